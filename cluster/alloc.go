@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"time"
+)
+
+// DesiredStatus is what servers want of an allocation.
+type DesiredStatus string
+
+// The values of [DesiredStatus].
+const (
+	DesiredRun   DesiredStatus = "run"
+	DesiredStop  DesiredStatus = "stop"
+	DesiredEvict DesiredStatus = "evict"
+)
+
+// ClientStatus is what the allocation's client last said of it. [ClientLost] and
+// [ClientUnknown] are written by servers, for a client that cannot say.
+type ClientStatus string
+
+// The values of [ClientStatus].
+const (
+	ClientPending  ClientStatus = "pending"
+	ClientRunning  ClientStatus = "running"
+	ClientComplete ClientStatus = "complete"
+	ClientFailed   ClientStatus = "failed"
+	ClientLost     ClientStatus = "lost"
+	ClientUnknown  ClientStatus = "unknown"
+)
+
+// Allocation is one placed copy of a task group on one node.
+type Allocation struct {
+	ID        AllocID
+	Namespace Namespace
+	EvalID    EvalID
+	// Name is "job.group[index]", kept by a replacement.
+	Name     string
+	NodeID   NodeID
+	NodeName string
+	JobID    JobID
+	// Job is the version of the job the allocation was placed for, or nil in a
+	// damaged record. It is shared and never written to.
+	Job       *Job
+	TaskGroup string
+	Resources Resources
+
+	DesiredStatus      DesiredStatus
+	DesiredDescription string
+	DesiredTransition  DesiredTransition
+	// StoppedAt is the proposer's time of the plan that set DesiredStatus to
+	// stop or evict, or zero.
+	StoppedAt time.Time
+
+	ClientStatus      ClientStatus
+	ClientDescription string
+
+	// PreviousAllocation is the allocation this one replaces, or empty.
+	PreviousAllocation AllocID
+	// NextAllocation is the replacement, or empty.
+	NextAllocation AllocID
+
+	DeploymentID DeploymentID
+	// DeploymentStatus is the verdict on the allocation's health, or nil.
+	DeploymentStatus *DeploymentStatus
+
+	// CreateTime is when the plan that placed the allocation was proposed.
+	CreateTime time.Time
+	// ModifyTime is when the allocation was last written, by whoever wrote it.
+	ModifyTime time.Time
+
+	CreateIndex uint64
+	ModifyIndex uint64
+	// AllocModifyIndex moves with server-side writes alone: it is what a client
+	// watches.
+	AllocModifyIndex uint64
+}
+
+// DeploymentStatus is the verdict on an allocation's health.
+type DeploymentStatus struct {
+	// Healthy is the verdict, or nil while there is none.
+	Healthy *bool
+	// Timestamp is when the verdict was given.
+	Timestamp time.Time
+	// Canary marks a canary of a deployment that has not been promoted.
+	Canary      bool
+	ModifyIndex uint64
+}
+
+// JobKey returns the key of the allocation's job.
+func (a *Allocation) JobKey() JobKey { return JobKey{Namespace: a.Namespace, ID: a.JobID} }
+
+// GroupKey returns the key of the allocation's group.
+func (a *Allocation) GroupKey() GroupKey { return GroupKey{Job: a.JobKey(), Name: a.TaskGroup} }
+
+// JobType returns the type of the job version the allocation was placed for;
+// service if the record has lost it, which is the most careful answer.
+func (a *Allocation) JobType() JobType {
+	if a.Job == nil {
+		return JobService
+	}
+	return a.Job.Type
+}
+
+// Stage returns the turn in which the allocation leaves a draining node.
+func (a *Allocation) Stage() Stage { return a.Job.Stage() }
+
+// ServerTerminal reports whether the servers want the allocation stopped.
+func (a *Allocation) ServerTerminal() bool {
+	return a.DesiredStatus == DesiredStop || a.DesiredStatus == DesiredEvict
+}
+
+// ClientTerminal reports whether the allocation runs nothing any more.
+func (a *Allocation) ClientTerminal() bool {
+	return a.ClientStatus == ClientComplete || a.ClientStatus == ClientFailed || a.ClientStatus == ClientLost
+}
+
+// Terminal reports whether the allocation is terminal for server or client.
+func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
+
+// Marked reports whether anyone has asked for the allocation to leave its node.
+func (a *Allocation) Marked() bool { return a.DesiredTransition.Migrate }
+
+// MarkedBy reports whether the drain has marked the allocation.
+func (a *Allocation) MarkedBy(d DrainID) bool {
+	return a.Marked() && d != "" && a.DesiredTransition.Drain == d
+}
+
+// Asked reports whether the allocation is on its way out already: marked, or
+// stopped by the servers.
+func (a *Allocation) Asked() bool { return a.Marked() || a.ServerTerminal() }
+
+// Canary reports whether the allocation is a canary of a deployment.
+func (a *Allocation) Canary() bool { return a.DeploymentStatus != nil && a.DeploymentStatus.Canary }
+
+// HasVerdict reports whether the allocation's health has been judged, either way.
+func (a *Allocation) HasVerdict() bool {
+	return a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil
+}
+
+// JudgedHealthy reports whether the verdict on the allocation's health is good.
+func (a *Allocation) JudgedHealthy() bool { return a.HasVerdict() && *a.DeploymentStatus.Healthy }
+
+// Healthy reports whether the allocation counts towards its group's budget. The
+// node is the allocation's own, or nil if it does not exist.
+func (a *Allocation) Healthy(node *Node) bool {
+	return a.DesiredStatus == DesiredRun && a.ClientStatus == ClientRunning && a.JudgedHealthy() &&
+		!a.Marked() && !a.Canary() && node.Reachable()
+}
+
+// DueAt is the time by which a health verdict should exist.
+func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
+	return a.CreateTime.Add(p.HealthyDeadline + grace)
+}
+
+// StopTime is how long the allocation may take to stop once asked to.
+func (a *Allocation) StopTime() time.Duration {
+	g := a.Job.Group(a.TaskGroup)
+	if g == nil {
+		return DefaultKillTimeout
+	}
+	return g.StopTime()
+}
+
+// Copy returns a copy that shares only Job with a: jobs are never written to.
+func (a *Allocation) Copy() *Allocation {
+	if a == nil {
+		return nil
+	}
+	c := *a
+	c.DeploymentStatus = a.DeploymentStatus.Copy()
+	return &c
+}
+
+// Copy returns a copy that shares nothing with s.
+func (s *DeploymentStatus) Copy() *DeploymentStatus {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	if s.Healthy != nil {
+		healthy := *s.Healthy
+		c.Healthy = &healthy
+	}
+	return &c
+}

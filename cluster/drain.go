@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// DrainSpec is what an operator asks for.
+type DrainSpec struct {
+	// Deadline bounds the drain: above zero it counts from the request, zero is
+	// no limit, below zero forces everything off the node at once.
+	Deadline time.Duration
+	// IgnoreSystemJobs leaves allocations of system jobs that are no storage
+	// plugin on the node. It covers neither sysbatch jobs nor plugins.
+	IgnoreSystemJobs bool
+}
+
+// DrainStrategy is a [DrainSpec] with the times that its request fixed.
+type DrainStrategy struct {
+	DrainSpec
+	// ForceDeadline is when the deadline passes; zero unless Deadline > 0.
+	ForceDeadline time.Time
+	// StartedAt is when the drain began. An update of the strategy keeps it.
+	StartedAt time.Time
+}
+
+// Forced reports whether the drain takes everything at once.
+func (s *DrainStrategy) Forced() bool { return s.Deadline < 0 }
+
+// Finite reports whether the drain has a deadline, past ones and force included.
+func (s *DrainStrategy) Finite() bool { return s.Deadline != 0 }
+
+// Passed reports whether, at now, the drain is forced or its deadline has come.
+// It is the only evidence for a deadline: a timer is a wake-up.
+func (s *DrainStrategy) Passed(now time.Time) bool {
+	if s.Forced() {
+		return true
+	}
+	return s.Deadline > 0 && !now.Before(s.ForceDeadline)
+}
+
+// CompareUrgency orders strategies by how soon they take what is left: forced
+// ones first, then by deadline, those without a deadline last.
+func (s *DrainStrategy) CompareUrgency(o *DrainStrategy) int {
+	if rank := s.urgency() - o.urgency(); rank != 0 {
+		return rank
+	}
+	return s.ForceDeadline.Compare(o.ForceDeadline)
+}
+
+func (s *DrainStrategy) urgency() int {
+	switch {
+	case s.Forced():
+		return 0
+	case s.Finite():
+		return 1
+	}
+	return 2
+}
+
+// Outcome is how a drain ended. Each drain has exactly one.
+type Outcome string
+
+// The outcomes of a drain.
+const (
+	// OutcomeNone is the outcome of a drain that has not ended.
+	OutcomeNone Outcome = ""
+	// OutcomeComplete: everything that had to leave left in its own time.
+	OutcomeComplete Outcome = "complete"
+	// OutcomeDeadlineReached: the deadline marked something.
+	OutcomeDeadlineReached Outcome = "deadline reached"
+	// OutcomeForced: force marked something.
+	OutcomeForced Outcome = "forced"
+	// OutcomeCancelled: an operator disabled the drain.
+	OutcomeCancelled Outcome = "cancelled"
+	// OutcomeNodeGone: the node was deleted.
+	OutcomeNodeGone Outcome = "node gone"
+)
+
+// Drain is one episode of draining one node. While it runs it is [Node.Drain];
+// when it ends it becomes a record that outlives the node.
+type Drain struct {
+	ID     DrainID
+	NodeID NodeID
+	// NodeName is the node's name when the drain was last written.
+	NodeName string
+	// Revision moves with every write to Strategy and with nothing else.
+	Revision Revision
+	Strategy DrainStrategy
+	// UpdatedAt is the proposer's time of the write that made Revision: a forced
+	// drain is forced from then on.
+	UpdatedAt time.Time
+	// Keys are the idempotency keys of the requests that made this drain what it
+	// is, oldest first, at most [MaxDrainKeys].
+	Keys []string
+	// Meta is what the operator said of the last request that said anything, or nil.
+	Meta map[string]string
+	// UpdatedBy is who made the last request that said so.
+	UpdatedBy string
+
+	// Marked counts the drain's accepted marks by class.
+	Marked [MarkClassCount]int
+	// PurgedRunning counts allocations whose records were purged from this node
+	// while the drain ran and whose tasks may still have been running then.
+	PurgedRunning int
+
+	// Outcome is OutcomeNone while the drain runs; what follows is set with it.
+	Outcome Outcome
+	EndedAt time.Time
+	// StillStopping counts allocations that had to leave and were not yet
+	// client-terminal when the drain ended.
+	StillStopping int
+
+	CreateIndex uint64
+	// EndIndex is the raft index of the entry that ended the drain, or zero.
+	EndIndex uint64
+}
+
+// MaxDrainKeys bounds the idempotency keys one drain remembers. The oldest is
+// forgotten first.
+const MaxDrainKeys = 16
+
+// Bounds on the records of ended drains that a state store keeps.
+const (
+	// MaxDrainRecordsPerNode is how many ended drains of one node are kept.
+	MaxDrainRecordsPerNode = 10
+	// MaxDrainRecords is how many ended drains are kept in all.
+	MaxDrainRecords = 10_000
+)
+
+// Copy returns a copy that shares nothing with d that either may write to.
+func (d *Drain) Copy() *Drain {
+	if d == nil {
+		return nil
+	}
+	c := *d
+	c.Keys = slices.Clone(d.Keys)
+	c.Meta = cloneMap(d.Meta)
+	return &c
+}
+
+// HasKey reports whether a request with this idempotency key made the drain
+// what it is. The empty key is no key.
+func (d *Drain) HasKey(key string) bool { return key != "" && slices.Contains(d.Keys, key) }
+
+// Leaves reports whether allocations of the stage have to leave under the
+// drain's strategy.
+func (d *Drain) Leaves(s Stage) bool {
+	return s != StageSystem || !d.Strategy.IgnoreSystemJobs
+}
+
+// CompletedOutcome is the outcome of a drain that ends because its work is done.
+func (d *Drain) CompletedOutcome() Outcome {
+	switch {
+	case d.Marked[MarkForced] > 0:
+		return OutcomeForced
+	case d.Marked[MarkDeadline] > 0:
+		return OutcomeDeadlineReached
+	}
+	return OutcomeComplete
+}
+
+// DrainStatus is the state of a node's last drain in the words of the
+// compatible API.
+type DrainStatus string
+
+// The statuses of [DrainMetadata].
+const (
+	DrainStatusDraining DrainStatus = "draining"
+	DrainStatusComplete DrainStatus = "complete"
+	DrainStatusCanceled DrainStatus = "canceled"
+)
+
+// DrainMetadata is the compatible API's account of a node's last drain. Its
+// times are whole seconds.
+type DrainMetadata struct {
+	StartedAt time.Time
+	UpdatedAt time.Time
+	Status    DrainStatus
+	// AccessorID is who made the last request that said so.
+	AccessorID string
+	Meta       map[string]string
+}
+
+// Copy returns a copy that shares nothing with m.
+func (m *DrainMetadata) Copy() *DrainMetadata {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Meta = cloneMap(m.Meta)
+	return &c
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"maps"
+	"time"
+)
+
+// EvalStatus is how far an evaluation has come.
+type EvalStatus string
+
+// The values of [EvalStatus].
+const (
+	// EvalPending waits for the scheduler.
+	EvalPending EvalStatus = "pending"
+	// EvalBlocked waits for capacity.
+	EvalBlocked   EvalStatus = "blocked"
+	EvalComplete  EvalStatus = "complete"
+	EvalFailed    EvalStatus = "failed"
+	EvalCancelled EvalStatus = "canceled"
+)
+
+// EvalTrigger says why an evaluation was made.
+type EvalTrigger string
+
+// The values of [EvalTrigger].
+const (
+	TriggerJobRegister   EvalTrigger = "job-register"
+	TriggerJobDeregister EvalTrigger = "job-deregister"
+	TriggerNodeDrain     EvalTrigger = "node-drain"
+	TriggerNodeUpdate    EvalTrigger = "node-update"
+	TriggerQueuedAllocs  EvalTrigger = "queued-allocs"
+	TriggerAllocFailure  EvalTrigger = "alloc-failure"
+)
+
+// Evaluation asks the scheduler to look at a job: what runs against what should.
+type Evaluation struct {
+	ID          EvalID
+	Namespace   Namespace
+	JobID       JobID
+	Type        JobType
+	Priority    int
+	TriggeredBy EvalTrigger
+	// NodeID is the node whose change made the evaluation, or empty.
+	NodeID NodeID
+
+	Status            EvalStatus
+	StatusDescription string
+	// PreviousEval is the evaluation that made this one, BlockedEval the one
+	// this made because something could not be placed; or empty.
+	PreviousEval EvalID
+	BlockedEval  EvalID
+	// Queued counts, by group, the allocations that could not be placed, or nil.
+	Queued map[string]int
+	// SnapshotIndex is the index of the state a blocked evaluation last saw: it
+	// is worth another look only when capacity has come since.
+	SnapshotIndex uint64
+
+	CreateTime time.Time
+	ModifyTime time.Time
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// BlockedEvalDescription is the status description of a blocked evaluation.
+const BlockedEvalDescription = "created to place remaining allocations"
+
+// JobKey returns the key of the evaluation's job.
+func (e *Evaluation) JobKey() JobKey { return JobKey{Namespace: e.Namespace, ID: e.JobID} }
+
+// Open reports whether the evaluation is still to be acted upon: it is pending,
+// or blocked until there is capacity.
+func (e *Evaluation) Open() bool { return e.Status == EvalPending || e.Status == EvalBlocked }
+
+// Copy returns a copy that shares nothing with e.
+func (e *Evaluation) Copy() *Evaluation {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.Queued = maps.Clone(e.Queued)
+	return &c
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// The identifiers are distinct types so that the compiler refuses a node id
+// where an allocation id is wanted.
+type (
+	// NodeID names a node: a UUID in a cluster that speaks the compatible API,
+	// any non-empty string to this library.
+	NodeID string
+	// AllocID names an allocation.
+	AllocID string
+	// EvalID names an evaluation.
+	EvalID string
+	// DrainID names one drain of one node. It is never used again.
+	DrainID string
+	// DeploymentID names a deployment, or is empty.
+	DeploymentID string
+	// Namespace is the scope of a [JobID].
+	Namespace string
+	// JobID names a job within its namespace.
+	JobID string
+	// Revision is the raft index of the last write to a drain's strategy.
+	Revision uint64
+)
+
+// DefaultNamespace is the namespace of a job that names none.
+const DefaultNamespace Namespace = "default"
+
+// JobKey names a job. Equal ids in two namespaces are two jobs.
+type JobKey struct {
+	Namespace Namespace
+	ID        JobID
+}
+
+// String returns "namespace/id".
+func (k JobKey) String() string { return fmt.Sprintf("%s/%s", k.Namespace, k.ID) }
+
+// Compare orders keys by namespace, then id.
+func (k JobKey) Compare(o JobKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.ID, o.ID))
+}
+
+// GroupKey names a group: the allocations of one task group of one job.
+type GroupKey struct {
+	Job  JobKey
+	Name string
+}
+
+// String returns "namespace/job.group".
+func (k GroupKey) String() string { return fmt.Sprintf("%s.%s", k.Job, k.Name) }
+
+// Compare orders keys by namespace, job id, then group name.
+func (k GroupKey) Compare(o GroupKey) int {
+	return cmp.Or(k.Job.Compare(o.Job), cmp.Compare(k.Name, o.Name))
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import "time"
+
+// MarkClass says under which rule an allocation was marked. It is carried in
+// the raft entry and checked there: a mark is applied only if its class holds
+// in the state in which it is applied.
+type MarkClass uint8
+
+// The classes of marks.
+const (
+	// MarkNone is the class of an allocation no drain has marked. An allocation
+	// may still be marked by somebody else; see [DesiredTransition].
+	MarkNone MarkClass = iota
+	// MarkPaced is for a healthy service allocation before the deadline. It is
+	// the only class that takes room from its group's budget.
+	MarkPaced
+	// MarkFree is for a service allocation whose removal costs nothing: its
+	// health is false or overdue.
+	MarkFree
+	// MarkCanary is for a canary. It shares the slots of MarkFree.
+	MarkCanary
+	// MarkGone is for an allocation whose job or group no longer exists in the
+	// job's current version.
+	MarkGone
+	// MarkStage is for system allocations and storage plugins in their turn.
+	MarkStage
+	// MarkDeadline is for what is left when the deadline has passed.
+	MarkDeadline
+	// MarkForced is for what is left when the drain is forced.
+	MarkForced
+	// MarkProceed is for a group below its budget, under the policy of that name.
+	MarkProceed
+
+	// MarkClassCount is how many classes there are, MarkNone included.
+	MarkClassCount
+)
+
+// String returns the class's name as operators and scenario files write it.
+func (c MarkClass) String() string {
+	names := [MarkClassCount]string{"none", "paced", "free", "canary", "gone", "stage", "deadline", "forced", "proceed"}
+	if c >= MarkClassCount {
+		return "unknown class"
+	}
+	return names[c]
+}
+
+// DesiredTransition is what servers want an allocation to do next. The scheduler
+// acts on it when the job is next evaluated.
+type DesiredTransition struct {
+	// Migrate asks for the allocation to leave its node. Set by a drain, in
+	// which case Drain is set too, or by anyone else.
+	Migrate bool
+	// MigrateDisablePlacement, with Migrate, asks for no replacement: batch work
+	// stopped at a deadline is not placed again elsewhere.
+	MigrateDisablePlacement bool
+	// Reschedule and ForceReschedule ask for a failed allocation to be replaced.
+	Reschedule      bool
+	ForceReschedule bool
+	// NoShutdownDelay asks the client to skip shutdown delays.
+	NoShutdownDelay bool
+
+	// Drain is the drain that set Migrate, or empty if none did.
+	Drain DrainID
+	// Class is the class of the drain's mark, MarkNone if no drain set Migrate.
+	Class MarkClass
+	// MarkedAt is the proposer's time of the drain's mark, or zero.
+	MarkedAt time.Time
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// HealthCheck is what decides an allocation's health.
+type HealthCheck string
+
+// The values of [HealthCheck].
+const (
+	HealthChecks     HealthCheck = "checks"
+	HealthTaskStates HealthCheck = "task_states"
+)
+
+// MigrateStrategy is the pace at which a drain may move a group: its budget of
+// allocations down at once, and how a replacement proves its health.
+type MigrateStrategy struct {
+	// MaxParallel is how many of the group may be down at once on account of
+	// drains, over all draining nodes. Zero allows no paced move at all.
+	MaxParallel int
+	HealthCheck HealthCheck
+	// MinHealthyTime is how long a replacement must run well to count as healthy.
+	MinHealthyTime time.Duration
+	// HealthyDeadline is by when a replacement must have a health verdict.
+	HealthyDeadline time.Duration
+}
+
+// Defaults of a migrate block.
+const (
+	DefaultMaxParallel     = 1
+	DefaultMinHealthyTime  = 10 * time.Second
+	DefaultHealthyDeadline = 5 * time.Minute
+)
+
+// DefaultMigrateStrategy is the block of a service group that has none.
+func DefaultMigrateStrategy() *MigrateStrategy {
+	return &MigrateStrategy{
+		MaxParallel:     DefaultMaxParallel,
+		HealthCheck:     HealthChecks,
+		MinHealthyTime:  DefaultMinHealthyTime,
+		HealthyDeadline: DefaultHealthyDeadline,
+	}
+}
+
+// Validate returns every reason why the block is wrong, joined, or nil.
+func (m *MigrateStrategy) Validate() error {
+	var errs []error
+	if m.MaxParallel < 0 {
+		errs = append(errs, fmt.Errorf("MaxParallel must be >= 0 but found %d", m.MaxParallel))
+	}
+	switch m.HealthCheck {
+	case HealthChecks, HealthTaskStates:
+	case "":
+		if m.MaxParallel > 0 {
+			errs = append(errs, errors.New("Missing HealthCheck"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("Invalid HealthCheck: %q", m.HealthCheck))
+	}
+	if m.MinHealthyTime < 0 {
+		errs = append(errs, fmt.Errorf("MinHealthyTime is %s and must be >= 0", m.MinHealthyTime))
+	}
+	if m.HealthyDeadline < 0 {
+		errs = append(errs, fmt.Errorf("HealthyDeadline is %s and must be >= 0", m.HealthyDeadline))
+	}
+	if m.MinHealthyTime > m.HealthyDeadline {
+		errs = append(errs, errors.New("MinHealthyTime must be less than HealthyDeadline"))
+	}
+	return errors.Join(errs...)
+}
+
+// Pace is the group's budget in numbers: how many allocations it wants healthy,
+// and how many of them may be down for drains.
+type Pace struct {
+	Count       int
+	MaxParallel int
+	// HealthyDeadline is by when an allocation must have a health verdict,
+	// counted from its creation.
+	HealthyDeadline time.Duration
+}
+
+// PaceOf returns the pace of the job's group, and false if the job or the group
+// does not exist. A stopped job wants nothing healthy. A service group without a
+// migrate block has the default one.
+func PaceOf(j *Job, group string) (Pace, bool) {
+	g := j.Group(group)
+	if g == nil {
+		return Pace{}, false
+	}
+	m := g.Migrate
+	if m == nil {
+		m = DefaultMigrateStrategy()
+	}
+	p := Pace{Count: g.Count, MaxParallel: m.MaxParallel, HealthyDeadline: m.HealthyDeadline}
+	if p.HealthyDeadline == 0 {
+		p.HealthyDeadline = DefaultHealthyDeadline
+	}
+	if j.Stop {
+		p.Count = 0
+	}
+	return p, true
+}
+
+// Room is how many of the healthy allocations may be marked: what the budget
+// leaves. It is negative for a group below its budget.
+func (p Pace) Room(healthy int) int { return healthy - (p.Count - p.MaxParallel) }

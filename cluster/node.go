@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Eligibility says whether a scheduler may place allocations on a node.
+type Eligibility string
+
+// The values of [Eligibility].
+const (
+	NodeEligible   Eligibility = "eligible"
+	NodeIneligible Eligibility = "ineligible"
+)
+
+// Valid reports whether e is one of the two values.
+func (e Eligibility) Valid() bool { return e == NodeEligible || e == NodeIneligible }
+
+// NodeStatus is what the servers know of a node's heartbeat.
+type NodeStatus string
+
+// The values of [NodeStatus].
+const (
+	NodeInitializing NodeStatus = "initializing"
+	NodeReady        NodeStatus = "ready"
+	NodeDown         NodeStatus = "down"
+	NodeDisconnected NodeStatus = "disconnected"
+)
+
+// Valid reports whether s is one of the four values.
+func (s NodeStatus) Valid() bool {
+	return s == NodeInitializing || s == NodeReady || s == NodeDown || s == NodeDisconnected
+}
+
+// Node is a machine that runs allocations.
+type Node struct {
+	ID         NodeID
+	SecretID   string
+	Name       string
+	Datacenter string
+	NodeClass  string
+	// NodePool is "default" if the node named none.
+	NodePool   string
+	HTTPAddr   string
+	TLSEnabled bool
+	Attributes map[string]string
+	Meta       map[string]string
+	Links      map[string]string
+
+	// Resources is what the node has, Reserved what is not for allocations.
+	Resources Resources
+	Reserved  Resources
+	// MaxAllocs bounds the allocations on the node; zero is no bound.
+	MaxAllocs int
+
+	// Drain is the running drain, or nil; not nil exactly while the node drains.
+	Drain *Drain
+	// LastDrain is the compatible API's account of the last drain, or nil.
+	LastDrain *DrainMetadata
+	// Eligibility is ineligible while the node drains.
+	SchedulingEligibility Eligibility
+
+	Status            NodeStatus
+	StatusDescription string
+	// StatusUpdatedAt is in Unix seconds, and moves with drain and eligibility
+	// writes too.
+	StatusUpdatedAt int64
+	// StatusChangedAt is when Status last took another value, or zero.
+	StatusChangedAt time.Time
+	// Events are the last [MaxNodeEvents], oldest first.
+	Events []NodeEvent
+
+	LastMissedHeartbeatIndex uint64
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// MaxNodeEvents bounds [Node.Events]; the oldest are dropped.
+const MaxNodeEvents = 10
+
+// DefaultNodePool is the pool of a node that names none.
+const DefaultNodePool = "default"
+
+// Canonicalize fills in what a registration left empty. A draining node is
+// ineligible whatever it says.
+func (n *Node) Canonicalize() {
+	if n.NodePool == "" {
+		n.NodePool = DefaultNodePool
+	}
+	if n.Status == "" {
+		n.Status = NodeInitializing
+	}
+	switch {
+	case n.Drain != nil:
+		n.SchedulingEligibility = NodeIneligible
+	case n.SchedulingEligibility == "":
+		n.SchedulingEligibility = NodeEligible
+	}
+}
+
+// Draining reports whether the node drains. A nil node does not.
+func (n *Node) Draining() bool { return n != nil && n.Drain != nil }
+
+// Ready reports whether a scheduler may place allocations on the node.
+func (n *Node) Ready() bool {
+	return n != nil && n.Status == NodeReady && n.Drain == nil && n.SchedulingEligibility == NodeEligible
+}
+
+// Reachable reports whether what the node runs can be counted on: it exists and
+// is neither down nor disconnected. A nil node is not reachable.
+func (n *Node) Reachable() bool {
+	return n != nil && n.Status != NodeDown && n.Status != NodeDisconnected
+}
+
+// Available is what allocations may use: what the node has less what is reserved.
+func (n *Node) Available() Resources { return n.Resources.Minus(n.Reserved) }
+
+// AppendEvent appends an event made at a raft index and drops the oldest beyond
+// [MaxNodeEvents]. It never writes to the slice n.Events shares with a copy.
+func (n *Node) AppendEvent(e NodeEvent, index uint64) {
+	e.CreateIndex = index
+	events := append(slices.Clone(n.Events), e)
+	if extra := len(events) - MaxNodeEvents; extra > 0 {
+		events = events[extra:]
+	}
+	n.Events = events
+}
+
+// Copy returns a copy that shares nothing with n that either may write to.
+func (n *Node) Copy() *Node {
+	if n == nil {
+		return nil
+	}
+	c := *n
+	c.Attributes = cloneMap(n.Attributes)
+	c.Meta = cloneMap(n.Meta)
+	c.Links = cloneMap(n.Links)
+	c.Drain = n.Drain.Copy()
+	c.LastDrain = n.LastDrain.Copy()
+	c.Events = slices.Clone(n.Events)
+	for i := range c.Events {
+		c.Events[i].Details = cloneMap(c.Events[i].Details)
+	}
+	return &c
+}
+
+// NodeEvent is one line of a node's history.
+type NodeEvent struct {
+	Message   string
+	Subsystem string
+	// Details are further facts by name, or nil.
+	Details   map[string]string
+	Timestamp time.Time
+	// CreateIndex is zero for the registration's own event.
+	CreateIndex uint64
+}
+
+// The subsystems and messages of node events, as the compatible API words them.
+const (
+	SubsystemDrain   = "Drain"
+	SubsystemCluster = "Cluster"
+
+	EventNodeRegistered        = "Node registered"
+	EventNodeReregistered      = "Node re-registered"
+	EventHeartbeatMissed       = "Node heartbeat missed"
+	EventHeartbeatReregister   = "Node reregistered by heartbeat"
+	EventDrainSet              = "Node drain strategy set"
+	EventDrainUpdated          = "Node drain strategy updated"
+	EventDrainDisabled         = "Node drain disabled"
+	EventDrainComplete         = "Node drain complete"
+	EventNodeEligible          = "Node marked as eligible for scheduling"
+	EventNodeIneligible        = "Node marked as ineligible for scheduling"
+	EventDetailDeadlineReached = "deadline_reached"
+)
+
+// cloneMap keeps the difference between a nil map and an empty one.
+func cloneMap(m map[string]string) map[string]string { return maps.Clone(m) }

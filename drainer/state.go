@@ -1,0 +1,99 @@
+package drainer
+
+import (
+	"iter"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// View is one consistent state of the cluster. Nothing it returns may be written
+// to. Everything it yields comes in a fixed order, given with each method: the
+// order is part of every decision, and decisions must be the same on every
+// server.
+//
+// Every method must cost what it returns, whatever else the state holds; a view
+// without such indexes is correct but slow.
+type View interface {
+	// Index is the raft index of the newest entry in the view.
+	Index() uint64
+	// Node returns the node, or nil.
+	Node(cluster.NodeID) *cluster.Node
+	// DrainingNodes yields the nodes that drain, by id.
+	DrainingNodes() iter.Seq[*cluster.Node]
+	// Job returns the current version of the job, or nil.
+	Job(cluster.JobKey) *cluster.Job
+	// Alloc returns the allocation, or nil.
+	Alloc(cluster.AllocID) *cluster.Allocation
+	// NodeAllocs yields the allocations of a node that belong to the stage and
+	// are not client-terminal, by id: those already asked to leave
+	// ([cluster.Allocation.Asked]) or those not asked.
+	NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation]
+	// Consumers counts the node's allocations of [cluster.StageConsumers] that
+	// are not client-terminal.
+	Consumers(cluster.NodeID) int
+	// GroupAllocs yields, by id, the group's allocations that are not
+	// client-terminal, and its canaries that a drain marked, that are
+	// client-terminal, and that have no replacement.
+	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
+	// DrainAllocs yields the allocations the drain has marked, whatever became
+	// of them, by id.
+	DrainAllocs(cluster.DrainID) iter.Seq[*cluster.Allocation]
+	// OpenEvals yields the job's evaluations that are pending or blocked, by
+	// creation index, then id.
+	OpenEvals(cluster.JobKey) iter.Seq[*cluster.Evaluation]
+}
+
+// StateReader is a state store as the drainer reads it.
+type StateReader interface {
+	// Snapshot returns the newest view. It never blocks.
+	Snapshot() View
+	// Subscribe returns a feed of what changes from now on. After each commit
+	// that the feed has something to tell of, the store sends to wake without
+	// blocking. The subscriber closes the feed.
+	Subscribe(wake chan<- struct{}) Feed
+}
+
+// Feed gathers, for one subscriber, where the state has changed. It carries
+// hints of where to look, never the evidence: a feed that tells too much costs
+// time, one that tells too little stalls drains.
+//
+// A feed tells of
+//   - a node: it drains, or did before the commit, and its row changed or one of
+//     its allocations did;
+//   - a group: one of its allocations changed, and the allocation's node drains
+//     or the job is followed; or the job is followed, the group has an
+//     allocation that is not client-terminal on some node, and that node was
+//     deleted, registered, or took another status;
+//   - a job: it is followed, and it or one of its evaluations changed.
+//
+// All methods are safe for concurrent use and none blocks.
+type Feed interface {
+	// Take returns what has changed since the last Take, and forgets it.
+	Take() Changes
+	// Follow asks to be told of a job, from the next commit on. Take a snapshot
+	// after it to miss nothing. Follows are counted.
+	Follow(cluster.JobKey)
+	// Unfollow takes back one Follow.
+	Unfollow(cluster.JobKey)
+	// Close ends the feed. Nothing is sent to wake afterwards.
+	Close()
+}
+
+// Changes says where to look. Its slices are in no order, belong to the taker,
+// and may be nil.
+type Changes struct {
+	// All says that anything may have changed: look everywhere. A store without
+	// a feed of its own says so at every change.
+	All bool
+	// Abandoned says that the store was replaced and will never change again:
+	// stop deciding from it.
+	Abandoned bool
+	Nodes     []cluster.NodeID
+	Groups    []cluster.GroupKey
+	Jobs      []cluster.JobKey
+}
+
+// Empty reports whether there is nothing to look at.
+func (c Changes) Empty() bool {
+	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
+}
