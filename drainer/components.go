@@ -49,9 +49,11 @@ type NodeTracker interface {
 // after.
 type DrainingJobWatcher interface {
 	Component
-	// RegisterJobs asks for jobs to be looked after. It takes effect at the next
-	// step; a job with nothing on a draining node is dropped again.
-	RegisterJobs([]cluster.JobKey)
+	// RegisterJobs asks for jobs to be looked after, by their groups on draining
+	// nodes, and for groups already looked after to be judged anew. It takes
+	// effect at the next step; a group with nothing on a draining node is dropped
+	// again.
+	RegisterJobs([]cluster.GroupKey)
 	// Drain offers the watcher's wishes. A value is the whole present wish; a
 	// newer one replaces an unread older one. The capacity is one.
 	Drain() <-chan *DrainRequest
@@ -64,9 +66,9 @@ type DrainingJobWatcher interface {
 type DrainRequest struct {
 	// Marks are in (namespace, job, group, allocation) order.
 	Marks []Mark
-	// Reevaluate are jobs, in order, with marked allocations that run on and no
+	// Reevaluate are groups, in order, with marked allocations that run on and no
 	// open evaluation that would stop them.
-	Reevaluate []cluster.JobKey
+	Reevaluate []cluster.GroupKey
 	// Reply is told what became of the request's marks and evaluations, in as
 	// many calls as there were writes; never nil. What a newer request no longer
 	// holds, and was not written, is not answered. It may be called during a
@@ -78,7 +80,7 @@ type DrainRequest struct {
 type DrainReply struct {
 	Answer
 	Marks       []Mark
-	Reevaluated []cluster.JobKey
+	Reevaluated []cluster.GroupKey
 }
 
 // Migration says what has become of one allocation that was on a draining node.

@@ -12,31 +12,31 @@ type Reason uint8
 
 // The reasons, in the order in which they are tried.
 const (
-	// LeftByRequest: it had not to leave; the operator said so.
-	LeftByRequest Reason = iota
-	// WritePending: its mark is planned or in flight.
-	WritePending
-	// Stopping: the servers want it stopped and its client has not said so yet.
-	Stopping
-	// WaitingForScheduler: it is marked and its evaluation has not stopped it.
-	WaitingForScheduler
-	// Disconnected: its node is out of touch.
-	Disconnected
-	// BatchRunning: it runs until it is done, or the deadline.
-	BatchRunning
-	// WaitingForStage: those before it have not left yet.
-	WaitingForStage
-	// WaitingForHealth: it has no health verdict and is not overdue.
-	WaitingForHealth
-	// NoPacedMoves: its group's max_parallel is zero.
-	NoPacedMoves
-	// WaitingForReplacement: its group has no room and an evaluation of its job
+	// ReasonLeftByRequest: it had not to leave; the operator said so.
+	ReasonLeftByRequest Reason = iota
+	// ReasonWritePending: its mark is planned or in flight.
+	ReasonWritePending
+	// ReasonStopping: the servers want it stopped and its client has not said so yet.
+	ReasonStopping
+	// ReasonWaitingForScheduler: it is marked and its evaluation has not stopped it.
+	ReasonWaitingForScheduler
+	// ReasonDisconnected: its node is out of touch.
+	ReasonDisconnected
+	// ReasonBatchRunning: it runs until it is done, or the deadline.
+	ReasonBatchRunning
+	// ReasonWaitingForStage: those before it have not left yet.
+	ReasonWaitingForStage
+	// ReasonWaitingForHealth: it has no health verdict and is not overdue.
+	ReasonWaitingForHealth
+	// ReasonNoPacedMoves: its group's max_parallel is zero.
+	ReasonNoPacedMoves
+	// ReasonWaitingForReplacement: its group has no room and an evaluation of its job
 	// is blocked.
-	WaitingForReplacement
-	// WaitingForRoom: its group has no room while others of it are on their way.
-	WaitingForRoom
-	// BelowBudget: its group has no room and nothing is on its way.
-	BelowBudgetReason
+	ReasonWaitingForReplacement
+	// ReasonWaitingForRoom: its group has no room while others of it are on their way.
+	ReasonWaitingForRoom
+	// ReasonBelowBudget: its group has no room and nothing is on its way.
+	ReasonBelowBudget
 
 	// ReasonCount is how many reasons there are.
 	ReasonCount
@@ -73,16 +73,16 @@ type AllocReport struct {
 	// Detail is the reason's numbers in one line for people.
 	Detail string
 
-	// Due is when the reason ends by itself or is overdue: of Stopping, the end
-	// of the stop time; of WaitingForHealth, when the verdict is due; of
-	// BatchRunning and NoPacedMoves, the deadline. Zero if there is no such time.
+	// Due is when the reason ends by itself or is overdue: of ReasonStopping, the end
+	// of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
+	// ReasonBatchRunning and ReasonNoPacedMoves, the deadline. Zero if there is no such time.
 	Due time.Time
-	// Eval is the evaluation that WaitingForScheduler and WaitingForReplacement
+	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement
 	// speak of, or nil. It is not written to.
 	Eval *cluster.Evaluation
-	// Outstanding are the allocations WaitingForRoom waits for, by id, or nil.
+	// Outstanding are the allocations ReasonWaitingForRoom waits for, by id, or nil.
 	Outstanding []cluster.AllocID
-	// Attempts counts, of WritePending, the writes that failed since the last
+	// Attempts counts, of ReasonWritePending, the writes that failed since the last
 	// that did not; LastError is the last failure, or nil.
 	Attempts  int
 	LastError error
@@ -93,8 +93,8 @@ type AllocReport struct {
 	MaxParallel int
 }
 
-// Report is the drain of one node: how far it is and why it is no further.
-type Report struct {
+// Status is the drain of one node in numbers: how far it is.
+type Status struct {
 	// Drain is the running drain, never nil. It is not written to.
 	Drain *cluster.Drain
 	// NodeName is the node's name.
@@ -103,12 +103,20 @@ type Report struct {
 	// client-terminal, by stage. Ignored counts those left by request.
 	Left    [cluster.StageCount]int
 	Ignored int
-	// Reason is the node's worst: that of the allocation furthest from leaving.
-	// It means something only if Allocs is not empty.
+	// Waiting counts the allocations on the node by reason.
+	Waiting [ReasonCount]int
+	// Reason is the worst of the reasons that have a count: that of the
+	// allocation least likely to leave by itself. It means nothing if there is
+	// no allocation.
 	Reason Reason
 	// EndsBy is when the drain ends at the latest while there is a leader with a
-	// quorum (G4), or zero for a drain without a deadline.
+	// quorum (G4), or zero for a drain that has no such time.
 	EndsBy time.Time
+}
+
+// Report is the drain of one node, with why each allocation is still there.
+type Report struct {
+	Status
 	// Allocs are the allocations on the node that are not client-terminal, by
 	// stage, then id.
 	Allocs []AllocReport

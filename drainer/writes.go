@@ -32,9 +32,12 @@ type Marks struct {
 	Policy Policy
 	// Marks are in (namespace, job, group, allocation) order.
 	Marks []Mark
-	// Evals holds one evaluation for each job with a mark here and for each
-	// proposed again, in (namespace, job) order. The one of a job with no
-	// accepted mark, and nothing to propose again, is dropped.
+	// Reevaluate are groups, in order, with marked allocations that run on and no
+	// open evaluation that would stop them.
+	Reevaluate []cluster.GroupKey
+	// Evals holds one evaluation for each job with a mark or a group to
+	// re-evaluate here, in (namespace, job) order. The one of a job with no
+	// accepted mark, and no group that still needs it, is dropped.
 	Evals []*cluster.Evaluation
 }
 
