@@ -15,8 +15,12 @@ type Plan struct {
 	Stops []PlanStop
 	// Places are new allocations, complete but for their indexes.
 	Places []*Allocation
-	// Blocked is an evaluation to be made for what could not be placed, or nil.
+	// Blocked is the blocked evaluation of what could not be placed: a new one, or
+	// the one that the job has already, brought up to date; or nil.
 	Blocked *Evaluation
+	// Answers are the job's other open evaluations, as they are to be after the
+	// plan: it was made from a state that held them, so it answers them too.
+	Answers []*Evaluation
 }
 
 // PlanStop asks for one allocation to be stopped.
