@@ -1,0 +1,106 @@
+package statestore
+
+import (
+	"math"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// idKey is a row's key in the index id; a row without an id has none, and is
+// refused by go-memdb.
+func idKey[S ~string](id S) key {
+	if id == "" {
+		return nil
+	}
+	return newKey(id)
+}
+
+func nodeID(n *cluster.Node) key { return idKey(n.ID) }
+
+func drainingNode(n *cluster.Node) key {
+	if !n.Draining() {
+		return nil
+	}
+	return newKey(n.ID)
+}
+
+func nodeOfDrain(n *cluster.Node) key {
+	if !n.Draining() {
+		return nil
+	}
+	return newKey(n.Drain.ID)
+}
+
+func recordID(d *cluster.Drain) key { return idKey(d.ID) }
+
+func recordByNode(d *cluster.Drain) key { return newKey(d.NodeID).number(d.EndIndex) }
+
+func recordByAge(d *cluster.Drain) key { return newKey[string]().number(d.EndIndex) }
+
+func jobID(j *cluster.Job) key {
+	if j.ID == "" {
+		return nil
+	}
+	return jobKey(j.Key())
+}
+
+func jobKey(k cluster.JobKey) key { return newKey(string(k.Namespace), string(k.ID)) }
+
+func groupKey(g cluster.GroupKey) key {
+	return newKey(string(g.Job.Namespace), string(g.Job.ID), g.Name)
+}
+
+func allocID(a *cluster.Allocation) key { return idKey(a.ID) }
+
+// allocByNode puts a node's allocations that are not client-terminal first, by
+// stage and by whether they were asked to leave: each is one range.
+func allocByNode(a *cluster.Allocation) key {
+	if a.ClientTerminal() {
+		return newKey(a.NodeID).bool(true)
+	}
+	return liveOnNode(a.NodeID, a.Stage(), a.Asked())
+}
+
+func liveOnNode(n cluster.NodeID, s cluster.Stage, asked bool) key {
+	return newKey(n).bool(false).byte(byte(s)).bool(asked)
+}
+
+// allocByGroup puts those of a group's allocations first that a drainer still
+// has to look at.
+func allocByGroup(a *cluster.Allocation) key { return groupKey(a.GroupKey()).bool(settled(a)) }
+
+// settled reports whether an allocation is out of its group's account: it is
+// client-terminal, and no canary whose slot waits for a replacement.
+func settled(a *cluster.Allocation) bool {
+	waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
+	return a.ClientTerminal() && !waits
+}
+
+func allocByDrain(a *cluster.Allocation) key {
+	if !a.MarkedBy(a.DesiredTransition.Drain) {
+		return nil
+	}
+	return newKey(a.DesiredTransition.Drain)
+}
+
+func evalID(e *cluster.Evaluation) key { return idKey(e.ID) }
+
+func evalByJob(e *cluster.Evaluation) key {
+	return jobKey(e.JobKey()).bool(!e.Open()).number(e.CreateIndex)
+}
+
+func evalByQueue(e *cluster.Evaluation) key {
+	if !e.Open() {
+		return nil
+	}
+	return queue(e.Status).number(falling(e.Priority)).number(e.CreateIndex)
+}
+
+func queue(s cluster.EvalStatus) key { return newKey(s) }
+
+// falling maps numbers to ones that compare the other way round.
+func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
+
+func usageID(u *usage) key { return idKey(u.NodeID) }
+
+func counterID(c *counter) key { return idKey(c.Key) }

@@ -1,0 +1,54 @@
+package statestore
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// key is a position in an index. Keys are built from parts, and compare as the
+// tuples of their parts do; a key made of the first parts of another is a prefix
+// of it, and of no key with other first parts.
+type key []byte
+
+// newKey returns a key that begins with the parts.
+func newKey[S ~string](parts ...S) key {
+	n := 16 // room for numbers and for the row's id, which memdb appends
+	for _, p := range parts {
+		n += len(p) + 2
+	}
+	k := make(key, 0, n+16)
+	for _, p := range parts {
+		k = k.text(string(p))
+	}
+	return k
+}
+
+// text appends a string. It ends in 00 01, and a zero byte within it becomes
+// 00 FF, so that no string is taken for the beginning of another.
+func (k key) text(s string) key { return append(k.open(s), 0x00, 0x01) }
+
+// open appends the beginning of a string.
+func (k key) open(s string) key {
+	for {
+		zero := strings.IndexByte(s, 0)
+		if zero < 0 {
+			return append(k, s...)
+		}
+		k = append(append(k, s[:zero]...), 0x00, 0xFF)
+		s = s[zero+1:]
+	}
+}
+
+// byte appends a small number.
+func (k key) byte(b byte) key { return append(k, b) }
+
+// bool appends a truth value; false comes first.
+func (k key) bool(b bool) key {
+	if b {
+		return append(k, 1)
+	}
+	return append(k, 0)
+}
+
+// number appends a number.
+func (k key) number(n uint64) key { return binary.BigEndian.AppendUint64(k, n) }

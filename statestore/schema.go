@@ -1,0 +1,113 @@
+package statestore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The tables.
+const (
+	TableNodes  = "nodes"
+	TableDrains = "drains"
+	TableJobs   = "jobs"
+	TableAllocs = "allocs"
+	TableEvals  = "evals"
+	tableUsage  = "usage"
+	tableIndex  = "index"
+)
+
+// The indexes. Each table has the index id, which is unique.
+const (
+	indexID = "id"
+	// indexDraining holds the nodes that drain, by id.
+	indexDraining = "draining"
+	// indexNode orders by node: allocations by node, whether they are
+	// client-terminal, stage and whether they were asked; records by node and end.
+	indexNode = "node"
+	// indexAge holds the records by end.
+	indexAge = "age"
+	// indexGroup orders allocations by job, group and whether they are settled.
+	indexGroup = "group"
+	// indexDrain holds what belongs to a drain: the allocations it marked, and
+	// the node it drains.
+	indexDrain = "drain"
+	// indexJob orders evaluations by job, whether they are open, and creation.
+	indexJob = "job"
+	// indexQueue holds the open evaluations by status, falling priority and
+	// creation.
+	indexQueue = "queue"
+)
+
+// indexer computes a row's key in one index. It is what go-memdb calls an
+// Indexer; lookups hand it keys that are ready.
+type indexer[T any] struct {
+	// key returns nil for a row that the index does not hold.
+	key func(*T) key
+}
+
+var (
+	_ memdb.Indexer       = indexer[cluster.Node]{}
+	_ memdb.SingleIndexer = indexer[cluster.Node]{}
+)
+
+// FromObject returns the key of a row.
+func (x indexer[T]) FromObject(row any) (bool, []byte, error) {
+	r, ok := row.(*T)
+	if !ok || r == nil {
+		return false, nil, fmt.Errorf("row is a %T, not a %T", row, r)
+	}
+	k := x.key(r)
+	return k != nil, k, nil
+}
+
+// FromArgs returns the one argument, a key.
+func (x indexer[T]) FromArgs(args ...any) ([]byte, error) {
+	if len(args) != 1 {
+		return nil, errors.New("lookup wants one key")
+	}
+	k, ok := args[0].(key)
+	if !ok {
+		return nil, fmt.Errorf("lookup by a %T, not a key", args[0])
+	}
+	return k, nil
+}
+
+// unique is an index in which each row has a key of its own, and must have one.
+func unique[T any](name string, f func(*T) key) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, Unique: true, Indexer: indexer[T]{f}}
+}
+
+// ordered is an index in which rows with equal keys follow each other by id. It
+// does not hold the rows whose key is nil.
+func ordered[T any](name string, f func(*T) key) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{f}}
+}
+
+func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
+	t := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(indexes))}
+	for _, x := range indexes {
+		t.Indexes[x.Name] = x
+	}
+	return t
+}
+
+func schema() *memdb.DBSchema {
+	s := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema)}
+	for _, t := range []*memdb.TableSchema{
+		table(TableNodes, unique(indexID, nodeID), ordered(indexDraining, drainingNode), ordered(indexDrain, nodeOfDrain)),
+		table(TableDrains, unique(indexID, recordID), ordered(indexNode, recordByNode), ordered(indexAge, recordByAge)),
+		table(TableJobs, unique(indexID, jobID)),
+		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup),
+			ordered(indexDrain, allocByDrain)),
+		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),
+		table(tableUsage, unique(indexID, usageID)),
+		table(tableIndex, unique(indexID, counterID)),
+	} {
+		s.Tables[t.Name] = t
+	}
+	return s
+}

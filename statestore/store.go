@@ -1,0 +1,64 @@
+package statestore
+
+import (
+	"sync"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// Store is the state of one cluster. It is safe for concurrent use: any number
+// of snapshots and feeds, and one transaction at a time.
+type Store struct {
+	db    *memdb.MemDB
+	feeds feeds
+
+	// abandoned is closed when the store has been replaced.
+	abandoned   chan struct{}
+	abandonOnce sync.Once
+}
+
+// New returns an empty store.
+func New() *Store {
+	db, err := memdb.NewMemDB(schema())
+	if err != nil {
+		panic("statestore: broken schema: " + err.Error())
+	}
+	return &Store{db: db, abandoned: make(chan struct{})}
+}
+
+// Snapshot returns the newest state. It costs nothing and never blocks.
+func (s *Store) Snapshot() *Snapshot {
+	return &Snapshot{reads{txn: s.db.Txn(false)}}
+}
+
+// Begin starts the write transaction of one raft entry. It blocks while another
+// is open. The caller commits or aborts it.
+func (s *Store) Begin(index uint64) *Txn {
+	txn := s.db.Txn(true)
+	return &Txn{reads: reads{txn: txn, written: newWritten(index)}, store: s}
+}
+
+// Abandon says that the store has been replaced, by one restored from a
+// snapshot, and will not change again. Whoever waits on it is woken and told.
+// Its snapshots stay readable.
+func (s *Store) Abandon() {
+	s.abandonOnce.Do(func() {
+		close(s.abandoned)
+		s.feeds.abandon()
+	})
+}
+
+// Abandoned returns a channel that is closed when the store has been replaced.
+func (s *Store) Abandoned() <-chan struct{} { return s.abandoned }
+
+// Reader returns the store as the drainer reads it.
+func (s *Store) Reader() drainer.StateReader { return reader{s} }
+
+// reader adapts Store to [drainer.StateReader].
+type reader struct{ store *Store }
+
+func (r reader) Snapshot() drainer.View { return r.store.Snapshot() }
+
+func (r reader) Subscribe(wake chan<- struct{}) drainer.Feed { return r.store.Subscribe(wake) }
