@@ -149,7 +149,8 @@ func (a *Allocation) Healthy(node *Node) bool {
 
 // DueAt is the time by which a health verdict should exist.
 func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
-	return a.CreateTime.Add(p.HealthyDeadline + grace)
+	// Added one by one: the sum of two durations may wrap around.
+	return a.CreateTime.Add(p.HealthyDeadline).Add(grace)
 }
 
 // StopTime is how long the allocation may take to stop once asked to.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // JobType decides how a job's allocations are placed and how they leave a
@@ -60,57 +59,8 @@ type Job struct {
 	JobModifyIndex uint64
 }
 
-// TaskGroup is a set of tasks that are placed together, Count times over.
-type TaskGroup struct {
-	Name  string
-	Count int
-	// Migrate is the pace at which a drain may move the group, or nil. Jobs of
-	// type service always have one after [Job.Canonicalize]; others never.
-	Migrate *MigrateStrategy
-	// NodeClasses are the node classes the group may run on; empty is any.
-	NodeClasses []string
-	// EphemeralDisk is what happens to the group's data when it moves.
-	EphemeralDisk EphemeralDisk
-	// Disconnect is how the group behaves when its node is out of touch.
-	Disconnect DisconnectStrategy
-	// ShutdownDelay is waited before any task of the group is killed.
-	ShutdownDelay time.Duration
-	Tasks         []*Task
-}
-
-// Task is one process of a group.
-type Task struct {
-	Name      string
-	Resources Resources
-	// KillTimeout is how long the task may take to end once killed.
-	KillTimeout time.Duration
-	// ShutdownDelay is waited before the task is killed.
-	ShutdownDelay time.Duration
-	// StoragePlugin makes every allocation of the job a storage plugin.
-	StoragePlugin bool
-}
-
-// EphemeralDisk is the scratch space of a group.
-type EphemeralDisk struct {
-	Sticky bool
-	// Migrate asks for the data to be copied to a replacement, which stays
-	// pending until its predecessor has ended and the copy is done.
-	Migrate bool
-	SizeMB  int64
-}
-
-// DisconnectStrategy is how a group behaves when its node is out of touch.
-type DisconnectStrategy struct {
-	// LostAfter is how long an allocation on a disconnected node stays unknown
-	// before it counts as lost; zero is at once.
-	LostAfter time.Duration
-}
-
-// Defaults that [Job.Canonicalize] fills in.
-const (
-	DefaultJobPriority = 50
-	DefaultKillTimeout = 5 * time.Second
-)
+// DefaultJobPriority is the priority of a job that names none.
+const DefaultJobPriority = 50
 
 // Key returns the job's key.
 func (j *Job) Key() JobKey { return JobKey{Namespace: j.Namespace, ID: j.ID} }
@@ -124,7 +74,7 @@ func (j *Job) Group(name string) *TaskGroup {
 		return nil
 	}
 	for _, g := range j.TaskGroups {
-		if g.Name == name {
+		if g != nil && g.Name == name {
 			return g
 		}
 	}
@@ -137,14 +87,9 @@ func (j *Job) StoragePlugin() bool {
 	if j == nil {
 		return false
 	}
-	for _, g := range j.TaskGroups {
-		for _, t := range g.Tasks {
-			if t.StoragePlugin {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.TaskGroups, func(g *TaskGroup) bool {
+		return g != nil && slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && t.StoragePlugin })
+	})
 }
 
 // Stage returns the turn in which the job's allocations leave a draining node.
@@ -158,26 +103,8 @@ func (j *Job) Stage() Stage {
 	return StageConsumers
 }
 
-// Resources is what one allocation of the group asks for.
-func (g *TaskGroup) Resources() Resources {
-	total := Resources{DiskMB: g.EphemeralDisk.SizeMB}
-	for _, t := range g.Tasks {
-		total = total.Plus(t.Resources)
-	}
-	return total
-}
-
-// StopTime is how long an allocation of the group may take to stop: the group's
-// shutdown delay, and the longest task's shutdown delay and kill timeout.
-func (g *TaskGroup) StopTime() time.Duration {
-	var longest time.Duration
-	for _, t := range g.Tasks {
-		longest = max(longest, t.ShutdownDelay+t.KillTimeout)
-	}
-	return g.ShutdownDelay + longest
-}
-
-// Canonicalize fills in what a registration left empty.
+// Canonicalize fills in what a registration left empty. What is missing
+// altogether, a nil group or task, is left for [Job.Validate] to name.
 func (j *Job) Canonicalize() {
 	if j.Namespace == "" {
 		j.Namespace = DefaultNamespace
@@ -192,13 +119,8 @@ func (j *Job) Canonicalize() {
 		j.Priority = DefaultJobPriority
 	}
 	for _, g := range j.TaskGroups {
-		if j.Type == JobService && g.Migrate == nil {
-			g.Migrate = DefaultMigrateStrategy()
-		}
-		for _, t := range g.Tasks {
-			if t.KillTimeout == 0 {
-				t.KillTimeout = DefaultKillTimeout
-			}
+		if g != nil {
+			g.canonicalize(j.Type)
 		}
 	}
 }
@@ -238,44 +160,6 @@ func (j *Job) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (g *TaskGroup) validate(t JobType) error {
-	var errs []error
-	if g.Name == "" {
-		errs = append(errs, errors.New("Missing task group name"))
-	}
-	if g.Count < 0 {
-		errs = append(errs, fmt.Errorf("Count must be >= 0 but found %d", g.Count))
-	}
-	if g.ShutdownDelay < 0 {
-		errs = append(errs, fmt.Errorf("ShutdownDelay is %s and must be >= 0", g.ShutdownDelay))
-	}
-	if g.Disconnect.LostAfter < 0 {
-		errs = append(errs, fmt.Errorf("LostAfter is %s and must be >= 0", g.Disconnect.LostAfter))
-	}
-	if g.Migrate != nil {
-		if t != JobService {
-			errs = append(errs, fmt.Errorf("Job type %q does not allow migrate block", t))
-		}
-		errs = append(errs, g.Migrate.Validate())
-	}
-	if len(g.Tasks) == 0 {
-		errs = append(errs, errors.New("Missing tasks"))
-	}
-	for i, task := range g.Tasks {
-		if task == nil {
-			errs = append(errs, fmt.Errorf("Task %d is missing", i))
-			continue
-		}
-		if task.KillTimeout < 0 || task.ShutdownDelay < 0 {
-			errs = append(errs, fmt.Errorf("Task %q: KillTimeout and ShutdownDelay must be >= 0", task.Name))
-		}
-		if !(Resources{}).Fits(task.Resources) {
-			errs = append(errs, fmt.Errorf("Task %q: resources must be >= 0", task.Name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Copy returns a copy that shares nothing with j that either may write to.
 func (j *Job) Copy() *Job {
 	if j == nil {
@@ -286,27 +170,6 @@ func (j *Job) Copy() *Job {
 	c.TaskGroups = slices.Clone(j.TaskGroups)
 	for i, g := range c.TaskGroups {
 		c.TaskGroups[i] = g.Copy()
-	}
-	return &c
-}
-
-// Copy returns a copy that shares nothing with g that either may write to.
-func (g *TaskGroup) Copy() *TaskGroup {
-	if g == nil {
-		return nil
-	}
-	c := *g
-	if g.Migrate != nil {
-		m := *g.Migrate
-		c.Migrate = &m
-	}
-	c.NodeClasses = slices.Clone(g.NodeClasses)
-	c.Tasks = slices.Clone(g.Tasks)
-	for i, t := range c.Tasks {
-		if t != nil {
-			task := *t
-			c.Tasks[i] = &task
-		}
 	}
 	return &c
 }

@@ -1,0 +1,150 @@
+package cluster_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Whoever edits a copy must not be seen by the readers of the original.
+func TestCopy_sharesNothing(t *testing.T) {
+	t.Parallel()
+	t.Run("node", func(t *testing.T) { checkCopy(t, (*cluster.Node).Copy) })
+	t.Run("drain", func(t *testing.T) { checkCopy(t, (*cluster.Drain).Copy) })
+	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
+	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })
+	t.Run("task group", func(t *testing.T) { checkCopy(t, (*cluster.TaskGroup).Copy) })
+	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job") })
+	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
+	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
+}
+
+// Readers of the wire form tell nil from empty.
+func TestCopy_keepsNilNil(t *testing.T) {
+	t.Parallel()
+	must.Eq(t, &cluster.Node{}, (&cluster.Node{}).Copy())
+	must.Eq(t, &cluster.Job{}, (&cluster.Job{}).Copy())
+	must.Eq(t, &cluster.Drain{}, (&cluster.Drain{}).Copy())
+	must.Eq(t, &cluster.Evaluation{}, (&cluster.Evaluation{}).Copy())
+	must.Eq(t, &cluster.Allocation{}, (&cluster.Allocation{}).Copy())
+
+	must.True(t, (&cluster.Node{}).Copy().Meta == nil)
+	must.False(t, (&cluster.Node{Meta: map[string]string{}}).Copy().Meta == nil)
+	must.False(t, (&cluster.Job{TaskGroups: []*cluster.TaskGroup{}}).Copy().TaskGroups == nil)
+}
+
+// A damaged job is copied as it is: the copy is not where it is judged.
+func TestCopy_keepsHoles(t *testing.T) {
+	t.Parallel()
+	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{nil, {Tasks: []*cluster.Task{nil}}}}
+	must.Eq(t, job, job.Copy())
+}
+
+// The check above is worth something only if it finds what a lazy copy shares.
+func TestSharedPaths_findsALazyCopy(t *testing.T) {
+	t.Parallel()
+	node := new(cluster.Node)
+	fill(reflect.ValueOf(node).Elem(), 1)
+	lazy := *node
+	must.SliceContainsAll(t,
+		[]string{".Attributes", ".Meta", ".Links", ".Drain", ".LastDrain", ".Events"},
+		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
+}
+
+// checkCopy fills every field of a T, copies it, and looks for what the two
+// share. The paths in shared must be shared.
+func checkCopy[T any](t *testing.T, copyOf func(*T) *T, shared ...string) {
+	t.Helper()
+	must.Nil(t, copyOf(nil))
+
+	original := new(T)
+	fill(reflect.ValueOf(original).Elem(), 1)
+	copied := copyOf(original)
+
+	must.Eq(t, original, copied)
+	must.SliceContainsAll(t, shared, sharedPaths(reflect.ValueOf(original), reflect.ValueOf(copied), ""))
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// fill sets every field below v to something that is not its zero value.
+func fill(v reflect.Value, seed int64) {
+	if v.Type() == timeType {
+		v.Set(reflect.ValueOf(time.Unix(seed, 0).UTC()))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), seed+int64(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), seed)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i), seed+int64(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), seed+int64(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, seed)
+		fill(value, seed)
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString(fmt.Sprint("value ", seed))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(seed)
+	case reflect.Uint8, reflect.Uint64:
+		v.SetUint(uint64(seed%100) + 1)
+	default:
+		panic("fill knows no " + v.Kind().String())
+	}
+}
+
+// sharedPaths returns the paths below a and b, of equal shape, at which both
+// hold the same pointer, map or backing array.
+func sharedPaths(a, b reflect.Value, path string) []string {
+	if a.Type() == timeType {
+		return nil
+	}
+	var paths []string
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			paths = append(paths, sharedPaths(a.Field(i), b.Field(i), path+"."+a.Type().Field(i).Name)...)
+		}
+	case reflect.Pointer:
+		if a.Pointer() == b.Pointer() {
+			return []string{path}
+		}
+		return sharedPaths(a.Elem(), b.Elem(), path)
+	case reflect.Slice:
+		if a.Pointer() == b.Pointer() {
+			return []string{path}
+		}
+		for i := range a.Len() {
+			paths = append(paths, sharedPaths(a.Index(i), b.Index(i), fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	case reflect.Map:
+		if a.Pointer() == b.Pointer() {
+			return []string{path}
+		}
+		for _, key := range a.MapKeys() {
+			paths = append(paths, sharedPaths(a.MapIndex(key), b.MapIndex(key), fmt.Sprintf("%s[%v]", path, key))...)
+		}
+	}
+	return paths
+}

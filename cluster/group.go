@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// TaskGroup is a set of tasks that are placed together, Count times over.
+type TaskGroup struct {
+	Name  string
+	Count int
+	// Migrate is the pace at which a drain may move the group, or nil. Jobs of
+	// type service always have one after [Job.Canonicalize]; others never.
+	Migrate *MigrateStrategy
+	// NodeClasses are the node classes the group may run on; empty is any.
+	NodeClasses []string
+	// EphemeralDisk is what happens to the group's data when it moves.
+	EphemeralDisk EphemeralDisk
+	// Disconnect is how the group behaves when its node is out of touch.
+	Disconnect DisconnectStrategy
+	// ShutdownDelay is waited before any task of the group is killed.
+	ShutdownDelay time.Duration
+	Tasks         []*Task
+}
+
+// Task is one process of a group.
+type Task struct {
+	Name      string
+	Resources Resources
+	// KillTimeout is how long the task may take to end once killed.
+	KillTimeout time.Duration
+	// ShutdownDelay is waited before the task is killed.
+	ShutdownDelay time.Duration
+	// StoragePlugin makes every allocation of the job a storage plugin.
+	StoragePlugin bool
+}
+
+// EphemeralDisk is the scratch space of a group.
+type EphemeralDisk struct {
+	Sticky bool
+	// Migrate asks for the data to be copied to a replacement, which stays
+	// pending until its predecessor has ended and the copy is done.
+	Migrate bool
+	SizeMB  int64
+}
+
+// DisconnectStrategy is how a group behaves when its node is out of touch.
+type DisconnectStrategy struct {
+	// LostAfter is how long an allocation on a disconnected node stays unknown
+	// before it counts as lost; zero is at once.
+	LostAfter time.Duration
+}
+
+// DefaultKillTimeout is the kill timeout of a task that names none.
+const DefaultKillTimeout = 5 * time.Second
+
+// Resources is what one allocation of the group asks for.
+func (g *TaskGroup) Resources() Resources {
+	total := Resources{DiskMB: g.EphemeralDisk.SizeMB}
+	for _, t := range g.Tasks {
+		if t != nil {
+			total = total.Plus(t.Resources)
+		}
+	}
+	return total
+}
+
+// StopTime is how long an allocation of the group may take to stop: the group's
+// shutdown delay, and the longest task's shutdown delay and kill timeout.
+func (g *TaskGroup) StopTime() time.Duration {
+	var longest time.Duration
+	for _, t := range g.Tasks {
+		if t != nil {
+			longest = max(longest, addDelays(t.ShutdownDelay, t.KillTimeout))
+		}
+	}
+	return addDelays(g.ShutdownDelay, longest)
+}
+
+// addDelays adds two delays that are not negative. A sum too long to count is
+// the longest there is: wrapped around it would be no wait at all.
+func addDelays(a, b time.Duration) time.Duration {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxInt64
+}
+
+func (g *TaskGroup) canonicalize(t JobType) {
+	if t == JobService && g.Migrate == nil {
+		g.Migrate = DefaultMigrateStrategy()
+	}
+	for _, task := range g.Tasks {
+		if task != nil && task.KillTimeout == 0 {
+			task.KillTimeout = DefaultKillTimeout
+		}
+	}
+}
+
+func (g *TaskGroup) validate(t JobType) error {
+	var errs []error
+	if g.Name == "" {
+		errs = append(errs, errors.New("Missing task group name"))
+	}
+	if g.Count < 0 {
+		errs = append(errs, fmt.Errorf("Count must be >= 0 but found %d", g.Count))
+	}
+	if g.ShutdownDelay < 0 {
+		errs = append(errs, fmt.Errorf("ShutdownDelay is %s and must be >= 0", g.ShutdownDelay))
+	}
+	if g.Disconnect.LostAfter < 0 {
+		errs = append(errs, fmt.Errorf("LostAfter is %s and must be >= 0", g.Disconnect.LostAfter))
+	}
+	if g.EphemeralDisk.SizeMB < 0 {
+		errs = append(errs, fmt.Errorf("EphemeralDisk.SizeMB must be >= 0 but found %d", g.EphemeralDisk.SizeMB))
+	}
+	if g.Migrate != nil {
+		if t != JobService {
+			errs = append(errs, fmt.Errorf("Job type %q does not allow migrate block", t))
+		}
+		errs = append(errs, g.Migrate.Validate())
+	}
+	errs = append(errs, g.validateTasks()...)
+	return errors.Join(errs...)
+}
+
+func (g *TaskGroup) validateTasks() (errs []error) {
+	if len(g.Tasks) == 0 {
+		errs = append(errs, errors.New("Missing tasks"))
+	}
+	none, total := Resources{}, Resources{DiskMB: max(0, g.EphemeralDisk.SizeMB)}
+	for i, task := range g.Tasks {
+		if task == nil {
+			errs = append(errs, fmt.Errorf("Task %d is missing", i))
+			continue
+		}
+		if task.KillTimeout < 0 || task.ShutdownDelay < 0 {
+			errs = append(errs, fmt.Errorf("Task %q: KillTimeout and ShutdownDelay must be >= 0", task.Name))
+		}
+		if !none.Fits(task.Resources) {
+			errs = append(errs, fmt.Errorf("Task %q: resources must be >= 0", task.Name))
+			continue
+		}
+		total = total.Plus(task.Resources)
+		if !none.Fits(total) { // wrapped around, the sum would fit everywhere
+			return append(errs, fmt.Errorf("Task %q: resources of the group add up to too much", task.Name))
+		}
+	}
+	return errs
+}
+
+// Copy returns a copy that shares nothing with g that either may write to.
+func (g *TaskGroup) Copy() *TaskGroup {
+	if g == nil {
+		return nil
+	}
+	c := *g
+	if g.Migrate != nil {
+		m := *g.Migrate
+		c.Migrate = &m
+	}
+	c.NodeClasses = slices.Clone(g.NodeClasses)
+	c.Tasks = slices.Clone(g.Tasks)
+	for i, t := range c.Tasks {
+		if t != nil {
+			task := *t
+			c.Tasks[i] = &task
+		}
+	}
+	return &c
+}

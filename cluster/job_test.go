@@ -1,0 +1,242 @@
+package cluster_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+func TestJob_Canonicalize(t *testing.T) {
+	t.Parallel()
+	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{
+		{Name: "plain", Tasks: []*cluster.Task{{Name: "server"}}},
+		{
+			Name:    "own",
+			Migrate: &cluster.MigrateStrategy{MaxParallel: 7},
+			Tasks:   []*cluster.Task{{Name: "server", KillTimeout: time.Minute}},
+		},
+	}}
+	job.Canonicalize()
+
+	must.Eq(t, &cluster.Job{
+		Namespace: "default", ID: "web", Type: cluster.JobService, Priority: 50, NodePool: "default",
+		TaskGroups: []*cluster.TaskGroup{
+			{
+				Name: "plain",
+				Migrate: &cluster.MigrateStrategy{
+					MaxParallel:     1,
+					HealthCheck:     cluster.HealthChecks,
+					MinHealthyTime:  10 * time.Second,
+					HealthyDeadline: 5 * time.Minute,
+				},
+				Tasks: []*cluster.Task{{Name: "server", KillTimeout: 5 * time.Second}},
+			},
+			{
+				Name:    "own",
+				Migrate: &cluster.MigrateStrategy{MaxParallel: 7},
+				Tasks:   []*cluster.Task{{Name: "server", KillTimeout: time.Minute}},
+			},
+		},
+	}, job)
+}
+
+// Only services move at a pace.
+func TestJob_Canonicalize_migrateBlock(t *testing.T) {
+	t.Parallel()
+	for _, jobType := range []cluster.JobType{cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch} {
+		job := &cluster.Job{Type: jobType, TaskGroups: []*cluster.TaskGroup{{Name: "work"}}}
+		job.Canonicalize()
+		must.Nil(t, job.TaskGroups[0].Migrate, must.Sprint(jobType))
+	}
+}
+
+// A body from outside may hold nulls anywhere: they are named, never stepped on.
+func TestJob_holes(t *testing.T) {
+	t.Parallel()
+	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{nil, {Name: "web", Tasks: []*cluster.Task{nil}}}}
+	job.Canonicalize()
+	must.Eq(t, []string{"Task group 0 is missing", `Task group "web": Task 0 is missing`}, lines(job.Validate()))
+
+	must.False(t, job.StoragePlugin())
+	must.Eq(t, cluster.StageConsumers, job.Stage())
+	must.Eq(t, job.TaskGroups[1], job.Group("web"))
+	must.Nil(t, job.Group("db"))
+	must.Zero(t, job.Group("web").StopTime())
+	must.Eq(t, cluster.Resources{}, job.Group("web").Resources())
+
+	var none *cluster.Job
+	must.ErrorContains(t, none.Validate(), "job is missing")
+	must.True(t, none.Stopped())
+	must.Nil(t, none.Group("web"))
+}
+
+func TestJob_Validate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit func(*cluster.Job, *cluster.TaskGroup, *cluster.Task)
+		want []string
+	}{
+		"a sound job": {func(*cluster.Job, *cluster.TaskGroup, *cluster.Task) {}, nil},
+		"no id, type, priority": {
+			func(j *cluster.Job, _ *cluster.TaskGroup, _ *cluster.Task) {
+				j.ID, j.Type, j.Priority = "", "cron", 101
+			},
+			[]string{
+				"Missing job ID", `Invalid job type: "cron"`, "Job priority must be between [1, 100] but found 101",
+				`Task group "web": Job type "cron" does not allow migrate block`,
+			},
+		},
+		"no groups": {
+			func(j *cluster.Job, _ *cluster.TaskGroup, _ *cluster.Task) { j.TaskGroups = nil },
+			[]string{"Missing job task groups"},
+		},
+		"the same group twice": {
+			func(j *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { j.TaskGroups = append(j.TaskGroups, g) },
+			[]string{`Task group "web" is defined twice`},
+		},
+		"a migrate block where nothing is paced": {
+			func(j *cluster.Job, _ *cluster.TaskGroup, _ *cluster.Task) { j.Type = cluster.JobBatch },
+			[]string{`Task group "web": Job type "batch" does not allow migrate block`},
+		},
+		"a wrong migrate block": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Migrate.MaxParallel = -1 },
+			[]string{`Task group "web": MaxParallel must be >= 0 but found -1`},
+		},
+		"a nameless group": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Name = "" },
+			[]string{`Task group "": Missing task group name`},
+		},
+		"negative numbers": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, t *cluster.Task) {
+				g.Count, g.ShutdownDelay, g.Disconnect.LostAfter, g.EphemeralDisk.SizeMB = -1, -2, -3, -4
+				t.KillTimeout, t.Resources.CPU = -5, -6
+			},
+			[]string{
+				`Task group "web": Count must be >= 0 but found -1`,
+				"ShutdownDelay is -2ns and must be >= 0",
+				"LostAfter is -3ns and must be >= 0",
+				"EphemeralDisk.SizeMB must be >= 0 but found -4",
+				`Task "server": KillTimeout and ShutdownDelay must be >= 0`,
+				`Task "server": resources must be >= 0`,
+			},
+		},
+		"no tasks": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Tasks = nil },
+			[]string{`Task group "web": Missing tasks`},
+		},
+		"resources that wrap around": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, t *cluster.Task) {
+				t.Resources.MemoryMB = math.MaxInt64
+				g.Tasks = append(g.Tasks, &cluster.Task{Name: "second", Resources: t.Resources})
+			},
+			[]string{`Task group "web": Task "second": resources of the group add up to too much`},
+		},
+		"disk that wraps around": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, t *cluster.Task) {
+				g.EphemeralDisk.SizeMB, t.Resources.DiskMB = math.MaxInt64, 1
+			},
+			[]string{`Task group "web": Task "server": resources of the group add up to too much`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{
+				{Name: "web", Count: 3, Tasks: []*cluster.Task{{Name: "server", Resources: cluster.Resources{CPU: 100}}}},
+			}}
+			job.Canonicalize()
+			test.edit(job, job.TaskGroups[0], job.TaskGroups[0].Tasks[0])
+			must.Eq(t, test.want, lines(job.Validate()))
+		})
+	}
+}
+
+func TestTaskGroup_StopTime(t *testing.T) {
+	t.Parallel()
+	group := &cluster.TaskGroup{ShutdownDelay: time.Second, Tasks: []*cluster.Task{
+		{KillTimeout: 30 * time.Second},
+		{KillTimeout: 20 * time.Second, ShutdownDelay: 15 * time.Second},
+	}}
+	must.Eq(t, 36*time.Second, group.StopTime())
+
+	// Wrapped around, a task that asks for centuries would be given no time.
+	group.Tasks[0].KillTimeout, group.Tasks[0].ShutdownDelay = math.MaxInt64, math.MaxInt64
+	must.Eq(t, math.MaxInt64, group.StopTime())
+
+	a := &cluster.Allocation{TaskGroup: "web"}
+	must.Eq(t, cluster.DefaultKillTimeout, a.StopTime(), must.Sprint("an allocation that has lost its job"))
+}
+
+func TestTaskGroup_Resources(t *testing.T) {
+	t.Parallel()
+	group := &cluster.TaskGroup{EphemeralDisk: cluster.EphemeralDisk{SizeMB: 300}, Tasks: []*cluster.Task{
+		{Resources: cluster.Resources{CPU: 500, MemoryMB: 256}},
+		{Resources: cluster.Resources{CPU: 250, MemoryMB: 64, DiskMB: 1, GPU: 1000}},
+	}}
+	must.Eq(t, cluster.Resources{CPU: 750, MemoryMB: 320, DiskMB: 301, GPU: 1000}, group.Resources())
+}
+
+func TestResources_Fits(t *testing.T) {
+	t.Parallel()
+	room := cluster.Resources{CPU: 1, MemoryMB: 1, DiskMB: 1, GPU: 1}
+	must.True(t, room.Fits(room))
+	must.True(t, cluster.Resources{}.Fits(room))
+	for _, more := range []cluster.Resources{{CPU: 1}, {MemoryMB: 1}, {DiskMB: 1}, {GPU: 1}} {
+		must.False(t, room.Plus(more).Fits(room))
+		must.True(t, room.Fits(room.Plus(more)))
+		must.Eq(t, room, room.Plus(more).Minus(more))
+	}
+}
+
+func TestStage(t *testing.T) {
+	t.Parallel()
+	job := func(jobType cluster.JobType, plugin bool) *cluster.Job {
+		return &cluster.Job{Type: jobType, TaskGroups: []*cluster.TaskGroup{
+			{Name: "first", Tasks: []*cluster.Task{{Name: "task"}}},
+			{Name: "second", Tasks: []*cluster.Task{{Name: "task"}, {Name: "plugin", StoragePlugin: plugin}}},
+		}}
+	}
+	for _, test := range []struct {
+		jobType       cluster.JobType
+		plain, plugin cluster.Stage
+	}{
+		{cluster.JobService, cluster.StageConsumers, cluster.StagePlugins},
+		{cluster.JobBatch, cluster.StageConsumers, cluster.StagePlugins},
+		{cluster.JobSysBatch, cluster.StageConsumers, cluster.StagePlugins},
+		{cluster.JobSystem, cluster.StageSystem, cluster.StagePlugins},
+	} {
+		must.Eq(t, test.plain, job(test.jobType, false).Stage())
+		must.Eq(t, test.plugin, job(test.jobType, true).Stage())
+		must.Eq(t, test.plugin, (&cluster.Allocation{Job: job(test.jobType, true)}).Stage())
+	}
+
+	lost := &cluster.Allocation{}
+	must.Eq(t, cluster.StageConsumers, lost.Stage(), must.Sprint("an allocation that has lost its job"))
+	must.Eq(t, cluster.JobService, lost.JobType())
+}
+
+// Stages leave in the order of their values, and each has a name of its own.
+func TestStages(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i, stage := range cluster.Stages() {
+		must.Eq(t, cluster.Stage(i), stage)
+		seen[stage.String()] = true
+	}
+	must.MapLen(t, int(cluster.StageCount), seen)
+	must.MapNotContainsKey(t, seen, cluster.StageCount.String())
+}
+
+func TestMarkClass_String(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for class := range cluster.MarkClassCount {
+		must.NotEq(t, "", class.String())
+		seen[class.String()] = true
+	}
+	must.MapLen(t, int(cluster.MarkClassCount), seen)
+	must.MapNotContainsKey(t, seen, cluster.MarkClassCount.String())
+}
