@@ -27,6 +27,9 @@ type (
 	Revision uint64
 )
 
+// Compare orders node ids as strings.
+func (id NodeID) Compare(o NodeID) int { return cmp.Compare(id, o) }
+
 // DefaultNamespace is the namespace of a job that names none.
 const DefaultNamespace Namespace = "default"
 

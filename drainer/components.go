@@ -35,9 +35,11 @@ type DrainingNodeWatcher interface {
 // NodeTracker keeps the draining nodes. Update and Remove take effect at the
 // tracker's next step.
 type NodeTracker interface {
-	// TrackedNodes returns the revision at which each tracked node was last
-	// updated. The map is the caller's.
-	TrackedNodes() map[cluster.NodeID]cluster.Revision
+	// TrackedNodes returns the tracked nodes, by id. The slice is the caller's.
+	TrackedNodes() []cluster.NodeID
+	// Tracked returns the revision at which a node was last updated, and whether
+	// it is tracked.
+	Tracked(cluster.NodeID) (cluster.Revision, bool)
 	// Update tells of a node that drains, with a strategy the tracker has not
 	// seen.
 	Update(*cluster.Node)

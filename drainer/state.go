@@ -97,3 +97,12 @@ type Changes struct {
 func (c Changes) Empty() bool {
 	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
+
+// merge adds what is told in o.
+func (c *Changes) merge(o Changes) {
+	c.All = c.All || o.All
+	c.Abandoned = c.Abandoned || o.Abandoned
+	c.Nodes = append(c.Nodes, o.Nodes...)
+	c.Groups = append(c.Groups, o.Groups...)
+	c.Jobs = append(c.Jobs, o.Jobs...)
+}

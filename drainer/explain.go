@@ -1,0 +1,285 @@
+package drainer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Soft is what a drainer knows besides the state: what it wants written and has
+// no answer to. A nil Soft knows nothing, as on a server that does not lead.
+type Soft interface {
+	// Pending returns the write that is planned or in flight for an allocation,
+	// and whether there is one.
+	Pending(cluster.AllocID) (PendingWrite, bool)
+	// HeldSince returns since when a group was seen held for a reason, and
+	// whether it was.
+	HeldSince(cluster.GroupKey, Reason) (time.Time, bool)
+}
+
+// PendingWrite is a mark that is planned or in flight.
+type PendingWrite struct {
+	// Since is when the mark was first planned by this leader.
+	Since time.Time
+	// Attempts counts the writes that failed since the last that did not.
+	Attempts int
+	// LastError is the last failure, or nil.
+	LastError error
+}
+
+// nothingKnown is the Soft that a nil one stands for.
+type nothingKnown struct{}
+
+func (nothingKnown) Pending(cluster.AllocID) (PendingWrite, bool) { return PendingWrite{}, false }
+
+func (nothingKnown) HeldSince(cluster.GroupKey, Reason) (time.Time, bool) { return time.Time{}, false }
+
+// Explain reports the drain of one node and why each allocation is still there:
+// exactly one reason each, the first that holds. It reports false if the node
+// does not drain or does not exist. EndsBy is left to who knows how writes are
+// retried; see [EndBound].
+func Explain(v View, soft Soft, id cluster.NodeID, now time.Time, p Policy) (Report, bool) {
+	node := v.Node(id)
+	if !node.Draining() {
+		return Report{}, false
+	}
+	return newExplainer(v, soft, now, p).report(node), true
+}
+
+// explainer gives reasons at one moment. Groups are counted once.
+type explainer struct {
+	*moment
+	soft   Soft // never nil
+	groups map[cluster.GroupKey]*explained
+}
+
+// explained is a group with what is pending of it.
+type explained struct {
+	*group
+	// pending are its allocations whose marks are planned or in flight, by id;
+	// paced counts those that take room.
+	pending []cluster.AllocID
+	paced   int
+	slots   int
+}
+
+func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
+	if soft == nil {
+		soft = nothingKnown{}
+	}
+	return &explainer{moment: newMoment(v, now, p), soft: soft, groups: map[cluster.GroupKey]*explained{}}
+}
+
+func (e *explainer) report(n *cluster.Node) Report {
+	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name}}
+	for _, s := range cluster.Stages() {
+		from := len(r.Allocs)
+		for _, asked := range [...]bool{false, true} {
+			for a := range e.view.NodeAllocs(n.ID, s, asked) {
+				r.Allocs = append(r.Allocs, e.explain(a, n))
+			}
+		}
+		stage := r.Allocs[from:]
+		slices.SortFunc(stage, func(a, b AllocReport) int { return cmp.Compare(a.Alloc, b.Alloc) })
+		if n.Drain.Leaves(s) {
+			r.Left[s] = len(stage)
+		} else {
+			r.Ignored += len(stage)
+		}
+	}
+	for i, a := range r.Allocs {
+		r.Waiting[a.Reason]++
+		if i == 0 || a.Reason.severity() > r.Reason.severity() {
+			r.Reason = a.Reason
+		}
+	}
+	return r
+}
+
+// explain gives one allocation its reason: the first that matches.
+func (e *explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocReport {
+	r := AllocReport{Alloc: a.ID, Group: a.GroupKey(), Stage: a.Stage()}
+	pending, isPending := e.soft.Pending(a.ID)
+	switch {
+	case !n.Drain.Leaves(a.Stage()):
+		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, "system jobs are ignored by this drain")
+	case isPending && !a.Asked():
+		r.pending(pending)
+	case a.ServerTerminal():
+		e.explainStopping(&r, a)
+	case a.Marked():
+		e.explainMarked(&r, a)
+	default:
+		e.explainStaying(&r, a, n)
+	}
+	return r
+}
+
+func (r *AllocReport) set(reason Reason, since Since, detail string) {
+	r.Reason, r.Since, r.Detail = reason, since, detail
+}
+
+func (r *AllocReport) pending(p PendingWrite) {
+	detail := "its mark is planned or in flight"
+	if p.Attempts > 0 {
+		detail = fmt.Sprintf("its mark is planned; %d writes in a row have failed, the last: %v", p.Attempts, p.LastError)
+	}
+	r.Attempts, r.LastError = p.Attempts, p.LastError
+	r.set(ReasonWritePending, Since{At: p.Since, Seen: true}, detail)
+}
+
+func (e *explainer) explainStopping(r *AllocReport, a *cluster.Allocation) {
+	if a.StoppedAt.IsZero() {
+		r.set(ReasonStopping, Since{At: a.ModifyTime}, fmt.Sprintf("stopping, may take %s", a.StopTime()))
+		return
+	}
+	r.Due = a.StoppedAt.Add(a.StopTime())
+	detail := fmt.Sprintf("stopping, may take %s", a.StopTime())
+	if over := e.now.Sub(r.Due); over > 0 {
+		detail = fmt.Sprintf("stopping, overdue by %s: its client has not reported", over.Round(time.Second))
+	}
+	r.set(ReasonStopping, Since{At: a.StoppedAt}, detail)
+}
+
+func (e *explainer) explainMarked(r *AllocReport, a *cluster.Allocation) {
+	for eval := range e.view.OpenEvals(a.JobKey()) {
+		r.Eval = eval
+		break
+	}
+	detail := "marked, and no evaluation of its job is open: it is proposed again"
+	if r.Eval != nil {
+		detail = fmt.Sprintf("marked, evaluation %s is %s", r.Eval.ID, r.Eval.Status)
+	}
+	since := Since{At: a.DesiredTransition.MarkedAt}
+	if since.At.IsZero() {
+		since.At = a.ModifyTime
+	}
+	r.set(ReasonWaitingForScheduler, since, detail)
+}
+
+// explainStaying gives the reason of an allocation nobody has asked to leave.
+func (e *explainer) explainStaying(r *AllocReport, a *cluster.Allocation, n *cluster.Node) {
+	g := e.group(r.Group)
+	if a.JobType() == cluster.JobService {
+		r.Healthy, r.Count, r.MaxParallel = g.healthy, g.pace.Count, g.pace.MaxParallel
+	}
+	here := latest(a.CreateTime, n.Drain.Strategy.StartedAt)
+	switch could := g.judge(a, n); {
+	case could.class != cluster.MarkNone:
+		e.explainMovable(r, g, could.class, here)
+	case could.hold == ReasonDisconnected:
+		since := n.StatusChangedAt
+		if since.IsZero() {
+			since = a.ModifyTime
+		}
+		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
+	case could.hold == ReasonBatchRunning:
+		r.Due = n.Drain.Strategy.ForceDeadline
+		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(r.Due)))
+	case could.hold == ReasonWaitingForStage:
+		r.set(could.hold, Since{At: here}, e.before(n, a.Stage()))
+	case could.hold == ReasonWaitingForHealth:
+		r.Due = a.DueAt(g.pace, e.policy.HealthGrace)
+		r.set(could.hold, Since{At: here}, fmt.Sprintf("no health verdict yet, due at %s", r.Due.Format(time.RFC3339)))
+	case could.hold == ReasonNoPacedMoves:
+		r.Due = n.Drain.Strategy.ForceDeadline
+		r.set(could.hold, e.seen(r.Group, could.hold), "max_parallel is 0: it stays"+untilDeadline(r.Due))
+	default:
+		r.set(could.hold, Since{At: here}, could.hold.String())
+	}
+}
+
+func untilDeadline(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", or until the deadline at " + t.Format(time.RFC3339)
+}
+
+// explainMovable gives the reason of an allocation that could be marked.
+func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.MarkClass, here time.Time) {
+	room, slots := g.room()-g.paced, g.freeSlots()-g.slots
+	planned := leavesWithNode(class) || class == cluster.MarkGone ||
+		(class == cluster.MarkPaced && (room > 0 || (g.mayProceed() && len(g.pending) == 0))) ||
+		((class == cluster.MarkFree || class == cluster.MarkCanary) && slots > 0)
+	if planned {
+		r.set(ReasonWritePending, Since{At: here}, "its mark is planned")
+		return
+	}
+	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy, g.pace.Count, g.pace.MaxParallel)
+	reason := g.shortFor(class, len(g.pending))
+	since := e.seen(r.Group, reason)
+	switch reason {
+	case ReasonWaitingForReplacement:
+		r.Eval = g.blockedEval()
+		since = Since{At: latest(r.Eval.CreateTime, here)}
+		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
+	case ReasonWaitingForRoom:
+		r.Outstanding = outstanding(g)
+		r.set(reason, since, fmt.Sprintf("%s; %d of the group on their way", numbers, len(r.Outstanding)))
+	default:
+		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
+	}
+}
+
+// outstanding are the group's allocations that may still change its numbers.
+func outstanding(g *explained) []cluster.AllocID {
+	ids := slices.Concat(g.underway, g.pending)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// group counts a group and what is pending of it.
+func (e *explainer) group(key cluster.GroupKey) *explained {
+	if g := e.groups[key]; g != nil {
+		return g
+	}
+	g := &explained{group: e.lookAt(key)}
+	e.groups[key] = g
+	for _, a := range g.staying {
+		if _, pending := e.soft.Pending(a.ID); !pending {
+			continue
+		}
+		g.pending = append(g.pending, a.ID)
+		switch could := g.judge(a, e.view.Node(a.NodeID)); could.class {
+		case cluster.MarkPaced:
+			g.paced++
+		case cluster.MarkFree, cluster.MarkCanary:
+			g.slots++
+		}
+	}
+	return g
+}
+
+// seen dates a reason for which the state holds no time.
+func (e *explainer) seen(key cluster.GroupKey, r Reason) Since {
+	at, known := e.soft.HeldSince(key, r)
+	if !known {
+		at = e.now
+	}
+	return Since{At: at, Seen: true}
+}
+
+// before says what of the earlier stages is left.
+func (e *explainer) before(n *cluster.Node, s cluster.Stage) string {
+	left := countLeft(e.view, n)
+	text := "waits for"
+	for _, earlier := range cluster.Stages() {
+		if earlier < s && left[earlier] > 0 {
+			text += fmt.Sprintf(" %d %s", left[earlier], earlier)
+		}
+	}
+	return text
+}
+
+// severity ranks reasons by how unlikely the allocation is to leave by itself.
+func (r Reason) severity() int {
+	order := [...]Reason{
+		ReasonLeftByRequest, ReasonStopping, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
+		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
+	}
+	return slices.Index(order[:], r)
+}

@@ -1,0 +1,221 @@
+package drainer
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// group is one group as a view and a time show it: the numbers of its budget,
+// and who of it could leave. Planning and re-checking judge by the same group,
+// so that what is planned from a state is accepted in that state.
+type group struct {
+	*moment
+	key cluster.GroupKey
+	// job is the current version, or nil if the job is gone.
+	job  *cluster.Job
+	pace cluster.Pace
+	// exists says that the job and the group exist in the current version.
+	exists bool
+
+	// healthy counts the group's healthy allocations, wherever they are.
+	healthy int
+	// slots counts the free and canary marks that are outstanding.
+	slots int
+	// underway are the allocations whose mark, stop or verdict is outstanding,
+	// by id.
+	underway []cluster.AllocID
+	// staying are the allocations on draining nodes that nobody has asked to
+	// leave, by id.
+	staying []*cluster.Allocation
+	// waiting says that a marked allocation on a reachable draining node runs on.
+	waiting bool
+	// onDraining is where the group's live allocations on draining nodes are.
+	onDraining map[cluster.AllocID]cluster.NodeID
+	// verdictDue is the earliest time at which a missing verdict becomes
+	// overdue, or zero.
+	verdictDue time.Time
+}
+
+// lookAt counts a group. It costs a look at the group's live allocations.
+func (m *moment) lookAt(key cluster.GroupKey) *group {
+	g := &group{moment: m, key: key, job: m.view.Job(key.Job), onDraining: map[cluster.AllocID]cluster.NodeID{}}
+	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
+	for a := range m.view.GroupAllocs(key) {
+		g.count(a)
+	}
+	return g
+}
+
+// count adds one allocation to the group's numbers.
+func (g *group) count(a *cluster.Allocation) {
+	if g.holdsSlot(a) {
+		g.slots++
+	}
+	if a.ClientTerminal() {
+		return
+	}
+	node := g.view.Node(a.NodeID)
+	if a.Healthy(node) {
+		g.healthy++
+	}
+	if g.isUnderway(a, node) {
+		g.underway = append(g.underway, a.ID)
+	}
+	if g.awaitsVerdict(a) {
+		g.verdictDue = earliest(g.verdictDue, a.DueAt(g.pace, g.policy.HealthGrace))
+	}
+	if !node.Draining() {
+		return
+	}
+	g.onDraining[a.ID] = a.NodeID
+	switch {
+	case !a.Asked():
+		g.staying = append(g.staying, a)
+	case !a.ServerTerminal() && node.Reachable() && a.ClientStatus != cluster.ClientUnknown:
+		g.waiting = true
+	}
+}
+
+// holdsSlot reports whether the allocation takes one of the slots for free and
+// canary marks: it was marked so and has not stopped, or it is where a healthy
+// canary went, or is to go, and has no verdict yet.
+func (g *group) holdsSlot(a *cluster.Allocation) bool {
+	switch class := a.DesiredTransition.Class; {
+	case !a.ClientTerminal() && (class == cluster.MarkFree || class == cluster.MarkCanary):
+		return true
+	case a.ClientTerminal():
+		return class == cluster.MarkCanary && a.JudgedHealthy() && a.NextAllocation == "" && hasOpenEval(g.view, g.key.Job)
+	case a.PreviousAllocation == "" || !g.awaitsVerdict(a):
+		return false
+	}
+	previous := g.view.Alloc(a.PreviousAllocation)
+	return previous != nil && previous.ClientTerminal() &&
+		previous.DesiredTransition.Class == cluster.MarkCanary && previous.JudgedHealthy()
+}
+
+// isUnderway reports whether the group's numbers may still change by themselves
+// on account of the allocation: it is on its way out, or on its way to a verdict.
+func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
+	return a.Asked() || (!a.Canary() && node.Reachable() && g.awaitsVerdict(a))
+}
+
+// awaitsVerdict reports whether a verdict on the allocation's health is still to
+// come in time.
+func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
+	return a.JobType() == cluster.JobService && !a.Asked() && a.ClientStatus != cluster.ClientUnknown &&
+		!a.HasVerdict() && !a.ClientTerminal() && g.now.Before(a.DueAt(g.pace, g.policy.HealthGrace))
+}
+
+// stuck reports whether a marked allocation runs on and no evaluation is open
+// that would stop it.
+func (g *group) stuck() bool { return g.waiting && !hasOpenEval(g.view, g.key.Job) }
+
+// room is how many paced marks the group's budget leaves.
+func (g *group) room() int { return g.pace.Room(g.healthy) }
+
+// freeSlots is how many free and canary marks the group may take.
+func (g *group) freeSlots() int { return max(1, g.pace.MaxParallel) - g.slots }
+
+// mayProceed reports whether a group below its budget may give up one more: the
+// policy says so, and nothing is on its way that could mend it.
+func (g *group) mayProceed() bool {
+	return g.policy.BelowBudget == Proceed && g.room() <= 0 && len(g.underway) == 0 && !hasPendingEval(g.view, g.key.Job)
+}
+
+// ruling is what a group says of one allocation that stays on a draining node:
+// the class a mark of it would have, or, with [cluster.MarkNone], why there can
+// be none. Room and slots are not considered.
+type ruling struct {
+	class cluster.MarkClass
+	hold  Reason
+}
+
+// judge says under which class the allocation could leave the node. The node is
+// its own and drains.
+func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
+	stage := a.Stage()
+	switch {
+	case leavesAsWhole(a, node, g.now):
+		return g.judgeStage(a, node)
+	case a.ClientStatus == cluster.ClientUnknown || !node.Reachable():
+		return ruling{hold: ReasonDisconnected}
+	case !g.exists && stage == cluster.StageConsumers:
+		return ruling{class: cluster.MarkGone}
+	case a.JobType() != cluster.JobService:
+		return ruling{hold: ReasonBatchRunning}
+	case !g.turnHasCome(node, stage):
+		return ruling{hold: ReasonWaitingForStage}
+	case !g.exists:
+		return ruling{class: cluster.MarkGone}
+	case a.Canary():
+		return ruling{class: cluster.MarkCanary}
+	}
+	return g.judgeHealth(a, node)
+}
+
+// judgeHealth judges a service allocation whose turn has come.
+func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
+	switch {
+	case a.Healthy(node) && g.pace.MaxParallel == 0:
+		return ruling{hold: ReasonNoPacedMoves}
+	case a.Healthy(node):
+		return ruling{class: cluster.MarkPaced}
+	case a.HasVerdict() && !a.JudgedHealthy():
+		return ruling{class: cluster.MarkFree}
+	case !g.now.Before(a.DueAt(g.pace, g.policy.HealthGrace)):
+		return ruling{class: cluster.MarkFree}
+	}
+	return ruling{hold: ReasonWaitingForHealth}
+}
+
+// judgeStage judges an allocation that leaves with its whole stage: at its turn,
+// or when the deadline or force takes it.
+func (g *group) judgeStage(a *cluster.Allocation, node *cluster.Node) ruling {
+	d := node.Drain
+	switch {
+	case !d.Leaves(a.Stage()):
+		return ruling{hold: ReasonLeftByRequest}
+	case a.Stage() == cluster.StageConsumers && d.Strategy.Forced():
+		return ruling{class: cluster.MarkForced}
+	case a.Stage() == cluster.StageConsumers:
+		return ruling{class: cluster.MarkDeadline}
+	case !d.Strategy.Passed(g.now) && (a.ClientStatus == cluster.ClientUnknown || !node.Reachable()):
+		return ruling{hold: ReasonDisconnected}
+	case !g.turnHasCome(node, a.Stage()):
+		return ruling{hold: ReasonWaitingForStage}
+	}
+	return ruling{class: cluster.MarkStage}
+}
+
+func hasOpenEval(v View, job cluster.JobKey) bool {
+	for range v.OpenEvals(job) {
+		return true
+	}
+	return false
+}
+
+func hasPendingEval(v View, job cluster.JobKey) bool {
+	for e := range v.OpenEvals(job) {
+		if e.Status == cluster.EvalPending {
+			return true
+		}
+	}
+	return false
+}
+
+// earliest returns the earlier of two times, where zero means none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// latest returns the later of two times; zero is before any other.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,199 @@
+package drainer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// groupPlan is what one group wants now.
+type groupPlan struct {
+	// marks are in allocation order.
+	marks []Mark
+	// waiting says that marked allocations run on, stuck that no evaluation is
+	// open that would stop them.
+	waiting, stuck bool
+	// hold is why the first allocation that could not be marked was not, and
+	// held says that there is one. It dates the reasons for which the state
+	// holds no time.
+	hold Reason
+	held bool
+	// wakeAt is when a missing verdict becomes overdue, or zero.
+	wakeAt time.Time
+	// onDraining is where the group's live allocations on draining nodes are.
+	onDraining map[cluster.AllocID]cluster.NodeID
+}
+
+// candidate is an allocation that could be marked.
+type candidate struct {
+	alloc     *cluster.Allocation
+	node      *cluster.Node
+	class     cluster.MarkClass
+	consumers int
+}
+
+// compare orders candidates: those whose loss costs nothing first, then by the
+// node's deadline, by how little is left on the node, by node, by allocation.
+func (c candidate) compare(o candidate) int {
+	return cmp.Or(
+		cmp.Compare(c.cost(), o.cost()),
+		c.node.Drain.Strategy.CompareUrgency(&o.node.Drain.Strategy),
+		cmp.Compare(c.consumers, o.consumers),
+		cmp.Compare(c.node.ID, o.node.ID),
+		cmp.Compare(c.alloc.ID, o.alloc.ID),
+	)
+}
+
+func (c candidate) cost() int {
+	if c.class == cluster.MarkPaced {
+		return 1
+	}
+	return 0
+}
+
+// planGroup decides which allocations of a group are to be marked now. The
+// asked are marks wanted before and not answered yet: those that still make
+// sense are wanted again and take room, slots and order before all others.
+//
+// What leaves with its whole stage, or at the deadline, is not planned here but
+// with its node.
+func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark) groupPlan {
+	g := m.lookAt(key)
+	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
+	var again, fresh []candidate
+	for _, a := range g.staying {
+		n := m.view.Node(a.NodeID)
+		could := g.judge(a, n)
+		if could.class == cluster.MarkNone || leavesWithNode(could.class) {
+			plan.holdFor(could)
+			continue
+		}
+		c := candidate{alloc: a, node: n, class: could.class, consumers: m.view.Consumers(n.ID)}
+		if _, ok := asked[a.ID]; ok {
+			again = append(again, c)
+		} else {
+			fresh = append(fresh, c)
+		}
+	}
+	slices.SortFunc(again, candidate.compare)
+	slices.SortFunc(fresh, candidate.compare)
+	for _, c := range slices.Concat(again, fresh) {
+		plan.choose(g, c)
+	}
+	slices.SortFunc(plan.marks, Mark.compare)
+	if len(g.staying) == 0 {
+		plan.wakeAt = time.Time{}
+	}
+	return plan
+}
+
+// leavesWithNode reports whether marks of the class are planned with their node.
+func leavesWithNode(c cluster.MarkClass) bool {
+	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
+}
+
+// choose marks the candidate if the group, as marked so far, lets it go.
+func (p *groupPlan) choose(g *group, c candidate) {
+	class := c.class
+	if class == cluster.MarkPaced && g.room() <= 0 && g.mayProceed() {
+		class = cluster.MarkProceed
+	}
+	if why := g.admit(c.alloc, c.node, class); why != "" {
+		p.holdFor(ruling{hold: g.shortFor(class, 0)})
+		return
+	}
+	p.marks = append(p.marks, markOf(c.alloc, c.node, class))
+}
+
+func (p *groupPlan) holdFor(r ruling) {
+	if !p.held && r.class == cluster.MarkNone {
+		p.hold, p.held = r.hold, true
+	}
+}
+
+func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mark {
+	return Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
+}
+
+// shortFor is why an allocation that could be marked under the class is held by
+// the group's numbers: what could change them. The asked are how many marks of
+// the group are wanted and not answered yet.
+func (g *group) shortFor(class cluster.MarkClass, asked int) Reason {
+	switch {
+	case class == cluster.MarkFree || class == cluster.MarkCanary:
+		return ReasonWaitingForRoom
+	case g.blockedEval() != nil:
+		return ReasonWaitingForReplacement
+	case len(g.underway)+asked > 0:
+		return ReasonWaitingForRoom
+	}
+	return ReasonBelowBudget
+}
+
+// blockedEval is the evaluation of the job that waits for capacity for this
+// group, or nil.
+func (g *group) blockedEval() *cluster.Evaluation {
+	for e := range g.view.OpenEvals(g.key.Job) {
+		if e.Status == cluster.EvalBlocked && (e.Queued == nil || e.Queued[g.key.Name] > 0) {
+			return e
+		}
+	}
+	return nil
+}
+
+// nodePlan is what one node's drain wants now.
+type nodePlan struct {
+	// marks are what leaves with its stage, or by deadline or force.
+	marks []Mark
+	// done says that the drain may end.
+	done bool
+	// end is how far it is.
+	end endState
+	// wakeAt is when a wait of the drain runs out, or zero.
+	wakeAt time.Time
+}
+
+// planNode decides what leaves a node together, stage by stage, and whether its
+// drain may end.
+func (m *moment) planNode(n *cluster.Node) nodePlan {
+	end := m.judgeEnd(n)
+	plan := nodePlan{done: end.done, end: end, wakeAt: end.waitEnds}
+	if end.stage == cluster.StageCount || !m.turnHasCome(n, end.stage) {
+		return plan
+	}
+	if end.stage == cluster.StageConsumers && !n.Drain.Strategy.Passed(m.now) {
+		return plan // each leaves at its group's pace
+	}
+	for a := range m.view.NodeAllocs(n.ID, end.stage, false) {
+		if class := m.classWithNode(a, n); class != cluster.MarkNone {
+			plan.marks = append(plan.marks, markOf(a, n, class))
+		}
+	}
+	slices.SortFunc(plan.marks, Mark.compare)
+	return plan
+}
+
+// classWithNode is the class under which the allocation leaves together with
+// its stage, or [cluster.MarkNone] if it is not to leave so now.
+func (m *moment) classWithNode(a *cluster.Allocation, n *cluster.Node) cluster.MarkClass {
+	if !leavesAsWhole(a, n, m.now) {
+		return cluster.MarkNone
+	}
+	g := group{moment: m, key: a.GroupKey()}
+	return g.judgeStage(a, n).class
+}
+
+// leavesAsWhole reports whether the allocation leaves with its whole stage
+// rather than at its group's pace: system allocations and storage plugins do,
+// but for plugins of type service; and everything once the deadline has passed.
+func leavesAsWhole(a *cluster.Allocation, n *cluster.Node, now time.Time) bool {
+	switch {
+	case n.Drain.Strategy.Passed(now):
+		return true
+	case a.Stage() == cluster.StagePlugins:
+		return a.JobType() != cluster.JobService
+	}
+	return a.Stage() == cluster.StageSystem
+}

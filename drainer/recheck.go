@@ -1,0 +1,205 @@
+package drainer
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Recheck judges an entry of marks in the state in which it is applied, and says
+// which of them hold there. Marks are judged in (namespace, job, group,
+// allocation) order, each in the state left by those before it; a refused mark
+// refuses only itself. It returns the evaluations that are to be made: those of
+// jobs with an accepted mark, and of groups that still need one.
+//
+// Every FSM calls it in the transaction that applies the entry. It reads the
+// view and the entry and nothing else, and writes to neither.
+func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, refused []Refusal) {
+	c := &checker{moment: newMoment(v, m.At, m.Policy), groups: map[cluster.GroupKey]*group{}, marked: map[cluster.AllocID]bool{}}
+	marks := m.Marks
+	if !slices.IsSortedFunc(marks, Mark.compare) {
+		marks = slices.Clone(marks)
+		slices.SortStableFunc(marks, Mark.compare)
+	}
+	wanted := map[cluster.JobKey]bool{}
+	for _, mark := range marks {
+		if why := c.check(mark); why != "" {
+			refused = append(refused, Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: why})
+			continue
+		}
+		accepted = append(accepted, mark)
+		wanted[mark.Group.Job] = true
+	}
+	for _, key := range m.Reevaluate {
+		if c.lookAt(key).stuck() {
+			wanted[key.Job] = true
+		}
+	}
+	for _, e := range m.Evals {
+		if e != nil && wanted[e.JobKey()] {
+			evals = append(evals, e)
+			delete(wanted, e.JobKey())
+		}
+	}
+	return accepted, evals, refused
+}
+
+// RecheckCompletions judges an entry of completions in the state in which it is
+// applied, node by node, and says which drains end there and how. Every FSM
+// calls it in the transaction that applies the entry.
+func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
+	m := newMoment(v, c.At, c.Policy)
+	seen := map[cluster.NodeID]bool{}
+	for _, completion := range c.Completions {
+		why := ""
+		if seen[completion.Node] {
+			why = "the node is in the entry twice"
+		} else {
+			why = m.checkCompletion(completion)
+		}
+		if why != "" {
+			refused = append(refused, Refusal{Node: completion.Node, Why: why})
+			continue
+		}
+		seen[completion.Node] = true
+		ended = append(ended, endingOf(v, completion))
+	}
+	return ended, refused
+}
+
+func (m *moment) checkCompletion(c Completion) string {
+	n := m.view.Node(c.Node)
+	if why := checkDrain(n, c.Drain); why != "" {
+		return why
+	}
+	if n.Drain.Revision != c.Revision {
+		return "the drain was changed since"
+	}
+	if !m.judgeEnd(n).done {
+		return "the drain is not done"
+	}
+	return ""
+}
+
+func endingOf(v View, c Completion) Ending {
+	n := v.Node(c.Node)
+	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome()}
+	for _, left := range countLeft(v, n) {
+		e.StillStopping += left
+	}
+	return e
+}
+
+// checkDrain says why nothing planned for the drain holds on the node, or
+// returns the empty string.
+func checkDrain(n *cluster.Node, id cluster.DrainID) string {
+	switch {
+	case n == nil:
+		return "the node is gone"
+	case n.Drain == nil:
+		return "the node does not drain"
+	case n.Drain.ID != id:
+		return "the drain is over and another has begun"
+	}
+	return ""
+}
+
+// checker judges the marks of one entry. Its groups are counted once and then
+// kept up to date by what was accepted.
+type checker struct {
+	*moment
+	groups map[cluster.GroupKey]*group
+	marked map[cluster.AllocID]bool
+}
+
+// check says why a mark does not hold, or takes it into account and returns the
+// empty string.
+func (c *checker) check(m Mark) string {
+	a := c.view.Alloc(m.Alloc)
+	if why := checkAlloc(a, m); why != "" {
+		return why
+	}
+	if c.marked[m.Alloc] {
+		return "the allocation is in the entry twice"
+	}
+	n := c.view.Node(a.NodeID)
+	if why := checkDrain(n, m.Drain); why != "" {
+		return why
+	}
+	if boundToRevision(m.Class) && n.Drain.Revision != m.Revision {
+		return "the drain was changed since"
+	}
+	if !n.Drain.Leaves(a.Stage()) {
+		return "the allocation is left by request"
+	}
+	if why := c.group(m.Group).admit(a, n, m.Class); why != "" {
+		return why
+	}
+	c.marked[m.Alloc] = true
+	return ""
+}
+
+func (c *checker) group(key cluster.GroupKey) *group {
+	g := c.groups[key]
+	if g == nil {
+		g = c.lookAt(key)
+		c.groups[key] = g
+	}
+	return g
+}
+
+func checkAlloc(a *cluster.Allocation, m Mark) string {
+	switch {
+	case a == nil:
+		return "the allocation is gone"
+	case a.GroupKey() != m.Group || a.NodeID != m.Node:
+		return "the allocation is not the one that was planned for"
+	case a.ClientTerminal():
+		return "the allocation has stopped"
+	case a.ServerTerminal():
+		return "the allocation is stopping"
+	case a.Marked():
+		return "the allocation is marked"
+	}
+	return ""
+}
+
+// boundToRevision reports whether marks of the class hold only for the strategy
+// they were planned against.
+func boundToRevision(c cluster.MarkClass) bool {
+	return c == cluster.MarkDeadline || c == cluster.MarkForced || c == cluster.MarkStage
+}
+
+// admit says why the allocation cannot be marked under the class, or counts the
+// mark and returns the empty string.
+func (g *group) admit(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) string {
+	could := g.judge(a, n)
+	if class == cluster.MarkProceed && could.class == cluster.MarkPaced {
+		could.class = cluster.MarkProceed
+	}
+	switch {
+	case could.class == cluster.MarkNone:
+		return "the allocation is held: " + could.hold.String()
+	case could.class != class:
+		return "the allocation would be marked " + could.class.String() + ", not " + class.String()
+	case class == cluster.MarkPaced && g.room() <= 0:
+		return "the group has no room"
+	case class == cluster.MarkProceed && !g.mayProceed():
+		return "the group may not go further below its budget"
+	case (class == cluster.MarkFree || class == cluster.MarkCanary) && g.freeSlots() <= 0:
+		return "the group has no free slot"
+	}
+	g.take(a, n, class)
+	return ""
+}
+
+// take counts a mark that is about to be made.
+func (g *group) take(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) {
+	if a.Healthy(n) {
+		g.healthy--
+	}
+	if class == cluster.MarkFree || class == cluster.MarkCanary {
+		g.slots++
+	}
+	g.underway = append(g.underway, a.ID)
+}

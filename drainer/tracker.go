@@ -1,0 +1,62 @@
+package drainer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// tracker is the term's [NodeTracker]: what the node watcher has told, to take
+// effect at the next step.
+type tracker struct {
+	mu      sync.Mutex
+	tracked map[cluster.NodeID]cluster.Revision // guarded by mu
+	posts   []trackPost                         // guarded by mu
+}
+
+// trackPost is an Update, or a Remove if node is nil.
+type trackPost struct {
+	id   cluster.NodeID
+	node *cluster.Node // or nil
+}
+
+func (t *tracker) TrackedNodes() []cluster.NodeID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.tracked))
+}
+
+func (t *tracker) Tracked(id cluster.NodeID) (cluster.Revision, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	revision, known := t.tracked[id]
+	return revision, known
+}
+
+func (t *tracker) Update(n *cluster.Node) {
+	if !n.Draining() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tracked[n.ID] = n.Drain.Revision
+	t.posts = append(t.posts, trackPost{id: n.ID, node: n})
+}
+
+func (t *tracker) Remove(id cluster.NodeID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.tracked, id)
+	t.posts = append(t.posts, trackPost{id: id})
+}
+
+// take returns what was posted and forgets it.
+func (t *tracker) take() []trackPost {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	posts := t.posts
+	t.posts = nil
+	return posts
+}

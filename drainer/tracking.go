@@ -1,0 +1,172 @@
+package drainer
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// track takes in what the node watcher has told.
+func (t *Term) track(look Look) {
+	for _, post := range t.tracker.take() {
+		if post.node == nil {
+			t.forget(post.id)
+			continue
+		}
+		n := t.nodes[post.id]
+		if n == nil || n.drain != post.node.Drain.ID {
+			t.forget(post.id)
+			n = &drainingNode{id: post.id, drain: post.node.Drain.ID}
+			t.nodes[post.id] = n
+			t.logger.Info("draining node", "node_id", n.id, "node", post.node.Name, "drain_id", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
+		}
+		n.revision = post.node.Drain.Revision
+		n.refused = attempts{}
+		t.dirty[n.id] = true
+		t.jobWatcher.RegisterJobs(groupsOn(look.View, n.id, cluster.StageConsumers))
+	}
+	if look.Changes.All {
+		for _, id := range slices.Sorted(maps.Keys(t.nodes)) {
+			t.dirty[id] = true
+			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
+		}
+	}
+	for _, id := range look.Changes.Nodes {
+		if t.nodes[id] != nil {
+			t.dirty[id] = true
+		}
+	}
+	t.trackJobs(look.Changes)
+}
+
+// trackJobs has the nodes planned whose drains wait for a job that changed.
+func (t *Term) trackJobs(changes Changes) {
+	see := func(job cluster.JobKey) {
+		for id := range t.waiting[job] {
+			t.dirty[id] = true
+		}
+	}
+	for _, job := range changes.Jobs {
+		see(job)
+	}
+	for _, group := range changes.Groups {
+		see(group.Job)
+	}
+}
+
+func (t *Term) forget(id cluster.NodeID) {
+	n := t.nodes[id]
+	if n == nil {
+		return
+	}
+	t.awaitJobs(n, nil)
+	t.notifier.Remove(id)
+	t.alarms.remove(id)
+	delete(t.nodes, id)
+	delete(t.ready, id)
+	delete(t.dirty, id)
+}
+
+// receive drains the components' channels, in a fixed order.
+func (t *Term) receive() {
+	select {
+	case t.request = <-t.jobWatcher.Drain():
+	default:
+	}
+	select {
+	case moved := <-t.jobWatcher.Migrated():
+		for _, m := range moved {
+			t.logger.Debug("allocation left its draining node", "alloc_id", m.Alloc, "node_id", m.Node,
+				"asked", m.Asked, "stopped", m.Stopped, "replaced", m.Replaced, "migrated", m.Migrated)
+			if t.nodes[m.Node] != nil {
+				t.dirty[m.Node] = true
+			}
+		}
+	default:
+	}
+	select {
+	case batch := <-t.notifier.NextBatch():
+		for _, id := range batch {
+			if n := t.nodes[id]; n != nil {
+				n.armed = nil
+				t.dirty[id] = true
+			}
+		}
+	default:
+	}
+}
+
+// planNodes plans the nodes that something was said of, or whose time has come.
+func (t *Term) planNodes(look Look) {
+	for _, id := range t.alarms.pop(look.Now) {
+		t.dirty[id] = true
+	}
+	if len(t.dirty) == 0 {
+		return
+	}
+	m := newMoment(look.View, look.Now, t.config.Policy)
+	due := slices.Sorted(maps.Keys(t.dirty))
+	clear(t.dirty)
+	for _, id := range due {
+		node, n := look.View.Node(id), t.nodes[id]
+		if n == nil || !node.Draining() || node.Drain.ID != n.drain {
+			continue // the node watcher has told, or will
+		}
+		if wait := n.refused.until; look.Now.Before(wait) {
+			t.alarms.wake(id, wait)
+			continue
+		}
+		t.planNode(m, node, n)
+	}
+}
+
+func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
+	plan := m.planNode(node)
+	n.adopt(node, plan)
+	if len(n.marks) > 0 || n.completion != nil {
+		t.ready[n.id] = true
+	} else {
+		delete(t.ready, n.id)
+	}
+	t.alarms.wake(n.id, plan.wakeAt)
+	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
+		t.again = true
+	}
+	if plan.end.stage > n.stage && plan.end.stage < cluster.StageCount {
+		// Plugins of type service leave at their group's pace, from their turn on.
+		t.jobWatcher.RegisterJobs(groupsOn(m.view, n.id, plan.end.stage))
+		t.again = true
+	}
+	n.stage = plan.end.stage
+	t.awaitJobs(n, plan.end.waitsFor)
+}
+
+// awaitJobs follows the jobs that a drain's end waits for, and no others on its
+// account. A job followed since now is looked at once more in the next step,
+// whose view will not be older than that.
+func (t *Term) awaitJobs(n *drainingNode, jobs []cluster.JobKey) {
+	awaited := make(map[cluster.JobKey]bool, len(jobs))
+	for _, job := range jobs {
+		awaited[job] = true
+		if n.waitsFor[job] {
+			continue
+		}
+		if t.waiting[job] == nil {
+			t.waiting[job] = map[cluster.NodeID]bool{}
+		}
+		t.waiting[job][n.id] = true
+		t.feed.Follow(job)
+		t.dirty[n.id], t.again = true, true
+	}
+	for job := range n.waitsFor {
+		if !awaited[job] {
+			delete(t.waiting[job], n.id)
+			if len(t.waiting[job]) == 0 {
+				delete(t.waiting, job)
+			}
+			t.feed.Unfollow(job)
+		}
+	}
+	n.waitsFor = awaited
+}

@@ -1,0 +1,355 @@
+package drainer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// jobWatcher is the built-in [DrainingJobWatcher]. It looks after the groups
+// that have allocations on draining nodes, judges a group anew when something
+// about it changed, and wants what the group's budget allows.
+type jobWatcher struct {
+	logger   hclog.Logger
+	feed     Feed // never nil
+	policy   Policy
+	backoff  backoff
+	drain    chan *DrainRequest // capacity 1
+	migrated chan []Migration   // capacity 1
+
+	mu         sync.Mutex
+	registered []cluster.GroupKey // guarded by mu
+	replies    []DrainReply       // guarded by mu
+
+	// What follows belongs to Step.
+
+	groups map[cluster.GroupKey]*watchedGroup
+	// jobs are the watched groups by job. A job is followed while it has any.
+	jobs map[cluster.JobKey]map[cluster.GroupKey]bool
+	// dirty are the groups to judge in this step.
+	dirty map[cluster.GroupKey]bool
+	// fresh are groups of jobs that are followed since this step: its view may
+	// be older than that, so they are judged in the next.
+	fresh []cluster.GroupKey
+	// wanting are the groups that want something.
+	wanting map[cluster.GroupKey]bool
+	// alarms are when groups are to be judged anew although nothing changed.
+	alarms alarms[cluster.GroupKey]
+}
+
+// watchedGroup is a group with allocations on draining nodes.
+type watchedGroup struct {
+	key cluster.GroupKey
+	// asked are the marks that are wanted and not answered.
+	asked map[cluster.AllocID]Mark
+	// reevaluate says that an evaluation is wanted and not answered, reevaluated
+	// spaces them.
+	reevaluate  bool
+	reevaluated attempts
+	// refused spaces the plans of a group whose marks are refused.
+	refused attempts
+	// onDraining is where the group's live allocations on draining nodes were
+	// when it was last judged.
+	onDraining map[cluster.AllocID]cluster.NodeID
+	// hold is why something of the group is held, holdSince since when; the
+	// latter is zero if nothing is.
+	hold      Reason
+	holdSince time.Time
+}
+
+// NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
+func NewJobWatcher(env Env) DrainingJobWatcher {
+	return &jobWatcher{
+		logger:   env.Logger.Named("jobs"),
+		feed:     env.Feed,
+		policy:   env.Policy,
+		backoff:  backoff{base: env.RetryBase, max: env.RetryMax},
+		drain:    make(chan *DrainRequest, 1),
+		migrated: make(chan []Migration, 1),
+		groups:   map[cluster.GroupKey]*watchedGroup{},
+		jobs:     map[cluster.JobKey]map[cluster.GroupKey]bool{},
+		dirty:    map[cluster.GroupKey]bool{},
+		wanting:  map[cluster.GroupKey]bool{},
+	}
+}
+
+func (w *jobWatcher) Drain() <-chan *DrainRequest { return w.drain }
+
+func (w *jobWatcher) Migrated() <-chan []Migration { return w.migrated }
+
+func (w *jobWatcher) RegisterJobs(groups []cluster.GroupKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.registered = append(w.registered, groups...)
+}
+
+// reply is the Reply of every request.
+func (w *jobWatcher) reply(r DrainReply) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replies = append(w.replies, r)
+}
+
+// Step judges every group that something was said of, and offers what is wanted
+// if that may have changed.
+func (w *jobWatcher) Step(look Look) time.Time {
+	registered, replies := w.takePosts()
+	w.see(w.fresh)
+	w.fresh = nil
+	w.settle(replies, look.Now)
+	w.admit(registered)
+	w.admit(look.Changes.Groups)
+	w.seeJobs(look.Changes)
+	w.see(w.alarms.pop(look.Now))
+
+	m := newMoment(look.View, look.Now, w.policy)
+	var moved []Migration
+	due := slices.SortedFunc(maps.Keys(w.dirty), cluster.GroupKey.Compare)
+	clear(w.dirty)
+	for _, key := range due {
+		if g := w.groups[key]; g != nil {
+			moved = append(moved, w.judge(m, g)...)
+		}
+	}
+	if len(due) > 0 {
+		w.offer()
+	}
+	w.report(moved)
+	if len(w.fresh) > 0 {
+		return look.Now
+	}
+	return w.alarms.first().At
+}
+
+func (w *jobWatcher) takePosts() ([]cluster.GroupKey, []DrainReply) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	registered, replies := w.registered, w.replies
+	w.registered, w.replies = nil, nil
+	return registered, replies
+}
+
+// see marks groups to be judged in this step.
+func (w *jobWatcher) see(groups []cluster.GroupKey) {
+	for _, key := range groups {
+		w.dirty[key] = true
+	}
+}
+
+// seeJobs marks the watched groups of the jobs that changed; every group if
+// anything may have.
+func (w *jobWatcher) seeJobs(changes Changes) {
+	if changes.All {
+		for key := range w.groups {
+			w.dirty[key] = true
+		}
+		return
+	}
+	for _, job := range changes.Jobs {
+		for key := range w.jobs[job] {
+			w.dirty[key] = true
+		}
+	}
+}
+
+// admit begins to look after groups, and judges anew those it looks after.
+func (w *jobWatcher) admit(groups []cluster.GroupKey) {
+	for _, key := range groups {
+		if w.groups[key] != nil {
+			w.dirty[key] = true
+			continue
+		}
+		w.groups[key] = &watchedGroup{key: key, asked: map[cluster.AllocID]Mark{}}
+		if w.jobs[key.Job] == nil {
+			w.jobs[key.Job] = map[cluster.GroupKey]bool{}
+			w.feed.Follow(key.Job)
+		}
+		w.jobs[key.Job][key] = true
+		w.fresh = append(w.fresh, key)
+	}
+}
+
+// settle takes in what became of what was asked. Every group spoken of is judged
+// anew.
+func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
+	for _, r := range replies {
+		refusals := r.refusedGroups()
+		for _, m := range r.Marks {
+			if g := w.groups[m.Group]; g != nil {
+				delete(g.asked, m.Alloc)
+				w.dirty[g.key] = true
+				if r.Outcome == Applied && !refusals[g.key] {
+					g.refused = attempts{}
+				}
+			}
+		}
+		for key := range refusals {
+			if g := w.groups[key]; g != nil {
+				g.refused.failed(w.backoff, now)
+			}
+		}
+		for _, key := range r.Reevaluated {
+			if g := w.groups[key]; g != nil {
+				g.reevaluate = false
+				w.dirty[key] = true
+			}
+		}
+	}
+}
+
+// refusedGroups are the groups of which a mark was refused: they wait longer each
+// time, in case plan and state cannot agree.
+func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
+	if len(r.Refused) == 0 {
+		return nil
+	}
+	refused := make(map[cluster.AllocID]bool, len(r.Refused))
+	for _, refusal := range r.Refused {
+		refused[refusal.Alloc] = true
+	}
+	groups := map[cluster.GroupKey]bool{}
+	for _, m := range r.Marks {
+		if refused[m.Alloc] {
+			groups[m.Group] = true
+		}
+	}
+	return groups
+}
+
+// judge plans one group, keeps what it wants, and returns what has left its
+// draining nodes since it was last judged.
+func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
+	if wait := g.refused.until; m.now.Before(wait) {
+		w.alarms.wake(g.key, wait)
+		return nil
+	}
+	plan := m.planGroup(g.key, g.asked)
+	clear(g.asked)
+	for _, mark := range plan.marks {
+		g.asked[mark.Alloc] = mark
+	}
+	g.keepHold(plan, m.now)
+	w.alarms.wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
+	moved := departed(m.view, g.onDraining, plan.onDraining)
+	g.onDraining = plan.onDraining
+	w.keep(g)
+	return moved
+}
+
+// keep notes whether the group wants something, and drops a group that has
+// nothing on a draining node any more.
+func (w *jobWatcher) keep(g *watchedGroup) {
+	if len(g.asked) > 0 || g.reevaluate {
+		w.wanting[g.key] = true
+		return
+	}
+	delete(w.wanting, g.key)
+	if len(g.onDraining) > 0 {
+		return
+	}
+	w.alarms.remove(g.key)
+	delete(w.groups, g.key)
+	delete(w.jobs[g.key.Job], g.key)
+	if len(w.jobs[g.key.Job]) == 0 {
+		delete(w.jobs, g.key.Job)
+		w.feed.Unfollow(g.key.Job)
+	}
+}
+
+func (g *watchedGroup) keepHold(plan groupPlan, now time.Time) {
+	switch {
+	case !plan.held:
+		g.hold, g.holdSince = 0, time.Time{}
+	case g.hold != plan.hold || g.holdSince.IsZero():
+		g.hold, g.holdSince = plan.hold, now
+	}
+}
+
+// judgeEvaluation decides whether the group's job is to be evaluated again: at
+// once the first time, then less and less often while marked allocations run on.
+// It returns when to look again, or zero.
+func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.Time) time.Time {
+	switch {
+	case !plan.waiting:
+		g.reevaluate, g.reevaluated = false, attempts{}
+	case !plan.stuck:
+		g.reevaluate = false
+	case g.reevaluate:
+	case now.Before(g.reevaluated.until):
+		return g.reevaluated.until
+	default:
+		g.reevaluate = true
+		g.reevaluated.failed(w.backoff, now)
+		w.logger.Info("marked allocations run on without an evaluation, evaluating their job again",
+			"namespace", g.key.Job.Namespace, "job_id", g.key.Job.ID, "attempt", g.reevaluated.count)
+	}
+	return time.Time{}
+}
+
+// departed says what became of the allocations that were on draining nodes and
+// are live there no longer. One whose node stopped draining has not departed.
+func departed(v View, before, after map[cluster.AllocID]cluster.NodeID) []Migration {
+	var moved []Migration
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if _, still := after[id]; still {
+			continue
+		}
+		if a := v.Alloc(id); a == nil || a.ClientTerminal() {
+			moved = append(moved, migrationOf(v, id, before[id], a))
+		}
+	}
+	return moved
+}
+
+// offer puts the whole present wish where the drainer looks, in place of an
+// unread one.
+func (w *jobWatcher) offer() {
+	request := &DrainRequest{Reply: w.reply}
+	for _, key := range slices.SortedFunc(maps.Keys(w.wanting), cluster.GroupKey.Compare) {
+		g := w.groups[key]
+		for _, id := range slices.Sorted(maps.Keys(g.asked)) {
+			request.Marks = append(request.Marks, g.asked[id])
+		}
+		if g.reevaluate {
+			request.Reevaluate = append(request.Reevaluate, key)
+		}
+	}
+	select {
+	case <-w.drain:
+	default:
+	}
+	select {
+	case w.drain <- request:
+	default: // only Step sends, and it has just made room
+	}
+}
+
+// report puts migrations where the drainer looks, together with unread ones.
+func (w *jobWatcher) report(moved []Migration) {
+	if len(moved) == 0 {
+		return
+	}
+	select {
+	case unread := <-w.migrated:
+		moved = append(unread, moved...)
+	default:
+	}
+	select {
+	case w.migrated <- moved:
+	default: // only Step sends, and it has just made room
+	}
+}
+
+// heldSince implements [holdDater].
+func (w *jobWatcher) heldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
+	g := w.groups[key]
+	if g == nil || g.hold != r || g.holdSince.IsZero() {
+		return time.Time{}, false
+	}
+	return g.holdSince, true
+}

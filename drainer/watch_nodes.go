@@ -1,0 +1,57 @@
+package drainer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// nodeWatcher is the built-in [DrainingNodeWatcher]. It remembers nothing: what
+// is tracked is the tracker's to say, so a tracker that has lost a node is told
+// of it again.
+type nodeWatcher struct {
+	logger  hclog.Logger
+	tracker NodeTracker // never nil
+}
+
+// NewNodeWatcher is the [DrainingNodeWatcherFactory] of the built-in watcher.
+func NewNodeWatcher(env Env, tracker NodeTracker) DrainingNodeWatcher {
+	return &nodeWatcher{logger: env.Logger.Named("nodes"), tracker: tracker}
+}
+
+// Step compares the nodes that may have changed with those that are tracked. It
+// never wants a timer.
+func (w *nodeWatcher) Step(look Look) time.Time {
+	if !look.Changes.All && len(look.Changes.Nodes) == 0 {
+		return time.Time{}
+	}
+	for _, id := range w.suspects(look) {
+		node := look.View.Node(id)
+		revision, known := w.tracker.Tracked(id)
+		switch {
+		case node.Draining() && (!known || revision != node.Drain.Revision):
+			w.logger.Debug("node drains", "node_id", id, "drain_id", node.Drain.ID, "revision", node.Drain.Revision)
+			w.tracker.Update(node)
+		case known && !node.Draining():
+			w.logger.Debug("node no longer drains", "node_id", id, "exists", node != nil)
+			w.tracker.Remove(id)
+		}
+	}
+	return time.Time{}
+}
+
+// suspects are the nodes that may differ from what is tracked, by id.
+func (w *nodeWatcher) suspects(look Look) []cluster.NodeID {
+	ids := slices.Clone(look.Changes.Nodes)
+	if look.Changes.All {
+		ids = w.tracker.TrackedNodes()
+		for n := range look.View.DrainingNodes() {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
