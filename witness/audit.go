@@ -1,0 +1,63 @@
+package witness
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Audit walks a whole state, the one after the last entry observed, and finds
+// what no entry had named: marks, drains and outcomes the witness has not seen.
+// It costs what the state holds. Its findings go to the report and are returned.
+func (w *Witness) Audit(s World) []Finding {
+	var unseen []Finding
+	for a := range s.Allocs() {
+		if t := a.DesiredTransition; t.Migrate && t.Drain != "" {
+			if m := w.marks[a.ID]; m == nil || m.drain != t.Drain || m.class != t.Class {
+				unseen = append(unseen, Finding{
+					Drain: t.Drain, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a),
+					Why: fmt.Sprintf("a mark of class %s that no entry had named", t.Class),
+				})
+			}
+		}
+	}
+	for n := range s.Nodes() {
+		if n.Drain != nil {
+			if d := w.drains[n.Drain.ID]; d == nil || d.ended {
+				unseen = append(unseen, Finding{Drain: n.Drain.ID, Node: n.ID, Why: "a running drain that no entry had named"})
+			}
+		}
+	}
+	for record := range s.Drains() {
+		if d := w.drains[record.ID]; d == nil || d.Outcome != record.Outcome {
+			unseen = append(unseen, Finding{
+				Drain: record.ID, Node: record.NodeID,
+				Why: fmt.Sprintf("a drain's outcome %q that no entry had named", record.Outcome),
+			})
+		}
+	}
+	slices.SortFunc(unseen, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Drain, b.Drain), cmp.Compare(a.Alloc, b.Alloc), cmp.Compare(a.Why, b.Why))
+	})
+	for i := range unseen {
+		unseen[i].Kind = Unseen
+		w.find(Entry{}, unseen[i])
+	}
+	return unseen
+}
+
+// Clean reports whether nothing was found.
+func (r Report) Clean() bool { return r.Found == 0 }
+
+// UnderLimit returns the groups that a paced mark took below their limit.
+func (r Report) UnderLimit() []cluster.GroupKey {
+	var keys []cluster.GroupKey
+	for _, g := range r.Groups {
+		if g.LowestAtMark.Index != 0 && g.LowestAtMark.Healthy < g.LowestAtMark.Limit {
+			keys = append(keys, g.Group)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,196 @@
+package witness
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// drain is what is known of one drain.
+type drain struct {
+	DrainReport
+	ended bool
+}
+
+// observeNode follows the node's drain: its start, and its end.
+func (w *Witness) observeNode(e Entry, id cluster.NodeID) {
+	var before, after *cluster.Drain
+	if n := e.Before.Node(id); n != nil {
+		before = n.Drain
+	}
+	if n := e.After.Node(id); n != nil {
+		after = n.Drain
+	}
+	if before != nil && (after == nil || after.ID != before.ID) {
+		w.observeEnd(e, before)
+	}
+	if after != nil && (before == nil || after.ID != before.ID) {
+		w.observeStart(e, after)
+	}
+}
+
+func (w *Witness) observeStart(e Entry, d *cluster.Drain) {
+	if known := w.drains[d.ID]; known != nil {
+		w.find(e, Finding{Kind: SecondOutcome, Drain: d.ID, Node: d.NodeID, Why: "a drain's id was used again"})
+		return
+	}
+	w.drains[d.ID] = &drain{DrainReport: DrainReport{
+		ID: d.ID, Node: d.NodeID, NodeName: d.NodeName, StartedAt: d.Strategy.StartedAt, StartIndex: e.Index,
+	}}
+}
+
+// observeEnd judges the end of a drain by its record and by what is left on the
+// node. running is the drain as it was before the entry.
+func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
+	f := Finding{Drain: running.ID, Node: running.NodeID}
+	d := w.drains[running.ID]
+	switch {
+	case d == nil:
+		f.Kind, f.Why = Unseen, "a drain ended that no entry had started"
+		w.find(e, f)
+		return
+	case d.ended:
+		f.Kind, f.Why = SecondOutcome, "a drain ended again"
+		w.find(e, f)
+		return
+	}
+	d.ended, d.EndIndex = true, e.Index
+	record := e.After.DrainRecord(running.ID)
+	if record == nil || record.Outcome == "" {
+		f.Kind, f.Why = NoRecord, "a drain ended without a record of its outcome"
+		w.find(e, f)
+		return
+	}
+	d.Outcome, d.EndedAt, d.StillStopping = record.Outcome, record.EndedAt, record.StillStopping
+	w.judgeEnd(e, d, record)
+}
+
+func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
+	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: record.NodeID}
+	if e.After.Node(record.NodeID) == nil {
+		if record.Outcome != cluster.OutcomeNodeGone {
+			f.Why = fmt.Sprintf("its node is gone and the outcome is %q", record.Outcome)
+			w.find(e, f)
+		}
+		return
+	}
+	var want cluster.Outcome
+	switch {
+	case record.Outcome == cluster.OutcomeCancelled:
+		return
+	case d.Marked[cluster.MarkForced] > 0:
+		want = cluster.OutcomeForced
+	case d.Marked[cluster.MarkDeadline] > 0:
+		want = cluster.OutcomeDeadlineReached
+	default:
+		want = cluster.OutcomeComplete
+	}
+	if record.Outcome != want {
+		f.Why = fmt.Sprintf("the outcome is %q and the marks make it %q", record.Outcome, want)
+		w.find(e, f)
+	}
+	w.judgeLeft(e, record)
+}
+
+// judgeLeft judges what is still live on the node of a drain that ended because
+// its work was done or its time was up.
+func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) {
+	left, awaited := 0, 0
+	var first cluster.AllocID // awaited one, by id
+	for a := range e.After.AllocsByNode(record.NodeID) {
+		if !live(a) || !hasToLeave(a, record) {
+			continue
+		}
+		left++
+		if w.options.AskedIsComplete && (a.DesiredTransition.Migrate || a.DesiredStatus != "run") {
+			continue
+		}
+		if record.Outcome == cluster.OutcomeComplete || !w.waitOver(a, record, record.EndedAt) {
+			if awaited++; first == "" || a.ID < first {
+				first = a.ID
+			}
+		}
+	}
+	f := Finding{Drain: record.ID, Node: record.NodeID}
+	if awaited > 0 {
+		f.Kind, f.Alloc = EndedEarly, first
+		f.Why = fmt.Sprintf("it ended as %q with %d that had to leave and were still to be waited for", record.Outcome, awaited)
+		w.find(e, f)
+	}
+	if left != record.StillStopping {
+		f.Kind, f.Alloc = MiscountedStopping, ""
+		f.Why = fmt.Sprintf("the record says %d were still stopping and %d were", record.StillStopping, left)
+		w.find(e, f)
+	}
+}
+
+// observeMark judges one fresh mark by the state it was applied to, and notes it.
+func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
+	t := a.DesiredTransition
+	w.marks[a.ID] = &mark{drain: t.Drain, class: t.Class}
+	d := w.drains[t.Drain]
+	if d == nil {
+		d = &drain{DrainReport: DrainReport{ID: t.Drain, Node: a.NodeID, StartIndex: e.Index}}
+		w.drains[t.Drain] = d
+	}
+	if t.Class < cluster.MarkClassCount {
+		d.Marked[t.Class]++
+	}
+	f := Finding{Drain: t.Drain, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a)}
+	node := e.Before.Node(a.NodeID)
+	if node == nil || node.Drain == nil || node.Drain.ID != t.Drain {
+		f.Kind, f.Why = NotDraining, "marked on a node that was not draining for that drain"
+		w.find(e, f)
+		return
+	}
+	w.judgeDue(e, f, t, node.Drain)
+	w.judgeTurn(e, f, a, node.Drain)
+}
+
+// judgeDue finds deadline marks before the deadline and forced ones without force.
+func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
+	f.Kind = NotDue
+	switch deadline := d.Strategy.Deadline; t.Class {
+	case cluster.MarkDeadline:
+		if deadline > 0 && !t.MarkedAt.Before(d.Strategy.ForceDeadline) {
+			return
+		}
+		f.Why = "deadline mark before the deadline"
+	case cluster.MarkForced:
+		if deadline < 0 {
+			return
+		}
+		f.Why = "forced mark in a drain without force"
+	default:
+		return
+	}
+	w.find(e, f)
+}
+
+// judgeTurn finds a mark on an allocation while an earlier stage was not over in
+// the state the mark was applied to.
+func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, d *cluster.Drain) {
+	at, turn := marked.DesiredTransition.MarkedAt, turnOf(marked)
+	if turn == consumer {
+		return
+	}
+	var waiting cluster.AllocID // the earliest, by stage and id
+	var waitingTurn = turn
+	for a := range e.Before.AllocsByNode(marked.NodeID) {
+		if !live(a) || turnOf(a) >= turn || !hasToLeave(a, d) {
+			continue
+		}
+		patient := turn == plugin && w.options.PluginsAfterStop
+		if !patient && w.waitOver(a, d, at) {
+			continue
+		}
+		if c := cmp.Compare(turnOf(a), waitingTurn); c < 0 || c == 0 && a.ID < waiting {
+			waiting, waitingTurn = a.ID, turnOf(a)
+		}
+	}
+	if waiting != "" {
+		f.Kind, f.Why = OutOfTurn, fmt.Sprintf("marked while %s had not left", waiting)
+		w.find(e, f)
+	}
+}

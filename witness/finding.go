@@ -1,0 +1,114 @@
+package witness
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Kind says what a finding is about.
+type Kind uint8
+
+// The kinds of findings, each under the guarantee it breaks.
+const (
+	// BelowLimit (G1): a paced mark left its group below its limit.
+	BelowLimit Kind = iota
+	// NoLimit (G1): a paced mark in a group that does not exist has no budget.
+	NoLimit
+	// NotDraining (G2): a mark on a node that was not draining for that drain.
+	NotDraining
+	// NotDue (G2): a deadline mark before the deadline, or a forced mark without
+	// force.
+	NotDue
+	// OutOfTurn (G3): a mark on an allocation while an earlier stage was not over.
+	OutOfTurn
+	// UntrueOutcome (G5): the outcome is not what happened.
+	UntrueOutcome
+	// MiscountedStopping (G5): the record's count of what was still stopping is
+	// wrong.
+	MiscountedStopping
+	// EndedEarly (G5): the drain ended while something that had to leave was
+	// still to be waited for.
+	EndedEarly
+	// NoRecord (G5): a drain ended without a record, or with one without outcome.
+	NoRecord
+	// SecondOutcome (G5): a drain ended twice, or started again after its end.
+	SecondOutcome
+	// Unseen: the audit found a mark, a drain or an outcome no entry had named.
+	Unseen
+
+	kindCount
+)
+
+// Guarantee returns the number of the guarantee the kind breaks, or "audit".
+func (k Kind) Guarantee() string {
+	switch k {
+	case BelowLimit, NoLimit:
+		return "G1"
+	case NotDraining, NotDue:
+		return "G2"
+	case OutOfTurn:
+		return "G3"
+	case UntrueOutcome, MiscountedStopping, EndedEarly, NoRecord, SecondOutcome:
+		return "G5"
+	}
+	return "audit"
+}
+
+// String returns the kind in a few words.
+func (k Kind) String() string {
+	names := [kindCount]string{
+		"below limit", "no limit", "not draining", "not due", "out of turn", "untrue outcome",
+		"miscounted stopping", "ended early", "no record", "second outcome", "unseen",
+	}
+	if k >= kindCount {
+		return "unknown kind"
+	}
+	return names[k]
+}
+
+// Finding is one broken guarantee. Which of its names are set depends on what it
+// is about.
+type Finding struct {
+	Kind Kind
+	// Index is the raft index of the entry, or zero in an audit. At is its
+	// proposer's time, or zero.
+	Index uint64
+	At    time.Time
+
+	Drain cluster.DrainID
+	Node  cluster.NodeID
+	Alloc cluster.AllocID
+	// Group is the group of a mark.
+	Group cluster.GroupKey
+	// Healthy and Limit are the group's numbers of BelowLimit.
+	Healthy, Limit int
+	// Why says in words what was wrong.
+	Why string
+}
+
+// String returns the finding in one line.
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", f.Kind.Guarantee(), f.Kind)
+	if f.Index > 0 {
+		fmt.Fprintf(&b, " at index %d", f.Index)
+	}
+	for _, name := range []struct{ what, id string }{
+		{"drain", string(f.Drain)}, {"node", string(f.Node)}, {"allocation", string(f.Alloc)},
+	} {
+		if name.id != "" {
+			fmt.Fprintf(&b, ", %s %s", name.what, name.id)
+		}
+	}
+	if f.Group.Name != "" {
+		fmt.Fprintf(&b, ", group %s", f.Group)
+	}
+	if f.Kind == BelowLimit {
+		fmt.Fprintf(&b, ", healthy %d, limit %d", f.Healthy, f.Limit)
+	}
+	fmt.Fprintf(&b, ": %s", f.Why)
+	return b.String()
+}

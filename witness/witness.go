@@ -1,0 +1,270 @@
+package witness
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Witness watches one log being applied. Make it with [New].
+type Witness struct {
+	options  Options
+	groups   map[cluster.GroupKey]*group
+	drains   map[cluster.DrainID]*drain
+	marks    map[cluster.AllocID]*mark
+	findings []Finding
+	found    int // findings, those not kept included
+}
+
+// group is a group that has had an allocation on a draining node.
+type group struct {
+	lowest, lowestAtMark Level
+	pacedMarks           int
+}
+
+// mark is the mark a drain made on an allocation.
+type mark struct {
+	drain             cluster.DrainID
+	class             cluster.MarkClass
+	stopped, replaced bool
+}
+
+// New returns a witness of a log that is about to begin.
+func New(o Options) *Witness {
+	if o.MaxFindings == 0 {
+		o.MaxFindings = DefaultMaxFindings
+	}
+	return &Witness{
+		options: o,
+		groups:  make(map[cluster.GroupKey]*group),
+		drains:  make(map[cluster.DrainID]*drain),
+		marks:   make(map[cluster.AllocID]*mark),
+	}
+}
+
+// Observe judges one entry. Entries come in the order of the log, each once.
+func (w *Witness) Observe(e Entry) {
+	nodes := sorted(e.Touched.Nodes)
+	allocs := touchedAllocs(e)
+	for _, id := range nodes {
+		w.observeNode(e, id)
+	}
+	fresh := make(map[cluster.GroupKey][]*cluster.Allocation)
+	for _, id := range allocs {
+		if a := w.observeAlloc(e, id); a != nil {
+			g := groupOf(a)
+			fresh[g] = append(fresh[g], a)
+			w.follow(g)
+		}
+	}
+	w.recount(e, w.touchedGroups(e, nodes, allocs), fresh)
+}
+
+// touchedAllocs returns, in order, the allocations named by the entry, and the
+// predecessors of those: a replacement is news about what it replaces.
+func touchedAllocs(e Entry) []cluster.AllocID {
+	ids := slices.Clone(e.Touched.Allocs)
+	for _, id := range e.Touched.Allocs {
+		if a := e.After.Alloc(id); a != nil && a.PreviousAllocation != "" {
+			ids = append(ids, a.PreviousAllocation)
+		}
+	}
+	return sorted(ids)
+}
+
+// observeAlloc follows what became of the allocation's mark. It returns the
+// allocation if the entry marked it.
+func (w *Witness) observeAlloc(e Entry, id cluster.AllocID) *cluster.Allocation {
+	before, after := e.Before.Alloc(id), e.After.Alloc(id)
+	m := w.marks[id]
+	if after == nil {
+		if m != nil {
+			m.stopped = true
+		}
+		return nil
+	}
+	if newlyMarked(before, after) {
+		w.observeMark(e, after)
+		m = w.marks[id]
+	} else if m != nil && !after.DesiredTransition.Migrate {
+		w.drains[m.drain].Withdrawn++
+		delete(w.marks, id)
+		return nil
+	}
+	if m != nil {
+		m.stopped = !live(after)
+		m.replaced = after.NextAllocation != ""
+	}
+	if newlyMarked(before, after) {
+		return after
+	}
+	return nil
+}
+
+// newlyMarked reports whether a drain marked the allocation in this entry.
+func newlyMarked(before, after *cluster.Allocation) bool {
+	t := after.DesiredTransition
+	if !t.Migrate || t.Drain == "" {
+		return false
+	}
+	return before == nil || !before.DesiredTransition.Migrate ||
+		before.DesiredTransition.Drain != t.Drain || before.DesiredTransition.Class != t.Class
+}
+
+// touchedGroups returns, in order, the groups whose healthy count the entry may
+// have changed and that have had an allocation on a draining node.
+func (w *Witness) touchedGroups(e Entry, nodes []cluster.NodeID, allocs []cluster.AllocID) []cluster.GroupKey {
+	touched := make(map[cluster.GroupKey]bool)
+	touch := func(a *cluster.Allocation, s State) {
+		if a == nil {
+			return
+		}
+		key := groupOf(a)
+		if node := s.Node(a.NodeID); node != nil && node.Drain != nil && live(a) {
+			w.follow(key)
+		}
+		if w.groups[key] != nil {
+			touched[key] = true
+		}
+	}
+	for _, id := range allocs {
+		touch(e.Before.Alloc(id), e.Before)
+		touch(e.After.Alloc(id), e.After)
+	}
+	for _, id := range nodes {
+		for a := range e.After.AllocsByNode(id) {
+			touch(a, e.After)
+		}
+	}
+	for _, key := range e.Touched.Jobs {
+		for _, name := range groupNames(e.Before.Job(key), e.After.Job(key)) {
+			if g := (cluster.GroupKey{Job: key, Name: name}); w.groups[g] != nil {
+				touched[g] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(touched), cluster.GroupKey.Compare)
+}
+
+// groupNames returns the names of the groups of the versions of a job, any of
+// which may be nil.
+func groupNames(versions ...*cluster.Job) []string {
+	var names []string
+	for _, job := range versions {
+		if job == nil {
+			continue
+		}
+		for _, g := range job.TaskGroups {
+			if g != nil {
+				names = append(names, g.Name)
+			}
+		}
+	}
+	return names
+}
+
+// recount counts the touched groups anew and judges the paced marks among the
+// fresh ones, which are in allocation order.
+func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.GroupKey][]*cluster.Allocation) {
+	var job cluster.JobKey
+	var counts map[string]int // of job
+	for _, key := range keys {
+		if counts == nil || key.Job != job {
+			job, counts = key.Job, countHealthy(e.After, key.Job)
+		}
+		count, limit, exists := budget(e.After, key)
+		now := Level{Healthy: counts[key.Name], Count: count, Limit: limit, Index: e.Index, At: e.At}
+		g := w.groups[key]
+		if exists {
+			g.lowest.lower(now)
+		}
+		w.judgePaced(e, key, fresh[key], now, exists)
+	}
+}
+
+// judgePaced replays the entry's marks on one group: each is judged in the state
+// left by those before it.
+func (w *Witness) judgePaced(e Entry, key cluster.GroupKey, marked []*cluster.Allocation, now Level, exists bool) {
+	g := w.groups[key]
+	level := now
+	for _, a := range marked {
+		if wasHealthy(e, a) {
+			level.Healthy++
+		}
+	}
+	for _, a := range marked {
+		if wasHealthy(e, a) {
+			level.Healthy--
+		}
+		if a.DesiredTransition.Class != cluster.MarkPaced {
+			continue
+		}
+		g.pacedMarks++
+		f := Finding{Drain: a.DesiredTransition.Drain, Node: a.NodeID, Alloc: a.ID, Group: key}
+		switch {
+		case !exists:
+			f.Kind, f.Why = NoLimit, "paced mark in a group that does not exist"
+			w.find(e, f)
+			continue
+		case level.Healthy < level.Limit:
+			f.Kind, f.Why = BelowLimit, "paced mark took its group below its limit"
+			f.Healthy, f.Limit = level.Healthy, level.Limit
+			w.find(e, f)
+		}
+		g.lowestAtMark.lower(level)
+	}
+}
+
+// wasHealthy reports whether a freshly marked allocation counted before its mark
+// and counts no longer because of it.
+func wasHealthy(e Entry, a *cluster.Allocation) bool {
+	before := e.Before.Alloc(a.ID)
+	return before != nil && healthy(before, e.Before) && healthyButForMark(a, e.After)
+}
+
+// follow counts the group from now on.
+func (w *Witness) follow(key cluster.GroupKey) {
+	if w.groups[key] == nil {
+		w.groups[key] = new(group)
+	}
+}
+
+func (w *Witness) find(e Entry, f Finding) {
+	f.Index, f.At = e.Index, e.At
+	if w.found++; len(w.findings) < w.options.MaxFindings {
+		w.findings = append(w.findings, f)
+	}
+}
+
+func groupOf(a *cluster.Allocation) cluster.GroupKey {
+	return cluster.GroupKey{Job: cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}, Name: a.TaskGroup}
+}
+
+// sorted returns the ids in order, each once.
+func sorted[T cmp.Ordered](ids []T) []T {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Level is the healthy count of a group at one moment, against its limit.
+type Level struct {
+	Healthy int
+	// Count is how many the group wanted then, and Limit how few its migrate
+	// block allowed: Count − max_parallel.
+	Count, Limit int
+	// Index is the raft index of the entry after which it was so, zero if it
+	// never was. At is that entry's proposer's time, or zero.
+	Index uint64
+	At    time.Time
+}
+
+// lower replaces l if o is lower, each against its own limit.
+func (l *Level) lower(o Level) {
+	if l.Index == 0 || o.Healthy-o.Limit < l.Healthy-l.Limit {
+		*l = o
+	}
+}

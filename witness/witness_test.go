@@ -1,0 +1,440 @@
+package witness_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+const margin = 15 * time.Second
+
+// web is a job of three on two nodes, one of them about to drain.
+func web(maxParallel int) *log {
+	l := newLog(witness.Options{StopMargin: margin})
+	l.apply(node("n1", ready), node("n2", ready), job("web", cluster.JobService, 3, maxParallel))
+	l.apply(alloc("a1", "web", "n1"), alloc("a2", "web", "n1"), alloc("a3", "web", "n2"))
+	return l
+}
+
+// A drain that keeps every promise is found clean, and its counts are right.
+func TestWitness_anHonestDrain(t *testing.T) {
+	t.Parallel()
+	l := web(1)
+	l.apply(drained("n1", cluster.DrainSpec{}))
+	for _, move := range []struct{ old, replacement cluster.AllocID }{{"a1", "b1"}, {"a2", "b2"}} {
+		l.at = l.at.Add(time.Second)
+		l.apply(marked(move.old, cluster.MarkPaced))
+		l.apply(replaced(move.old, move.replacement, "n2"))
+		l.apply(changed(move.old, stopped))
+		l.apply(changed(move.replacement, running))
+	}
+	l.apply(ended("n1", cluster.OutcomeComplete, 0))
+
+	must.SliceEmpty(t, l.w.Audit(l.now))
+	report := l.w.Report()
+	must.True(t, report.Clean())
+	must.SliceLen(t, 1, report.Groups)
+	g := report.Groups[0]
+	must.Eq(t, key("web"), g.Group)
+	must.Eq(t, 2, g.PacedMarks)
+	low := witness.Level{Healthy: 2, Count: 3, Limit: 2, Index: 4, At: epoch.Add(time.Second)}
+	must.Eq(t, low, g.LowestAtMark)
+	must.Eq(t, low, g.Lowest)
+	must.SliceLen(t, 1, report.Drains)
+	d := report.Drains[0]
+	must.Eq(t, cluster.OutcomeComplete, d.Outcome)
+	must.Eq(t, 2, d.Marked[cluster.MarkPaced])
+	must.Eq(t, [3]int{2, 0, 0}, [3]int{d.Moved, d.Stopped, d.Withdrawn})
+	must.Eq(t, 2*time.Second, d.EndedAt.Sub(d.StartedAt))
+}
+
+// Each broken promise is found, once, and as what it is.
+func TestWitness_findsEachViolation(t *testing.T) {
+	t.Parallel()
+	deadline := cluster.DrainSpec{Deadline: time.Minute}
+	cases := []struct {
+		name string
+		kind witness.Kind
+		run  func(l *log)
+	}{
+		{"two paced marks at once where one has room", witness.BelowLimit, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
+		}},
+		{"a paced mark while the peer is unhealthy", witness.BelowLimit, func(l *log) {
+			l.apply(changed("a3", pending))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a paced mark while the peer's node is down", witness.BelowLimit, func(l *log) {
+			l.apply(node("n2", func(n *cluster.Node) { n.Status = cluster.NodeDown }))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a paced mark while the peer is a canary", witness.BelowLimit, func(l *log) {
+			l.apply(changed("a3", func(a *cluster.Allocation) { a.DeploymentStatus.Canary = true }))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a paced mark after max_parallel was lowered", witness.BelowLimit, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(job("web", cluster.JobService, 3, 0))
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a paced mark behind a deadline mark of the same entry", witness.BelowLimit, func(l *log) {
+			l.apply(drained("n1", deadline), drained("n2", cluster.DrainSpec{}))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), marked("a3", cluster.MarkPaced))
+		}},
+		{"a paced mark in a group that is gone", witness.NoLimit, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(func(w *world, _ time.Time, touched *witness.Touched) {
+				delete(w.jobs, key("web").Job)
+				touched.Jobs = append(touched.Jobs, key("web").Job)
+			})
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a mark on a node that does not drain", witness.NotDraining, func(l *log) {
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a mark on a node that does not exist", witness.NotDraining, func(l *log) {
+			l.apply(noNode("n1"))
+			l.apply(marked("a1", cluster.MarkGone))
+		}},
+		{"a mark for the drain before", witness.NotDraining, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(node("n1", func(n *cluster.Node) { n.Drain.ID = "other" }), func(w *world, now time.Time, _ *witness.Touched) {
+				w.records["dn1"] = &cluster.Drain{ID: "dn1", NodeID: "n1", Outcome: cluster.OutcomeCancelled}
+			})
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a deadline mark before the deadline", witness.NotDue, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute - 1)
+			l.apply(marked("a1", cluster.MarkDeadline))
+		}},
+		{"a deadline mark in a drain without one", witness.NotDue, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkDeadline))
+		}},
+		{"a forced mark without force", witness.NotDue, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.apply(marked("a1", cluster.MarkForced))
+		}},
+		{"a system allocation before the consumers have left", witness.OutOfTurn, func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{}))
+			l.apply(alloc("s1", "logs", "n1"))
+			l.apply(marked("s1", cluster.MarkStage))
+		}},
+		{"a plugin before the system allocations have left", witness.OutOfTurn, func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), pluginJob("csi", cluster.JobSystem, 1), drained("n1", cluster.DrainSpec{}))
+			l.apply(alloc("s1", "logs", "n1"), alloc("p1", "csi", "n1"), changed("a1", stopped), changed("a2", stopped))
+			l.apply(marked("p1", cluster.MarkStage))
+		}},
+		{"a stage forced before the wait of the one before it is over", witness.OutOfTurn, func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{Deadline: -1}))
+			l.apply(alloc("s1", "logs", "n1"))
+			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + margin - 1)
+			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"a stage before the deadline while a node is out of touch", witness.OutOfTurn, func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", deadline))
+			l.apply(alloc("s1", "logs", "n1"), changed("a2", stopped))
+			l.apply(marked("a1", cluster.MarkFree))
+			l.apply(changed("a1", unknown))
+			l.apply(marked("s1", cluster.MarkStage))
+		}},
+		{"complete with a consumer still stopping", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(changed("a1", stopped), marked("a2", cluster.MarkFree))
+			l.apply(ended("n1", cluster.OutcomeComplete, 1))
+		}},
+		{"complete with an allocation of unknown state", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(changed("a1", stopped), changed("a2", unknown))
+			l.apply(ended("n1", cluster.OutcomeComplete, 1))
+		}},
+		{"the deadline's end before the stop time is over", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
+			l.at = l.at.Add(5*time.Second + margin - 1)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
+		}},
+		{"the deadline's end before a late mark's stop time is over", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", deadline), changed("a1", stopped))
+			l.at = epoch.Add(time.Hour)
+			l.apply(marked("a2", cluster.MarkDeadline))
+			l.at = l.at.Add(5*time.Second + margin - 1)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
+		{"the deadline's end before the shutdown delays are over", witness.EndedEarly, func(l *log) {
+			l.apply(job("slow", cluster.JobBatch, 1, 0), func(w *world, _ time.Time, _ *witness.Touched) {
+				g := w.jobs[key("slow").Job].TaskGroups[0]
+				g.ShutdownDelay, g.Tasks[0].ShutdownDelay = 10*time.Second, 20*time.Second
+			})
+			l.apply(drained("n1", deadline), changed("a1", stopped), changed("a2", stopped), alloc("z1", "slow", "n1"))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("z1", cluster.MarkDeadline))
+			l.at = l.at.Add(35*time.Second + margin - 1)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
+		{"the deadline's end with one not even marked", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline))
+			l.at = l.at.Add(time.Hour)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
+		}},
+		{"complete although the deadline marked", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), changed("a2", stopped))
+			l.apply(changed("a1", stopped))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0))
+		}},
+		{"deadline reached although nothing was marked by it", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.apply(changed("a1", stopped), changed("a2", stopped))
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 0))
+		}},
+		{"complete although the node is gone", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0), noNode("n1"))
+		}},
+		{"a record that miscounts what was stopping", witness.MiscountedStopping, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
+			l.at = l.at.Add(time.Hour)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
+		{"an end without a record", witness.NoRecord, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(node("n1", func(n *cluster.Node) { n.Drain = nil }))
+		}},
+		{"an end whose record has no outcome", witness.NoRecord, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeNone, 2))
+		}},
+		{"a drain's id used again", witness.SecondOutcome, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+		}},
+		{"a mark no entry had named", witness.Unseen, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(silently(marked("a1", cluster.MarkPaced)))
+			l.w.Audit(l.now)
+		}},
+		{"a drain no entry had named", witness.Unseen, func(l *log) {
+			l.apply(silently(drained("n1", cluster.DrainSpec{})))
+			l.w.Audit(l.now)
+		}},
+		{"a drain that no entry named running again", witness.Unseen, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
+			l.apply(silently(drained("n1", cluster.DrainSpec{})))
+			l.w.Audit(l.now)
+		}},
+		{"an end no entry had named", witness.Unseen, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(silently(ended("n1", cluster.OutcomeCancelled, 0)))
+			l.w.Audit(l.now)
+		}},
+		{"the end of a drain no entry had started", witness.Unseen, func(l *log) {
+			l.apply(silently(drained("n1", cluster.DrainSpec{})))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := web(1)
+			c.run(l)
+			report := l.w.Report()
+			must.SliceLen(t, 1, report.Findings, must.Sprint(report.Findings))
+			f := report.Findings[0]
+			must.Eq(t, c.kind, f.Kind, must.Sprint(f))
+			must.StrHasPrefix(t, f.Kind.Guarantee()+" "+f.Kind.String(), f.String())
+			must.NotEq(t, "", f.Why)
+			must.False(t, report.Clean())
+		})
+	}
+}
+
+// What only looks like a broken promise is none.
+func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
+	t.Parallel()
+	deadline := cluster.DrainSpec{Deadline: time.Minute}
+	cases := []struct {
+		name string
+		run  func(l *log)
+	}{
+		{"a paced mark before a deadline mark of the same entry", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), drained("n2", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkPaced), marked("a3", cluster.MarkDeadline))
+		}},
+		{"marks without budget below the limit", func(l *log) {
+			l.apply(changed("a1", pending), changed("a2", pending))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkFree), marked("a2", cluster.MarkFree))
+		}},
+		{"a mark somebody else made", func(l *log) {
+			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
+		}},
+		{"a mark at the very deadline", func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline))
+		}},
+		{"a stage forced when the wait of the one before it is over", func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{Deadline: -1}))
+			l.apply(alloc("s1", "logs", "n1"))
+			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
+			l.at = epoch.Add(5*time.Second + margin)
+			l.apply(marked("s1", cluster.MarkForced))
+		}},
+		{"a deadline that does not wait for a disconnected node", func(l *log) {
+			l.apply(drained("n1", deadline), changed("a1", unknown), changed("a2", unknown))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
+		}},
+		{"a system allocation left by request", func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), pluginJob("csi", cluster.JobSystem, 1))
+			l.apply(drained("n1", cluster.DrainSpec{IgnoreSystemJobs: true}), alloc("s1", "logs", "n1"), alloc("p1", "csi", "n1"))
+			l.apply(changed("a1", stopped), changed("a2", stopped))
+			l.apply(marked("p1", cluster.MarkStage))
+			l.apply(changed("p1", stopped))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0))
+		}},
+		{"a node deleted under its drain", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeNodeGone, 2), noNode("n1"))
+		}},
+		{"a cancelled drain, its mark withdrawn, and the next one", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+			l.apply(ended("n1", cluster.OutcomeCancelled, 0), changed("a1", unmarked))
+			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.ID = "second" }))
+		}},
+		{"two system allocations one after the other", func(l *log) {
+			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{}))
+			l.apply(alloc("s1", "logs", "n1"), alloc("s2", "logs", "n1"), changed("a1", stopped), changed("a2", stopped))
+			l.apply(marked("s1", cluster.MarkStage))
+			l.apply(marked("s2", cluster.MarkStage))
+		}},
+		{"a job stopped", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(job("web", cluster.JobService, 3, 1), func(w *world, _ time.Time, _ *witness.Touched) {
+				w.jobs[key("web").Job].Stop = true
+			})
+			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
+		}},
+		{"a group without a migrate block", func(l *log) {
+			l.apply(job("web", cluster.JobService, 3, 0), func(w *world, _ time.Time, _ *witness.Touched) {
+				w.jobs[key("web").Job].TaskGroups[0].Migrate = nil
+			})
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkPaced))
+		}},
+		{"a job scaled down", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(job("web", cluster.JobService, 2, 1))
+			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := web(1)
+			c.run(l)
+			l.w.Audit(l.now)
+			must.SliceEmpty(t, l.w.Report().Findings)
+		})
+	}
+}
+
+// What became of a drain's marks is told apart.
+func TestWitness_countsWhatBecameOfMarks(t *testing.T) {
+	t.Parallel()
+	l := web(3)
+	l.apply(drained("n1", cluster.DrainSpec{}), drained("n2", cluster.DrainSpec{}))
+	l.apply(alloc("a4", "web", "n1"), alloc("a5", "web", "n1"))
+	for _, id := range []cluster.AllocID{"a1", "a2", "a4", "a5"} {
+		l.apply(marked(id, cluster.MarkFree))
+	}
+	l.apply(changed("a1", stopped))
+	l.apply(replaced("a1", "b1", "n2")) // moved
+	l.apply(changed("a2", stopped))     // stopped: nothing in its place
+	l.apply(changed("a4", unmarked))    // withdrawn
+	l.apply(purged("a5"))               // stopped: its record is gone
+	drains := l.w.Report().Drains
+	must.SliceLen(t, 2, drains)
+	must.Eq(t, cluster.DrainID("dn1"), drains[0].ID)
+	must.Eq(t, [3]int{1, 2, 1}, [3]int{drains[0].Moved, drains[0].Stopped, drains[0].Withdrawn})
+	must.Eq(t, [3]int{0, 0, 0}, [3]int{drains[1].Moved, drains[1].Stopped, drains[1].Withdrawn})
+}
+
+// The options say what counts as a promise.
+func TestWitness_options(t *testing.T) {
+	t.Parallel()
+	run := func(o witness.Options) []witness.Finding {
+		o.StopMargin = margin
+		l := newLog(o)
+		l.apply(node("n1", ready), job("web", cluster.JobService, 1, 1), pluginJob("csi", cluster.JobSystem, 1))
+		l.apply(alloc("a1", "web", "n1"), alloc("p1", "csi", "n1"), drained("n1", cluster.DrainSpec{Deadline: -1}))
+		l.apply(marked("a1", cluster.MarkForced))
+		l.at = epoch.Add(time.Hour)
+		l.apply(marked("p1", cluster.MarkForced))
+		l.apply(ended("n1", cluster.OutcomeForced, 2))
+		return l.w.Report().Findings
+	}
+	kinds := func(findings []witness.Finding) (kinds []witness.Kind) {
+		for _, f := range findings {
+			kinds = append(kinds, f.Kind)
+		}
+		return kinds
+	}
+	must.Eq(t, []witness.Kind{witness.EndedEarly}, kinds(run(witness.Options{})))
+	must.SliceEmpty(t, run(witness.Options{AskedIsComplete: true}))
+	must.Eq(t, []witness.Kind{witness.OutOfTurn}, kinds(run(witness.Options{AskedIsComplete: true, PluginsAfterStop: true})))
+}
+
+// Findings are kept up to their bound and counted beyond it.
+func TestWitness_boundsItsFindings(t *testing.T) {
+	t.Parallel()
+	l := newLog(witness.Options{MaxFindings: 2})
+	l.apply(node("n1", ready), job("web", cluster.JobService, 9, 9))
+	for _, id := range []cluster.AllocID{"a1", "a2", "a3"} {
+		l.apply(alloc(id, "web", "n1"))
+		l.apply(marked(id, cluster.MarkPaced))
+	}
+	report := l.w.Report()
+	must.SliceLen(t, 2, report.Findings)
+	must.Eq(t, 3, report.Found)
+}
+
+// Damaged rows are no reason to fall over.
+func TestWitness_damagedRows(t *testing.T) {
+	t.Parallel()
+	l := web(1)
+	l.apply(drained("n1", cluster.DrainSpec{Deadline: -1}))
+	l.apply(job("odd", cluster.JobService, 1, 1), func(w *world, _ time.Time, _ *witness.Touched) {
+		w.jobs[key("odd").Job].TaskGroups = []*cluster.TaskGroup{nil, {Name: "g", Tasks: []*cluster.Task{nil}}}
+	})
+	l.apply(alloc("o1", "odd", "n1"), alloc("o2", "none", "n1"), alloc("o3", "web", "nowhere"))
+	l.apply(marked("o1", cluster.MarkForced), marked("o2", cluster.MarkForced), marked("a1", 200))
+	l.at = epoch.Add(time.Hour)
+	l.apply(ended("n1", cluster.OutcomeForced, 4))
+	l.w.Audit(l.now)
+	must.Eq(t, "G5 ended early at index 7, drain dn1, node n1, allocation a2: "+
+		`it ended as "forced" with 1 that had to leave and were still to be waited for`, l.w.Report().Findings[0].String())
+}

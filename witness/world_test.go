@@ -1,0 +1,231 @@
+package witness_test
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is a state made by hand. Its rows are replaced, never written to, so a
+// shallow clone is a snapshot.
+type world struct {
+	nodes   map[cluster.NodeID]*cluster.Node
+	jobs    map[cluster.JobKey]*cluster.Job
+	allocs  map[cluster.AllocID]*cluster.Allocation
+	records map[cluster.DrainID]*cluster.Drain
+}
+
+var _ witness.World = (*world)(nil)
+
+func newWorld() *world {
+	return &world{
+		nodes:   make(map[cluster.NodeID]*cluster.Node),
+		jobs:    make(map[cluster.JobKey]*cluster.Job),
+		allocs:  make(map[cluster.AllocID]*cluster.Allocation),
+		records: make(map[cluster.DrainID]*cluster.Drain),
+	}
+}
+
+func (w *world) clone() *world {
+	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records)}
+}
+
+func (w *world) Node(id cluster.NodeID) *cluster.Node          { return w.nodes[id] }
+func (w *world) Job(k cluster.JobKey) *cluster.Job             { return w.jobs[k] }
+func (w *world) Alloc(id cluster.AllocID) *cluster.Allocation  { return w.allocs[id] }
+func (w *world) DrainRecord(id cluster.DrainID) *cluster.Drain { return w.records[id] }
+func (w *world) Nodes() iter.Seq[*cluster.Node]                { return maps.Values(w.nodes) }
+func (w *world) Allocs() iter.Seq[*cluster.Allocation]         { return maps.Values(w.allocs) }
+func (w *world) Drains() iter.Seq[*cluster.Drain]              { return maps.Values(w.records) }
+func (w *world) sortedAllocs() []cluster.AllocID               { return slices.Sorted(maps.Keys(w.allocs)) }
+func (w *world) where(keep func(*cluster.Allocation) bool) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		for _, id := range w.sortedAllocs() {
+			if a := w.allocs[id]; keep(a) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+func (w *world) AllocsByJob(k cluster.JobKey) iter.Seq[*cluster.Allocation] {
+	return w.where(func(a *cluster.Allocation) bool { return a.JobKey() == k })
+}
+
+func (w *world) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return w.where(func(a *cluster.Allocation) bool { return a.NodeID == id })
+}
+
+// log applies entries to a world under the eyes of a witness.
+type log struct {
+	now   *world
+	index uint64
+	at    time.Time
+	w     *witness.Witness
+}
+
+func newLog(o witness.Options) *log {
+	return &log{now: newWorld(), at: epoch, w: witness.New(o)}
+}
+
+// apply makes one entry out of edits of single rows, and names what it touched.
+func (l *log) apply(edits ...edit) {
+	before := l.now
+	l.index++
+	l.now = before.clone()
+	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now}
+	for _, edit := range edits {
+		edit(l.now, l.at, &e.Touched)
+	}
+	l.w.Observe(e)
+}
+
+// edit writes one row and says so.
+type edit func(w *world, now time.Time, touched *witness.Touched)
+
+// silently is an edit that does not say what it writes.
+func silently(e edit) edit {
+	return func(w *world, now time.Time, _ *witness.Touched) { e(w, now, new(witness.Touched)) }
+}
+
+func node(id cluster.NodeID, change func(*cluster.Node)) edit {
+	return func(w *world, _ time.Time, touched *witness.Touched) {
+		n := w.nodes[id].Copy()
+		if n == nil {
+			n = &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady}
+		}
+		change(n)
+		w.nodes[id] = n
+		touched.Nodes = append(touched.Nodes, id)
+	}
+}
+
+func noNode(id cluster.NodeID) edit {
+	return func(w *world, _ time.Time, touched *witness.Touched) {
+		delete(w.nodes, id)
+		touched.Nodes = append(touched.Nodes, id)
+	}
+}
+
+func ready(n *cluster.Node) {}
+
+// drained starts a drain; its id is the node's, with a d before it.
+func drained(id cluster.NodeID, spec cluster.DrainSpec) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		node(id, func(n *cluster.Node) {
+			n.Drain = &cluster.Drain{ID: drainOf(id), NodeID: id, NodeName: n.Name, UpdatedAt: now}
+			n.Drain.Strategy.DrainSpec = spec
+			n.Drain.Strategy.StartedAt = now
+			if spec.Deadline > 0 {
+				n.Drain.Strategy.ForceDeadline = now.Add(spec.Deadline)
+			}
+		})(w, now, touched)
+	}
+}
+
+func drainOf(id cluster.NodeID) cluster.DrainID { return cluster.DrainID("d" + id) }
+
+// ended ends the node's drain with a record.
+func ended(id cluster.NodeID, outcome cluster.Outcome, stillStopping int) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		node(id, func(n *cluster.Node) {
+			record := n.Drain.Copy()
+			record.Outcome, record.EndedAt, record.StillStopping = outcome, now, stillStopping
+			w.records[record.ID] = record
+			n.Drain = nil
+		})(w, now, touched)
+	}
+}
+
+func job(id cluster.JobID, kind cluster.JobType, count, maxParallel int) edit {
+	return func(w *world, _ time.Time, touched *witness.Touched) {
+		j := &cluster.Job{Namespace: "default", ID: id, Type: kind, TaskGroups: []*cluster.TaskGroup{{
+			Name: "g", Count: count, Tasks: []*cluster.Task{{Name: "t", KillTimeout: 5 * time.Second}},
+		}}}
+		if kind == cluster.JobService {
+			j.TaskGroups[0].Migrate = &cluster.MigrateStrategy{MaxParallel: maxParallel}
+		}
+		w.jobs[j.Key()] = j
+		touched.Jobs = append(touched.Jobs, j.Key())
+	}
+}
+
+func pluginJob(id cluster.JobID, kind cluster.JobType, count int) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		job(id, kind, count, 1)(w, now, touched)
+		w.jobs[key(id).Job].TaskGroups[0].Tasks[0].StoragePlugin = true
+	}
+}
+
+func key(id cluster.JobID) cluster.GroupKey {
+	return cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: id}, Name: "g"}
+}
+
+// alloc places a running, healthy allocation or changes the one there is.
+func alloc(id cluster.AllocID, of cluster.JobID, on cluster.NodeID, change ...func(*cluster.Allocation)) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		a := w.allocs[id].Copy()
+		if a == nil {
+			healthy := true
+			a = &cluster.Allocation{
+				ID: id, Namespace: "default", JobID: of, Job: w.jobs[key(of).Job], TaskGroup: "g", NodeID: on,
+				DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
+				DeploymentStatus: &cluster.DeploymentStatus{Healthy: &healthy}, CreateTime: now,
+			}
+		}
+		for _, c := range change {
+			c(a)
+		}
+		w.allocs[id] = a
+		touched.Allocs = append(touched.Allocs, id)
+	}
+}
+
+// changed changes an allocation that is there.
+func changed(id cluster.AllocID, change ...func(*cluster.Allocation)) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		alloc(id, w.allocs[id].JobID, w.allocs[id].NodeID, change...)(w, now, touched)
+	}
+}
+
+// marked marks an allocation for the drain of its node.
+func marked(id cluster.AllocID, class cluster.MarkClass) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		changed(id, func(a *cluster.Allocation) {
+			a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf(a.NodeID), Class: class, MarkedAt: now}
+		})(w, now, touched)
+	}
+}
+
+// replaced stops an allocation and places its replacement. Only the latter is
+// named: it names the former itself.
+func replaced(id, by cluster.AllocID, on cluster.NodeID) edit {
+	return func(w *world, now time.Time, touched *witness.Touched) {
+		silently(changed(id, func(a *cluster.Allocation) { a.DesiredStatus, a.NextAllocation = cluster.DesiredStop, by }))(w, now, touched)
+		alloc(by, w.allocs[id].JobID, on, pending, func(a *cluster.Allocation) { a.PreviousAllocation = id })(w, now, touched)
+	}
+}
+
+func purged(id cluster.AllocID) edit {
+	return func(w *world, _ time.Time, touched *witness.Touched) {
+		delete(w.allocs, id)
+		touched.Allocs = append(touched.Allocs, id)
+	}
+}
+
+func pending(a *cluster.Allocation) {
+	a.ClientStatus, a.DeploymentStatus = cluster.ClientPending, nil
+}
+func stopped(a *cluster.Allocation) { a.ClientStatus = cluster.ClientComplete }
+func unknown(a *cluster.Allocation) { a.ClientStatus = cluster.ClientUnknown }
+func running(a *cluster.Allocation) {
+	healthy := true
+	a.ClientStatus, a.DeploymentStatus = cluster.ClientRunning, &cluster.DeploymentStatus{Healthy: &healthy}
+}
+func unmarked(a *cluster.Allocation) { a.DesiredTransition = cluster.DesiredTransition{} }
