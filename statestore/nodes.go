@@ -1,19 +1,159 @@
 package statestore
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error { return errSkeleton }
+// UpsertNode registers a node. One that is there already keeps its eligibility,
+// drain, LastDrain and events: a registration neither starts nor ends a drain.
+func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
+	if n == nil || n.ID == "" {
+		return errors.New("registering a node without an id")
+	}
+	at = at.UTC()
+	before, after := t.Node(n.ID), n.Copy()
+	after.Drain, after.LastDrain, after.Events = nil, nil, nil
+	after.CreateIndex = t.written.index
+	if before != nil {
+		after.Drain, after.LastDrain, after.Events = before.Drain, before.LastDrain, before.Events
+		after.SchedulingEligibility = before.SchedulingEligibility
+		after.CreateIndex = before.CreateIndex
+		after.LastMissedHeartbeatIndex = max(before.LastMissedHeartbeatIndex, n.LastMissedHeartbeatIndex)
+	}
+	after.Canonicalize()
+	if !after.Status.Valid() {
+		return fmt.Errorf("registering node %s: invalid status %q", n.ID, after.Status)
+	}
+	if !after.SchedulingEligibility.Valid() {
+		return fmt.Errorf("registering node %s: invalid scheduling eligibility %q", n.ID, after.SchedulingEligibility)
+	}
+	switch {
+	case before == nil: // the one event without an index
+		after.Events = []cluster.NodeEvent{event(cluster.SubsystemCluster, cluster.EventNodeRegistered, at)}
+	case before.Status == cluster.NodeDown:
+		after.AppendEvent(event(cluster.SubsystemCluster, cluster.EventNodeReregistered, at), t.written.index)
+	}
+	after.StatusChangedAt = at
+	if before != nil && before.Status == after.Status {
+		after.StatusChangedAt = before.StatusChangedAt
+	}
+	after.StatusUpdatedAt = at.Unix()
+	after.ModifyIndex = t.written.index
+	t.putNode(before, after)
+	return nil
+}
 
+// UpdateNodeStatus writes what the servers know of a node's heartbeat. The error
+// is [ErrNodeNotFound], or says that the status is none.
 func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at time.Time) error {
-	return errSkeleton
+	if !status.Valid() {
+		return fmt.Errorf("invalid node status %q", status)
+	}
+	before := t.Node(id)
+	if before == nil {
+		return ErrNodeNotFound
+	}
+	after := t.touchNode(before, at)
+	if status != before.Status {
+		t.changeStatus(after, status, at.UTC())
+	}
+	t.putNode(before, after)
+	return nil
 }
 
+// changeStatus gives the node a status it does not have.
+func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time) {
+	message := ""
+	switch {
+	case status == cluster.NodeDown, status == cluster.NodeDisconnected:
+		message = cluster.EventHeartbeatMissed
+		n.LastMissedHeartbeatIndex = t.written.index
+	case status == cluster.NodeReady:
+		if n.Status == cluster.NodeDown {
+			message = cluster.EventHeartbeatReregister
+		}
+		n.LastMissedHeartbeatIndex = 0
+	}
+	if message != "" {
+		n.AppendEvent(event(cluster.SubsystemCluster, message, at), t.written.index)
+	}
+	n.Status = status
+	n.StatusChangedAt = at
+}
+
+// UpdateNodeEligibility says whether a scheduler may place allocations on the
+// node. Saying what is so already changes nothing. The error is
+// [ErrNodeNotFound], [ErrNodeDraining], or says that the eligibility is none.
 func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at time.Time) error {
-	return errSkeleton
+	if !e.Valid() {
+		return fmt.Errorf("invalid scheduling eligibility %q", e)
+	}
+	before := t.Node(id)
+	switch {
+	case before == nil:
+		return ErrNodeNotFound
+	case before.Draining() && e == cluster.NodeEligible:
+		return ErrNodeDraining
+	case before.SchedulingEligibility == e:
+		return nil
+	}
+	message := cluster.EventNodeEligible
+	if e == cluster.NodeIneligible {
+		message = cluster.EventNodeIneligible
+	}
+	after := t.touchNode(before, at)
+	after.SchedulingEligibility = e
+	after.AppendEvent(event(cluster.SubsystemCluster, message, at.UTC()), t.written.index)
+	t.putNode(before, after)
+	return nil
 }
 
-func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) { return ids }
+// DeleteNodes deletes nodes, and ends the drains of those that drain as
+// [cluster.OutcomeNodeGone]. Their allocations stay, for the scheduler to find
+// lost. It returns those of ids that do not exist; they do not hinder the rest.
+func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
+	deleted := make(map[cluster.NodeID]bool, len(ids))
+	for _, id := range ids {
+		n := t.Node(id)
+		if n == nil {
+			if !deleted[id] {
+				missing = append(missing, id)
+			}
+			continue
+		}
+		if n.Draining() {
+			t.recordDrain(n, drainEnd{outcome: cluster.OutcomeNodeGone, at: at.UTC(), stillStopping: t.hadToLeave(n)})
+		}
+		t.putNode(n, nil)
+		deleted[id] = true
+	}
+	return missing
+}
+
+// hadToLeave counts the allocations that have to leave a draining node and are
+// not client-terminal.
+func (t *Txn) hadToLeave(n *cluster.Node) int {
+	count := 0
+	for a := range t.LiveAllocsByNode(n.ID) {
+		if n.Drain.Leaves(a.Stage()) {
+			count++
+		}
+	}
+	return count
+}
+
+// touchNode returns a copy of the node that is written to at the time.
+func (t *Txn) touchNode(n *cluster.Node, at time.Time) *cluster.Node {
+	c := n.Copy()
+	c.StatusUpdatedAt = at.Unix()
+	c.ModifyIndex = t.written.index
+	return c
+}
+
+func event(subsystem, message string, at time.Time) cluster.NodeEvent {
+	return cluster.NodeEvent{Message: message, Subsystem: subsystem, Timestamp: at}
+}

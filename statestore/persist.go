@@ -1,13 +1,166 @@
 package statestore
 
-import "io"
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/crc64"
+	"io"
 
-// Persist writes the state for [Restore].
-func (r reads) Persist(w io.Writer) error { return errSkeleton }
+	"github.com/hashicorp/go-msgpack/v2/codec"
 
-// Restore returns a new store with the state that [Snapshot.Persist] wrote.
-func Restore(r io.Reader) (*Store, error) { return nil, errSkeleton }
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
 
-// Dump writes every field of every row of every table as text: equal states
-// give equal dumps.
-func (r reads) Dump(w io.Writer) error { return errSkeleton }
+// A persisted state is the magic, the format's version, then a frame for each
+// row: its kind, its length, and as many bytes of MessagePack. Kinds come in
+// their order, rows of a kind in that of their ids. The frame of kind end holds
+// the checksum of all bytes before it. What follows from other rows, usage and
+// the number of records, is left out and computed anew.
+//
+// Equal states have equal bytes.
+const (
+	magic         = "nodedrain state\n"
+	formatVersion = 1
+	// maxFrame bounds one row. A longer one is a broken snapshot.
+	maxFrame = 64 << 20
+)
+
+type kind byte
+
+const (
+	kindCounter kind = iota + 1
+	kindVersion      // of a job
+	kindNode
+	kindRecord
+	kindJob
+	kindAlloc
+	kindEval
+	kindEnd
+)
+
+// versionRef is a job's number among the versions, from one; zero is none.
+type versionRef uint64
+
+// allocRow is an allocation whose job version is written apart.
+type allocRow struct {
+	Job   versionRef
+	Alloc *cluster.Allocation // never nil; its Job is
+}
+
+// handle is the codec's configuration: canonical, with times to the nanosecond,
+// and an error for a field it does not know.
+func handle() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{WriteExt: true}
+	h.Canonical = true
+	h.ErrorIfNoField = true
+	h.ErrorIfNoArrayExpand = true
+	return h
+}
+
+func checksum() hash.Hash64 { return crc64.New(crc64.MakeTable(crc64.ECMA)) }
+
+// Persist writes the state for [Restore]. The state does not change meanwhile,
+// whatever happens to the store.
+func (s *Snapshot) Persist(w io.Writer) error {
+	buffered := bufio.NewWriterSize(w, 1<<16)
+	p := &persister{out: buffered, sum: checksum()}
+	p.encoder = codec.NewEncoderBytes(&p.row, handle())
+	p.bytes([]byte(magic))
+	p.bytes(binary.AppendUvarint(nil, formatVersion))
+	p.rows(s)
+	p.end()
+	if p.err == nil {
+		p.err = buffered.Flush()
+	}
+	if p.err != nil {
+		return fmt.Errorf("persisting the state: %w", p.err)
+	}
+	return nil
+}
+
+// persister writes frames until the first error.
+type persister struct {
+	out     io.Writer
+	sum     hash.Hash64
+	encoder *codec.Encoder
+	row     []byte
+	err     error
+}
+
+func (p *persister) rows(s *Snapshot) {
+	for c := range scan[counter](s.reads, tableIndex, indexID, nil) {
+		if c.Key != counterRecords {
+			p.frame(kindCounter, c)
+		}
+	}
+	versions, err := s.jobVersions(p.encodeJob)
+	if err != nil {
+		p.err = err
+	}
+	for _, v := range versions.texts {
+		p.raw(kindVersion, []byte(v))
+	}
+	for n := range s.Nodes() {
+		p.frame(kindNode, n)
+	}
+	for d := range scan[cluster.Drain](s.reads, TableDrains, indexID, nil) {
+		p.frame(kindRecord, d)
+	}
+	for j := range s.Jobs() {
+		p.frame(kindJob, versionRef(versions.number[j]))
+	}
+	for a := range s.Allocs() {
+		c := *a
+		c.Job = nil
+		p.frame(kindAlloc, allocRow{versionRef(versions.number[a.Job]), &c})
+	}
+	for e := range s.Evals() {
+		p.frame(kindEval, e)
+	}
+}
+
+// end writes the frame that says that nothing is missing.
+func (p *persister) end() {
+	p.bytes([]byte{byte(kindEnd)})
+	p.bytes(binary.BigEndian.AppendUint64(nil, p.sum.Sum64()))
+}
+
+func (p *persister) encodeJob(j *cluster.Job) (string, error) {
+	if p.err == nil {
+		p.err = p.encode(j)
+	}
+	return string(p.row), p.err
+}
+
+func (p *persister) encode(row any) error {
+	p.row = p.row[:0]
+	p.encoder.ResetBytes(&p.row)
+	return p.encoder.Encode(row)
+}
+
+func (p *persister) frame(k kind, row any) {
+	if p.err != nil {
+		return
+	}
+	if p.err = p.encode(row); p.err == nil {
+		p.raw(k, p.row)
+	}
+}
+
+func (p *persister) raw(k kind, row []byte) {
+	if p.err == nil && len(row) > maxFrame {
+		p.err = fmt.Errorf("a row of %d bytes, more than %d", len(row), maxFrame)
+	}
+	p.bytes(binary.AppendUvarint([]byte{byte(k)}, uint64(len(row))))
+	p.bytes(row)
+}
+
+func (p *persister) bytes(b []byte) {
+	if p.err != nil {
+		return
+	}
+	p.sum.Write(b) // a hash takes everything
+	_, p.err = p.out.Write(b)
+}

@@ -3,6 +3,8 @@ package statestore
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -111,3 +113,6 @@ func schema() *memdb.DBSchema {
 	}
 	return s
 }
+
+// tableNames are the names of all tables, sorted.
+func tableNames() []string { return slices.Sorted(maps.Keys(schema().Tables)) }

@@ -48,17 +48,27 @@ func first[T any](r reads, table, index string, k key) *T {
 // scan yields the rows of an index whose keys begin with k, in its order. A nil
 // key is all of them.
 func scan[T any](r reads, table, index string, k key) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for row := range scanAny(r, table, index, k) {
+			if !yield(row.(*T)) {
+				return
+			}
+		}
+	}
+}
+
+func scanAny(r reads, table, index string, k key) iter.Seq[any] {
 	if k == nil {
 		k = key{}
 	}
-	return func(yield func(*T) bool) {
+	return func(yield func(any) bool) {
 		rows, err := r.txn.Get(table, index, k)
 		if err != nil {
 			panic("statestore: scanning " + table + " by " + index + ": " + err.Error())
 		}
 		r.ws.Add(rows.WatchCh())
 		for row := rows.Next(); row != nil; row = rows.Next() {
-			if !yield(row.(*T)) {
+			if !yield(row) {
 				return
 			}
 		}

@@ -27,11 +27,16 @@ type written struct {
 	// usage holds the rows of that table it has changed.
 	usage map[cluster.NodeID]usage
 	// changes is what feeds are told of.
-	changes changes
+	changes *changes
 }
 
 func newWritten(index uint64) *written {
-	return &written{index: index, tables: make(map[string]bool), usage: make(map[cluster.NodeID]usage)}
+	return &written{
+		index:   index,
+		tables:  make(map[string]bool),
+		usage:   make(map[cluster.NodeID]usage),
+		changes: newChanges(),
+	}
 }
 
 // counter is a row of the table index: the raft index of the last entry that
@@ -57,9 +62,10 @@ func (t *Txn) Commit() {
 		return
 	}
 	t.done = true
+	news := t.written.changes.news(t.reads)
 	t.flush()
 	t.txn.Commit()
-	t.store.feeds.publish(t.written)
+	t.store.feeds.publish(news)
 }
 
 // Abort drops the transaction's writes. Abort after Commit or Abort does nothing.
@@ -70,15 +76,7 @@ func (t *Txn) Abort() {
 
 // flush writes what was gathered while rows were written.
 func (t *Txn) flush() {
-	for _, id := range slices.Sorted(maps.Keys(t.written.usage)) {
-		u := t.written.usage[id]
-		switch before := first[usage](t.reads, tableUsage, indexID, newKey(id)); {
-		case u.Live > 0:
-			t.insert(tableUsage, &u)
-		case before != nil:
-			t.delete(tableUsage, before)
-		}
-	}
+	t.flushUsage()
 	for _, table := range slices.Sorted(maps.Keys(t.written.tables)) {
 		t.count(table, t.written.index)
 	}
@@ -89,17 +87,3 @@ func (t *Txn) flush() {
 }
 
 func (t *Txn) count(key string, value uint64) { t.insert(tableIndex, &counter{Key: key, Value: value}) }
-
-// insert puts a row in place of the one with its id. The row is not written to
-// any more.
-func (t *Txn) insert(table string, row any) {
-	if err := t.txn.Insert(table, row); err != nil {
-		panic("statestore: writing to " + table + ": " + err.Error())
-	}
-}
-
-func (t *Txn) delete(table string, row any) {
-	if err := t.txn.Delete(table, row); err != nil {
-		panic("statestore: deleting from " + table + ": " + err.Error())
-	}
-}

@@ -1,0 +1,118 @@
+package statestore
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Dump writes every field of every row of every table as text, a row on each
+// line: two states are equal exactly if their dumps are. A job version is written
+// once, and named by number where a row points to it.
+func (s *Snapshot) Dump(w io.Writer) error {
+	versions, err := s.jobVersions(func(j *cluster.Job) (string, error) {
+		return string(dumper{}.value(nil, reflect.ValueOf(*j))), nil
+	})
+	if err != nil {
+		return err
+	}
+	d, out := dumper{versions.number}, bufio.NewWriter(w)
+	fmt.Fprintln(out, "job versions")
+	for i, text := range versions.texts {
+		fmt.Fprintf(out, "job#%d %s\n", i+1, text)
+	}
+	for _, table := range tableNames() {
+		fmt.Fprintln(out, table)
+		for row := range scanAny(s.reads, table, indexID, nil) {
+			out.Write(append(d.value(nil, reflect.ValueOf(row)), '\n'))
+		}
+	}
+	return out.Flush() // which also says what the writes before it met
+}
+
+// dumper prints values. Pointers to jobs are printed as their number.
+type dumper struct{ jobs map[*cluster.Job]int }
+
+func (d dumper) value(b []byte, v reflect.Value) []byte {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return append(b, "nil"...)
+	}
+	if v.CanInterface() {
+		switch known := v.Interface().(type) {
+		case *cluster.Job:
+			return fmt.Appendf(b, "job#%d", d.jobs[known])
+		case time.Time:
+			return known.UTC().AppendFormat(b, time.RFC3339Nano)
+		case time.Duration:
+			return append(b, known.String()...)
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return d.value(append(b, '&'), v.Elem())
+	case reflect.Struct:
+		return d.fields(b, v)
+	case reflect.Slice, reflect.Array:
+		return d.elements(b, v)
+	case reflect.Map:
+		return d.entries(b, v)
+	}
+	return scalar(b, v)
+}
+
+// scalar prints numbers as numbers, for their names need not be distinct.
+func scalar(b []byte, v reflect.Value) []byte {
+	switch {
+	case v.CanInt():
+		return strconv.AppendInt(b, v.Int(), 10)
+	case v.CanUint():
+		return strconv.AppendUint(b, v.Uint(), 10)
+	case v.Kind() == reflect.String:
+		return strconv.AppendQuote(b, v.String())
+	}
+	return fmt.Append(b, v)
+}
+
+func (d dumper) fields(b []byte, v reflect.Value) []byte {
+	b = append(b, '{')
+	for i := range v.NumField() {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = append(append(b, v.Type().Field(i).Name...), ':')
+		b = d.value(b, v.Field(i))
+	}
+	return append(b, '}')
+}
+
+func (d dumper) elements(b []byte, v reflect.Value) []byte {
+	if v.Kind() == reflect.Slice && v.IsNil() {
+		return append(b, "nil"...)
+	}
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = d.value(b, v.Index(i))
+	}
+	return append(b, ']')
+}
+
+func (d dumper) entries(b []byte, v reflect.Value) []byte {
+	if v.IsNil() {
+		return append(b, "nil"...)
+	}
+	entries := make([]string, 0, v.Len())
+	for k, e := range v.Seq2() {
+		entries = append(entries, string(d.value(append(d.value(nil, k), ':'), e)))
+	}
+	slices.Sort(entries)
+	return fmt.Append(b, entries)
+}

@@ -1,0 +1,33 @@
+package statestore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// UpsertEvals writes evaluations. The error names those that have no id; the
+// others are written.
+func (t *Txn) UpsertEvals(evals []*cluster.Evaluation) error {
+	var errs []error
+	edits := make([]*cluster.Evaluation, 0, 2*len(evals)) // before, after, before, after
+	for i, e := range evals {
+		if e == nil || e.ID == "" {
+			errs = append(errs, fmt.Errorf("evaluation %d has no id", i))
+			continue
+		}
+		before, after := t.Eval(e.ID), e.Copy()
+		after.CreateIndex = t.written.index
+		if before != nil {
+			after.CreateIndex = before.CreateIndex
+		}
+		after.ModifyIndex = t.written.index
+		after.CreateTime, after.ModifyTime = after.CreateTime.UTC(), after.ModifyTime.UTC()
+		edits = append(edits, before, after)
+	}
+	for i := 0; i < len(edits); i += 2 {
+		t.putEval(edits[i], edits[i+1])
+	}
+	return errors.Join(errs...)
+}

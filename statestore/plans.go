@@ -1,0 +1,147 @@
+package statestore
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// ApplyPlan applies what was accepted of a plan. It returns the ids of the
+// places it dropped: those whose job is missing or stopped by now, and those
+// whose id is empty or taken. Stops of what does not exist change nothing. The
+// error says that the plan is missing, or is that of UpsertEvals.
+func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) {
+	if p == nil {
+		return nil, errors.New("plan is missing")
+	}
+	w := planWriter{txn: t, at: p.At.UTC(), edits: t.editAllocs(), versions: make(map[jobVersion]*cluster.Job)}
+	for _, s := range p.Stops {
+		if a := w.edits.look(s.Alloc); a != nil {
+			w.stop(a, s)
+		}
+	}
+	for _, a := range p.Places {
+		if a == nil || !w.place(a) {
+			dropped = append(dropped, idOf(a))
+		}
+	}
+	w.edits.write()
+	return dropped, t.UpsertEvals(t.planEvals(p))
+}
+
+func idOf(a *cluster.Allocation) cluster.AllocID {
+	if a == nil {
+		return ""
+	}
+	return a.ID
+}
+
+// planEvals are the evaluations a plan writes: none of a job that was purged
+// with them, because nobody would ever look at those again.
+func (t *Txn) planEvals(p *cluster.Plan) []*cluster.Evaluation {
+	evals := slices.Concat([]*cluster.Evaluation{p.Eval, p.Blocked}, p.Answers)
+	return slices.DeleteFunc(evals, func(e *cluster.Evaluation) bool {
+		return e == nil || t.Eval(e.ID) == nil && t.Job(e.JobKey()) == nil
+	})
+}
+
+// planWriter applies one plan.
+type planWriter struct {
+	txn   *Txn
+	at    time.Time
+	edits *allocEdits
+	// versions holds the versions of jobs that its places share.
+	versions map[jobVersion]*cluster.Job
+}
+
+// jobVersion names one version of one job.
+type jobVersion struct {
+	job                                  cluster.JobKey
+	version, createIndex, jobModifyIndex uint64
+}
+
+func versionOf(j *cluster.Job) jobVersion {
+	return jobVersion{j.Key(), j.Version, j.CreateIndex, j.JobModifyIndex}
+}
+
+// stop does what the plan says of an allocation that is there.
+func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
+	if s.Unknown {
+		if a.ClientTerminal() || a.ClientStatus == cluster.ClientUnknown {
+			return
+		}
+		c := w.edit(a)
+		c.ClientStatus, c.ClientDescription = cluster.ClientUnknown, s.Description
+		return
+	}
+	lost := s.Lost && !a.ClientTerminal()
+	if a.ServerTerminal() && !lost {
+		return
+	}
+	c := w.edit(a)
+	c.DesiredDescription = s.Description
+	if !a.ServerTerminal() {
+		c.DesiredStatus, c.StoppedAt = cluster.DesiredStop, w.at
+	}
+	if lost {
+		c.ClientStatus = cluster.ClientLost
+	}
+}
+
+// edit returns a copy of the allocation that the client will be told of.
+func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
+	c := w.edits.edit(a, w.at)
+	c.AllocModifyIndex = w.txn.written.index
+	return c
+}
+
+// place writes a new allocation and links it from the one it replaces. It
+// reports false if there is nothing to place any more.
+func (w *planWriter) place(a *cluster.Allocation) bool {
+	current := w.txn.Job(a.JobKey())
+	if current.Stopped() || a.ID == "" || w.edits.look(a.ID) != nil {
+		return false
+	}
+	previous := w.edits.look(a.PreviousAllocation)
+	c := a.Copy()
+	c.Job = w.version(a.Job, current, previous)
+	if c.DesiredStatus == "" {
+		c.DesiredStatus = cluster.DesiredRun
+	}
+	if c.ClientStatus == "" {
+		c.ClientStatus = cluster.ClientPending
+	}
+	if c.CreateTime.IsZero() {
+		c.CreateTime = w.at
+	}
+	c.CreateTime, c.ModifyTime = c.CreateTime.UTC(), w.at
+	index := w.txn.written.index
+	c.CreateIndex, c.ModifyIndex, c.AllocModifyIndex = index, index, index
+	w.edits.create(c)
+	if previous != nil { // its client has nothing to do: AllocModifyIndex stays
+		w.edits.edit(previous, w.at).NextAllocation = c.ID
+	}
+	return true
+}
+
+// version returns the job that a new allocation shares with all others of its
+// version: nil is the current one.
+func (w *planWriter) version(j, current *cluster.Job, previous *cluster.Allocation) *cluster.Job {
+	if j == nil {
+		return current
+	}
+	name := versionOf(j)
+	switch {
+	case name == versionOf(current):
+		return current
+	case w.versions[name] != nil:
+		return w.versions[name]
+	case previous != nil && previous.Job != nil && versionOf(previous.Job) == name:
+		w.versions[name] = previous.Job
+	default:
+		w.versions[name] = j.Copy()
+	}
+	return w.versions[name]
+}

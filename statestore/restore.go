@@ -1,0 +1,256 @@
+package statestore
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Restore returns a new store with the state that [Snapshot.Persist] wrote. An
+// error means that the input is no such state, is of another format, or is
+// damaged; the caller keeps the store it has.
+func Restore(r io.Reader) (*Store, error) {
+	s := New()
+	t := s.Begin(0)
+	defer t.Abort()
+	in := &restorer{
+		txn:     t,
+		in:      summedReader{bufio.NewReaderSize(r, 1<<16), checksum()},
+		decoder: codec.NewDecoderBytes(nil, handle()),
+	}
+	if err := in.all(); err != nil {
+		return nil, fmt.Errorf("restoring the state: %w", err)
+	}
+	t.flushUsage()
+	if in.records > 0 {
+		t.count(counterRecords, in.records)
+	}
+	t.done = true
+	t.txn.Commit()
+	return s, nil
+}
+
+// restorer reads frames into a transaction.
+type restorer struct {
+	txn     *Txn
+	in      summedReader
+	decoder *codec.Decoder
+	row     bytes.Buffer
+	// last is the kind of the last frame, lastID the id of its row.
+	last   kind
+	lastID key
+	// versions are the versions of jobs read so far.
+	versions []*cluster.Job
+	records  uint64
+}
+
+func (r *restorer) all() error {
+	if err := r.head(); err != nil {
+		return err
+	}
+	for {
+		k, err := r.in.ReadByte()
+		if err != nil {
+			return whileReading("the kind of a row", err)
+		}
+		if kind(k) == kindEnd {
+			return r.end()
+		}
+		if err := r.frame(kind(k)); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *restorer) head() error {
+	found := make([]byte, len(magic))
+	if _, err := io.ReadFull(r.in, found); err != nil {
+		return whileReading("the beginning", err)
+	}
+	if string(found) != magic {
+		return errors.New("it does not begin like a state")
+	}
+	version, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return whileReading("the format", err)
+	}
+	if version != formatVersion {
+		return fmt.Errorf("it is of format %d, and this is format %d", version, formatVersion)
+	}
+	return nil
+}
+
+// end compares the checksum.
+func (r *restorer) end() error {
+	want := r.in.sum.Sum64()
+	found := make([]byte, 8)
+	if _, err := io.ReadFull(r.in, found); err != nil {
+		return whileReading("the checksum", err)
+	}
+	if binary.BigEndian.Uint64(found) != want {
+		return errors.New("its checksum does not match")
+	}
+	return nil
+}
+
+func (r *restorer) frame(k kind) error {
+	size, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return whileReading("the length of a row", err)
+	}
+	if size > maxFrame {
+		return fmt.Errorf("a row of %d bytes, more than %d", size, maxFrame)
+	}
+	// The buffer grows with what arrives, not with what was announced.
+	r.row.Reset()
+	if _, err := io.CopyN(&r.row, r.in, int64(size)); err != nil {
+		return whileReading("a row", err)
+	}
+	if k < r.last {
+		return fmt.Errorf("a row of kind %d after one of kind %d", k, r.last)
+	}
+	if k > r.last {
+		r.last, r.lastID = k, nil
+	}
+	if err := r.insert(k); err != nil {
+		return fmt.Errorf("a row of kind %d: %w", k, err)
+	}
+	return nil
+}
+
+func (r *restorer) insert(k kind) error {
+	switch k {
+	case kindCounter:
+		_, err := restoreRow(r, tableIndex, counterID)
+		return err
+	case kindVersion:
+		j := new(cluster.Job)
+		r.versions = append(r.versions, j)
+		return r.decode(j)
+	case kindNode:
+		_, err := restoreRow(r, TableNodes, nodeID)
+		return err
+	case kindRecord:
+		r.records++
+		_, err := restoreRow(r, TableDrains, recordID)
+		return err
+	case kindJob:
+		return r.job()
+	case kindAlloc:
+		return r.alloc()
+	case kindEval:
+		_, err := restoreRow(r, TableEvals, evalID)
+		return err
+	}
+	return errors.New("there is no such kind")
+}
+
+// restoreRow inserts the row that was read.
+func restoreRow[T any](r *restorer, table string, id func(*T) key) (*T, error) {
+	row := new(T)
+	if err := r.decode(row); err != nil {
+		return nil, err
+	}
+	return row, insertRow(r, table, row, id(row))
+}
+
+// insertRow inserts a row whose id is above that of the one before.
+func insertRow[T any](r *restorer, table string, row *T, id key) error {
+	if id == nil {
+		return errors.New("it has no id")
+	}
+	if r.lastID != nil && bytes.Compare(id, r.lastID) <= 0 {
+		return errors.New("its id is not above that of the row before")
+	}
+	r.lastID = id
+	r.txn.insert(table, row)
+	return nil
+}
+
+func (r *restorer) job() error {
+	var ref versionRef
+	if err := r.decode(&ref); err != nil {
+		return err
+	}
+	j, err := r.version(ref)
+	if err != nil || j == nil {
+		return cmp.Or(err, errors.New("it has no version"))
+	}
+	return insertRow(r, TableJobs, j, jobID(j))
+}
+
+func (r *restorer) alloc() error {
+	var row allocRow
+	if err := r.decode(&row); err != nil {
+		return err
+	}
+	j, err := r.version(row.Job)
+	if err != nil || row.Alloc == nil {
+		return cmp.Or(err, errors.New("it is empty"))
+	}
+	row.Alloc.Job = j
+	if err := insertRow(r, TableAllocs, row.Alloc, allocID(row.Alloc)); err != nil {
+		return err
+	}
+	r.txn.occupy(row.Alloc, +1)
+	return nil
+}
+
+// version returns the version of a job that a row points to, or nil for none.
+func (r *restorer) version(ref versionRef) (*cluster.Job, error) {
+	switch {
+	case ref == 0:
+		return nil, nil
+	case ref > versionRef(len(r.versions)):
+		return nil, fmt.Errorf("it points to version %d of %d", ref, len(r.versions))
+	}
+	return r.versions[ref-1], nil
+}
+
+func (r *restorer) decode(row any) error {
+	r.decoder.ResetBytes(r.row.Bytes())
+	if err := r.decoder.Decode(row); err != nil {
+		return err
+	}
+	if extra := r.row.Len() - r.decoder.NumBytesRead(); extra != 0 {
+		return fmt.Errorf("%d bytes too many", extra)
+	}
+	return nil
+}
+
+// whileReading says what was being read. A state that ends early is damaged.
+func whileReading(what string, err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("reading %s: %w", what, err)
+}
+
+// summedReader keeps the checksum of what was read.
+type summedReader struct {
+	in  *bufio.Reader
+	sum hash.Hash64
+}
+
+func (r summedReader) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	r.sum.Write(b[:n])
+	return n, err
+}
+
+func (r summedReader) ReadByte() (byte, error) {
+	b, err := r.in.ReadByte()
+	if err == nil {
+		r.sum.Write([]byte{b})
+	}
+	return b, err
+}
