@@ -12,6 +12,9 @@ func (t *Term) track(look Look) {
 	for _, post := range t.tracker.take() {
 		if post.node == nil {
 			t.forget(post.id)
+			// What is left there is not the drain's any more: its groups are judged
+			// anew, and dropped if nothing of them drains elsewhere.
+			t.jobWatcher.RegisterJobs(groupsOn(look.View, post.id, cluster.StageConsumers))
 			continue
 		}
 		n := t.nodes[post.id]
