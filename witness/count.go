@@ -19,7 +19,12 @@ func healthyButForMark(a *cluster.Allocation, s State) bool {
 	if verdict == nil || verdict.Canary || verdict.Healthy == nil || !*verdict.Healthy {
 		return false
 	}
-	node := s.Node(a.NodeID)
+	return inTouch(s.Node(a.NodeID))
+}
+
+// inTouch reports whether a node exists and can say what becomes of its
+// allocations.
+func inTouch(node *cluster.Node) bool {
 	return node != nil && node.Status != "down" && node.Status != "disconnected"
 }
 
@@ -134,20 +139,28 @@ func stoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
 	return asked.Add(5 * time.Second) // the kill timeout of a task that names none
 }
 
-// waitOver reports whether at a time the drain need no longer wait for an
-// allocation that is still live: the deadline has taken it and its stop time and
-// the margin have passed since, or its node cannot say.
-func (w *Witness) waitOver(a *cluster.Allocation, d *cluster.Drain, at time.Time) bool {
+// waitOver reports whether at a time the drain of the node need no longer wait
+// for an allocation on it that is still live: the deadline has taken it, and its
+// stop time and the margin have passed since, or nobody can say how it goes.
+func (w *Witness) waitOver(a *cluster.Allocation, node *cluster.Node, d *cluster.Drain, at time.Time) bool {
 	from, ends := cutoff(d)
-	asked := a.DesiredTransition.Migrate || a.DesiredStatus != "run"
-	if !ends || at.Before(from) || !asked {
+	if !ends || at.Before(from) || !asked(a) {
 		return false
 	}
-	if a.ClientStatus == "unknown" {
+	if a.ClientStatus == "unknown" || !inTouch(node) {
 		return true
 	}
-	if marked := a.DesiredTransition.MarkedAt; marked.After(from) {
-		from = marked
+	since := a.DesiredTransition.MarkedAt
+	if !a.DesiredTransition.Migrate {
+		since = a.StoppedAt
+	}
+	if since.After(from) {
+		from = since
 	}
 	return !at.Before(stoppedBy(a, from).Add(w.options.StopMargin))
+}
+
+// asked reports whether somebody has asked for the allocation to go.
+func asked(a *cluster.Allocation) bool {
+	return a.DesiredTransition.Migrate || a.DesiredStatus != "run"
 }

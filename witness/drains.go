@@ -96,6 +96,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
 // judgeLeft judges what is still live on the node of a drain that ended because
 // its work was done or its time was up.
 func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) {
+	node := e.After.Node(record.NodeID)
 	left, awaited := 0, 0
 	var first cluster.AllocID // awaited one, by id
 	for a := range e.After.AllocsByNode(record.NodeID) {
@@ -103,10 +104,10 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) {
 			continue
 		}
 		left++
-		if w.options.AskedIsComplete && (a.DesiredTransition.Migrate || a.DesiredStatus != "run") {
+		if w.options.AskedIsComplete && asked(a) {
 			continue
 		}
-		if record.Outcome == cluster.OutcomeComplete || !w.waitOver(a, record, record.EndedAt) {
+		if record.Outcome == cluster.OutcomeComplete || !w.waitOver(a, node, record, record.EndedAt) {
 			if awaited++; first == "" || a.ID < first {
 				first = a.ID
 			}
@@ -145,7 +146,7 @@ func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
 		return
 	}
 	w.judgeDue(e, f, t, node.Drain)
-	w.judgeTurn(e, f, a, node.Drain)
+	w.judgeTurn(e, f, a, node)
 }
 
 // judgeDue finds deadline marks before the deadline and forced ones without force.
@@ -170,19 +171,20 @@ func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *c
 
 // judgeTurn finds a mark on an allocation while an earlier stage was not over in
 // the state the mark was applied to.
-func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, d *cluster.Drain) {
+func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node *cluster.Node) {
 	at, turn := marked.DesiredTransition.MarkedAt, turnOf(marked)
 	if turn == consumer {
 		return
 	}
+	patient := turn == plugin && w.options.PluginsAfterStop
 	var waiting cluster.AllocID // the earliest, by stage and id
-	var waitingTurn = turn
-	for a := range e.Before.AllocsByNode(marked.NodeID) {
-		if !live(a) || turnOf(a) >= turn || !hasToLeave(a, d) {
+	waitingTurn := turn
+	for a := range e.Before.AllocsByNode(node.ID) {
+		if !live(a) || turnOf(a) >= turn || !hasToLeave(a, node.Drain) {
 			continue
 		}
-		patient := turn == plugin && w.options.PluginsAfterStop
-		if !patient && w.waitOver(a, d, at) {
+		outOfTouch := a.ClientStatus == "unknown" || !inTouch(node)
+		if w.waitOver(a, node, node.Drain, at) && (outOfTouch || !patient) {
 			continue
 		}
 		if c := cmp.Compare(turnOf(a), waitingTurn); c < 0 || c == 0 && a.ID < waiting {

@@ -61,7 +61,7 @@ type Options struct {
 	// for no wait beyond the stop time.
 	StopMargin time.Duration
 	// PluginsAfterStop says that storage plugins are to wait after the deadline,
-	// too, until nothing before them is left.
+	// too, until nothing before them is left that is in touch.
 	PluginsAfterStop bool
 	// AskedIsComplete says that a drain promises no more than to have marked
 	// everything: what is marked counts as left.

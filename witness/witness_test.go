@@ -184,6 +184,16 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.at = l.at.Add(35*time.Second + margin - 1)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
+		{"the deadline's end before the time of what others stopped is over", witness.EndedEarly, func(l *log) {
+			l.apply(drained("n1", deadline), changed("a1", stopped))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a2", cluster.MarkDeadline))
+			l.apply(changed("a2", stopped), alloc("z1", "web", "n1", func(a *cluster.Allocation) {
+				a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, epoch.Add(2*time.Minute)
+			}))
+			l.at = epoch.Add(2*time.Minute + 5*time.Second + margin - 1)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
 		{"the deadline's end with one not even marked", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
@@ -307,6 +317,22 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
 		}},
+		{"a deadline that does not wait for a node that is down", func(l *log) {
+			l.apply(drained("n1", deadline), node("n1", func(n *cluster.Node) { n.Status = cluster.NodeDown }))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
+		}},
+		{"a deadline that waited for what was stopped by others", func(l *log) {
+			l.apply(drained("n1", deadline), changed("a1", stopped))
+			l.at = epoch.Add(time.Minute)
+			l.apply(marked("a2", cluster.MarkDeadline))
+			l.apply(changed("a2", stopped), alloc("z1", "web", "n1", func(a *cluster.Allocation) {
+				a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, epoch.Add(2*time.Minute)
+			}))
+			l.at = epoch.Add(2*time.Minute + 5*time.Second + margin)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
 		{"a system allocation left by request", func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), pluginJob("csi", cluster.JobSystem, 1))
 			l.apply(drained("n1", cluster.DrainSpec{IgnoreSystemJobs: true}), alloc("s1", "logs", "n1"), alloc("p1", "csi", "n1"))
@@ -386,12 +412,13 @@ func TestWitness_countsWhatBecameOfMarks(t *testing.T) {
 // The options say what counts as a promise.
 func TestWitness_options(t *testing.T) {
 	t.Parallel()
-	run := func(o witness.Options) []witness.Finding {
+	run := func(o witness.Options, meanwhile ...edit) []witness.Finding {
 		o.StopMargin = margin
 		l := newLog(o)
 		l.apply(node("n1", ready), job("web", cluster.JobService, 1, 1), pluginJob("csi", cluster.JobSystem, 1))
 		l.apply(alloc("a1", "web", "n1"), alloc("p1", "csi", "n1"), drained("n1", cluster.DrainSpec{Deadline: -1}))
 		l.apply(marked("a1", cluster.MarkForced))
+		l.apply(meanwhile...)
 		l.at = epoch.Add(time.Hour)
 		l.apply(marked("p1", cluster.MarkForced))
 		l.apply(ended("n1", cluster.OutcomeForced, 2))
@@ -406,6 +433,7 @@ func TestWitness_options(t *testing.T) {
 	must.Eq(t, []witness.Kind{witness.EndedEarly}, kinds(run(witness.Options{})))
 	must.SliceEmpty(t, run(witness.Options{AskedIsComplete: true}))
 	must.Eq(t, []witness.Kind{witness.OutOfTurn}, kinds(run(witness.Options{AskedIsComplete: true, PluginsAfterStop: true})))
+	must.SliceEmpty(t, run(witness.Options{AskedIsComplete: true, PluginsAfterStop: true}, changed("a1", unknown)))
 }
 
 // Findings are kept up to their bound and counted beyond it.
