@@ -1,0 +1,105 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// body is one piece of deciding code.
+type body struct {
+	*graph
+	source
+	orders map[token.Position]*orderComment
+	found  []Finding
+}
+
+// check returns what the code does itself that it must not do. What it calls is
+// looked at elsewhere.
+func (b *body) check() []Finding {
+	// Communications of a select are judged with the select.
+	judged := map[ast.Node]bool{}
+	var path []ast.Node
+	ast.Inspect(b.node, func(n ast.Node) bool {
+		if n == nil {
+			path = path[:len(path)-1]
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			b.report(n, "a go statement starts a goroutine: only the shell around the steps does")
+		case *ast.SelectStmt:
+			b.checkSelect(n, judged)
+		case *ast.SendStmt:
+			if !judged[n] {
+				b.report(n, "a send may block: send in a select with a default")
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW && !judged[n] {
+				b.report(n, "a receive may block: receive in a select with a default")
+			}
+		case *ast.RangeStmt:
+			b.checkRange(n, path)
+		case *ast.CallExpr:
+			b.checkMapSequence(n, path)
+		}
+		path = append(path, n)
+		return true
+	})
+	return b.found
+}
+
+func (b *body) report(n ast.Node, what string) {
+	b.found = append(b.found, b.module.at(n, "%s", what))
+}
+
+func (b *body) typeOf(e ast.Expr) types.Type { return b.pkg.TypesInfo.TypeOf(e) }
+
+func (b *body) objectOf(e ast.Expr) types.Object {
+	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
+		return b.pkg.TypesInfo.ObjectOf(id)
+	}
+	return nil
+}
+
+func (b *body) checkSelect(s *ast.SelectStmt, judged map[ast.Node]bool) {
+	communications, hasDefault := 0, false
+	for _, clause := range s.Body.List {
+		comm := clause.(*ast.CommClause).Comm
+		if comm == nil {
+			hasDefault = true
+			continue
+		}
+		communications++
+		judged[communication(comm)] = true
+	}
+	switch {
+	case !hasDefault:
+		b.report(s, "a select without a default may block")
+	case communications > 1:
+		b.report(s, "a select chooses at random among the channels that are ready: one channel in a select")
+	}
+}
+
+// communication returns the send or receive of a select's clause. What its
+// operands do is not part of it.
+func communication(comm ast.Stmt) ast.Node {
+	switch comm := comm.(type) {
+	case *ast.SendStmt:
+		return comm
+	case *ast.ExprStmt:
+		return ast.Unparen(comm.X)
+	case *ast.AssignStmt:
+		return ast.Unparen(comm.Rhs[0])
+	}
+	return nil
+}
+
+func (b *body) checkRange(r *ast.RangeStmt, path []ast.Node) {
+	switch t := b.typeOf(r.X); {
+	case isChan(t):
+		b.report(r, "a range over a channel waits for it to be closed")
+	case isMap(t) || b.isMapSequence(r.X):
+		b.checkOrder(r, path)
+	}
+}

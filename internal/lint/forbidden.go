@@ -1,0 +1,115 @@
+package lint
+
+import (
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// The reasons, as they follow a name in a finding.
+const (
+	readsClock = "reads the clock: the time of a step is a parameter"
+	waits      = "waits: deciding code returns when it wants to be called again"
+	starts     = "starts a timer or a goroutine: only the shell around the steps does"
+	isLocal    = "depends on the machine it runs on"
+	anyOrder   = "visits a map in no order"
+	prints     = "writes to the process's output"
+)
+
+// forbidden are functions that deciding code must not use although it may use
+// others of their packages, by full name.
+var forbidden = map[string]string{
+	"time.Now":   readsClock,
+	"time.Since": readsClock,
+	"time.Until": readsClock,
+
+	"time.Sleep":          waits,
+	"time.After":          starts,
+	"time.AfterFunc":      starts,
+	"time.NewTicker":      starts,
+	"time.NewTimer":       starts,
+	"time.Tick":           starts,
+	"(*time.Timer).Reset": starts,
+	"time.Local":          isLocal,
+	"(time.Time).Local":   isLocal,
+	"time.LoadLocation":   isLocal,
+
+	"(*sync.WaitGroup).Wait": waits,
+	"(*sync.WaitGroup).Go":   starts,
+	"(*sync.Cond).Wait":      waits,
+	"(*sync.Map).Range":      anyOrder,
+
+	"fmt.Print":   prints,
+	"fmt.Printf":  prints,
+	"fmt.Println": prints,
+	"fmt.Scan":    waits,
+	"fmt.Scanf":   waits,
+	"fmt.Scanln":  waits,
+
+	"(*golang.org/x/time/rate.Limiter).Allow":      readsClock,
+	"(*golang.org/x/time/rate.Limiter).Reserve":    readsClock,
+	"(*golang.org/x/time/rate.Limiter).SetBurst":   readsClock,
+	"(*golang.org/x/time/rate.Limiter).SetLimit":   readsClock,
+	"(*golang.org/x/time/rate.Limiter).Tokens":     readsClock,
+	"(*golang.org/x/time/rate.Limiter).Wait":       waits,
+	"(*golang.org/x/time/rate.Limiter).WaitN":      waits,
+	"(*golang.org/x/time/rate.Reservation).Cancel": readsClock,
+	"(*golang.org/x/time/rate.Reservation).Delay":  readsClock,
+
+	"(github.com/hashicorp/go-memdb.WatchSet).Watch":    waits,
+	"(github.com/hashicorp/go-memdb.WatchSet).WatchCtx": waits,
+	"(github.com/hashicorp/go-memdb.WatchSet).WatchCh":  starts,
+}
+
+// MissingForbidden returns the entries of the list that name nothing, as the
+// module of dir sees their packages.
+func MissingForbidden(dir string) ([]string, error) {
+	var paths []string
+	for name := range forbidden {
+		paths = append(paths, packageOf(name))
+	}
+	slices.Sort(paths)
+	m, err := Load(dir, slices.Compact(paths)...)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for name := range forbidden {
+		if !m.declares(name) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+// packageOf returns "a.b/c" of "a.b/c.F", "(a.b/c.T).M" and "(*a.b/c.T).M".
+func packageOf(fullName string) string {
+	name := strings.TrimLeft(fullName, "(*")
+	name, _, _ = strings.Cut(name, ")")
+	slash := strings.LastIndex(name, "/") + 1
+	return name[:slash+strings.Index(name[slash:], ".")]
+}
+
+// declares reports whether a function, method or variable has the full name.
+func (m *Module) declares(fullName string) bool {
+	pkg := m.byPath[packageOf(fullName)]
+	if pkg == nil {
+		return false
+	}
+	scope := pkg.Types.Scope()
+	for _, name := range scope.Names() {
+		o := scope.Lookup(name)
+		if o.Pkg().Path()+"."+name == fullName {
+			return true
+		}
+		if t, ok := o.Type().(*types.Named); ok {
+			for f := range t.Methods() {
+				if f.FullName() == fullName {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

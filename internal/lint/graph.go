@@ -1,0 +1,310 @@
+package lint
+
+import (
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// graph says what a piece of the module's code can reach.
+type graph struct {
+	module *Module
+	// code holds what each of the module's functions and package variables runs:
+	// a declaration, an initializer.
+	code map[types.Object]source
+	// fields holds the values that the module puts into each struct field.
+	fields map[*types.Var][]source
+	// concrete are the module's types that can have methods and are no
+	// interfaces, in the order in which they were found.
+	concrete []*types.Named
+}
+
+// source is a piece of syntax and the package it stands in.
+type source struct {
+	node ast.Node
+	pkg  *packages.Package
+}
+
+func newGraph(m *Module) *graph {
+	g := &graph{module: m, code: map[types.Object]source{}, fields: map[*types.Var][]source{}}
+	for _, pkg := range m.Packages {
+		for _, file := range pkg.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				g.gather(n, pkg)
+				return true
+			})
+		}
+	}
+	return g
+}
+
+// gather notes what one node declares.
+func (g *graph) gather(n ast.Node, pkg *packages.Package) {
+	info := pkg.TypesInfo
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		g.code[info.Defs[n.Name]] = source{n, pkg}
+	case *ast.TypeSpec:
+		if named, ok := info.Defs[n.Name].Type().(*types.Named); ok && !types.IsInterface(named) {
+			g.concrete = append(g.concrete, named)
+		}
+	case *ast.ValueSpec:
+		for i, name := range n.Names {
+			// var a, b = f() has one value for two names.
+			if len(n.Values) > 0 && isPackageVar(info.Defs[name]) {
+				g.code[info.Defs[name]] = source{n.Values[min(i, len(n.Values)-1)], pkg}
+			}
+		}
+	case *ast.AssignStmt:
+		for i, left := range n.Lhs {
+			if sel, ok := ast.Unparen(left).(*ast.SelectorExpr); ok && len(n.Lhs) == len(n.Rhs) {
+				g.putInField(info.Uses[sel.Sel], n.Rhs[i], pkg)
+			}
+		}
+	case *ast.CompositeLit:
+		for i, element := range n.Elts {
+			if kv, ok := element.(*ast.KeyValueExpr); ok {
+				if key, ok := kv.Key.(*ast.Ident); ok {
+					g.putInField(info.Uses[key], kv.Value, pkg)
+				}
+			} else if s, ok := structOf(info.TypeOf(n)); ok && i < s.NumFields() {
+				g.putInField(s.Field(i), element, pkg)
+			}
+		}
+	}
+}
+
+func (g *graph) putInField(to types.Object, value ast.Expr, pkg *packages.Package) {
+	if field, ok := to.(*types.Var); ok && field.IsField() && isFunc(field.Type()) {
+		g.fields[field.Origin()] = append(g.fields[field.Origin()], source{value, pkg})
+	}
+}
+
+// inModule reports whether the object is declared in the module.
+func (g *graph) inModule(o types.Object) bool {
+	return o.Pkg() != nil && g.module.byPath[o.Pkg().Path()] != nil
+}
+
+// implementations returns the methods that a call of an interface's method may
+// run, as far as the module declares their types.
+func (g *graph) implementations(method *types.Func) []*types.Func {
+	iface := method.Signature().Recv().Type()
+	var found []*types.Func
+	for _, t := range g.concrete {
+		if g.implements(t, iface) {
+			if f := methodOf(t, method); f != nil {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+// implements reports whether a T or a *T may stand for the interface. Of generic
+// types it asks only whether they have methods of the right names.
+func (g *graph) implements(t *types.Named, iface types.Type) bool {
+	i, ok := iface.Underlying().(*types.Interface)
+	if !ok {
+		return false
+	}
+	if t.TypeParams().Len() == 0 && !isGeneric(iface) {
+		return types.Implements(types.NewPointer(t), i)
+	}
+	for m := range i.Methods() {
+		if methodOf(t, m) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// methodOf returns the method of t or *t with the name of another, or nil.
+func methodOf(t types.Type, like *types.Func) *types.Func {
+	if !types.IsInterface(t) {
+		t = types.NewPointer(t)
+	}
+	o, _, _ := types.LookupFieldOrMethod(t, true, like.Pkg(), like.Name())
+	f, _ := o.(*types.Func)
+	return f
+}
+
+// reached are what a piece of code runs or mentions.
+type reached struct {
+	// module are the module's functions, variables, and function fields.
+	module []types.Object
+	// dispatched are methods of interfaces, of the module or not.
+	dispatched []use
+	// outside are functions and variables of other modules.
+	outside []use
+}
+
+// use is a mention of an object.
+type use struct {
+	at     ast.Node
+	object types.Object
+}
+
+// sources returns the code that running or calling the object may run.
+func (g *graph) sources(o types.Object) []source {
+	if v, ok := o.(*types.Var); ok && v.IsField() {
+		return g.fields[v]
+	}
+	if s, ok := g.code[o]; ok {
+		return []source{s}
+	}
+	return nil
+}
+
+// reach returns what the source can reach in one step.
+func (g *graph) reach(s source) reached {
+	var r reached
+	ast.Inspect(s.node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			g.mention(&r, n, s.pkg.TypesInfo.Uses[n])
+		case *ast.CallExpr:
+			g.callBacks(&r, n, s.pkg.TypesInfo)
+		}
+		return true
+	})
+	return r
+}
+
+// mention notes one use of an object.
+func (g *graph) mention(r *reached, at ast.Node, o types.Object) {
+	switch object := o.(type) {
+	case *types.Func:
+		o = object.Origin()
+		if isInterfaceMethod(object) {
+			r.dispatched = append(r.dispatched, use{at, o})
+		}
+	case *types.Var:
+		o = object.Origin()
+		if !isPackageVar(o) && !(object.IsField() && isFunc(object.Type())) {
+			return
+		}
+	default:
+		return
+	}
+	switch {
+	case g.inModule(o):
+		r.module = append(r.module, o)
+	case !isField(o):
+		r.outside = append(r.outside, use{at, o})
+	}
+}
+
+func isField(o types.Object) bool {
+	v, ok := o.(*types.Var)
+	return ok && v.IsField()
+}
+
+func isInterfaceMethod(f *types.Func) bool {
+	recv := f.Signature().Recv()
+	return recv != nil && types.IsInterface(recv.Type())
+}
+
+// shown are the methods by which packages like fmt look at any value.
+var shown = []string{"Error", "Format", "GoString", "MarshalBinary", "MarshalJSON", "MarshalText", "String"}
+
+// callBacks notes the methods that code outside the module may call on what the
+// module hands to it as an interface: container/heap calls Less, fmt calls String.
+func (g *graph) callBacks(r *reached, call *ast.CallExpr, info *types.Info) {
+	if callee := typeOrFuncOf(call.Fun, info); callee == nil || g.inModule(callee) {
+		return
+	}
+	for i, arg := range call.Args {
+		target, given := parameterType(call, i, info), info.TypeOf(arg)
+		if target == nil || given == nil || !types.IsInterface(target) {
+			continue
+		}
+		if i, ok := target.Underlying().(*types.Interface); ok {
+			for m := range i.Methods() {
+				g.mentionMethod(r, arg, given, m)
+			}
+		}
+		for _, name := range shown {
+			g.mentionMethod(r, arg, given, types.NewFunc(0, nil, name, nil))
+		}
+	}
+}
+
+func (g *graph) mentionMethod(r *reached, at ast.Node, t types.Type, like *types.Func) {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	// What other people's code does with other people's methods stays out.
+	switch m := methodOf(t, like); {
+	case m == nil:
+	case g.inModule(m):
+		g.mention(r, at, m)
+	case isInterfaceMethod(m):
+		r.dispatched = append(r.dispatched, use{at, m})
+	}
+}
+
+// typeOrFuncOf returns the function that a call names or the type that a
+// conversion names, or nil: for a call of a value there is no name.
+func typeOrFuncOf(fun ast.Expr, info *types.Info) types.Object {
+	switch fun := ast.Unparen(fun).(type) {
+	case *ast.Ident:
+		return info.Uses[fun]
+	case *ast.SelectorExpr:
+		return info.Uses[fun.Sel]
+	case *ast.IndexExpr:
+		return typeOrFuncOf(fun.X, info)
+	case *ast.IndexListExpr:
+		return typeOrFuncOf(fun.X, info)
+	}
+	return nil
+}
+
+// parameterType returns what the i-th argument of a call or conversion becomes,
+// or nil if that cannot be said.
+func parameterType(call *ast.CallExpr, i int, info *types.Info) types.Type {
+	fun := info.Types[call.Fun]
+	if fun.IsType() {
+		return fun.Type
+	}
+	sig, ok := fun.Type.(*types.Signature)
+	if !ok || sig.Params().Len() == 0 {
+		return nil
+	}
+	last := sig.Params().Len() - 1
+	if i < last || !sig.Variadic() {
+		return sig.Params().At(min(i, last)).Type()
+	}
+	if call.Ellipsis.IsValid() {
+		return sig.Params().At(last).Type()
+	}
+	return sig.Params().At(last).Type().Underlying().(*types.Slice).Elem()
+}
+
+// isPackageVar reports whether the object is a variable of a package.
+func isPackageVar(o types.Object) bool {
+	v, ok := o.(*types.Var)
+	return ok && !v.IsField() && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
+}
+
+func isFunc(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Signature)
+	return ok
+}
+
+func isGeneric(t types.Type) bool {
+	n, ok := t.(*types.Named)
+	return ok && n.TypeParams().Len() > 0
+}
+
+// structOf returns the struct that t is or points to.
+func structOf(t types.Type) (*types.Struct, bool) {
+	if t == nil {
+		return nil, false
+	}
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	s, ok := t.Underlying().(*types.Struct)
+	return s, ok
+}

@@ -1,0 +1,276 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// LoopRule says where the code that decides begins and ends.
+type LoopRule struct {
+	// Roots are where it begins. A root that does not exist is a finding.
+	Roots []Root
+	// Boundaries are where it ends, by full name: a function or a function field
+	// that is not looked into, and why. One that is never met is a finding.
+	Boundaries map[string]string
+	// Outside are the packages from elsewhere whose functions may be called.
+	// One that is never called is a finding.
+	Outside []string
+}
+
+// Root is a function or method that decides.
+type Root struct {
+	// Package is the path of its package, or empty for all.
+	Package string
+	// Receiver is the name of its type, or empty for all and none.
+	Receiver string
+	Name     string
+	// Takes are types, by name, of which its first parameter must have one, or
+	// nil for any: a Step that takes no time is somebody else's.
+	Takes []string
+}
+
+// String returns "package.receiver.name", without what the root leaves open.
+func (r Root) String() string {
+	parts := slices.DeleteFunc([]string{r.Package, r.Receiver, r.Name}, func(s string) bool { return s == "" })
+	return strings.Join(parts, ".")
+}
+
+func (r Root) matches(f *types.Func) bool {
+	if f.Name() != r.Name || f.Pkg() == nil || r.Package != "" && f.Pkg().Path() != r.Package {
+		return false
+	}
+	if r.Receiver != "" && receiverName(f) != r.Receiver {
+		return false
+	}
+	if r.Takes == nil {
+		return true
+	}
+	params := f.Signature().Params()
+	return params.Len() > 0 && slices.Contains(r.Takes, typeName(params.At(0).Type()))
+}
+
+// CheckLoopRule walks everything that can be reached from the rule's roots and
+// returns what must not be there.
+func CheckLoopRule(m *Module, rule LoopRule) []Finding {
+	w := &walk{
+		graph:  newGraph(m),
+		rule:   rule,
+		from:   map[types.Object]types.Object{},
+		met:    map[string]bool{},
+		orders: orderComments(m),
+	}
+	for _, r := range rule.Roots {
+		w.begin(r)
+	}
+	for len(w.queue) > 0 {
+		o := w.queue[0]
+		w.queue = w.queue[1:]
+		w.visit(o)
+	}
+	w.reportStale()
+	return sortFindings(w.found)
+}
+
+// walk is one walk over what the roots reach, breadth first, so that the way it
+// reports to a finding is a shortest one.
+type walk struct {
+	graph *graph
+	rule  LoopRule
+	// from holds, for each object reached, by which; nil for a root.
+	from  map[types.Object]types.Object
+	queue []types.Object
+	// met are the boundaries and outside packages met so far.
+	met    map[string]bool
+	orders map[token.Position]*orderComment
+	found  []Finding
+}
+
+func (w *walk) begin(r Root) {
+	before := len(w.queue)
+	exists := false
+	for o := range w.graph.code {
+		if f, ok := o.(*types.Func); ok && r.matches(f) {
+			exists = true
+			w.enter(f, nil)
+		}
+	}
+	if !exists {
+		w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule's root %s does not exist", r)})
+	}
+	slices.SortFunc(w.queue[before:], func(a, b types.Object) int { return cmp.Compare(a.Pos(), b.Pos()) })
+}
+
+// enter queues an object that was reached from another.
+func (w *walk) enter(o, from types.Object) {
+	if _, seen := w.from[o]; !seen {
+		w.from[o] = from
+		w.queue = append(w.queue, o)
+	}
+}
+
+// visit checks an object's code and follows what it reaches.
+func (w *walk) visit(o types.Object) {
+	if w.boundary(w.graph.fullName(o)) {
+		return
+	}
+	for _, s := range w.graph.sources(o) {
+		way := w.way(o)
+		body := &body{graph: w.graph, source: s, orders: w.orders}
+		for _, f := range body.check() {
+			f.What += way
+			w.found = append(w.found, f)
+		}
+		r := w.graph.reach(s)
+		for _, next := range r.module {
+			w.enter(next, o)
+		}
+		for _, use := range r.dispatched {
+			w.dispatch(use.object.(*types.Func), o)
+		}
+		for _, use := range r.outside {
+			if why := w.outside(use.object); why != "" {
+				w.found = append(w.found, w.graph.module.at(use.at, "%s %s%s", w.graph.fullName(use.object), why, way))
+			}
+		}
+	}
+}
+
+// dispatch follows a call of an interface's method to whatever it may run.
+func (w *walk) dispatch(method *types.Func, from types.Object) {
+	if w.boundary(w.graph.fullName(method)) || w.boundary(ownerName(method)) {
+		return
+	}
+	for _, f := range w.graph.implementations(method) {
+		if w.graph.inModule(f) {
+			w.enter(f, from)
+		}
+	}
+}
+
+func (w *walk) boundary(name string) bool {
+	_, is := w.rule.Boundaries[name]
+	if is {
+		w.met[name] = true
+	}
+	return is
+}
+
+// outside says why an object of another module must not be used, or nothing.
+func (w *walk) outside(o types.Object) string {
+	if o.Pkg() == nil { // error.Error and the like
+		return ""
+	}
+	name := w.graph.fullName(o)
+	if w.boundary(name) || w.boundary(ownerName(o)) {
+		return ""
+	}
+	if why, bad := forbidden[name]; bad {
+		return why
+	}
+	path := o.Pkg().Path()
+	if !slices.Contains(w.rule.Outside, path) {
+		return "is of a package that deciding code does not use"
+	}
+	w.met[path] = true
+	return ""
+}
+
+// way returns how an object was reached.
+func (w *walk) way(o types.Object) string {
+	var names []string
+	for ; o != nil; o = w.from[o] {
+		names = append(names, w.graph.shortName(o))
+	}
+	slices.Reverse(names)
+	return " (in " + strings.Join(names, " → ") + ")"
+}
+
+// reportStale reports what the rule and the code exempt and nothing needs.
+func (w *walk) reportStale() {
+	for name := range w.rule.Boundaries {
+		if !w.met[name] {
+			w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule's boundary %s is never met", name)})
+		}
+	}
+	for _, path := range w.rule.Outside {
+		if !w.met[path] {
+			w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule allows %s, which nothing calls", path)})
+		}
+	}
+	for _, c := range w.orders {
+		if !c.needed {
+			w.found = append(w.found, Finding{Pos: c.pos, What: "this order comment excuses nothing"})
+		}
+	}
+}
+
+// fullName returns the name of an object as the tables write it: "time.Now",
+// "(*sync.Cond).Wait", "path.Type.Field".
+func (g *graph) fullName(o types.Object) string {
+	if f, ok := o.(*types.Func); ok {
+		return f.FullName()
+	}
+	return o.Pkg().Path() + "." + g.inType(o)
+}
+
+// shortName returns the name of an object as people say it.
+func (g *graph) shortName(o types.Object) string { return o.Pkg().Name() + "." + g.inType(o) }
+
+// inType returns the object's name after that of the type it belongs to.
+func (g *graph) inType(o types.Object) string {
+	switch o := o.(type) {
+	case *types.Func:
+		if t := receiverName(o); t != "" {
+			return t + "." + o.Name()
+		}
+	case *types.Var:
+		if t := g.structWith(o); t != "" {
+			return t + "." + o.Name()
+		}
+	}
+	return o.Name()
+}
+
+// structWith returns the name of the struct that has the field, or nothing.
+func (g *graph) structWith(field *types.Var) string {
+	for _, t := range g.concrete {
+		if s, ok := t.Underlying().(*types.Struct); ok {
+			for f := range s.Fields() {
+				if f == field {
+					return t.Obj().Name()
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// ownerName returns the full name of the type that a method belongs to.
+func ownerName(o types.Object) string {
+	if f, ok := o.(*types.Func); ok && f.Pkg() != nil && receiverName(f) != "" {
+		return f.Pkg().Path() + "." + receiverName(f)
+	}
+	return ""
+}
+
+func receiverName(f *types.Func) string {
+	if recv := f.Signature().Recv(); recv != nil {
+		return typeName(recv.Type())
+	}
+	return ""
+}
+
+// typeName returns the name of the type that t is or points to, or nothing.
+func typeName(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := types.Unalias(t).(*types.Named); ok {
+		return n.Obj().Name()
+	}
+	return ""
+}

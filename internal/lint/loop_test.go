@@ -1,0 +1,67 @@
+package lint_test
+
+import (
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/lint"
+)
+
+const loopFixtures = "github.com/seed-f9cf0b39/nodedrain/internal/lint/testdata/src/loop"
+
+// Each fixture is one way to break the loop rule, beside what is allowed.
+func TestCheckLoopRule_fixtures(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]lint.LoopRule{
+		"clock":    {Outside: []string{"time"}},
+		"spawn":    {Outside: []string{"sync"}},
+		"channels": {},
+		"chance":   {Outside: []string{"fmt"}},
+		"dispatch": {
+			Outside:    []string{"container/heap", "fmt"},
+			Boundaries: map[string]string{loopFixtures + "/dispatch.T.boundary": "a test"},
+		},
+		"order": {Outside: []string{"maps", "slices", "sort"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule.Roots = []lint.Root{{Name: "Step", Takes: []string{"Time"}}}
+			readWants(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRule(load(t, "loop/"+name), rule))
+		})
+	}
+}
+
+// A rule that speaks of what is not there checks nothing, and says so.
+func TestCheckLoopRule_stale(t *testing.T) {
+	t.Parallel()
+	found := lint.CheckLoopRule(load(t, "loop/stale"), lint.LoopRule{
+		Roots: []lint.Root{
+			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Time"}},
+			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Look"}},
+			{Package: loopFixtures + "/stale", Receiver: "U", Name: "Step"},
+			{Package: loopFixtures + "/elsewhere", Name: "Step"},
+		},
+		Outside:    []string{"strings", "time"},
+		Boundaries: map[string]string{loopFixtures + "/stale.gone": "it was there once"},
+	})
+	var texts []string
+	for _, f := range found {
+		texts = append(texts, f.What)
+	}
+	must.Eq(t, []string{
+		"the loop rule allows strings, which nothing calls",
+		"the loop rule's boundary " + loopFixtures + "/stale.gone is never met",
+		"the loop rule's root " + loopFixtures + "/elsewhere.Step does not exist",
+		"the loop rule's root " + loopFixtures + "/stale.T.Step does not exist",
+		"the loop rule's root " + loopFixtures + "/stale.U.Step does not exist",
+	}, texts)
+}
+
+// A forbidden function that does not exist would never be found.
+func TestForbidden_exists(t *testing.T) {
+	t.Parallel()
+	missing, err := lint.MissingForbidden(".")
+	must.NoError(t, err)
+	must.SliceEmpty(t, missing)
+}

@@ -1,0 +1,4 @@
+// Command command is a fixture: its comment is in main.go.
+package main
+
+func main() {}

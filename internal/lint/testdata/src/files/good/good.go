@@ -1,0 +1,5 @@
+package good
+
+import "time"
+
+func wait() { <-time.After(1) }

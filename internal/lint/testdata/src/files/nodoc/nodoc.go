@@ -1,0 +1,1 @@
+package nodoc // want "the package has no package comment: write doc.go"

@@ -1,0 +1,2 @@
+// Package times is a fixture: it waits in wrong ways.
+package times

@@ -1,0 +1,2 @@
+// Package twodocs is a fixture: it says what it is twice.
+package twodocs

@@ -1,0 +1,32 @@
+// Package chance is a fixture: steps that are not the same twice, or that look
+// at the world outside.
+package chance
+
+import (
+	crand "crypto/rand"
+	"fmt"
+	"math/rand"
+	"net"
+	"os"
+	"runtime"
+	"time"
+)
+
+var host, _ = os.Hostname() // want "os.Hostname is of a package .*chance.T.Step → chance.host"
+
+// T decides.
+type T struct{ r *rand.Rand }
+
+// Step is where the walk begins.
+func (t *T) Step(now time.Time) (wakeAt time.Time) {
+	_ = rand.Int()          // want "math/rand.Int is of a package that deciding code does not use"
+	_, _ = crand.Read(nil)  // want "crypto/rand.Read is of a package"
+	_ = t.r.Int()           // want "Rand\).Int is of a package"
+	_ = os.Args             // want "os.Args is of a package"
+	_, _ = os.Open(host)    // want "os.Open is of a package"
+	_, _ = net.Dial("", "") // want "net.Dial is of a package"
+	_ = runtime.NumCPU()    // want "runtime.NumCPU is of a package"
+	fmt.Println(now)        // want "fmt.Println writes to the process's output"
+	_ = fmt.Sprint(now)
+	return now
+}
