@@ -1,0 +1,358 @@
+package scheduler_test
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+var (
+	_ scheduler.View = (*statestore.Snapshot)(nil)
+	_ scheduler.View = (*statestore.Txn)(nil)
+)
+
+// start is when every test begins.
+var start = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+
+// failer is a test, or a run of a property test.
+type failer interface {
+	must.T
+	Fatalf(format string, args ...any)
+}
+
+// cell is a small cluster: a state store that is written one entry at a time,
+// and a hand to schedule with.
+type cell struct {
+	t     failer
+	store *statestore.Store
+	index uint64
+	now   time.Time
+	// made counts ids.
+	made int
+}
+
+func newCell(t failer) *cell { return &cell{t: t, store: statestore.New(), now: start} }
+
+func (c *cell) view() *statestore.Snapshot { return c.store.Snapshot() }
+
+// write applies one entry.
+func (c *cell) write(entry func(txn *statestore.Txn) error) {
+	c.index++
+	txn := c.store.Begin(c.index)
+	defer txn.Abort()
+	must.NoError(c.t, entry(txn))
+	txn.Commit()
+}
+
+func (c *cell) id(kind string) string {
+	c.made++
+	return fmt.Sprintf("%s-%05d", kind, c.made)
+}
+
+func (c *cell) evalID() cluster.EvalID { return cluster.EvalID(c.id("eval")) }
+
+func (c *cell) ids() scheduler.IDs {
+	return scheduler.IDs{
+		Alloc: func() cluster.AllocID { return cluster.AllocID(c.id("alloc")) },
+		Eval:  c.evalID,
+	}
+}
+
+// node registers a ready node with room for ten of [cell.service]'s allocations.
+func (c *cell) node(id string, edit ...func(*cluster.Node)) cluster.NodeID {
+	n := &cluster.Node{
+		ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady,
+		Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000, DiskMB: 1000, GPU: 1000},
+	}
+	for _, f := range edit {
+		f(n)
+	}
+	c.write(func(txn *statestore.Txn) error {
+		if err := txn.UpsertNode(n, c.now); err != nil {
+			return err
+		}
+		return txn.UpsertEvals(scheduler.NodeEvals(txn, n.ID, cluster.TriggerNodeUpdate, c.now, c.evalID))
+	})
+	return n.ID
+}
+
+// job registers a job with one group "g".
+func (c *cell) job(id string, kind cluster.JobType, count int, edit ...func(*cluster.Job)) cluster.JobKey {
+	j := &cluster.Job{ID: cluster.JobID(id), Type: kind, TaskGroups: []*cluster.TaskGroup{{
+		Name: "g", Count: count,
+		Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100, MemoryMB: 100}}},
+	}}}
+	for _, f := range edit {
+		f(j)
+	}
+	return c.register(j)
+}
+
+func (c *cell) register(j *cluster.Job) cluster.JobKey {
+	j.Canonicalize()
+	must.NoError(c.t, j.Validate())
+	c.write(func(txn *statestore.Txn) error {
+		if err := txn.UpsertJob(j); err != nil {
+			return err
+		}
+		return txn.UpsertEvals([]*cluster.Evaluation{scheduler.JobEval(j, cluster.TriggerJobRegister, c.now, c.evalID())})
+	})
+	return j.Key()
+}
+
+// edit registers another version of a job.
+func (c *cell) edit(k cluster.JobKey, edit func(*cluster.Job)) {
+	j := c.view().Job(k).Copy()
+	edit(j)
+	c.register(j)
+}
+
+func (c *cell) stopJob(k cluster.JobKey, purge bool) {
+	j := c.view().Job(k)
+	c.write(func(txn *statestore.Txn) error {
+		if err := txn.DeleteJob(k, purge); err != nil {
+			return err
+		}
+		return txn.UpsertEvals([]*cluster.Evaluation{scheduler.JobEval(j, cluster.TriggerJobDeregister, c.now, c.evalID())})
+	})
+}
+
+// status gives a node another status.
+func (c *cell) status(n cluster.NodeID, s cluster.NodeStatus) {
+	c.write(func(txn *statestore.Txn) error {
+		if err := txn.UpdateNodeStatus(n, s, c.now); err != nil {
+			return err
+		}
+		return txn.UpsertEvals(scheduler.NodeEvals(txn, n, cluster.TriggerNodeUpdate, c.now, c.evalID))
+	})
+}
+
+// drain starts the drain of a node.
+func (c *cell) drain(n cluster.NodeID) {
+	c.write(func(txn *statestore.Txn) error {
+		_, err := txn.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(c.id("drain")), At: c.now})
+		return err
+	})
+}
+
+// cancel ends the drain of a node and makes it eligible.
+func (c *cell) cancel(n cluster.NodeID) {
+	c.write(func(txn *statestore.Txn) error {
+		if _, err := txn.UpdateNodeDrain(statestore.DrainUpdate{Node: n, MarkEligible: true, At: c.now}); err != nil {
+			return err
+		}
+		return txn.UpsertEvals(scheduler.NodeEvals(txn, n, cluster.TriggerNodeUpdate, c.now, c.evalID))
+	})
+}
+
+// mark marks allocations on draining nodes, each with its job's evaluation.
+func (c *cell) mark(class cluster.MarkClass, allocs ...*cluster.Allocation) {
+	var marks []drainer.Mark
+	var evals []*cluster.Evaluation
+	for _, a := range allocs {
+		n := c.view().Node(a.NodeID)
+		marks = append(marks, drainer.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class})
+		evals = append(evals, scheduler.JobEval(a.Job, cluster.TriggerNodeDrain, c.now, c.evalID()))
+	}
+	c.write(func(txn *statestore.Txn) error { return txn.ApplyMarks(c.now, marks, evals) })
+}
+
+// report applies clients' reports, with their evaluations.
+func (c *cell) report(reports ...cluster.AllocReport) {
+	if len(reports) == 0 {
+		return
+	}
+	c.write(func(txn *statestore.Txn) error {
+		evals := scheduler.ReportEvals(txn, reports, c.now, c.evalID)
+		txn.UpdateAllocsFromClient(reports)
+		return txn.UpsertEvals(evals)
+	})
+}
+
+// says is the report that an allocation has a status; running ones are healthy.
+func (c *cell) says(a *cluster.Allocation, s cluster.ClientStatus) cluster.AllocReport {
+	r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: s, At: c.now}
+	if s == cluster.ClientRunning && !a.JobType().ToCompletion() {
+		healthy := true
+		r.Healthy, r.HealthyAt = &healthy, c.now
+	}
+	return r
+}
+
+// progress has every client that is in touch start what it should run and end
+// what it should not.
+func (c *cell) progress() {
+	var reports []cluster.AllocReport
+	for a := range c.view().Allocs() {
+		n := c.view().Node(a.NodeID)
+		switch {
+		case a.ClientTerminal() || n == nil || n.Status != cluster.NodeReady:
+		case a.ServerTerminal():
+			reports = append(reports, c.says(a, cluster.ClientComplete))
+		case a.ClientStatus != cluster.ClientRunning:
+			reports = append(reports, c.says(a, cluster.ClientRunning))
+		}
+	}
+	c.report(reports...)
+}
+
+// apply checks and applies a plan.
+func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
+	c.write(func(txn *statestore.Txn) error {
+		var accepted *cluster.Plan
+		accepted, refused = scheduler.Check(txn, p)
+		dropped, err := txn.ApplyPlan(accepted)
+		must.SliceEmpty(c.t, dropped)
+		return err
+	})
+	return refused
+}
+
+// schedule plans an evaluation.
+func (c *cell) schedule(e *cluster.Evaluation) *cluster.Plan {
+	return scheduler.Schedule(c.view(), e, c.now, c.ids())
+}
+
+// settle answers every pending evaluation. Nothing moves meanwhile, so nothing
+// may be refused.
+func (c *cell) settle() {
+	for range 1000 {
+		e := first(c.view().PendingEvals())
+		if e == nil {
+			return
+		}
+		must.SliceEmpty(c.t, c.apply(c.schedule(e)))
+	}
+	c.t.Fatalf("evaluations never end")
+}
+
+// unblock plans the blocked evaluations again.
+func (c *cell) unblock() {
+	for _, e := range slices.Collect(c.view().BlockedEvals()) {
+		if c.view().CapacityIndex() > e.SnapshotIndex {
+			must.SliceEmpty(c.t, c.apply(c.schedule(e)))
+		}
+	}
+}
+
+// run settles, lets clients progress, and does so again until nothing moves.
+func (c *cell) run() {
+	for range 1000 {
+		before := c.index
+		c.settle()
+		c.unblock()
+		c.progress()
+		if c.index == before {
+			return
+		}
+	}
+	c.t.Fatalf("the cluster never comes to rest")
+}
+
+func first[T any](seq iter.Seq[*T]) *T {
+	for v := range seq {
+		return v
+	}
+	return nil
+}
+
+// allocs are the job's allocations that match, by name and age.
+func (c *cell) allocs(k cluster.JobKey, match func(*cluster.Allocation) bool) []*cluster.Allocation {
+	var found []*cluster.Allocation
+	for a := range c.view().AllocsByJob(k) {
+		if match(a) {
+			found = append(found, a)
+		}
+	}
+	slices.SortFunc(found, func(a, b *cluster.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+	})
+	return found
+}
+
+// wanted are the allocations that should run and have not ended.
+func (c *cell) wanted(k cluster.JobKey) []*cluster.Allocation {
+	return c.allocs(k, func(a *cluster.Allocation) bool { return !a.Terminal() })
+}
+
+func on(n cluster.NodeID) func(*cluster.Allocation) bool {
+	return func(a *cluster.Allocation) bool { return a.NodeID == n }
+}
+
+func pick(allocs []*cluster.Allocation, match func(*cluster.Allocation) bool) []*cluster.Allocation {
+	return slices.DeleteFunc(slices.Clone(allocs), func(a *cluster.Allocation) bool { return !match(a) })
+}
+
+func namesOf(allocs []*cluster.Allocation) []string {
+	var names []string
+	for _, a := range allocs {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func nodesOf(allocs []*cluster.Allocation) []cluster.NodeID {
+	var nodes []cluster.NodeID
+	for _, a := range allocs {
+		nodes = append(nodes, a.NodeID)
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// alloc returns an allocation as it is now.
+func (c *cell) alloc(id cluster.AllocID) *cluster.Allocation {
+	a := c.view().Alloc(id)
+	must.NotNil(c.t, a)
+	return a
+}
+
+// seed writes an allocation as it is given, but for what is missing.
+func (c *cell) seed(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.Allocation)) *cluster.Allocation {
+	j := c.view().Job(k)
+	g := j.TaskGroups[0]
+	a := &cluster.Allocation{
+		ID: cluster.AllocID(c.id("alloc")), Namespace: k.Namespace, JobID: k.ID, Job: j, TaskGroup: g.Name,
+		Name: fmt.Sprintf("%s.%s[%d]", k.ID, g.Name, len(c.wanted(k))), NodeID: n, Resources: g.Resources(),
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning, CreateTime: c.now,
+	}
+	for _, f := range edit {
+		f(a)
+	}
+	c.write(func(txn *statestore.Txn) error {
+		_, err := txn.ApplyPlan(&cluster.Plan{At: c.now, Places: []*cluster.Allocation{a}})
+		return err
+	})
+	return c.alloc(a.ID)
+}
+
+// evaluate makes an evaluation of a job.
+func (c *cell) evaluate(k cluster.JobKey) {
+	c.write(func(txn *statestore.Txn) error {
+		return txn.UpsertEvals([]*cluster.Evaluation{scheduler.JobEval(txn.Job(k), cluster.TriggerNodeUpdate, c.now, c.evalID())})
+	})
+}
+
+func canary(a *cluster.Allocation) {
+	healthy := true
+	a.DeploymentID = "deployment-1"
+	a.DeploymentStatus = &cluster.DeploymentStatus{Canary: true, Healthy: &healthy}
+}
+
+func marked(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }
+
+func parallel(t *testing.T) *cell {
+	t.Helper()
+	t.Parallel()
+	return newCell(t)
+}

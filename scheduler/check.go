@@ -1,0 +1,300 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Refusal says why a part of a plan was not applied.
+type Refusal struct {
+	// Alloc is the allocation that was to be stopped or placed, or empty if the
+	// whole plan was refused.
+	Alloc cluster.AllocID
+	// Node is the node it was to be placed on, or empty.
+	Node cluster.NodeID
+	Why  string
+}
+
+// Check judges a plan in the state in which it is applied and returns what of it
+// holds there: never nil, and empty if nothing is to be written. It is pure, and
+// the same on every server. What it returns shares nothing that is written to
+// with the plan.
+//
+// The whole plan is refused if its evaluation is closed or gone, since then its
+// job has been answered already, or if the job was written after the plan's
+// snapshot. Otherwise each part is judged by itself, in the state left by those
+// before it, stops first:
+//
+//   - a stop of what has stopped already is dropped, and is no refusal;
+//   - a stop that follows a mark needs the mark to be there still, one of a lost
+//     or unknown allocation its node to be still away, and one of a surplus
+//     allocation its group to have a surplus;
+//   - a placement needs its node ready and acceptable, with room for it, its
+//     predecessor stopped and without another replacement, and a free slot:
+//     stale plans never give a group more than its count.
+//
+// If a part is refused, the evaluation stays pending, or becomes so, and no
+// blocked evaluation is made: the scheduler plans again from a newer state.
+func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusal) {
+	if plan == nil || plan.Eval == nil {
+		return &cluster.Plan{}, []Refusal{{Why: "the plan has no evaluation"}}
+	}
+	c := &checker{
+		look:     look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
+		plan:     plan,
+		eval:     v.Eval(plan.Eval.ID),
+		accepted: &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
+		stays:    make(map[cluster.AllocID]bool),
+		left:     make(map[cluster.AllocID]bool),
+		replaced: make(map[cluster.AllocID]bool),
+		placed:   make(map[cluster.AllocID]bool),
+		rooms:    make(map[cluster.NodeID]*room),
+	}
+	if why := c.stale(); why != "" {
+		return c.accepted, []Refusal{{Why: why}}
+	}
+	c.tally = newTally(c.look, plan.Eval.JobKey())
+	for _, s := range plan.Stops {
+		c.judgeStop(s)
+	}
+	for _, a := range plan.Places {
+		c.judgePlace(a)
+	}
+	c.conclude()
+	return c.accepted, c.refused
+}
+
+// checker judges one plan.
+type checker struct {
+	look
+	plan *cluster.Plan
+	// eval is the plan's evaluation as it is in the state, or nil.
+	eval     *cluster.Evaluation
+	accepted *cluster.Plan
+	refused  []Refusal
+	tally    *tally
+	// stays are the allocations whose stop was refused, left those whose stop was
+	// accepted.
+	stays, left map[cluster.AllocID]bool
+	// replaced are the predecessors, and placed the ids, of accepted placements.
+	replaced, placed map[cluster.AllocID]bool
+	// rooms are the nodes that the plan places on, less what it has placed.
+	rooms map[cluster.NodeID]*room
+}
+
+// stale says why nothing of the plan holds any more, or is empty.
+func (c *checker) stale() string {
+	switch {
+	case c.eval == nil:
+		return fmt.Sprintf("evaluation %s is gone", c.plan.Eval.ID)
+	case !c.eval.Open():
+		return fmt.Sprintf("evaluation %s is %s", c.eval.ID, c.eval.Status)
+	case c.eval.JobKey() != c.plan.Eval.JobKey():
+		return fmt.Sprintf("evaluation %s is of job %s", c.eval.ID, c.eval.JobKey())
+	case c.job != nil && c.job.ModifyIndex > c.plan.SnapshotIndex:
+		return fmt.Sprintf("job %s was written at index %d, after the plan's %d", c.job.Key(), c.job.ModifyIndex, c.plan.SnapshotIndex)
+	}
+	return ""
+}
+
+// judgeStop accepts, refuses or drops one stop.
+func (c *checker) judgeStop(s cluster.PlanStop) {
+	a := c.view.Alloc(s.Alloc)
+	switch {
+	case a == nil || c.left[s.Alloc] || isMoot(s, a):
+		return
+	case a.JobKey() != c.plan.Eval.JobKey():
+		c.refuseStop(s, fmt.Sprintf("it is of job %s", a.JobKey()))
+		return
+	}
+	if why := c.stayReason(s, a); why != "" {
+		c.refuseStop(s, why)
+		return
+	}
+	c.left[s.Alloc] = true
+	c.tally.leave(s, a)
+	c.accepted.Stops = append(c.accepted.Stops, s)
+}
+
+func (c *checker) refuseStop(s cluster.PlanStop, why string) {
+	c.stays[s.Alloc] = true
+	c.refused = append(c.refused, Refusal{Alloc: s.Alloc, Why: why})
+}
+
+// isMoot reports whether there is nothing left to stop.
+func isMoot(s cluster.PlanStop, a *cluster.Allocation) bool {
+	switch {
+	case s.Lost:
+		return a.ServerTerminal() && a.ClientTerminal()
+	case s.Unknown:
+		return a.Terminal() || a.ClientStatus == cluster.ClientUnknown
+	}
+	return a.ServerTerminal()
+}
+
+// stayReason says why the allocation may not be stopped so, or is empty.
+func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
+	node := c.view.Node(a.NodeID)
+	g := c.group(a)
+	switch {
+	case s.Migrate && !a.Marked():
+		return "its mark was withdrawn"
+	case s.Lost && a.ClientTerminal():
+		return fmt.Sprintf("it is %s", a.ClientStatus)
+	case s.Lost && !isDead(node) && (g == nil || !c.isLost(g, a, node)):
+		return fmt.Sprintf("node %s is back", a.NodeID)
+	case s.Unknown && !isDisconnected(node):
+		return fmt.Sprintf("node %s is not disconnected", a.NodeID)
+	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
+		return ""
+	case !a.ClientTerminal() && !a.Canary() && c.tally.groups[g.Name] <= g.Count:
+		return fmt.Sprintf("group %s has no surplus", g.Name)
+	}
+	return ""
+}
+
+// judgePlace accepts or refuses one placement.
+func (c *checker) judgePlace(a *cluster.Allocation) {
+	if a == nil {
+		c.refused = append(c.refused, Refusal{Why: "a placement is missing"})
+		return
+	}
+	g := c.group(a)
+	why := c.placeReason(g, a)
+	if why != "" {
+		c.refused = append(c.refused, Refusal{Alloc: a.ID, Node: a.NodeID, Why: why})
+		return
+	}
+	// The job has not been written since the plan was made, so the state's row is
+	// the version that was planned.
+	placed := a.Copy()
+	placed.Job = c.job
+	placed.Resources = g.Resources()
+	c.accepted.Places = append(c.accepted.Places, placed)
+	c.placed[a.ID] = true
+	if a.PreviousAllocation != "" {
+		c.replaced[a.PreviousAllocation] = true
+	}
+	c.rooms[a.NodeID].take(placed.Resources)
+	c.tally.come(placed)
+}
+
+// placeReason says why the allocation may not be placed, or is empty.
+func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
+	node := c.view.Node(a.NodeID)
+	switch {
+	case a.JobKey() != c.plan.Eval.JobKey():
+		return fmt.Sprintf("it is of job %s", a.JobKey())
+	case g == nil:
+		return fmt.Sprintf("job %s wants no group %s", a.JobKey(), a.TaskGroup)
+	case a.ID == "" || c.placed[a.ID] || c.view.Alloc(a.ID) != nil:
+		return "its id is taken"
+	case !node.Ready():
+		return fmt.Sprintf("node %s is not ready", a.NodeID)
+	case !accepts(node, c.job, g):
+		return fmt.Sprintf("node %s is not for group %s", a.NodeID, a.GroupKey())
+	case !c.room(node).fits(g.Resources()):
+		return fmt.Sprintf("node %s has no room", a.NodeID)
+	}
+	if why := c.predecessorReason(a); why != "" {
+		return why
+	}
+	return c.tally.full(g, a)
+}
+
+// predecessorReason says why the allocation may not follow the one it replaces,
+// or is empty. A predecessor whose record is gone hinders nothing.
+func (c *checker) predecessorReason(a *cluster.Allocation) string {
+	previous := c.view.Alloc(a.PreviousAllocation)
+	switch {
+	case previous == nil && a.Canary():
+		return "a canary only follows a canary"
+	case previous == nil:
+		return ""
+	case c.stays[previous.ID]:
+		return fmt.Sprintf("its predecessor %s stays", previous.ID)
+	case previous.NextAllocation != "" || c.replaced[previous.ID]:
+		return fmt.Sprintf("its predecessor %s has been replaced", previous.ID)
+	case !a.Canary():
+		return ""
+	case !previous.Canary():
+		return "a canary only follows a canary"
+	case !previous.Terminal() && !c.left[previous.ID]:
+		return fmt.Sprintf("its predecessor %s runs", previous.ID)
+	}
+	return ""
+}
+
+func (c *checker) room(n *cluster.Node) *room {
+	r := c.rooms[n.ID]
+	if r == nil {
+		r = roomOn(c.view, n)
+		c.rooms[n.ID] = r
+	}
+	return r
+}
+
+// conclude says what becomes of the evaluations.
+func (c *checker) conclude() {
+	c.checkAnswers()
+	if len(c.refused) == 0 {
+		c.checkBlocked()
+	}
+	if len(c.refused) == 0 {
+		if c.accepted.Eval == nil {
+			c.accepted.Eval = c.plan.Eval.Copy()
+		}
+		return
+	}
+	c.accepted.Blocked = nil
+	c.accepted.Eval = c.eval.Copy()
+	c.accepted.Eval.Status = cluster.EvalPending
+	c.accepted.Eval.StatusDescription = fmt.Sprintf("%d parts of a plan were refused", len(c.refused))
+	c.accepted.Eval.ModifyTime = c.plan.At
+}
+
+// checkAnswers keeps the answers to evaluations that are still open.
+func (c *checker) checkAnswers() {
+	for _, e := range c.plan.Answers {
+		if e == nil || e.ID == c.eval.ID || e.JobKey() != c.eval.JobKey() {
+			continue
+		}
+		if current := c.view.Eval(e.ID); current != nil && current.Open() {
+			c.accepted.Answers = append(c.accepted.Answers, e.Copy())
+		}
+	}
+}
+
+// checkBlocked keeps the job at one blocked evaluation.
+func (c *checker) checkBlocked() {
+	b := c.plan.Blocked
+	if b == nil {
+		return
+	}
+	if b.JobKey() != c.eval.JobKey() {
+		c.refused = append(c.refused, Refusal{Why: fmt.Sprintf("blocked evaluation %s is of job %s", b.ID, b.JobKey())})
+		return
+	}
+	if current := c.view.Eval(b.ID); current != nil && !current.Open() {
+		c.refused = append(c.refused, Refusal{Why: fmt.Sprintf("blocked evaluation %s is %s", b.ID, current.Status)})
+		return
+	}
+	for other := range c.view.OpenEvals(c.eval.JobKey()) {
+		if other.Status == cluster.EvalBlocked && other.ID != b.ID && other.ID != c.eval.ID && !c.answers(other.ID) {
+			c.accepted.Eval = c.plan.Eval.Copy()
+			c.accepted.Eval.BlockedEval = other.ID
+			return
+		}
+	}
+	c.accepted.Blocked = b.Copy()
+}
+
+func (c *checker) answers(id cluster.EvalID) bool {
+	for _, e := range c.accepted.Answers {
+		if e.ID == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,229 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// slots is a group of a service or batch job: who holds its slots, and who left
+// one.
+type slots struct {
+	// done and spent count slots held by what has ended.
+	done, spent int
+	kept        []*cluster.Allocation
+	// marked are to be stopped because they are marked.
+	marked []marked
+	// vacated left their slots and have no replacement.
+	vacated []*cluster.Allocation
+	// canaries are to be replaced, each by a canary.
+	canaries []*cluster.Allocation
+	names    *names
+}
+
+// marked is an allocation to stop because it is marked.
+type marked struct {
+	*cluster.Allocation
+	// lose says that its client will not say that it has stopped.
+	lose bool
+}
+
+// planCount plans a group that runs in a number of copies.
+func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) {
+	s := &slots{names: &names{job: p.job, group: g, used: make(map[string]bool)}}
+	for _, a := range allocs {
+		if a.Canary() {
+			p.sortCanary(g, s, a)
+		} else {
+			p.sortSlot(g, s, a)
+		}
+	}
+	p.shedSurplus(g, s)
+	p.fill(g, s)
+}
+
+// sortSlot says where one allocation stands and ends what cannot go on.
+func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
+	standing, lose := p.stand(g, a)
+	if lose && standing != migrating {
+		p.lose(a)
+	}
+	switch standing {
+	case done:
+		s.done++
+		s.names.use(a.Name)
+	case spent:
+		s.spent++
+		s.names.use(a.Name)
+	case kept:
+		s.kept = append(s.kept, a)
+	case migrating:
+		s.marked = append(s.marked, marked{a, lose})
+	case disconnecting, away:
+		p.await(g, a)
+		s.vacate(a)
+	case lost, ended, owed:
+		s.vacate(a)
+	}
+}
+
+// vacate notes that the allocation left its slot, if nothing took it yet.
+func (s *slots) vacate(a *cluster.Allocation) {
+	if a.NextAllocation == "" {
+		s.vacated = append(s.vacated, a)
+	}
+}
+
+// sortCanary is sortSlot for a canary: it has a slot of its own, beside Count.
+// One that is only out of touch is not replaced until it is lost.
+func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
+	standing, lose := p.stand(g, a)
+	switch standing {
+	case migrating:
+		p.migrate(a, cluster.DescMigrating, lose)
+	case disconnecting, away:
+		p.await(g, a)
+	default:
+		if lose {
+			p.lose(a)
+		}
+	}
+	switch standing {
+	case migrating, lost, ended, owed:
+		if a.NextAllocation == "" {
+			s.canaries = append(s.canaries, a)
+		}
+	}
+}
+
+// shedSurplus stops what the group has above its count: marked allocations
+// first, then those that are worth least.
+func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
+	surplus := s.done + s.spent + len(s.kept) + len(s.marked) - g.Count
+	// The slots of what failed for good are given up before anything that runs.
+	forgone := min(max(surplus, 0), s.spent)
+	surplus -= forgone
+	s.spent -= forgone
+	for ; surplus > 0 && len(s.marked) > 0; surplus-- {
+		last := s.marked[len(s.marked)-1]
+		s.marked = s.marked[:len(s.marked)-1]
+		if last.lose {
+			p.lose(last.Allocation)
+		} else {
+			p.stop(last.Allocation, cluster.DescNotNeeded)
+		}
+	}
+	if surplus <= 0 {
+		return
+	}
+	slices.SortStableFunc(s.kept, func(a, b *cluster.Allocation) int { return cmp.Compare(p.worth(b), p.worth(a)) })
+	for ; surplus > 0 && len(s.kept) > 0; surplus-- {
+		last := s.kept[len(s.kept)-1]
+		s.kept = s.kept[:len(s.kept)-1]
+		if p.successorRuns(last) {
+			p.stop(last, cluster.DescReconnected)
+		} else {
+			p.stop(last, cluster.DescNotNeeded)
+		}
+	}
+}
+
+// worth says how much a group would lose with an allocation that it keeps.
+func (p *planner) worth(a *cluster.Allocation) int {
+	switch {
+	case p.successorRuns(a):
+		return 0
+	case a.ClientStatus == cluster.ClientPending:
+		return 1
+	case a.ClientStatus == cluster.ClientUnknown, a.HasVerdict() && !a.JudgedHealthy():
+		return 2
+	case !a.HasVerdict():
+		return 3
+	}
+	return 4
+}
+
+// fill stops what is marked and places what the group lacks: replacements of the
+// marked first, then of what left its slot, latest first, then new ones.
+func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
+	same := make(map[cluster.NodeID]int)
+	for _, a := range s.kept {
+		same[a.NodeID]++
+		s.names.use(a.Name)
+	}
+	slices.SortStableFunc(s.vacated, byDebt)
+	lacking := g.Count - s.done - s.spent - len(s.kept)
+	var replaced []*cluster.Allocation
+	for _, a := range s.marked {
+		p.migrate(a.Allocation, cluster.DescMigrating, a.lose)
+		lacking--
+		if isStopOnly(a.Allocation) {
+			s.names.use(a.Name)
+		} else {
+			replaced = append(replaced, a.Allocation)
+		}
+	}
+	for _, a := range s.vacated[:min(max(lacking, 0), len(s.vacated))] {
+		replaced = append(replaced, a)
+		lacking--
+	}
+	p.placeAll(g, s, same, replaced, max(lacking, 0))
+}
+
+// byDebt orders what left its slot: those that this plan finds gone come before
+// those that an earlier one stopped, which may have been given up since; of those
+// the latest first.
+func byDebt(a, b *cluster.Allocation) int {
+	if a.ServerTerminal() != b.ServerTerminal() {
+		if b.ServerTerminal() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(b.ModifyIndex, a.ModifyIndex)
+}
+
+// placeAll places replacements and then fresh allocations, as far as they fit.
+func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.NodeID]int, replaced []*cluster.Allocation, fresh int) {
+	wanted := len(s.canaries) + len(replaced) + fresh
+	if wanted == 0 {
+		return
+	}
+	placer := newPlacer(p.world, p.job, g, same)
+	placed := 0
+	for _, previous := range s.canaries {
+		if node := choose(placer, g, previous); node != nil {
+			p.place(g, previous.Name, previous, node)
+			placed++
+		}
+	}
+	for _, previous := range replaced {
+		if node := choose(placer, g, previous); node != nil {
+			name := s.names.take(previous.Name)
+			if previous.NextAllocation != "" {
+				previous = nil // it came back after it was replaced: one successor is enough
+			}
+			p.place(g, name, previous, node)
+			placed++
+		}
+	}
+	for range fresh {
+		if node := placer.place(""); node != nil {
+			p.place(g, s.names.take(""), nil, node)
+			placed++
+		}
+	}
+	p.queue(g, wanted-placed)
+}
+
+// choose takes room for the replacement of an allocation. A failed one with a
+// sticky disk goes back to its data; any other goes elsewhere if it can.
+func choose(p *placer, g *cluster.TaskGroup, previous *cluster.Allocation) *cluster.Node {
+	if g.EphemeralDisk.Sticky && !previous.Marked() {
+		if node := p.placeOn(previous.NodeID); node != nil {
+			return node
+		}
+	}
+	return p.place(previous.NodeID)
+}

@@ -1,0 +1,73 @@
+// Package scheduler is a small reference scheduler: evaluations in, plans out.
+// It does what a drain needs of a scheduler, for every type of job, and no more.
+//
+// # Words
+//
+// An evaluation asks to look at a job: what runs against what should. A plan is
+// the answer: allocations to stop, allocations to place, and what becomes of the
+// evaluation. [Schedule] makes a plan from a view, [Check] judges it again in
+// the state in which it is applied, and a [Scheduler] carries plans from the one
+// to the other for as long as a server leads.
+//
+// A slot is one of the Count places of a group. An allocation holds one from its
+// placement until a plan stops it, or it ends when it should not have. Work that
+// is done holds its slot for good: batch that has completed, and batch that was
+// stopped with [cluster.DesiredTransition].MigrateDisablePlacement.
+//
+// # What moves an allocation
+//
+// A draining node by itself moves nothing, the mark on the allocation does. What
+// becomes of an allocation is decided in this order, the first that matches:
+//
+//   - the servers want it stopped: nothing, but if its node is down or gone it
+//     becomes lost, since nobody else will ever say that it has stopped;
+//   - it has ended: batch and sysbatch that completed are done, service and
+//     system allocations and failed batch are placed again, at most
+//     [MaxReschedules] times in a row;
+//   - its node is disconnected: it becomes unknown and another takes its slot,
+//     until Disconnect.LostAfter has passed since the node went, and then it is
+//     lost; one that was still pending, or of a group without LostAfter, is lost
+//     at once;
+//   - it is marked: it is stopped and, except for batch marked with
+//     MigrateDisablePlacement, replaced under its name;
+//   - its node is down or gone: it is lost, and replaced.
+//
+// A group with more than Count gives up marked allocations first, and stops them
+// without replacement. Then it gives up those that came back while their
+// replacement runs, then the ones that are worth least: pending, unhealthy,
+// without a verdict, healthy; of equals the one with the highest index. A stop
+// never waits for a placement.
+//
+// System and sysbatch jobs have one slot for each group on every node that is
+// ready and fits, whatever their Count. A marked allocation of theirs is stopped
+// and not placed again on its node until the node is ready. A sysbatch job runs
+// once on a node, however it ended, until its work changes. The parts of a job
+// that are work are its tasks and its disk: an edit of anything else runs nothing
+// again.
+//
+// A marked canary is replaced by a canary of the same deployment, and so is one
+// that ended or was lost. Canaries are outside Count.
+//
+// # Placement
+//
+// A node takes allocations if it is ready, is in the job's pool and datacenters
+// and the group's classes, and has the resources free. An allocation that is
+// being stopped holds its resources until its client says that it has ended.
+// The node chosen has the fewest allocations of the group, then the least left
+// after the placement, then the lowest id. A replacement returns to the node its
+// predecessor left only if no other fits, except that a failed allocation of a
+// group with a sticky disk returns there first.
+//
+// What fits nowhere is counted in the evaluation's Queued and waits in one
+// blocked evaluation of the job, which is looked at again when capacity has come.
+//
+// # What it is not
+//
+// It has no deployments: an edited job moves nothing that runs, and an allocation
+// gets the new version when it is next placed; canaries are kept but never made
+// nor promoted. It does not preempt: priority is only the order of the queue. It
+// has no affinities, constraints beyond pool, datacenter and class, spread
+// beyond the rule above, devices beyond a count of GPUs, networks, ports or
+// volumes. It has no delay before a failed allocation is replaced, only a bound
+// on how often. It does not delete what has ended.
+package scheduler

@@ -1,0 +1,112 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// berth is a group of a system or sysbatch job on one node.
+type berth struct {
+	// done says that the work was done there, or ended too often.
+	done bool
+	// kept run there; all but one are too many.
+	kept []*cluster.Allocation
+	// vacated is the latest to have left and not been replaced, or nil.
+	vacated *cluster.Allocation
+}
+
+// planEveryNode plans a group that runs once on every ready node that fits.
+func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocation) {
+	berths := make(map[cluster.NodeID]*berth)
+	var order []*berth // in the order of their first allocation, to range over
+	for _, a := range allocs {
+		b := berths[a.NodeID]
+		if b == nil {
+			b = &berth{}
+			berths[a.NodeID] = b
+			order = append(order, b)
+		}
+		p.sortBerth(g, b, a)
+	}
+	for _, b := range order {
+		p.shedDoubles(b)
+	}
+	need, missing := g.Resources(), 0
+	for _, r := range p.world.ready() {
+		b := berths[r.node.ID]
+		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) {
+			continue
+		}
+		if !r.fits(need) {
+			missing++
+			continue
+		}
+		r.take(need)
+		var previous *cluster.Allocation
+		if b != nil {
+			previous = b.vacated
+		}
+		p.place(g, allocName(p.job, g, 0), previous, r.node)
+	}
+	p.queue(g, missing)
+}
+
+// sortBerth says where one allocation stands and ends what cannot go on.
+func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocation) {
+	standing, lose := p.stand(g, a)
+	if lose && standing != migrating {
+		p.lose(a)
+	}
+	if p.ranOnce(a) {
+		standing = done
+	}
+	switch standing {
+	case done, spent:
+		b.done = true
+	case kept:
+		if node := p.view.Node(a.NodeID); node.Reachable() && !accepts(node, p.job, g) {
+			p.stop(a, cluster.DescNotNeeded)
+		} else {
+			b.kept = append(b.kept, a)
+		}
+	case migrating:
+		p.migrate(a, cluster.DescTainted, lose)
+		b.done = b.done || (p.job.Type == cluster.JobSysBatch && p.isSameWork(a))
+		b.vacate(a)
+	case disconnecting, away:
+		p.await(g, a)
+	case lost, ended, owed, settled:
+		b.vacate(a)
+	}
+}
+
+// ranOnce reports whether a sysbatch allocation has had its one run on its node:
+// it ended by itself, or a mark ended it.
+func (l look) ranOnce(a *cluster.Allocation) bool {
+	if l.job.Type != cluster.JobSysBatch || !l.isSameWork(a) {
+		return false
+	}
+	if a.ServerTerminal() {
+		return a.DesiredDescription == cluster.DescTainted
+	}
+	return a.ClientTerminal()
+}
+
+// vacate notes that the allocation left its node, if nothing took its place yet.
+func (b *berth) vacate(a *cluster.Allocation) {
+	if a.NextAllocation == "" && (b.vacated == nil || a.CreateIndex >= b.vacated.CreateIndex) {
+		b.vacated = a
+	}
+}
+
+// shedDoubles stops all but the worthiest of the allocations on one node.
+func (p *planner) shedDoubles(b *berth) {
+	slices.SortStableFunc(b.kept, func(x, y *cluster.Allocation) int { return cmp.Compare(p.worth(y), p.worth(x)) })
+	for len(b.kept) > 1 {
+		last := b.kept[len(b.kept)-1]
+		b.kept = b.kept[:len(b.kept)-1]
+		p.stop(last, cluster.DescNotNeeded)
+	}
+}

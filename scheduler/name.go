@@ -1,0 +1,68 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// allocName is the name of the group's allocation in the slot with the index.
+func allocName(j *cluster.Job, g *cluster.TaskGroup, index int) string {
+	return fmt.Sprintf("%s.%s[%d]", j.ID, g.Name, index)
+}
+
+// nameIndex returns the index in "job.group[index]". A name without one comes
+// after all others.
+func nameIndex(name string) int {
+	open := strings.LastIndexByte(name, '[')
+	if open < 0 || !strings.HasSuffix(name, "]") {
+		return math.MaxInt
+	}
+	i, err := strconv.Atoi(name[open+1 : len(name)-1])
+	if err != nil || i < 0 {
+		return math.MaxInt
+	}
+	return i
+}
+
+// byName orders a group's allocations by index; those of one index with the
+// oldest first.
+func byName(a, b *cluster.Allocation) int {
+	return cmp.Or(
+		cmp.Compare(nameIndex(a.Name), nameIndex(b.Name)),
+		cmp.Compare(a.CreateIndex, b.CreateIndex),
+		cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// names are the names that a group has in use.
+type names struct {
+	job   *cluster.Job
+	group *cluster.TaskGroup
+	used  map[string]bool
+	// next is below every index that may be free.
+	next int
+}
+
+func (n *names) use(name string) { n.used[name] = true }
+
+// take returns the wanted name if it is free, else the one with the lowest free
+// index, and uses it.
+func (n *names) take(wanted string) string {
+	if wanted != "" && !n.used[wanted] {
+		n.used[wanted] = true
+		return wanted
+	}
+	for {
+		name := allocName(n.job, n.group, n.next)
+		n.next++
+		if !n.used[name] {
+			n.used[name] = true
+			return name
+		}
+	}
+}

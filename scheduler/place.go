@@ -1,0 +1,112 @@
+package scheduler
+
+import (
+	"cmp"
+	"container/heap"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// placer chooses nodes for the allocations of one group. It looks at every ready
+// node once; each placement then costs the logarithm of their number.
+type placer struct {
+	world *world
+	need  cluster.Resources
+	// heap holds the nodes that may still take one, best first. A node without
+	// room is dropped when it comes up: nothing gives room back during a plan.
+	heap candidates
+}
+
+// candidate is one node as a place for the group.
+type candidate struct {
+	*room
+	// same is how many of the group the node has, left what would be left on it.
+	same int
+	left int64
+}
+
+// newPlacer prepares to place the group's allocations; same is how many it has
+// on each node.
+func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.NodeID]int) *placer {
+	p := &placer{world: w, need: g.Resources()}
+	for _, r := range w.ready() {
+		if r.fits(p.need) && accepts(r.node, j, g) {
+			p.heap = append(p.heap, candidate{room: r, same: same[r.node.ID], left: r.left(p.need)})
+		}
+	}
+	heap.Init(&p.heap)
+	return p
+}
+
+// place takes room for one allocation and returns its node, or nil if it fits
+// nowhere. The node to avoid is taken only if no other fits.
+func (p *placer) place(avoid cluster.NodeID) *cluster.Node {
+	best, ok := p.pop()
+	if !ok {
+		return nil
+	}
+	if best.node.ID == avoid {
+		if other, ok := p.pop(); ok {
+			heap.Push(&p.heap, best)
+			best = other
+		}
+	}
+	best.take(p.need)
+	best.same++
+	best.left = best.room.left(p.need)
+	heap.Push(&p.heap, best)
+	return best.node
+}
+
+// pop removes the best candidate that fits.
+func (p *placer) pop() (candidate, bool) {
+	for p.heap.Len() > 0 {
+		if c := heap.Pop(&p.heap).(candidate); c.fits(p.need) {
+			return c, true
+		}
+	}
+	return candidate{}, false
+}
+
+// placeOn takes room on one node and returns it, or nil if it does not fit.
+func (p *placer) placeOn(id cluster.NodeID) *cluster.Node {
+	for i, c := range p.heap {
+		if c.node.ID != id {
+			continue
+		}
+		if !c.fits(p.need) {
+			return nil
+		}
+		c.take(p.need)
+		c.same++
+		c.left = c.room.left(p.need)
+		p.heap[i] = c
+		heap.Fix(&p.heap, i)
+		return c.node
+	}
+	return nil
+}
+
+// candidates is a heap: the best comes first.
+type candidates []candidate
+
+func (h candidates) Len() int { return len(h) }
+
+// Less orders by fewest of the group, then by least left, then by node id.
+func (h candidates) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(cmp.Compare(a.same, b.same), cmp.Compare(a.left, b.left), cmp.Compare(a.node.ID, b.node.ID)) < 0
+}
+
+func (h candidates) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push and Pop are for package heap.
+func (h *candidates) Push(c any) { *h = append(*h, c.(candidate)) }
+
+// Pop removes the last.
+func (h *candidates) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,229 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Schedule looks at the evaluation's job and returns the plan that makes what
+// runs what should run. The plan answers every open evaluation that the view
+// holds of the job; where nothing is to be done it only says so. It reads
+// nothing but its arguments, and the same arguments give the same plan.
+func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster.Plan {
+	plan, _ := schedule(&world{View: v}, eval, now, ids)
+	return plan
+}
+
+// schedule is [Schedule], and takes what it places out of the world. again is
+// when time alone will change the plan: something that is out of touch will have
+// been so for too long; zero is never.
+func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs) (plan *cluster.Plan, again time.Time) {
+	p := &planner{
+		look:  look{view: w, job: w.Job(eval.JobKey()), now: now},
+		world: w,
+		eval:  eval,
+		ids:   ids,
+		plan:  &cluster.Plan{At: now, SnapshotIndex: w.Index()},
+	}
+	groups := p.sortAllocs()
+	if !p.job.Stopped() {
+		for _, g := range p.job.TaskGroups {
+			allocs := groups[g.Name]
+			slices.SortFunc(allocs, byName)
+			if p.job.Type.EveryNode() {
+				p.planEveryNode(g, allocs)
+			} else {
+				p.planCount(g, allocs)
+			}
+		}
+	}
+	p.conclude()
+	return p.plan, p.again
+}
+
+// planner makes one plan.
+type planner struct {
+	look
+	world *world
+	eval  *cluster.Evaluation
+	ids   IDs
+	plan  *cluster.Plan
+	// queued counts, by group, what could not be placed; nil if nothing.
+	queued map[string]int
+	// again is when the first of what is out of touch will be lost, or zero.
+	again time.Time
+}
+
+// sortAllocs stops what no group wants and returns the rest by group.
+func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
+	groups := make(map[string][]*cluster.Allocation)
+	var unwanted []*cluster.Allocation
+	for a := range p.view.AllocsByJob(p.eval.JobKey()) {
+		if p.group(a) == nil {
+			unwanted = append(unwanted, a)
+			continue
+		}
+		groups[a.TaskGroup] = append(groups[a.TaskGroup], a)
+	}
+	slices.SortFunc(unwanted, byName)
+	for _, a := range unwanted {
+		p.dismiss(a)
+	}
+	return groups
+}
+
+// dismiss stops an allocation that nothing wants.
+func (p *planner) dismiss(a *cluster.Allocation) {
+	switch dead := isDead(p.view.Node(a.NodeID)); {
+	case a.ClientTerminal():
+	case dead:
+		p.lose(a)
+	case !a.ServerTerminal():
+		p.stop(a, cluster.DescNotNeeded)
+	}
+}
+
+// stop stops an allocation that is not needed any more.
+func (p *planner) stop(a *cluster.Allocation, description string) {
+	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description})
+}
+
+// lose ends an allocation that no client will speak for. What it was stopped for
+// before that remains its description.
+func (p *planner) lose(a *cluster.Allocation) {
+	description := cluster.DescLost
+	if a.ServerTerminal() {
+		description = a.DesiredDescription
+	}
+	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Lost: true})
+}
+
+// await sees to an allocation that is out of touch: it becomes unknown, and will
+// be lost one day.
+func (p *planner) await(g *cluster.TaskGroup, a *cluster.Allocation) {
+	p.again = earliest(p.again, lostAt(g, a, p.view.Node(a.NodeID)))
+	if a.ClientStatus == cluster.ClientUnknown {
+		return
+	}
+	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescUnknown, Unknown: true})
+}
+
+// migrate stops a marked allocation, for as long as it is marked.
+func (p *planner) migrate(a *cluster.Allocation, description string, lose bool) {
+	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Migrate: true, Lost: lose})
+}
+
+// place adds an allocation on the node. previous is the allocation it replaces,
+// or nil.
+func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.Allocation, node *cluster.Node) {
+	a := &cluster.Allocation{
+		ID:            p.ids.Alloc(),
+		Namespace:     p.job.Namespace,
+		EvalID:        p.eval.ID,
+		Name:          name,
+		NodeID:        node.ID,
+		NodeName:      node.Name,
+		JobID:         p.job.ID,
+		Job:           p.job,
+		TaskGroup:     g.Name,
+		Resources:     g.Resources(),
+		DesiredStatus: cluster.DesiredRun,
+		ClientStatus:  cluster.ClientPending,
+		CreateTime:    p.now,
+		ModifyTime:    p.now,
+	}
+	if previous != nil {
+		a.PreviousAllocation = previous.ID
+		if previous.Canary() {
+			a.DeploymentID = previous.DeploymentID
+			a.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
+		}
+		if s, _ := p.stand(g, previous); s == ended {
+			p.stop(previous, cluster.DescRescheduled)
+		}
+	}
+	p.plan.Places = append(p.plan.Places, a)
+}
+
+// queue counts what could not be placed.
+func (p *planner) queue(g *cluster.TaskGroup, n int) {
+	if n <= 0 {
+		return
+	}
+	if p.queued == nil {
+		p.queued = make(map[string]int)
+	}
+	p.queued[g.Name] += n
+}
+
+// conclude says what becomes of the evaluation, and of the job's others.
+func (p *planner) conclude() {
+	e := p.eval.Copy()
+	e.ModifyTime = p.now
+	e.Queued = p.queued
+	p.plan.Eval = e
+	waiting := p.answerOthers()
+	switch {
+	case p.queued == nil:
+		e.Status, e.StatusDescription = cluster.EvalComplete, ""
+	case e.Status == cluster.EvalBlocked:
+		e.SnapshotIndex = p.plan.SnapshotIndex
+	default:
+		p.plan.Blocked = p.blocked(waiting)
+		e.Status, e.StatusDescription = cluster.EvalComplete, ""
+		e.BlockedEval = p.plan.Blocked.ID
+	}
+}
+
+// answerOthers closes the job's other open evaluations, except that a blocked
+// one is returned, to be brought up to date, if something is still to wait.
+func (p *planner) answerOthers() (waiting *cluster.Evaluation) {
+	for other := range p.view.OpenEvals(p.eval.JobKey()) {
+		if other.ID == p.eval.ID {
+			continue
+		}
+		c := other.Copy()
+		c.ModifyTime = p.now
+		if other.Status == cluster.EvalBlocked && p.queued != nil && p.eval.Status != cluster.EvalBlocked && waiting == nil {
+			waiting = c
+			continue
+		}
+		c.Status = cluster.EvalCancelled
+		c.StatusDescription = fmt.Sprintf("answered with evaluation %s", p.eval.ID)
+		p.plan.Answers = append(p.plan.Answers, c)
+	}
+	return waiting
+}
+
+// blocked returns the job's blocked evaluation: the one it has, brought up to
+// date, or a new one.
+func (p *planner) blocked(waiting *cluster.Evaluation) *cluster.Evaluation {
+	b := waiting
+	if b == nil {
+		b = p.eval.Copy()
+		b.ID = p.ids.Eval()
+		b.TriggeredBy = cluster.TriggerQueuedAllocs
+		b.NodeID = ""
+		b.Status = cluster.EvalBlocked
+		b.StatusDescription = cluster.BlockedEvalDescription
+		b.PreviousEval = p.eval.ID
+		b.BlockedEval = ""
+		b.CreateTime = p.now
+		b.CreateIndex, b.ModifyIndex = 0, 0
+	}
+	b.Queued = p.queued
+	b.SnapshotIndex = p.plan.SnapshotIndex
+	b.ModifyTime = p.now
+	return b
+}
+
+// earliest is the earlier of two times; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

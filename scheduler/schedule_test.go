@@ -1,0 +1,604 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func TestServiceKeepsItsCount(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 4)
+	c.run()
+	must.Eq(t, []string{"web.g[0]", "web.g[1]", "web.g[2]", "web.g[3]"}, namesOf(c.wanted(job)))
+	must.Eq(t, []cluster.NodeID{"n1", "n1", "n2", "n2"}, nodesOf(c.wanted(job)))
+
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 6 })
+	c.run()
+	must.Len(t, 6, c.wanted(job))
+
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+	c.run()
+	must.Eq(t, []string{"web.g[0]", "web.g[1]"}, namesOf(c.wanted(job)))
+	for _, a := range c.allocs(job, (*cluster.Allocation).ServerTerminal) {
+		must.Eq(t, cluster.DescNotNeeded, a.DesiredDescription)
+	}
+
+	c.stopJob(job, false)
+	c.run()
+	must.SliceEmpty(t, c.wanted(job))
+	must.Nil(t, first(c.view().OpenEvals(job)))
+}
+
+func TestRemovedGroupStops(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 2)
+	c.run()
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Name = "renamed" })
+	c.run()
+	must.Eq(t, []string{"web.renamed[0]", "web.renamed[1]"}, namesOf(c.wanted(job)))
+	must.Len(t, 2, c.allocs(job, func(a *cluster.Allocation) bool {
+		return a.TaskGroup == "g" && a.DesiredDescription == cluster.DescNotNeeded && a.ClientTerminal()
+	}))
+}
+
+func TestDrainingAloneMovesNothing(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	service, batch, system := c.job("web", cluster.JobService, 2), c.job("sum", cluster.JobBatch, 2), c.job("log", cluster.JobSystem, 1)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	for _, job := range []cluster.JobKey{service, batch, system} {
+		c.evaluate(job)
+	}
+	c.run()
+	must.Len(t, 2, pick(c.wanted(service), on(n1)))
+	must.Len(t, 2, pick(c.wanted(batch), on(n1)))
+	must.Len(t, 1, pick(c.wanted(system), on(n1)))
+}
+
+// Row 103: a marked service allocation is stopped, and replaced under its name
+// by one that is linked to it.
+func TestMarkedServiceIsReplaced(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 2)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	old := c.wanted(job)[1]
+	c.mark(cluster.MarkPaced, old)
+	c.settle()
+
+	old = c.alloc(old.ID)
+	must.Eq(t, cluster.DesiredStop, old.DesiredStatus)
+	must.Eq(t, cluster.DescMigrating, old.DesiredDescription)
+	must.Eq(t, cluster.ClientRunning, old.ClientStatus)
+	replacement := c.alloc(old.NextAllocation)
+	must.Eq(t, old.ID, replacement.PreviousAllocation)
+	must.Eq(t, "web.g[1]", replacement.Name)
+	must.Eq(t, "n2", replacement.NodeID)
+	must.Eq(t, cluster.ClientPending, replacement.ClientStatus)
+	must.Eq(t, cluster.DesiredRun, replacement.DesiredStatus)
+	must.Eq(t, old.StoppedAt, replacement.CreateTime)
+	must.False(t, replacement.Marked())
+	must.Nil(t, replacement.DeploymentStatus)
+}
+
+// Row 104: a group that grows while it drains gets its replacements and more,
+// one that shrinks gives up its marked allocations first.
+func TestScaledWhileDraining(t *testing.T) {
+	for name, test := range map[string]struct {
+		count        int
+		migrated     int
+		descriptions []string
+	}{
+		"up":   {count: 6, migrated: 2},
+		"down": {count: 3, migrated: 1},
+		"far":  {count: 1, migrated: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parallel(t)
+			n1 := c.node("n1")
+			n2 := c.node("n2")
+			job := c.job("web", cluster.JobService, 4)
+			c.run()
+			c.drain(n1)
+			c.mark(cluster.MarkPaced, pick(c.wanted(job), on(n1))...)
+			c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = test.count })
+			c.run()
+			must.Len(t, test.count, c.wanted(job))
+			must.Len(t, test.count, pick(c.wanted(job), on(n2)))
+			must.Len(t, test.migrated, c.allocs(job, func(a *cluster.Allocation) bool {
+				return on(n1)(a) && a.DesiredDescription == cluster.DescMigrating && a.NextAllocation != ""
+			}))
+			must.Len(t, 2-test.migrated, c.allocs(job, func(a *cluster.Allocation) bool {
+				return on(n1)(a) && a.DesiredDescription == cluster.DescNotNeeded && a.NextAllocation == ""
+			}))
+		})
+	}
+}
+
+// Row 105: a marked canary is replaced by a canary of its deployment, however
+// late there is room for it.
+func TestMarkedCanaryIsReplacedAsCanary(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 1)
+	c.run()
+	old := c.seed(job, n1, canary)
+	c.drain(n1)
+	c.mark(cluster.MarkCanary, old)
+	c.run()
+	must.Eq(t, "", c.alloc(old.ID).NextAllocation)
+	must.Eq(t, cluster.ClientComplete, c.alloc(old.ID).ClientStatus)
+	must.NotNil(t, first(c.view().BlockedEvals()))
+
+	c.node("n2")
+	c.run()
+	replacement := c.alloc(c.alloc(old.ID).NextAllocation)
+	must.True(t, replacement.Canary())
+	must.Eq(t, "deployment-1", replacement.DeploymentID)
+	must.Eq(t, old.Name, replacement.Name)
+	must.Eq(t, "n2", replacement.NodeID)
+	must.Len(t, 2, c.wanted(job))
+	must.Nil(t, first(c.view().BlockedEvals()))
+}
+
+// A canary that ended before it could be stopped is replaced all the same.
+func TestEndedMarkedCanaryIsReplaced(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 0)
+	old := c.seed(job, n1, canary, marked, func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientFailed })
+	c.run()
+	must.Eq(t, cluster.DescMigrating, c.alloc(old.ID).DesiredDescription)
+	must.True(t, c.alloc(c.alloc(old.ID).NextAllocation).Canary())
+	c.evaluate(job)
+	c.run()
+	must.Len(t, 1, c.wanted(job))
+}
+
+// Rows 106 and 107: a marked system or sysbatch allocation is stopped, and not
+// placed again where it was; system comes back when its node does.
+func TestMarkedOnEveryNode(t *testing.T) {
+	for _, kind := range []cluster.JobType{cluster.JobSystem, cluster.JobSysBatch} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := parallel(t)
+			n1 := c.node("n1")
+			n2 := c.node("n2")
+			job := c.job("log", kind, 1)
+			c.run()
+			must.Eq(t, []cluster.NodeID{n1, n2}, nodesOf(c.wanted(job)))
+			c.drain(n1)
+			old := pick(c.wanted(job), on(n1))[0]
+			c.mark(cluster.MarkStage, old)
+			c.run()
+			must.Eq(t, cluster.DescTainted, c.alloc(old.ID).DesiredDescription)
+			must.Eq(t, cluster.ClientComplete, c.alloc(old.ID).ClientStatus)
+			must.Eq(t, []cluster.NodeID{n2}, nodesOf(c.wanted(job)))
+
+			c.cancel(n1)
+			c.run()
+			if kind == cluster.JobSysBatch {
+				must.Eq(t, []cluster.NodeID{n2}, nodesOf(c.wanted(job)))
+				return
+			}
+			must.Eq(t, []cluster.NodeID{n1, n2}, nodesOf(c.wanted(job)))
+			must.Eq(t, old.ID, pick(c.wanted(job), on(n1))[0].PreviousAllocation)
+		})
+	}
+}
+
+// Row 108: what ran on a draining node that goes down is lost, and replaced
+// where its type says so.
+func TestDrainingNodeGoesDown(t *testing.T) {
+	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch} {
+		for _, isMarked := range []bool{false, true} {
+			t.Run(string(kind), func(t *testing.T) {
+				c := parallel(t)
+				n1 := c.node("n1")
+				job := c.job("job", kind, 2)
+				c.run()
+				n2 := c.node("n2")
+				c.run()
+				c.drain(n1)
+				old := pick(c.wanted(job), on(n1))
+				if isMarked {
+					c.mark(cluster.MarkPaced, old...)
+				}
+				c.status(n1, cluster.NodeDown)
+				c.run()
+				for _, a := range old {
+					must.Eq(t, cluster.ClientLost, c.alloc(a.ID).ClientStatus)
+					must.Eq(t, cluster.DesiredStop, c.alloc(a.ID).DesiredStatus)
+				}
+				if kind.EveryNode() {
+					must.Eq(t, []cluster.NodeID{n2}, nodesOf(c.wanted(job)))
+				} else {
+					must.Eq(t, []cluster.NodeID{n2, n2}, nodesOf(c.wanted(job)))
+				}
+			})
+		}
+	}
+}
+
+// An allocation that was stopped already when its node goes down becomes lost
+// too: nobody else will say that it stopped, and a drain waits for that.
+func TestStoppingOnDownNodeBecomesLost(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 1)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	old := c.wanted(job)[0]
+	c.mark(cluster.MarkPaced, old)
+	c.settle()
+	must.Eq(t, cluster.ClientRunning, c.alloc(old.ID).ClientStatus)
+	c.status(n1, cluster.NodeDown)
+	c.settle()
+	must.Eq(t, cluster.ClientLost, c.alloc(old.ID).ClientStatus)
+	must.Eq(t, cluster.DescMigrating, c.alloc(old.ID).DesiredDescription)
+	must.Len(t, 1, c.wanted(job))
+}
+
+// What ran on a node that is deleted is lost.
+func TestDeletedNode(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 3)
+	c.run()
+	n2 := c.node("n2")
+	c.write(func(txn *statestore.Txn) error {
+		must.SliceEmpty(t, txn.DeleteNodes([]cluster.NodeID{n1}, c.now))
+		return nil
+	})
+	c.evaluate(job)
+	c.run()
+	must.Eq(t, []cluster.NodeID{n2, n2, n2}, nodesOf(c.wanted(job)))
+	must.Len(t, 3, c.allocs(job, func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientLost }))
+}
+
+// Row 109: batch that completed is not run again, wherever it was.
+func TestCompletedBatchIsDone(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("sum", cluster.JobBatch, 3)
+	c.run()
+	finished := c.wanted(job)[0]
+	c.report(c.says(finished, cluster.ClientComplete))
+	c.node("n2")
+	c.drain(n1)
+	c.evaluate(job)
+	c.run()
+	must.Len(t, 2, c.wanted(job))
+
+	// Nor when only the count or the pace of its job changes.
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 4 })
+	c.run()
+	must.Len(t, 3, c.wanted(job))
+
+	// Other work is other work.
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 200 })
+	c.run()
+	must.Len(t, 4, c.wanted(job))
+}
+
+// Batch that a drain stops at its deadline is only stopped, and its slot stays
+// taken after the node is back.
+func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("sum", cluster.JobBatch, 2)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	c.mark(cluster.MarkDeadline, c.wanted(job)...)
+	c.run()
+	must.SliceEmpty(t, c.wanted(job))
+	for _, a := range c.allocs(job, on(n1)) {
+		must.Eq(t, cluster.DescMigrating, a.DesiredDescription)
+		must.Eq(t, cluster.ClientComplete, a.ClientStatus)
+		must.Eq(t, "", a.NextAllocation)
+	}
+	must.Nil(t, first(c.view().OpenEvals(job)))
+	c.cancel(n1)
+	c.evaluate(job)
+	c.run()
+	must.SliceEmpty(t, c.wanted(job))
+}
+
+// Batch that was stopped at a deadline on a node that died in that moment is not
+// placed again either.
+func TestBatchStoppedAtDeadlineOnDownNode(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("sum", cluster.JobBatch, 1)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	c.mark(cluster.MarkForced, c.wanted(job)...)
+	c.status(n1, cluster.NodeDown)
+	c.run()
+	must.SliceEmpty(t, c.wanted(job))
+	must.Eq(t, cluster.ClientLost, c.allocs(job, on(n1))[0].ClientStatus)
+}
+
+// Row 110: data on a sticky disk does not bring an allocation back to a node that
+// drains, nor a marked one to any.
+func TestStickyDisk(t *testing.T) {
+	sticky := func(j *cluster.Job) { j.TaskGroups[0].EphemeralDisk = cluster.EphemeralDisk{Sticky: true, SizeMB: 10} }
+	t.Run("failed goes back", func(t *testing.T) {
+		c := parallel(t)
+		c.node("n1")
+		c.node("n2")
+		job := c.job("db", cluster.JobService, 1, sticky)
+		c.run()
+		old := c.wanted(job)[0]
+		c.report(c.says(old, cluster.ClientFailed))
+		c.run()
+		must.Eq(t, []cluster.NodeID{old.NodeID}, nodesOf(c.wanted(job)))
+	})
+	t.Run("draining does not", func(t *testing.T) {
+		c := parallel(t)
+		c.node("n1")
+		job := c.job("db", cluster.JobService, 1, sticky)
+		c.run()
+		old := c.wanted(job)[0]
+		c.node("n2")
+		c.drain(old.NodeID)
+		c.report(c.says(old, cluster.ClientFailed))
+		c.run()
+		must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+	})
+	t.Run("without one it goes elsewhere", func(t *testing.T) {
+		c := parallel(t)
+		c.node("n1")
+		c.node("n2")
+		job := c.job("web", cluster.JobService, 1)
+		c.run()
+		must.Eq(t, []cluster.NodeID{"n1"}, nodesOf(c.wanted(job)))
+		c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+		c.run()
+		must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+	})
+}
+
+func TestStoragePluginMovesAsItsType(t *testing.T) {
+	plugin := func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].StoragePlugin = true }
+	c := parallel(t)
+	n1 := c.node("n1")
+	controller, nodePlugin := c.job("controller", cluster.JobService, 1, plugin), c.job("node", cluster.JobSystem, 1, plugin)
+	c.run()
+	c.node("n2")
+	c.run()
+	c.drain(n1)
+	c.mark(cluster.MarkStage, pick(c.wanted(controller), on(n1))[0], pick(c.wanted(nodePlugin), on(n1))[0])
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(controller)))
+	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(nodePlugin)))
+}
+
+// A failed allocation is replaced, but not for ever.
+func TestFailingAllocationIsGivenUp(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 1)
+	tries := 0
+	for c.settle(); len(c.wanted(job)) > 0; c.settle() {
+		tries++
+		must.Less(t, 20, tries)
+		c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+	}
+	must.Eq(t, 11, tries)
+	must.Nil(t, first(c.view().OpenEvals(job)))
+
+	// Fixed, it has all its chances again.
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 50 })
+	c.run()
+	must.Len(t, 1, c.wanted(job))
+}
+
+func TestFailedBatchAndCompletedServiceRunAgain(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	batch, service := c.job("sum", cluster.JobBatch, 1), c.job("web", cluster.JobService, 1)
+	c.run()
+	c.report(c.says(c.wanted(batch)[0], cluster.ClientFailed), c.says(c.wanted(service)[0], cluster.ClientComplete))
+	c.run()
+	must.Len(t, 1, c.wanted(batch))
+	must.Len(t, 1, c.wanted(service))
+	must.Len(t, 1, c.allocs(batch, func(a *cluster.Allocation) bool { return a.DesiredDescription == cluster.DescRescheduled }))
+}
+
+func TestSystemRunsOnEveryFittingNode(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	c.node("n2", func(n *cluster.Node) { n.NodePool = "other" })
+	c.node("n3", func(n *cluster.Node) { n.Datacenter = "dc2" })
+	c.node("n4", func(n *cluster.Node) { n.NodeClass = "big" })
+	c.node("n5", func(n *cluster.Node) { n.Resources.CPU = 10 })
+	all := c.job("log", cluster.JobSystem, 0)
+	some := c.job("probe", cluster.JobSystem, 1, func(j *cluster.Job) {
+		j.Datacenters = []string{""}
+		j.TaskGroups[0].NodeClasses = []string{"big"}
+	})
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n1", "n3", "n4"}, nodesOf(c.wanted(all)))
+	must.Eq(t, []cluster.NodeID{"n4"}, nodesOf(c.wanted(some)))
+	must.Eq(t, map[string]int{"g": 1}, first(c.view().BlockedEvals()).Queued)
+
+	// A new node gets one, a node that fits no more loses its.
+	c.node("n6")
+	c.edit(all, func(j *cluster.Job) { j.Datacenters = []string{"dc2"} })
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n3"}, nodesOf(c.wanted(all)))
+	must.Nil(t, first(c.view().BlockedEvals()))
+}
+
+// A node that is only ineligible keeps what it runs, and gets nothing new.
+func TestIneligibleNode(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job, system := c.job("web", cluster.JobService, 2), c.job("log", cluster.JobSystem, 1)
+	c.run()
+	c.write(func(txn *statestore.Txn) error { return txn.UpdateNodeEligibility(n1, cluster.NodeIneligible, c.now) })
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 3 })
+	c.evaluate(system)
+	c.run()
+	must.Len(t, 2, c.wanted(job))
+	must.Len(t, 1, c.wanted(system))
+	must.Eq(t, map[string]int{"g": 1}, first(c.view().BlockedEvals()).Queued)
+}
+
+func TestSysBatchRunsOnce(t *testing.T) {
+	c := parallel(t)
+	n1, n2 := c.node("n1"), c.node("n2")
+	job := c.job("patch", cluster.JobSysBatch, 1)
+	c.run()
+	c.report(c.says(pick(c.wanted(job), on(n1))[0], cluster.ClientComplete), c.says(pick(c.wanted(job), on(n2))[0], cluster.ClientFailed))
+	c.node("n3")
+	c.evaluate(job)
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n3"}, nodesOf(c.wanted(job)))
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 50 })
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
+}
+
+func lostAfter(d time.Duration) func(*cluster.Job) {
+	return func(j *cluster.Job) { j.TaskGroups[0].Disconnect.LostAfter = d }
+}
+
+// A disconnected node's allocations become unknown and others take their slots.
+// When the node returns, those go whose replacement runs.
+func TestDisconnectedAndBack(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 2, lostAfter(time.Minute))
+	c.run()
+	n2 := c.node("n2")
+	c.status(n1, cluster.NodeDisconnected)
+	c.run()
+	away := c.allocs(job, on(n1))
+	for _, a := range away {
+		must.Eq(t, cluster.ClientUnknown, a.ClientStatus)
+		must.Eq(t, cluster.DesiredRun, a.DesiredStatus)
+		must.NotEq(t, "", a.NextAllocation)
+	}
+	must.Len(t, 2, pick(c.wanted(job), on(n2)))
+	c.evaluate(job)
+	c.run()
+	must.Len(t, 4, c.wanted(job))
+
+	c.now = c.now.Add(30 * time.Second)
+	c.status(n1, cluster.NodeReady)
+	c.run()
+	must.Eq(t, []cluster.NodeID{n2, n2}, nodesOf(c.wanted(job)))
+	for _, a := range away {
+		must.Eq(t, cluster.DescReconnected, c.alloc(a.ID).DesiredDescription)
+	}
+}
+
+// If the replacement could not start yet, the one that came back is kept.
+func TestReconnectedIsWorthMoreThanPending(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 1, lostAfter(time.Minute))
+	c.run()
+	c.node("n2")
+	c.status(n1, cluster.NodeDisconnected)
+	c.settle()
+	must.Len(t, 2, c.wanted(job))
+	c.status(n1, cluster.NodeReady)
+	c.settle()
+	must.Eq(t, []cluster.NodeID{n1}, nodesOf(c.wanted(job)))
+}
+
+// After its time what is unknown is lost; without one, and while pending, it is
+// lost at once.
+func TestDisconnectedTooLong(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	patient, hasty := c.job("patient", cluster.JobService, 1, lostAfter(time.Minute)), c.job("hasty", cluster.JobService, 1)
+	c.run()
+	c.edit(patient, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+	c.settle() // the second is pending
+	c.status(n1, cluster.NodeDisconnected)
+	c.settle()
+	statuses := func(job cluster.JobKey) (all []cluster.ClientStatus) {
+		for _, a := range c.allocs(job, on(n1)) {
+			all = append(all, a.ClientStatus)
+		}
+		return all
+	}
+	must.Eq(t, []cluster.ClientStatus{cluster.ClientUnknown, cluster.ClientLost}, statuses(patient))
+	must.Eq(t, []cluster.ClientStatus{cluster.ClientLost}, statuses(hasty))
+
+	c.now = c.now.Add(59 * time.Second)
+	c.evaluate(patient)
+	c.settle()
+	must.Eq(t, []cluster.ClientStatus{cluster.ClientUnknown, cluster.ClientLost}, statuses(patient))
+	c.now = c.now.Add(time.Second)
+	c.evaluate(patient)
+	c.settle()
+	must.Eq(t, []cluster.ClientStatus{cluster.ClientLost, cluster.ClientLost}, statuses(patient))
+}
+
+// A marked allocation that is out of touch is judged again when it returns, and
+// then it goes, because its slot is taken.
+func TestMarkedWhileDisconnected(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 1, lostAfter(time.Hour))
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	c.status(n1, cluster.NodeDisconnected)
+	c.run()
+	old := c.allocs(job, on(n1))[0]
+	c.mark(cluster.MarkDeadline, old)
+	c.run()
+	must.Eq(t, cluster.DesiredRun, c.alloc(old.ID).DesiredStatus)
+	must.Eq(t, cluster.ClientUnknown, c.alloc(old.ID).ClientStatus)
+	c.status(n1, cluster.NodeReady)
+	c.run()
+	must.Eq(t, cluster.ClientComplete, c.alloc(old.ID).ClientStatus)
+	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+}
+
+// The same id in two namespaces is two jobs.
+func TestNamespaces(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	a, b := c.job("web", cluster.JobService, 1), c.job("web", cluster.JobService, 2, func(j *cluster.Job) { j.Namespace = "other" })
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	c.mark(cluster.MarkPaced, c.wanted(b)[0])
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n1"}, nodesOf(c.wanted(a)))
+	must.Eq(t, []cluster.NodeID{"n1", "n2"}, nodesOf(c.wanted(b)))
+}
+
+// A purged job leaves nothing to do.
+func TestPurgedJob(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 2)
+	c.run()
+	c.stopJob(job, true)
+	c.run()
+	must.SliceEmpty(t, c.allocs(job, func(*cluster.Allocation) bool { return true }))
+	must.Nil(t, first(c.view().OpenEvals(job)))
+}

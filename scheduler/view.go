@@ -1,0 +1,46 @@
+package scheduler
+
+import (
+	"iter"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// View is one consistent state of the cluster as the scheduler reads it. Nothing
+// it returns is written to. What it yields comes in a fixed order, which is the
+// view's own: no decision depends on it but that of the queues.
+type View interface {
+	// Index is the raft index of the newest entry in the view.
+	Index() uint64
+	// Node returns the node, or nil.
+	Node(cluster.NodeID) *cluster.Node
+	// Nodes yields all nodes.
+	Nodes() iter.Seq[*cluster.Node]
+	// Job returns the current version of the job, or nil.
+	Job(cluster.JobKey) *cluster.Job
+	// Jobs yields the current versions of all jobs.
+	Jobs() iter.Seq[*cluster.Job]
+	// Alloc returns the allocation, or nil.
+	Alloc(cluster.AllocID) *cluster.Allocation
+	// AllocsByJob yields the job's allocations, those that have ended too.
+	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
+	// LiveAllocsByNode yields the node's allocations that are not
+	// client-terminal. The node need not exist.
+	LiveAllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	// Eval returns the evaluation, or nil.
+	Eval(cluster.EvalID) *cluster.Evaluation
+	// OpenEvals yields the job's evaluations that are pending or blocked, older
+	// ones first.
+	OpenEvals(cluster.JobKey) iter.Seq[*cluster.Evaluation]
+	// PendingEvals yields the pending evaluations: higher priority first, then
+	// older ones first. BlockedEvals does the same for the blocked ones.
+	PendingEvals() iter.Seq[*cluster.Evaluation]
+	BlockedEvals() iter.Seq[*cluster.Evaluation]
+	// Usage is what the node's allocations that are not client-terminal take,
+	// LiveCount how many they are.
+	Usage(cluster.NodeID) cluster.Resources
+	LiveCount(cluster.NodeID) int
+	// CapacityIndex is the raft index of the last entry after which more may fit
+	// on the nodes than before.
+	CapacityIndex() uint64
+}
