@@ -9,13 +9,14 @@ import (
 )
 
 // UpsertJob registers a job, or its next version. Allocations keep the version
-// they were placed for. The error says what is missing in the job.
+// they were placed for. The error says what is missing in the job. Defaults have
+// been filled in before, by [cluster.Job.Canonicalize]: servers of another
+// version may have others, and would come to another state.
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
 		return fmt.Errorf("registering a job: %w", err)
 	}
 	after := j.Copy()
-	after.Canonicalize()
 	before := t.Job(after.Key())
 	after.Version, after.CreateIndex = 0, t.written.index
 	if before != nil {

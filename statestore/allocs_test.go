@@ -1,0 +1,190 @@
+package statestore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// reports applies reports of n1's client.
+func (w *world) reports(reports ...cluster.AllocReport) {
+	for i := range reports {
+		if reports[i].Node == "" {
+			reports[i].Node = "n1"
+		}
+	}
+	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
+}
+
+func TestAClientsReport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 1))
+	w.plan(&cluster.Plan{Places: []*cluster.Allocation{place(web, "a1", "n1")}})
+	placed, node := w.snap().Alloc("a1"), w.snap().Node("n1")
+
+	reported := w.now.Add(time.Minute)
+	w.reports(cluster.AllocReport{Alloc: "a1", ClientStatus: cluster.ClientRunning, ClientDescription: "Tasks are running", At: reported})
+	want := placed.Copy()
+	want.ClientStatus, want.ClientDescription = cluster.ClientRunning, "Tasks are running"
+	want.ModifyTime, want.ModifyIndex = reported.UTC(), w.index
+	must.Eq(t, want, w.snap().Alloc("a1"))
+	must.Eq(t, node, w.snap().Node("n1"), must.Sprint("a report does not touch the node"))
+	must.Eq(t, 1, w.snap().TableIndex(statestore.TableNodes))
+
+	judged := reported.Add(time.Second)
+	w.reports(cluster.AllocReport{
+		Alloc: "a1", ClientStatus: cluster.ClientRunning, ClientDescription: "Tasks are running",
+		Healthy: pointer(true), HealthyAt: judged, At: judged,
+	})
+	must.Eq(t, &cluster.DeploymentStatus{Healthy: pointer(true), Timestamp: judged.UTC(), ModifyIndex: w.index}, w.snap().Alloc("a1").DeploymentStatus)
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 1))
+	canary := func(a *cluster.Allocation) { a.DeploymentStatus = &cluster.DeploymentStatus{Canary: true} }
+	w.place(web, "n1", canary, "a1")
+	running := cluster.AllocReport{Alloc: "a1", ClientStatus: cluster.ClientRunning}
+	judge := func(healthy bool, at int64) cluster.AllocReport {
+		r := running
+		r.Healthy, r.HealthyAt = &healthy, time.Unix(at, 0)
+		return r
+	}
+	w.reports(judge(true, 10))
+	first := w.snap().Alloc("a1").DeploymentStatus
+	must.True(t, first.Canary, must.Sprint("that is not the client's to say"))
+	must.True(t, *first.Healthy)
+
+	w.reports(judge(true, 20))
+	must.Eq(t, first, w.snap().Alloc("a1").DeploymentStatus, must.Sprint("the same verdict again"))
+	w.reports(running)
+	must.Eq(t, first, w.snap().Alloc("a1").DeploymentStatus, must.Sprint("a verdict is not taken back"))
+
+	w.reports(judge(false, 30))
+	must.Eq(t, &cluster.DeploymentStatus{
+		Healthy: pointer(false), Timestamp: time.Unix(30, 0).UTC(), Canary: true, ModifyIndex: w.index,
+	}, w.snap().Alloc("a1").DeploymentStatus)
+	must.True(t, *first.Healthy, must.Sprint("what was read does not change"))
+}
+
+func TestReportsThatChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 9))
+	w.place(web, "n1", nil, "complete", "failed", "lost", "running")
+	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "lost", Lost: true}}})
+	w.report(cluster.ClientComplete, "complete")
+	w.report(cluster.ClientFailed, "failed")
+	before := w.snap()
+	for name, r := range map[string]cluster.AllocReport{
+		"unknown allocation":    {Alloc: "nope", ClientStatus: cluster.ClientRunning},
+		"another node's":        {Alloc: "running", Node: "n2", ClientStatus: cluster.ClientFailed},
+		"no status":             {Alloc: "running"},
+		"lost is the servers'":  {Alloc: "running", ClientStatus: cluster.ClientLost},
+		"so is unknown":         {Alloc: "running", ClientStatus: cluster.ClientUnknown},
+		"nothing new":           {Alloc: "running", ClientStatus: cluster.ClientRunning, At: w.now},
+		"complete is over":      {Alloc: "complete", ClientStatus: cluster.ClientRunning},
+		"failed is over":        {Alloc: "failed", ClientStatus: cluster.ClientPending},
+		"lost does not return":  {Alloc: "lost", ClientStatus: cluster.ClientRunning, Healthy: pointer(false)},
+		"complete stays so":     {Alloc: "complete", ClientStatus: cluster.ClientFailed},
+		"failed stays so":       {Alloc: "failed", ClientStatus: cluster.ClientComplete, ClientDescription: "fine after all"},
+		"nor is it judged then": {Alloc: "failed", ClientStatus: cluster.ClientFailed, Healthy: pointer(false)},
+	} {
+		w.reports(r)
+		must.Eq(t, before.TableIndex(statestore.TableAllocs), w.snap().TableIndex(statestore.TableAllocs), must.Sprint(name))
+	}
+	w.reports(
+		cluster.AllocReport{Alloc: "nope", ClientStatus: cluster.ClientComplete},
+		cluster.AllocReport{Alloc: "lost", ClientStatus: cluster.ClientComplete},
+		cluster.AllocReport{Alloc: "running", ClientStatus: cluster.ClientPending},
+		cluster.AllocReport{Alloc: "running", ClientStatus: cluster.ClientFailed},
+	)
+	must.Eq(t, cluster.ClientComplete, w.snap().Alloc("lost").ClientStatus, must.Sprint("it says how it ended"))
+	must.Eq(t, cluster.ClientFailed, w.snap().Alloc("running").ClientStatus, must.Sprint("the last report of a batch counts"))
+	must.Eq(t, 0, w.snap().LiveCount("n1"))
+}
+
+func TestAReconnectedAllocationRunsOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 1))
+	w.place(web, "n1", nil, "a1")
+	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "a1", Unknown: true}}})
+	must.Eq(t, cluster.ClientUnknown, w.snap().Alloc("a1").ClientStatus)
+	must.Eq(t, 1, w.snap().LiveCount("n1"))
+	w.report(cluster.ClientRunning, "a1")
+	must.Eq(t, cluster.ClientRunning, w.snap().Alloc("a1").ClientStatus)
+}
+
+// The view's lists, for one node with something of every kind.
+func TestWhatIsOnANode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1", "n2")
+	web, sys, disk := w.job(serviceJob("web", 9)), w.job(job("sys", cluster.JobSystem, 1)), w.job(pluginJob("disk", cluster.JobService))
+	w.place(web, "n1", nil, "w3", "w1", "w2", "w4")
+	w.place(web, "n2", nil, "elsewhere")
+	w.place(sys, "n1", nil, "s1")
+	w.place(disk, "n1", nil, "p1")
+	w.place(web, "n1", func(a *cluster.Allocation) { a.Job, a.JobID = nil, "web" }, "jobless")
+	w.drain("n1", "d1", cluster.DrainSpec{})
+	w.mark(cluster.MarkPaced, "w2")
+	w.stop("w3")
+	w.report(cluster.ClientComplete, "w4")
+
+	s := w.snap()
+	must.Eq(t, []cluster.AllocID{"jobless", "w1"}, allocIDs(s.NodeAllocs("n1", cluster.StageConsumers, false)))
+	must.Eq(t, []cluster.AllocID{"w2", "w3"}, allocIDs(s.NodeAllocs("n1", cluster.StageConsumers, true)))
+	must.Eq(t, []cluster.AllocID{"s1"}, allocIDs(s.NodeAllocs("n1", cluster.StageSystem, false)))
+	must.Eq(t, []cluster.AllocID{"p1"}, allocIDs(s.NodeAllocs("n1", cluster.StagePlugins, false)))
+	must.SliceEmpty(t, allocIDs(s.NodeAllocs("n1", cluster.StagePlugins, true)))
+	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1", "w4"}, allocIDs(s.AllocsByNode("n1")))
+	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1"}, allocIDs(s.LiveAllocsByNode("n1")))
+	must.Eq(t, 4, s.Consumers("n1"))
+	must.Eq(t, 6, s.LiveCount("n1"))
+	must.Eq(t, cluster.Resources{CPU: 600, MemoryMB: 384}, s.Usage("n1"))
+	must.SliceEmpty(t, allocIDs(s.AllocsByNode("n")))
+	must.Eq(t, cluster.Resources{}, s.Usage("n"))
+}
+
+func TestAGroupsAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 9))
+	group := cluster.GroupKey{Job: web.Key(), Name: "g"}
+	canary := func(a *cluster.Allocation) { a.DeploymentStatus.Canary = true }
+	w.place(web, "n1", nil, "a1", "a2")
+	w.place(web, "n1", canary, "c1", "c2", "c3", "c4")
+	w.place(web, "n1", func(a *cluster.Allocation) { a.TaskGroup = "other" }, "o1")
+	w.drain("n1", "d1", cluster.DrainSpec{})
+	w.mark(cluster.MarkPaced, "a1")
+	w.mark(cluster.MarkCanary, "c1", "c2", "c3")
+	w.plan(&cluster.Plan{
+		Stops:  []cluster.PlanStop{{Alloc: "c1"}, {Alloc: "c2"}, {Alloc: "c3"}, {Alloc: "c4"}},
+		Places: []*cluster.Allocation{replacement(web, "c5", "n1", "c2")},
+	})
+	w.report(cluster.ClientComplete, "a1", "c1", "c2", "c4")
+	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5"}, allocIDs(w.snap().GroupAllocs(group)),
+		must.Sprint("a1 ended, c2 has a replacement, c4 was never marked; c1's slot waits"))
+	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5", "a1", "c2", "c4", "o1"}, allocIDs(w.snap().AllocsByJob(web.Key())))
+
+	w.plan(&cluster.Plan{Places: []*cluster.Allocation{replacement(web, "c6", "n1", "c1")}})
+	must.Eq(t, []cluster.AllocID{"a2", "c3", "c5", "c6"}, allocIDs(w.snap().GroupAllocs(group)))
+}
+
+func replacement(j *cluster.Job, id string, n cluster.NodeID, previous cluster.AllocID) *cluster.Allocation {
+	a := place(j, id, n)
+	a.PreviousAllocation = previous
+	return a
+}
