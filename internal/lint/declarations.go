@@ -11,11 +11,22 @@ import (
 )
 
 // CheckDeclarations returns exported names without a comment, package variables
-// that hold state, and exported signatures that say any. The exceptions give, by
-// full name, the reason why a function says any; one that excuses nothing is a
-// finding.
+// that hold state, and exported signatures that say any. A method that does what
+// a commented method of one of the module's interfaces says needs no comment of
+// its own. The exceptions give, by full name, the reason why a variable or a
+// function may be as it is; one that excuses nothing is a finding.
 func CheckDeclarations(m *Module, exceptions map[string]string) []Finding {
-	d := &declarations{graph: newGraph(m), exceptions: exceptions, met: map[string]bool{}}
+	d := &declarations{graph: newGraph(m), exceptions: exceptions, met: map[string]bool{}, promised: map[string][]*types.Func{}}
+	for _, pkg := range m.Packages {
+		for _, file := range pkg.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				if i, ok := n.(*ast.InterfaceType); ok {
+					d.gatherPromises(i, pkg.TypesInfo)
+				}
+				return true
+			})
+		}
+	}
 	for _, pkg := range m.Packages {
 		for _, file := range pkg.Syntax {
 			for _, decl := range file.Decls {
@@ -36,7 +47,20 @@ type declarations struct {
 	*graph
 	exceptions map[string]string
 	met        map[string]bool
-	found      []Finding
+	// promised are the commented methods of interfaces, by name.
+	promised map[string][]*types.Func
+	found    []Finding
+}
+
+// gatherPromises notes the commented methods of an interface.
+func (d *declarations) gatherPromises(i *ast.InterfaceType, info *types.Info) {
+	for _, field := range i.Methods.List {
+		for _, name := range field.Names {
+			if m, ok := info.Defs[name].(*types.Func); ok && (field.Doc != nil || field.Comment != nil) {
+				d.promised[name.Name] = append(d.promised[name.Name], m)
+			}
+		}
+	}
 }
 
 func (d *declarations) report(n ast.Node, format string, args ...any) {
@@ -50,7 +74,7 @@ func (d *declarations) check(decl ast.Decl, pkg *packages.Package) {
 		if !isExported(f) {
 			return
 		}
-		if decl.Doc == nil {
+		if decl.Doc == nil && !d.explained(f) {
 			d.report(decl, "%s has no comment", decl.Name.Name)
 		}
 		d.checkAny(decl, f)
@@ -99,11 +123,34 @@ func (d *declarations) checkAny(at ast.Node, f *types.Func) {
 	if !saysAny(sig.Params()) && !saysAny(sig.Results()) {
 		return
 	}
-	if _, excused := d.exceptions[f.FullName()]; excused {
-		d.met[f.FullName()] = true
-		return
+	if !d.excused(f) {
+		d.report(at, "%s says any where a type would do", f.FullName())
 	}
-	d.report(at, "%s says any where a type would do", f.FullName())
+}
+
+// excused reports whether there is an exception for the object.
+func (d *declarations) excused(o types.Object) bool {
+	name := d.fullName(o)
+	_, is := d.exceptions[name]
+	if is {
+		d.met[name] = true
+	}
+	return is
+}
+
+// explained reports whether one of the module's interfaces says what the method
+// does.
+func (d *declarations) explained(method *types.Func) bool {
+	recv := method.Signature().Recv()
+	if recv == nil {
+		return false
+	}
+	for _, m := range d.promised[method.Name()] {
+		if t, ok := namedUnder(recv.Type()); ok && d.implements(t, m.Signature().Recv().Type()) {
+			return true
+		}
+	}
+	return false
 }
 
 func saysAny(tuple *types.Tuple) bool {
@@ -143,7 +190,7 @@ func (d *declarations) checkState() {
 		embedded := embeds(pkg)
 		for o := range d.code {
 			v, ok := o.(*types.Var)
-			if ok && v.Pkg() == pkg.Types && !embedded[v] && !isFixed(v.Type()) && v.Name() != "_" {
+			if ok && v.Pkg() == pkg.Types && !embedded[v] && !isFixed(v.Type()) && v.Name() != "_" && !d.excused(v) {
 				d.found = append(d.found, d.state(v, "a package variable of a type that can change"))
 			}
 		}

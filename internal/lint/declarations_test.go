@@ -13,6 +13,7 @@ func TestCheckDeclarations_fixtures(t *testing.T) {
 	const fixtures = "github.com/seed-f9cf0b39/nodedrain/internal/lint/testdata/src/declarations"
 	found := lint.CheckDeclarations(load(t, "declarations"), map[string]string{
 		fixtures + "/anything.Excused": "a test",
+		fixtures + "/state.excused":    "a test",
 	})
 	readWants(t, folder(t, "declarations")).check(t, found)
 }

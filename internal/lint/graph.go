@@ -292,6 +292,15 @@ func isFunc(t types.Type) bool {
 	return ok
 }
 
+// namedUnder returns the named type that t is or points to.
+func namedUnder(t types.Type) (*types.Named, bool) {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, ok := types.Unalias(t).(*types.Named)
+	return n, ok
+}
+
 func isGeneric(t types.Type) bool {
 	n, ok := t.(*types.Named)
 	return ok && n.TypeParams().Len() > 0

@@ -13,8 +13,9 @@ import (
 type LoopRule struct {
 	// Roots are where it begins. A root that does not exist is a finding.
 	Roots []Root
-	// Boundaries are where it ends, by full name: a function or a function field
-	// that is not looked into, and why. One that is never met is a finding.
+	// Boundaries are where it ends, by full name: a function, a function field, or
+	// an interface, that is not looked into, and why. "path.Caller → path.F"
+	// excuses one use by one function. One that is never met is a finding.
 	Boundaries map[string]string
 	// Outside are the packages from elsewhere whose functions may be called.
 	// One that is never called is a finding.
@@ -25,7 +26,7 @@ type LoopRule struct {
 type Root struct {
 	// Package is the path of its package, or empty for all.
 	Package string
-	// Receiver is the name of its type, or empty for all and none.
+	// Receiver is the name of its type, empty for a function, "*" for any method.
 	Receiver string
 	Name     string
 	// Takes are types, by name, of which its first parameter must have one, or
@@ -43,7 +44,7 @@ func (r Root) matches(f *types.Func) bool {
 	if f.Name() != r.Name || f.Pkg() == nil || r.Package != "" && f.Pkg().Path() != r.Package {
 		return false
 	}
-	if r.Receiver != "" && receiverName(f) != r.Receiver {
+	if recv := receiverName(f); recv != r.Receiver && (r.Receiver != "*" || recv == "") {
 		return false
 	}
 	if r.Takes == nil {
@@ -132,7 +133,7 @@ func (w *walk) visit(o types.Object) {
 			w.dispatch(use.object.(*types.Func), o)
 		}
 		for _, use := range r.outside {
-			if why := w.outside(use.object); why != "" {
+			if why := w.outside(use.object, o); why != "" {
 				w.found = append(w.found, w.graph.module.at(use.at, "%s %s%s", w.graph.fullName(use.object), why, way))
 			}
 		}
@@ -160,7 +161,7 @@ func (w *walk) boundary(name string) bool {
 }
 
 // outside says why an object of another module must not be used, or nothing.
-func (w *walk) outside(o types.Object) string {
+func (w *walk) outside(o, from types.Object) string {
 	if o.Pkg() == nil { // error.Error and the like
 		return ""
 	}
@@ -168,15 +169,19 @@ func (w *walk) outside(o types.Object) string {
 	if w.boundary(name) || w.boundary(ownerName(o)) {
 		return ""
 	}
-	if why, bad := forbidden[name]; bad {
-		return why
-	}
 	path := o.Pkg().Path()
-	if !slices.Contains(w.rule.Outside, path) {
-		return "is of a package that deciding code does not use"
+	why, bad := forbidden[name]
+	if !bad {
+		if slices.Contains(w.rule.Outside, path) {
+			w.met[path] = true
+			return ""
+		}
+		why = "is of a package that deciding code does not use"
 	}
-	w.met[path] = true
-	return ""
+	if w.boundary(w.graph.fullName(from) + " → " + name) {
+		return ""
+	}
+	return why
 }
 
 // way returns how an object was reached.
@@ -266,10 +271,7 @@ func receiverName(f *types.Func) string {
 
 // typeName returns the name of the type that t is or points to, or nothing.
 func typeName(t types.Type) string {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	if n, ok := types.Unalias(t).(*types.Named); ok {
+	if n, ok := namedUnder(t); ok {
 		return n.Obj().Name()
 	}
 	return ""

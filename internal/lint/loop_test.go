@@ -19,14 +19,19 @@ func TestCheckLoopRule_fixtures(t *testing.T) {
 		"channels": {},
 		"chance":   {Outside: []string{"fmt"}},
 		"dispatch": {
-			Outside:    []string{"container/heap", "fmt"},
-			Boundaries: map[string]string{loopFixtures + "/dispatch.T.boundary": "a test"},
+			Outside: []string{"container/heap", "fmt"},
+			Boundaries: map[string]string{
+				loopFixtures + "/dispatch.T.boundary":                     "a test",
+				"(*" + loopFixtures + "/dispatch.T).excused → time.Sleep": "a test",
+				loopFixtures + "/dispatch.stranger":                       "a test",
+				loopFixtures + "/dispatch.notLookedInto":                  "a test",
+			},
 		},
 		"order": {Outside: []string{"maps", "slices", "sort"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rule.Roots = []lint.Root{{Name: "Step", Takes: []string{"Time"}}}
+			rule.Roots = []lint.Root{{Receiver: "*", Name: "Step", Takes: []string{"Time"}}}
 			readWants(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRule(load(t, "loop/"+name), rule))
 		})
 	}
@@ -40,7 +45,8 @@ func TestCheckLoopRule_stale(t *testing.T) {
 			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Time"}},
 			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Look"}},
 			{Package: loopFixtures + "/stale", Receiver: "U", Name: "Step"},
-			{Package: loopFixtures + "/elsewhere", Name: "Step"},
+			{Package: loopFixtures + "/stale", Name: "Step"},
+			{Package: loopFixtures + "/elsewhere", Receiver: "*", Name: "Step"},
 		},
 		Outside:    []string{"strings", "time"},
 		Boundaries: map[string]string{loopFixtures + "/stale.gone": "it was there once"},
@@ -52,7 +58,8 @@ func TestCheckLoopRule_stale(t *testing.T) {
 	must.Eq(t, []string{
 		"the loop rule allows strings, which nothing calls",
 		"the loop rule's boundary " + loopFixtures + "/stale.gone is never met",
-		"the loop rule's root " + loopFixtures + "/elsewhere.Step does not exist",
+		"the loop rule's root " + loopFixtures + "/elsewhere.*.Step does not exist",
+		"the loop rule's root " + loopFixtures + "/stale.Step does not exist",
 		"the loop rule's root " + loopFixtures + "/stale.T.Step does not exist",
 		"the loop rule's root " + loopFixtures + "/stale.U.Step does not exist",
 	}, texts)

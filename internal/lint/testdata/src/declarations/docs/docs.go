@@ -34,3 +34,22 @@ var F = []int{ // want "F has no comment"
 type private struct{}
 
 func (private) Exported() {}
+
+// Door promises.
+type Door interface {
+	// Open opens.
+	Open(int)
+	Close()
+}
+
+// Gate keeps what Door promises.
+type Gate struct{}
+
+func (*Gate) Open(int) {}
+
+func (*Gate) Close() {} // want "Close has no comment"
+
+// Hatch opens otherwise.
+type Hatch struct{}
+
+func (Hatch) Open() {} // want "Open has no comment"

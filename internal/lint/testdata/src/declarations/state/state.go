@@ -28,6 +28,8 @@ var table = map[string][]int{"a": {1}}
 
 var rows = []struct{ name string }{{"a"}}
 
+var excused = &impl{}
+
 var answer = func() int { return 42 }
 
 var (

@@ -44,7 +44,21 @@ type T struct {
 	injected func() time.Time
 	unused   func()
 	boundary func() time.Time
+	stranger stranger
 	h        hidden
+}
+
+type stranger interface{ Speak() }
+
+type loud struct{}
+
+func (loud) Speak() { time.Sleep(1) }
+
+func notLookedInto() { time.Sleep(1) }
+
+func (t *T) excused() {
+	time.Sleep(1)
+	_ = time.Now() // want "time.Now reads the clock"
 }
 
 // New fills the fields that Step calls.
@@ -75,6 +89,9 @@ func (t *T) Step(now time.Time) (wakeAt time.Time) {
 	}
 	heap.Push(&t.h, 1)
 	_ = fmt.Sprint(shown{})
+	t.excused()
+	t.stranger.Speak()
+	notLookedInto()
 	onlyMentioned := mentioned
 	_ = onlyMentioned
 	return generic[*Set[int]](&t.set, now)
