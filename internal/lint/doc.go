@@ -4,7 +4,7 @@
 // # The loop rule
 //
 // Whatever decides neither blocks, sleeps, starts goroutines nor reads a clock,
-// and gives the same answer on every server: [CheckLoopRule] walks everything
+// and gives the same answer on every server: [CheckLoopRules] walks everything
 // that can be reached from the steps, the re-check and the FSM ([LoopRule]) and
 // reports clocks, goroutines, channel operations that may block, selects that
 // choose at random, randomness, the outside world, and ranges over maps whose

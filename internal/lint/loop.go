@@ -54,26 +54,21 @@ func (r Root) matches(f *types.Func) bool {
 	return params.Len() > 0 && slices.Contains(r.Takes, typeName(params.At(0).Type()))
 }
 
-// CheckLoopRule walks everything that can be reached from the rule's roots and
-// returns what must not be there.
-func CheckLoopRule(m *Module, rule LoopRule) []Finding {
-	w := &walk{
-		graph:  newGraph(m),
-		rule:   rule,
-		from:   map[types.Object]types.Object{},
-		met:    map[string]bool{},
-		orders: orderComments(m),
+// CheckLoopRules walks everything that can be reached from the roots of each rule
+// and returns what must not be there.
+func CheckLoopRules(m *Module, rules ...LoopRule) []Finding {
+	g, orders := newGraph(m), orderComments(m)
+	var found []Finding
+	for _, rule := range rules {
+		w := &walk{graph: g, rule: rule, orders: orders, from: map[types.Object]types.Object{}, met: map[string]bool{}}
+		found = append(found, w.run()...)
 	}
-	for _, r := range rule.Roots {
-		w.begin(r)
+	for _, c := range orders {
+		if !c.needed {
+			found = append(found, Finding{Pos: c.pos, What: "this order comment excuses nothing"})
+		}
 	}
-	for len(w.queue) > 0 {
-		o := w.queue[0]
-		w.queue = w.queue[1:]
-		w.visit(o)
-	}
-	w.reportStale()
-	return sortFindings(w.found)
+	return sortFindings(found)
 }
 
 // walk is one walk over what the roots reach, breadth first, so that the way it
@@ -88,6 +83,19 @@ type walk struct {
 	met    map[string]bool
 	orders map[token.Position]*orderComment
 	found  []Finding
+}
+
+func (w *walk) run() []Finding {
+	for _, r := range w.rule.Roots {
+		w.begin(r)
+	}
+	for len(w.queue) > 0 {
+		o := w.queue[0]
+		w.queue = w.queue[1:]
+		w.visit(o)
+	}
+	w.reportStale()
+	return w.found
 }
 
 func (w *walk) begin(r Root) {
@@ -194,7 +202,7 @@ func (w *walk) way(o types.Object) string {
 	return " (in " + strings.Join(names, " → ") + ")"
 }
 
-// reportStale reports what the rule and the code exempt and nothing needs.
+// reportStale reports what the rule exempts and nothing needs.
 func (w *walk) reportStale() {
 	for name := range w.rule.Boundaries {
 		if !w.met[name] {
@@ -204,11 +212,6 @@ func (w *walk) reportStale() {
 	for _, path := range w.rule.Outside {
 		if !w.met[path] {
 			w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule allows %s, which nothing calls", path)})
-		}
-	}
-	for _, c := range w.orders {
-		if !c.needed {
-			w.found = append(w.found, Finding{Pos: c.pos, What: "this order comment excuses nothing"})
 		}
 	}
 }

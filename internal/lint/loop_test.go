@@ -11,7 +11,7 @@ import (
 const loopFixtures = "github.com/seed-f9cf0b39/nodedrain/internal/lint/testdata/src/loop"
 
 // Each fixture is one way to break the loop rule, beside what is allowed.
-func TestCheckLoopRule_fixtures(t *testing.T) {
+func TestCheckLoopRules_fixtures(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]lint.LoopRule{
 		"clock":    {Outside: []string{"time"}},
@@ -32,15 +32,15 @@ func TestCheckLoopRule_fixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rule.Roots = []lint.Root{{Receiver: "*", Name: "Step", Takes: []string{"Time"}}}
-			readWants(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRule(load(t, "loop/"+name), rule))
+			readWants(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRules(load(t, "loop/"+name), rule))
 		})
 	}
 }
 
 // A rule that speaks of what is not there checks nothing, and says so.
-func TestCheckLoopRule_stale(t *testing.T) {
+func TestCheckLoopRules_stale(t *testing.T) {
 	t.Parallel()
-	found := lint.CheckLoopRule(load(t, "loop/stale"), lint.LoopRule{
+	found := lint.CheckLoopRules(load(t, "loop/stale"), lint.LoopRule{
 		Roots: []lint.Root{
 			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Time"}},
 			{Package: loopFixtures + "/stale", Receiver: "T", Name: "Step", Takes: []string{"Look"}},
