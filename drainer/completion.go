@@ -79,10 +79,9 @@ func isReplaced(v View, a *cluster.Allocation) bool {
 	if job.Stopped() || job.Group(a.TaskGroup) == nil {
 		return true
 	}
-	for e := range v.OpenEvals(a.JobKey()) {
-		return e.Status == cluster.EvalBlocked
-	}
-	return a.Terminal()
+	// While an evaluation is pending, a blocked one may be of another day: the
+	// scheduler has not said yet that it cannot place this one.
+	return !hasPendingEval(v, a.JobKey()) && (a.Terminal() || hasOpenEval(v, a.JobKey()))
 }
 
 // hasMigrated reports whether the allocation's ephemeral data has moved, or

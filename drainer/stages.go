@@ -56,7 +56,8 @@ func waitEnd(a *cluster.Allocation, d *cluster.Drain, p Policy) time.Time {
 	if !a.Marked() {
 		asked = a.StoppedAt
 	}
-	return latest(asked, passedAt(d)).Add(a.StopTime() + p.StopMargin)
+	// Added one by one: the sum of two durations may wrap around.
+	return latest(asked, passedAt(d)).Add(a.StopTime()).Add(p.StopMargin)
 }
 
 // passedAt is when the drain's deadline passes, or when it was forced. It means
@@ -131,7 +132,7 @@ func EndBound(v View, n *cluster.Node, p Policy, writeTime time.Duration) time.T
 		if s == cluster.StagePlugins && p.PluginsAfterDeadline == AfterStop {
 			return time.Time{}
 		}
-		bound = bound.Add(longest + p.StopMargin + writeTime)
+		bound = bound.Add(longest).Add(p.StopMargin).Add(writeTime)
 	}
 	return bound
 }

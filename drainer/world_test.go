@@ -105,6 +105,14 @@ func filtered[T any](all []T, keep func(T) bool, order func(a, b T) int) iter.Se
 	return slices.Values(kept)
 }
 
+// clone returns a world that shares rows with w, and no table.
+func (w *world) clone() *world {
+	c := *w
+	c.nodes, c.jobs = slices.Clone(w.nodes), slices.Clone(w.jobs)
+	c.allocs, c.evals = slices.Clone(w.allocs), slices.Clone(w.evals)
+	return &c
+}
+
 // mark writes accepted marks into the world, as an FSM would.
 func (w *world) mark(marks []Mark, evals []*cluster.Evaluation, at time.Time) {
 	w.index++

@@ -1,0 +1,547 @@
+package drainer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// twin is the contract written down a second time, as slowly as it reads: every
+// answer looks at every row, at plain fields, and remembers nothing. It shares
+// no rule with the package or with the methods of the nouns.
+type twin struct {
+	*world
+	now    time.Time
+	policy Policy
+	// turnsIn is the world by which the turns of stages are judged, or nil for
+	// the world itself: within one entry they are judged by the state before it.
+	turnsIn *world
+}
+
+// Rows and plain facts.
+
+func (w *twin) nodeOf(a *cluster.Allocation) *cluster.Node {
+	for _, n := range w.nodes {
+		if n.ID == a.NodeID {
+			return n
+		}
+	}
+	return nil
+}
+
+func (w *twin) jobOf(a *cluster.Allocation) *cluster.Job {
+	for _, j := range w.jobs {
+		if j.Namespace == a.Namespace && j.ID == a.JobID {
+			return j
+		}
+	}
+	return nil
+}
+
+// groupOf is the allocation's group in the current version of its job, or nil.
+func (w *twin) groupOf(a *cluster.Allocation) *cluster.TaskGroup {
+	if j := w.jobOf(a); j != nil {
+		for _, g := range j.TaskGroups {
+			if g.Name == a.TaskGroup {
+				return g
+			}
+		}
+	}
+	return nil
+}
+
+func (w *twin) evalsOf(a *cluster.Allocation, status cluster.EvalStatus) (found []*cluster.Evaluation) {
+	for _, e := range w.evals {
+		if e.Namespace == a.Namespace && e.JobID == a.JobID && e.Status == status {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b *cluster.Evaluation) int { return int(a.CreateIndex) - int(b.CreateIndex) })
+	return found
+}
+
+func sameGroup(a, b *cluster.Allocation) bool {
+	return a.Namespace == b.Namespace && a.JobID == b.JobID && a.TaskGroup == b.TaskGroup
+}
+
+func hasEnded(a *cluster.Allocation) bool {
+	return a.ClientStatus == "complete" || a.ClientStatus == "failed" || a.ClientStatus == "lost"
+}
+
+func toStop(a *cluster.Allocation) bool {
+	return a.DesiredStatus == "stop" || a.DesiredStatus == "evict"
+}
+
+func isAsked(a *cluster.Allocation) bool { return toStop(a) || a.DesiredTransition.Migrate }
+
+func typeOf(a *cluster.Allocation) cluster.JobType {
+	if a.Job == nil {
+		return "service"
+	}
+	return a.Job.Type
+}
+
+// turnOf is 0 for consumers, 1 for system allocations, 2 for storage plugins.
+func turnOf(a *cluster.Allocation) int {
+	if a.Job != nil {
+		for _, g := range a.Job.TaskGroups {
+			for _, t := range g.Tasks {
+				if t.StoragePlugin {
+					return 2
+				}
+			}
+		}
+		if a.Job.Type == "system" {
+			return 1
+		}
+	}
+	return 0
+}
+
+func verdict(a *cluster.Allocation) (good, given bool) {
+	if a.DeploymentStatus == nil || a.DeploymentStatus.Healthy == nil {
+		return false, false
+	}
+	return *a.DeploymentStatus.Healthy, true
+}
+
+func isCanary(a *cluster.Allocation) bool {
+	return a.DeploymentStatus != nil && a.DeploymentStatus.Canary
+}
+
+// outOfTouch: its client cannot say what becomes of it.
+func (w *twin) outOfTouch(a *cluster.Allocation) bool {
+	n := w.nodeOf(a)
+	return a.ClientStatus == "unknown" || n == nil || n.Status == "down" || n.Status == "disconnected"
+}
+
+func (w *twin) isHealthy(a *cluster.Allocation) bool {
+	n := w.nodeOf(a)
+	good, _ := verdict(a)
+	return a.DesiredStatus == "run" && a.ClientStatus == "running" && good && !a.DesiredTransition.Migrate && !isCanary(a) &&
+		n != nil && n.Status != "down" && n.Status != "disconnected"
+}
+
+// mustLeave: the operator did not ask for it to be left.
+func (w *twin) mustLeave(a *cluster.Allocation) bool {
+	return turnOf(a) != 1 || !w.nodeOf(a).Drain.Strategy.IgnoreSystemJobs
+}
+
+func (w *twin) deadlineMet(n *cluster.Node) bool {
+	s := n.Drain.Strategy
+	return s.Deadline < 0 || (s.Deadline > 0 && !s.ForceDeadline.After(w.now))
+}
+
+// Numbers of a group.
+
+func (w *twin) count(a *cluster.Allocation) int {
+	g := w.groupOf(a)
+	if g == nil || w.jobOf(a).Stop {
+		return 0
+	}
+	return g.Count
+}
+
+func (w *twin) maxParallel(a *cluster.Allocation) int {
+	g := w.groupOf(a)
+	switch {
+	case g == nil:
+		return 0
+	case g.Migrate == nil:
+		return 1
+	}
+	return g.Migrate.MaxParallel
+}
+
+func (w *twin) due(a *cluster.Allocation) time.Time {
+	deadline := 5 * time.Minute
+	if g := w.groupOf(a); g == nil {
+		deadline = 0
+	} else if g.Migrate != nil && g.Migrate.HealthyDeadline != 0 {
+		deadline = g.Migrate.HealthyDeadline
+	}
+	grace := w.policy.HealthGrace
+	if grace == 0 {
+		grace = 10 * time.Second
+	}
+	return a.CreateTime.Add(deadline).Add(grace)
+}
+
+func (w *twin) healthyIn(a *cluster.Allocation) (count int) {
+	for _, b := range w.allocs {
+		if sameGroup(a, b) && w.isHealthy(b) {
+			count++
+		}
+	}
+	return count
+}
+
+func (w *twin) roomIn(a *cluster.Allocation) int {
+	return w.healthyIn(a) - (w.count(a) - w.maxParallel(a))
+}
+
+// verdictToCome: it has no verdict and is not overdue.
+func (w *twin) verdictToCome(a *cluster.Allocation) bool {
+	_, given := verdict(a)
+	return typeOf(a) == "service" && !hasEnded(a) && !isAsked(a) && a.ClientStatus != "unknown" && !given && w.now.Before(w.due(a))
+}
+
+// outstandingIn are the allocations whose mark, stop or verdict may still change
+// the group's numbers.
+func (w *twin) outstandingIn(a *cluster.Allocation) (ids []cluster.AllocID) {
+	for _, b := range w.allocs {
+		if !sameGroup(a, b) || hasEnded(b) {
+			continue
+		}
+		if isAsked(b) || (!isCanary(b) && w.verdictToCome(b) && !w.outOfTouch(b)) {
+			ids = append(ids, b.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// slotsIn are the allocations that hold a slot for free and canary marks: each
+// until it is client-terminal, a healthy canary until its replacement has a
+// verdict or is overdue, as long as one may come.
+func (w *twin) slotsIn(a *cluster.Allocation) (holders []cluster.AllocID) {
+	for _, b := range w.allocs {
+		class := b.DesiredTransition.Class
+		if !sameGroup(a, b) || (class != cluster.MarkFree && class != cluster.MarkCanary) {
+			continue
+		}
+		good, _ := verdict(b)
+		switch {
+		case !hasEnded(b):
+			holders = append(holders, b.ID)
+		case class == cluster.MarkCanary && good && b.NextAllocation == "":
+			if len(w.evalsOf(b, "pending"))+len(w.evalsOf(b, "blocked")) > 0 {
+				holders = append(holders, b.ID)
+			}
+		case class == cluster.MarkCanary && good:
+			if next := w.Alloc(b.NextAllocation); next != nil && w.verdictToCome(next) {
+				holders = append(holders, next.ID)
+			}
+		}
+	}
+	slices.Sort(holders)
+	return holders
+}
+
+func (w *twin) freeSlotsIn(a *cluster.Allocation) int {
+	return max(1, w.maxParallel(a)) - len(w.slotsIn(a))
+}
+
+// below: the policy lets a group below its budget give up one more, since
+// nothing is on its way that could mend it.
+func (w *twin) mayProceed(a *cluster.Allocation) bool {
+	return w.policy.BelowBudget == Proceed && w.roomIn(a) <= 0 && len(w.outstandingIn(a)) == 0 && len(w.evalsOf(a, "pending")) == 0
+}
+
+// Stages.
+
+// leftOn are the allocations of a turn on a node that had to leave and have not
+// ended.
+func (w *twin) leftOn(n *cluster.Node, turn int) (left []*cluster.Allocation) {
+	for _, a := range w.allocs {
+		if a.NodeID == n.ID && turnOf(a) == turn && !hasEnded(a) && w.mustLeave(a) {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// waitedUntil is until when an allocation that was asked is waited for after the
+// deadline.
+func (w *twin) waitedUntil(a *cluster.Allocation) time.Time {
+	d := w.nodeOf(a).Drain
+	from := d.Strategy.ForceDeadline
+	if d.Strategy.Deadline < 0 {
+		from = d.UpdatedAt
+	}
+	asked := a.StoppedAt
+	if a.DesiredTransition.Migrate {
+		asked = a.DesiredTransition.MarkedAt
+	}
+	if asked.After(from) {
+		from = asked
+	}
+	margin := w.policy.StopMargin
+	if margin == 0 {
+		margin = 15 * time.Second
+	}
+	return from.Add(w.stopTime(a)).Add(margin)
+}
+
+func (w *twin) stopTime(a *cluster.Allocation) time.Duration {
+	if a.Job != nil {
+		for _, g := range a.Job.TaskGroups {
+			if g.Name == a.TaskGroup {
+				return g.Tasks[0].KillTimeout // the generator draws nothing else
+			}
+		}
+	}
+	return 5 * time.Second
+}
+
+func (w *twin) stageOver(n *cluster.Node, turn int) bool {
+	for _, a := range w.leftOn(n, turn) {
+		switch {
+		case !w.deadlineMet(n) || !isAsked(a):
+			return false
+		case !w.outOfTouch(a) && w.now.Before(w.waitedUntil(a)):
+			return false
+		}
+	}
+	return true
+}
+
+func (w *twin) isTurn(n *cluster.Node, turn int) bool {
+	if w.turnsIn != nil {
+		before := *w
+		before.world, before.turnsIn = w.turnsIn, nil
+		return before.isTurn(n, turn)
+	}
+	for earlier := range turn {
+		if !w.stageOver(n, earlier) {
+			return false
+		}
+		if turn == 2 && w.policy.PluginsAfterDeadline == AfterStop {
+			for _, a := range w.leftOn(n, earlier) {
+				if !w.outOfTouch(a) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// Classes.
+
+// class is the class a mark of an allocation on a draining node would have, if
+// nobody has asked for it yet; or MarkNone and why there can be none.
+func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
+	n, turn := w.nodeOf(a), turnOf(a)
+	good, given := verdict(a)
+	pluginAtPace := turn == 2 && typeOf(a) == "service"
+	switch {
+	case !w.mustLeave(a):
+		return cluster.MarkNone, ReasonLeftByRequest
+	case turn == 0 && n.Drain.Strategy.Deadline < 0:
+		return cluster.MarkForced, 0
+	case turn == 0 && w.deadlineMet(n):
+		return cluster.MarkDeadline, 0
+	case !w.deadlineMet(n) && w.outOfTouch(a):
+		return cluster.MarkNone, ReasonDisconnected
+	case turn == 0 && w.groupOf(a) == nil:
+		return cluster.MarkGone, 0
+	case turn == 0 && typeOf(a) != "service":
+		return cluster.MarkNone, ReasonBatchRunning
+	case !w.isTurn(n, turn):
+		return cluster.MarkNone, ReasonWaitingForStage
+	case turn > 0 && (w.deadlineMet(n) || !pluginAtPace):
+		return cluster.MarkStage, 0
+	case w.groupOf(a) == nil:
+		return cluster.MarkGone, 0
+	case isCanary(a):
+		return cluster.MarkCanary, 0
+	case w.isHealthy(a) && w.maxParallel(a) == 0:
+		return cluster.MarkNone, ReasonNoPacedMoves
+	case w.isHealthy(a):
+		return cluster.MarkPaced, 0
+	case given && !good, !w.now.Before(w.due(a)):
+		return cluster.MarkFree, 0
+	}
+	return cluster.MarkNone, ReasonWaitingForHealth
+}
+
+// admits: a mark of that class on an allocation nobody has asked for may be made
+// in this very state.
+func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass) bool {
+	could, _ := w.class(a)
+	switch class {
+	case cluster.MarkNone:
+		return false
+	case cluster.MarkPaced:
+		return could == class && w.roomIn(a) > 0
+	case cluster.MarkProceed:
+		return could == cluster.MarkPaced && w.mayProceed(a)
+	case cluster.MarkFree, cluster.MarkCanary:
+		return could == class && w.freeSlotsIn(a) > 0
+	}
+	return could == class
+}
+
+// holds: a mark from an entry may be made in this very state.
+func (w *twin) holds(m Mark) bool {
+	a := w.Alloc(m.Alloc)
+	if a == nil || hasEnded(a) || isAsked(a) || a.NodeID != m.Node ||
+		a.Namespace != m.Group.Job.Namespace || a.JobID != m.Group.Job.ID || a.TaskGroup != m.Group.Name {
+		return false
+	}
+	n := w.nodeOf(a)
+	if n == nil || n.Drain == nil || n.Drain.ID != m.Drain {
+		return false
+	}
+	switch m.Class {
+	case cluster.MarkStage, cluster.MarkDeadline, cluster.MarkForced:
+		if n.Drain.Revision != m.Revision {
+			return false
+		}
+	}
+	return w.admits(a, m.Class)
+}
+
+// withNode: marks of the class are their node's to plan.
+func withNode(c cluster.MarkClass) bool {
+	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
+}
+
+// Ends.
+
+// ended: the drain of the node may end.
+func (w *twin) ended(n *cluster.Node) bool {
+	stopped, marked := true, true
+	for turn := range 3 {
+		stopped = stopped && w.stageOver(n, turn)
+		for _, a := range w.leftOn(n, turn) {
+			marked = marked && isAsked(a)
+		}
+	}
+	contract := w.policy.Completion
+	switch {
+	case contract == Asked:
+		return marked
+	case contract == Stopped || w.deadlineMet(n):
+		return stopped
+	}
+	for _, a := range w.allocs {
+		if a.DesiredTransition.Drain != n.Drain.ID {
+			continue
+		}
+		if !w.isReplaced(a) || (contract == Migrated && !w.dataMoved(a)) {
+			return false
+		}
+	}
+	return stopped
+}
+
+// isReplaced: a service allocation has a replacement, a blocked evaluation says
+// that it waits for capacity, or none is to come.
+func (w *twin) isReplaced(a *cluster.Allocation) bool {
+	g := w.groupOf(a)
+	switch {
+	case typeOf(a) != "service", a.NextAllocation != "", a.DesiredTransition.MigrateDisablePlacement, g == nil, w.jobOf(a).Stop:
+		return true
+	case len(w.evalsOf(a, "pending")) > 0:
+		return false
+	}
+	return len(w.evalsOf(a, "blocked")) > 0 || hasEnded(a) || toStop(a)
+}
+
+// dataMoved: there is no data to move, it has moved, or nothing comes to take it.
+func (w *twin) dataMoved(a *cluster.Allocation) bool {
+	var g *cluster.TaskGroup
+	if a.Job != nil {
+		for _, group := range a.Job.TaskGroups {
+			if group.Name == a.TaskGroup {
+				g = group
+			}
+		}
+	}
+	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == "lost" {
+		return true
+	}
+	if a.NextAllocation != "" {
+		next := w.Alloc(a.NextAllocation)
+		return next == nil || next.ClientStatus != "pending"
+	}
+	return w.isReplaced(a) && len(w.evalsOf(a, "pending"))+len(w.evalsOf(a, "blocked")) == 0
+}
+
+// Reasons.
+
+// reason is why an allocation is still on its draining node, given what is
+// planned or in flight: the first that matches.
+func (w *twin) reason(a *cluster.Allocation, pending func(cluster.AllocID) bool) Reason {
+	switch {
+	case !w.mustLeave(a):
+		return ReasonLeftByRequest
+	case pending(a.ID) && !isAsked(a):
+		return ReasonWritePending
+	case toStop(a):
+		return ReasonStopping
+	case a.DesiredTransition.Migrate:
+		return ReasonWaitingForScheduler
+	}
+	class, hold := w.class(a)
+	if class == cluster.MarkNone {
+		return hold
+	}
+	waits, room, slots := len(w.outstandingIn(a)), w.roomIn(a), w.freeSlotsIn(a)
+	asked := 0
+	for _, b := range w.allocs {
+		if !sameGroup(a, b) || hasEnded(b) || isAsked(b) {
+			continue
+		}
+		if n := w.nodeOf(b); n == nil || n.Drain == nil {
+			continue
+		}
+		could, _ := w.class(b)
+		if !pending(b.ID) && !withNode(could) {
+			continue
+		}
+		asked++
+		switch {
+		case w.isHealthy(b):
+			room--
+		case could == cluster.MarkFree, could == cluster.MarkCanary:
+			slots--
+		}
+	}
+	switch class {
+	case cluster.MarkPaced:
+		if room > 0 || (asked == 0 && w.mayProceed(a)) {
+			return ReasonWritePending
+		}
+	case cluster.MarkFree, cluster.MarkCanary:
+		if slots > 0 {
+			return ReasonWritePending
+		}
+		return ReasonWaitingForRoom
+	default:
+		return ReasonWritePending
+	}
+	for _, e := range w.evalsOf(a, "blocked") {
+		if e.Queued == nil || e.Queued[a.TaskGroup] > 0 {
+			return ReasonWaitingForReplacement
+		}
+	}
+	if waits+asked > 0 {
+		return ReasonWaitingForRoom
+	}
+	return ReasonBelowBudget
+}
+
+// staying are the allocations of a group on draining nodes that nobody has asked
+// to leave, by id.
+func (w *twin) staying(key cluster.GroupKey) (staying []*cluster.Allocation) {
+	for _, a := range w.allocs {
+		n := w.nodeOf(a)
+		if a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) && !isAsked(a) {
+			staying = append(staying, a)
+		}
+	}
+	slices.SortFunc(staying, byAllocID)
+	return staying
+}
+
+// after is the twin of the world with one more mark.
+func (w *twin) after(m Mark) *twin {
+	next := *w
+	next.world = w.world.clone()
+	next.mark([]Mark{m}, nil, w.now)
+	return &next
+}
