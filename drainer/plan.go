@@ -15,11 +15,9 @@ type groupPlan struct {
 	// waiting says that marked allocations run on, stuck that no evaluation is
 	// open that would stop them.
 	waiting, stuck bool
-	// hold is why the first allocation that could not be marked was not, and
-	// held says that there is one. It dates the reasons for which the state
-	// holds no time.
-	hold Reason
-	held bool
+	// holds are the reasons why allocations that stay are not marked. It dates
+	// those for which the state holds no time.
+	holds [ReasonCount]bool
 	// wakeAt is when a missing verdict becomes overdue, or zero.
 	wakeAt time.Time
 	// onDraining is where the group's live allocations on draining nodes are.
@@ -58,7 +56,7 @@ func (c candidate) cost() int {
 // sense are wanted again and take room, slots and order before all others.
 //
 // What leaves with its whole stage, or at the deadline, is not planned here but
-// with its node.
+// with its node. It takes room all the same.
 func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark) groupPlan {
 	g := m.lookAt(key)
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
@@ -66,8 +64,15 @@ func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark)
 	for _, a := range g.staying {
 		n := m.view.Node(a.NodeID)
 		could := g.judge(a, n)
-		if could.class == cluster.MarkNone || leavesWithNode(could.class) {
-			plan.holdFor(could)
+		if leavesWithNode(could.class) {
+			g.take(a, n, could.class) // its node wants it marked now: what room it took is gone
+			continue
+		}
+		if could.class == cluster.MarkNone {
+			plan.holds[could.hold] = true
+			if could.hold == ReasonWaitingForHealth { // also one that is judged healthy but does not run
+				plan.wakeAt = earliest(plan.wakeAt, a.DueAt(g.pace, m.policy.HealthGrace))
+			}
 			continue
 		}
 		c := candidate{alloc: a, node: n, class: could.class, consumers: m.view.Consumers(n.ID)}
@@ -79,9 +84,7 @@ func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark)
 	}
 	slices.SortFunc(again, candidate.compare)
 	slices.SortFunc(fresh, candidate.compare)
-	for _, c := range slices.Concat(again, fresh) {
-		plan.choose(g, c)
-	}
+	plan.choose(g, slices.Concat(again, fresh))
 	slices.SortFunc(plan.marks, Mark.compare)
 	if len(g.staying) == 0 {
 		plan.wakeAt = time.Time{}
@@ -94,23 +97,36 @@ func leavesWithNode(c cluster.MarkClass) bool {
 	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
 }
 
-// choose marks the candidate if the group, as marked so far, lets it go.
-func (p *groupPlan) choose(g *group, c candidate) {
-	class := c.class
-	if class == cluster.MarkPaced && g.room() <= 0 && g.mayProceed() {
-		class = cluster.MarkProceed
+// choose marks the candidates that the group, as marked so far, lets go. A group
+// below its budget gives one up only if there is nothing else to mark: a mark to
+// proceed holds only where nothing is on its way, in whatever order the marks
+// are judged.
+func (p *groupPlan) choose(g *group, candidates []candidate) {
+	var left []candidate
+	for _, c := range candidates {
+		if !p.mark(g, c, c.class) {
+			left = append(left, c)
+		}
 	}
-	if why := g.admit(c.alloc, c.node, class); why != "" {
-		p.holdFor(ruling{hold: g.shortFor(class, 0)})
-		return
+	for i, c := range left {
+		if c.class == cluster.MarkPaced && p.mark(g, c, cluster.MarkProceed) {
+			left = slices.Delete(left, i, i+1)
+			break
+		}
 	}
-	p.marks = append(p.marks, markOf(c.alloc, c.node, class))
+	for _, c := range left {
+		p.holds[g.shortFor(c.class, 0)] = true
+	}
 }
 
-func (p *groupPlan) holdFor(r ruling) {
-	if !p.held && r.class == cluster.MarkNone {
-		p.hold, p.held = r.hold, true
+// mark marks the candidate under the class if the group lets it go, and reports
+// whether it did.
+func (p *groupPlan) mark(g *group, c candidate, class cluster.MarkClass) bool {
+	if why := g.admit(c.alloc, c.node, class); why != "" {
+		return false
 	}
+	p.marks = append(p.marks, markOf(c.alloc, c.node, class))
+	return true
 }
 
 func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mark {

@@ -56,10 +56,9 @@ type watchedGroup struct {
 	// onDraining is where the group's live allocations on draining nodes were
 	// when it was last judged.
 	onDraining map[cluster.AllocID]cluster.NodeID
-	// hold is why something of the group is held, holdSince since when; the
-	// latter is zero if nothing is.
-	hold      Reason
-	holdSince time.Time
+	// heldSince is since when something of the group is held, by reason; zero if
+	// nothing is.
+	heldSince [ReasonCount]time.Time
 }
 
 // NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
@@ -233,7 +232,7 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
 	for _, mark := range plan.marks {
 		g.asked[mark.Alloc] = mark
 	}
-	g.keepHold(plan, m.now)
+	g.keepHolds(plan, m.now)
 	w.alarms.wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
 	moved := departed(m.view, g.onDraining, plan.onDraining)
 	g.onDraining = plan.onDraining
@@ -261,12 +260,15 @@ func (w *jobWatcher) keep(g *watchedGroup) {
 	}
 }
 
-func (g *watchedGroup) keepHold(plan groupPlan, now time.Time) {
-	switch {
-	case !plan.held:
-		g.hold, g.holdSince = 0, time.Time{}
-	case g.hold != plan.hold || g.holdSince.IsZero():
-		g.hold, g.holdSince = plan.hold, now
+// keepHolds notes since when each reason has held.
+func (g *watchedGroup) keepHolds(plan groupPlan, now time.Time) {
+	for reason, holds := range plan.holds {
+		switch {
+		case !holds:
+			g.heldSince[reason] = time.Time{}
+		case g.heldSince[reason].IsZero():
+			g.heldSince[reason] = now
+		}
 	}
 }
 
@@ -348,8 +350,8 @@ func (w *jobWatcher) report(moved []Migration) {
 // heldSince implements [holdDater].
 func (w *jobWatcher) heldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
 	g := w.groups[key]
-	if g == nil || g.hold != r || g.holdSince.IsZero() {
+	if g == nil || r >= ReasonCount || g.heldSince[r].IsZero() {
 		return time.Time{}, false
 	}
-	return g.holdSince, true
+	return g.heldSince[r], true
 }

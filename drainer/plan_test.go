@@ -1,0 +1,327 @@
+package drainer
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// planOneByOne is the twin of planGroup: it offers the candidates one after the
+// other to a world of its own in which those before them are marked, and first of
+// all what leaves with its node. What was asked before comes next. Only if none of them could go does a group below its
+// budget give up one.
+func planOneByOne(w *world, now time.Time, p Policy, key cluster.GroupKey, asked map[cluster.AllocID]Mark) []Mark {
+	state := &twin{world: w, now: now, policy: p, turnsIn: w}
+	candidates := state.staying(key)
+	for _, a := range candidates {
+		if class, _ := state.class(a); withNode(class) {
+			state = state.after(Mark{Alloc: a.ID, Drain: drainOf(a.NodeID), Class: class})
+		}
+	}
+	candidates = state.staying(key)
+	slices.SortStableFunc(candidates, func(a, b *cluster.Allocation) int {
+		_, askedA := asked[a.ID]
+		_, askedB := asked[b.ID]
+		return cmp.Or(yesFirst(askedA, askedB), state.order(a, b))
+	})
+	var marks []Mark
+	for _, proceed := range [...]bool{false, true} {
+		for _, a := range candidates {
+			n := state.nodeOf(a)
+			class, _ := state.class(a)
+			if class == cluster.MarkPaced && proceed {
+				class = cluster.MarkProceed
+			}
+			if slices.ContainsFunc(marks, func(m Mark) bool { return m.Alloc == a.ID }) || !state.admits(a, class) {
+				continue
+			}
+			m := Mark{Alloc: a.ID, Group: key, Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
+			marks = append(marks, m)
+			state = state.after(m)
+		}
+	}
+	slices.SortFunc(marks, func(a, b Mark) int { return cmp.Compare(a.Alloc, b.Alloc) })
+	return marks
+}
+
+func yesFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// order is the order of candidates: not running or unhealthy before healthy,
+// node with the earlier deadline, node with fewer consumers left, node id,
+// allocation id.
+func (w *twin) order(a, b *cluster.Allocation) int {
+	na, nb := w.nodeOf(a), w.nodeOf(b)
+	deadline := func(n *cluster.Node) time.Time {
+		switch s := n.Drain.Strategy; {
+		case s.Deadline < 0:
+			return time.Time{}
+		case s.Deadline > 0:
+			return s.ForceDeadline
+		}
+		return epoch.AddDate(100, 0, 0)
+	}
+	consumers := func(n *cluster.Node) (count int) {
+		for _, c := range w.allocs {
+			if c.NodeID == n.ID && turnOf(c) == 0 && !hasEnded(c) {
+				count++
+			}
+		}
+		return count
+	}
+	return cmp.Or(
+		-yesFirst(w.isHealthy(a), w.isHealthy(b)),
+		deadline(na).Compare(deadline(nb)),
+		cmp.Compare(consumers(na), consumers(nb)),
+		cmp.Compare(na.ID, nb.ID),
+		cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// anyAsked draws marks of the group that are asked and not answered: some that
+// make sense, some that do not any more.
+func anyAsked(t *rapid.T, w *world, key cluster.GroupKey) map[cluster.AllocID]Mark {
+	asked := map[cluster.AllocID]Mark{}
+	for _, a := range w.allocs {
+		if a.GroupKey() == key && oneIn(t, 4, "asked") {
+			asked[a.ID] = Mark{Alloc: a.ID, Group: key, Node: a.NodeID, Drain: drainOf(a.NodeID), Class: cluster.MarkPaced}
+		}
+	}
+	return asked
+}
+
+func TestPlanGroup_AgreesWithTwin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		policy := anyPolicy(t)
+		for _, key := range w.groups() {
+			asked := anyAsked(t, w, key)
+			want := planOneByOne(w, now, policy, key, asked)
+			must.Eq(t, want, newMoment(w, now, policy).planGroup(key, asked).marks, must.Sprintf("group %v", key))
+		}
+	})
+}
+
+// What is planned from a state is accepted in that state, in one entry with what
+// every other group and node plans; and after it nothing more could be marked.
+func TestPlans_AreAcceptedAndLeaveNothingOver(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		policy := anyPolicy(t)
+		m := newMoment(w, now, policy)
+		entry := &Marks{At: now, Policy: policy}
+		for _, key := range w.groups() {
+			entry.Marks = append(entry.Marks, m.planGroup(key, anyAsked(t, w, key)).marks...)
+		}
+		for n := range w.DrainingNodes() {
+			entry.Marks = append(entry.Marks, m.planNode(n).marks...)
+		}
+		slices.SortFunc(entry.Marks, Mark.compare)
+
+		accepted, _, refused := Recheck(w, entry)
+		must.Eq(t, nil, refused)
+		must.Eq(t, entry.Marks, accepted)
+
+		state := &twin{world: w, now: now, policy: policy, turnsIn: w}
+		for _, mark := range accepted {
+			state = state.after(mark)
+		}
+		for _, key := range w.groups() {
+			for _, a := range state.staying(key) {
+				for class := range cluster.MarkClassCount {
+					must.False(t, state.admits(a, class), must.Sprintf("%s could still be marked %s", a.ID, class))
+				}
+			}
+		}
+	})
+}
+
+func TestPlanNode_AgreesWithTwin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		policy := anyPolicy(t)
+		state := &twin{world: w, now: now, policy: policy}
+		for n := range w.DrainingNodes() {
+			var want []Mark
+			for _, a := range w.allocs {
+				if a.NodeID != n.ID || hasEnded(a) || isAsked(a) {
+					continue
+				}
+				if class, _ := state.class(a); withNode(class) {
+					want = append(want, Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class})
+				}
+			}
+			slices.SortFunc(want, Mark.compare)
+			plan := newMoment(w, now, policy).planNode(n)
+			must.Eq(t, want, plan.marks, must.Sprintf("node %s", n.ID))
+			must.Eq(t, state.ended(n), plan.done, must.Sprintf("node %s", n.ID))
+		}
+	})
+}
+
+// With nothing changing, what a plan wants changes only at a deadline or at the
+// time it asked to be woken: so between those times nobody has to look.
+func TestPlans_StateWhenToLookAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		policy := anyPolicy(t)
+		later := now.Add(seconds(t, 0, 600, "later"))
+		early, late := newMoment(w, now, policy), newMoment(w, later, policy)
+		announced := func(wakeAt time.Time) bool {
+			met := !wakeAt.IsZero() && !wakeAt.After(later)
+			for n := range w.DrainingNodes() {
+				s := n.Drain.Strategy
+				met = met || (s.Deadline > 0 && s.ForceDeadline.After(now) && !s.ForceDeadline.After(later))
+			}
+			return met
+		}
+		for n := range w.DrainingNodes() {
+			before, after := early.planNode(n), late.planNode(n)
+			if !announced(before.wakeAt) {
+				must.Eq(t, before.marks, after.marks, must.Sprintf("node %s, %s later", n.ID, later.Sub(now)))
+				must.Eq(t, before.done, after.done, must.Sprintf("node %s, %s later", n.ID, later.Sub(now)))
+			}
+		}
+		for _, key := range w.groups() {
+			before, after := early.planGroup(key, nil), late.planGroup(key, nil)
+			if !announced(before.wakeAt) {
+				must.Eq(t, before.marks, after.marks, must.Sprintf("group %s, %s later", key, later.Sub(now)))
+			}
+		}
+	})
+}
+
+// A wake-up that is already due would be asked for again at once, for ever.
+func TestPlans_WakeInTheFuture(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		m := newMoment(w, now, anyPolicy(t))
+		for n := range w.DrainingNodes() {
+			if at := m.planNode(n).wakeAt; !at.IsZero() {
+				must.True(t, at.After(now), must.Sprintf("node %s wakes at %s, now %s", n.ID, at, now))
+			}
+		}
+		for _, key := range w.groups() {
+			if at := m.planGroup(key, nil).wakeAt; !at.IsZero() {
+				must.True(t, at.After(now), must.Sprintf("group %s wakes at %s, now %s", key, at, now))
+			}
+		}
+	})
+}
+
+// The candidate that leaves first, one rule of the order at a time.
+func TestPlanGroup_Order(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit func(*town)
+		want cluster.AllocID
+	}{
+		"the lower id":         {func(w *town) {}, "a1"},
+		"the lower node id":    {func(w *town) { w.alloc("a1").NodeID, w.alloc("a2").NodeID = "n2", "n1" }, "a2"},
+		"fewer consumers left": {func(w *town) { w.place("b1", w.job("batch", cluster.JobBatch), "n1") }, "a2"},
+		"an ended consumer is not left": {func(w *town) {
+			w.place("b1", w.job("batch", cluster.JobBatch), "n1").ClientStatus = cluster.ClientComplete
+		}, "a1"},
+		"a system job is no consumer": {func(w *town) { w.place("s1", w.job("logs", cluster.JobSystem), "n1") }, "a1"},
+		"a deadline before none":      {func(w *town) { w.drain("n2", time.Hour) }, "a2"},
+		"the earlier deadline":        {func(w *town) { w.drain("n1", 2*time.Hour); w.drain("n2", time.Hour) }, "a2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(3, 3)
+			w.drain("n1", 0)
+			w.drain("n2", 0)
+			test.edit(w)
+			marks := newMoment(w, epoch, Policy{}).planGroup(web, nil).marks
+			must.Len(t, 1, marks)
+			must.Eq(t, test.want, marks[0].Alloc)
+		})
+	}
+}
+
+// What is asked and not answered takes room, and is wanted again before all others.
+func TestPlanGroup_AskedKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newTown(3, 3)
+	w.drain("n1", 0)
+	w.drain("n3", 0)
+	asked := map[cluster.AllocID]Mark{"a3": {Alloc: "a3"}}
+	marks := newMoment(w, epoch, Policy{}).planGroup(web, asked).marks
+	must.Eq(t, []Mark{{Alloc: "a3", Group: web, Node: "n3", Drain: "d-n3", Revision: 7, Class: cluster.MarkPaced}}, marks)
+}
+
+// Asked to proceed with one of a group below its budget, and then another of the
+// group turned out unhealthy: the two do not go in one entry. Judged after the
+// unhealthy one, the other would be refused, and planned again, for ever.
+func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 2)
+	w.group().Count = 5
+	w.drain("n1", 0)
+	w.alloc("a1").DeploymentStatus.Healthy = new(false)
+	policy := Policy{BelowBudget: Proceed}
+	marks := newMoment(w, epoch, policy).planGroup(web, map[cluster.AllocID]Mark{"a2": {Alloc: "a2"}}).marks
+	must.Len(t, 1, marks)
+	must.Eq(t, cluster.AllocID("a1"), marks[0].Alloc)
+	_, _, refused := Recheck(w, &Marks{At: epoch, Policy: policy, Marks: marks})
+	must.SliceEmpty(t, refused)
+}
+
+// An allocation that was judged healthy and does not run (its client started it
+// anew) is held for its health and leaves when it is overdue: somebody has to
+// look then.
+func TestPlanGroup_WakesForOneJudgedHealthyThatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 1)
+	w.drain("n1", 0)
+	w.alloc("a1").ClientStatus, w.alloc("a1").CreateTime = cluster.ClientPending, epoch
+	plan := newMoment(w, epoch, Policy{}).planGroup(web, nil)
+	must.SliceEmpty(t, plan.marks)
+	due := epoch.Add(time.Minute + DefaultHealthGrace)
+	must.Eq(t, due, plan.wakeAt)
+	plan = newMoment(w, due, Policy{}).planGroup(web, nil)
+	must.Eq(t, []Mark{{Alloc: "a1", Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.marks)
+}
+
+// What a deadline takes of a group on one node is asked and not answered: it
+// leaves no room for another on a second node, in the same step.
+func TestPlanGroup_WhatADeadlineTakesTakesRoom(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 2)
+	w.drain("n1", 0)
+	w.drain("n2", -1)
+	m := newMoment(w, epoch, Policy{})
+	must.SliceEmpty(t, m.planGroup(web, nil).marks)
+	must.Len(t, 1, m.planNode(w.node("n2")).marks)
+}
+
+// Every reason for which the state holds no time is dated by itself: one
+// allocation that waits for its health does not hide since when another has
+// waited for room.
+func TestPlanGroup_HoldsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 2)
+	w.group().Count = 5
+	w.drain("n1", 0)
+	w.alloc("a1").DeploymentStatus, w.alloc("a1").CreateTime = nil, epoch
+	plan := newMoment(w, epoch, Policy{}).planGroup(web, nil)
+	must.Eq(t, [ReasonCount]bool{ReasonWaitingForHealth: true, ReasonWaitingForRoom: true}, plan.holds)
+}
