@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -59,11 +60,12 @@ type explainer struct {
 // explained is a group with what is pending of it.
 type explained struct {
 	*group
-	// pending are its allocations whose marks are planned or in flight, by id;
-	// paced counts those that take room.
-	pending []cluster.AllocID
-	paced   int
-	slots   int
+	// pending are its allocations whose marks are planned or in flight, by id,
+	// those that leave with their nodes among them; paced counts those that take
+	// room, pendingSlots are those that take a slot for free and canary marks.
+	pending      []cluster.AllocID
+	paced        int
+	pendingSlots []cluster.AllocID
 }
 
 func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
@@ -172,41 +174,53 @@ func (e *explainer) explainStaying(r *AllocReport, a *cluster.Allocation, n *clu
 		e.explainMovable(r, g, could.class, here)
 	case could.hold == ReasonDisconnected:
 		since := n.StatusChangedAt
-		if since.IsZero() {
-			since = a.ModifyTime
+		if n.Reachable() || since.IsZero() {
+			since = a.ModifyTime // the node is back, or says nothing
 		}
 		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
 	case could.hold == ReasonBatchRunning:
 		r.Due = n.Drain.Strategy.ForceDeadline
-		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(r.Due)))
+		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
 	case could.hold == ReasonWaitingForStage:
 		r.set(could.hold, Since{At: here}, e.before(n, a.Stage()))
 	case could.hold == ReasonWaitingForHealth:
 		r.Due = a.DueAt(g.pace, e.policy.HealthGrace)
-		r.set(could.hold, Since{At: here}, fmt.Sprintf("no health verdict yet, due at %s", r.Due.Format(time.RFC3339)))
+		detail := "no health verdict yet, due at "
+		if a.HasVerdict() {
+			detail = fmt.Sprintf("judged healthy but %s, overdue at ", a.ClientStatus)
+		}
+		r.set(could.hold, Since{At: here}, detail+r.Due.Format(time.RFC3339))
 	case could.hold == ReasonNoPacedMoves:
 		r.Due = n.Drain.Strategy.ForceDeadline
-		r.set(could.hold, e.seen(r.Group, could.hold), "max_parallel is 0: it stays"+untilDeadline(r.Due))
+		r.set(could.hold, e.seen(r.Group, could.hold), "max_parallel is 0: it stays"+untilDeadline("", r.Due))
 	default:
 		r.set(could.hold, Since{At: here}, could.hold.String())
 	}
 }
 
-func untilDeadline(t time.Time) string {
+// untilDeadline ends a sentence with the deadline, if there is one.
+func untilDeadline(joint string, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return ", or until the deadline at " + t.Format(time.RFC3339)
+	return joint + " until the deadline at " + t.Format(time.RFC3339)
 }
 
 // explainMovable gives the reason of an allocation that could be marked.
 func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.MarkClass, here time.Time) {
-	room, slots := g.room()-g.paced, g.freeSlots()-g.slots
+	room, slots := g.room()-g.paced, g.freeSlots()-len(g.pendingSlots)
+	takesSlot := class == cluster.MarkFree || class == cluster.MarkCanary
 	planned := leavesWithNode(class) || class == cluster.MarkGone ||
 		(class == cluster.MarkPaced && (room > 0 || (g.mayProceed() && len(g.pending) == 0))) ||
-		((class == cluster.MarkFree || class == cluster.MarkCanary) && slots > 0)
+		(takesSlot && slots > 0)
 	if planned {
 		r.set(ReasonWritePending, Since{At: here}, "its mark is planned")
+		return
+	}
+	if takesSlot {
+		r.Outstanding = sorted(g.slots, g.pendingSlots)
+		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom),
+			fmt.Sprintf("%d of %d moves that take no room under way", len(r.Outstanding), g.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy, g.pace.Count, g.pace.MaxParallel)
@@ -218,16 +232,16 @@ func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.M
 		since = Since{At: latest(r.Eval.CreateTime, here)}
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
-		r.Outstanding = outstanding(g)
+		r.Outstanding = sorted(g.underway, g.pending)
 		r.set(reason, since, fmt.Sprintf("%s; %d of the group on their way", numbers, len(r.Outstanding)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
 	}
 }
 
-// outstanding are the group's allocations that may still change its numbers.
-func outstanding(g *explained) []cluster.AllocID {
-	ids := slices.Concat(g.underway, g.pending)
+// sorted merges lists of allocations.
+func sorted(lists ...[]cluster.AllocID) []cluster.AllocID {
+	ids := slices.Concat(lists...)
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
@@ -240,15 +254,17 @@ func (e *explainer) group(key cluster.GroupKey) *explained {
 	g := &explained{group: e.lookAt(key)}
 	e.groups[key] = g
 	for _, a := range g.staying {
-		if _, pending := e.soft.Pending(a.ID); !pending {
+		n := e.view.Node(a.NodeID)
+		class := g.judge(a, n).class
+		if _, pending := e.soft.Pending(a.ID); !pending && !leavesWithNode(class) {
 			continue
 		}
 		g.pending = append(g.pending, a.ID)
-		switch could := g.judge(a, e.view.Node(a.NodeID)); could.class {
-		case cluster.MarkPaced:
+		switch {
+		case a.Healthy(n):
 			g.paced++
-		case cluster.MarkFree, cluster.MarkCanary:
-			g.slots++
+		case class == cluster.MarkFree || class == cluster.MarkCanary:
+			g.pendingSlots = append(g.pendingSlots, a.ID)
 		}
 	}
 	return g
@@ -266,13 +282,13 @@ func (e *explainer) seen(key cluster.GroupKey, r Reason) Since {
 // before says what of the earlier stages is left.
 func (e *explainer) before(n *cluster.Node, s cluster.Stage) string {
 	left := countLeft(e.view, n)
-	text := "waits for"
+	var parts []string
 	for _, earlier := range cluster.Stages() {
 		if earlier < s && left[earlier] > 0 {
-			text += fmt.Sprintf(" %d %s", left[earlier], earlier)
+			parts = append(parts, fmt.Sprintf("%d %s", left[earlier], earlier))
 		}
 	}
-	return text
+	return "waits for " + strings.Join(parts, ", ")
 }
 
 // severity ranks reasons by how unlikely the allocation is to leave by itself.

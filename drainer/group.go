@@ -20,8 +20,8 @@ type group struct {
 
 	// healthy counts the group's healthy allocations, wherever they are.
 	healthy int
-	// slots counts the free and canary marks that are outstanding.
-	slots int
+	// slots are the allocations that hold a slot for free and canary marks, by id.
+	slots []cluster.AllocID
 	// underway are the allocations whose mark, stop or verdict is outstanding,
 	// by id.
 	underway []cluster.AllocID
@@ -50,7 +50,7 @@ func (m *moment) lookAt(key cluster.GroupKey) *group {
 // count adds one allocation to the group's numbers.
 func (g *group) count(a *cluster.Allocation) {
 	if g.holdsSlot(a) {
-		g.slots++
+		g.slots = append(g.slots, a.ID)
 	}
 	if a.ClientTerminal() {
 		return
@@ -115,7 +115,9 @@ func (g *group) stuck() bool { return g.waiting && !hasOpenEval(g.view, g.key.Jo
 func (g *group) room() int { return g.pace.Room(g.healthy) }
 
 // freeSlots is how many free and canary marks the group may take.
-func (g *group) freeSlots() int { return max(1, g.pace.MaxParallel) - g.slots }
+func (g *group) freeSlots() int { return g.maxSlots() - len(g.slots) }
+
+func (g *group) maxSlots() int { return max(1, g.pace.MaxParallel) }
 
 // mayProceed reports whether a group below its budget may give up one more: the
 // policy says so, and nothing is on its way that could mend it.

@@ -199,7 +199,7 @@ func (g *group) take(a *cluster.Allocation, n *cluster.Node, class cluster.MarkC
 		g.healthy--
 	}
 	if class == cluster.MarkFree || class == cluster.MarkCanary {
-		g.slots++
+		g.slots = append(g.slots, a.ID)
 	}
 	g.underway = append(g.underway, a.ID)
 }
