@@ -162,7 +162,7 @@ func (t *Term) awaitJobs(n *drainingNode, jobs []cluster.JobKey) {
 		t.feed.Follow(job)
 		t.dirty[n.id], t.again = true, true
 	}
-	for job := range n.waitsFor {
+	for job := range n.waitsFor { //lint:order each job by itself, and a feed only counts
 		if !awaited[job] {
 			delete(t.waiting[job], n.id)
 			if len(t.waiting[job]) == 0 {

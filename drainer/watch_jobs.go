@@ -187,7 +187,7 @@ func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
 				}
 			}
 		}
-		for key := range refusals {
+		for key := range refusals { //lint:order each group by itself
 			if g := w.groups[key]; g != nil {
 				g.refused.failed(w.backoff, now)
 			}
