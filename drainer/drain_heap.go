@@ -19,14 +19,17 @@ type deadlineHeap struct {
 	mu    sync.Mutex
 	posts []deadlinePost // guarded by mu
 
-	// pending belongs to Step.
+	// pending and fire belong to Step. fire is when the next batch is to be
+	// offered, zero if nothing is pending; it is found anew only when
+	// pending has changed.
 	pending alarms[cluster.NodeID]
+	fire    time.Time
 }
 
 // deadlinePost is a Watch or a Remove that has not taken effect.
 type deadlinePost struct {
 	node     cluster.NodeID
-	deadline Deadline
+	deadline time.Time
 	remove   bool
 }
 
@@ -35,7 +38,7 @@ func NewDeadlineHeap(env Env) DrainDeadlineNotifier {
 	return &deadlineHeap{window: env.DeadlineCoalesce, batch: make(chan []cluster.NodeID, 1)}
 }
 
-func (h *deadlineHeap) Watch(n cluster.NodeID, d Deadline) {
+func (h *deadlineHeap) Watch(n cluster.NodeID, d time.Time) {
 	h.post(deadlinePost{node: n, deadline: d})
 }
 
@@ -62,20 +65,24 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 			h.pending.set(p.node, p.deadline)
 		}
 	}
-	if fire := h.fireAt(); h.pending.len() > 0 && fire.due(look.Now) {
-		h.offer(h.pending.pop(look.Now))
+	if len(posts) > 0 {
+		h.fire = h.fireAt()
 	}
-	return h.fireAt().At
+	if h.pending.len() > 0 && !look.Now.Before(h.fire) {
+		h.offer(h.pending.pop(look.Now))
+		h.fire = h.fireAt()
+	}
+	return h.fire
 }
 
-// fireAt is when the next batch is to be offered; the zero Deadline if nothing
-// is watched.
-func (h *deadlineHeap) fireAt() Deadline {
+// fireAt finds when the next batch is to be offered. It looks at the deadlines
+// within the first's window, and no further.
+func (h *deadlineHeap) fireAt() time.Time {
 	first := h.pending.first()
-	if first.Force || h.window <= 0 || h.pending.len() == 0 {
+	if h.window <= 0 || h.pending.len() == 0 {
 		return first
 	}
-	return h.pending.lastBefore(first.At.Add(h.window))
+	return h.pending.lastBefore(first.Add(h.window))
 }
 
 // offer puts the batch where the receiver looks, together with an unread one.

@@ -8,7 +8,7 @@ import (
 
 // checks is how many random worlds a property is tried on, unless the command
 // line or the environment of rapid says otherwise.
-const checks = "4000"
+const checks = "2000"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

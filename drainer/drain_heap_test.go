@@ -1,0 +1,204 @@
+package drainer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+func newNotifier(window time.Duration) *deadlineHeap {
+	return NewDeadlineHeap(Env{DeadlineCoalesce: window}).(*deadlineHeap)
+}
+
+// batchOf is the batch that is offered, nil if there is none.
+func batchOf(h *deadlineHeap) []cluster.NodeID {
+	select {
+	case batch := <-h.NextBatch():
+		return batch
+	default:
+		return nil
+	}
+}
+
+// stepAt steps the notifier and returns what it offers and when it wants to be
+// stepped next.
+func stepAt(h *deadlineHeap, now time.Time) ([]cluster.NodeID, time.Time) {
+	wakeAt := h.Step(Look{Now: now})
+	return batchOf(h), wakeAt
+}
+
+// Whoever steps it when it asks gets each deadline once, never early, and late by
+// less than the window; whatever is watched, moved and removed meanwhile.
+func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		window := oneOf(t, "window", 0, 250*time.Millisecond, 3*time.Second)
+		h := newNotifier(window)
+		now, wakeAt := epoch, time.Time{}
+		watched := map[cluster.NodeID]Deadline{}
+		posted := false
+		step := func() {
+			var batch []cluster.NodeID
+			batch, wakeAt = stepAt(h, now)
+			posted = false
+			must.True(t, slices.IsSorted(batch))
+			for _, id := range batch {
+				d, ok := watched[id]
+				must.True(t, ok, must.Sprintf("%s fired and was not watched", id))
+				must.True(t, d.Force || !now.Before(d.At), must.Sprintf("%s fired %s early", id, d.At.Sub(now)))
+				delete(watched, id)
+			}
+			for id, d := range watched {
+				must.False(t, d.Force, must.Sprintf("%s is forced and has not fired", id))
+				must.True(t, now.Sub(d.At) <= 0 || now.Sub(d.At) < window, must.Sprintf("%s is late by %s", id, now.Sub(d.At)))
+			}
+			must.Eq(t, len(watched) == 0, wakeAt.IsZero())
+			must.True(t, wakeAt.IsZero() || wakeAt.After(now), must.Sprintf("wakes at %s, now %s", wakeAt, now))
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "moves") {
+			switch rapid.IntRange(0, 4).Draw(t, "move") {
+			case 0, 1:
+				id, d := anyKey(t), Deadline{At: now.Add(time.Duration(rapid.IntRange(-2000, 8000).Draw(t, "in ms")) * time.Millisecond)}
+				if oneIn(t, 5, "force") {
+					d = Deadline{Force: true}
+				}
+				h.Watch(id, d)
+				watched[id], posted = d, true
+			case 2:
+				id := anyKey(t)
+				h.Remove(id)
+				delete(watched, id)
+				posted = true
+			default:
+				// The drainer steps right after a post, and no later than it is asked to.
+				if !posted {
+					until := now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
+					for !wakeAt.IsZero() && wakeAt.Before(until) {
+						now = wakeAt
+						step()
+					}
+					now = until
+				}
+				step()
+			}
+		}
+		step()
+		for !wakeAt.IsZero() {
+			now = wakeAt
+			step()
+		}
+		must.MapEmpty(t, watched)
+	})
+}
+
+func TestDeadlineHeap_Coalesces(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(time.Second)
+	h.Watch("first", Deadline{At: epoch})
+	h.Watch("second", Deadline{At: epoch.Add(999 * time.Millisecond)})
+	h.Watch("too late", Deadline{At: epoch.Add(time.Second)})
+	batch, wakeAt := stepAt(h, epoch.Add(-time.Hour))
+	must.Nil(t, batch)
+	must.Eq(t, epoch.Add(999*time.Millisecond), wakeAt)
+	batch, wakeAt = stepAt(h, wakeAt)
+	must.Eq(t, []cluster.NodeID{"first", "second"}, batch)
+	must.Eq(t, epoch.Add(time.Second), wakeAt)
+	batch, wakeAt = stepAt(h, wakeAt)
+	must.Eq(t, []cluster.NodeID{"too late"}, batch)
+	must.True(t, wakeAt.IsZero())
+}
+
+func TestDeadlineHeap_WithoutWindow(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(-1)
+	h.Watch("first", Deadline{At: epoch})
+	h.Watch("second", Deadline{At: epoch.Add(1)})
+	batch, wakeAt := stepAt(h, epoch)
+	must.Eq(t, []cluster.NodeID{"first"}, batch)
+	must.Eq(t, epoch.Add(1), wakeAt)
+}
+
+// Nodes drained under one deadline fire together, and a node whose deadline is
+// watched again after it has fired fires again.
+func TestDeadlineHeap_EqualDeadlinesAndAgain(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(time.Second)
+	var want []cluster.NodeID
+	for i := range 100 {
+		id := cluster.NodeID(fmt.Sprintf("n%02d", 99-i))
+		want = append(want, id)
+		h.Watch(id, Deadline{At: epoch})
+	}
+	slices.Sort(want)
+	batch, _ := stepAt(h, epoch)
+	must.Eq(t, want, batch)
+	h.Watch("n07", Deadline{At: epoch})
+	batch, wakeAt := stepAt(h, epoch.Add(time.Hour))
+	must.Eq(t, []cluster.NodeID{"n07"}, batch)
+	must.True(t, wakeAt.IsZero())
+}
+
+// Force does not wait for others, however near: it is no early deadline.
+func TestDeadlineHeap_ForceFirst(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(time.Second)
+	h.Watch("soon", Deadline{At: epoch.Add(time.Millisecond)})
+	h.Watch("in an hour", Deadline{At: epoch.Add(time.Hour)})
+	h.Watch("one", Deadline{Force: true})
+	h.Watch("two", Deadline{Force: true})
+	batch, wakeAt := stepAt(h, epoch)
+	must.Eq(t, []cluster.NodeID{"one", "two"}, batch)
+	must.Eq(t, epoch.Add(time.Millisecond), wakeAt)
+}
+
+func TestDeadlineHeap_MovedAndRemoved(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(0)
+	h.Watch("sooner", Deadline{At: epoch.Add(time.Hour)})
+	h.Watch("later", Deadline{At: epoch.Add(time.Minute)})
+	h.Watch("removed", Deadline{At: epoch.Add(time.Minute)})
+	_, wakeAt := stepAt(h, epoch)
+	must.Eq(t, epoch.Add(time.Minute), wakeAt)
+	h.Watch("sooner", Deadline{At: epoch.Add(time.Second)})
+	h.Watch("later", Deadline{At: epoch.Add(2 * time.Hour)})
+	h.Remove("removed")
+	h.Remove("never watched")
+	_, wakeAt = stepAt(h, epoch)
+	must.Eq(t, epoch.Add(time.Second), wakeAt)
+	batch, wakeAt := stepAt(h, epoch.Add(time.Hour))
+	must.Eq(t, []cluster.NodeID{"sooner"}, batch)
+	must.Eq(t, epoch.Add(2*time.Hour), wakeAt)
+}
+
+// A batch nobody has read is not lost when the next comes.
+func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(0)
+	for i, id := range []cluster.NodeID{"c", "a", "b"} {
+		h.Watch(id, Deadline{At: epoch.Add(time.Duration(i) * time.Second)})
+		h.Step(Look{Now: epoch.Add(time.Duration(i) * time.Second)})
+	}
+	h.Watch("a", Deadline{At: epoch})
+	h.Step(Look{Now: epoch.Add(time.Minute)})
+	must.Eq(t, []cluster.NodeID{"a", "b", "c"}, batchOf(h))
+	must.Nil(t, batchOf(h))
+}
+
+// A step at which nothing was posted and nothing is due costs nothing that grows
+// with what is watched: what is watched is taken away here, to look would panic.
+func TestDeadlineHeap_QuietStepLooksAtNothing(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(time.Second)
+	for i := range 1000 {
+		h.Watch(cluster.NodeID(fmt.Sprintf("n%d", i)), Deadline{At: epoch.Add(time.Hour)})
+	}
+	h.Step(Look{Now: epoch})
+	clear(h.pending.queue)
+	must.Eq(t, epoch.Add(time.Hour), h.Step(Look{Now: epoch.Add(time.Minute)}))
+}
