@@ -1,0 +1,104 @@
+package shims
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+)
+
+// An entry is three parts:
+//
+//	byte 0    the message's type, with IgnorableFlag among its bits
+//	byte 1    the format's version
+//	the rest  the message, as one canonical msgpack value: structs are maps from
+//	          field names, times are UTC to the nanosecond, nil is not empty
+//
+// A field that is not in the entry is zero, so fields may be added without a new
+// version. A field that is in the entry and unknown here breaks it, because a
+// server that dropped it would go on with another state than the rest.
+
+// formatVersion is the version of the format that is written, and the only one
+// that is read.
+const formatVersion = 1
+
+const headerSize = 2
+
+// maxDepth bounds the nesting of what is decoded. The deepest message is a
+// plan's job: its groups' tasks' resources.
+const maxDepth = 32
+
+// ErrBroken is what every error of [Decode] wraps: the entry was written by no
+// server of this version. An FSM that meets one must stop.
+var ErrBroken = errors.New("broken raft entry")
+
+// handle is the msgpack configuration. It is never written to, and shared
+// because the codec keeps what it learns of types in it.
+var handle = newHandle()
+
+func newHandle() *codec.MsgpackHandle {
+	h := new(codec.MsgpackHandle)
+	h.Canonical = true
+	h.WriteExt = true // times as the timestamp extension
+	h.ErrorIfNoField = true
+	h.MaxDepth = maxDepth
+	return h
+}
+
+// Encode returns the message as the data of a raft entry. Equal messages give
+// equal data. An error means that the message lacks what it must have, or is
+// none that can be encoded.
+func Encode(m Message) ([]byte, error) {
+	if m == nil || newMessage(m.Type()) == nil {
+		return nil, errors.New("encoding an entry: no message")
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", m.Type(), err)
+	}
+	var body []byte
+	if err := codec.NewEncoderBytes(&body, handle).Encode(packed(m)); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", m.Type(), err)
+	}
+	return append([]byte{byte(m.Type()), formatVersion}, body...), nil
+}
+
+// Decode returns the message of a raft entry. It returns nil and no error for an
+// entry of an ignorable type that it does not know; every other error wraps
+// [ErrBroken].
+func Decode(data []byte) (Message, error) {
+	if len(data) < headerSize {
+		return nil, fmt.Errorf("%w: %d bytes are no entry", ErrBroken, len(data))
+	}
+	t, version, body := MessageType(data[0]), data[1], data[headerSize:]
+	m := newMessage(t)
+	if m == nil {
+		if t.Ignorable() {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: unknown type %d", ErrBroken, t)
+	}
+	if version != formatVersion {
+		return nil, fmt.Errorf("%w: %s in format %d, known is %d", ErrBroken, t, version, formatVersion)
+	}
+	if err := decodeBody(body, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrBroken, t, err)
+	}
+	return m, nil
+}
+
+func decodeBody(body []byte, m Message) error {
+	form := packed(m)
+	decoder := codec.NewDecoderBytes(body, handle)
+	if err := decoder.Decode(form); err != nil {
+		return err
+	}
+	if extra := len(body) - decoder.NumBytesRead(); extra > 0 {
+		return fmt.Errorf("%d bytes follow the message", extra)
+	}
+	if form, ok := form.(packedForm); ok {
+		if err := form.unpackInto(m); err != nil {
+			return err
+		}
+	}
+	return m.check()
+}

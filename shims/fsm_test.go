@@ -1,0 +1,285 @@
+package shims_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	must.Eq(t, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainUpdated))
+	revision := h.state().Node("n1").Drain.Revision
+
+	// Of two marks the budget leaves room for one, and the other's refusal says so.
+	marked := h.apply(mark(cluster.MarkPaced, "d1", revision, "a0", "a1")).(shims.Marked)
+	must.SliceLen(t, 1, marked.Accepted)
+	must.Eq(t, cluster.AllocID("a0"), marked.Accepted[0].Alloc)
+	must.Eq(t, []cluster.EvalID{"e-mark"}, marked.Evals)
+	must.SliceLen(t, 1, marked.Refused)
+	must.Eq(t, cluster.AllocID("a1"), marked.Refused[0].Alloc)
+	must.NotEq(t, "", marked.Refused[0].Why)
+	must.True(t, h.state().Alloc("a0").MarkedBy("d1"))
+	must.False(t, h.state().Alloc("a1").Marked())
+	must.Eq(t, cluster.EvalPending, h.state().Eval("e-mark").Status)
+
+	// It is not at its end, and a completion that says so is refused.
+	complete := &shims.NodesDrainComplete{Completions: drainer.Completions{At: noon, Completions: []drainer.Completion{{Node: "n1", Drain: "d1", Revision: revision}}}}
+	completed := h.apply(complete).(shims.Completed)
+	must.SliceEmpty(t, completed.Ended)
+	must.SliceLen(t, 1, completed.Refused)
+	must.True(t, h.state().Node("n1").Draining())
+
+	done := new(shims.AllocClientUpdate)
+	for _, id := range []cluster.AllocID{"a0", "a1"} {
+		done.Reports = append(done.Reports, cluster.AllocReport{Alloc: id, Node: "n1", ClientStatus: cluster.ClientComplete, At: noon})
+	}
+	h.apply(done)
+	completed = h.apply(complete).(shims.Completed)
+	must.SliceEmpty(t, completed.Refused)
+	must.SliceLen(t, 1, completed.Ended)
+	must.Eq(t, cluster.OutcomeComplete, completed.Ended[0].Outcome)
+	must.False(t, h.state().Node("n1").Draining())
+	must.Eq(t, cluster.OutcomeComplete, h.state().DrainRecord("d1").Outcome)
+}
+
+func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	h.apply(startDrain("n1", "d1", -1))
+	revision := h.state().Node("n1").Drain.Revision
+	must.SliceLen(t, 2, h.apply(mark(cluster.MarkForced, "d1", revision, "a0", "a1")).(shims.Marked).Accepted)
+	answered := jobEval("e-mark")
+	stop := &shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: answered, SnapshotIndex: h.next - 1, Stops: []cluster.PlanStop{{Alloc: "a1", Migrate: true}}}}
+	must.SliceEmpty(t, h.apply(stop).(shims.PlanApplied).Refused)
+
+	cancel := &shims.NodeUpdateDrain{
+		DrainUpdate: statestore.DrainUpdate{Node: "n1", At: noon, MarkEligible: true, Key: "cancel"},
+		Evals:       []*cluster.Evaluation{jobEval("e-back")},
+	}
+	must.Eq(t, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}}}, h.apply(cancel).(shims.DrainUpdated))
+	must.NotNil(t, h.state().Eval("e-back"))
+
+	// The stop of the withdrawn mark is refused now.
+	stop.Stops[0].Alloc, stop.SnapshotIndex = "a0", h.next-1
+	must.SliceLen(t, 1, h.apply(stop).(shims.PlanApplied).Refused)
+	must.Eq(t, cluster.DesiredRun, h.state().Alloc("a0").DesiredStatus)
+}
+
+func TestFSM_ARepeatedRequestChangesNothingAndMakesNoEvaluation(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	start := startDrain("n1", "d1", time.Hour)
+	start.Key = "key"
+	h.apply(start)
+	before := h.state()
+	start.Evals = []*cluster.Evaluation{jobEval("again")}
+	must.True(t, h.apply(start).(shims.DrainUpdated).Repeated)
+	must.Nil(t, h.state().Eval("again"))
+	must.True(t, before.Node("n1") == h.state().Node("n1"))
+}
+
+func TestFSM_WhatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	noID := []*cluster.Evaluation{{}}
+	invalid := webJob(-1)
+	for _, c := range []struct {
+		name string
+		m    shims.Message
+		want error  // or
+		text string // part of it
+	}{
+		{"status of no node", &shims.NodeUpdateStatus{Node: "n9", Status: cluster.NodeReady}, statestore.ErrNodeNotFound, ""},
+		{"no status", &shims.NodeUpdateStatus{Node: "n1", Status: "fine"}, nil, "invalid node status"},
+		{"eligibility of no node", &shims.NodeUpdateEligibility{Node: "n9", Eligibility: cluster.NodeEligible}, statestore.ErrNodeNotFound, ""},
+		{"eligible while draining", &shims.NodeUpdateEligibility{Node: "n2", Eligibility: cluster.NodeEligible}, statestore.ErrNodeDraining, ""},
+		{"drain of no node", startDrain("n9", "d9", 0), statestore.ErrNodeNotFound, ""},
+		{"drain without an id", startDrain("n1", "", 0), nil, "without an id"},
+		{"node without an id", &shims.NodeRegister{Node: &cluster.Node{}}, nil, "without an id"},
+		{"job that makes no sense", &shims.JobRegister{Job: invalid}, nil, "Count must be >= 0"},
+		{"job with a hole", &shims.JobRegister{Job: &cluster.Job{ID: "x", TaskGroups: []*cluster.TaskGroup{nil}}}, nil, "missing"},
+		{"end of no job", &shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "x"}}, statestore.ErrJobNotFound, ""},
+		{"evaluation without an id", &shims.EvalUpdate{Evals: append([]*cluster.Evaluation{jobEval("e9")}, noID...)}, nil, "has no id"},
+		{"half a registration", &shims.NodeRegister{Node: &cluster.Node{ID: "n9"}, Evals: noID}, nil, "has no id"},
+		{"half a deregistration", &shims.NodeDeregister{Nodes: []cluster.NodeID{"n1"}, Evals: noID}, nil, "has no id"},
+		{"half a status", &shims.NodeUpdateStatus{Node: "n1", Status: cluster.NodeDown, Evals: noID}, nil, "has no id"},
+		{"half an eligibility", &shims.NodeUpdateEligibility{Node: "n1", Eligibility: cluster.NodeIneligible, Evals: noID}, nil, "has no id"},
+		{"half a drain", &shims.NodeUpdateDrain{DrainUpdate: startDrain("n1", "d9", 0).DrainUpdate, Evals: noID}, nil, "has no id"},
+		{"half a job", &shims.JobRegister{Job: webJob(3), Evals: noID}, nil, "has no id"},
+		{"half a purge", &shims.JobDeregister{Job: webJob(1).Key(), Purge: true, Evals: noID}, nil, "has no id"},
+		{"half a report", &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "a0", Node: "n1", ClientStatus: cluster.ClientFailed}}, Evals: noID}, nil, "has no id"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, twin := twoOnOneNode(t), twoOnOneNode(t)
+			h.apply(startDrain("n2", "d2", 0))
+			twin.apply(startDrain("n2", "d2", 0))
+			refused, ok := h.apply(c.m).(shims.Refused)
+			must.True(t, ok, must.Sprint("it is refused"))
+			if c.want != nil {
+				must.ErrorIs(t, refused.Err, c.want)
+			}
+			must.ErrorContains(t, refused.Err, c.text)
+			must.Eq(t, h.next-1, h.state().Index(), must.Sprint("the state is that of the entry nevertheless"))
+			twin.apply(&shims.EvalUpdate{})
+			must.Eq(t, dump(t, twin.fsm), dump(t, h.fsm), must.Sprint("as after an entry that says nothing"))
+		})
+	}
+}
+
+func TestFSM_OneMissingNodeDoesNotFailABatch(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	gone := &shims.NodeDeregister{At: noon, Nodes: []cluster.NodeID{"n9", "n2"}}
+	must.Eq(t, shims.NodesDeregistered{Missing: []cluster.NodeID{"n9"}}, h.apply(gone).(shims.NodesDeregistered))
+	must.Nil(t, h.state().Node("n2"))
+	must.NotNil(t, h.state().Node("n1"))
+}
+
+func TestFSM_APlanThatIsOverIsRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	again := h.apply(h.place("e1", "n2")).(shims.PlanApplied)
+	must.NotNil(t, again.Accepted)
+	must.SliceEmpty(t, again.Accepted.Places)
+	must.SliceLen(t, 1, again.Refused)
+	must.Eq(t, cluster.NodeID("n1"), h.state().Alloc("a0").NodeID)
+}
+
+func TestFSM_BrokenEntriesStopItAndLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	before, index := dump(t, h.fsm), h.state().Index()
+	broken := map[string][]byte{
+		"unknown type":  {77, 1},
+		"newer format":  {byte(shims.EvalUpdateType), 2, 0x80},
+		"cut in halves": encode(t, node("n3"))[:20],
+		"nothing":       nil,
+	}
+	for name, data := range broken {
+		_, err := h.fsm.ApplyEntry(h.next, data)
+		must.ErrorIs(t, err, shims.ErrBroken, must.Sprint(name))
+		must.Eq(t, before, dump(t, h.fsm), must.Sprint(name))
+		must.Eq(t, index, h.state().Index())
+		must.Panic(t, func() { h.fsm.Apply(&raft.Log{Index: h.next, Data: data}) })
+		must.Eq(t, before, dump(t, h.fsm), must.Sprint(name))
+	}
+}
+
+func TestFSM_TheLogGoesForward(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	before := dump(t, h.fsm)
+	for _, index := range []uint64{0, 1, h.next - 1} {
+		_, err := h.fsm.ApplyEntry(index, encode(t, node("n3")))
+		must.ErrorIs(t, err, shims.ErrBroken)
+		must.Eq(t, before, dump(t, h.fsm))
+	}
+	_, err := h.fsm.ApplyEntry(h.next+5, encode(t, node("n3")))
+	must.NoError(t, err, must.Sprint("raft's own entries lie between"))
+}
+
+func TestFSM_AnIgnorableEntryIsSkipped(t *testing.T) {
+	t.Parallel()
+	h, twin := twoOnOneNode(t), twoOnOneNode(t)
+	unknown := shims.IgnorableFlag | 5
+	response := h.fsm.Apply(&raft.Log{Index: h.next, Data: []byte{byte(unknown), 3, 1, 2, 3}})
+	must.Eq(t, shims.Skipped{Type: unknown}, response.(shims.Skipped))
+	twin.apply(&shims.EvalUpdate{})
+	must.Eq(t, dump(t, twin.fsm), dump(t, h.fsm))
+}
+
+func TestFSM_ObserversSeeEveryEntryWithTheStatesAroundIt(t *testing.T) {
+	t.Parallel()
+	var seen []shims.Applied
+	h := newHistory(t, shims.FSMConfig{OnApply: func(a shims.Applied) { seen = append(seen, a) }})
+	h.apply(node("n1"), &shims.NodeUpdateStatus{Node: "n9", Status: cluster.NodeReady})
+	_, err := h.fsm.ApplyEntry(h.next, []byte{byte(shims.IgnorableFlag | 5), 1})
+	must.NoError(t, err)
+	_, err = h.fsm.ApplyEntry(h.next+1, []byte{77, 1})
+	must.Error(t, err)
+
+	must.SliceLen(t, 3, seen, must.Sprint("all but the broken one"))
+	must.Eq(t, 1, seen[0].Index)
+	must.Eq(t, shims.NodeRegisterType, seen[0].Type)
+	must.Eq(t, cluster.NodeID("n1"), seen[0].Message.(*shims.NodeRegister).Node.ID)
+	must.Eq(t, shims.Done{}, seen[0].Response.(shims.Done))
+	must.Nil(t, seen[0].Before.Node("n1"))
+	must.NotNil(t, seen[0].After.Node("n1"))
+	must.ErrorIs(t, seen[1].Response.(shims.Refused).Err, statestore.ErrNodeNotFound)
+	must.Eq(t, 1, seen[1].Before.Index())
+	must.Eq(t, 2, seen[1].After.Index())
+	must.Nil(t, seen[2].Message)
+	must.Eq(t, shims.IgnorableFlag|5, seen[2].Type)
+}
+
+func TestFSM_ARestoreReplacesTheStore(t *testing.T) {
+	t.Parallel()
+	source := twoOnOneNode(t)
+	source.apply(startDrain("n1", "d1", time.Hour))
+
+	var told *statestore.Store
+	h := newHistory(t, shims.FSMConfig{OnRestore: func(s *statestore.Store) { told = s }})
+	h.apply(node("n7"))
+	old := h.fsm.Store()
+	restore(t, h.fsm, persist(t, source.fsm))
+
+	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm))
+	must.True(t, h.fsm.Store() != old)
+	must.True(t, told == h.fsm.Store())
+	select {
+	case <-old.Abandoned():
+	default:
+		t.Error("the old store is not abandoned")
+	}
+	must.NotNil(t, old.Snapshot().Node("n7"), must.Sprint("its snapshots stay readable"))
+
+	h.next = source.next
+	h.apply(mark(cluster.MarkPaced, "d1", h.state().Node("n1").Drain.Revision, "a0"))
+	source.apply(mark(cluster.MarkPaced, "d1", h.state().Node("n1").Drain.Revision, "a0"))
+	must.Eq(t, dump(t, source.fsm), dump(t, h.fsm), must.Sprint("and the log goes on"))
+}
+
+func TestFSM_ASnapshotIsOfItsMoment(t *testing.T) {
+	t.Parallel()
+	h, twin := twoOnOneNode(t), twoOnOneNode(t)
+	snapshot, err := h.fsm.Snapshot()
+	must.NoError(t, err)
+	h.apply(node("n3"))
+	sink := new(memorySink)
+	must.NoError(t, snapshot.Persist(sink))
+	must.Eq(t, persist(t, twin.fsm), sink.Bytes())
+}
+
+func TestFSM_ABrokenSnapshotChangesNothing(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	before, store := dump(t, h.fsm), h.fsm.Store()
+	whole := persist(t, h.fsm)
+	must.Error(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(whole[:len(whole)/2]))))
+	must.True(t, store == h.fsm.Store())
+	must.Eq(t, before, dump(t, h.fsm))
+}
+
+func TestFSM_ASnapshotThatCannotBeWrittenIsCancelled(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	snapshot, err := h.fsm.Snapshot()
+	must.NoError(t, err)
+	full := errors.New("disk full")
+	sink := &memorySink{fail: full}
+	must.ErrorIs(t, snapshot.Persist(sink), full)
+	must.True(t, sink.cancelled)
+	must.False(t, sink.closed)
+}

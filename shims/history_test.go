@@ -1,0 +1,175 @@
+package shims_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// noon is when the tests' messages are proposed.
+var noon = time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// history is an FSM and the index of its next entry.
+type history struct {
+	t   testing.TB
+	fsm *shims.FSM
+	// next is the raft index of the next entry.
+	next uint64
+}
+
+func newHistory(t testing.TB, config shims.FSMConfig) *history {
+	return &history{t: t, fsm: shims.NewFSM(config), next: 1}
+}
+
+// apply applies messages, and returns the response to the last.
+func (h *history) apply(messages ...shims.Message) (response shims.Response) {
+	h.t.Helper()
+	for _, m := range messages {
+		var err error
+		response, err = h.fsm.ApplyEntry(h.next, encode(h.t, m))
+		must.NoError(h.t, err)
+		h.next++
+	}
+	return response
+}
+
+func (h *history) state() *statestore.Snapshot { return h.fsm.Store().Snapshot() }
+
+func node(id string) *shims.NodeRegister {
+	return &shims.NodeRegister{At: noon, Node: &cluster.Node{
+		ID: cluster.NodeID(id), Name: id, Datacenter: "dc1", Status: cluster.NodeReady,
+		Resources: cluster.Resources{CPU: 4000, MemoryMB: 8192, DiskMB: 10_000},
+	}}
+}
+
+// webJob is a service of that many copies with max_parallel 1.
+func webJob(count int) *cluster.Job {
+	job := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
+		Name: "web", Count: count, Tasks: []*cluster.Task{{Name: "web", Resources: cluster.Resources{CPU: 100, MemoryMB: 100}}},
+	}}}
+	job.Canonicalize()
+	return job
+}
+
+func jobEval(id string) *cluster.Evaluation {
+	return &cluster.Evaluation{
+		ID: cluster.EvalID(id), Namespace: "default", JobID: "web", Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending, CreateTime: noon,
+	}
+}
+
+// place is a plan that answers an evaluation by running the job's allocations
+// a0, a1, ... on the nodes.
+func (h *history) place(evalID string, nodes ...cluster.NodeID) *shims.ApplyPlan {
+	job := h.state().Job(cluster.JobKey{Namespace: "default", ID: "web"})
+	answered := jobEval(evalID)
+	answered.Status = cluster.EvalComplete
+	plan := &shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: answered, SnapshotIndex: h.next - 1}}
+	for i, on := range nodes {
+		plan.Places = append(plan.Places, &cluster.Allocation{
+			ID: cluster.AllocID(fmt.Sprintf("a%d", i)), Namespace: "default", JobID: "web", Job: job, TaskGroup: "web", EvalID: answered.ID,
+			Name: fmt.Sprintf("web.web[%d]", i), NodeID: on, NodeName: string(on), Resources: job.TaskGroups[0].Resources(),
+			DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, CreateTime: noon,
+		})
+	}
+	return plan
+}
+
+// healthy reports that allocations run well.
+func healthy(on cluster.NodeID, ids ...cluster.AllocID) *shims.AllocClientUpdate {
+	good := true
+	m := new(shims.AllocClientUpdate)
+	for _, id := range ids {
+		m.Reports = append(m.Reports, cluster.AllocReport{
+			Alloc: id, Node: on, ClientStatus: cluster.ClientRunning, Healthy: &good, HealthyAt: noon, At: noon,
+		})
+	}
+	return m
+}
+
+func startDrain(on cluster.NodeID, id cluster.DrainID, deadline time.Duration) *shims.NodeUpdateDrain {
+	return &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+		Node: on, Drain: id, Spec: &cluster.DrainSpec{Deadline: deadline}, At: noon,
+	}}
+}
+
+// mark asks for allocations of the web job to leave n1.
+func mark(class cluster.MarkClass, drain cluster.DrainID, revision cluster.Revision, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
+	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e-mark")}}}
+	for _, id := range ids {
+		m.Marks.Marks = append(m.Marks.Marks, drainer.Mark{
+			Alloc: id, Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "web"},
+			Node: "n1", Drain: drain, Revision: revision, Class: class,
+		})
+	}
+	return m
+}
+
+// twoOnOneNode is a job of two healthy copies on n1, with n2 beside it.
+func twoOnOneNode(t testing.TB) *history {
+	h := newHistory(t, shims.FSMConfig{})
+	h.apply(node("n1"), node("n2"), &shims.JobRegister{Job: webJob(2), Evals: []*cluster.Evaluation{jobEval("e1")}})
+	applied := h.apply(h.place("e1", "n1", "n1")).(shims.PlanApplied)
+	must.SliceEmpty(t, applied.Refused)
+	must.SliceEmpty(t, applied.Dropped)
+	h.apply(healthy("n1", "a0", "a1"))
+	return h
+}
+
+// dump is every field of every row of the FSM's state.
+func dump(t testing.TB, fsm *shims.FSM) string {
+	t.Helper()
+	return dumpOf(t, fsm.Store().Snapshot())
+}
+
+func dumpOf(t testing.TB, snapshot *statestore.Snapshot) string {
+	t.Helper()
+	var out bytes.Buffer
+	must.NoError(t, snapshot.Dump(&out))
+	return out.String()
+}
+
+// persist returns what the FSM writes into a snapshot.
+func persist(t testing.TB, fsm *shims.FSM) []byte {
+	t.Helper()
+	snapshot, err := fsm.Snapshot()
+	must.NoError(t, err)
+	defer snapshot.Release()
+	sink := new(memorySink)
+	must.NoError(t, snapshot.Persist(sink))
+	must.True(t, sink.closed)
+	return sink.Bytes()
+}
+
+// memorySink is a snapshot file in memory.
+type memorySink struct {
+	bytes.Buffer
+	closed, cancelled bool
+	// fail is the error of every Write, or nil.
+	fail error
+}
+
+func (s *memorySink) Write(b []byte) (int, error) {
+	if s.fail != nil {
+		return 0, s.fail
+	}
+	return s.Buffer.Write(b)
+}
+
+func (s *memorySink) ID() string    { return "memory" }
+func (s *memorySink) Close() error  { s.closed = true; return nil }
+func (s *memorySink) Cancel() error { s.cancelled = true; return nil }
+
+// restore puts a snapshot into an FSM.
+func restore(t testing.TB, fsm *shims.FSM, snapshot []byte) {
+	t.Helper()
+	must.NoError(t, fsm.Restore(io.NopCloser(bytes.NewReader(snapshot))))
+}

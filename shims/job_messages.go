@@ -1,0 +1,69 @@
+package shims
+
+import (
+	"errors"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// JobRegister registers a job or the next version of it. A job that does not
+// validate, once its defaults are filled in, is refused.
+type JobRegister struct {
+	Job *cluster.Job
+	// Evals are the job's evaluations, or nil.
+	Evals []*cluster.Evaluation
+}
+
+func (*JobRegister) Type() MessageType { return JobRegisterType }
+func (*JobRegister) responds(Done)     {}
+
+func (m *JobRegister) check() error {
+	if m.Job == nil {
+		return errors.New("job is missing")
+	}
+	return checkEvals(m.Evals)
+}
+
+func (m *JobRegister) apply(txn *statestore.Txn) Response {
+	job := m.Job.Copy()
+	job.Canonicalize()
+	if err := job.Validate(); err != nil {
+		return Refused{Err: err}
+	}
+	if err := txn.UpsertJob(job); err != nil {
+		return Refused{Err: err}
+	}
+	return done(txn.UpsertEvals(m.Evals))
+}
+
+// JobDeregister stops a job, or deletes it with everything that hangs on it.
+type JobDeregister struct {
+	Job cluster.JobKey
+	// Purge deletes the job, its allocations and its evaluations.
+	Purge bool
+	// Evals are the job's evaluations, or nil: nobody would look at those of a
+	// job that is purged.
+	Evals []*cluster.Evaluation
+}
+
+func (*JobDeregister) Type() MessageType { return JobDeregisterType }
+func (*JobDeregister) responds(Done)     {}
+func (m *JobDeregister) check() error    { return checkEvals(m.Evals) }
+
+func (m *JobDeregister) apply(txn *statestore.Txn) Response {
+	if err := txn.DeleteJob(m.Job, m.Purge); err != nil {
+		return Refused{Err: err}
+	}
+	return done(txn.UpsertEvals(m.Evals))
+}
+
+// EvalUpdate makes evaluations or brings them up to date.
+type EvalUpdate struct {
+	Evals []*cluster.Evaluation
+}
+
+func (*EvalUpdate) Type() MessageType                    { return EvalUpdateType }
+func (*EvalUpdate) responds(Done)                        {}
+func (m *EvalUpdate) check() error                       { return checkEvals(m.Evals) }
+func (m *EvalUpdate) apply(txn *statestore.Txn) Response { return done(txn.UpsertEvals(m.Evals)) }

@@ -1,0 +1,161 @@
+package shims_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Messages as nobody makes them, but well-formed: what is missing, enormous,
+// negative or another's is refused or does little, and panics nowhere.
+func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
+	t.Parallel()
+	start := newHistory(t, shims.FSMConfig{})
+	for i, data := range randomLog(t, 3, 150) {
+		_, err := start.fsm.ApplyEntry(uint64(i+1), data)
+		must.NoError(t, err)
+		start.next++
+	}
+	a, b := start, newHistory(t, shims.FSMConfig{})
+	restore(t, b.fsm, persist(t, a.fsm))
+	b.next = a.next
+
+	sane, odd := newLogWriter(5), newOddFiller(5, a.state())
+	applied := make(map[shims.MessageType]int)
+	for round := range 400 {
+		for i, m := range append(emptyMessages(), sane.next(a.state())) {
+			if i < len(emptyMessages()) {
+				odd.fill(reflect.ValueOf(m).Elem())
+			}
+			data, err := shims.Encode(m)
+			if err != nil {
+				continue
+			}
+			want, err := a.fsm.ApplyEntry(a.next, data)
+			must.NoError(t, err)
+			got, err := b.fsm.ApplyEntry(b.next, data)
+			must.NoError(t, err)
+			must.True(t, reflect.DeepEqual(want, got), must.Sprintf("%s is answered %+v and %+v", m.Type(), want, got))
+			a.next++
+			b.next++
+			if _, refused := want.(shims.Refused); !refused {
+				applied[m.Type()]++
+			}
+		}
+		if round%100 == 99 {
+			must.Eq(t, dump(t, a.fsm), dump(t, b.fsm))
+			restore(t, b.fsm, persist(t, a.fsm))
+			must.Eq(t, dump(t, a.fsm), dump(t, b.fsm), must.Sprint("the oddest state can be restored"))
+		}
+	}
+	for _, m := range emptyMessages() {
+		must.Positive(t, applied[m.Type()], must.Sprintf("%s was never applied: %v", m.Type(), applied))
+	}
+}
+
+// oddFiller sets every field under a value to what nobody would: nothing, the
+// smallest and largest numbers, names of what is in a state, often where they do
+// not belong.
+type oddFiller struct {
+	random *rand.Rand
+	// words are what strings of each type may be; all of them are anyWord.
+	words   map[reflect.Type][]string
+	anyWord []string
+}
+
+func newOddFiller(seed uint64, s *statestore.Snapshot) *oddFiller {
+	f := &oddFiller{random: rand.New(rand.NewPCG(seed, 9)), words: make(map[reflect.Type][]string)}
+	know(f, "", "x", "\x00", "a", "b")
+	know(f, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict)
+	know(f, cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown)
+	know(f, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected)
+	know(f, cluster.NodeEligible, cluster.NodeIneligible)
+	know(f, cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete)
+	know(f, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)
+	know(f, cluster.HealthChecks)
+	know(f, cluster.Namespace("default"), cluster.Namespace("other"))
+	for n := range s.Nodes() {
+		know(f, n.ID)
+		if n.Draining() {
+			know(f, n.Drain.ID)
+		}
+	}
+	for j := range s.Jobs() {
+		know(f, j.ID)
+	}
+	for a := range s.Allocs() {
+		know(f, a.ID)
+	}
+	for e := range s.Evals() {
+		know(f, e.ID)
+	}
+	return f
+}
+
+// know adds words of one type.
+func know[T ~string](f *oddFiller, words ...T) {
+	for _, word := range words {
+		f.words[reflect.TypeFor[T]()] = append(f.words[reflect.TypeFor[T]()], string(word))
+		f.anyWord = append(f.anyWord, string(word))
+	}
+}
+
+// word returns a word of the type, or at times any.
+func (f *oddFiller) word(t reflect.Type) string {
+	words := f.words[t]
+	if len(words) == 0 || f.random.IntN(10) == 0 {
+		words = f.anyWord
+	}
+	return words[f.random.IntN(len(words))]
+}
+
+func (f *oddFiller) fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(f.random.IntN(2) == 0)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		odd := []int64{0, 1, -1, 2, 50, math.MinInt64, math.MaxInt64, f.random.Int64N(1 << 40)}
+		v.SetInt(odd[f.random.IntN(len(odd))])
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		odd := []uint64{0, 1, 2, 3, 7, math.MaxUint64, f.random.Uint64N(500)}
+		v.SetUint(odd[f.random.IntN(len(odd))])
+	case reflect.String:
+		v.SetString(f.word(v.Type()))
+	case reflect.Pointer:
+		v.SetZero()
+		if f.random.IntN(8) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem())
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), f.random.IntN(3), 3))
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Map:
+		v.SetZero()
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			odd := []time.Time{{}, noon, time.Unix(0, 0), time.Unix(1<<62, 5), noon.Add(time.Duration(f.random.Int64N(1 << 50)))}
+			v.Set(reflect.ValueOf(odd[f.random.IntN(len(odd))]))
+			return
+		}
+		for i := range v.NumField() {
+			f.fill(v.Field(i))
+		}
+	default:
+		panic("nothing to fill a " + v.Type().String() + " with")
+	}
+}

@@ -1,0 +1,145 @@
+package shims
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// packedForm is how a message is written whose own form would repeat itself.
+type packedForm interface {
+	// unpackInto sets the message that the form was packed from.
+	unpackInto(Message) error
+}
+
+// packed returns what is written for a message, and what is read to become it.
+func packed(m Message) any {
+	switch m := m.(type) {
+	case *ApplyPlan:
+		return packPlan(m)
+	case *AllocUpdateDesiredTransition:
+		return packMarks(m)
+	}
+	return m
+}
+
+// packedPlan is a plan in which every job body stands once, however many of the
+// placed allocations share it.
+type packedPlan struct {
+	Plan cluster.Plan
+	Jobs []*cluster.Job
+	// JobOf holds, for each of Plan.Places, its job's place in Jobs counted from
+	// one, or zero if it has no job.
+	JobOf []int
+}
+
+func packPlan(m *ApplyPlan) *packedPlan {
+	p := &packedPlan{Plan: m.Plan}
+	p.Plan.Places = slices.Clone(m.Places)
+	numbers := make(map[*cluster.Job]int)
+	for i, alloc := range m.Places {
+		if alloc.Job != nil && numbers[alloc.Job] == 0 {
+			p.Jobs = append(p.Jobs, alloc.Job)
+			numbers[alloc.Job] = len(p.Jobs)
+		}
+		p.JobOf = append(p.JobOf, numbers[alloc.Job])
+		bare := *alloc
+		bare.Job = nil
+		p.Plan.Places[i] = &bare
+	}
+	return p
+}
+
+func (p *packedPlan) unpackInto(m Message) error {
+	if len(p.JobOf) != len(p.Plan.Places) {
+		return fmt.Errorf("%d allocations with %d jobs", len(p.Plan.Places), len(p.JobOf))
+	}
+	for i, alloc := range p.Plan.Places {
+		number := p.JobOf[i]
+		if number < 0 || number > len(p.Jobs) {
+			return fmt.Errorf("job %d of %d", number, len(p.Jobs))
+		}
+		if alloc != nil && number > 0 {
+			alloc.Job = p.Jobs[number-1]
+		}
+	}
+	m.(*ApplyPlan).Plan = p.Plan
+	return nil
+}
+
+// packedMarks is an entry of marks in which each drain stands once, and each
+// group once for every run of its marks: the marks are sorted by group.
+type packedMarks struct {
+	At         time.Time
+	Policy     drainer.Policy
+	Drains     []packedDrain
+	Runs       []packedRun
+	Reevaluate []cluster.GroupKey
+	Evals      []*cluster.Evaluation
+}
+
+// packedDrain is what marks of one drain have in common.
+type packedDrain struct {
+	//lint:ignore U1000 the codec reads its tag
+	_struct  bool `codec:",toarray"`
+	Node     cluster.NodeID
+	Drain    cluster.DrainID
+	Revision cluster.Revision
+}
+
+// packedRun is neighbouring marks of one group.
+type packedRun struct {
+	Group cluster.GroupKey
+	Marks []packedMark
+}
+
+// packedMark is what is a mark's own.
+type packedMark struct {
+	//lint:ignore U1000 the codec reads its tag
+	_struct bool `codec:",toarray"`
+	Alloc   cluster.AllocID
+	// Drain is the place in Drains, counted from zero.
+	Drain int
+	Class cluster.MarkClass
+}
+
+func packMarks(m *AllocUpdateDesiredTransition) *packedMarks {
+	p := &packedMarks{At: m.At, Policy: m.Policy, Reevaluate: m.Reevaluate, Evals: m.Evals}
+	numbers := make(map[packedDrain]int)
+	for i, mark := range m.Marks.Marks {
+		drain := packedDrain{Node: mark.Node, Drain: mark.Drain, Revision: mark.Revision}
+		number, seen := numbers[drain]
+		if !seen {
+			number = len(p.Drains)
+			numbers[drain] = number
+			p.Drains = append(p.Drains, drain)
+		}
+		if i == 0 || p.Runs[len(p.Runs)-1].Group != mark.Group {
+			p.Runs = append(p.Runs, packedRun{Group: mark.Group})
+		}
+		run := &p.Runs[len(p.Runs)-1]
+		run.Marks = append(run.Marks, packedMark{Alloc: mark.Alloc, Drain: number, Class: mark.Class})
+	}
+	return p
+}
+
+func (p *packedMarks) unpackInto(m Message) error {
+	marks := &m.(*AllocUpdateDesiredTransition).Marks
+	*marks = drainer.Marks{At: p.At, Policy: p.Policy, Reevaluate: p.Reevaluate, Evals: p.Evals}
+	for _, run := range p.Runs {
+		for _, mark := range run.Marks {
+			if mark.Drain < 0 || mark.Drain >= len(p.Drains) {
+				return fmt.Errorf("drain %d of %d", mark.Drain, len(p.Drains))
+			}
+			drain := p.Drains[mark.Drain]
+			marks.Marks = append(marks.Marks, drainer.Mark{
+				Alloc: mark.Alloc, Group: run.Group, Class: mark.Class,
+				Node: drain.Node, Drain: drain.Drain, Revision: drain.Revision,
+			})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package shims
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Response is what the FSM says of one applied entry: what the message's type
+// promises, or [Refused], or [Skipped]. Nothing in it is written to.
+type Response interface{ response() }
+
+// Done says that the whole message took effect.
+type Done struct{}
+
+// Refused says that the message asks for what cannot be, such as a drain of a
+// node that does not exist. Nothing changed but the state's index.
+type Refused struct {
+	// Err is why, never nil. It wraps the store's sentinels.
+	Err error
+}
+
+// Skipped says that this server does not know the message and that its type
+// allows that. Nothing changed but the state's index.
+type Skipped struct{ Type MessageType }
+
+// NodesDeregistered answers [NodeDeregister].
+type NodesDeregistered struct {
+	// Missing are the nodes that did not exist, or nil. The others are gone.
+	Missing []cluster.NodeID
+}
+
+// DrainUpdated answers [NodeUpdateDrain].
+type DrainUpdated struct{ statestore.DrainUpdated }
+
+// PlanApplied answers [ApplyPlan].
+type PlanApplied struct {
+	// Accepted is the part of the plan that took effect, never nil.
+	Accepted *cluster.Plan
+	// Refused is the rest, or nil.
+	Refused []scheduler.Refusal
+	// Dropped are accepted places that the store has no use for, such as one
+	// whose id is taken, or nil.
+	Dropped []cluster.AllocID
+}
+
+// Marked answers [AllocUpdateDesiredTransition].
+type Marked struct {
+	// Accepted are the marks that took effect, in the order in which they were
+	// judged.
+	Accepted []drainer.Mark
+	// Evals are the evaluations that were made.
+	Evals []cluster.EvalID
+	// Refused are the other marks, or nil.
+	Refused []drainer.Refusal
+}
+
+// Completed answers [NodesDrainComplete].
+type Completed struct {
+	// Ended are the drains that ended, and how.
+	Ended []drainer.Ending
+	// Refused are the other completions, or nil.
+	Refused []drainer.Refusal
+}
+
+func (Done) response()              {}
+func (Refused) response()           {}
+func (Skipped) response()           {}
+func (NodesDeregistered) response() {}
+func (DrainUpdated) response()      {}
+func (PlanApplied) response()       {}
+func (Marked) response()            {}
+func (Completed) response()         {}
+
+// done is the response of a message with nothing to say but that it failed.
+func done(err error) Response {
+	if err != nil {
+		return Refused{Err: err}
+	}
+	return Done{}
+}
