@@ -1,0 +1,296 @@
+package shims
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// Raft is the part of [raft.Raft] that a [Proposer] uses.
+type Raft interface {
+	Apply(cmd []byte, timeout time.Duration) raft.ApplyFuture
+	Barrier(timeout time.Duration) raft.Future
+}
+
+var _ Raft = (*raft.Raft)(nil)
+
+// Proposer writes messages to raft's log and answers what became of them. Its
+// methods but Close never block and are safe for concurrent use. Entries are
+// proposed in the order in which they were queued.
+//
+// It owns one goroutine, which alone calls raft, and one for each proposed entry
+// without an answer, which waits for raft's: at most MaxInFlight in all. A
+// future that raft answers late or never keeps its goroutine and its place among
+// the MaxInFlight, though its write is answered when Timeout has passed.
+type Proposer struct {
+	raft Raft
+	// appliedIndex is the index of the newest entry in the state; never nil.
+	appliedIndex func() uint64
+	opts         Options
+
+	// wake has capacity 1 and is sent to, without blocking, when queue gains a
+	// write.
+	wake chan struct{}
+	// inFlight holds one value for each entry that raft has not answered.
+	inFlight chan struct{}
+	// closing is closed when Close begins, done when the goroutine has ended.
+	closing chan struct{}
+	done    chan struct{}
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+	// queue are the writes to propose, oldest first; guarded by mu.
+	queue []*write
+	// open are the writes without an answer, each exactly once; guarded by mu.
+	open map[*write]struct{}
+	// sequence numbers the writes; guarded by mu.
+	sequence uint64
+	// replying counts calls of reply under way. It is added to under mu while
+	// closed is false, so that Close can wait for it.
+	replying sync.WaitGroup
+}
+
+// write is one message or barrier on its way.
+type write struct {
+	// message is nil for a barrier.
+	message  Message
+	reply    func(Answer)
+	sequence uint64
+	// timer answers the write when its time is up; guarded by Proposer.mu.
+	timer *time.Timer
+	// proposed says that raft may have the entry; guarded by Proposer.mu.
+	proposed bool
+}
+
+// NewProposer starts a proposer over r. Barriers are answered with the index of
+// fsm's state, which must be the FSM that r applies to. Close it to release it.
+func NewProposer(r Raft, fsm *FSM, opts Options) (*Proposer, error) {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	if r == nil || fsm == nil {
+		return nil, errors.New("a proposer needs a raft and its FSM")
+	}
+	p := &Proposer{
+		raft:         r,
+		appliedIndex: func() uint64 { return fsm.Store().Snapshot().Index() },
+		opts:         opts,
+		wake:         make(chan struct{}, 1),
+		inFlight:     make(chan struct{}, opts.MaxInFlight),
+		closing:      make(chan struct{}),
+		done:         make(chan struct{}),
+		open:         make(map[*write]struct{}),
+	}
+	go p.run()
+	return p, nil
+}
+
+// Propose queues a message. It returns false if there is no room or the proposer
+// is closed, and then nothing happens; else reply is called exactly once, from
+// any goroutine and with no lock held. reply must not block. The message belongs
+// to the proposer and is not written to any more.
+func (p *Proposer) Propose(m Message, reply func(Answer)) (queued bool) {
+	return p.enqueue(&write{message: m, reply: reply})
+}
+
+// Barrier queues a barrier, which is answered when every entry before it has
+// been applied here. For the rest it is as [Proposer.Propose].
+func (p *Proposer) Barrier(reply func(Answer)) (queued bool) {
+	return p.enqueue(&write{reply: reply})
+}
+
+func (p *Proposer) enqueue(w *write) bool {
+	p.mu.Lock()
+	if p.closed || len(p.queue) >= p.opts.QueueSize {
+		p.mu.Unlock()
+		return false
+	}
+	p.sequence++
+	w.sequence = p.sequence
+	w.timer = time.AfterFunc(p.opts.Timeout, func() { p.expire(w) })
+	p.queue = append(p.queue, w)
+	p.open[w] = struct{}{}
+	p.mu.Unlock()
+
+	select {
+	case p.wake <- struct{}{}:
+	default: // a wake-up is pending already
+	}
+	return true
+}
+
+// Close answers every write at once, those that raft may have with Unknown and
+// the others with Rejected, and waits for the proposer's goroutine: at most
+// EnqueueTimeout, or until raft is shut down. When it returns no reply is
+// running and none will be called. Goroutines that wait for raft's answers end
+// with them; see [Proposer.Settle]. It must not be called from a reply; a second
+// call waits as the first.
+func (p *Proposer) Close() {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.queue = nil
+	open := slices.SortedFunc(maps.Keys(p.open), func(a, b *write) int { return cmp.Compare(a.sequence, b.sequence) })
+	answers := make([]Answer, len(open))
+	for i, w := range open {
+		answers[i] = p.take(w, ErrClosed)
+	}
+	p.mu.Unlock()
+
+	if first {
+		close(p.closing)
+	}
+	for i, w := range open {
+		p.reply(w, answers[i])
+	}
+	<-p.done
+	p.replying.Wait()
+}
+
+// run proposes what is queued until the proposer is closed.
+func (p *Proposer) run() {
+	defer close(p.done)
+	for {
+		select {
+		case p.inFlight <- struct{}{}:
+		case <-p.closing:
+			return
+		}
+		w, ok := p.next()
+		if !ok {
+			<-p.inFlight
+			return
+		}
+		if !p.propose(w) {
+			<-p.inFlight
+		}
+	}
+}
+
+// next waits for a write; it returns false when the proposer is closed.
+func (p *Proposer) next() (*write, bool) {
+	for {
+		p.mu.Lock()
+		if len(p.queue) > 0 {
+			w := p.queue[0]
+			p.queue[0] = nil
+			p.queue = p.queue[1:]
+			p.mu.Unlock()
+			return w, true
+		}
+		p.mu.Unlock()
+
+		select {
+		case <-p.wake:
+		case <-p.closing:
+			return nil, false
+		}
+	}
+}
+
+// propose hands a write to raft and leaves a goroutine to wait for the answer.
+// It returns false if raft was not asked.
+func (p *Proposer) propose(w *write) bool {
+	if w.message == nil {
+		if !p.begin(w) {
+			return false
+		}
+		future := p.raft.Barrier(p.opts.EnqueueTimeout)
+		go p.await(w, func() Answer { return p.barrierAnswer(future) })
+		return true
+	}
+	entry, err := Encode(w.message)
+	if err != nil {
+		p.answer(w, rejected(err))
+		return false
+	}
+	if len(entry) > raft.SuggestedMaxDataSize {
+		p.opts.Logger.Warn("a raft entry is larger than raft suggests", "type", w.message.Type(), "bytes", len(entry))
+	}
+	if !p.begin(w) {
+		return false
+	}
+	future := p.raft.Apply(entry, p.opts.EnqueueTimeout)
+	go p.await(w, func() Answer { return answerOf(future) })
+	return true
+}
+
+// begin notes that raft may have the entry from now on. It returns false if the
+// write has its answer already: then it must not be proposed.
+func (p *Proposer) begin(w *write) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, open := p.open[w]
+	if open {
+		w.proposed = true
+	}
+	return open
+}
+
+// await answers a write when raft does, which may be never.
+func (p *Proposer) await(w *write, result func() Answer) {
+	a := result()
+	<-p.inFlight
+	p.answer(w, a)
+}
+
+func (p *Proposer) barrierAnswer(f raft.Future) Answer {
+	if err := f.Error(); err != nil {
+		return failed(err)
+	}
+	return Answer{Outcome: drainer.Applied, Index: p.appliedIndex()}
+}
+
+// expire answers a write whose time is up.
+func (p *Proposer) expire(w *write) {
+	p.mu.Lock()
+	if _, open := p.open[w]; !open {
+		p.mu.Unlock()
+		return
+	}
+	if i := slices.Index(p.queue, w); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	}
+	a := p.take(w, fmt.Errorf("%w: %s", ErrNoAnswer, p.opts.Timeout))
+	p.mu.Unlock()
+	p.reply(w, a)
+}
+
+// answer answers a write unless it has its answer.
+func (p *Proposer) answer(w *write, a Answer) {
+	p.mu.Lock()
+	if _, open := p.open[w]; !open {
+		p.mu.Unlock()
+		return
+	}
+	p.take(w, nil)
+	p.mu.Unlock()
+	p.reply(w, a)
+}
+
+// take makes the caller, who holds mu, the one who replies to an open write. It
+// returns the answer if raft has given none and err is the reason.
+func (p *Proposer) take(w *write, err error) Answer {
+	delete(p.open, w)
+	w.timer.Stop()
+	p.replying.Add(1)
+	if w.proposed {
+		return unknown(err)
+	}
+	return rejected(err)
+}
+
+// reply gives the answer to a write that the caller has taken.
+func (p *Proposer) reply(w *write, a Answer) {
+	defer p.replying.Done()
+	w.reply(a)
+}

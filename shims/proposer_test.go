@@ -1,0 +1,296 @@
+package shims_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// errorOutcomes is the outcome of every error that a future of Apply or Barrier
+// can end with.
+var errorOutcomes = []struct {
+	err  error
+	want drainer.Outcome
+}{
+	{nil, drainer.Applied},
+	{raft.ErrNotLeader, drainer.Rejected},
+	{raft.ErrEnqueueTimeout, drainer.Rejected},
+	{raft.ErrLeadershipTransferInProgress, drainer.Rejected},
+	{raft.ErrLeadershipLost, drainer.Unknown},
+	{raft.ErrAbortedByRestore, drainer.Unknown},
+	{raft.ErrRaftShutdown, drainer.Unknown},
+	{raft.ErrLogNotFound, drainer.Unknown},
+	{errors.New("no space left on device"), drainer.Unknown},
+	{fmt.Errorf("forwarded: %w", raft.ErrNotLeader), drainer.Rejected},
+}
+
+func TestOutcomeOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range errorOutcomes {
+		must.Eq(t, c.want, shims.OutcomeOf(c.err), must.Sprint(c.err))
+	}
+}
+
+func TestProposer_AnswersByRaftsError(t *testing.T) {
+	t.Parallel()
+	for _, c := range errorOutcomes {
+		synctest.Test(t, func(t *testing.T) {
+			r, got := new(fakeRaft), newAnswers(t)
+			p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{})
+			must.True(t, p.Propose(named("message"), got.of("message")))
+			must.True(t, p.Barrier(got.of("barrier")))
+			synctest.Wait()
+			r.answer(7, shims.Done{}, c.err)
+			r.answer(8, nil, c.err)
+			synctest.Wait()
+
+			must.Eq(t, map[string]drainer.Outcome{"message": c.want, "barrier": c.want}, got.outcomes())
+			if c.err == nil {
+				must.Eq(t, shims.Answer{Outcome: drainer.Applied, Index: 7, Response: shims.Done{}}, got.get("message"))
+				must.NoError(t, got.get("barrier").Err)
+				return
+			}
+			for _, name := range []string{"message", "barrier"} {
+				answer := got.get(name)
+				must.ErrorIs(t, answer.Err, c.err)
+				must.Nil(t, answer.Response)
+				must.Zero(t, answer.Index)
+			}
+		})
+	}
+}
+
+func TestProposer_AResponseThatIsNoneLeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{})
+		p.Propose(named("panicked"), got.of("panicked"))
+		p.Propose(named("stranger"), got.of("stranger"))
+		synctest.Wait()
+		r.answer(1, nil, nil)
+		r.answer(2, "done", nil)
+		synctest.Wait()
+		must.Eq(t, drainer.Unknown, got.get("panicked").Outcome)
+		must.ErrorIs(t, got.get("panicked").Err, shims.ErrNilResponse)
+		must.Eq(t, drainer.Unknown, got.get("stranger").Outcome)
+		must.ErrorContains(t, got.get("stranger").Err, "the FSM answered a string")
+	})
+}
+
+func TestProposer_ProposesInOrderAndRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{QueueSize: 3, MaxInFlight: 2})
+		for i := range 2 { // to raft
+			must.True(t, p.Propose(named(fmt.Sprint(i)), got.of(fmt.Sprint(i))))
+			synctest.Wait()
+		}
+		for i := 2; i < 5; i++ { // into the queue
+			must.True(t, p.Propose(named(fmt.Sprint(i)), got.of(fmt.Sprint(i))))
+			synctest.Wait()
+		}
+		must.False(t, p.Propose(named("too many"), got.of("too many")))
+		must.False(t, p.Barrier(got.of("barrier too many")))
+		must.Eq(t, []string{"0", "1"}, r.names(t), must.Sprint("no more than MaxInFlight"))
+
+		r.answer(1, shims.Done{}, nil)
+		synctest.Wait()
+		must.True(t, p.Barrier(got.of("barrier")), must.Sprint("there is room again"))
+		for r.waiting() > 0 {
+			r.answer(2, shims.Done{}, nil)
+			synctest.Wait()
+		}
+		must.Eq(t, []string{"0", "1", "2", "3", "4", "barrier"}, r.names(t))
+		must.Eq(t, []string{"0", "1", "2", "3", "4", "barrier"}, got.order)
+	})
+}
+
+func TestProposer_AFutureThatRaftForgetsIsAbandonedAndBlocksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{MaxInFlight: 2, Timeout: 10 * time.Second})
+		p.Propose(named("forgotten"), got.of("forgotten"))
+		synctest.Wait()
+		forgotten := r.futures[0]
+		r.futures = nil
+
+		time.Sleep(10*time.Second - time.Nanosecond)
+		synctest.Wait()
+		must.MapEmpty(t, got.outcomes())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		must.Eq(t, drainer.Unknown, got.get("forgotten").Outcome)
+		must.ErrorIs(t, got.get("forgotten").Err, shims.ErrNoAnswer)
+
+		p.Propose(named("next"), got.of("next"))
+		synctest.Wait()
+		r.answer(2, shims.Done{}, nil)
+		synctest.Wait()
+		must.Eq(t, drainer.Applied, got.get("next").Outcome)
+
+		close(forgotten.done) // remembered too late: no second answer
+		synctest.Wait()
+	})
+}
+
+func TestProposer_WhatRaftWasNeverGivenIsRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{MaxInFlight: 1, QueueSize: 1, Timeout: 10 * time.Second})
+		p.Propose(named("in flight"), got.of("in flight"))
+		synctest.Wait()
+		p.Propose(named("queued"), got.of("queued"))
+		must.False(t, p.Propose(named("no room"), got.of("no room")))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		must.Eq(t, map[string]drainer.Outcome{"in flight": drainer.Unknown, "queued": drainer.Rejected}, got.outcomes())
+		must.ErrorIs(t, got.get("queued").Err, shims.ErrNoAnswer)
+		must.True(t, p.Propose(named("later"), got.of("later")), must.Sprint("an expired write gives its place back"))
+
+		r.answerAll(raft.ErrLeadershipLost)
+		synctest.Wait()
+		must.Eq(t, []string{"in flight", "later"}, r.names(t), must.Sprint("rejected is never proposed"))
+		r.answerAll(raft.ErrLeadershipLost)
+	})
+}
+
+func TestProposer_RaftIsTooBusyToTakeAnEntry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{EnqueueTimeout: time.Second})
+		r.setBusy(make(chan struct{}))
+		p.Propose(named("unlucky"), got.of("unlucky"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		must.Eq(t, drainer.Rejected, got.get("unlucky").Outcome)
+		must.ErrorIs(t, got.get("unlucky").Err, raft.ErrEnqueueTimeout)
+	})
+}
+
+func TestProposer_WhatCannotBeEncodedIsRejectedAndCostsNoPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{MaxInFlight: 1})
+		p.Propose(&shims.NodeRegister{}, got.of("incomplete"))
+		p.Propose(named("next"), got.of("next"))
+		synctest.Wait()
+		must.Eq(t, drainer.Rejected, got.get("incomplete").Outcome)
+		must.ErrorContains(t, got.get("incomplete").Err, "node is missing")
+		must.Eq(t, []string{"next"}, r.names(t))
+		r.answerAll(raft.ErrNotLeader)
+	})
+}
+
+func TestProposer_CloseAnswersEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{MaxInFlight: 2})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			p.Propose(named(name), got.of(name))
+			synctest.Wait()
+		}
+		start := time.Now()
+		p.Close()
+		must.Zero(t, time.Since(start))
+		must.Eq(t, map[string]drainer.Outcome{
+			"a": drainer.Unknown, "b": drainer.Unknown, "c": drainer.Rejected, "d": drainer.Rejected,
+		}, got.outcomes())
+		must.Eq(t, []string{"a", "b", "c", "d"}, got.order)
+		must.ErrorIs(t, got.get("a").Err, shims.ErrClosed)
+		must.False(t, p.Propose(named("late"), got.of("late")))
+		must.False(t, p.Barrier(got.of("late barrier")))
+
+		r.answerAll(nil) // too late: no second answer
+		p.Close()
+		must.Eq(t, []string{"a", "b"}, r.names(t))
+	})
+}
+
+func TestProposer_CloseWaitsNoLongerThanRaftTakesToRefuse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{EnqueueTimeout: time.Second})
+		r.setBusy(make(chan struct{}))
+		p.Propose(named("being offered"), got.of("being offered"))
+		synctest.Wait()
+		start := time.Now()
+		go p.Close()
+		synctest.Wait()
+		must.Eq(t, drainer.Unknown, got.get("being offered").Outcome, must.Sprint("raft may take it yet"))
+		p.Close()
+		must.Eq(t, time.Second, time.Since(start))
+	})
+}
+
+func TestProposer_AReplyMayPropose(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(*fakeRaft){
+		"answered": func(r *fakeRaft) { r.answer(1, shims.Done{}, nil) },
+		"expired":  func(r *fakeRaft) { time.Sleep(shims.DefaultTimeout) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, got := new(fakeRaft), newAnswers(t)
+			p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{})
+			p.Propose(named("first"), func(a shims.Answer) {
+				got.of("first")(a)
+				must.True(t, p.Propose(named("second"), got.of("second")))
+			})
+			synctest.Wait()
+			answer(r)
+			synctest.Wait()
+			r.answerAll(raft.ErrNotLeader)
+			synctest.Wait()
+			must.Eq(t, []string{"first", "second"}, got.order, must.Sprint(name))
+		})
+	}
+}
+
+func TestProposer_LargeEntriesAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+		p.Propose(named("small"), got.of("small"))
+		p.Propose(named(strings.Repeat("x", raft.SuggestedMaxDataSize)), got.of("large"))
+		synctest.Wait()
+		must.Eq(t, 1, strings.Count(log.String(), "larger than raft suggests: type=NodeUpdateStatus bytes="))
+		r.answerAll(raft.ErrNotLeader)
+	})
+}
+
+func TestProposer_ImpossibleOptionsAreNamed(t *testing.T) {
+	t.Parallel()
+	fsm := shims.NewFSM(shims.FSMConfig{})
+	for want, opts := range map[string]shims.Options{
+		"Options.QueueSize is -1 and must be > 0":        {QueueSize: -1},
+		"Options.MaxInFlight is -2 and must be > 0":      {MaxInFlight: -2},
+		"Options.EnqueueTimeout is -3ns and must be > 0": {EnqueueTimeout: -3},
+		"Options.Timeout is -4ns and must be > 0":        {Timeout: -4},
+	} {
+		_, err := shims.NewProposer(new(fakeRaft), fsm, opts)
+		must.EqError(t, err, want)
+	}
+	_, err := shims.NewProposer(nil, fsm, shims.Options{})
+	must.EqError(t, err, "a proposer needs a raft and its FSM")
+	_, err = shims.NewProposer(new(fakeRaft), nil, shims.Options{})
+	must.EqError(t, err, "a proposer needs a raft and its FSM")
+}
