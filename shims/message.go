@@ -55,6 +55,7 @@ func (t MessageType) String() string {
 // reads neither clock nor randomness. Most carry the evaluations that the change
 // calls for, so that neither is ever in the state without the other.
 type Message interface {
+	// Type says which of them it is.
 	Type() MessageType
 	// check names what must be there and is not, or returns nil. Encode and
 	// Decode call it: what fails it is in no log.
