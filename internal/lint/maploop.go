@@ -176,12 +176,16 @@ func (l *mapLoop) store(target ast.Expr, how string) bool {
 	return !stored || before == how
 }
 
-// isOwn reports whether the expression names a variable of the loop's own body.
+// isOwn reports whether the expression names a variable of the loop's own body,
+// or a field of one.
 func (l *mapLoop) isOwn(e ast.Expr) bool {
-	if id, ok := ast.Unparen(e).(*ast.Ident); ok && id.Name == "_" {
-		return true
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return e.Name == "_" || declaredIn(l.objectOf(e), l.loop.Body)
+	case *ast.SelectorExpr:
+		return !isPointer(l.typeOf(e.X)) && l.isOwn(e.X)
 	}
-	return declaredIn(l.objectOf(e), l.loop.Body)
+	return false
 }
 
 // isKey reports whether the expression names the loop's key.

@@ -70,6 +70,10 @@ func (t *T) seen() {
 		visit := func() { t.list = append(t.list, k) }
 		visit()
 	}
+	for range t.m { // want "a range over a map sees its order"
+		own := t
+		own.text += "'"
+	}
 	i := 0
 	for k := range t.m { // want "a range over a map sees its order"
 		t.list[i] = k
@@ -137,7 +141,9 @@ func (t *T) unseen() {
 		}
 		double := 2 * v
 		double++
-		other[k] = double
+		row := struct{ n int }{double}
+		row.n++
+		other[k] = row.n
 		set[v] = true
 		empty[v] = struct{}{}
 		lists[k] = append(lists[k], k)
