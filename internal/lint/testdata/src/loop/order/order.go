@@ -70,9 +70,9 @@ func (t *T) seen() {
 		visit := func() { t.list = append(t.list, k) }
 		visit()
 	}
-	for range t.m { // want "a range over a map sees its order"
-		own := t
-		own.text += "'"
+	for _, v := range t.m { // want "a range over a map sees its order"
+		alias := t
+		alias.n = v
 	}
 	i := 0
 	for k := range t.m { // want "a range over a map sees its order"
