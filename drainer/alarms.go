@@ -9,23 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// compare orders deadlines: forced ones first, then by time.
-func (d Deadline) compare(o Deadline) int {
-	switch {
-	case d.Force && o.Force:
-		return 0
-	case d.Force:
-		return -1
-	case o.Force:
-		return 1
-	}
-	return d.At.Compare(o.At)
-}
-
-// due reports whether the deadline has come.
-func (d Deadline) due(now time.Time) bool { return d.Force || !now.Before(d.At) }
-
-// alarms is a heap of deadlines by key: each key has one or none. The zero value
+// alarms is a heap of times by key: each key has one or none. The zero value
 // is empty. It costs the logarithm of what it holds to change.
 type alarms[K alarmKey[K]] struct {
 	queue alarmQueue[K]
@@ -38,38 +22,38 @@ type alarmKey[K any] interface {
 	Compare(K) int
 }
 
-// alarm is one key's deadline. queue[a.position] == a.
+// alarm is one key's time. queue[a.position] == a.
 type alarm[K any] struct {
 	key      K
-	deadline Deadline
+	at       time.Time
 	position int
 }
 
-// set gives the key a deadline, in place of any it had.
-func (s *alarms[K]) set(key K, d Deadline) {
+// set gives the key a time, in place of any it had.
+func (s *alarms[K]) set(key K, at time.Time) {
 	if a := s.index[key]; a != nil {
-		a.deadline = d
+		a.at = at
 		heap.Fix(&s.queue, a.position)
 		return
 	}
 	if s.index == nil {
 		s.index = map[K]*alarm[K]{}
 	}
-	a := &alarm[K]{key: key, deadline: d}
+	a := &alarm[K]{key: key, at: at}
 	s.index[key] = a
 	heap.Push(&s.queue, a)
 }
 
-// wake sets the key's deadline to a time, or removes it if the time is zero.
+// wake sets the key's time, or removes it if the time is zero.
 func (s *alarms[K]) wake(key K, at time.Time) {
 	if at.IsZero() {
 		s.remove(key)
 		return
 	}
-	s.set(key, Deadline{At: at})
+	s.set(key, at)
 }
 
-// remove forgets the key's deadline.
+// remove forgets the key's time.
 func (s *alarms[K]) remove(key K) {
 	if a := s.index[key]; a != nil {
 		heap.Remove(&s.queue, a.position)
@@ -77,21 +61,21 @@ func (s *alarms[K]) remove(key K) {
 	}
 }
 
-// len is how many keys have a deadline.
+// len is how many keys have a time.
 func (s *alarms[K]) len() int { return len(s.queue) }
 
-// first is the earliest deadline; the zero Deadline if there is none.
-func (s *alarms[K]) first() Deadline {
+// first is the earliest time, or zero if there is none.
+func (s *alarms[K]) first() time.Time {
 	if len(s.queue) == 0 {
-		return Deadline{}
+		return time.Time{}
 	}
-	return s.queue[0].deadline
+	return s.queue[0].at
 }
 
-// pop takes out every key whose deadline has come, in key order.
+// pop takes out every key whose time has come, in key order.
 func (s *alarms[K]) pop(now time.Time) []K {
 	var keys []K
-	for len(s.queue) > 0 && s.queue[0].deadline.due(now) {
+	for len(s.queue) > 0 && !now.Before(s.queue[0].at) {
 		a := heap.Pop(&s.queue).(*alarm[K])
 		delete(s.index, a.key)
 		keys = append(keys, a.key)
@@ -100,21 +84,19 @@ func (s *alarms[K]) pop(now time.Time) []K {
 	return keys
 }
 
-// lastBefore is the latest deadline that is before the closing time, or the
+// lastBefore is the latest time that is before the closing time, or the
 // first if none is. It looks only at those and their children: in a heap no
 // child is earlier than its parent.
-func (s *alarms[K]) lastBefore(closing time.Time) Deadline {
+func (s *alarms[K]) lastBefore(closing time.Time) time.Time {
 	last := s.first()
 	open := []int{0}
 	for len(open) > 0 {
 		i := open[len(open)-1]
 		open = open[:len(open)-1]
-		if i >= len(s.queue) || !s.queue[i].deadline.At.Before(closing) {
+		if i >= len(s.queue) || !s.queue[i].at.Before(closing) {
 			continue
 		}
-		if d := s.queue[i].deadline; last.compare(d) < 0 {
-			last = d
-		}
+		last = latest(last, s.queue[i].at)
 		open = append(open, 2*i+1, 2*i+2)
 	}
 	return last
@@ -127,7 +109,7 @@ type alarmQueue[K alarmKey[K]] []*alarm[K]
 func (q alarmQueue[K]) Len() int { return len(q) }
 
 func (q alarmQueue[K]) Less(i, j int) bool {
-	return cmp.Or(q[i].deadline.compare(q[j].deadline), q[i].key.Compare(q[j].key)) < 0
+	return cmp.Or(q[i].at.Compare(q[j].at), q[i].key.Compare(q[j].key)) < 0
 }
 
 func (q alarmQueue[K]) Swap(i, j int) {

@@ -23,11 +23,22 @@ func (b backoff) after(n int) time.Duration {
 // attempts counts failures in a row.
 type attempts struct {
 	count int
-	// until is when the next attempt may be made; zero is at once.
-	until time.Time
+	// since is when the last failed, until when the next may be made; zero is at
+	// once.
+	since, until time.Time
 }
 
 func (a *attempts) failed(b backoff, now time.Time) {
 	a.count++
-	a.until = now.Add(b.after(a.count))
+	a.since, a.until = now, now.Add(b.after(a.count))
+}
+
+// wait is until when the next attempt has to wait, or zero if it may be made now.
+// A clock that was set back to before the last failure ends the wait: otherwise
+// it would last as much longer.
+func (a *attempts) wait(now time.Time) time.Time {
+	if now.Before(a.since) || !now.Before(a.until) {
+		return time.Time{}
+	}
+	return a.until
 }

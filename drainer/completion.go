@@ -1,8 +1,6 @@
 package drainer
 
 import (
-	"time"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -20,8 +18,8 @@ type endState struct {
 	done bool
 	// stage is the first stage that is not over, or StageCount.
 	stage cluster.Stage
-	// waitEnds is when the wait of that stage runs out, or zero.
-	waitEnds time.Time
+	// wait is the first wait of those stages to run out, or zero.
+	wait stageWait
 	// waitsFor are the jobs whose replacements the contract waits for, in the
 	// order in which they were met.
 	waitsFor []cluster.JobKey
@@ -39,7 +37,9 @@ func (m *moment) judgeEnd(n *cluster.Node) endState {
 		if state.over {
 			continue
 		}
-		end.waitEnds = earliest(end.waitEnds, state.waitEnds)
+		if earliest(end.wait.ends, state.wait.ends) != end.wait.ends {
+			end.wait = state.wait
+		}
 		if contract == Asked && !state.staying {
 			continue
 		}

@@ -101,19 +101,13 @@ type Migration struct {
 	Migrated bool
 }
 
-// Deadline is when a node's drain takes what is left.
-type Deadline struct {
-	// Force is at once, before any At.
-	Force bool
-	At    time.Time
-}
-
 // DrainDeadlineNotifier wakes the drainer when deadlines pass. What it says is a
 // hint: the node's strategy and the time are the evidence.
 type DrainDeadlineNotifier interface {
 	Component
-	// Watch sets the node's deadline, in place of any it had.
-	Watch(cluster.NodeID, Deadline)
+	// Watch sets the node's deadline, in place of any it had. A forced drain has
+	// none: what is forced is forced now.
+	Watch(cluster.NodeID, time.Time)
 	// Remove forgets the node's deadline.
 	Remove(cluster.NodeID)
 	// NextBatch offers nodes whose deadline has passed, by id. An unread batch is

@@ -41,7 +41,7 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 		window := oneOf(t, "window", 0, 250*time.Millisecond, 3*time.Second)
 		h := newNotifier(window)
 		now, wakeAt := epoch, time.Time{}
-		watched := map[cluster.NodeID]Deadline{}
+		watched := map[cluster.NodeID]time.Time{}
 		posted := false
 		step := func() {
 			var batch []cluster.NodeID
@@ -51,12 +51,11 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 			for _, id := range batch {
 				d, ok := watched[id]
 				must.True(t, ok, must.Sprintf("%s fired and was not watched", id))
-				must.True(t, d.Force || !now.Before(d.At), must.Sprintf("%s fired %s early", id, d.At.Sub(now)))
+				must.False(t, now.Before(d), must.Sprintf("%s fired %s early", id, d.Sub(now)))
 				delete(watched, id)
 			}
 			for id, d := range watched {
-				must.False(t, d.Force, must.Sprintf("%s is forced and has not fired", id))
-				must.True(t, now.Sub(d.At) <= 0 || now.Sub(d.At) < window, must.Sprintf("%s is late by %s", id, now.Sub(d.At)))
+				must.True(t, now.Sub(d) <= 0 || now.Sub(d) < window, must.Sprintf("%s is late by %s", id, now.Sub(d)))
 			}
 			must.Eq(t, len(watched) == 0, wakeAt.IsZero())
 			must.True(t, wakeAt.IsZero() || wakeAt.After(now), must.Sprintf("wakes at %s, now %s", wakeAt, now))
@@ -64,10 +63,7 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
 			switch rapid.IntRange(0, 4).Draw(t, "move") {
 			case 0, 1:
-				id, d := anyKey(t), Deadline{At: now.Add(time.Duration(rapid.IntRange(-2000, 8000).Draw(t, "in ms")) * time.Millisecond)}
-				if oneIn(t, 5, "force") {
-					d = Deadline{Force: true}
-				}
+				id, d := anyKey(t), now.Add(time.Duration(rapid.IntRange(-2000, 8000).Draw(t, "in ms"))*time.Millisecond)
 				h.Watch(id, d)
 				watched[id], posted = d, true
 			case 2:
@@ -100,9 +96,9 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 func TestDeadlineHeap_Coalesces(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
-	h.Watch("first", Deadline{At: epoch})
-	h.Watch("second", Deadline{At: epoch.Add(999 * time.Millisecond)})
-	h.Watch("too late", Deadline{At: epoch.Add(time.Second)})
+	h.Watch("first", epoch)
+	h.Watch("second", epoch.Add(999*time.Millisecond))
+	h.Watch("too late", epoch.Add(time.Second))
 	batch, wakeAt := stepAt(h, epoch.Add(-time.Hour))
 	must.Nil(t, batch)
 	must.Eq(t, epoch.Add(999*time.Millisecond), wakeAt)
@@ -117,8 +113,8 @@ func TestDeadlineHeap_Coalesces(t *testing.T) {
 func TestDeadlineHeap_WithoutWindow(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(-1)
-	h.Watch("first", Deadline{At: epoch})
-	h.Watch("second", Deadline{At: epoch.Add(1)})
+	h.Watch("first", epoch)
+	h.Watch("second", epoch.Add(1))
 	batch, wakeAt := stepAt(h, epoch)
 	must.Eq(t, []cluster.NodeID{"first"}, batch)
 	must.Eq(t, epoch.Add(1), wakeAt)
@@ -133,40 +129,27 @@ func TestDeadlineHeap_EqualDeadlinesAndAgain(t *testing.T) {
 	for i := range 100 {
 		id := cluster.NodeID(fmt.Sprintf("n%02d", 99-i))
 		want = append(want, id)
-		h.Watch(id, Deadline{At: epoch})
+		h.Watch(id, epoch)
 	}
 	slices.Sort(want)
 	batch, _ := stepAt(h, epoch)
 	must.Eq(t, want, batch)
-	h.Watch("n07", Deadline{At: epoch})
+	h.Watch("n07", epoch)
 	batch, wakeAt := stepAt(h, epoch.Add(time.Hour))
 	must.Eq(t, []cluster.NodeID{"n07"}, batch)
 	must.True(t, wakeAt.IsZero())
 }
 
-// Force does not wait for others, however near: it is no early deadline.
-func TestDeadlineHeap_ForceFirst(t *testing.T) {
-	t.Parallel()
-	h := newNotifier(time.Second)
-	h.Watch("soon", Deadline{At: epoch.Add(time.Millisecond)})
-	h.Watch("in an hour", Deadline{At: epoch.Add(time.Hour)})
-	h.Watch("one", Deadline{Force: true})
-	h.Watch("two", Deadline{Force: true})
-	batch, wakeAt := stepAt(h, epoch)
-	must.Eq(t, []cluster.NodeID{"one", "two"}, batch)
-	must.Eq(t, epoch.Add(time.Millisecond), wakeAt)
-}
-
 func TestDeadlineHeap_MovedAndRemoved(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(0)
-	h.Watch("sooner", Deadline{At: epoch.Add(time.Hour)})
-	h.Watch("later", Deadline{At: epoch.Add(time.Minute)})
-	h.Watch("removed", Deadline{At: epoch.Add(time.Minute)})
+	h.Watch("sooner", epoch.Add(time.Hour))
+	h.Watch("later", epoch.Add(time.Minute))
+	h.Watch("removed", epoch.Add(time.Minute))
 	_, wakeAt := stepAt(h, epoch)
 	must.Eq(t, epoch.Add(time.Minute), wakeAt)
-	h.Watch("sooner", Deadline{At: epoch.Add(time.Second)})
-	h.Watch("later", Deadline{At: epoch.Add(2 * time.Hour)})
+	h.Watch("sooner", epoch.Add(time.Second))
+	h.Watch("later", epoch.Add(2*time.Hour))
 	h.Remove("removed")
 	h.Remove("never watched")
 	_, wakeAt = stepAt(h, epoch)
@@ -181,10 +164,10 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(0)
 	for i, id := range []cluster.NodeID{"c", "a", "b"} {
-		h.Watch(id, Deadline{At: epoch.Add(time.Duration(i) * time.Second)})
+		h.Watch(id, epoch.Add(time.Duration(i)*time.Second))
 		h.Step(Look{Now: epoch.Add(time.Duration(i) * time.Second)})
 	}
-	h.Watch("a", Deadline{At: epoch})
+	h.Watch("a", epoch)
 	h.Step(Look{Now: epoch.Add(time.Minute)})
 	must.Eq(t, []cluster.NodeID{"a", "b", "c"}, batchOf(h))
 	must.Nil(t, batchOf(h))
@@ -196,7 +179,7 @@ func TestDeadlineHeap_QuietStepLooksAtNothing(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
 	for i := range 1000 {
-		h.Watch(cluster.NodeID(fmt.Sprintf("n%d", i)), Deadline{At: epoch.Add(time.Hour)})
+		h.Watch(cluster.NodeID(fmt.Sprintf("n%d", i)), epoch.Add(time.Hour))
 	}
 	h.Step(Look{Now: epoch})
 	clear(h.pending.queue)

@@ -20,6 +20,9 @@ var (
 	// ErrNotDraining says that the node does not drain, or does not exist. Its
 	// last drain is in the state.
 	ErrNotDraining = errors.New("node is not draining")
+	// ErrAbandoned says that the store this drainer reads was replaced: it decides
+	// nothing until [NodeDrainer.SetEnabled] is called with the new one.
+	ErrAbandoned = errors.New("node drainer reads a store that was replaced")
 )
 
 // NodeDrainer drains nodes while its server leads. Build it with
@@ -97,35 +100,39 @@ func (r *run) loop() {
 	timer := time.NewTimer(clockCheck)
 	defer timer.Stop()
 	for {
-		wakeAt := r.term.Step(wallClock())
+		stepped := wallClock()
+		wakeAt := r.term.Step(stepped)
 		for waiting := true; waiting; {
-			timer.Reset(timeout(wakeAt, wallClock()))
 			select {
 			case <-r.stop:
 				return
 			case <-r.wake:
 				waiting = false
-			case <-timer.C:
-				waiting = wakeAt.IsZero() || wallClock().Before(wakeAt)
+			case <-timerAt(timer, wakeAt):
+				now := wallClock()
+				waiting = now.Before(wakeAt) && !now.Before(stepped)
 			}
 		}
 	}
+}
+
+// timerAt sets the timer to a time, or to the next look at the clock if that is
+// sooner, and returns its channel; nil, which is never ready, for no time.
+func timerAt(timer *time.Timer, at time.Time) <-chan time.Time {
+	if at.IsZero() {
+		timer.Stop()
+		return nil
+	}
+	timer.Reset(max(0, min(clockCheck, at.Sub(wallClock()))))
+	return timer.C
 }
 
 // wallClock is the time without its monotonic part: deadlines are compared by
 // the wall clock, wherever it jumps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// timeout is how long to wait for a time, or until the next look at the clock.
-func timeout(wakeAt, now time.Time) time.Duration {
-	if wakeAt.IsZero() {
-		return clockCheck
-	}
-	return max(0, min(clockCheck, wakeAt.Sub(now)))
-}
-
 // Explain reports the drain of one node and why each allocation is still there.
-// The error is [ErrNotEnabled] or [ErrNotDraining].
+// The error is [ErrNotEnabled], [ErrAbandoned] or [ErrNotDraining].
 func (d *NodeDrainer) Explain(id cluster.NodeID) (Report, error) {
 	term, err := d.term()
 	if err != nil {
@@ -139,7 +146,7 @@ func (d *NodeDrainer) Explain(id cluster.NodeID) (Report, error) {
 }
 
 // Status reports every running drain in numbers, by node. The error is
-// [ErrNotEnabled].
+// [ErrNotEnabled] or [ErrAbandoned].
 func (d *NodeDrainer) Status() ([]Status, error) {
 	term, err := d.term()
 	if err != nil {
@@ -153,6 +160,9 @@ func (d *NodeDrainer) term() (*Term, error) {
 	defer d.mu.Unlock()
 	if d.run == nil {
 		return nil, ErrNotEnabled
+	}
+	if d.run.term.Abandoned() {
+		return nil, ErrAbandoned
 	}
 	return d.run.term, nil
 }

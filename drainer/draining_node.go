@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -9,64 +10,99 @@ import (
 // drainingNode is what a term remembers of one draining node. All of it can be
 // found again in the state.
 type drainingNode struct {
-	id       cluster.NodeID
-	drain    cluster.DrainID
-	revision cluster.Revision
+	id    cluster.NodeID
+	drain cluster.DrainID
 
 	// marks are what the node wants marked now, completion is the end of its
 	// drain if that is wanted, or nil.
 	marks      []Mark
 	completion *Completion
-	// stage is the stage the node was last seen in.
-	stage cluster.Stage
-	// armed is the deadline the notifier was last told of; nil if it was told of
+	// wait is what the drain was last seen to wait for after its deadline, or
+	// zero.
+	wait stageWait
+	// armed is the deadline the notifier was last told of; zero if it was told of
 	// none, or has fired.
-	armed *Deadline
+	armed time.Time
 	// waitsFor are the jobs that the drain's contract waits for. They are
 	// followed.
 	waitsFor map[cluster.JobKey]bool
-	// refused spaces the plans of a node whose writes are refused.
-	refused attempts
+	// refused spaces what is refused of the node, heldBack is what: marks by
+	// allocation, the completion as the empty id.
+	refused  attempts
+	heldBack map[cluster.AllocID]bool
 }
 
-// deadlineOf is the deadline to watch for a drain, or nil if it has none.
-func deadlineOf(s *cluster.DrainStrategy) *Deadline {
+// answered takes in what became of a mark, or of the completion if the id is
+// empty. What is refused waits longer each time, in case plan and state cannot
+// agree; the rest of the node does not wait for it.
+func (n *drainingNode) answered(id cluster.AllocID, a Answer, refused bool, b backoff, now time.Time) {
+	waits := !n.refused.wait(now).IsZero()
 	switch {
-	case s.Forced():
-		return &Deadline{Force: true}
-	case s.Finite():
-		return &Deadline{At: s.ForceDeadline}
+	case !refused && a.Outcome == Applied && !waits:
+		n.refused = attempts{}
+	case refused && n.heldBack == nil:
+		n.heldBack = map[cluster.AllocID]bool{}
 	}
-	return nil
+	if refused {
+		n.heldBack[id] = true
+		if !waits {
+			n.refused.failed(b, now)
+		}
+	}
 }
 
-// adopt takes over what a plan wants.
-func (n *drainingNode) adopt(node *cluster.Node, plan nodePlan) {
-	n.marks, n.completion = plan.marks, nil
-	if plan.done {
-		n.completion = &Completion{Node: n.id, Drain: node.Drain.ID, Revision: node.Drain.Revision}
+// holdBack takes out of a plan what has to wait after a refusal, and returns when
+// to plan it again, or zero.
+func (n *drainingNode) holdBack(plan *nodePlan, now time.Time) time.Time {
+	again := n.refused.wait(now)
+	if again.IsZero() {
+		n.heldBack = nil
+		return again
 	}
+	plan.marks = slices.DeleteFunc(plan.marks, func(m Mark) bool { return n.heldBack[m.Alloc] })
+	if n.heldBack[""] {
+		plan.completion = nil
+	}
+	return again
 }
 
 // rearm tells the notifier of a deadline that is still to come, if it does not
-// know. A deadline that has passed needs no timer: the plan has seen it.
+// know, and reports whether it did. A deadline that has passed, and force, need
+// no timer: the plan has seen them.
 func (n *drainingNode) rearm(notifier DrainDeadlineNotifier, s *cluster.DrainStrategy, now time.Time) (posted bool) {
-	d := deadlineOf(s)
-	if d != nil && s.Passed(now) {
-		d = nil
+	var deadline time.Time
+	if s.Finite() && !s.Passed(now) {
+		deadline = s.ForceDeadline
 	}
-	switch {
-	case d == nil && n.armed == nil:
+	if deadline.Equal(n.armed) {
 		return false
-	case d == nil:
+	}
+	n.armed = deadline
+	if deadline.IsZero() {
 		notifier.Remove(n.id)
-	case n.armed != nil && *n.armed == *d:
-		return false
-	default:
-		notifier.Watch(n.id, *d)
+	} else {
+		notifier.Watch(n.id, deadline)
 	}
-	n.armed = d
 	return true
+}
+
+// stillWaits reports, without a look at all that stops, that nothing has come of
+// a wait after the deadline: it has not run out, nothing new is to be asked, and
+// what it lasts for is still there.
+func (n *drainingNode) stillWaits(m *moment, node *cluster.Node) bool {
+	if n.wait.ends.IsZero() || !m.now.Before(n.wait.ends) || !node.Drain.Strategy.Passed(m.now) {
+		return false
+	}
+	for _, s := range cluster.Stages() {
+		if !node.Drain.Leaves(s) {
+			continue
+		}
+		for range m.view.NodeAllocs(node.ID, s, false) {
+			return false
+		}
+	}
+	last := m.view.Alloc(n.wait.last)
+	return last != nil && last.NodeID == node.ID && !last.ClientTerminal() && inTouch(last, node)
 }
 
 // groupsOn are the groups with allocations on the node that are not

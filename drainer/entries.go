@@ -9,9 +9,10 @@ import (
 
 // wish is one thing to write: a mark, or a group to re-evaluate.
 type wish struct {
-	// mark is the mark; its class is [cluster.MarkNone] if only the group is to
-	// be re-evaluated.
 	mark Mark
+	// reevaluate says that there is no mark: the group of one is to be
+	// re-evaluated.
+	reevaluate bool
 	// withNode says that the mark is its node's wish rather than its group's.
 	withNode bool
 }
@@ -42,9 +43,6 @@ func (w wish) bytes() int {
 func groupBytes(g cluster.GroupKey) int {
 	return len(g.Job.Namespace) + len(g.Job.ID) + len(g.Name)
 }
-
-// reevaluates reports whether the wish is for a group to be re-evaluated.
-func (w wish) reevaluates() bool { return w.mark.Class == cluster.MarkNone }
 
 // compareWishes orders wishes as their marks are judged.
 func compareWishes(a, b wish) int { return a.mark.compare(b.mark) }
@@ -86,7 +84,7 @@ func partitionCompletions(completions []Completion, maxIDs, maxBytes int) [][]Co
 func marksOf(v View, wishes []wish, now time.Time, p Policy, newID func() cluster.EvalID) *Marks {
 	m := &Marks{At: now, Policy: p}
 	for _, w := range wishes {
-		if w.reevaluates() {
+		if w.reevaluate {
 			m.Reevaluate = append(m.Reevaluate, w.mark.Group)
 		} else {
 			m.Marks = append(m.Marks, w.mark)
@@ -99,7 +97,8 @@ func marksOf(v View, wishes []wish, now time.Time, p Policy, newID func() cluste
 }
 
 // evalFor is the evaluation of a mark's job. Type and priority are those of the
-// job's current version; of the allocation's own if the job is gone.
+// job's current version; if the job is gone, of the version an allocation of the
+// group was placed for.
 func evalFor(v View, m Mark, now time.Time, id cluster.EvalID) *cluster.Evaluation {
 	e := &cluster.Evaluation{
 		ID:          id,
@@ -112,12 +111,22 @@ func evalFor(v View, m Mark, now time.Time, id cluster.EvalID) *cluster.Evaluati
 		CreateTime:  now,
 		ModifyTime:  now,
 	}
-	job := v.Job(m.Group.Job)
-	if a := v.Alloc(m.Alloc); job == nil && a != nil {
-		job = a.Job
-	}
-	if job != nil {
+	if job := jobOf(v, m.Group); job != nil {
 		e.Type, e.Priority = job.Type, job.Priority
 	}
 	return e
+}
+
+// jobOf is the group's job, or the version one of its allocations was placed for
+// if the job is gone; nil if nobody knows it.
+func jobOf(v View, key cluster.GroupKey) *cluster.Job {
+	if job := v.Job(key.Job); job != nil {
+		return job
+	}
+	for a := range v.GroupAllocs(key) {
+		if a.Job != nil {
+			return a.Job
+		}
+	}
+	return nil
 }

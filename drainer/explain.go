@@ -19,11 +19,14 @@ type Soft interface {
 	// HeldSince returns since when a group was seen held for a reason, and
 	// whether it was.
 	HeldSince(cluster.GroupKey, Reason) (time.Time, bool)
+	// Behind reports whether nothing is planned until a barrier is answered, and
+	// what became of those that were asked for.
+	Behind() (PendingWrite, bool)
 }
 
-// PendingWrite is a mark that is planned or in flight.
+// PendingWrite is a write that is planned or in flight.
 type PendingWrite struct {
-	// Since is when the mark was first planned by this leader.
+	// Since is when a mark was first planned by this leader, or zero.
 	Since time.Time
 	// Attempts counts the writes that failed since the last that did not.
 	Attempts int
@@ -37,6 +40,8 @@ type nothingKnown struct{}
 func (nothingKnown) Pending(cluster.AllocID) (PendingWrite, bool) { return PendingWrite{}, false }
 
 func (nothingKnown) HeldSince(cluster.GroupKey, Reason) (time.Time, bool) { return time.Time{}, false }
+
+func (nothingKnown) Behind() (PendingWrite, bool) { return PendingWrite{}, false }
 
 // Explain reports the drain of one node and why each allocation is still there:
 // exactly one reason each, the first that holds. It reports false if the node
@@ -60,12 +65,11 @@ type explainer struct {
 // explained is a group with what is pending of it.
 type explained struct {
 	*group
-	// pending are its allocations whose marks are planned or in flight, by id,
-	// those that leave with their nodes among them; paced counts those that take
-	// room, pendingSlots are those that take a slot for free and canary marks.
-	pending      []cluster.AllocID
-	paced        int
-	pendingSlots []cluster.AllocID
+	// planned are its allocations whose marks are in flight, or would be planned
+	// now, by id, those that leave with their nodes among them; taking are those
+	// of them that take a slot for free and canary marks.
+	planned []cluster.AllocID
+	taking  []cluster.AllocID
 }
 
 func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
@@ -208,23 +212,18 @@ func untilDeadline(joint string, t time.Time) string {
 
 // explainMovable gives the reason of an allocation that could be marked.
 func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.MarkClass, here time.Time) {
-	room, slots := g.room()-g.paced, g.freeSlots()-len(g.pendingSlots)
-	takesSlot := class == cluster.MarkFree || class == cluster.MarkCanary
-	planned := leavesWithNode(class) || class == cluster.MarkGone ||
-		(class == cluster.MarkPaced && (room > 0 || (g.mayProceed() && len(g.pending) == 0))) ||
-		(takesSlot && slots > 0)
-	if planned {
-		r.set(ReasonWritePending, Since{At: here}, "its mark is planned")
+	if _, planned := slices.BinarySearch(g.planned, r.Alloc); planned {
+		e.explainPlanned(r)
 		return
 	}
-	if takesSlot {
-		r.Outstanding = sorted(g.slots, g.pendingSlots)
+	if class == cluster.MarkFree || class == cluster.MarkCanary {
+		r.Outstanding = sorted(g.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom),
 			fmt.Sprintf("%d of %d moves that take no room under way", len(r.Outstanding), g.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy, g.pace.Count, g.pace.MaxParallel)
-	reason := g.shortFor(class, len(g.pending))
+	reason := g.shortFor(class, len(g.planned))
 	since := e.seen(r.Group, reason)
 	switch reason {
 	case ReasonWaitingForReplacement:
@@ -232,11 +231,26 @@ func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.M
 		since = Since{At: latest(r.Eval.CreateTime, here)}
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
-		r.Outstanding = sorted(g.underway, g.pending)
+		r.Outstanding = sorted(g.underway, g.planned)
 		r.set(reason, since, fmt.Sprintf("%s; %d of the group on their way", numbers, len(r.Outstanding)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
 	}
+}
+
+// explainPlanned gives the reason of an allocation whose mark is to be planned,
+// and is not yet: the state has only just come to allow it, or nothing is planned
+// here.
+func (e *explainer) explainPlanned(r *AllocReport) {
+	detail := "its mark is to be planned"
+	if behind, is := e.soft.Behind(); is {
+		r.Attempts, r.LastError = behind.Attempts, behind.LastError
+		detail = "its mark is to be planned behind a barrier"
+		if behind.Attempts > 0 {
+			detail += fmt.Sprintf(", of which %d in a row have failed, the last: %v", behind.Attempts, behind.LastError)
+		}
+	}
+	r.set(ReasonWritePending, Since{Seen: true}, detail)
 }
 
 // sorted merges lists of allocations.
@@ -246,36 +260,35 @@ func sorted(lists ...[]cluster.AllocID) []cluster.AllocID {
 	return slices.Compact(ids)
 }
 
-// group counts a group and what is pending of it.
+// group counts a group, and plans it as the drainer would.
 func (e *explainer) group(key cluster.GroupKey) *explained {
 	if g := e.groups[key]; g != nil {
 		return g
 	}
 	g := &explained{group: e.lookAt(key)}
 	e.groups[key] = g
+	asked := map[cluster.AllocID]Mark{}
 	for _, a := range g.staying {
-		n := e.view.Node(a.NodeID)
-		class := g.judge(a, n).class
-		if _, pending := e.soft.Pending(a.ID); !pending && !leavesWithNode(class) {
-			continue
-		}
-		g.pending = append(g.pending, a.ID)
-		switch {
-		case a.Healthy(n):
-			g.paced++
-		case class == cluster.MarkFree || class == cluster.MarkCanary:
-			g.pendingSlots = append(g.pendingSlots, a.ID)
+		if _, pending := e.soft.Pending(a.ID); pending {
+			asked[a.ID] = Mark{}
+			g.planned = append(g.planned, a.ID)
+		} else if leavesWithNode(g.judge(a, e.view.Node(a.NodeID)).class) {
+			g.planned = append(g.planned, a.ID)
 		}
 	}
+	for _, m := range e.planGroup(key, asked).marks {
+		g.planned = append(g.planned, m.Alloc)
+		if m.Class == cluster.MarkFree || m.Class == cluster.MarkCanary {
+			g.taking = append(g.taking, m.Alloc)
+		}
+	}
+	g.planned = sorted(g.planned)
 	return g
 }
 
 // seen dates a reason for which the state holds no time.
 func (e *explainer) seen(key cluster.GroupKey, r Reason) Since {
-	at, known := e.soft.HeldSince(key, r)
-	if !known {
-		at = e.now
-	}
+	at, _ := e.soft.HeldSince(key, r)
 	return Since{At: at, Seen: true}
 }
 

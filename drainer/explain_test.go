@@ -49,7 +49,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 				must.Eq(t, a.GroupKey(), r.Group)
 				must.Eq(t, turnOf(a), int(r.Stage))
 				must.NotEq(t, "", r.Detail)
-				must.False(t, r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
+				must.True(t, r.Since.Seen || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
 				checkNumbers(t, state, a, r)
 				waiting[r.Reason]++
 				if state.mustLeave(a) {
@@ -146,7 +146,7 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocReport{Reason: ReasonLeftByRequest, Stage: cluster.StageSystem, Since: Since{At: minute(2)}, Detail: "system jobs are ignored by this drain"},
 		},
 		"planned by nobody yet": {
-			want: AllocReport{Reason: ReasonWritePending, Since: start, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is planned"},
+			want: AllocReport{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is to be planned"},
 		},
 		"in flight": {
 			soft: softly{pending: map[cluster.AllocID]PendingWrite{"a1": {Since: minute(4)}}},
@@ -251,7 +251,7 @@ func TestExplain_Reasons(t *testing.T) {
 		},
 		"no paced moves before the deadline": {
 			edit: func(w *town) { w.group().Migrate.MaxParallel = 0; w.drain("n1", time.Hour) },
-			want: AllocReport{Reason: ReasonNoPacedMoves, Since: Since{At: minute(5), Seen: true}, Due: minute(60), Healthy: 2, Count: 2,
+			want: AllocReport{Reason: ReasonNoPacedMoves, Since: Since{Seen: true}, Due: minute(60), Healthy: 2, Count: 2,
 				Detail: "max_parallel is 0: it stays until the deadline at 2030-01-01T01:00:00Z"},
 		},
 		"waiting for replacement": {
@@ -269,7 +269,7 @@ func TestExplain_Reasons(t *testing.T) {
 				e.Queued = map[string]int{"other": 1}
 				w.evals = append(w.evals, e)
 			},
-			want: AllocReport{Reason: ReasonBelowBudget, Since: Since{At: minute(5), Seen: true}, Healthy: 2, Count: 3, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonBelowBudget, Since: Since{Seen: true}, Healthy: 2, Count: 3, MaxParallel: 1,
 				Detail: "2 of 3 healthy, max_parallel 1, need 3"},
 		},
 		"waiting for room": {
@@ -281,12 +281,12 @@ func TestExplain_Reasons(t *testing.T) {
 		"waiting for a mark in flight": {
 			edit: func(w *town) { w.drain("n2", 0) },
 			soft: softly{pending: map[cluster.AllocID]PendingWrite{"a2": {}}},
-			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{At: minute(5), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group on their way"},
 		},
 		"waiting for what a deadline takes elsewhere": {
 			edit: func(w *town) { w.drain("n2", -1) },
-			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{At: minute(5), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group on their way"},
 		},
 		"unhealthy, waiting for a slot": {
@@ -295,7 +295,7 @@ func TestExplain_Reasons(t *testing.T) {
 				stop(w.alloc("a2"))
 				w.alloc("a2").DesiredTransition.Class = cluster.MarkFree
 			},
-			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{At: minute(5), Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves that take no room under way"},
 		},
 		// Canaries count for nothing but slots: the slot of a healthy one that has
@@ -309,7 +309,7 @@ func TestExplain_Reasons(t *testing.T) {
 				r := w.place("c2", w.jobs[0], "n2")
 				r.PreviousAllocation, r.DeploymentStatus, r.CreateTime = "c1", &cluster.DeploymentStatus{Canary: true}, minute(4)
 			},
-			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{At: minute(5), Seen: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves that take no room under way"},
 		},
 		"a canary, waiting for another's replacement to be placed": {
@@ -320,7 +320,7 @@ func TestExplain_Reasons(t *testing.T) {
 				c.ClientStatus, c.DesiredTransition.Class, c.DeploymentStatus.Canary = cluster.ClientComplete, cluster.MarkCanary, true
 				w.evals = append(w.evals, eval(cluster.EvalPending))
 			},
-			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{At: minute(5), Seen: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
+			want: AllocReport{Reason: ReasonWaitingForRoom, Since: Since{Seen: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
 				Detail: "1 of 1 moves that take no room under way"},
 		},
 		"below budget": {
@@ -332,15 +332,15 @@ func TestExplain_Reasons(t *testing.T) {
 		"below budget, and to proceed": {
 			edit:   func(w *town) { w.group().Count = 4 },
 			policy: Policy{BelowBudget: Proceed},
-			want:   AllocReport{Reason: ReasonWritePending, Since: start, Healthy: 2, Count: 4, MaxParallel: 1, Detail: "its mark is planned"},
+			want:   AllocReport{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 4, MaxParallel: 1, Detail: "its mark is to be planned"},
 		},
 		"at the deadline": {
 			edit: func(w *town) { w.drain("n1", time.Minute) },
-			want: AllocReport{Reason: ReasonWritePending, Since: start, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is planned"},
+			want: AllocReport{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Count: 2, MaxParallel: 1, Detail: "its mark is to be planned"},
 		},
 		"the job is gone": {
 			edit: func(w *town) { w.jobs = nil },
-			want: AllocReport{Reason: ReasonWritePending, Since: start, Healthy: 2, Detail: "its mark is planned"},
+			want: AllocReport{Reason: ReasonWritePending, Since: Since{Seen: true}, Healthy: 2, Detail: "its mark is to be planned"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -457,7 +457,7 @@ func TestEndBound(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			must.Eq(t, test.want, EndBound(w, w.node("n1"), test.policy, write))
+			must.Eq(t, test.want, EndBound(w, w.node("n1"), epoch, test.policy, write))
 		})
 	}
 }

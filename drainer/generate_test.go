@@ -300,6 +300,7 @@ func spoil(t *rapid.T, m *Mark) {
 type softly struct {
 	pending map[cluster.AllocID]PendingWrite
 	held    map[cluster.GroupKey]map[Reason]time.Time
+	behind  PendingWrite
 }
 
 func (s softly) Pending(id cluster.AllocID) (PendingWrite, bool) {
@@ -311,6 +312,8 @@ func (s softly) HeldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
 	at, ok := s.held[key][r]
 	return at, ok
 }
+
+func (s softly) Behind() (PendingWrite, bool) { return s.behind, s.behind.Attempts > 0 }
 
 func anySoft(t *rapid.T, w *world, now time.Time) Soft {
 	if oneIn(t, 4, "nothing known") {
@@ -350,11 +353,11 @@ func TestGenerator_MeetsEveryClassAndReason(t *testing.T) {
 					reasons[a.Reason]++
 				}
 			}
-			if plan.done {
+			if plan.end.done {
 				outcomes[policy.Completion.String()]++
 			}
 		}
-		accepted, _, _ := Recheck(w, marks)
+		accepted, _, _ := Recheck(w, withEvals(marks))
 		for _, mark := range accepted {
 			classes[mark.Class]++
 		}

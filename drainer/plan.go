@@ -163,19 +163,20 @@ func (g *group) blockedEval() *cluster.Evaluation {
 type nodePlan struct {
 	// marks are what leaves with its stage, or by deadline or force.
 	marks []Mark
-	// done says that the drain may end.
-	done bool
+	// completion is the end of the drain if it may end, or nil.
+	completion *Completion
 	// end is how far it is.
 	end endState
-	// wakeAt is when a wait of the drain runs out, or zero.
-	wakeAt time.Time
 }
 
 // planNode decides what leaves a node together, stage by stage, and whether its
 // drain may end.
 func (m *moment) planNode(n *cluster.Node) nodePlan {
 	end := m.judgeEnd(n)
-	plan := nodePlan{done: end.done, end: end, wakeAt: end.waitEnds}
+	plan := nodePlan{end: end}
+	if end.done {
+		plan.completion = &Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
+	}
 	if end.stage == cluster.StageCount || !m.turnHasCome(n, end.stage) {
 		return plan
 	}

@@ -133,7 +133,7 @@ func TestPlans_AreAcceptedAndLeaveNothingOver(t *testing.T) {
 		}
 		slices.SortFunc(entry.Marks, Mark.compare)
 
-		accepted, _, refused := Recheck(w, entry)
+		accepted, _, refused := Recheck(w, withEvals(entry))
 		must.Eq(t, nil, refused)
 		must.Eq(t, entry.Marks, accepted)
 
@@ -170,7 +170,7 @@ func TestPlanNode_AgreesWithTwin(t *testing.T) {
 			slices.SortFunc(want, Mark.compare)
 			plan := newMoment(w, now, policy).planNode(n)
 			must.Eq(t, want, plan.marks, must.Sprintf("node %s", n.ID))
-			must.Eq(t, state.ended(n), plan.done, must.Sprintf("node %s", n.ID))
+			must.Eq(t, state.ended(n), plan.end.done, must.Sprintf("node %s", n.ID))
 		}
 	})
 }
@@ -194,9 +194,9 @@ func TestPlans_StateWhenToLookAgain(t *testing.T) {
 		}
 		for n := range w.DrainingNodes() {
 			before, after := early.planNode(n), late.planNode(n)
-			if !announced(before.wakeAt) {
+			if !announced(before.end.wait.ends) {
 				must.Eq(t, before.marks, after.marks, must.Sprintf("node %s, %s later", n.ID, later.Sub(now)))
-				must.Eq(t, before.done, after.done, must.Sprintf("node %s, %s later", n.ID, later.Sub(now)))
+				must.Eq(t, before.end.done, after.end.done, must.Sprintf("node %s, %s later", n.ID, later.Sub(now)))
 			}
 		}
 		for _, key := range w.groups() {
@@ -215,7 +215,7 @@ func TestPlans_WakeInTheFuture(t *testing.T) {
 		w, now := anyWorld(t)
 		m := newMoment(w, now, anyPolicy(t))
 		for n := range w.DrainingNodes() {
-			if at := m.planNode(n).wakeAt; !at.IsZero() {
+			if at := m.planNode(n).end.wait.ends; !at.IsZero() {
 				must.True(t, at.After(now), must.Sprintf("node %s wakes at %s, now %s", n.ID, at, now))
 			}
 		}
@@ -281,7 +281,7 @@ func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	marks := newMoment(w, epoch, policy).planGroup(web, map[cluster.AllocID]Mark{"a2": {Alloc: "a2"}}).marks
 	must.Len(t, 1, marks)
 	must.Eq(t, cluster.AllocID("a1"), marks[0].Alloc)
-	_, _, refused := Recheck(w, &Marks{At: epoch, Policy: policy, Marks: marks})
+	_, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Policy: policy, Marks: marks}))
 	must.SliceEmpty(t, refused)
 }
 

@@ -22,7 +22,7 @@ type Policy struct {
 	// has passed. Zero is [AfterWait].
 	PluginsAfterDeadline PluginOrder
 	// Completion is what a drain that ends in its own time promises. Zero is
-	// [Stopped]. From the deadline on every contract is [Stopped].
+	// [Stopped]. From the deadline on every contract but [Asked] is [Stopped].
 	Completion Contract
 }
 

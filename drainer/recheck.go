@@ -21,9 +21,18 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 		marks = slices.Clone(marks)
 		slices.SortStableFunc(marks, Mark.compare)
 	}
-	wanted := map[cluster.JobKey]bool{}
+	wanted, evalled := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
+	for _, e := range m.Evals {
+		if e != nil {
+			evalled[e.JobKey()] = true
+		}
+	}
 	for _, mark := range marks {
-		if why := c.check(mark); why != "" {
+		why := "the mark has no evaluation of its job beside it"
+		if evalled[mark.Group.Job] {
+			why = c.check(mark)
+		}
+		if why != "" {
 			refused = append(refused, Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: why})
 			continue
 		}
@@ -62,7 +71,7 @@ func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refus
 			continue
 		}
 		seen[completion.Node] = true
-		ended = append(ended, endingOf(v, completion))
+		ended = append(ended, m.endingOf(completion))
 	}
 	return ended, refused
 }
@@ -81,11 +90,20 @@ func (m *moment) checkCompletion(c Completion) string {
 	return ""
 }
 
-func endingOf(v View, c Completion) Ending {
-	n := v.Node(c.Node)
+// endingOf says how a drain that may end ends. One that leaves something running
+// behind was ended by its deadline, or by force, even if these marked nothing:
+// it is not complete, unless to have asked is all it promised.
+func (m *moment) endingOf(c Completion) Ending {
+	n := m.view.Node(c.Node)
 	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome()}
-	for _, left := range countLeft(v, n) {
+	for _, left := range countLeft(m.view, n) {
 		e.StillStopping += left
+	}
+	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && m.policy.Completion != Asked {
+		e.Outcome = cluster.OutcomeDeadlineReached
+		if n.Drain.Strategy.Forced() {
+			e.Outcome = cluster.OutcomeForced
+		}
 	}
 	return e
 }

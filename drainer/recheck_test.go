@@ -31,7 +31,9 @@ func judgeOneByOne(w *world, m *Marks) (accepted []Mark, evals []cluster.EvalID,
 	state := &twin{world: w, now: m.At, policy: m.Policy, turnsIn: w}
 	needed := map[cluster.JobKey]bool{}
 	for _, mark := range marks {
-		if !state.holds(mark) {
+		if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool {
+			return e != nil && e.Namespace == mark.Group.Job.Namespace && e.JobID == mark.Group.Job.ID
+		}) || !state.holds(mark) {
 			refused = append(refused, mark.Alloc)
 			continue
 		}
@@ -83,6 +85,16 @@ func TestRecheck_AgreesWithTwin(t *testing.T) {
 			must.NotEq(t, "", r.Why)
 		}
 	})
+}
+
+// withEvals adds an evaluation for the job of every mark: without one a mark is
+// refused.
+func withEvals(m *Marks) *Marks {
+	for _, mark := range m.Marks {
+		job := mark.Group.Job
+		m.Evals = append(m.Evals, &cluster.Evaluation{ID: "new", Namespace: job.Namespace, JobID: job.ID, Status: cluster.EvalPending})
+	}
+	return m
 }
 
 func idsOf(evals []*cluster.Evaluation) (ids []cluster.EvalID) {
@@ -233,7 +245,7 @@ func TestRecheck_SaysWhy(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			accepted, _, refused := Recheck(w, &Marks{At: epoch, Marks: []Mark{test.mark}})
+			accepted, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Marks: []Mark{test.mark}}))
 			if test.want == "" {
 				must.Eq(t, []Mark{test.mark}, accepted)
 				must.SliceEmpty(t, refused)
@@ -251,7 +263,7 @@ func TestRecheck_TwiceInOneEntryIsMarkedOnce(t *testing.T) {
 	w.group().Migrate.MaxParallel = 3
 	w.drain("n1", 0)
 	mark := Mark{Alloc: "a1", Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkPaced}
-	accepted, _, refused := Recheck(w, &Marks{At: epoch, Marks: []Mark{mark, mark}})
+	accepted, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Marks: []Mark{mark, mark}}))
 	must.Eq(t, []Mark{mark}, accepted)
 	must.Eq(t, []Refusal{{Alloc: "a1", Node: "n1", Why: "the allocation is in the entry twice"}}, refused)
 }

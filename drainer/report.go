@@ -59,7 +59,7 @@ type Since struct {
 	// At is the time, or zero if it is not known.
 	At time.Time
 	// Seen says that the state holds no such time: At is when this leader first
-	// saw the reason.
+	// saw the reason, or zero if this is no leader.
 	Seen bool
 }
 

@@ -11,16 +11,18 @@ import (
 // submit begins a round of writes, if there is something to write and no round
 // is in flight. It returns when to try again, or zero.
 func (t *Term) submit(look Look) time.Time {
-	wishes, completions := t.wishes(), t.completions()
-	t.dateWishes(wishes, look.Now)
-	if len(wishes)+len(completions) == 0 {
+	if !t.wants() {
 		return time.Time{}
 	}
 	may, at := t.writer.mayBegin(look.Now)
 	if !may {
 		return at
 	}
-	t.writer.lastRound = look.Now
+	wishes, completions := t.wishes(), t.completions()
+	if len(wishes)+len(completions) == 0 {
+		return time.Time{}
+	}
+	t.writer.open(look.Now)
 	c := t.config
 	for _, part := range partitionCompletions(completions, c.MaxIDsPerEntry, c.MaxBytesPerEntry) {
 		e := &entry{completions: part}
@@ -54,6 +56,11 @@ func (t *Term) retryAt(now time.Time) time.Time {
 	return now.Add(t.config.RetryBase)
 }
 
+// wants reports whether anything may be wanted.
+func (t *Term) wants() bool {
+	return len(t.ready) > 0 || (t.request != nil && len(t.request.Marks)+len(t.request.Reevaluate) > 0)
+}
+
 // wishes are the marks and re-evaluations that are wanted and not in flight, in
 // the order in which marks are judged. What leaves with its node is the node's
 // wish, whatever its group wishes.
@@ -76,7 +83,7 @@ func (t *Term) wishes() []wish {
 		}
 		for _, key := range t.request.Reevaluate {
 			if !t.writer.groups[key] {
-				wishes = append(wishes, wish{mark: Mark{Group: key}})
+				wishes = append(wishes, wish{mark: Mark{Group: key}, reevaluate: true})
 			}
 		}
 	}
@@ -95,15 +102,50 @@ func (t *Term) completions() []Completion {
 	return completions
 }
 
-// dateWishes notes since when marks are wanted.
-func (t *Term) dateWishes(wishes []wish, now time.Time) {
-	if len(wishes) == 0 && t.writer.inFlight == 0 {
-		clear(t.wanted)
-		return
-	}
-	for _, w := range wishes {
-		if _, dated := t.wanted[w.mark.Alloc]; !dated && !w.reevaluates() {
-			t.wanted[w.mark.Alloc] = now
+// date notes since when marks are wanted.
+func (t *Term) date(marks []Mark, now time.Time) {
+	for _, m := range marks {
+		if _, dated := t.wanted[m.Alloc]; !dated {
+			t.wanted[m.Alloc] = now
 		}
 	}
+	if len(t.wanted) > 2*(len(marks)+len(t.writer.marks))+minDated {
+		t.undate()
+	}
+}
+
+// minDated is how many dates are kept before it is worth looking which are of
+// marks that nobody wants any more.
+const minDated = 1024
+
+// undate forgets since when marks were wanted that are not any more.
+func (t *Term) undate() {
+	kept := map[cluster.AllocID]time.Time{}
+	for _, w := range t.wishes() {
+		kept[w.mark.Alloc] = t.wanted[w.mark.Alloc]
+	}
+	for id := range t.writer.marks {
+		kept[id] = t.wanted[id]
+	}
+	t.wanted = kept
+}
+
+// forgetAnswered drops from the present wish what was written: a watcher that
+// has not been stepped since would have it written again.
+func (t *Term) forgetAnswered(r DrainReply) {
+	if t.request == nil {
+		return
+	}
+	answered := make(map[cluster.AllocID]bool, len(r.Marks))
+	for _, m := range r.Marks {
+		answered[m.Alloc] = true
+	}
+	reevaluated := make(map[cluster.GroupKey]bool, len(r.Reevaluated))
+	for _, key := range r.Reevaluated {
+		reevaluated[key] = true
+	}
+	request := *t.request
+	request.Marks = slices.DeleteFunc(slices.Clone(request.Marks), func(m Mark) bool { return answered[m.Alloc] })
+	request.Reevaluate = slices.DeleteFunc(slices.Clone(request.Reevaluate), func(k cluster.GroupKey) bool { return reevaluated[k] })
+	t.request = &request
 }

@@ -12,9 +12,15 @@ type stageState struct {
 	over bool
 	// staying: something that has to leave has not been asked to.
 	staying bool
-	// waitEnds is when the wait for what still stops runs out, or zero if it has
-	// no end: before the deadline.
-	waitEnds time.Time
+	// wait is for what still stops; zero if it has no end: before the deadline.
+	wait stageWait
+}
+
+// stageWait is how long a stage is waited for after the deadline.
+type stageWait struct {
+	// ends is when the wait runs out, last the allocation that it lasts for.
+	ends time.Time
+	last cluster.AllocID
 }
 
 // stageOf looks at one stage of a node's drain. Before the deadline a stage is
@@ -31,16 +37,16 @@ func (m *moment) stageOf(n *cluster.Node, s cluster.Stage) stageState {
 		return stageState{staying: true}
 	}
 	passed := n.Drain.Strategy.Passed(m.now)
-	var ends time.Time
+	var wait stageWait
 	for a := range m.view.NodeAllocs(n.ID, s, true) {
 		if !passed {
 			return stageState{}
 		}
-		if inTouch(a, n) {
-			ends = latest(ends, waitEnd(a, n.Drain, m.policy))
+		if end := waitEnd(a, n.Drain, m.policy); inTouch(a, n) && wait.ends.Before(end) {
+			wait = stageWait{ends: end, last: a.ID}
 		}
 	}
-	return stageState{over: !m.now.Before(ends), waitEnds: ends}
+	return stageState{over: !m.now.Before(wait.ends), wait: wait}
 }
 
 // inTouch reports whether the allocation's client can say what becomes of it.
@@ -110,38 +116,39 @@ func (m *moment) stillStopping(n *cluster.Node, s cluster.Stage) bool {
 	return false
 }
 
-// EndBound is when the node's drain ends at the latest while there is a leader
-// with a quorum: the deadline, and for each stage the longest stop time in it,
-// the stop margin, and writeTime, which bounds how long the drainer takes to get
-// a write applied; once more writeTime for the completion. It is zero for a
-// drain without a deadline, and under [AfterStop] with plugins on the node.
-func EndBound(v View, n *cluster.Node, p Policy, writeTime time.Duration) time.Time {
+// EndBound is when the node's drain ends at the latest, as seen now, while there
+// is a leader with a quorum: what is asked has its time, what is not is asked
+// within writeTime of its turn and has its time then, stage after stage, and the
+// completion takes another writeTime, which bounds how long the drainer takes to
+// get a write applied. It is zero for a drain without a deadline, and under
+// [AfterStop] with plugins on the node.
+func EndBound(v View, n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
 	p = p.withDefaults()
 	if !n.Draining() || !n.Drain.Strategy.Finite() {
 		return time.Time{}
 	}
-	bound := passedAt(n.Drain).Add(writeTime)
+	bound := latest(now, passedAt(n.Drain))
 	for _, s := range cluster.Stages() {
 		if !n.Drain.Leaves(s) {
 			continue
 		}
-		longest, any := longestStop(v, n.ID, s)
-		if !any {
-			continue
-		}
-		if s == cluster.StagePlugins && p.PluginsAfterDeadline == AfterStop {
+		end, any := stageBound(v, n, s, bound.Add(writeTime), p)
+		if any && s == cluster.StagePlugins && p.PluginsAfterDeadline == AfterStop {
 			return time.Time{}
 		}
-		bound = bound.Add(longest).Add(p.StopMargin).Add(writeTime)
+		bound = latest(bound, end)
 	}
-	return bound
+	return bound.Add(writeTime)
 }
 
-func longestStop(v View, n cluster.NodeID, s cluster.Stage) (longest time.Duration, any bool) {
-	for _, asked := range [...]bool{false, true} {
-		for a := range v.NodeAllocs(n, s, asked) {
-			longest, any = max(longest, a.StopTime()), true
-		}
+// stageBound is when the stage is over at the latest if what of it stays is
+// marked at a time, and whether there is anything of it.
+func stageBound(v View, n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
+	for a := range v.NodeAllocs(n.ID, s, true) {
+		end, any = latest(end, waitEnd(a, n.Drain, p)), true
 	}
-	return longest, any
+	for a := range v.NodeAllocs(n.ID, s, false) {
+		end, any = latest(end, markedAt.Add(a.StopTime()).Add(p.StopMargin)), true
+	}
+	return end, any
 }

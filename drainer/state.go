@@ -98,8 +98,15 @@ func (c Changes) Empty() bool {
 	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
 
+// maxChanges bounds what is remembered of changes that were not looked at: past
+// it, everything is.
+const maxChanges = 1 << 14
+
 // merge adds what is told in o.
 func (c *Changes) merge(o Changes) {
+	if len(c.Nodes)+len(c.Groups)+len(c.Jobs) > maxChanges {
+		*c = Changes{All: true, Abandoned: c.Abandoned}
+	}
 	c.All = c.All || o.All
 	c.Abandoned = c.Abandoned || o.Abandoned
 	c.Nodes = append(c.Nodes, o.Nodes...)

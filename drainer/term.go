@@ -45,6 +45,8 @@ type Term struct {
 	changes Changes
 	// notBefore is when the limiter lets the state be looked at, or zero.
 	notBefore time.Time
+	// stepped is when the term was last stepped.
+	stepped time.Time
 	// wakeAt is when the next step is wanted although nothing changed, or zero.
 	wakeAt time.Time
 	// again says that something was posted to a component that has had its turn.
@@ -98,7 +100,7 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 	t.jobWatcher = c.JobWatcher(env)
 	t.notifier = c.DeadlineNotifier(env)
 	if t.nodeWatcher == nil || t.jobWatcher == nil || t.notifier == nil {
-		t.feed.Close()
+		t.Close()
 		return nil, errors.New("NodeDrainerConfig: a factory built nothing")
 	}
 	return t, nil
@@ -155,6 +157,7 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	if t.closed || t.abandoned {
 		return time.Time{}
 	}
+	t.watchClock(now)
 	answers := t.writer.inbox.take()
 	for _, a := range answers {
 		t.settle(a, now)
@@ -179,6 +182,17 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	}
 	t.wakeAt = t.decide(look)
 	return t.wakeAt
+}
+
+// watchClock looks everywhere when the clock was set back: what was to be done
+// at a time, or not before one, would wait for that much longer.
+func (t *Term) watchClock(now time.Time) {
+	if now.Before(t.stepped) {
+		t.logger.Warn("the clock was set back", "by", t.stepped.Sub(now))
+		t.notBefore = time.Time{}
+		t.changes = Changes{All: true}
+	}
+	t.stepped = now
 }
 
 func (t *Term) due(now time.Time) bool { return !t.wakeAt.IsZero() && !now.Before(t.wakeAt) }
@@ -209,10 +223,10 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.track(look)
 	wakeAt = earliest(wakeAt, t.jobWatcher.Step(look))
 	wakeAt = earliest(wakeAt, t.notifier.Step(look))
-	t.receive()
+	t.receive(look.Now)
 	t.planNodes(look)
 	wakeAt = earliest(wakeAt, t.submit(look))
-	wakeAt = earliest(wakeAt, t.alarms.first().At)
+	wakeAt = earliest(wakeAt, t.alarms.first())
 	if t.again {
 		return look.Now
 	}
@@ -237,8 +251,8 @@ func (t *Term) settle(a answered, now time.Time) {
 	for _, w := range a.entry.wishes {
 		switch {
 		case w.withNode:
-			t.answerNode(w.mark.Node, refused[Refusal{Alloc: w.mark.Alloc}], now)
-		case w.reevaluates():
+			t.answerNode(w.mark.Node, w.mark.Alloc, a.answer, refused[Refusal{Alloc: w.mark.Alloc}], now)
+		case w.reevaluate:
 			reply.Reevaluated = append(reply.Reevaluated, w.mark.Group)
 		default:
 			reply.Marks = append(reply.Marks, w.mark)
@@ -248,8 +262,9 @@ func (t *Term) settle(a answered, now time.Time) {
 		}
 	}
 	for _, c := range a.entry.completions {
-		t.answerNode(c.Node, refused[Refusal{Node: c.Node}], now)
+		t.answerNode(c.Node, "", a.answer, refused[Refusal{Node: c.Node}], now)
 	}
+	t.forgetAnswered(reply)
 	if a.entry.reply != nil && len(reply.Marks)+len(reply.Reevaluated) > 0 {
 		a.entry.reply(reply)
 	}
@@ -268,15 +283,11 @@ func refusals(a Answer) map[Refusal]bool {
 	return refused
 }
 
-// answerNode has a node planned anew after an answer. One whose writes are
-// refused waits longer each time, in case plan and state cannot agree.
-func (t *Term) answerNode(id cluster.NodeID, refused bool, now time.Time) {
-	n := t.nodes[id]
-	if n == nil {
-		return
-	}
-	t.dirty[id] = true
-	if refused && !now.Before(n.refused.until) {
-		n.refused.failed(t.writer.backoff, now)
+// answerNode has a node planned anew after an answer to a mark of it, or to its
+// completion if the id is empty.
+func (t *Term) answerNode(node cluster.NodeID, id cluster.AllocID, a Answer, refused bool, now time.Time) {
+	if n := t.nodes[node]; n != nil {
+		t.dirty[node] = true
+		n.answered(id, a, refused, t.writer.backoff, now)
 	}
 }

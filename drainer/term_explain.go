@@ -6,72 +6,107 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// holdDater is implemented by a job watcher that remembers since when a group is
-// held; the built-in one does.
-type holdDater interface {
-	heldSince(cluster.GroupKey, Reason) (time.Time, bool)
+// HoldReporter is implemented by a job watcher that remembers since when groups
+// are held; the built-in one does. Without it reasons for which the state holds
+// no time have none.
+type HoldReporter interface {
+	// Holds returns since when each group was seen held, by reason; zero if it
+	// was not. The map is the caller's. It is called between steps.
+	Holds() map[cluster.GroupKey][ReasonCount]time.Time
 }
 
 // Explain reports the drain of one node, with what this term has planned and in
 // flight. It reports false if the node does not drain.
 func (t *Term) Explain(id cluster.NodeID, now time.Time) (Report, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	view := t.state.Snapshot()
-	report, draining := Explain(view, t.soft(), id, now, t.config.Policy)
+	view, soft := t.state.Snapshot(), t.soft()
+	report, draining := Explain(view, soft, id, now, t.config.Policy)
 	if draining {
-		report.EndsBy = EndBound(view, view.Node(id), t.config.Policy, t.config.writeTime())
+		report.EndsBy = EndBound(view, view.Node(id), now, t.config.Policy, t.config.writeTime(view))
 	}
 	return report, draining
 }
 
 // Status reports every running drain in numbers, by node.
 func (t *Term) Status(now time.Time) []Status {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	view := t.state.Snapshot()
-	e := newExplainer(view, t.soft(), now, t.config.Policy)
+	view, soft := t.state.Snapshot(), t.soft()
+	writeTime := t.config.writeTime(view)
+	e := newExplainer(view, soft, now, t.config.Policy)
 	var all []Status
 	for n := range view.DrainingNodes() {
 		s := e.report(n).Status
-		s.EndsBy = EndBound(view, n, t.config.Policy, t.config.writeTime())
+		s.EndsBy = EndBound(view, n, now, t.config.Policy, writeTime)
 		all = append(all, s)
 	}
 	return all
 }
 
-// writeTime bounds how long the drainer takes to have a write applied by a
-// leader with a quorum: the write itself, and one wait before it is repeated.
-func (c NodeDrainerConfig) writeTime() time.Duration {
-	return max(0, c.DeadlineCoalesce) + c.MinWriteInterval + c.RetryMax
+// Abandoned reports whether the term has stopped deciding because its store was
+// replaced.
+func (t *Term) Abandoned() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.abandoned
 }
 
-// termSoft is a term's [Soft]. It is used with the term's lock held.
+// writeTime bounds how long the drainer takes to have a write applied by a
+// leader with a quorum: one wait before it is repeated, and, with an interval
+// between rounds, the rounds it takes to mark everything that drains.
+func (c NodeDrainerConfig) writeTime(v View) time.Duration {
+	bound := max(0, c.DeadlineCoalesce) + c.RetryMax
+	if c.MinWriteInterval == 0 {
+		return bound
+	}
+	left := 0
+	for n := range v.DrainingNodes() {
+		for _, count := range countLeft(v, n) {
+			left += count
+		}
+	}
+	rounds := 1 + minIDsPerEntry*left/(c.MaxIDsPerEntry*c.MaxInFlight)
+	return bound + time.Duration(1+rounds)*c.MinWriteInterval
+}
+
+// termSoft is a term's [Soft]: a copy, so that a long report holds up no step.
 type termSoft struct {
-	*Term
-	planned map[cluster.AllocID]bool
+	pending map[cluster.AllocID]PendingWrite
+	holds   map[cluster.GroupKey][ReasonCount]time.Time // or nil
+	behind  PendingWrite
+	isSo    bool // whether behind holds
 }
 
 func (t *Term) soft() Soft {
-	s := termSoft{Term: t, planned: map[cluster.AllocID]bool{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := termSoft{pending: map[cluster.AllocID]PendingWrite{}}
+	write := PendingWrite{Attempts: t.writer.failed.count, LastError: t.writer.lastError}
+	if t.writer.behind {
+		s.behind = PendingWrite{Attempts: t.writer.asked.count, LastError: t.writer.lastError}
+		s.isSo = true
+	}
 	for _, w := range t.wishes() {
-		if !w.reevaluates() {
-			s.planned[w.mark.Alloc] = true
+		if !w.reevaluate {
+			write.Since = t.wanted[w.mark.Alloc]
+			s.pending[w.mark.Alloc] = write
 		}
+	}
+	for id := range t.writer.marks {
+		write.Since = t.wanted[id]
+		s.pending[id] = write
+	}
+	if h, ok := t.jobWatcher.(HoldReporter); ok {
+		s.holds = h.Holds()
 	}
 	return s
 }
 
 func (s termSoft) Pending(id cluster.AllocID) (PendingWrite, bool) {
-	if !s.planned[id] && !s.writer.marks[id] {
-		return PendingWrite{}, false
-	}
-	return PendingWrite{Since: s.wanted[id], Attempts: s.writer.failed.count, LastError: s.writer.lastError}, true
+	write, pending := s.pending[id]
+	return write, pending
 }
 
 func (s termSoft) HeldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
-	if d, ok := s.jobWatcher.(holdDater); ok {
-		return d.heldSince(key, r)
-	}
-	return time.Time{}, false
+	at := s.holds[key][r]
+	return at, !at.IsZero()
 }
+
+func (s termSoft) Behind() (PendingWrite, bool) { return s.behind, s.isSo }

@@ -3,6 +3,7 @@ package drainer
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -24,8 +25,7 @@ func (t *Term) track(look Look) {
 			t.nodes[post.id] = n
 			t.logger.Info("draining node", "node_id", n.id, "node", post.node.Name, "drain_id", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
 		}
-		n.revision = post.node.Drain.Revision
-		n.refused = attempts{}
+		n.refused, n.heldBack, n.wait = attempts{}, nil, stageWait{}
 		t.dirty[n.id] = true
 		t.jobWatcher.RegisterJobs(groupsOn(look.View, n.id, cluster.StageConsumers))
 	}
@@ -72,9 +72,10 @@ func (t *Term) forget(id cluster.NodeID) {
 }
 
 // receive drains the components' channels, in a fixed order.
-func (t *Term) receive() {
+func (t *Term) receive(now time.Time) {
 	select {
 	case t.request = <-t.jobWatcher.Drain():
+		t.date(t.request.Marks, now)
 	default:
 	}
 	select {
@@ -92,7 +93,7 @@ func (t *Term) receive() {
 	case batch := <-t.notifier.NextBatch():
 		for _, id := range batch {
 			if n := t.nodes[id]; n != nil {
-				n.armed = nil
+				n.armed = time.Time{}
 				t.dirty[id] = true
 			}
 		}
@@ -113,11 +114,14 @@ func (t *Term) planNodes(look Look) {
 	clear(t.dirty)
 	for _, id := range due {
 		node, n := look.View.Node(id), t.nodes[id]
-		if n == nil || !node.Draining() || node.Drain.ID != n.drain {
-			continue // the node watcher has told, or will
+		if n == nil {
+			continue
 		}
-		if wait := n.refused.until; look.Now.Before(wait) {
-			t.alarms.wake(id, wait)
+		if !node.Draining() || node.Drain.ID != n.drain {
+			t.adopt(n, nil, nil) // the node watcher has told, or will
+			continue
+		}
+		if n.stillWaits(m, node) {
 			continue
 		}
 		t.planNode(m, node, n)
@@ -126,23 +130,31 @@ func (t *Term) planNodes(look Look) {
 
 func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 	plan := m.planNode(node)
-	n.adopt(node, plan)
-	if len(n.marks) > 0 || n.completion != nil {
+	again := n.holdBack(&plan, m.now)
+	t.adopt(n, plan.marks, plan.completion)
+	t.date(plan.marks, m.now)
+	n.wait = plan.end.wait
+	t.alarms.wake(n.id, earliest(plan.end.wait.ends, again))
+	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
+		t.again = true
+	}
+	if plan.end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins) {
+		// Plugins of type service leave at their group's pace, from their turn on:
+		// nothing of their group has changed that would say so.
+		t.jobWatcher.RegisterJobs(groupsOn(m.view, n.id, cluster.StagePlugins))
+		t.again = true
+	}
+	t.awaitJobs(n, plan.end.waitsFor)
+}
+
+// adopt takes over what a node wants written.
+func (t *Term) adopt(n *drainingNode, marks []Mark, completion *Completion) {
+	n.marks, n.completion = marks, completion
+	if len(marks) > 0 || completion != nil {
 		t.ready[n.id] = true
 	} else {
 		delete(t.ready, n.id)
 	}
-	t.alarms.wake(n.id, plan.wakeAt)
-	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
-		t.again = true
-	}
-	if plan.end.stage > n.stage && plan.end.stage < cluster.StageCount {
-		// Plugins of type service leave at their group's pace, from their turn on.
-		t.jobWatcher.RegisterJobs(groupsOn(m.view, n.id, plan.end.stage))
-		t.again = true
-	}
-	n.stage = plan.end.stage
-	t.awaitJobs(n, plan.end.waitsFor)
 }
 
 // awaitJobs follows the jobs that a drain's end waits for, and no others on its

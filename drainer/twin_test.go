@@ -480,49 +480,40 @@ func (w *twin) reason(a *cluster.Allocation, pending func(cluster.AllocID) bool)
 	if class == cluster.MarkNone {
 		return hold
 	}
-	waits, room, slots := len(w.outstandingIn(a)), w.roomIn(a), w.freeSlotsIn(a)
-	asked := 0
-	for _, b := range w.allocs {
-		if !sameGroup(a, b) || hasEnded(b) || isAsked(b) {
-			continue
-		}
-		if n := w.nodeOf(b); n == nil || n.Drain == nil {
-			continue
-		}
-		could, _ := w.class(b)
-		if !pending(b.ID) && !withNode(could) {
-			continue
-		}
-		asked++
-		switch {
-		case w.isHealthy(b):
-			room--
-		case could == cluster.MarkFree, could == cluster.MarkCanary:
-			slots--
-		}
-	}
-	switch class {
-	case cluster.MarkPaced:
-		if room > 0 || (asked == 0 && w.mayProceed(a)) {
-			return ReasonWritePending
-		}
-	case cluster.MarkFree, cluster.MarkCanary:
-		if slots > 0 {
-			return ReasonWritePending
-		}
-		return ReasonWaitingForRoom
-	default:
+	planned := w.planned(a.GroupKey(), pending)
+	switch {
+	case planned[a.ID]:
 		return ReasonWritePending
+	case class == cluster.MarkFree, class == cluster.MarkCanary:
+		return ReasonWaitingForRoom
 	}
 	for _, e := range w.evalsOf(a, "blocked") {
 		if e.Queued == nil || e.Queued[a.TaskGroup] > 0 {
 			return ReasonWaitingForReplacement
 		}
 	}
-	if waits+asked > 0 {
+	if len(w.outstandingIn(a))+len(planned) > 0 {
 		return ReasonWaitingForRoom
 	}
 	return ReasonBelowBudget
+}
+
+// planned are the allocations of a group whose marks are in flight, or would be
+// planned now, or leave with their nodes now.
+func (w *twin) planned(key cluster.GroupKey, pending func(cluster.AllocID) bool) map[cluster.AllocID]bool {
+	planned, asked := map[cluster.AllocID]bool{}, map[cluster.AllocID]Mark{}
+	for _, a := range w.staying(key) {
+		if pending(a.ID) {
+			planned[a.ID], asked[a.ID] = true, Mark{}
+		}
+		if class, _ := w.class(a); withNode(class) {
+			planned[a.ID] = true
+		}
+	}
+	for _, m := range planOneByOne(w.world, w.now, w.policy, key, asked) {
+		planned[m.Alloc] = true
+	}
+	return planned
 }
 
 // staying are the allocations of a group on draining nodes that nobody has asked

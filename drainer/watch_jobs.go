@@ -36,8 +36,10 @@ type jobWatcher struct {
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
 	fresh []cluster.GroupKey
-	// wanting are the groups that want something.
+	// wanting are the groups that want something, changed says that what they
+	// want is not what was last offered.
 	wanting map[cluster.GroupKey]bool
+	changed bool
 	// alarms are when groups are to be judged anew although nothing changed.
 	alarms alarms[cluster.GroupKey]
 }
@@ -115,14 +117,15 @@ func (w *jobWatcher) Step(look Look) time.Time {
 			moved = append(moved, w.judge(m, g)...)
 		}
 	}
-	if len(due) > 0 {
+	if w.changed {
+		w.changed = false
 		w.offer()
 	}
 	w.report(moved)
 	if len(w.fresh) > 0 {
 		return look.Now
 	}
-	return w.alarms.first().At
+	return w.alarms.first()
 }
 
 func (w *jobWatcher) takePosts() ([]cluster.GroupKey, []DrainReply) {
@@ -177,6 +180,7 @@ func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 // anew.
 func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
 	for _, r := range replies {
+		w.changed = true
 		refusals := r.refusedGroups()
 		for _, m := range r.Marks {
 			if g := w.groups[m.Group]; g != nil {
@@ -188,7 +192,7 @@ func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
 			}
 		}
 		for key := range refusals { //lint:order each group by itself
-			if g := w.groups[key]; g != nil {
+			if g := w.groups[key]; g != nil && g.refused.wait(now).IsZero() {
 				g.refused.failed(w.backoff, now)
 			}
 		}
@@ -223,12 +227,13 @@ func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
 // judge plans one group, keeps what it wants, and returns what has left its
 // draining nodes since it was last judged.
 func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
-	if wait := g.refused.until; m.now.Before(wait) {
+	if wait := g.refused.wait(m.now); !wait.IsZero() {
 		w.alarms.wake(g.key, wait)
 		return nil
 	}
 	plan := m.planGroup(g.key, g.asked)
-	clear(g.asked)
+	asked, reevaluate := g.asked, g.reevaluate
+	g.asked = make(map[cluster.AllocID]Mark, len(plan.marks))
 	for _, mark := range plan.marks {
 		g.asked[mark.Alloc] = mark
 	}
@@ -236,6 +241,7 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
 	w.alarms.wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
 	moved := departed(m.view, g.onDraining, plan.onDraining)
 	g.onDraining = plan.onDraining
+	w.changed = w.changed || reevaluate != g.reevaluate || !maps.Equal(asked, g.asked)
 	w.keep(g)
 	return moved
 }
@@ -282,7 +288,7 @@ func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.T
 	case !plan.stuck:
 		g.reevaluate = false
 	case g.reevaluate:
-	case now.Before(g.reevaluated.until):
+	case !g.reevaluated.wait(now).IsZero():
 		return g.reevaluated.until
 	default:
 		g.reevaluate = true
@@ -347,11 +353,11 @@ func (w *jobWatcher) report(moved []Migration) {
 	}
 }
 
-// heldSince implements [holdDater].
-func (w *jobWatcher) heldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
-	g := w.groups[key]
-	if g == nil || r >= ReasonCount || g.heldSince[r].IsZero() {
-		return time.Time{}, false
+// Holds implements [HoldReporter].
+func (w *jobWatcher) Holds() map[cluster.GroupKey][ReasonCount]time.Time {
+	holds := make(map[cluster.GroupKey][ReasonCount]time.Time, len(w.groups))
+	for key, g := range w.groups {
+		holds[key] = g.heldSince
 	}
-	return g.heldSince[r], true
+	return holds
 }

@@ -31,8 +31,10 @@ type writer struct {
 	// failed.until. lastError is why the last failed, or nil.
 	failed    attempts
 	lastError error
-	// lastRound is when the last round began.
-	lastRound time.Time
+	// lastRound is when the last round began, roundFailed that a write of it
+	// failed.
+	lastRound   time.Time
+	roundFailed bool
 
 	// behind says that the state must be read behind a barrier before anything
 	// is planned: the term is new, or the outcome of a write is unknown.
@@ -90,7 +92,7 @@ func (w *writer) settle(a answered, now time.Time) {
 	}
 	w.inFlight--
 	for _, wish := range a.entry.wishes {
-		if wish.reevaluates() {
+		if wish.reevaluate {
 			delete(w.groups, wish.mark.Group)
 		} else {
 			delete(w.marks, wish.mark.Alloc)
@@ -101,15 +103,24 @@ func (w *writer) settle(a answered, now time.Time) {
 	}
 	switch a.answer.Outcome {
 	case Applied:
-		w.failed, w.lastError = attempts{}, nil
 		w.minIndex = max(w.minIndex, a.answer.Index)
 	case Rejected:
-		w.failed.failed(w.backoff, now)
-		w.lastError = a.answer.Err
+		w.fail(a.answer.Err, now)
 	default:
-		w.failed.count++
-		w.lastError = a.answer.Err
+		w.fail(a.answer.Err, now)
 		w.behind = true
+	}
+	if w.inFlight == 0 && !w.roundFailed {
+		w.failed, w.lastError = attempts{}, nil
+	}
+}
+
+// fail counts a failure: one for each round, however many of its writes fail.
+func (w *writer) fail(err error, now time.Time) {
+	w.lastError = err
+	if !w.roundFailed {
+		w.roundFailed = true
+		w.failed.failed(w.backoff, now)
 	}
 }
 
@@ -117,6 +128,9 @@ func (w *writer) settleBarrier(a Answer, now time.Time) {
 	w.asking = false
 	if a.Outcome == Applied {
 		w.behind, w.asked = false, attempts{}
+		if w.failed.count == 0 {
+			w.lastError = nil
+		}
 		w.minIndex = max(w.minIndex, a.Index)
 		return
 	}
@@ -133,7 +147,7 @@ func (w *writer) confirm(now time.Time, reply Reply) (ready bool, wakeAt time.Ti
 		return true, time.Time{}
 	case w.asking:
 		return false, time.Time{}
-	case now.Before(w.asked.until):
+	case !w.asked.wait(now).IsZero():
 		return false, w.asked.until
 	case w.raft.Barrier(reply):
 		w.asking = true
@@ -149,12 +163,15 @@ func (w *writer) mayBegin(now time.Time) (bool, time.Time) {
 	if w.inFlight > 0 {
 		return false, time.Time{}
 	}
-	at := w.failed.until
-	if w.interval > 0 && !w.lastRound.IsZero() {
-		at = latest(at, w.lastRound.Add(w.interval))
+	at := w.failed.wait(now)
+	if next := w.lastRound.Add(w.interval); !now.Before(w.lastRound) && now.Before(next) {
+		at = latest(at, next)
 	}
-	return !now.Before(at), at
+	return at.IsZero(), at
 }
+
+// open begins a round.
+func (w *writer) open(now time.Time) { w.lastRound, w.roundFailed = now, false }
 
 // begin begins one write and reports whether there was room for it.
 func (w *writer) begin(e *entry, marks *Marks, completions *Completions, reply Reply) bool {
@@ -169,7 +186,7 @@ func (w *writer) begin(e *entry, marks *Marks, completions *Completions, reply R
 	}
 	w.inFlight++
 	for _, wish := range e.wishes {
-		if wish.reevaluates() {
+		if wish.reevaluate {
 			w.groups[wish.mark.Group] = true
 		} else {
 			w.marks[wish.mark.Alloc] = true

@@ -110,6 +110,9 @@ type Reply func(Answer)
 // false if there is no room, and then nothing happens. What a queued write
 // carries belongs to the applier and is not written to any more.
 //
+// A write that is queued and never answered stops the drainer for good: an
+// applier has a deadline of its own, and answers Unknown then.
+//
 // An applier that answers Rejected for a write that may still be applied breaks
 // G2 and G6: when in doubt the answer is Unknown.
 type RaftApplier interface {
