@@ -188,3 +188,24 @@ func replacement(j *cluster.Job, id string, n cluster.NodeID, previous cluster.A
 	a.PreviousAllocation = previous
 	return a
 }
+
+// An allocation may point to nothing that exists; totals are right for the rest.
+func TestAnAllocationThatPointsToNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 9))
+	w.place(web, "", nil, "nowhere")
+	w.place(web, "no such node", nil, "elsewhere")
+	w.place(web, "n1", func(a *cluster.Allocation) { a.TaskGroup, a.PreviousAllocation = "no such group", "no such allocation" }, "groupless")
+	w.store.InsertRow(&cluster.Allocation{ID: "orphan", NodeID: "n1"})
+
+	recount(t, w.snap())
+	must.Eq(t, 2, w.snap().LiveCount("n1"))
+	must.Eq(t, []cluster.AllocID{"nowhere"}, allocIDs(w.snap().NodeAllocs("", cluster.StageConsumers, false)))
+	w.report(cluster.ClientFailed, "nowhere", "elsewhere", "groupless", "orphan")
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(cluster.JobKey{}, true)) })
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) })
+	must.SliceEmpty(t, allocIDs(w.snap().Allocs()))
+	recount(t, w.snap())
+}

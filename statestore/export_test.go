@@ -1,4 +1,78 @@
 package statestore
 
+import (
+	"fmt"
+	"maps"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
 // LastDrain is lastDrain, for a case that no write of this version leads to.
 var LastDrain = lastDrain
+
+// TableNames names all tables.
+var TableNames = tableNames
+
+// Row types that are not exported.
+type (
+	Usage   = usage
+	Counter = counter
+)
+
+// InsertRow puts a row as it is into the table of its type.
+func (s *Store) InsertRow(row any) {
+	t := s.Begin(1)
+	switch r := row.(type) {
+	case *cluster.Node:
+		t.putNode(nil, r)
+	case *cluster.Drain:
+		put(t, TableDrains, nil, r)
+		t.count(counterRecords, t.counter(counterRecords)+1)
+	case *cluster.Job:
+		t.putJob(nil, r)
+	case *cluster.Allocation:
+		t.putAlloc(nil, r)
+	case *cluster.Evaluation:
+		t.putEval(nil, r)
+	case *usage:
+		t.insert(tableUsage, r)
+	case *counter:
+		t.insert(tableIndex, r)
+	default:
+		panic(fmt.Sprintf("no table of %T", row))
+	}
+	t.done = true
+	t.flushUsage()
+	t.txn.Commit()
+}
+
+// UsageRows are the rows of that table by node.
+func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
+	return maps.Collect(func(yield func(cluster.NodeID, usage) bool) {
+		for u := range scan[usage](s.reads, tableUsage, indexID, nil) {
+			if !yield(u.NodeID, *u) {
+				return
+			}
+		}
+	})
+}
+
+// RecordCount is the count of records that retention goes by.
+func (s *Snapshot) RecordCount() int { return int(s.counter(counterRecords)) }
+
+// Sum returns the checksum that ends a persisted state.
+func Sum(state []byte) uint64 {
+	sum := checksum()
+	sum.Write(state)
+	return sum.Sum64()
+}
+
+// Tell tells a feed, closed or not, that nodes have changed.
+func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
+	n := new(news)
+	for _, id := range nodes {
+		n.nodes.add(id)
+	}
+	f.(*feed).tell(n)
+}

@@ -10,7 +10,7 @@ import (
 
 // MaxFeedKeys bounds what a feed remembers of each kind for a subscriber that
 // does not take. Beyond it the feed tells to look everywhere.
-const MaxFeedKeys = 1 << 16
+const MaxFeedKeys = 1 << 14
 
 // Subscribe returns a feed of what changes from now on. After each commit that
 // the feed has something to tell of, the store sends to wake without blocking: a

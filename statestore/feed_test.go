@@ -15,12 +15,12 @@ import (
 
 // subscriber is a feed and its wake channel.
 type subscriber struct {
-	t    testing.TB
+	t    must.T
 	wake chan struct{}
 	feed drainer.Feed
 }
 
-func subscribe(t testing.TB, s *statestore.Store) *subscriber {
+func subscribe(t must.T, s *statestore.Store) *subscriber {
 	sub := &subscriber{t: t, wake: make(chan struct{}, 1)}
 	sub.feed = s.Reader().Subscribe(sub.wake)
 	return sub
@@ -55,7 +55,7 @@ const nothing = "[] [] []"
 
 // A cluster in which n1 drains with w1 and d1 on it; n2 does not, with w2 and d2.
 // The subscriber follows web.
-func feedWorld(t testing.TB) (*world, *subscriber) {
+func feedWorld(t must.T) (*world, *subscriber) {
 	w := newWorld(t)
 	w.nodes("n1", "n2", "n3")
 	web, db := w.job(serviceJob("web", 9)), w.job(serviceJob("db", 9))
@@ -139,6 +139,15 @@ func TestWhatAFeedTells(t *testing.T) {
 	}
 }
 
+func TestWhatHasEndedIsNoneOfItsNodesBusiness(t *testing.T) {
+	t.Parallel()
+	w, s := feedWorld(t)
+	w.report(cluster.ClientFailed, "w2")
+	s.told()
+	w.status("n2", cluster.NodeDown)
+	must.Eq(t, nothing, s.told())
+}
+
 func TestAnAbortedTransactionIsNoNews(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
@@ -184,6 +193,7 @@ func TestAClosedFeedIsSilent(t *testing.T) {
 	w.status("n1", cluster.NodeDown)
 	must.Eq(t, nothing, s.told())
 	w.store.Abandon()
+	statestore.Tell(s.feed, "n1") // a commit that was about to tell it
 	must.Eq(t, 0, len(s.wake))
 }
 

@@ -101,6 +101,7 @@ func queue(s cluster.EvalStatus) key { return newKey(s) }
 // falling maps numbers to ones that compare the other way round.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
-func usageID(u *usage) key { return idKey(u.NodeID) }
+// usageID holds for the empty id too: an allocation may be on no node at all.
+func usageID(u *usage) key { return newKey(u.NodeID) }
 
 func counterID(c *counter) key { return idKey(c.Key) }

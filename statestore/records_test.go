@@ -27,6 +27,7 @@ func TestTheLastDrainsOfANodeAreKept(t *testing.T) {
 	must.Eq(t, "d12", kept[cluster.MaxDrainRecordsPerNode-1])
 	must.Nil(t, w.snap().DrainRecord("d02"))
 	must.Len(t, cluster.MaxDrainRecordsPerNode+1, recordIDs(w.snap().Drains()))
+	recount(t, w.snap())
 }
 
 func TestRecordsOutliveTheirNode(t *testing.T) {

@@ -26,6 +26,7 @@ func Restore(r io.Reader) (*Store, error) {
 		txn:     t,
 		in:      summedReader{bufio.NewReaderSize(r, 1<<16), checksum()},
 		decoder: codec.NewDecoderBytes(nil, handle()),
+		drains:  make(map[cluster.DrainID]bool),
 	}
 	if err := in.all(); err != nil {
 		return nil, fmt.Errorf("restoring the state: %w", err)
@@ -50,7 +51,9 @@ type restorer struct {
 	lastID key
 	// versions are the versions of jobs read so far.
 	versions []*cluster.Job
-	records  uint64
+	// drains are the ids of drains read so far, running or ended.
+	drains  map[cluster.DrainID]bool
+	records uint64
 }
 
 func (r *restorer) all() error {
@@ -137,12 +140,9 @@ func (r *restorer) insert(k kind) error {
 		r.versions = append(r.versions, j)
 		return r.decode(j)
 	case kindNode:
-		_, err := restoreRow(r, TableNodes, nodeID)
-		return err
+		return r.node()
 	case kindRecord:
-		r.records++
-		_, err := restoreRow(r, TableDrains, recordID)
-		return err
+		return r.record()
 	case kindJob:
 		return r.job()
 	case kindAlloc:
@@ -173,6 +173,35 @@ func insertRow[T any](r *restorer, table string, row *T, id key) error {
 	}
 	r.lastID = id
 	r.txn.insert(table, row)
+	return nil
+}
+
+func (r *restorer) node() error {
+	n, err := restoreRow(r, TableNodes, nodeID)
+	if err != nil || !n.Draining() {
+		return err
+	}
+	if n.Drain.ID == "" || n.Drain.NodeID != n.ID {
+		return fmt.Errorf("its drain %q is of node %q", n.Drain.ID, n.Drain.NodeID)
+	}
+	return r.drain(n.Drain)
+}
+
+func (r *restorer) record() error {
+	d, err := restoreRow(r, TableDrains, recordID)
+	if err != nil {
+		return err
+	}
+	r.records++
+	return r.drain(d)
+}
+
+// drain checks that no two drains have one id.
+func (r *restorer) drain(d *cluster.Drain) error {
+	if r.drains[d.ID] {
+		return fmt.Errorf("there is another drain %s", d.ID)
+	}
+	r.drains[d.ID] = true
 	return nil
 }
 

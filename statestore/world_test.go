@@ -3,7 +3,6 @@ package statestore_test
 import (
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -16,13 +15,13 @@ import (
 // world is a store and the log that makes it: each write is an entry of its own,
 // a second after the one before.
 type world struct {
-	t     testing.TB
+	t     must.T
 	store *statestore.Store
 	index uint64
 	now   time.Time
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t must.T) *world {
 	return &world{
 		t:     t,
 		store: statestore.New(),
@@ -153,7 +152,7 @@ func (w *world) messages(id cluster.NodeID) (all []string) {
 	return all
 }
 
-func dump(t testing.TB, s *statestore.Snapshot) string {
+func dump(t must.T, s *statestore.Snapshot) string {
 	var b strings.Builder
 	must.NoError(t, s.Dump(&b))
 	return b.String()

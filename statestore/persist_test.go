@@ -1,0 +1,248 @@
+package statestore_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func persisted(t must.T, s *statestore.Snapshot) []byte {
+	var b bytes.Buffer
+	must.NoError(t, s.Persist(&b))
+	return b.Bytes()
+}
+
+// restored returns a store restored from what s persists. The input comes a byte
+// at a time, as a network may bring it.
+func restored(t must.T, s *statestore.Snapshot) *statestore.Store {
+	r, err := statestore.Restore(iotest.OneByteReader(bytes.NewReader(persisted(t, s))))
+	must.NoError(t, err)
+	return r
+}
+
+// story is a world with rows in every table.
+func story(t must.T) *world {
+	w := newWorld(t)
+	w.nodes("n1", "n2", "n3")
+	web, disk := w.job(serviceJob("web", 3)), w.job(pluginJob("disk", cluster.JobSystem))
+	w.place(web, "n1", nil, "w1", "w2")
+	w.place(disk, "n1", nil, "p1")
+	w.drain("n2", "d1", cluster.DrainSpec{})
+	w.complete("n2", cluster.OutcomeComplete, 0)
+	w.request(statestore.DrainUpdate{Node: "n1", Drain: "d2", Spec: &cluster.DrainSpec{Deadline: 1e9}, Key: "k", Meta: map[string]string{"a": "b", "c": "d"}})
+	w.mark(cluster.MarkPaced, "w1")
+	w.job(serviceJob("web", 4))
+	w.plan(&cluster.Plan{
+		Eval:    &cluster.Evaluation{ID: "e1", Namespace: "default", JobID: "web", Status: cluster.EvalComplete},
+		Stops:   []cluster.PlanStop{{Alloc: "w1", Migrate: true}},
+		Places:  []*cluster.Allocation{replacement(web, "w3", "n3", "w1")},
+		Blocked: &cluster.Evaluation{ID: "e2", Namespace: "default", JobID: "web", Status: cluster.EvalBlocked, Queued: map[string]int{"g": 1}},
+	})
+	w.report(cluster.ClientComplete, "w1")
+	return w
+}
+
+func TestARestoredStoreEqualsTheOriginal(t *testing.T) {
+	t.Parallel()
+	w := story(t)
+	r := restored(t, w.snap())
+	must.Eq(t, dump(t, w.snap()), dump(t, r.Snapshot()))
+	must.Eq(t, w.index, r.Snapshot().Index())
+	must.Eq(t, persisted(t, w.snap()), persisted(t, r.Snapshot()))
+	must.Eq(t, w.snap().Node("n1"), r.Snapshot().Node("n1"))
+	must.Eq(t, w.snap().Alloc("w2"), r.Snapshot().Alloc("w2"))
+
+	empty := restored(t, statestore.New().Snapshot())
+	must.Eq(t, dump(t, statestore.New().Snapshot()), dump(t, empty.Snapshot()))
+}
+
+func TestARestoredStoreGoesOn(t *testing.T) {
+	t.Parallel()
+	w := story(t)
+	r := &world{t: t, store: restored(t, w.snap()), index: w.index, now: w.now}
+	for _, each := range []*world{w, r} {
+		each.report(cluster.ClientFailed, "w2")
+		each.request(statestore.DrainUpdate{Node: "n1"})
+	}
+	must.Eq(t, dump(t, w.snap()), dump(t, r.snap()))
+}
+
+func TestRestoringSharesVersionsOfJobs(t *testing.T) {
+	t.Parallel()
+	s := restored(t, story(t).snap()).Snapshot()
+	must.True(t, s.Alloc("w1").Job == s.Alloc("w2").Job)
+	must.True(t, s.Alloc("w3").Job == s.Job(cluster.JobKey{Namespace: "default", ID: "web"}))
+	must.True(t, s.Alloc("w1").Job != s.Alloc("w3").Job)
+}
+
+func TestPersistingKeepsEveryField(t *testing.T) {
+	t.Parallel()
+	for _, typ := range rowTypes() {
+		if typ == reflect.TypeFor[statestore.Usage]() {
+			continue // computed anew
+		}
+		for _, c := range append(changes(typ), change{"nothing", func(reflect.Value) {}}) {
+			row := filled(typ)
+			c.do(row.Elem())
+			if n, ok := row.Interface().(*cluster.Node); ok && n.Draining() {
+				n.Drain.NodeID = n.ID // or it is no state; records cover the field
+			}
+			s := storeWith(row).Snapshot()
+			r := restored(t, s).Snapshot()
+			must.Eq(t, dump(t, s), dump(t, r), must.Sprint(c.path))
+		}
+	}
+}
+
+// What a snapshot holds does not change while it is written.
+func TestPersistingASnapshotOfTheStoreThatMovedOn(t *testing.T) {
+	t.Parallel()
+	w := story(t)
+	s := w.snap()
+	before := persisted(t, s)
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(serviceJob("web", 1).Key(), true)) })
+	must.Eq(t, before, persisted(t, s))
+	must.NotEq(t, before, persisted(t, w.snap()))
+}
+
+func TestAFailingWriterIsReported(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	s := story(t).snap()
+	for size := range persisted(t, s) {
+		if size%97 != 0 {
+			continue
+		}
+		must.ErrorIs(t, s.Persist(&limited{left: size, err: full}), full)
+	}
+}
+
+type limited struct {
+	left int
+	err  error
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if l.left -= len(b); l.left < 0 {
+		return 0, l.err
+	}
+	return len(b), nil
+}
+
+func TestATruncatedStateIsRefused(t *testing.T) {
+	t.Parallel()
+	whole := persisted(t, story(t).snap())
+	for size := range whole {
+		_, err := statestore.Restore(bytes.NewReader(whole[:size]))
+		must.ErrorIs(t, err, io.ErrUnexpectedEOF, must.Sprintf("%d of %d bytes", size, len(whole)))
+	}
+	failing := errors.New("disk on fire")
+	_, err := statestore.Restore(io.MultiReader(bytes.NewReader(whole[:100]), iotest.ErrReader(failing)))
+	must.ErrorIs(t, err, failing)
+}
+
+func TestADamagedStateIsRefused(t *testing.T) {
+	t.Parallel()
+	whole := persisted(t, story(t).snap())
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 0x10
+		_, err := statestore.Restore(bytes.NewReader(damaged))
+		must.Error(t, err, must.Sprintf("byte %d", i))
+	}
+}
+
+// frames builds states by hand.
+type frames []byte
+
+func stateBegin() frames { return binary.AppendUvarint([]byte("nodedrain state\n"), 1) }
+
+func (f frames) row(kind byte, row ...byte) frames {
+	return append(binary.AppendUvarint(append(f, kind), uint64(len(row))), row...)
+}
+
+// summed ends a state with its right checksum.
+func (f frames) summed() []byte {
+	f = append(f, 8)
+	return binary.BigEndian.AppendUint64(f, statestore.Sum(f))
+}
+
+func TestStatesThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	_, err := statestore.Restore(bytes.NewReader(stateBegin().summed()))
+	must.NoError(t, err)
+	counter := func(key byte) []byte {
+		return []byte{0x82, 0xa3, 'K', 'e', 'y', 0xa1, key, 0xa5, 'V', 'a', 'l', 'u', 'e', 0x01}
+	}
+	_, err = statestore.Restore(bytes.NewReader(stateBegin().row(1, counter('a')...).summed()))
+	must.NoError(t, err)
+
+	text := func(s string) []byte { return append([]byte{0xa0 | byte(len(s))}, s...) }
+	record := slices.Concat([]byte{0x81}, text("ID"), text("d"))
+	node := func(drain ...byte) []byte {
+		return slices.Concat([]byte{0x82}, text("ID"), text("n"), text("Drain"), drain)
+	}
+	running := slices.Concat([]byte{0x82}, text("ID"), text("d"), text("NodeID"), text("n"))
+	_, err = statestore.Restore(bytes.NewReader(stateBegin().row(3, node(running...)...).summed()))
+	must.NoError(t, err)
+
+	for why, state := range map[string][]byte{
+		"there is another drain":      stateBegin().row(3, node(running...)...).row(4, record...).summed(),
+		`its drain "d" is of node ""`: stateBegin().row(3, node(record...)...).summed(),
+		`its drain "" is of node ""`:  stateBegin().row(3, node(0x80)...).summed(),
+		"does not begin like a state": []byte("something else altogether"),
+		"is of format 2":              frames(binary.AppendUvarint([]byte("nodedrain state\n"), 2)).summed(),
+		"there is no such kind":       stateBegin().row(9).summed(),
+		"it has no id":                stateBegin().row(3, 0x80).summed(),
+		"is not above":                stateBegin().row(1, counter('b')...).row(1, counter('a')...).summed(),
+		"id is not above":             stateBegin().row(1, counter('a')...).row(1, counter('a')...).summed(),
+		"kind 1 after one of kind 3":  stateBegin().row(3, 0x81, 0xa2, 'I', 'D', 0xa1, 'n').row(1, counter('a')...).summed(),
+		"bytes too many":              stateBegin().row(1, append(counter('a'), 0)...).summed(),
+		"version 1 of 0":              stateBegin().row(5, 1).summed(),
+		"it has no version":           stateBegin().row(5, 0).summed(),
+		"it is empty":                 stateBegin().row(6, 0x80).summed(),
+		"no matching struct field":    stateBegin().row(1, 0x81, 0xa1, 'x', 1).summed(),
+		"more than":                   binary.AppendUvarint(append(stateBegin(), 1), 1<<40),
+		"reading a row":               binary.AppendUvarint(append(stateBegin(), 1), 1<<20),
+	} {
+		_, err := statestore.Restore(bytes.NewReader(state))
+		must.ErrorContains(t, err, why)
+	}
+}
+
+// Whatever a snapshot says, restoring it ends in an error or in a store that
+// works and persists to the same state again.
+func FuzzRestore(f *testing.F) {
+	whole := persisted(f, story(f).snap())
+	f.Add(whole[:len(whole)-9])
+	f.Add([]byte(stateBegin()))
+	f.Add([]byte(stateBegin().row(6, 0x81, 0xa5, 'A', 'l', 'l', 'o', 'c', 0x81, 0xa2, 'I', 'D', 0xa1, 'a')))
+	f.Fuzz(func(t *testing.T, state []byte) {
+		s, err := statestore.Restore(bytes.NewReader(frames(slices.Clone(state)).summed()))
+		if err != nil {
+			return
+		}
+		recount(t, s.Snapshot())
+		must.Eq(t, dump(t, s.Snapshot()), dump(t, restored(t, s.Snapshot()).Snapshot()))
+		w := &world{t: t, store: s, index: s.Snapshot().Index()}
+		w.write(func(x *statestore.Txn) {
+			for n := range s.Snapshot().Nodes() {
+				x.DeleteNodes([]cluster.NodeID{n.ID}, w.now)
+			}
+			for j := range s.Snapshot().Jobs() {
+				must.NoError(t, x.DeleteJob(j.Key(), true))
+			}
+		})
+		recount(t, s.Snapshot())
+	})
+}

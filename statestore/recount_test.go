@@ -1,0 +1,159 @@
+package statestore_test
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// recount checks everything that follows from the rows, indexes and usage, by
+// looking at all rows.
+func recount(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	recountNodes(t, s)
+	recountUsage(t, s)
+	recountAllocs(t, s)
+	recountEvals(t, s)
+	recountRecords(t, s)
+}
+
+func same[T comparable](t must.T, what string, want, got iter.Seq[T]) {
+	t.Helper()
+	must.SliceEqOp(t, slices.Collect(want), slices.Collect(got), must.Sprint(what))
+}
+
+// where yields the rows a test holds for.
+func where[T any](all iter.Seq[T], test func(T) bool) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range all {
+			if test(v) && !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+func sorted[T any](all iter.Seq[T], compare func(a, b T) int) iter.Seq[T] {
+	return slices.Values(slices.SortedFunc(all, compare))
+}
+
+func recountNodes(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	same(t, "draining nodes", where(s.Nodes(), (*cluster.Node).Draining), s.DrainingNodes())
+	for n := range s.DrainingNodes() {
+		must.Eq(t, n.Drain.ID, s.DrainingNode(n.Drain.ID).Drain.ID)
+	}
+	same(t, "nodes in order", sorted(s.Nodes(), func(a, b *cluster.Node) int { return cmp.Compare(a.ID, b.ID) }), s.Nodes())
+}
+
+func recountUsage(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	want := make(map[cluster.NodeID]statestore.Usage)
+	for a := range s.Allocs() {
+		if a.ClientTerminal() {
+			continue
+		}
+		u := want[a.NodeID]
+		u.NodeID = a.NodeID
+		u.Live++
+		if a.Stage() == cluster.StageConsumers {
+			u.Consumers++
+		}
+		u.Resources = u.Resources.Plus(a.Resources)
+		want[a.NodeID] = u
+	}
+	must.Eq(t, want, s.UsageRows())
+}
+
+func recountAllocs(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	nodes, groups, drains := make(map[cluster.NodeID]bool), make(map[cluster.GroupKey]bool), make(map[cluster.DrainID]bool)
+	marked := 0
+	for a := range s.Allocs() {
+		nodes[a.NodeID], groups[a.GroupKey()] = true, true
+		if a.MarkedBy(a.DesiredTransition.Drain) {
+			drains[a.DesiredTransition.Drain] = true
+			marked++
+		}
+		must.True(t, s.Alloc(a.ID) == a)
+	}
+	onNodes, ofJobs := 0, 0
+	for n := range nodes {
+		for _, stage := range cluster.Stages() {
+			for _, asked := range []bool{false, true} {
+				same(t, "allocations of a node and stage", where(s.Allocs(), func(a *cluster.Allocation) bool {
+					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Asked() == asked
+				}), s.NodeAllocs(n, stage, asked))
+			}
+		}
+		live := slices.Collect(s.LiveAllocsByNode(n))
+		must.Len(t, s.LiveCount(n), live)
+		same(t, "ended allocations of a node", where(s.Allocs(), func(a *cluster.Allocation) bool {
+			return a.NodeID == n && a.ClientTerminal()
+		}), slices.Values(slices.Collect(s.AllocsByNode(n))[len(live):]))
+		onNodes += len(slices.Collect(s.AllocsByNode(n)))
+	}
+	for g := range groups {
+		same(t, "allocations of a group", where(s.Allocs(), func(a *cluster.Allocation) bool {
+			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
+			return a.GroupKey() == g && (!a.ClientTerminal() || waits)
+		}), s.GroupAllocs(g))
+		ofJobs += len(slices.Collect(where(s.AllocsByJob(g.Job), func(a *cluster.Allocation) bool { return a.TaskGroup == g.Name })))
+	}
+	for d := range drains {
+		same(t, "allocations of a drain", where(s.Allocs(), func(a *cluster.Allocation) bool { return a.MarkedBy(d) }), s.DrainAllocs(d))
+		marked -= len(slices.Collect(s.DrainAllocs(d)))
+	}
+	all := len(slices.Collect(s.Allocs()))
+	must.Eq(t, all, onNodes)
+	must.Eq(t, all, ofJobs)
+	must.Eq(t, 0, marked)
+}
+
+func recountEvals(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	created := func(a, b *cluster.Evaluation) int {
+		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+	}
+	urgent := func(a, b *cluster.Evaluation) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), created(a, b)) }
+	status := func(s cluster.EvalStatus) func(*cluster.Evaluation) bool {
+		return func(e *cluster.Evaluation) bool { return e.Status == s }
+	}
+	same(t, "pending evaluations", sorted(where(s.Evals(), status(cluster.EvalPending)), urgent), s.PendingEvals())
+	same(t, "blocked evaluations", sorted(where(s.Evals(), status(cluster.EvalBlocked)), urgent), s.BlockedEvals())
+	jobs := make(map[cluster.JobKey]bool)
+	for e := range s.Evals() {
+		jobs[e.JobKey()] = true
+	}
+	for j := range jobs {
+		ofJob := where(s.Evals(), func(e *cluster.Evaluation) bool { return e.JobKey() == j })
+		same(t, "open evaluations", sorted(where(ofJob, (*cluster.Evaluation).Open), created), s.OpenEvals(j))
+		closed := sorted(where(ofJob, func(e *cluster.Evaluation) bool { return !e.Open() }), created)
+		same(t, "evaluations", slices.Values(slices.Concat(slices.Collect(s.OpenEvals(j)), slices.Collect(closed))), s.EvalsByJob(j))
+	}
+}
+
+func recountRecords(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	old := func(a, b *cluster.Drain) int {
+		return cmp.Or(cmp.Compare(a.EndIndex, b.EndIndex), cmp.Compare(a.ID, b.ID))
+	}
+	same(t, "records by age", sorted(s.Drains(), old), s.Drains())
+	nodes, all := make(map[cluster.NodeID]bool), 0
+	for d := range s.Drains() {
+		nodes[d.NodeID] = true
+		all++
+		must.True(t, s.DrainRecord(d.ID) == d)
+	}
+	must.Eq(t, all, s.RecordCount())
+	for n := range nodes {
+		same(t, "records of a node", where(s.Drains(), func(d *cluster.Drain) bool { return d.NodeID == n }), s.DrainsByNode(n))
+		all -= len(slices.Collect(s.DrainsByNode(n)))
+	}
+	must.Eq(t, 0, all)
+}
