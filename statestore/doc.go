@@ -1,3 +1,81 @@
-// Package statestore holds the state of the cluster in go-memdb tables, reads it
-// in consistent snapshots and writes it in transactions, one for each raft entry.
+// Package statestore holds the state of a cluster in go-memdb tables. It is read
+// in consistent snapshots, and written in transactions, one for each raft entry.
+//
+// # Tables
+//
+//	nodes    machines, each with its running drain, if any
+//	drains   records of ended drains; they outlive their nodes
+//	jobs     the current version of each job
+//	allocs   allocations, each with the version of its job it was placed for
+//	evals    evaluations
+//	usage    what a node's allocations take; follows from allocs
+//	index    the last entry that wrote to each table, that brought capacity, and
+//	         of all; how many records there are
+//
+// Rows are the nouns of package cluster. Every list that [drainer.View] asks for
+// is one range of an index that holds nothing else, so that reading it costs what
+// it yields: of a node, its allocations that are not client-terminal, by stage and
+// by whether they were asked to leave; of a group, those still to be looked at;
+// the nodes that drain. The indexes are in schema.go, their keys in indexes.go.
+//
+// A client's report touches allocs and usage, never nodes: nobody who watches
+// nodes is woken by it.
+//
+// # Who may write
+//
+// Only the FSM, in [Store.Begin], [Txn.Commit], one entry at a time. What a write
+// does follows from the entry and the state, and nothing else: no write reads a
+// clock, makes an id or depends on the order of a map. So the same log gives the
+// same state on every server, byte for byte ([Snapshot.Dump], [Snapshot.Persist]).
+// An entry that changes nothing is begun and committed all the same: the state's
+// index moves with every entry.
+//
+// One bad item never fails the rest of its batch: what cannot be is passed over,
+// and each write says what that is. An error that a write returns means that the
+// item it names was not written; everything else of the transaction stands, and
+// the caller commits or aborts.
+//
+// # Nothing is written to
+//
+// What was handed in is copied, except for the versions of jobs that already are
+// the store's. What was handed out is shared with everyone who reads, and never
+// changes: a write puts a new row in the place of the old one. Readers must not
+// write to it either.
+//
+// # Snapshots
+//
+// A [Snapshot] is one state for as long as it is held. It costs nothing to make,
+// blocks nobody, and keeps what it shows in memory. A [Txn] is a snapshot that
+// shows its own writes too, so that checks made when an entry is applied see what
+// the entry has done so far.
+//
+// [Snapshot.Persist] writes a state for [Restore], which makes a new store of it.
+// The index of a restored state is that of the state persisted.
+//
+// # Waiting for changes
+//
+// [Store.Blocking] repeats a query when something that it has read changes. That
+// is for a question now and then: its cost grows with what the query reads.
+//
+// [Store.Subscribe] is for the drainer: a feed of where to look, which a commit
+// fills after it has become visible. It tells of draining nodes and what is on
+// them, and of the jobs the subscriber follows, see [drainer.Feed]; all else wakes
+// nobody. A commit costs the feed what the commit changed, and, where a node was
+// deleted, registered or took another status, a look at the node's allocations.
+//
+// # Abandoned stores
+//
+// When a server restores a snapshot, the FSM puts the new store in the place of
+// the old one and abandons that ([Store.Abandon]). An abandoned store stays as it
+// is: blocking queries on it end with [ErrAbandoned], feeds say so, snapshots stay
+// readable. Whoever waits goes to the store that replaced it.
+//
+// # Large transactions
+//
+// go-memdb remembers, in each index, up to 8,192 tree nodes that watchers have to
+// be told of; beyond that it compares the whole tree before and after the
+// transaction, and a row costs several times more. BenchmarkKnee finds the number
+// of rows. Writes that touch many rows read all of them before they write the
+// first, because every read between two writes makes go-memdb copy and remember
+// nodes anew, and the knee comes sooner.
 package statestore
