@@ -244,7 +244,8 @@ func TestStoppingHoldsItsRoom(t *testing.T) {
 func TestDamagedPlans(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
-	job, other := c.job("web", cluster.JobService, 3), c.job("other", cluster.JobService, 1)
+	job := c.job("web", cluster.JobService, 3)
+	other := c.job("other", cluster.JobService, 1, func(j *cluster.Job) { j.TaskGroups[0].Name = "other" })
 	c.run()
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 9 })
 	good := c.pending(job)

@@ -60,7 +60,7 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 		s.kept = append(s.kept, a)
 	case migrating:
 		s.marked = append(s.marked, marked{a, lose})
-	case disconnecting, away:
+	case away:
 		p.await(g, a)
 		s.vacate(a)
 	case lost, ended, owed:
@@ -82,7 +82,7 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 	switch standing {
 	case migrating:
 		p.migrate(a, cluster.DescMigrating, lose)
-	case disconnecting, away:
+	case away:
 		p.await(g, a)
 	default:
 		if lose {
@@ -91,9 +91,7 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 	}
 	switch standing {
 	case migrating, lost, ended, owed:
-		if a.NextAllocation == "" {
-			s.canaries = append(s.canaries, a)
-		}
+		s.canaries = append(s.canaries, a)
 	}
 }
 
@@ -117,7 +115,7 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	if surplus <= 0 {
 		return
 	}
-	slices.SortStableFunc(s.kept, func(a, b *cluster.Allocation) int { return cmp.Compare(p.worth(b), p.worth(a)) })
+	slices.SortStableFunc(s.kept, p.byWorth)
 	for ; surplus > 0 && len(s.kept) > 0; surplus-- {
 		last := s.kept[len(s.kept)-1]
 		s.kept = s.kept[:len(s.kept)-1]
@@ -129,19 +127,32 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	}
 }
 
-// worth says how much a group would lose with an allocation that it keeps.
-func (p *planner) worth(a *cluster.Allocation) int {
-	switch {
-	case p.successorRuns(a):
-		return 0
-	case a.ClientStatus == cluster.ClientPending:
-		return 1
-	case a.ClientStatus == cluster.ClientUnknown, a.HasVerdict() && !a.JudgedHealthy():
-		return 2
-	case !a.HasVerdict():
-		return 3
+// byWorth orders what a group keeps by what it would lose with it, most first;
+// of equals those come last that have a replacement which runs.
+func (p *planner) byWorth(a, b *cluster.Allocation) int {
+	if order := cmp.Compare(worth(b), worth(a)); order != 0 {
+		return order
 	}
-	return 4
+	switch spare := p.successorRuns(a); {
+	case spare == p.successorRuns(b):
+		return 0
+	case spare:
+		return 1
+	}
+	return -1
+}
+
+// worth says how much a group would lose with an allocation that it keeps.
+func worth(a *cluster.Allocation) int {
+	switch {
+	case a.ClientStatus == cluster.ClientPending:
+		return 0
+	case a.ClientStatus == cluster.ClientUnknown, a.HasVerdict() && !a.JudgedHealthy():
+		return 1
+	case !a.HasVerdict():
+		return 2
+	}
+	return 3
 }
 
 // fill stops what is marked and places what the group lacks: replacements of the

@@ -33,10 +33,10 @@
 //   - its node is down or gone: it is lost, and replaced.
 //
 // A group with more than Count gives up marked allocations first, and stops them
-// without replacement. Then it gives up those that came back while their
-// replacement runs, then the ones that are worth least: pending, unhealthy,
-// without a verdict, healthy; of equals the one with the highest index. A stop
-// never waits for a placement.
+// without replacement. Then it gives up the ones that are worth least: pending,
+// unhealthy or unknown, without a verdict, healthy; of equals first those that
+// came back while their replacement runs, then the one with the highest index. A
+// stop never waits for a placement.
 //
 // System and sysbatch jobs have one slot for each group on every node that is
 // ready and fits, whatever their Count. A marked allocation of theirs is stopped

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -66,7 +65,7 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	case done, spent:
 		b.done = true
 	case kept:
-		if node := p.view.Node(a.NodeID); node.Reachable() && !accepts(node, p.job, g) {
+		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g) {
 			p.stop(a, cluster.DescNotNeeded)
 		} else {
 			b.kept = append(b.kept, a)
@@ -75,7 +74,7 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 		p.migrate(a, cluster.DescTainted, lose)
 		b.done = b.done || (p.job.Type == cluster.JobSysBatch && p.isSameWork(a))
 		b.vacate(a)
-	case disconnecting, away:
+	case away:
 		p.await(g, a)
 	case lost, ended, owed, settled:
 		b.vacate(a)
@@ -103,7 +102,7 @@ func (b *berth) vacate(a *cluster.Allocation) {
 
 // shedDoubles stops all but the worthiest of the allocations on one node.
 func (p *planner) shedDoubles(b *berth) {
-	slices.SortStableFunc(b.kept, func(x, y *cluster.Allocation) int { return cmp.Compare(p.worth(y), p.worth(x)) })
+	slices.SortStableFunc(b.kept, p.byWorth)
 	for len(b.kept) > 1 {
 		last := b.kept[len(b.kept)-1]
 		b.kept = b.kept[:len(b.kept)-1]

@@ -30,9 +30,7 @@ const (
 	migrating
 	// lost: its node is down, gone, or out of touch for too long.
 	lost
-	// disconnecting: its node is out of touch, and it is not yet unknown.
-	disconnecting
-	// away: it is unknown, and its node out of touch.
+	// away: its node is out of touch.
 	away
 	// ended: it ended when it should not have, and is to be placed again.
 	ended
@@ -70,10 +68,8 @@ func (l look) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing, lo
 		return migrating, true
 	case l.isLost(g, a, node):
 		return lost, true
-	case isDisconnected(node) && a.ClientStatus == cluster.ClientUnknown:
-		return away, false
 	case isDisconnected(node):
-		return disconnecting, false
+		return away, false
 	case a.Marked():
 		return migrating, false
 	}
@@ -151,8 +147,7 @@ func (l look) isSameWork(a *cluster.Allocation) bool {
 		return true // a damaged record: not running it again is the careful answer
 	}
 	was, is := a.Job.Group(a.TaskGroup), l.job.Group(a.TaskGroup)
-	return was != nil && is != nil && a.Job.CreateIndex == l.job.CreateIndex &&
-		was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, isSameTask)
+	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, isSameTask)
 }
 
 func isSameTask(a, b *cluster.Task) bool {

@@ -1,0 +1,212 @@
+package scheduler
+
+import (
+	"maps"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// turn is one step of a scheduler over one view.
+type turn struct {
+	*Scheduler
+	world  *world
+	now    time.Time
+	wakeAt time.Time
+	// full says that no more writes can be begun in this turn.
+	full bool
+}
+
+// blockedQueue remembers what the blocked evaluations were last tried against.
+type blockedQueue struct {
+	// tried is the index of the view each was last tried against in vain.
+	tried map[cluster.EvalID]uint64
+	// capacity is the capacity index up to which all have been tried. dirty says
+	// that some may not have been.
+	capacity uint64
+	dirty    bool
+	// notBefore is when they may be looked at again.
+	notBefore time.Time
+}
+
+// wake asks to be stepped at the latest then.
+func (t *turn) wake(at time.Time) { t.wakeAt = earliest(t.wakeAt, at) }
+
+// land forgets the writes that the view shows, and tells the world of the
+// placements of the others. The first turn learns who is out of touch.
+func (t *turn) land() {
+	for _, job := range sortedJobs(t.flights) {
+		f := t.flights[job]
+		if f.answered && f.answer.Outcome == Applied && t.world.Index() >= f.answer.Index {
+			delete(t.flights, job)
+			continue
+		}
+		if f.answered && f.answer.Outcome == Applied {
+			t.wake(t.now.Add(t.config.RetryBase))
+		}
+		if f.plan != nil {
+			t.world.ahead = append(t.world.ahead, f.plan.Places...)
+		}
+	}
+	t.full = len(t.flights) >= t.config.MaxInFlight
+	if !t.rebuilt {
+		t.rebuilt = true
+		t.blocked.dirty = true
+		t.findLost()
+	}
+}
+
+// planPending plans the jobs with pending evaluations, until no more writes can
+// be begun.
+func (t *turn) planPending() {
+	seen := make(map[cluster.JobKey]bool)
+	for e := range t.world.PendingEvals() {
+		if t.full {
+			return
+		}
+		if job := e.JobKey(); !seen[job] {
+			seen[job] = true
+			if t.mayPlan(job) {
+				t.write(t.plan(newestPending(t.world, e)))
+			}
+		}
+	}
+}
+
+// newestPending returns the newest pending evaluation of the job of e.
+func newestPending(v View, e *cluster.Evaluation) *cluster.Evaluation {
+	newest := e
+	for other := range v.OpenEvals(e.JobKey()) {
+		if other.Status == cluster.EvalPending {
+			newest = other
+		}
+	}
+	return newest
+}
+
+// mayPlan reports whether the job has no write in flight and needs not wait.
+func (t *turn) mayPlan(job cluster.JobKey) bool {
+	if t.flights[job] != nil {
+		return false
+	}
+	until, waits := t.retries.waits(job, t.now)
+	if waits {
+		t.wake(until)
+	}
+	return !waits
+}
+
+// plan makes the plan of an evaluation and notes when its job will have lost
+// what is out of touch.
+func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
+	plan, again := schedule(t.world, e, t.now, t.config.IDs)
+	t.setLookAgain(e.JobKey(), again)
+	return plan
+}
+
+// write begins the plan's write.
+func (t *turn) write(plan *cluster.Plan) {
+	part := firstPart(plan, t.config.MaxPlanParts)
+	f := &flight{job: plan.Eval.JobKey(), plan: part}
+	t.begin(f, t.config.Applier.ApplyPlan(part, t.reply(f)))
+}
+
+// begin notes that a write was begun, or that there is no room for any.
+func (t *turn) begin(f *flight, queued bool) {
+	if !queued {
+		t.full = true
+		t.wake(t.now.Add(t.config.RetryBase))
+		return
+	}
+	t.flights[f.job] = f
+	t.full = len(t.flights) >= t.config.MaxInFlight
+}
+
+// planBlocked tries the blocked evaluations again if capacity has come since
+// they were tried. What would change nothing is not written.
+func (t *turn) planBlocked() {
+	capacity := t.world.CapacityIndex()
+	if !t.blocked.dirty && capacity <= t.blocked.capacity {
+		return
+	}
+	if t.full || t.now.Before(t.blocked.notBefore) {
+		t.blocked.dirty = true
+		if !t.full {
+			t.wake(t.blocked.notBefore)
+		}
+		return
+	}
+	tried := make(map[cluster.EvalID]uint64)
+	t.blocked.dirty = false
+	looked := false
+	for e := range t.world.BlockedEvals() {
+		since := max(e.SnapshotIndex, t.blocked.tried[e.ID])
+		switch {
+		case capacity <= since:
+			tried[e.ID] = since
+		case t.full || !t.mayPlan(e.JobKey()):
+			t.blocked.dirty = true
+		default:
+			looked = true
+			if plan := t.plan(e); isIdle(plan, e) {
+				tried[e.ID] = plan.SnapshotIndex
+			} else {
+				t.write(plan)
+			}
+		}
+	}
+	t.blocked.tried, t.blocked.capacity = tried, capacity
+	if looked {
+		t.blocked.notBefore = t.now.Add(t.config.BlockedInterval)
+	}
+}
+
+// isIdle reports whether the plan of a blocked evaluation says what the
+// evaluation says already.
+func isIdle(p *cluster.Plan, e *cluster.Evaluation) bool {
+	return len(p.Stops)+len(p.Places)+len(p.Answers) == 0 && p.Eval.Status == e.Status && maps.Equal(p.Eval.Queued, e.Queued)
+}
+
+// setLookAgain sets when the job is to be evaluated again; zero is never.
+func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
+	if at.IsZero() {
+		delete(t.lookAgain, job)
+		return
+	}
+	t.lookAgain[job] = at
+}
+
+// findLost learns of the allocations that are out of touch: an earlier scheduler
+// knew when they will be lost.
+func (t *turn) findLost() {
+	for n := range t.world.Nodes() {
+		if !isDisconnected(n) {
+			continue
+		}
+		for a := range t.world.LiveAllocsByNode(n.ID) {
+			l := look{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
+			if g := l.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
+				t.setLookAgain(a.JobKey(), earliest(t.lookAgain[a.JobKey()], lostAt(g, a, n)))
+			}
+		}
+	}
+}
+
+// evaluateLost makes an evaluation of each job that has lost by now what was out
+// of touch. A job that had one has been planned in this turn, or will be.
+func (t *turn) evaluateLost() {
+	for _, job := range sortedJobs(t.lookAgain) {
+		at := t.lookAgain[job]
+		switch j := t.world.Job(job); {
+		case t.now.Before(at):
+			t.wake(at)
+		case j == nil:
+			delete(t.lookAgain, job)
+		case t.full || !t.mayPlan(job):
+		default:
+			f := &flight{job: job}
+			evals := []*cluster.Evaluation{JobEval(j, cluster.TriggerNodeUpdate, t.now, t.config.IDs.Eval())}
+			t.begin(f, t.config.Applier.UpsertEvals(evals, t.reply(f)))
+		}
+	}
+}
