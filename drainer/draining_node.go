@@ -88,9 +88,10 @@ func (n *drainingNode) rearm(notifier DrainDeadlineNotifier, s *cluster.DrainStr
 
 // stillWaits reports, without a look at all that stops, that nothing has come of
 // a wait after the deadline: it has not run out, nothing new is to be asked, and
-// what it lasts for is still there.
+// what it lasts for is still there. The plan of a node that is held back has more
+// to wait for.
 func (n *drainingNode) stillWaits(m *moment, node *cluster.Node) bool {
-	if n.wait.ends.IsZero() || !m.now.Before(n.wait.ends) || !node.Drain.Strategy.Passed(m.now) {
+	if n.heldBack != nil || n.wait.ends.IsZero() || !m.now.Before(n.wait.ends) || !node.Drain.Strategy.Passed(m.now) {
 		return false
 	}
 	for _, s := range cluster.Stages() {

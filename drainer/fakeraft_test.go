@@ -1,0 +1,339 @@
+package drainer
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// fate is what becomes of one raft write.
+type fate uint8
+
+const (
+	applied  fate = iota
+	rejected      // not applied, and the answer says so
+	lost          // not applied, and nobody knows
+	vanished      // applied, and nobody knows
+	full          // not even queued
+	refused       // applied, but nothing in it
+)
+
+// fakeWrite is one write that was queued: marks, completions, or a barrier if
+// both are nil.
+type fakeWrite struct {
+	marks       *Marks
+	completions *Completions
+	fate        fate
+	reply       Reply
+}
+
+// fakeRaft is a RaftApplier by script. What is queued waits until answer applies
+// it to the state and answers.
+type fakeRaft struct {
+	state *memory
+	kick  chan struct{} // capacity 1, sent to when something is queued; or nil
+
+	mu       sync.Mutex
+	script   []fate      // guarded by mu; of the next writes, then all are applied
+	barriers []fate      // guarded by mu; of the next barriers
+	always   fate        // guarded by mu; of writes beyond the script
+	writes   []fakeWrite // guarded by mu; all that were queued but barriers
+	asked    int         // guarded by mu; how many barriers were queued
+	waiting  []fakeWrite // guarded by mu; not answered yet
+	room     int         // guarded by mu; how many may wait, zero is any
+	inFlight int         // guarded by mu; the most that ever waited
+}
+
+var _ RaftApplier = (*fakeRaft)(nil)
+
+var errFake = errors.New("no quorum")
+
+func (r *fakeRaft) AllocUpdateDesiredTransition(m *Marks, reply Reply) bool {
+	return r.queue(fakeWrite{marks: m, reply: reply})
+}
+
+func (r *fakeRaft) NodesDrainComplete(c *Completions, reply Reply) bool {
+	return r.queue(fakeWrite{completions: c, reply: reply})
+}
+
+func (r *fakeRaft) Barrier(reply Reply) bool { return r.queue(fakeWrite{reply: reply}) }
+
+func (w fakeWrite) isBarrier() bool { return w.marks == nil && w.completions == nil }
+
+func (r *fakeRaft) queue(w fakeWrite) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.room > 0 && len(r.waiting) >= r.room {
+		return false
+	}
+	script := &r.script
+	if w.isBarrier() {
+		script = &r.barriers
+	} else {
+		w.fate = r.always
+	}
+	if len(*script) > 0 {
+		w.fate, *script = (*script)[0], (*script)[1:]
+	}
+	if w.fate == full {
+		return false
+	}
+	if w.isBarrier() {
+		r.asked++
+	} else {
+		r.writes = append(r.writes, w)
+	}
+	r.waiting = append(r.waiting, w)
+	r.inFlight = max(r.inFlight, len(r.waiting))
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// answer applies and answers the oldest write, and reports whether there was one.
+func (r *fakeRaft) answer() bool {
+	r.mu.Lock()
+	if len(r.waiting) == 0 {
+		r.mu.Unlock()
+		return false
+	}
+	w := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	r.mu.Unlock()
+	w.reply(r.become(w))
+	return true
+}
+
+// become lets the write meet its fate.
+func (r *fakeRaft) become(w fakeWrite) Answer {
+	switch w.fate {
+	case rejected:
+		return Answer{Outcome: Rejected, Err: errFake}
+	case lost:
+		return Answer{Outcome: Unknown, Err: errFake}
+	case vanished:
+		r.apply(w)
+		return Answer{Outcome: Unknown, Err: errFake}
+	case refused:
+		a := Answer{Outcome: Applied, Index: r.state.commit(func(*town) {})}
+		if w.marks != nil {
+			for _, m := range w.marks.Marks {
+				a.Refused = append(a.Refused, Refusal{Alloc: m.Alloc, Node: m.Node, Why: "the script says so"})
+			}
+		}
+		if w.completions != nil {
+			for _, c := range w.completions.Completions {
+				a.Refused = append(a.Refused, Refusal{Node: c.Node, Why: "the script says so"})
+			}
+		}
+		return a
+	}
+	return r.apply(w)
+}
+
+// apply is what an FSM does with the entry.
+func (r *fakeRaft) apply(w fakeWrite) (a Answer) {
+	a.Outcome = Applied
+	switch {
+	case w.marks != nil:
+		a.Index = r.state.commit(func(t *town) {
+			accepted, evals, refused := Recheck(t, w.marks)
+			t.index-- // commit has counted the entry
+			t.mark(accepted, nil, w.marks.At)
+			for _, m := range accepted {
+				t.node(m.Node).Drain.Marked[m.Class]++
+			}
+			for _, e := range evals {
+				e = e.Copy()
+				e.CreateIndex, e.ModifyIndex = t.index, t.index
+				t.evals = append(t.evals, e)
+			}
+			a.Refused = refused
+		})
+	case w.completions != nil:
+		a.Index = r.state.commit(func(t *town) {
+			ended, refused := RecheckCompletions(t, w.completions)
+			for _, e := range ended {
+				t.node(e.Node).Drain = nil
+			}
+			a.Refused = refused
+		})
+	default:
+		a.Index = r.state.now().Index()
+	}
+	return a
+}
+
+// written are the writes queued so far.
+func (r *fakeRaft) written() []fakeWrite {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.writes)
+}
+
+func (r *fakeRaft) barriersAsked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// marked are the allocations of a write's marks.
+func (w fakeWrite) marked() (ids []cluster.AllocID) {
+	if w.marks != nil {
+		for _, m := range w.marks.Marks {
+			ids = append(ids, m.Alloc)
+		}
+	}
+	return ids
+}
+
+// rig steps a term by hand, as its shell would.
+type rig struct {
+	t      testingT
+	config NodeDrainerConfig
+	state  *memory
+	raft   *fakeRaft
+	wake   chan struct{}
+	term   *Term
+	now    time.Time
+	wakeAt time.Time
+	steps  int
+}
+
+// testingT is what must and rapid have in common.
+type testingT interface {
+	Helper()
+	Fatalf(string, ...any)
+}
+
+// newRig begins a term over a town, at the epoch. Edit may be nil.
+func newRig(t testingT, w *town, edit func(*NodeDrainerConfig)) *rig {
+	r := &rig{t: t, state: newMemory(w), now: epoch}
+	r.raft = &fakeRaft{state: r.state}
+	ids := 0
+	r.config = NodeDrainerConfig{Raft: r.raft, NewEvalID: func() cluster.EvalID {
+		ids++
+		return cluster.EvalID("eval-" + string(rune('a'+ids/26%26)) + string(rune('a'+ids%26)) + string(rune('a'+ids/676%26)))
+	}}
+	if edit != nil {
+		edit(&r.config)
+	}
+	r.restart()
+	return r
+}
+
+// restart begins a new term over the same state: everything remembered is lost.
+func (r *rig) restart() {
+	r.t.Helper()
+	if r.term != nil {
+		r.term.Close()
+	}
+	r.wake = make(chan struct{}, 1)
+	term, err := NewTerm(r.config, r.state, r.wake)
+	if err != nil {
+		r.t.Fatalf("beginning a term: %v", err)
+	}
+	r.term = term
+	r.step()
+}
+
+func (r *rig) step() {
+	r.steps++
+	r.wakeAt = r.term.Step(r.now)
+}
+
+// due: somebody woke the term, or the time it asked for has come.
+func (r *rig) due() bool {
+	select {
+	case <-r.wake:
+		return true
+	default:
+		return !r.wakeAt.IsZero() && !r.now.Before(r.wakeAt)
+	}
+}
+
+// run steps until there is nothing to do now.
+func (r *rig) run() {
+	r.t.Helper()
+	for range 1000 {
+		if !r.due() {
+			return
+		}
+		r.step()
+	}
+	r.t.Fatalf("the term runs hot at %s: it wants to be stepped at %s", r.now, r.wakeAt)
+}
+
+// settle runs and answers until there is nothing to do now.
+func (r *rig) settle() {
+	r.t.Helper()
+	for range 1000 {
+		r.run()
+		if !r.raft.answer() {
+			return
+		}
+	}
+	r.t.Fatalf("the term writes hot at %s", r.now)
+}
+
+// advance lets time pass, settling whenever the term asks to be stepped.
+func (r *rig) advance(d time.Duration) {
+	r.t.Helper()
+	until := r.now.Add(d)
+	for range 100_000 {
+		r.settle()
+		if r.wakeAt.IsZero() || r.wakeAt.After(until) {
+			r.now = until
+			r.settle()
+			return
+		}
+		r.now = r.wakeAt
+	}
+	r.t.Fatalf("the term is stepped too often before %s", until)
+}
+
+// commit changes the state.
+func (r *rig) commit(edit func(*town)) { r.state.commit(edit) }
+
+// schedule is a scheduler that knows no bounds: it stops what is marked, at once,
+// and puts healthy replacements of services on the first node that takes them.
+func (r *rig) schedule() {
+	r.commit(func(w *town) {
+		for _, e := range w.evals {
+			if e.Status != cluster.EvalPending {
+				continue
+			}
+			e.Status = cluster.EvalComplete
+			for _, a := range slices.Clone(w.allocs) {
+				if a.JobKey() == e.JobKey() && a.Marked() && !a.Terminal() {
+					w.migrate(a)
+				}
+			}
+		}
+	})
+}
+
+// migrate stops an allocation, and replaces it if it is one of a service.
+func (t *town) migrate(a *cluster.Allocation) {
+	a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete
+	i := slices.IndexFunc(t.nodes, func(n *cluster.Node) bool { return n.Ready() })
+	job := t.Job(a.JobKey())
+	if a.JobType() != cluster.JobService || i < 0 || job.Stopped() {
+		return
+	}
+	next := t.place(a.ID+"'", job, t.nodes[i].ID)
+	next.TaskGroup, next.PreviousAllocation, a.NextAllocation = a.TaskGroup, a.ID, next.ID
+}
+
+// draining are the nodes that still drain.
+func (t *town) draining() (ids []cluster.NodeID) {
+	for n := range t.DrainingNodes() {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}

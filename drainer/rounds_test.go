@@ -1,0 +1,327 @@
+package drainer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// jobsOnOneNode is a town whose node n1 runs one allocation of each of so many
+// jobs, and drains; n2 and n3 are empty.
+func jobsOnOneNode(jobs int) *town {
+	w := newTown(3, 0)
+	w.jobs = nil
+	for i := range jobs {
+		w.place(cluster.AllocID(fmt.Sprintf("a%02d", i)), w.job(cluster.JobID(fmt.Sprintf("job%02d", i)), cluster.JobService), "n1")
+	}
+	w.drain("n1", 0)
+	return w
+}
+
+// The first write goes out at once. What becomes due while it is in flight is
+// gathered, and leaves together in the next.
+func TestRounds_GatherWhileInFlight(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	for i := range 3 {
+		w.place(cluster.AllocID(fmt.Sprintf("b%d", i)), w.job(cluster.JobID(fmt.Sprintf("more%d", i)), cluster.JobService), "n2")
+	}
+	r := newRig(t, w, nil)
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	must.Len(t, 1, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"a00"}, r.raft.written()[0].marked())
+
+	r.commit(func(w *town) { w.drain("n2", 0) })
+	r.run()
+	r.commit(func(w *town) { w.drain("n3", 0) })
+	r.run()
+	must.Len(t, 1, r.raft.written(), must.Sprint("a second round began while the first was in flight"))
+	must.True(t, r.raft.answer())
+	r.run()
+	must.Len(t, 3, r.raft.written(), must.Sprint("the empty node, and what is on the other"))
+	must.Eq(t, []Completion{{Node: "n3", Drain: "d-n3", Revision: 7}}, r.raft.written()[1].completions.Completions)
+	must.Eq(t, []cluster.AllocID{"b0", "b1", "b2"}, r.raft.written()[2].marked())
+	must.Eq(t, epoch, r.now, must.Sprint("nothing waited for a timer"))
+}
+
+// Entries are cut to their bound, no more are in flight than may be, and all of
+// them get there.
+func TestRounds_KeepBounds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(9), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
+	r.settle()
+	seen := map[cluster.AllocID]bool{}
+	for _, write := range r.raft.written() {
+		must.LessEq(t, 2, len(write.marks.Marks)+len(write.marks.Evals))
+		for _, id := range write.marked() {
+			must.False(t, seen[id], must.Sprintf("%s was marked twice", id))
+			seen[id] = true
+		}
+	}
+	must.Eq(t, 9, len(seen))
+	must.Eq(t, 3, r.raft.inFlight)
+}
+
+// An applier with room for one takes what it can; the rest stays wanted and goes
+// as soon as an answer comes.
+func TestRounds_PartialRoom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(5), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 2 })
+	r.raft.room = 1
+	r.settle()
+	must.Len(t, 5, r.raft.written())
+	must.Eq(t, 1, r.raft.inFlight)
+	must.Eq(t, epoch, r.now)
+}
+
+// With a queue that others have filled nothing can be begun and no answer will
+// come: the drainer looks again after a while, and not before.
+func TestRounds_FullQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.raft.script = []fate{full, full, full}
+	r.settle()
+	must.SliceEmpty(t, r.raft.written())
+	must.Eq(t, epoch.Add(DefaultRetryBase), r.wakeAt)
+	r.advance(DefaultRetryBase * 3)
+	must.Len(t, 1, r.raft.written())
+}
+
+func TestRounds_FullQueueAtTheBarrier(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.restart()
+	r.raft.waiting, r.raft.asked = nil, 0
+	r.raft.barriers = []fate{full, full}
+	r.restart()
+	must.Eq(t, epoch.Add(DefaultRetryBase), r.wakeAt)
+	r.advance(DefaultRetryBase)
+	must.Eq(t, 0, r.raft.barriersAsked())
+	r.advance(DefaultRetryBase * 2)
+	must.Eq(t, 1, r.raft.barriersAsked())
+	must.Len(t, 1, r.raft.written())
+}
+
+// A rejected write is planned again with backoff, and the wait starts over after
+// one that was applied.
+func TestRounds_RejectedBacksOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.raft.script = []fate{rejected, rejected, rejected}
+	var times []time.Duration
+	for len(times) < 4 {
+		before := len(r.raft.written())
+		r.settle()
+		if len(r.raft.written()) > before {
+			times = append(times, r.now.Sub(epoch))
+		}
+		if r.wakeAt.IsZero() {
+			break
+		}
+		r.now = r.wakeAt
+	}
+	must.Eq(t, []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 350 * time.Millisecond}, times)
+	must.Eq(t, attempts{}, r.term.writer.failed)
+	must.Eq(t, 1, len(r.state.now().evals))
+}
+
+// A write of unknown outcome is never sent again: the state is read behind a
+// barrier first. If it was applied after all, nothing is left to write.
+func TestRounds_UnknownWasApplied(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.raft.script = []fate{vanished}
+	r.advance(time.Hour)
+	must.Len(t, 1, r.raft.written())
+	must.Eq(t, 2, r.raft.barriersAsked())
+	must.True(t, r.state.now().alloc("a00").Marked())
+}
+
+// If it was not, it is planned again from the state behind the barrier, and a log
+// that never tells is not asked without a pause.
+func TestRounds_UnknownWasLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.raft.script = []fate{lost, lost, lost}
+	r.settle()
+	must.Len(t, 1, r.raft.written(), must.Sprint("a write that keeps being lost is written hot"))
+	r.advance(time.Second)
+	must.Len(t, 4, r.raft.written())
+	must.Eq(t, 4, r.raft.barriersAsked())
+	must.True(t, r.state.now().alloc("a00").Marked())
+}
+
+// While the state behind an unknown write has not been read nothing is planned,
+// whatever changes; a barrier that fails is asked again, with backoff.
+func TestRounds_BarrierAskedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.settle()
+	r.raft.script = []fate{lost}
+	r.raft.barriers = []fate{rejected, lost, rejected}
+	r.commit(func(w *town) { w.place("b", w.job("more", cluster.JobService), "n1") })
+	r.settle()
+	written := len(r.raft.written())
+	must.Eq(t, 2, r.raft.barriersAsked())
+	r.commit(func(w *town) { w.place("c", w.job("most", cluster.JobService), "n1") })
+	r.settle()
+	must.Len(t, written, r.raft.written(), must.Sprint("planned from a state that may be old"))
+	must.Eq(t, 2, r.raft.barriersAsked(), must.Sprint("asked for without a pause"))
+	r.advance(50 * time.Millisecond)
+	must.Eq(t, 3, r.raft.barriersAsked())
+	r.advance(100 * time.Millisecond)
+	must.Eq(t, 4, r.raft.barriersAsked())
+	r.advance(200 * time.Millisecond)
+	must.Eq(t, 5, r.raft.barriersAsked())
+	must.True(t, r.state.now().alloc("b").Marked())
+	must.True(t, r.state.now().alloc("c").Marked())
+}
+
+// A new term reads its state behind a barrier of its own before it plans.
+func TestRounds_NothingBeforeTheBarrier(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.run()
+	must.Eq(t, 0, r.state.taken(), must.Sprint("the state was looked at"))
+	must.SliceEmpty(t, r.raft.written())
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+}
+
+// Where plan and state cannot agree, what is refused is planned again less and
+// less often: a group's marks, a node's, and completions.
+func TestRounds_RefusedBacksOff(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*town){
+		"a group's mark": func(w *town) {},
+		"a node's mark":  func(w *town) { w.drain("n1", -1) },
+		"a completion":   func(w *town) { w.allocs = nil },
+		"a completion while others stop": func(w *town) {
+			w.drain("n1", -1)
+			w.alloc("a00").DesiredStatus, w.alloc("a00").StoppedAt = cluster.DesiredStop, epoch.Add(time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := jobsOnOneNode(1)
+			edit(w)
+			r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Asked })
+			r.raft.always = refused
+			r.advance(time.Minute)
+			// 50 ms, 100 ms, ... 12.8 s, then every 15 s.
+			must.Between(t, 10, len(r.raft.written()), 12)
+			r.raft.always = applied
+			r.advance(DefaultRetryMax)
+			w = r.state.now()
+			must.True(t, len(w.draining()) == 0 || w.alloc("a00").Marked())
+		})
+	}
+}
+
+// What was refused once, since it stopped by itself, does not slow down what is
+// refused much later: failures are counted in a row.
+func TestRounds_RefusalsAreCountedInARow(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	r := newRig(t, w, nil)
+	for i := range 4 {
+		r.raft.script = []fate{refused}
+		r.settle()
+		must.Eq(t, r.now.Add(DefaultRetryBase), r.wakeAt, must.Sprintf("refusal %d", i+1))
+		r.advance(DefaultRetryBase)
+		must.True(t, r.state.now().alloc("a00").Marked())
+		r.advance(time.Second)
+		r.commit(func(w *town) { // it comes back, as from a client that was thought lost
+			w.alloc("a00").DesiredTransition = cluster.DesiredTransition{}
+		})
+	}
+}
+
+// One mark of many is refused: the others of the node are written without delay.
+func TestRounds_RefusedOneDoesNotDelayTheRest(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(6)
+	w.drain("n1", -1)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
+	r.raft.script = []fate{refused}
+	r.settle()
+	must.Eq(t, epoch, r.now)
+	must.Len(t, 6, r.raft.written())
+	r.advance(DefaultRetryBase)
+	must.Len(t, 7, r.raft.written())
+	for _, a := range r.state.now().allocs {
+		must.True(t, a.Marked(), must.Sprintf("%s", a.ID))
+	}
+}
+
+// An allocation ends by itself while its forced mark is in flight, and the client
+// of another never stops: after the wait for the refused mark, the wait for the
+// one that was made is still on, and ends the drain.
+func TestRounds_RefusalDoesNotLoseTheWaitForTheRest(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(2)
+	w.drain("n1", -1)
+	r := newRig(t, w, nil)
+	r.run()
+	r.raft.answer()
+	r.run()
+	must.Len(t, 1, r.raft.written())
+	r.commit(func(w *town) { w.alloc("a00").ClientStatus = cluster.ClientFailed })
+	r.advance(20*time.Second + DefaultStopMargin)
+	must.SliceEmpty(t, r.state.now().draining())
+}
+
+// The end of a drain that has only to ask is refused, while what it asked still
+// stops: it is wanted again.
+func TestRounds_RefusedCompletionIsWantedAgainWhileOthersStop(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Asked })
+	r.raft.script = []fate{applied, refused}
+	r.advance(time.Second)
+	must.SliceEmpty(t, r.state.now().draining())
+}
+
+// With a least time between rounds the next one waits for it, and gathers.
+func TestRounds_MinWriteInterval(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) { c.MinWriteInterval = time.Second })
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+	for i := range 5 {
+		r.now = r.now.Add(time.Millisecond)
+		r.commit(func(w *town) {
+			id := fmt.Sprintf("late%d", i)
+			w.place(cluster.AllocID(id), w.job(cluster.JobID(id), cluster.JobService), "n1")
+		})
+		r.settle()
+	}
+	must.Len(t, 1, r.raft.written())
+	must.Eq(t, epoch.Add(time.Second), r.wakeAt)
+	r.advance(time.Second)
+	must.Len(t, 2, r.raft.written())
+	must.Len(t, 5, r.raft.written()[1].marked())
+}
+
+// Entries carry the proposer's time and the policy of the plan.
+func TestRounds_EntriesCarryWhatTheyWerePlannedBy(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n2", 0)
+	policy := Policy{HealthGrace: 3 * time.Second, StopMargin: 4 * time.Second, BelowBudget: Proceed, PluginsAfterDeadline: AfterStop, Completion: Replaced}
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy = policy })
+	r.settle()
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, &Completions{At: epoch, Policy: policy, Completions: []Completion{{Node: "n2", Drain: "d-n2", Revision: 7}}}, r.raft.written()[0].completions)
+	marks := r.raft.written()[1].marks
+	must.Eq(t, epoch, marks.At)
+	must.Eq(t, policy, marks.Policy)
+}
