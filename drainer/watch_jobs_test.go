@@ -1,0 +1,332 @@
+package drainer
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// watch is a job watcher over a state of its own, stepped by hand.
+type watch struct {
+	*jobWatcher
+	state *memory
+	now   time.Time
+}
+
+func newWatch(w *town, policy Policy) *watch {
+	state := newMemory(w)
+	feed := state.Subscribe(make(chan struct{}, 1))
+	env := Env{Logger: hclog.NewNullLogger(), Feed: feed, Policy: policy, RetryBase: time.Second, RetryMax: time.Minute}
+	return &watch{jobWatcher: NewJobWatcher(env).(*jobWatcher), state: state, now: epoch}
+}
+
+// step steps the watcher with what its feed tells.
+func (w *watch) step() (wakeAt time.Time) {
+	return w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+}
+
+// register has the watcher look after groups and judge them: a job that is
+// followed since now is looked at in a step of its own.
+func (w *watch) register(groups ...cluster.GroupKey) (wakeAt time.Time) {
+	w.RegisterJobs(groups)
+	w.step()
+	return w.step()
+}
+
+// request is the unread wish, or nil.
+func (w *watch) request() *DrainRequest {
+	select {
+	case r := <-w.Drain():
+		return r
+	default:
+		return nil
+	}
+}
+
+func (w *watch) moved() []Migration {
+	select {
+	case m := <-w.Migrated():
+		return m
+	default:
+		return nil
+	}
+}
+
+func wished(r *DrainRequest) (ids []cluster.AllocID) {
+	if r != nil {
+		for _, m := range r.Marks {
+			ids = append(ids, m.Alloc)
+		}
+	}
+	return ids
+}
+
+// A job is followed before it is judged, and the view it is judged by is taken
+// after that: what changes between the two would be told by nobody.
+func TestJobWatcher_FollowsBeforeItLooks(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.RegisterJobs([]cluster.GroupKey{web})
+	old := w.state.Snapshot()
+	w.state.commit(func(t *town) { t.group().Count = 5 }) // nobody follows the job yet
+	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("it wants another look at once"))
+	must.SliceEmpty(t, wished(w.request()), must.Sprint("planned from a view older than the follow"))
+	w.step()
+	must.SliceEmpty(t, wished(w.request()), must.Sprint("the group has no room by now"))
+}
+
+// A newer wish replaces an unread one, and is the whole of what is wanted.
+func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 4)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = 2 })
+	w.step()
+	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
+	must.Nil(t, w.request())
+	w.step()
+	must.Nil(t, w.request(), must.Sprint("nothing has changed"))
+}
+
+// What is asked takes room until it is answered; what was applied is in the state
+// by then; what failed is wanted again.
+func TestJobWatcher_Answers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer  Answer
+		applied bool
+		want    []cluster.AllocID // wanted after the answer
+		again   []cluster.AllocID // and a second later
+	}{
+		"applied":  {Answer{Outcome: Applied}, true, nil, nil},
+		"rejected": {Answer{Outcome: Rejected}, false, []cluster.AllocID{"a1"}, nil},
+		"unknown":  {Answer{Outcome: Unknown}, false, []cluster.AllocID{"a1"}, nil},
+		"refused":  {Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, false, nil, []cluster.AllocID{"a1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := newTown(2, 4)
+			begin.drain("n1", 0)
+			w := newWatch(begin, Policy{})
+			w.register(web)
+			r := w.request()
+			must.Eq(t, []cluster.AllocID{"a1"}, wished(r))
+
+			w.state.commit(func(t *town) { t.place("b1", t.jobs[0], "n1"); t.group().Count = 5 })
+			w.step()
+			must.Nil(t, w.request(), must.Sprint("a mark that is asked takes the room: nothing else is wanted"))
+
+			if test.applied {
+				w.state.commit(func(t *town) { t.mark(r.Marks, nil, w.now); t.index-- })
+			}
+			r.Reply(DrainReply{Answer: test.answer, Marks: r.Marks})
+			wakeAt := w.step()
+			must.Eq(t, test.want, wished(w.request()))
+			if test.again != nil {
+				must.Eq(t, w.now.Add(time.Second), wakeAt)
+				w.now = wakeAt
+				w.step()
+				must.Eq(t, test.again, wished(w.request()))
+			}
+		})
+	}
+}
+
+// A group whose marks keep being refused is planned less and less often; another
+// group of the same answer is not.
+func TestJobWatcher_RefusedGroupBacksOff(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	other := begin.job("other", cluster.JobService)
+	begin.place("b1", other, "n1")
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web, cluster.GroupKey{Job: other.Key(), Name: "g"})
+	for _, wait := range []time.Duration{1, 2, 4, 8} {
+		r := w.request()
+		must.Eq(t, []cluster.AllocID{"b1", "a1"}, wished(r))
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks[1:]})
+		wakeAt := w.step()
+		must.Eq(t, []cluster.AllocID{"b1"}, wished(w.request()))
+		must.Eq(t, w.now.Add(wait*time.Second), wakeAt)
+		w.now = wakeAt
+		w.step()
+	}
+}
+
+// A marked allocation that runs on without an evaluation has its job evaluated
+// again at once, then with backoff, until it stops.
+func TestJobWatcher_Reevaluates(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	begin.alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	answer := func() {
+		r := w.request()
+		must.NotNil(t, r)
+		must.Eq(t, []cluster.GroupKey{web}, r.Reevaluate)
+		must.SliceEmpty(t, r.Marks)
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, Reevaluated: r.Reevaluate})
+	}
+	answer()
+	for i, wait := range []time.Duration{1, 2, 4} {
+		// The evaluation is made, and fails.
+		status := cluster.EvalPending
+		for _, status = range []cluster.EvalStatus{cluster.EvalPending, cluster.EvalFailed} {
+			w.state.commit(func(t *town) {
+				t.evals = []*cluster.Evaluation{{ID: "e", Namespace: "default", JobID: "web", Status: status, CreateIndex: uint64(i + 1)}}
+			})
+			w.step()
+			r := w.request()
+			must.True(t, r == nil || len(r.Reevaluate) == 0, must.Sprintf("evaluation %d is %s", i+1, status))
+		}
+		wakeAt := w.step()
+		must.Eq(t, w.now.Add(wait*time.Second), wakeAt)
+		w.now = wakeAt
+		w.step()
+		answer()
+	}
+	w.state.commit(func(t *town) { t.alloc("a1").ClientStatus = cluster.ClientComplete })
+	must.True(t, w.step().IsZero())
+	must.MapEmpty(t, w.state.feed().follows())
+}
+
+// A job is followed once, however many of its groups are watched, and let go with
+// the last.
+func TestJobWatcher_Follows(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 2)
+	job := begin.jobs[0]
+	second := *job.TaskGroups[0]
+	second.Name = "h"
+	job.TaskGroups = append(job.TaskGroups, &second)
+	begin.place("h1", job, "n1").TaskGroup = "h"
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	h := cluster.GroupKey{Job: web.Job, Name: "h"}
+	w.register(web, h, web)
+	w.RegisterJobs([]cluster.GroupKey{h})
+	w.step()
+	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
+
+	// A group with nothing on a draining node is not looked after for long.
+	w.register(cluster.GroupKey{Job: cluster.JobKey{Namespace: "other", ID: "web"}, Name: "g"})
+	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
+
+	w.state.commit(func(t *town) { t.alloc("h1").ClientStatus = cluster.ClientComplete })
+	w.step()
+	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
+	w.state.commit(func(t *town) { t.node("n1").Drain = nil })
+	w.register(web) // as the term says when a node stops draining
+	must.MapEmpty(t, w.state.feed().follows())
+	must.MapEmpty(t, w.groups)
+	must.MapEmpty(t, w.jobs)
+	must.MapEmpty(t, w.wanting)
+	must.Eq(t, 0, w.alarms.len())
+	must.SliceEmpty(t, wished(w.request()))
+}
+
+// What left its node is reported with what became of it; an unread report is
+// merged into the next; one whose node stopped draining has not left.
+func TestJobWatcher_MigratedMerges(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 6)
+	begin.drain("n1", 0)
+	begin.drain("n2", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.Nil(t, w.moved())
+	w.state.commit(func(t *town) {
+		t.alloc("a3").ClientStatus = cluster.ClientComplete
+		t.alloc("a3").DesiredTransition.Migrate = true
+	})
+	w.step()
+	w.state.commit(func(t *town) {
+		t.allocs = slices.DeleteFunc(t.allocs, func(a *cluster.Allocation) bool { return a.ID == "a1" })
+		t.node("n2").Drain = nil
+	})
+	w.register(web)
+	must.Eq(t, []Migration{
+		{Alloc: "a3", Node: "n1", Asked: true, Stopped: true, Replaced: true, Migrated: true},
+		{Alloc: "a1", Node: "n1", Asked: true, Stopped: true, Replaced: true, Migrated: true},
+	}, w.moved())
+	must.Nil(t, w.moved())
+}
+
+// The due time of a verdict is a wake-up, and nothing else is.
+func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 2)
+	begin.drain("n1", 0)
+	a := begin.alloc("a1")
+	a.DeploymentStatus, a.CreateTime = nil, epoch
+	w := newWatch(begin, Policy{HealthGrace: 5 * time.Second})
+	due := epoch.Add(65 * time.Second)
+	must.Eq(t, due, w.register(web))
+	must.SliceEmpty(t, wished(w.request()))
+	w.now = due.Add(-1)
+	must.Eq(t, due, w.step())
+	must.Nil(t, w.request())
+	w.now = due
+	must.True(t, w.step().IsZero())
+	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+}
+
+// Since when a group is held is remembered as long as it is, and not a step longer.
+func TestJobWatcher_HeldSince(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 2)
+	begin.group().Count = 9
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	w.now = epoch.Add(time.Minute)
+	w.register(web)
+	must.Eq(t, map[cluster.GroupKey][ReasonCount]time.Time{web: {ReasonBelowBudget: epoch}}, w.Holds())
+	w.state.commit(func(t *town) { t.group().Count = 2 })
+	w.step()
+	must.Eq(t, map[cluster.GroupKey][ReasonCount]time.Time{web: {}}, w.Holds())
+}
+
+// Told that anything may have changed, it looks at everything it watches.
+func TestJobWatcher_LooksEverywhereIfTold(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 2)
+	begin.group().Count = 9
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.SliceEmpty(t, wished(w.request()))
+	w.state.commit(func(t *town) { t.group().Count = 2 })
+	w.state.feed().Take() // the hint is lost
+	w.step()
+	must.Nil(t, w.request())
+	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: Changes{All: true}})
+	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+}
+
+// An answer that comes after its group was let go is nobody's business.
+func TestJobWatcher_LateAnswer(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	r := w.request()
+	w.state.commit(func(t *town) { t.node("n1").Drain = nil })
+	w.register(web)
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks, Reevaluated: []cluster.GroupKey{web}})
+	must.True(t, w.step().IsZero())
+	must.MapEmpty(t, w.groups)
+}
