@@ -1,0 +1,53 @@
+package shims
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+)
+
+// SchedulerApplier begins the reference scheduler's writes through a [Proposer],
+// which its embedder closes.
+type SchedulerApplier struct{ proposer *Proposer }
+
+var _ scheduler.Applier = (*SchedulerApplier)(nil)
+
+// NewSchedulerApplier returns an applier over p.
+func NewSchedulerApplier(p *Proposer) *SchedulerApplier { return &SchedulerApplier{proposer: p} }
+
+// ApplyPlan has the plan checked, and what holds of it done.
+func (a *SchedulerApplier) ApplyPlan(plan *cluster.Plan, reply scheduler.Reply) (queued bool) {
+	return a.proposer.Propose(&ApplyPlan{*plan}, func(answer Answer) { reply(schedulerAnswer(answer)) })
+}
+
+// UpsertEvals makes evaluations.
+func (a *SchedulerApplier) UpsertEvals(evals []*cluster.Evaluation, reply scheduler.Reply) (queued bool) {
+	return a.proposer.Propose(&EvalUpdate{evals}, func(answer Answer) { reply(schedulerAnswer(answer)) })
+}
+
+// Barrier is answered when every entry before it has been applied.
+func (a *SchedulerApplier) Barrier(reply scheduler.Reply) (queued bool) {
+	return a.proposer.Barrier(func(answer Answer) { reply(schedulerAnswer(answer)) })
+}
+
+// schedulerAnswer is an answer in the scheduler's words; see drainerAnswer.
+func schedulerAnswer(a Answer) scheduler.Answer {
+	answer := scheduler.Answer{Outcome: schedulerOutcome(a.Outcome), Index: a.Index, Err: a.Err}
+	switch response := a.Response.(type) {
+	case PlanApplied:
+		answer.Refused = response.Refused
+	case Refused:
+		answer.Outcome, answer.Err = scheduler.Rejected, response.Err
+	}
+	return answer
+}
+
+func schedulerOutcome(o drainer.Outcome) scheduler.Outcome {
+	switch o {
+	case drainer.Applied:
+		return scheduler.Applied
+	case drainer.Rejected:
+		return scheduler.Rejected
+	}
+	return scheduler.Unknown
+}
