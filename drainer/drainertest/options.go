@@ -1,0 +1,57 @@
+package drainertest
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Epoch is when every world begins.
+var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Options are what a [World] is made of. The zero value of each is its default.
+type Options struct {
+	// Servers is how many servers take turns at leading. Each has a state of its
+	// own and falls behind while it does not lead. Zero is one, which succeeds
+	// itself.
+	Servers int
+	// Drainer configures the drainer of each term, but for Raft and NewEvalID,
+	// which are the world's.
+	Drainer drainer.NodeDrainerConfig
+	// Reader is how the drainer reads a store; nil is the store's own reader.
+	Reader func(*statestore.Store) drainer.StateReader
+	// Client is how an allocation behaves on its node; nil is [DefaultBehaviour].
+	Client func(*cluster.Allocation) Behaviour
+	// Late is how late a write is that is. Zero is [DefaultLate].
+	Late time.Duration
+	// MaxSteps is how many steps a world may take in all: beyond it something
+	// runs in circles. Zero is [DefaultMaxSteps].
+	MaxSteps int
+}
+
+// Defaults of [Options].
+const (
+	DefaultLate     = 3 * time.Second
+	DefaultMaxSteps = 100_000
+)
+
+func (o Options) withDefaults() Options {
+	if o.Servers == 0 {
+		o.Servers = 1
+	}
+	if o.Reader == nil {
+		o.Reader = (*statestore.Store).Reader
+	}
+	if o.Client == nil {
+		o.Client = DefaultBehaviour
+	}
+	if o.Late == 0 {
+		o.Late = DefaultLate
+	}
+	if o.MaxSteps == 0 {
+		o.MaxSteps = DefaultMaxSteps
+	}
+	return o
+}

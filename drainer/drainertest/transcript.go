@@ -1,0 +1,312 @@
+package drainertest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Transcript is what happened in a world, for people: what operators asked for,
+// what the drainer wrote, and at each quiet point at which it changed, why each
+// allocation is still on its draining node.
+type Transcript struct {
+	world *World
+	start time.Time
+	lines []line
+	// waits is what each draining node last waited for.
+	waits map[cluster.NodeID]string
+	// Everything is for plans and the reports of clients to be written down too.
+	Everything bool
+	// Brief is for things to be counted rather than named.
+	Brief bool
+}
+
+// line is one line of a transcript: what was done, to which node if to one, and
+// more about it.
+type line struct {
+	at         time.Duration
+	verb       string
+	node       cluster.NodeID // or empty
+	complement string
+}
+
+// many is when things are counted rather than named.
+const many = 8
+
+// Record begins a transcript. Its times count from now.
+func (w *World) Record() *Transcript {
+	t := &Transcript{world: w, start: w.now, waits: map[cluster.NodeID]string{}}
+	w.OnApply(t.entry)
+	return t
+}
+
+// String returns the transcript, a line for each thing. The same done to many
+// nodes at one time is one thing.
+func (t *Transcript) String() string {
+	var b strings.Builder
+	for i := 0; i < len(t.lines); {
+		l := t.lines[i]
+		same := 1
+		for i+same < len(t.lines) && t.lines[i+same].like(l) {
+			same++
+		}
+		node := string(l.node)
+		if same <= many {
+			same = 1
+		} else {
+			node = fmt.Sprintf("%d nodes", same)
+		}
+		fmt.Fprintf(&b, "%-7s %s%s%s\n", l.at, l.verb, node, l.complement)
+		i += same
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// like reports whether two lines differ at most in their nodes.
+func (l line) like(o line) bool {
+	return l.node != "" && o.node != "" && l.at == o.at && l.verb == o.verb && l.complement == o.complement
+}
+
+// line writes down something that concerns no node more than others.
+func (t *Transcript) line(format string, args ...any) {
+	t.lines = append(t.lines, line{at: t.world.now.Sub(t.start), verb: fmt.Sprintf(format, args...)})
+}
+
+// nodeLine writes down something about a node.
+func (t *Transcript) nodeLine(verb string, id cluster.NodeID, format string, args ...any) {
+	t.lines = append(t.lines, line{
+		at: t.world.now.Sub(t.start), verb: verb, node: id, complement: fmt.Sprintf(format, args...),
+	})
+}
+
+// entry writes down an applied entry.
+func (t *Transcript) entry(a shims.Applied) {
+	if refused, is := a.Response.(shims.Refused); is {
+		t.line("%s refused: %v", a.Type, refused.Err)
+		return
+	}
+	switch m := a.Message.(type) {
+	case *shims.NodeUpdateDrain:
+		t.drain(a, m)
+	case *shims.AllocUpdateDesiredTransition:
+		t.marks(a, m)
+	case *shims.NodesDrainComplete:
+		t.completions(a)
+	case *shims.JobRegister:
+		t.line("job %s", describeJob(m.Job))
+	case *shims.JobDeregister:
+		t.line("%s job %s", map[bool]string{false: "stop", true: "purge"}[m.Purge], jobLabel(m.Job))
+	case *shims.NodeUpdateStatus:
+		t.nodeLine("node ", m.Node, " %s", m.Status)
+	case *shims.NodeUpdateEligibility:
+		t.nodeLine("node ", m.Node, " %s", m.Eligibility)
+	case *shims.NodeRegister:
+		t.nodeLine("node ", m.Node.ID, " registers")
+	case *shims.NodeDeregister:
+		for _, id := range m.Nodes {
+			t.nodeLine("delete ", id, "")
+		}
+	case *shims.ApplyPlan:
+		if t.Everything {
+			t.plan(a)
+		}
+	case *shims.AllocClientUpdate:
+		if t.Everything {
+			t.reports(a, m)
+		}
+	}
+}
+
+func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
+	updated := a.Response.(shims.DrainUpdated)
+	switch was := a.Before.Node(m.Node); {
+	case updated.Repeated:
+		t.nodeLine("drain ", m.Node, ": said before")
+	case m.Spec != nil && was.Draining():
+		t.nodeLine("update the drain of ", m.Node, ": %s", describeSpec(*m.Spec))
+	case m.Spec != nil:
+		t.nodeLine("drain ", m.Node, ": %s", describeSpec(*m.Spec))
+	case updated.Drain == "":
+		t.nodeLine("cancel ", m.Node, ": it does not drain")
+	default:
+		text := fmt.Sprintf(": %d marks withdrawn", updated.Withdrawn)
+		if len(updated.Stopping) > 0 {
+			text += ", stopping already: " + t.names(a.Before, updated.Stopping)
+		}
+		t.nodeLine("cancel ", m.Node, "%s", text)
+	}
+}
+
+func describeSpec(s cluster.DrainSpec) string {
+	text := "no deadline"
+	switch {
+	case s.Deadline > 0:
+		text = "deadline " + s.Deadline.String()
+	case s.Deadline < 0:
+		text = "force"
+	}
+	if s.IgnoreSystemJobs {
+		text += ", without system jobs"
+	}
+	return text
+}
+
+func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransition) {
+	marked := a.Response.(shims.Marked)
+	var parts []string
+	for class := range cluster.MarkClassCount {
+		var ids []cluster.AllocID
+		for _, mark := range marked.Accepted {
+			if mark.Class == class {
+				ids = append(ids, mark.Alloc)
+			}
+		}
+		if len(ids) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", t.names(a.Before, ids), class))
+		}
+	}
+	if len(parts) > 0 {
+		t.line("mark %s", strings.Join(parts, ", "))
+	}
+	t.refused(a, marked.Refused)
+	if len(m.Marks.Marks) == 0 {
+		for _, key := range m.Reevaluate {
+			t.line("evaluate %s again", groupLabel(key))
+		}
+	}
+}
+
+func (t *Transcript) completions(a shims.Applied) {
+	completed := a.Response.(shims.Completed)
+	for _, e := range completed.Ended {
+		text := fmt.Sprintf(": %s", e.Outcome)
+		if e.StillStopping > 0 {
+			text += fmt.Sprintf(", %d still stopping", e.StillStopping)
+		}
+		t.nodeLine("end ", e.Node, "%s", text)
+	}
+	t.refused(a, completed.Refused)
+}
+
+func (t *Transcript) refused(a shims.Applied, refusals []drainer.Refusal) {
+	for _, r := range refusals {
+		if r.Alloc == "" {
+			t.nodeLine("refused the end of ", r.Node, ": %s", r.Why)
+		} else {
+			t.line("refused %s: %s", t.names(a.Before, []cluster.AllocID{r.Alloc}), r.Why)
+		}
+	}
+}
+
+func (t *Transcript) plan(a shims.Applied) {
+	applied := a.Response.(shims.PlanApplied)
+	for _, s := range applied.Accepted.Stops {
+		t.line("  stop %s", t.names(a.Before, []cluster.AllocID{s.Alloc}))
+	}
+	for _, p := range applied.Accepted.Places {
+		t.line("  place %s", allocLabel(p))
+	}
+	for _, r := range applied.Refused {
+		t.line("  plan refused: %s", r.Why)
+	}
+}
+
+func (t *Transcript) reports(a shims.Applied, m *shims.AllocClientUpdate) {
+	for _, r := range m.Reports {
+		text := string(r.ClientStatus)
+		if r.Healthy != nil {
+			text += map[bool]string{false: ", unhealthy", true: ", healthy"}[*r.Healthy]
+		}
+		t.line("  report %s %s", t.names(a.After, []cluster.AllocID{r.Alloc}), text)
+	}
+}
+
+// Reasons writes down why allocations are still on their draining nodes, where
+// that has changed. It is called at quiet points.
+func (t *Transcript) Reasons() {
+	draining := map[cluster.NodeID]bool{}
+	for n := range t.world.State().DrainingNodes() {
+		draining[n.ID] = true
+		report, _ := t.world.Explain(n.ID)
+		text := t.describe(report)
+		if t.waits[n.ID] != text && text != "" {
+			t.nodeLine("  ", n.ID, ": %s", text)
+		}
+		t.waits[n.ID] = text
+	}
+	for id := range t.waits {
+		if !draining[id] {
+			delete(t.waits, id)
+		}
+	}
+}
+
+func (t *Transcript) describe(r drainer.Report) string {
+	var parts []string
+	for reason := range drainer.ReasonCount {
+		var ids []cluster.AllocID
+		for _, a := range r.Allocs {
+			if a.Reason == reason {
+				ids = append(ids, a.Alloc)
+			}
+		}
+		if len(ids) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", t.names(t.world.State(), ids), reason))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// names names allocations, or counts them if they are many.
+func (t *Transcript) names(state *statestore.Snapshot, ids []cluster.AllocID) string {
+	if len(ids) > many || t.Brief {
+		return fmt.Sprintf("(%d)", len(ids))
+	}
+	labels := make([]string, len(ids))
+	for i, id := range ids {
+		labels[i] = string(id)
+		if a := state.Alloc(id); a != nil {
+			labels[i] = allocLabel(a)
+		}
+	}
+	slices.Sort(labels)
+	return strings.Join(labels, " ")
+}
+
+// allocLabel is "job.group[index]@node", without what goes without saying.
+func allocLabel(a *cluster.Allocation) string {
+	index := a.Name[strings.LastIndexByte(a.Name, '[')+1:]
+	return fmt.Sprintf("%s[%s@%s", groupLabel(a.GroupKey()), index, a.NodeID)
+}
+
+func groupLabel(g cluster.GroupKey) string {
+	if g.Name == string(g.Job.ID) {
+		return jobLabel(g.Job)
+	}
+	return jobLabel(g.Job) + "." + g.Name
+}
+
+func jobLabel(k cluster.JobKey) string {
+	if k.Namespace == cluster.DefaultNamespace {
+		return string(k.ID)
+	}
+	return k.String()
+}
+
+func describeJob(j *cluster.Job) string {
+	parts := []string{jobLabel(j.Key())}
+	for _, g := range j.TaskGroups {
+		text := fmt.Sprintf("%s count %d", g.Name, g.Count)
+		if g.Migrate != nil {
+			text += fmt.Sprintf(" max_parallel %d", g.Migrate.MaxParallel)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
