@@ -1,0 +1,137 @@
+package drainertest_test
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+const (
+	// maxSmallSteps is how many steps a story may have to be told once for each.
+	maxSmallSteps = 500
+	// largePoints is how many points of a larger story are tried.
+	largePoints = 64
+)
+
+// variants are the ways in which a story is told again, once it has been told as
+// it stands: with steps for nothing, with a store that has no feed, with another
+// leader at each step, and with each fate at each write of the drainer. The first
+// two must change nothing at all. Of a large story each point is told once, with
+// what goes wrong there by turns.
+func variants(base told, large bool) iter.Seq[telling] {
+	return func(yield func(telling) bool) {
+		if !yield(spurious()) || !yield(withoutFeed()) {
+			return
+		}
+		for i, step := range points(base.steps, large) {
+			for turn, survive := range []bool{true, false} {
+				if (!large || i%2 == turn) && !yield(elected(step, survive)) {
+					return
+				}
+			}
+		}
+		for i, n := range points(base.writes, large) {
+			for turn, fate := range fates {
+				if (!large || i%len(fates) == turn) && !yield(failing(n, fate)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fates are what may become of a write, other than what should.
+var fates = []drainertest.Fate{
+	drainertest.Slow, drainertest.Reject, drainertest.UnknownApplied, drainertest.UnknownLate, drainertest.UnknownLost, drainertest.NoRoom,
+}
+
+// points are all numbers below n, or of a large story some, evenly spread.
+func points(n int, large bool) []int {
+	count := n
+	if large {
+		count = min(n, largePoints)
+	}
+	points := make([]int, count)
+	for i := range points {
+		points[i] = i * n / count
+	}
+	return points
+}
+
+// spurious steps the drainer for nothing at each quiet point.
+func spurious() telling {
+	woken := drainertest.Epoch.AddDate(-1, 0, 0)
+	return telling{name: "with steps for nothing", quiet: func(s *Stage) error {
+		if !s.Now().Equal(woken) {
+			woken = s.Now()
+			s.WakeDrainer()
+		}
+		return nil
+	}}
+}
+
+// withoutFeed has a store that cannot say what changed.
+func withoutFeed() telling {
+	return telling{name: "with a store that has no feed", options: func(o *drainertest.Options) {
+		o.Reader = func(s *statestore.Store) drainer.StateReader { return feedless{s.Reader()} }
+	}}
+}
+
+// elected has an election before a step. What the old leader had in flight
+// survives, and the next one is a server that lags behind; or it is lost, and the
+// same server leads again.
+func elected(step int, survive bool) telling {
+	what := map[bool]string{true: "survives", false: "is lost"}[survive]
+	return telling{
+		name: fmt.Sprintf("with an election before step %d, where what was in flight %s", step, what), faults: true,
+		options: func(o *drainertest.Options) {
+			if survive {
+				o.Servers = 2
+			}
+		},
+		begin: func(s *Stage) {
+			s.OnStep(func(n int) error {
+				if n != step {
+					return nil
+				}
+				return s.Elect(survive)
+			})
+		},
+	}
+}
+
+// failing gives a fate to the nth write of the drainer.
+func failing(n int, fate drainertest.Fate) telling {
+	return telling{
+		name: fmt.Sprintf("with the drainer's write %d %s", n, fate), faults: true,
+		begin: func(s *Stage) {
+			s.OnWrite(func(w drainertest.Write) drainertest.Fate {
+				if w.Source == drainertest.FromDrainer && w.N == n {
+					return fate
+				}
+				return drainertest.Apply
+			})
+		},
+	}
+}
+
+// feedless is a store whose feed says at every change that anything may have
+// changed.
+type feedless struct{ drainer.StateReader }
+
+func (f feedless) Subscribe(wake chan<- struct{}) drainer.Feed {
+	return allFeed{f.StateReader.Subscribe(wake)}
+}
+
+type allFeed struct{ drainer.Feed }
+
+func (f allFeed) Take() drainer.Changes {
+	told := f.Feed.Take()
+	if told.Empty() {
+		return told
+	}
+	return drainer.Changes{All: true, Abandoned: told.Abandoned}
+}
