@@ -1,0 +1,206 @@
+package drainertest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The names of what is generated. Some begin with others, for stores that look
+// for beginnings.
+var (
+	nodeIDs   = []cluster.NodeID{"n", "n1", "n10", "n2"}
+	jobKeys   = []cluster.JobKey{{Namespace: "a", ID: "web"}, {Namespace: "a", ID: "web2"}, {Namespace: "ab", ID: "web"}}
+	groups    = []string{"g", "g1", "g10"}
+	allocIDs  = []cluster.AllocID{"a", "a0", "a00", "a1", "a10", "a2", "b", "b1", "c", "d"}
+	evalIDs   = []cluster.EvalID{"e", "e1", "e10", "e2", "f"}
+	jobTypes  = []cluster.JobType{cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch}
+	statuses  = []cluster.ClientStatus{cluster.ClientPending, cluster.ClientRunning, cluster.ClientRunning, cluster.ClientUnknown, cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost}
+	evalState = []cluster.EvalStatus{cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete, cluster.EvalFailed, cluster.EvalCancelled}
+)
+
+// generator makes random histories. Equal seeds make equal ones.
+type generator struct {
+	random *rand.Rand
+	model  *model // what the rows have made
+}
+
+func newGenerator(seed uint64) *generator {
+	return &generator{random: rand.New(rand.NewPCG(seed, 1)), model: &model{}}
+}
+
+func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
+
+func (g *generator) oneIn(n int) bool { return g.random.IntN(n) == 0 }
+
+// rows makes the next commit, and applies it to the model.
+func (g *generator) rows() Rows {
+	next := g.model.next(g.model.index + 1 + g.random.Uint64N(3))
+	var rows Rows
+	for range 1 + g.random.IntN(3) {
+		switch g.random.IntN(8) {
+		case 0, 1:
+			g.node(next, &rows)
+		case 2:
+			g.job(next, &rows)
+		case 3:
+			g.eval(next, &rows)
+		default:
+			g.alloc(next, &rows)
+		}
+	}
+	g.model = next
+	return rows
+}
+
+// touched reports whether a commit has written the row already: each is written
+// once.
+func touched[K comparable, T any](put []*T, key func(*T) K, deleted []K, id K) bool {
+	return slices.Contains(deleted, id) || slices.ContainsFunc(put, func(row *T) bool { return key(row) == id })
+}
+
+func (g *generator) node(m *model, rows *Rows) {
+	id := pick(g.random, nodeIDs)
+	if touched(rows.Nodes, func(n *cluster.Node) cluster.NodeID { return n.ID }, rows.DeletedNodes, id) {
+		return
+	}
+	if m.nodes[id] != nil && g.oneIn(4) {
+		delete(m.nodes, id)
+		rows.DeletedNodes = append(rows.DeletedNodes, id)
+		return
+	}
+	n := &cluster.Node{
+		ID: id, Name: string(id), SchedulingEligibility: cluster.NodeIneligible, ModifyIndex: m.index,
+		Status: pick(g.random, []cluster.NodeStatus{cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected}),
+	}
+	if g.oneIn(2) {
+		n.Drain = &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: cluster.Revision(m.index)}
+	}
+	m.nodes[id] = n
+	rows.Nodes = append(rows.Nodes, n)
+}
+
+func drainOf(id cluster.NodeID) cluster.DrainID { return "d" + cluster.DrainID(id) }
+
+func (g *generator) job(m *model, rows *Rows) {
+	key := pick(g.random, jobKeys)
+	if touched(rows.Jobs, (*cluster.Job).Key, rows.DeletedJobs, key) {
+		return
+	}
+	if m.jobs[key] != nil && g.oneIn(4) {
+		delete(m.jobs, key)
+		rows.DeletedJobs = append(rows.DeletedJobs, key)
+		return
+	}
+	j := g.version(key)
+	j.ModifyIndex = m.index
+	m.jobs[key] = j
+	rows.Jobs = append(rows.Jobs, j)
+}
+
+// version is a job of any type, which may be a storage plugin.
+func (g *generator) version(key cluster.JobKey) *cluster.Job {
+	j := &cluster.Job{Namespace: key.Namespace, ID: key.ID, Type: pick(g.random, jobTypes)}
+	for _, name := range groups {
+		j.TaskGroups = append(j.TaskGroups, NewGroup(name, g.random.IntN(4)))
+	}
+	j.TaskGroups[0].Tasks[0].StoragePlugin = g.oneIn(4)
+	j.Canonicalize()
+	return j
+}
+
+func (g *generator) alloc(m *model, rows *Rows) {
+	id := pick(g.random, allocIDs)
+	if touched(rows.Allocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID }, rows.DeletedAllocs, id) {
+		return
+	}
+	if m.allocs[id] != nil && g.oneIn(5) {
+		delete(m.allocs, id)
+		rows.DeletedAllocs = append(rows.DeletedAllocs, id)
+		return
+	}
+	a := g.newAlloc(m, id)
+	if was := m.allocs[id]; was != nil && !g.oneIn(4) {
+		a = g.changed(was)
+	}
+	a.ModifyIndex = m.index
+	m.allocs[id] = a
+	rows.Allocs = append(rows.Allocs, a)
+}
+
+func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
+	key := pick(g.random, jobKeys)
+	a := &cluster.Allocation{
+		ID: id, Namespace: key.Namespace, JobID: key.ID, TaskGroup: pick(g.random, groups), Job: m.jobs[key],
+		NodeID: pick(g.random, nodeIDs), DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
+		CreateIndex: m.index,
+	}
+	if a.Job == nil && !g.oneIn(8) { // else its record is damaged
+		a.Job = g.version(key)
+	}
+	if g.oneIn(3) {
+		a.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
+	}
+	return a
+}
+
+// changed is an allocation of which something has changed.
+func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
+	a := was.Copy()
+	switch g.random.IntN(5) {
+	case 0:
+		a.DesiredStatus = pick(g.random, []cluster.DesiredStatus{cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict})
+	case 1:
+		a.DesiredTransition = cluster.DesiredTransition{}
+	case 2:
+		a.DesiredTransition = cluster.DesiredTransition{Migrate: true}
+		if !g.oneIn(3) {
+			a.DesiredTransition.Drain = drainOf(pick(g.random, nodeIDs))
+			a.DesiredTransition.Class = cluster.MarkPaced
+			a.DesiredTransition.MarkedAt = Epoch.Add(time.Duration(g.random.IntN(100)) * time.Second)
+			if a.Canary() {
+				a.DesiredTransition.Class = cluster.MarkCanary
+			}
+		}
+	case 3:
+		a.NextAllocation = pick(g.random, allocIDs)
+	default:
+		a.ClientStatus = pick(g.random, statuses)
+	}
+	return a
+}
+
+func (g *generator) eval(m *model, rows *Rows) {
+	id := pick(g.random, evalIDs)
+	if touched(rows.Evals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID }, rows.DeletedEvals, id) {
+		return
+	}
+	if m.evals[id] != nil && g.oneIn(4) {
+		delete(m.evals, id)
+		rows.DeletedEvals = append(rows.DeletedEvals, id)
+		return
+	}
+	key := pick(g.random, jobKeys)
+	e := &cluster.Evaluation{
+		ID: id, Namespace: key.Namespace, JobID: key.ID, Status: pick(g.random, evalState),
+		CreateIndex: m.index, ModifyIndex: m.index,
+	}
+	if was := m.evals[id]; was != nil {
+		e.Namespace, e.JobID, e.CreateIndex = was.Namespace, was.JobID, was.CreateIndex
+	}
+	m.evals[id] = e
+	rows.Evals = append(rows.Evals, e)
+}
+
+// next is a copy of the model for another index.
+func (m *model) next(index uint64) *model {
+	c := &model{index: index, nodes: maps.Clone(m.nodes), jobs: maps.Clone(m.jobs), allocs: maps.Clone(m.allocs), evals: maps.Clone(m.evals)}
+	if c.nodes == nil {
+		c.nodes, c.jobs = map[cluster.NodeID]*cluster.Node{}, map[cluster.JobKey]*cluster.Job{}
+		c.allocs, c.evals = map[cluster.AllocID]*cluster.Allocation{}, map[cluster.EvalID]*cluster.Evaluation{}
+	}
+	return c
+}

@@ -1,0 +1,261 @@
+package drainertest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// Store is a state store as [TestStore] uses it: the reader that the drainer is
+// to have, and a way to write rows.
+//
+// A store that can be replaced by one restored from a snapshot also has a method
+// Abandon(), which says that this was done.
+type Store interface {
+	drainer.StateReader
+	// Commit makes one commit, which is the entry of a raft index: all of the
+	// rows or none. The rows are the store's from then on.
+	Commit(index uint64, rows Rows) error
+}
+
+// Rows are what one commit puts and deletes. A row that is put is written as it
+// is, in place of any with its id; one that is deleted exists.
+type Rows struct {
+	Nodes  []*cluster.Node
+	Jobs   []*cluster.Job
+	Allocs []*cluster.Allocation
+	Evals  []*cluster.Evaluation
+
+	DeletedNodes  []cluster.NodeID
+	DeletedJobs   []cluster.JobKey
+	DeletedAllocs []cluster.AllocID
+	DeletedEvals  []cluster.EvalID
+}
+
+// How much TestStore tries.
+const (
+	testWorlds  = 20
+	testCommits = 60
+)
+
+// TestStore tests that a drainer can rely on a store: that its views answer as
+// [drainer.View] says, in that order, and never change; and that its feeds tell
+// at least what [drainer.Feed] says, and wake when they do. It compares the store
+// with a model that looks at everything for every answer, over random commits
+// that are the same each time. newStore makes an empty store. Run it under the
+// race detector too.
+//
+//	if err := drainertest.TestStore(func() drainertest.Store { return newMine() }); err != nil {
+//		t.Fatal(err)
+//	}
+func TestStore(newStore func() Store) error {
+	for seed := range uint64(testWorlds) {
+		if err := testWorld(newStore(), seed); err != nil {
+			return fmt.Errorf("world %d: %w", seed, err)
+		}
+	}
+	if err := testClosing(newStore()); err != nil {
+		return err
+	}
+	if err := testAbandoning(newStore()); err != nil {
+		return err
+	}
+	return testSharing(newStore())
+}
+
+// testWorld writes one random history to a store and compares all that it says.
+func testWorld(s Store, seed uint64) error {
+	g := newGenerator(seed)
+	feeds := []*testedFeed{newTestedFeed(s), newTestedFeed(s)}
+	type old struct {
+		view  drainer.View
+		model *model
+	}
+	var olds []old
+	for i := range testCommits {
+		before := g.model
+		rows := g.rows()
+		for _, f := range feeds {
+			f.change(g.random)
+		}
+		if err := s.Commit(g.model.index, rows); err != nil {
+			return fmt.Errorf("commit %d: %w", i, err)
+		}
+		view := s.Snapshot()
+		if err := g.model.compare(view); err != nil {
+			return fmt.Errorf("after commit %d: %w", i, err)
+		}
+		for _, f := range feeds {
+			if err := f.check(before, g.model, rows); err != nil {
+				return fmt.Errorf("after commit %d: %w", i, err)
+			}
+		}
+		olds = append(olds, old{view, g.model})
+	}
+	for i, o := range olds {
+		if err := o.model.compare(o.view); err != nil {
+			return fmt.Errorf("the view taken after commit %d, at the end: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// testedFeed is a feed, and what it must know.
+type testedFeed struct {
+	wake    chan struct{}
+	feed    drainer.Feed
+	follows map[cluster.JobKey]int
+	// due is what the feed has to tell and was not asked for yet.
+	due drainer.Changes
+}
+
+func newTestedFeed(s Store) *testedFeed {
+	f := &testedFeed{wake: make(chan struct{}, 1), follows: map[cluster.JobKey]int{}}
+	f.feed = s.Subscribe(f.wake)
+	return f
+}
+
+// change follows or unfollows a job, or does nothing.
+func (f *testedFeed) change(random *rand.Rand) {
+	key := pick(random, jobKeys)
+	switch random.IntN(4) {
+	case 0, 1:
+		f.feed.Follow(key)
+		f.follows[key]++
+	case 2:
+		if f.follows[key] > 0 {
+			f.feed.Unfollow(key)
+			f.follows[key]--
+		}
+	}
+}
+
+// check takes from the feed, but not after every commit, and reports what it did
+// not tell.
+func (f *testedFeed) check(before, after *model, rows Rows) error {
+	due := mustTell(before, after, rows, f.follows)
+	f.due.Nodes = append(f.due.Nodes, due.Nodes...)
+	f.due.Groups = append(f.due.Groups, due.Groups...)
+	f.due.Jobs = append(f.due.Jobs, due.Jobs...)
+	if !due.Empty() && len(f.wake) == 0 {
+		return errors.New("a feed with something to tell has not woken its subscriber")
+	}
+	if after.index%3 == 0 {
+		return nil // it gathers
+	}
+	select {
+	case <-f.wake:
+	default:
+	}
+	told := f.feed.Take()
+	due, f.due = f.due, drainer.Changes{}
+	if told.Abandoned {
+		return errors.New("a feed says that its store was abandoned")
+	}
+	if told.All {
+		return nil
+	}
+	if missing := untold("node", due.Nodes, told.Nodes); missing != nil {
+		return missing
+	}
+	if missing := untold("group", due.Groups, told.Groups); missing != nil {
+		return missing
+	}
+	return untold("job", due.Jobs, told.Jobs)
+}
+
+func untold[T comparable](what string, due, told []T) error {
+	for _, item := range due {
+		if !slices.Contains(told, item) {
+			return fmt.Errorf("a feed has not told of %s %v", what, item)
+		}
+	}
+	return nil
+}
+
+// testClosing tests that a closed feed is silent and does not disturb another.
+func testClosing(s Store) error {
+	g := newGenerator(0)
+	closed, open := newTestedFeed(s), newTestedFeed(s)
+	closed.feed.Close()
+	select { // what was sent before does not count
+	case <-closed.wake:
+	default:
+	}
+	n := &cluster.Node{ID: "n1", Status: cluster.NodeReady, Drain: &cluster.Drain{ID: "d1", NodeID: "n1"}}
+	if err := s.Commit(g.model.index+1, Rows{Nodes: []*cluster.Node{n}}); err != nil {
+		return fmt.Errorf("closing a feed: %w", err)
+	}
+	switch {
+	case len(closed.wake) > 0:
+		return errors.New("a closed feed has woken its subscriber")
+	case len(open.wake) == 0:
+		return errors.New("a feed was closed, and another no longer wakes its subscriber")
+	}
+	return nil
+}
+
+// testAbandoning tests that everybody is told of a store that was replaced.
+func testAbandoning(s Store) error {
+	replaced, can := s.(interface{ Abandon() })
+	if !can {
+		return nil
+	}
+	early := newTestedFeed(s)
+	replaced.Abandon()
+	late := newTestedFeed(s)
+	for _, f := range []*testedFeed{early, late} {
+		if len(f.wake) == 0 {
+			return errors.New("a store was abandoned and has not woken its subscriber")
+		}
+		for range 2 {
+			if !f.feed.Take().Abandoned {
+				return errors.New("a store was abandoned and its feed does not say so each time")
+			}
+		}
+	}
+	return nil
+}
+
+// testSharing uses a store from several goroutines at once, for the race detector
+// to see.
+func testSharing(s Store) error {
+	g := newGenerator(0)
+	f := newTestedFeed(s)
+	done := make(chan struct{})
+	var users sync.WaitGroup
+	for range 3 {
+		users.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-f.wake:
+				default:
+				}
+				for n := range s.Snapshot().DrainingNodes() {
+					_ = n.ID
+				}
+				f.feed.Follow(jobKeys[0])
+				f.feed.Take()
+				f.feed.Unfollow(jobKeys[0])
+			}
+		})
+	}
+	var err error
+	for range testCommits {
+		rows := g.rows()
+		if err = s.Commit(g.model.index, rows); err != nil {
+			break
+		}
+	}
+	close(done)
+	users.Wait()
+	f.feed.Close()
+	return err
+}

@@ -1,0 +1,59 @@
+package statestore_test
+
+import (
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// The drainer can rely on this store as on any other that passes this test.
+func TestADrainerCanRelyOnTheStore(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, drainertest.TestStore(func() drainertest.Store {
+		s := statestore.New()
+		return conforming{StateReader: s.Reader(), store: s}
+	}))
+}
+
+// conforming writes the rows of the conformance test to a store.
+type conforming struct {
+	drainer.StateReader
+	store *statestore.Store
+}
+
+func (c conforming) Abandon() { c.store.Abandon() }
+
+func (c conforming) Commit(index uint64, rows drainertest.Rows) error {
+	txn := c.store.Begin(index)
+	defer txn.Abort()
+	for _, n := range rows.Nodes {
+		txn.PutNode(n.ID, n)
+	}
+	for _, j := range rows.Jobs {
+		txn.PutJob(j.Key(), j)
+	}
+	for _, a := range rows.Allocs {
+		txn.PutAlloc(a.ID, a)
+	}
+	for _, e := range rows.Evals {
+		txn.PutEval(e.ID, e)
+	}
+	for _, id := range rows.DeletedNodes {
+		txn.PutNode(id, nil)
+	}
+	for _, key := range rows.DeletedJobs {
+		txn.PutJob(key, nil)
+	}
+	for _, id := range rows.DeletedAllocs {
+		txn.PutAlloc(id, nil)
+	}
+	for _, id := range rows.DeletedEvals {
+		txn.PutEval(id, nil)
+	}
+	txn.Commit()
+	return nil
+}
