@@ -1,0 +1,79 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// Config is what a [Server] is built from. ID and Transport are required.
+type Config struct {
+	// ID names the server among its peers.
+	ID raft.ServerID
+	// Transport carries raft's messages. The server closes it if it can be
+	// closed.
+	Transport raft.Transport
+	// Voters are the servers of a cluster that is new, this one included; all of
+	// them are given the same. Nil says that the stores know the cluster.
+	Voters []raft.Server
+	// Logger receives what an operator may want to know. Nil discards it.
+	Logger hclog.Logger
+
+	// Log, Stable and Snapshots are raft's stores. Nil is in memory.
+	Log       raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+	// Raft are raft's own settings, or nil for its defaults. LocalID and Logger
+	// are set by the server.
+	Raft *raft.Config
+
+	// Drainer configures the drainer, but for its Logger and Raft.
+	Drainer drainer.NodeDrainerConfig
+	// Scheduler configures the scheduler, but for its Logger, Snapshot and
+	// Applier.
+	Scheduler scheduler.Config
+	// OnApply is called after each entry, in the order of the log; or nil. Raft
+	// waits for it.
+	OnApply func(shims.Applied)
+}
+
+// withDefaults returns c with its zero values filled in, or what is missing.
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.ID == "":
+		return c, errors.New("server: Config.ID is required")
+	case c.Transport == nil:
+		return c, errors.New("server: Config.Transport is required")
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	memory := raft.NewInmemStore()
+	if c.Log == nil {
+		c.Log = memory
+	}
+	if c.Stable == nil {
+		c.Stable = memory
+	}
+	if c.Snapshots == nil {
+		c.Snapshots = raft.NewInmemSnapshotStore()
+	}
+	settings := raft.DefaultConfig()
+	settings.BatchApplyCh = true
+	if c.Raft != nil {
+		*settings = *c.Raft
+	}
+	settings.LocalID = c.ID
+	settings.Logger = c.Logger.Named("raft")
+	c.Raft = settings
+	if err := raft.ValidateConfig(settings); err != nil {
+		return c, fmt.Errorf("server: Config.Raft: %w", err)
+	}
+	return c, nil
+}

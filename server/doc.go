@@ -1,0 +1,33 @@
+// Package server is one server of a cluster: hashicorp/raft, the state that its
+// log makes, and on the leader the node drainer and a scheduler. It is also the
+// example to copy for embedding package drainer in a server of your own; what
+// such a server owes the drainer is this:
+//
+//  1. An FSM that judges marks and completions again when it applies them
+//     (package shims calls drainer.Recheck), over a state that publishes its
+//     changes (package statestore).
+//  2. A proposer for the leader's own writes which clients cannot crowd out.
+//  3. One goroutine that follows leadership: [Server.lead]. When leadership is
+//     gained it enables the drainer with the present state, when it is lost it
+//     disables it, and when the state is replaced by a snapshot it enables it
+//     again with the new one. It asks for no barrier: the drainer and the
+//     scheduler each wait for one of their own before they plan.
+//  4. A scheduler that stops what is marked, places replacements, and looks again
+//     when the FSM has applied something.
+//  5. Evaluations in the same entry as the change that calls for them: see
+//     requests.go.
+//
+// # Goroutines
+//
+// Each server owns one goroutine, which follows leadership. On the leader there
+// are two more, one of the drainer's and one of the scheduler's; the first owns
+// and joins both. The two proposers own one each and one per entry in flight, and
+// raft owns its own. [Server.Shutdown] ends all of them and waits for them.
+//
+// # Requests
+//
+// The methods in requests.go propose one change each, stamped with the time and
+// the ids it needs, and wait for it to be applied here. They work on the leader;
+// elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards within one
+// process.
+package server

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Server is one server of a cluster. Build it with [New] and end it with
+// [Server.Shutdown]. All methods are safe for concurrent use.
+type Server struct {
+	config Config
+	raft   *raft.Raft
+	fsm    *shims.FSM
+	// requests proposes what others ask for, own what the leader itself wants:
+	// neither fills the other's queue.
+	requests, own *shims.Proposer
+	drainer       *drainer.NodeDrainer
+	// scheduler is the one of the present term, or nil.
+	scheduler atomic.Pointer[scheduler.Scheduler]
+
+	// restored has capacity 1 and is sent to, without blocking, when a snapshot
+	// has replaced the state.
+	restored chan struct{}
+	// stop is closed when Shutdown begins, stopped when lead has ended.
+	stop, stopped chan struct{}
+	shutdown      func() error // once
+}
+
+// New starts a server. If the cluster is new it elects a leader when most of its
+// voters run.
+func New(config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config:   config,
+		restored: make(chan struct{}, 1),
+		stop:     make(chan struct{}),
+		stopped:  make(chan struct{}),
+	}
+	s.shutdown = sync.OnceValue(s.close)
+	s.fsm = shims.NewFSM(shims.FSMConfig{Logger: config.Logger, OnApply: s.applied, OnRestore: s.replaced})
+	if err := s.start(); err != nil {
+		return nil, fmt.Errorf("server %s: %w", config.ID, errors.Join(err, s.release()))
+	}
+	go s.lead()
+	return s, nil
+}
+
+// start builds what the server is made of, from the log upwards.
+func (s *Server) start() (err error) {
+	c := &s.config
+	if c.Voters != nil {
+		known, err := raft.HasExistingState(c.Log, c.Stable, c.Snapshots)
+		if err != nil {
+			return fmt.Errorf("reading raft's stores: %w", err)
+		}
+		if !known {
+			voters := raft.Configuration{Servers: c.Voters}
+			if err := raft.BootstrapCluster(c.Raft, c.Log, c.Stable, c.Snapshots, c.Transport, voters); err != nil {
+				return fmt.Errorf("bootstrapping raft: %w", err)
+			}
+		}
+	}
+	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, c.Snapshots, c.Transport)
+	if err != nil {
+		return fmt.Errorf("starting raft: %w", err)
+	}
+	options := shims.Options{Logger: c.Logger}
+	if s.requests, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
+		return err
+	}
+	if s.own, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
+		return err
+	}
+	c.Drainer.Logger = c.Logger
+	c.Drainer.Raft = shims.NewRaftApplier(s.own)
+	if s.drainer, err = drainer.NewNodeDrainer(c.Drainer); err != nil {
+		return err
+	}
+	_, err = s.newScheduler(s.fsm.Store()) // now, rather than when leadership comes
+	return err
+}
+
+// applied is called after each entry, by raft's goroutine for the FSM.
+func (s *Server) applied(a shims.Applied) {
+	if sched := s.scheduler.Load(); sched != nil {
+		sched.Wake()
+	}
+	if s.config.OnApply != nil {
+		s.config.OnApply(a)
+	}
+}
+
+// replaced is called when a snapshot has replaced the state.
+func (s *Server) replaced(*statestore.Store) {
+	select {
+	case s.restored <- struct{}{}:
+	default: // the last one has not been seen yet, and lead will see the newest
+	}
+}
+
+// ID returns the server's name among its peers.
+func (s *Server) ID() raft.ServerID { return s.config.ID }
+
+// Raft returns the server's raft, for its members, its snapshots and its numbers.
+func (s *Server) Raft() *raft.Raft { return s.raft }
+
+// Leads reports whether the server believes that it leads. Two may believe it
+// for a moment; only one can write.
+func (s *Server) Leads() bool { return s.raft.State() == raft.Leader }
+
+// Store returns the server's state, which a restored snapshot replaces.
+func (s *Server) Store() *statestore.Store { return s.fsm.Store() }
+
+// Drainer returns the drainer, for [drainer.NodeDrainer.Explain] and Status. It
+// is enabled while the server leads.
+func (s *Server) Drainer() *drainer.NodeDrainer { return s.drainer }
+
+// Shutdown ends the server without handing over leadership, and waits for its
+// goroutines. A request under way ends with an error. A second call waits as the
+// first and returns the same.
+func (s *Server) Shutdown() error { return s.shutdown() }
+
+func (s *Server) close() error {
+	close(s.stop)
+	<-s.stopped
+	return s.release()
+}
+
+// settleTimeout bounds the wait for raft's answers at the end. A leader without
+// a quorum takes its lease to step down, half a second by default, and answers
+// them then.
+const settleTimeout = 10 * time.Second
+
+// release lets go of what start has built, from the top down.
+func (s *Server) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	var errs []error
+	for _, p := range []*shims.Proposer{s.own, s.requests} {
+		if p != nil {
+			p.Close()
+			errs = append(errs, p.Settle(ctx))
+		}
+	}
+	if s.raft != nil {
+		errs = append(errs, s.raft.Shutdown().Error())
+	}
+	return errors.Join(append(errs, closeTransport(s.config.Transport))...)
+}
+
+func closeTransport(t raft.Transport) error {
+	if closer, ok := t.(raft.WithClose); ok {
+		return closer.Close()
+	}
+	return nil
+}

@@ -1,0 +1,378 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// await waits until the state of a server satisfies a condition.
+func await(t *testing.T, s *server.Server, what string, holds func(*statestore.Snapshot) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reached := false
+	_, err := s.Store().Blocking(ctx, 1, func(ws memdb.WatchSet, snap *statestore.Snapshot) (uint64, error) {
+		if reached = holds(snap.Watching(ws)); reached {
+			return 2, nil
+		}
+		return 1, nil
+	})
+	must.NoError(t, err, must.Sprint(what))
+	must.True(t, reached, must.Sprint(what))
+}
+
+func newGroup(t *testing.T, c server.GroupConfig) *server.Group {
+	t.Helper()
+	g, err := server.NewGroup(c)
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, g.Shutdown()) })
+	return g
+}
+
+// do makes a request of the leader and returns the leader.
+func do(t *testing.T, g *server.Group, request func(context.Context, *server.Server) error) *server.Server {
+	t.Helper()
+	var leader *server.Server
+	must.NoError(t, g.Do(t.Context(), func(ctx context.Context, s *server.Server) error {
+		leader = s
+		return request(ctx, s)
+	}))
+	return leader
+}
+
+// register registers nodes n1 and up, and a job of that many allocations.
+func register(t *testing.T, g *server.Group, nodes, count int) {
+	t.Helper()
+	for i := range nodes {
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			id := fmt.Sprintf("n%d", i+1)
+			return s.RegisterNode(ctx, &cluster.Node{
+				ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady,
+				Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000},
+			})
+		})
+	}
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		return s.RegisterJob(ctx, &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
+			Name: "g", Count: count, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
+		}}})
+	})
+}
+
+var webKey = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
+
+// runs has every allocation report what its client would: what is to run runs and
+// is healthy, what is to stop has stopped. It ends when that is so.
+func runs(t *testing.T, g *server.Group, count int) {
+	t.Helper()
+	for {
+		var reports []cluster.AllocReport
+		running := 0
+		leader := do(t, g, func(ctx context.Context, s *server.Server) error {
+			reports, running = nil, 0
+			for a := range s.Store().Snapshot().AllocsByJob(webKey) {
+				healthy := true
+				r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, At: time.Now(), ClientStatus: cluster.ClientRunning, Healthy: &healthy}
+				switch {
+				case a.ClientTerminal():
+					continue
+				case a.ServerTerminal():
+					r.ClientStatus, r.Healthy = cluster.ClientComplete, nil
+				case a.ClientStatus == cluster.ClientRunning:
+					running++
+					continue
+				}
+				reports = append(reports, r)
+			}
+			if len(reports) == 0 {
+				return nil
+			}
+			return s.ReportAllocs(ctx, reports)
+		})
+		if running == count && len(reports) == 0 {
+			return
+		}
+		index := leader.Store().Snapshot().TableIndex("allocs")
+		if len(reports) == 0 {
+			await(t, leader, "placements", func(s *statestore.Snapshot) bool {
+				for range s.AllocsByJob(webKey) { // for the watch
+				}
+				return s.TableIndex("allocs") > index
+			})
+		}
+	}
+}
+
+func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated statestore.DrainUpdated) {
+	t.Helper()
+	key := fmt.Sprintf("%s %v", id, spec)
+	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
+		updated, err = s.UpdateDrain(ctx, statestore.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
+		return err
+	})
+	return updated
+}
+
+// A drain that one leader has begun is ended by the next, and the dead one
+// decides nothing any more.
+func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{})
+		register(t, g, 2, 4)
+		runs(t, g, 4)
+		id := drain(t, g, "n1", &cluster.DrainSpec{}).Drain
+
+		first := g.Leader()
+		must.NoError(t, g.Kill(first))
+		must.SliceLen(t, 2, g.Servers())
+		_, err := first.Drainer().Status()
+		must.ErrorIs(t, err, drainer.ErrNotEnabled)
+		err = first.ReportAllocs(t.Context(), nil)
+		must.ErrorIs(t, err, shims.ErrBusy)
+
+		for ended := false; !ended; {
+			runs(t, g, 4)
+			synctest.Wait()
+			if next := g.Leader(); next != nil {
+				record := next.Store().Snapshot().DrainRecord(id)
+				ended = record != nil
+				must.True(t, !ended || record.Outcome == cluster.OutcomeComplete)
+			}
+		}
+		must.NotEq(t, first.ID(), g.Leader().ID())
+	})
+}
+
+// A node that returns gets its work again: that of system jobs, and what waited
+// for room.
+func TestServer_aNodeReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 1})
+		register(t, g, 2, 15) // ten fit on a node
+		runs(t, g, 15)
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			return s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
+				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
+			}}})
+		})
+		logs := func(s *statestore.Snapshot, on cluster.NodeID) (running int) {
+			for a := range s.LiveAllocsByNode(on) {
+				if a.JobID == "logs" && a.DesiredStatus == cluster.DesiredRun {
+					running++
+				}
+			}
+			return running
+		}
+		s := g.Leader()
+		await(t, s, "a logger on each node", func(snap *statestore.Snapshot) bool {
+			return logs(snap, "n1") == 1 && logs(snap, "n2") == 1
+		})
+
+		must.NoError(t, s.UpdateNodeStatus(t.Context(), "n1", cluster.NodeDown))
+		await(t, s, "its logger is lost", func(snap *statestore.Snapshot) bool { return logs(snap, "n1") == 0 })
+		runs(t, g, 10)
+		must.NoError(t, s.UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady))
+		await(t, s, "its logger is back", func(snap *statestore.Snapshot) bool { return logs(snap, "n1") == 1 })
+		runs(t, g, 15)
+
+		drain(t, g, "n1", &cluster.DrainSpec{Deadline: -1})
+		await(t, s, "its logger is asked to go", func(snap *statestore.Snapshot) bool {
+			for a := range snap.AllocsByNode("n1") {
+				if a.Marked() && a.JobID == "web" {
+					return true
+				}
+			}
+			return false
+		})
+		drain(t, g, "n1", nil)
+		must.True(t, s.Store().Snapshot().Node("n1").Ready())
+		runs(t, g, 15)
+	})
+}
+
+// A new node gets the system jobs that were there before it.
+func TestServer_aNewNodeGetsSystemJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 1})
+		s := do(t, g, func(ctx context.Context, s *server.Server) error {
+			return s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
+				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
+			}}})
+		})
+		register(t, g, 1, 0)
+		await(t, s, "a logger on it", func(snap *statestore.Snapshot) bool { return snap.LiveCount("n1") == 1 })
+	})
+}
+
+// A snapshot that replaces the state of a leader begins its term anew: the drain
+// goes on from the new state.
+func TestServer_aSnapshotReplacesTheState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 1})
+		register(t, g, 2, 4)
+		runs(t, g, 4)
+		s := g.Leader()
+		snapshot := s.Raft().Snapshot()
+		must.NoError(t, snapshot.Error())
+		id := drain(t, g, "n1", &cluster.DrainSpec{}).Drain
+		meta, source, err := snapshot.Open()
+		must.NoError(t, err)
+		before := s.Store()
+		must.NoError(t, s.Raft().Restore(meta, source, time.Minute))
+
+		must.True(t, s.Store() != before)
+		synctest.Wait()
+		_, err = s.Drainer().Explain("n1")
+		must.ErrorIs(t, err, drainer.ErrNotDraining)
+		must.Nil(t, s.Store().Snapshot().DrainRecord(id))
+		id = drain(t, g, "n1", &cluster.DrainSpec{Deadline: time.Hour}).Drain
+		for s.Store().Snapshot().DrainRecord(id) == nil {
+			runs(t, g, 4)
+			synctest.Wait()
+		}
+	})
+}
+
+// Over real sockets three servers come to the same state.
+func TestGroup_loopback(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, server.GroupConfig{Loopback: true})
+	register(t, g, 3, 5)
+	runs(t, g, 5)
+	last := g.Leader().Store().Snapshot().Index()
+	dumps := make(map[string]bool)
+	for _, s := range g.Servers() {
+		await(t, s, "the leader's state", func(snap *statestore.Snapshot) bool {
+			for range snap.Evals() { // for the watch
+			}
+			return snap.Index() >= last
+		})
+		var dump strings.Builder
+		must.NoError(t, s.Store().Snapshot().Dump(&dump))
+		dumps[dump.String()] = true
+	}
+	must.MapLen(t, 1, dumps)
+}
+
+// Requests that make no sense are refused, and change nothing.
+func TestServer_refuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 1})
+		register(t, g, 1, 1)
+		s := g.Leader()
+		_, err := s.UpdateDrain(t.Context(), statestore.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		must.ErrorIs(t, s.UpdateNodeStatus(t.Context(), "none", cluster.NodeDown), statestore.ErrNodeNotFound)
+		must.ErrorContains(t, s.RegisterJob(t.Context(), nil), "job is missing")
+		must.ErrorContains(t, s.RegisterJob(t.Context(), &cluster.Job{ID: "a"}), "Missing job task groups")
+		must.Error(t, s.RegisterNode(t.Context(), nil))
+		must.Error(t, s.RegisterNode(t.Context(), &cluster.Node{}))
+	})
+}
+
+// A follower writes nothing, and says so.
+func TestServer_followerRejects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{})
+		register(t, g, 1, 1)
+		for _, s := range g.Servers() {
+			if !s.Leads() {
+				_, err := s.UpdateDrain(t.Context(), statestore.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
+				must.ErrorIs(t, err, shims.ErrRejected)
+				must.ErrorIs(t, err, raft.ErrNotLeader)
+			}
+		}
+	})
+}
+
+// Do gives up with its context, and says what it was waiting for.
+func TestGroup_doEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 2})
+		register(t, g, 1, 1)
+		must.NoError(t, g.Kill(g.Leader()))
+		stop := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, stop)
+		defer cancel()
+		err := g.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.ReportAllocs(ctx, nil) })
+		must.ErrorIs(t, err, stop)
+	})
+}
+
+// A config that cannot work is refused, with the field named, and leaves nothing
+// running.
+func TestNew_refuses(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, want string
+		config     func(*server.Config)
+	}{
+		{"no id", "Config.ID", func(c *server.Config) { c.ID = "" }},
+		{"no transport", "Config.Transport", func(c *server.Config) { c.Transport = nil }},
+		{"raft settings", "Config.Raft", func(c *server.Config) { c.Raft = &raft.Config{} }},
+		{"drainer settings", "MaxInFlight", func(c *server.Config) { c.Drainer.MaxInFlight = -1 }},
+		{"scheduler settings", "MaxPlanParts", func(c *server.Config) { c.Scheduler.MaxPlanParts = 1 }},
+		{"voters", "bootstrapping", func(c *server.Config) { c.Voters = []raft.Server{{ID: "a"}, {ID: "a"}} }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				address, transport := raft.NewInmemTransport("")
+				config := server.Config{ID: "s1", Transport: transport, Voters: []raft.Server{{ID: "s1", Address: address}}}
+				c.config(&config)
+				_, err := server.New(config)
+				must.ErrorContains(t, err, c.want)
+			})
+		})
+	}
+}
+
+// A server that runs alone on stores of its own finds its state there again.
+func TestServer_restarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
+		start := func() *server.Server {
+			address, transport := raft.NewInmemTransport("home")
+			s, err := server.New(server.Config{
+				ID: "s1", Transport: transport, Voters: []raft.Server{{ID: "s1", Address: address}},
+				Log: store, Stable: store, Snapshots: snapshots,
+			})
+			must.NoError(t, err)
+			return s
+		}
+		s := start()
+		for !s.Leads() {
+			time.Sleep(time.Second)
+		}
+		must.NoError(t, s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"}))
+		must.NoError(t, s.Shutdown())
+		must.NoError(t, s.Shutdown())
+		s = start()
+		await(t, s, "the node", func(snap *statestore.Snapshot) bool { return snap.Node("n1") != nil })
+		must.NoError(t, s.Shutdown())
+	})
+}
