@@ -215,6 +215,35 @@ func TestNodeDrainer_Errors(t *testing.T) {
 	})
 }
 
+// On a store that was replaced there is nothing to report: what it says is not
+// true any more.
+func TestNodeDrainer_AbandonedStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(1, 1)
+		w.drain("n1", 0)
+		s := newServer(t, w, 0)
+		s.enable(t, true)
+		synctest.Wait()
+		s.state.abandon()
+		synctest.Wait()
+		_, err := s.Explain("n1")
+		must.ErrorIs(t, err, ErrAbandoned)
+		_, err = s.Status()
+		must.ErrorIs(t, err, ErrAbandoned)
+		s.state.commit(func(w *town) { w.alloc("a1").ClientStatus = cluster.ClientComplete })
+		time.Sleep(time.Hour)
+		must.Len(t, 1, s.raft.written())
+
+		s.state = newMemory(s.state.now()) // as restored from a snapshot
+		s.raft.state = s.state
+		s.enable(t, true)
+		synctest.Wait()
+		must.SliceEmpty(t, s.state.now().draining())
+		s.end(t)
+	})
+}
+
 // While a time is awaited the loop looks at the wall clock every half minute, in
 // case the clock was set; while none is, it has no timer at all.
 func TestTimerAt(t *testing.T) {

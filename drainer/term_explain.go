@@ -89,7 +89,7 @@ func (t *Term) soft() Soft {
 			s.pending[w.mark.Alloc] = write
 		}
 	}
-	for id := range t.writer.marks {
+	for id := range t.writer.marks { //lint:order each mark by itself
 		write.Since = t.wanted[id]
 		s.pending[id] = write
 	}

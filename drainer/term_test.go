@@ -534,3 +534,122 @@ func TestTerm_WaitsForReplacements(t *testing.T) {
 	must.SliceEmpty(t, r.state.now().draining())
 	must.MapEmpty(t, r.state.feed().follows())
 }
+
+// A clock that is set back makes no wait longer: not the backoff of a write, not
+// that of a barrier, not the interval between rounds, not the state queries'.
+func TestTerm_ClockSetBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config func(*NodeDrainerConfig)
+		script []fate
+		asked  []fate
+	}{
+		"after a rejected write": {script: []fate{rejected}},
+		"after a lost write":     {script: []fate{lost}},
+		"after a refused one":    {script: []fate{refused}},
+		"after a lost barrier":   {asked: []fate{lost}},
+		"between rounds":         {config: func(c *NodeDrainerConfig) { c.MinWriteInterval = time.Minute }},
+		"before the next query":  {config: func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = 0.1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) {
+				if test.config != nil {
+					test.config(c)
+				}
+			})
+			r.raft.waiting = nil // the barrier of a term that ends here
+			r.raft.script, r.raft.barriers = test.script, test.asked
+			r.restart()
+			r.settle()
+			r.commit(func(w *town) { w.place("late", w.job("late", cluster.JobService), "n1") })
+			r.settle()
+			r.now = r.now.Add(-time.Hour)
+			r.step() // as the shell does once it sees the clock
+			r.advance(time.Minute)
+			must.True(t, r.state.now().alloc("a00").Marked())
+			must.True(t, r.state.now().alloc("late").Marked())
+		})
+	}
+}
+
+// A deadline that comes to pass, by a clock that is then set back before it, has
+// not passed: what it has marked stays, and it comes to pass again.
+func TestTerm_ClockSetBackBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 0)
+	w.place("b1", w.job("batch", cluster.JobBatch), "n1")
+	w.drain("n1", time.Minute)
+	r := newRig(t, w, nil)
+	r.advance(time.Minute)
+	must.Len(t, 1, r.raft.written())
+	r.now = epoch
+	r.step()
+	r.settle()
+	must.Eq(t, epoch.Add(time.Minute), r.wakeAt)
+	must.Len(t, 1, r.raft.written())
+	r.advance(time.Minute + 20*time.Second + DefaultStopMargin)
+	must.SliceEmpty(t, r.state.now().draining())
+}
+
+// Until its barrier is answered a term plans nothing, and says so.
+func TestTerm_ExplainsBehindABarrier(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	report, _ := r.term.Explain("n1", r.now)
+	must.Eq(t, AllocReport{
+		Alloc: "a00", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "job00"}, Name: "g"},
+		Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is to be planned behind a barrier", Healthy: 1, Count: 1, MaxParallel: 1,
+	}, report.Allocs[0])
+	r.raft.waiting, r.raft.barriers = nil, []fate{lost, rejected}
+	r.restart()
+	r.settle()
+	report, _ = r.term.Explain("n1", r.now)
+	must.Eq(t, 1, report.Allocs[0].Attempts)
+	must.Eq(t, errFake, report.Allocs[0].LastError)
+	must.Eq(t, "its mark is to be planned behind a barrier, of which 1 in a row have failed, the last: no quorum", report.Allocs[0].Detail)
+}
+
+// Reasons for which the state holds no time are dated by the term, and a new term
+// begins to count anew.
+func TestTerm_DatesHolds(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 1)
+	w.group().Migrate.MaxParallel = 0
+	w.drain("n1", 0)
+	r := newRig(t, w, nil)
+	r.settle()
+	r.advance(time.Hour)
+	since := func() Since {
+		report, _ := r.term.Explain("n1", r.now)
+		must.Eq(t, ReasonNoPacedMoves, report.Allocs[0].Reason)
+		return report.Allocs[0].Since
+	}
+	must.Eq(t, Since{At: epoch, Seen: true}, since())
+	r.restart()
+	must.Eq(t, Since{Seen: true}, since(), must.Sprint("it has not looked yet"))
+	r.settle()
+	must.Eq(t, Since{At: r.now, Seen: true}, since())
+}
+
+// How long the drainer takes to have something written: one wait before it is
+// tried again, and with an interval between rounds the rounds that it takes.
+func TestConfig_WriteTime(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(10)
+	w.drain("n2", 0)
+	w.place("b", w.job("batch", cluster.JobBatch), "n2")
+	config := func(edit func(*NodeDrainerConfig)) NodeDrainerConfig {
+		c := NodeDrainerConfig{Raft: &fakeRaft{}}
+		edit(&c)
+		return c.withDefaults()
+	}
+	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce, config(func(*NodeDrainerConfig) {}).writeTime(w))
+	must.Eq(t, DefaultRetryMax, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
+	c := config(func(c *NodeDrainerConfig) {
+		c.DeadlineCoalesce, c.MinWriteInterval, c.MaxIDsPerEntry, c.MaxInFlight = -1, time.Minute, 4, 1
+	})
+	// Eleven marks, each with an evaluation, four ids at a time.
+	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
+	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
+}
