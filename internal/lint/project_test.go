@@ -1,3 +1,188 @@
 package lint_test
 
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/lint"
+)
+
+// The project's own rules, and the tests that hold it to them.
+
 const module = "github.com/seed-f9cf0b39/nodedrain"
+
+// loopRule says what decides in this project, and what it may use.
+func loopRule() lint.LoopRule {
+	return lint.LoopRule{
+		Roots: []lint.Root{
+			// Every step machine, whoever adds it.
+			{Receiver: "*", Name: "Step", Takes: []string{"Time", "Look"}},
+
+			{Package: module + "/drainer", Receiver: "Term", Name: "Step"},
+			{Package: module + "/drainer", Receiver: "Term", Name: "Explain"},
+			{Package: module + "/drainer", Receiver: "Term", Name: "Status"},
+			{Package: module + "/drainer", Name: "Explain"},
+			{Package: module + "/drainer", Name: "EndBound"},
+			{Package: module + "/drainer", Name: "Recheck"},
+			{Package: module + "/drainer", Name: "RecheckCompletions"},
+
+			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
+			{Package: module + "/scheduler", Name: "Schedule"},
+			{Package: module + "/scheduler", Name: "Check"},
+			{Package: module + "/scheduler", Name: "JobEval"},
+			{Package: module + "/scheduler", Name: "NodeEvals"},
+			{Package: module + "/scheduler", Name: "ReportEvals"},
+
+			{Package: module + "/shims", Receiver: "FSM", Name: "Apply"},
+			{Package: module + "/shims", Receiver: "FSM", Name: "ApplyEntry"},
+			{Package: module + "/statestore", Receiver: "*", Name: "FromObject"}, // called by go-memdb
+			{Package: module + "/statestore", Receiver: "*", Name: "FromArgs"},
+		},
+		Boundaries: map[string]string{
+			"github.com/hashicorp/go-hclog.Logger":                      "what is logged decides nothing",
+			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default draws them at random",
+			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs draws them at random",
+			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs draws them at random",
+			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
+		},
+		Outside: []string{
+			"cmp", "container/heap", "errors", "fmt", "maps", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
+		},
+	}
+}
+
+// snapshotRule is for what turns a state into a snapshot and back. It reads and
+// writes a stream, and for the rest is like everything that replicas do: the same
+// on all of them.
+func snapshotRule() lint.LoopRule {
+	return lint.LoopRule{
+		Roots: []lint.Root{
+			{Package: module + "/statestore", Receiver: "Snapshot", Name: "Persist"},
+			{Package: module + "/statestore", Name: "Restore"},
+		},
+		Outside: []string{
+			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings",
+			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec",
+		},
+	}
+}
+
+// importRules say which package must not import which, and why.
+func importRules() []lint.ImportRule {
+	const (
+		embedded  = "other people embed the drainer with a store and a log of their own"
+		noNetwork = "what decides does not speak to anybody"
+		noChance  = "decisions are the same every time"
+		dumbTwin  = "a witness that shares code with what it watches shares its mistakes"
+		below     = "imports point downwards: cluster ← drainer ← statestore ← shims ← server"
+	)
+	return []lint.ImportRule{
+		{Package: module + "/cluster", OnlyStandard: "the nouns stand for themselves", Directly: map[string]string{
+			"os": "the nouns do no I/O", "net/http": "the nouns do no I/O", "sync": "the nouns share nothing", "context": "nothing here waits",
+		}},
+		{
+			Package: module + "/drainer",
+			Never: map[string]string{
+				module + "/statestore":                     embedded,
+				module + "/shims":                          embedded,
+				module + "/scheduler":                      embedded,
+				module + "/witness":                        dumbTwin,
+				"github.com/hashicorp/go-memdb":            embedded,
+				"github.com/hashicorp/raft":                embedded,
+				"github.com/hashicorp/go-msgpack/v2/codec": embedded,
+				"net/http":                                 noNetwork,
+			},
+			Directly: map[string]string{
+				"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net": noNetwork, "os": noNetwork,
+			},
+		},
+		{
+			Package: module + "/scheduler",
+			Never: map[string]string{
+				module + "/drainer":             "a scheduler knows marks, not who makes them",
+				module + "/statestore":          "a scheduler reads through the small interface it declares",
+				module + "/shims":               below,
+				"github.com/hashicorp/go-memdb": "a scheduler reads through the small interface it declares",
+				"github.com/hashicorp/raft":     below,
+				"net/http":                      noNetwork,
+			},
+			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
+		},
+		{
+			Package: module + "/statestore",
+			Never: map[string]string{
+				module + "/shims":           below,
+				module + "/scheduler":       "the store keeps what is decided, whoever decides",
+				"github.com/hashicorp/raft": below,
+			},
+			Directly: map[string]string{
+				"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net": noNetwork, "net/http": noNetwork,
+			},
+		},
+		{
+			Package: module + "/witness",
+			Never:   map[string]string{module + "/drainer": dumbTwin, module + "/scheduler": dumbTwin, module + "/statestore": dumbTwin},
+		},
+		{Package: module + "/shims", Never: map[string]string{module + "/server": below, module + "/witness": dumbTwin}},
+		{Package: module + "/drainer/drainertest", Never: map[string]string{module + "/server": "the harness steps what a server runs"}},
+	}
+}
+
+// exceptions are the variables and functions that are as they are for a reason.
+func exceptions() map[string]string {
+	return map[string]string{
+		"(*" + module + "/shims.FSM).Apply": "raft.FSM demands it",
+		module + "/shims.handle":            "the codec keeps what it learns of types in it, and nobody else writes to it",
+	}
+}
+
+// project loads the module once for all tests here.
+var project = sync.OnceValues(func() (*lint.Module, error) { return lint.Load(root(), "./...") })
+
+// root is the folder of the module.
+func root() string {
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+func TestProject_loopRule(t *testing.T) {
+	t.Parallel()
+	m, err := project()
+	must.NoError(t, err)
+	report(t, lint.CheckLoopRules(m, loopRule(), snapshotRule()))
+}
+
+func TestProject_imports(t *testing.T) {
+	t.Parallel()
+	found, err := lint.CheckImports(root(), importRules())
+	must.NoError(t, err)
+	report(t, found)
+}
+
+func TestProject_files(t *testing.T) {
+	t.Parallel()
+	tree, err := lint.ReadTree(root())
+	must.NoError(t, err)
+	report(t, lint.CheckFiles(tree))
+}
+
+func TestProject_declarations(t *testing.T) {
+	t.Parallel()
+	m, err := project()
+	must.NoError(t, err)
+	report(t, lint.CheckDeclarations(m, exceptions()))
+}
+
+func report(t *testing.T, found []lint.Finding) {
+	t.Helper()
+	for _, f := range found {
+		t.Error(f)
+	}
+}
