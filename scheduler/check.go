@@ -29,7 +29,7 @@ type Refusal struct {
 //   - a stop of what has stopped already is dropped, and is no refusal;
 //   - a stop that follows a mark needs the mark to be there still, one of a lost
 //     or unknown allocation its node to be still away, and one of a surplus
-//     allocation its group to have a surplus;
+//     allocation its group to have a surplus, of which the marked go first;
 //   - a placement needs its node ready and acceptable, with room for it, its
 //     predecessor stopped and without another replacement, and a free slot:
 //     stale plans never give a group more than its count.
@@ -148,8 +148,12 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return fmt.Sprintf("node %s is not disconnected", a.NodeID)
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
-	case !a.ClientTerminal() && !a.Canary() && c.tally.groups[g.Name] <= g.Count:
+	case a.ClientTerminal() || a.Canary():
+		return ""
+	case c.tally.groups[g.Name] <= g.Count:
 		return fmt.Sprintf("group %s has no surplus", g.Name)
+	case !a.Marked() && c.tally.groups[g.Name]-c.tally.marked[g.Name] <= g.Count:
+		return fmt.Sprintf("group %s has no surplus but what is marked", g.Name)
 	}
 	return ""
 }

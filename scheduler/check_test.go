@@ -160,6 +160,29 @@ func TestSurplusThatIsGone(t *testing.T) {
 	must.Len(t, 2, c.wanted(job))
 }
 
+// A surplus is given up by what is marked first: if something was marked after the
+// plan was made, what the plan chose instead stays.
+func TestSurplusThatWasMarked(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("web", cluster.JobService, 1)
+	c.run()
+	marked := c.wanted(job)[0]
+	c.node("n2")
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+	c.run()
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 1 })
+	plan := c.pending(job)
+	must.Len(t, 1, plan.Stops)
+	must.NotEq(t, marked.ID, plan.Stops[0].Alloc)
+	c.drain(n1)
+	c.mark(cluster.MarkPaced, marked)
+	must.Eq(t, []string{"group g has no surplus but what is marked"}, reasons(c.apply(plan)))
+	c.run()
+	must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+	must.Eq(t, "", c.alloc(marked.ID).NextAllocation)
+}
+
 // A node that came back before the plan was applied keeps what it runs.
 func TestNodeThatCameBack(t *testing.T) {
 	for _, status := range []cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected} {

@@ -13,6 +13,9 @@ type tally struct {
 	// each node. Jobs that run on every node have one slot in a berth.
 	groups map[string]int
 	berths map[berthKey]int
+	// marked counts those of the slots of each group whose holders are marked and
+	// not stopped: they are given up before any other.
+	marked map[string]int
 }
 
 type berthKey struct {
@@ -21,7 +24,7 @@ type berthKey struct {
 }
 
 func newTally(l look, job cluster.JobKey) *tally {
-	t := &tally{look: l, groups: make(map[string]int), berths: make(map[berthKey]int)}
+	t := &tally{look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int)}
 	for a := range l.view.AllocsByJob(job) {
 		if t.holds(a) {
 			t.add(a, 1)
@@ -38,6 +41,9 @@ func (t *tally) holds(a *cluster.Allocation) bool {
 func (t *tally) add(a *cluster.Allocation, n int) {
 	t.groups[a.TaskGroup] += n
 	t.berths[berthKey{a.TaskGroup, a.NodeID}] += n
+	if a.Marked() && !a.Terminal() {
+		t.marked[a.TaskGroup] += n
+	}
 }
 
 // leave takes an allocation that is stopped out of its slot, unless it keeps it:

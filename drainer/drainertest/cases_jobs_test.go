@@ -181,7 +181,7 @@ func TestCase13_ScaledMidDrain(t *testing.T) {
 			End: `
 				n1 complete
 				web runs 2 of 2, 2 healthy
-				web lowest 0 of 2, limit 1`,
+				web lowest 3 of 4, limit 3`,
 		})
 	})
 	t.Run("the limit lowered between plan and apply", func(t *testing.T) {
