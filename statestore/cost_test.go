@@ -1,0 +1,83 @@
+package statestore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// A write costs what it changes and a read what it yields, not what else there
+// is: in a cluster twenty times as large they allocate hardly more memory. (What
+// they do allocate more is the deeper trees' nodes.)
+func TestCostFollowsWhatChanged(t *testing.T) {
+	small, large := costs(newCluster(30, 1_000, 100)), costs(newCluster(600, 20_000, 100))
+	for name := range small {
+		must.Less(t, 2*small[name], large[name], must.Sprintf("%s: %.0f allocations of memory in a small cluster, %.0f in a large one", name, small[name], large[name]))
+	}
+}
+
+// costs counts the allocations of memory of single operations.
+func costs(c *bigCluster) map[string]float64 {
+	at := time.Unix(1_000_000, 0)
+	wake := make(chan struct{}, 1)
+	feed := c.store.Subscribe(wake)
+	defer feed.Close()
+	feed.Follow(c.allocs[0].JobKey())
+	last := c.allocs[len(c.allocs)-1]
+	toggle := map[bool]cluster.ClientStatus{true: cluster.ClientPending, false: cluster.ClientRunning}
+	round := 0
+	count := func(f func()) float64 { return testing.AllocsPerRun(20, func() { round++; f() }) }
+	drain := func() cluster.DrainID {
+		return cluster.DrainID(string(rune('a'+round%26)) + string(rune('a'+round/26)))
+	}
+
+	return map[string]float64{
+		"heartbeat": count(func() {
+			c.write(func(x *statestore.Txn) { check(x.UpdateNodeStatus(last.NodeID, cluster.NodeReady, at)) })
+		}),
+		"report": count(func() {
+			r := cluster.AllocReport{Alloc: last.ID, Node: last.NodeID, ClientStatus: toggle[round%2 == 0]}
+			c.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient([]cluster.AllocReport{r}) })
+		}),
+		"drain, mark and cancel": count(func() {
+			c.write(func(x *statestore.Txn) {
+				_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, Drain: drain(), Spec: &cluster.DrainSpec{}, At: at})
+				check(err)
+				m := drainer.Mark{Alloc: last.ID, Node: last.NodeID, Drain: drain(), Class: cluster.MarkPaced}
+				check(x.ApplyMarks(at, []drainer.Mark{m}, nil))
+				_, err = x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, At: at})
+				check(err)
+			})
+		}),
+		"place and stop": count(func() {
+			p := &cluster.Plan{At: at, Stops: []cluster.PlanStop{{Alloc: c.allocs[round].ID}}}
+			p.Places = []*cluster.Allocation{place(serviceJob(string(last.JobID), 1), string(last.ID)+string(drain()), last.NodeID)}
+			c.write(func(x *statestore.Txn) { _, err := x.ApplyPlan(p); check(err) })
+		}),
+		"node down and up": count(func() {
+			c.write(func(x *statestore.Txn) { check(x.UpdateNodeStatus(c.nodes[0], cluster.NodeDown, at)) })
+			c.write(func(x *statestore.Txn) { check(x.UpdateNodeStatus(c.nodes[0], cluster.NodeReady, at)) })
+		}),
+		"snapshot and reads": count(func() {
+			s := c.store.Snapshot()
+			for range s.GroupAllocs(c.allocs[500].GroupKey()) {
+			}
+			for range s.NodeAllocs(c.nodes[20], cluster.StageConsumers, false) {
+			}
+			for range s.DrainingNodes() {
+			}
+			s.Consumers(last.NodeID)
+		}),
+		"purge": count(func() {
+			k := c.allocs[100*(round%8+1)].JobKey()
+			j := c.store.Snapshot().Job(k)
+			c.write(func(x *statestore.Txn) { check(x.DeleteJob(k, true)) })
+			c.write(func(x *statestore.Txn) { check(x.UpsertJob(j)) })
+		}),
+	}
+}
