@@ -1,7 +1,6 @@
 package statestore_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -221,99 +220,4 @@ func TestNodesByPrefix(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"b1"}, nodeIDs(w.snap().NodesByPrefix("b1")))
 	must.SliceEmpty(t, nodeIDs(w.snap().NodesByPrefix("c")))
 	must.Len(t, 5, nodeIDs(w.snap().NodesByPrefix("")))
-}
-
-// Blocked evaluations are looked at again when capacity may have come: saying so
-// too often costs plans, too seldom leaves work waiting for ever.
-func TestCapacityComesWith(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.nodes("n1")
-	web := w.job(serviceJob("web", 3))
-	w.place(web, "n1", nil, "w1", "w2", "w3")
-	must.Eq(t, 1, w.snap().CapacityIndex())
-	steps := []struct {
-		name  string
-		comes bool
-		step  func()
-	}{
-		{"a heartbeat", false, func() { w.status("n1", cluster.NodeReady) }},
-		{"a node that goes down", false, func() { w.status("n1", cluster.NodeDown) }},
-		{"a node that comes back", true, func() { w.status("n1", cluster.NodeReady) }},
-		{"the same registration", false, func() { w.nodes("n1") }},
-		{"a larger node", true, func() {
-			w.write(func(x *statestore.Txn) {
-				must.NoError(t, x.UpsertNode(&cluster.Node{ID: "n1", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 9}}, w.now))
-			})
-		}},
-		{"a mark", false, func() { w.drain("n1", "d1", cluster.DrainSpec{}); w.mark(cluster.MarkPaced, "w1") }},
-		{"a stop", false, func() { w.stop("w1") }},
-		{"the end of an allocation", true, func() { w.report(cluster.ClientComplete, "w1") }},
-		{"a drain that is completed: the node stays ineligible", false, func() { w.complete("n1", cluster.OutcomeComplete, 0) }},
-		{"eligibility", true, func() {
-			w.write(func(x *statestore.Txn) { must.NoError(t, x.UpdateNodeEligibility("n1", cluster.NodeEligible, w.now)) })
-		}},
-		{"another node", true, func() { w.nodes("n2") }},
-		{"a node that is deleted", false, func() {
-			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n2"}, w.now) })
-		}},
-		{"a cancelled drain", false, func() { w.drain("n1", "d2", cluster.DrainSpec{}); w.request(statestore.DrainUpdate{Node: "n1"}) }},
-		{"a node made eligible by a disable", true, func() { w.request(statestore.DrainUpdate{Node: "n1", MarkEligible: true}) }},
-		{"a purge", true, func() { w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) }) }},
-	}
-	for _, s := range steps {
-		before := w.snap().CapacityIndex()
-		s.step()
-		want := before
-		if s.comes {
-			want = w.index
-		}
-		must.Eq(t, want, w.snap().CapacityIndex(), must.Sprint(s.name))
-	}
-}
-
-func TestATransactionSeesWhatItWrote(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.nodes("n1")
-	web := w.job(serviceJob("web", 2))
-	w.write(func(x *statestore.Txn) {
-		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, "w1", "n1"), place(web, "w2", "n1")}})
-		must.NoError(t, err)
-		must.Eq(t, w.index, x.Index())
-		must.Eq(t, w.index, x.TableIndex(statestore.TableAllocs))
-		must.Eq(t, 1, x.TableIndex(statestore.TableNodes))
-		must.Eq(t, 2, x.Consumers("n1"))
-		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.Usage("n1"))
-		must.Eq(t, w.index-1, w.snap().Index(), must.Sprint("nobody else does before the commit"))
-		must.Eq(t, 0, w.snap().Consumers("n1"))
-	})
-	must.Eq(t, 2, w.snap().LiveCount("n1"))
-}
-
-func TestAbortLeavesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.nodes("n1")
-	before := dump(t, w.snap())
-	txn := w.store.Begin(99)
-	must.NoError(t, txn.UpsertNode(&cluster.Node{ID: "n2"}, w.now))
-	txn.Abort()
-	txn.Abort()
-	txn.Commit()
-	must.Eq(t, before, dump(t, w.snap()))
-
-	w.nodes("n3") // the next writer does not wait
-	must.Eq(t, "[n1 n3]", fmt.Sprint(nodeIDs(w.snap().Nodes())))
-}
-
-// An entry that changes nothing is an entry all the same: whoever waits for the
-// state to reach its index must not wait for ever.
-func TestAnEmptyEntryMovesTheIndex(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.nodes("n1")
-	w.write(func(*statestore.Txn) {})
-	must.Eq(t, 2, w.snap().Index())
-	must.Eq(t, 1, w.snap().TableIndex(statestore.TableNodes))
 }

@@ -64,7 +64,7 @@ func checksum() hash.Hash64 { return crc64.New(crc64.MakeTable(crc64.ECMA)) }
 // Persist writes the state for [Restore]. The state does not change meanwhile,
 // whatever happens to the store.
 func (s *Snapshot) Persist(w io.Writer) error {
-	buffered := bufio.NewWriterSize(w, 1<<16)
+	buffered := bufio.NewWriter(w)
 	p := &persister{out: buffered, sum: checksum()}
 	p.encoder = codec.NewEncoderBytes(&p.row, handle())
 	p.bytes([]byte(magic))

@@ -24,7 +24,7 @@ func Restore(r io.Reader) (*Store, error) {
 	defer t.Abort()
 	in := &restorer{
 		txn:     t,
-		in:      summedReader{bufio.NewReaderSize(r, 1<<16), checksum()},
+		in:      summedReader{bufio.NewReader(r), checksum()},
 		decoder: codec.NewDecoderBytes(nil, handle()),
 		drains:  make(map[cluster.DrainID]bool),
 	}

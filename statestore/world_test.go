@@ -1,7 +1,6 @@
 package statestore_test
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -222,5 +221,3 @@ func place(j *cluster.Job, id string, node cluster.NodeID) *cluster.Allocation {
 
 // seconds is the time in whole seconds, as the compatible API has it.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
-
-func sortedIDs[T ~string](ids []T) []T { return slices.Sorted(slices.Values(ids)) }
