@@ -75,7 +75,7 @@
 // go-memdb remembers, in each index, up to 8,192 tree nodes that watchers have to
 // be told of; beyond that it compares the whole tree before and after the
 // transaction, and a row costs several times more. BenchmarkKnee finds the number
-// of rows. Writes that touch many rows read all of them before they write the
+// of rows. Writes to many allocations read all of them before they write the
 // first, because every read between two writes makes go-memdb copy and remember
 // nodes anew, and the knee comes sooner.
 package statestore
