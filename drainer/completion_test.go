@@ -283,3 +283,20 @@ func TestMigrationOf(t *testing.T) {
 	w.evals = append(w.evals, &cluster.Evaluation{ID: "e", Namespace: "default", JobID: "web", Status: cluster.EvalPending})
 	must.Eq(t, Migration{Alloc: "a1", Node: "n1", Stopped: true, Migrated: true}, migrationOf(w, "a1", "n1", a))
 }
+
+// Storage plugins that wait to the end wait for what had to leave, not for what
+// is left by request and happens to stop.
+func TestTurn_PluginsDoNotWaitForWhatIsLeftByRequest(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 0)
+	w.place("p1", w.job("disk", cluster.JobSystem), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true
+	s1 := w.place("s1", w.job("logs", cluster.JobSystem), "n1")
+	s1.DesiredStatus, s1.StoppedAt = cluster.DesiredStop, epoch
+	d := w.drain("n1", -1)
+	turn := func(ignore bool) bool {
+		d.Strategy.IgnoreSystemJobs = ignore
+		return newMoment(w, epoch.Add(time.Hour), Policy{PluginsAfterDeadline: AfterStop}).turnHasCome(w.node("n1"), cluster.StagePlugins)
+	}
+	must.False(t, turn(false))
+	must.True(t, turn(true))
+}

@@ -40,6 +40,9 @@ func anyWorld(t *rapid.T) (*world, time.Time) {
 			w.allocs = append(w.allocs, anyAlloc(t, w, i))
 		}
 	}
+	if crowd && oneIn(t, 2, "canaries moved") {
+		moveCanary(t, w)
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "evals") {
 		w.evals = append(w.evals, anyEval(t, w, i))
 	}
@@ -141,6 +144,33 @@ func crowdAlloc(t *rapid.T, w *world, i int) *cluster.Allocation {
 	}
 	anyStatus(t, w, a)
 	return a
+}
+
+// moveCanary adds to the crowd a canary that a drain has marked, perhaps with the
+// one that came in its place, and another that could leave if there were a slot.
+func moveCanary(t *rapid.T, w *world) {
+	canary := func(healthy *bool) *cluster.Allocation {
+		a := newAlloc(t, w, w.jobs[0], len(w.allocs))
+		a.TaskGroup, a.NodeID = "g0", pick(t, "node", w.nodes).ID
+		a.DesiredStatus, a.ClientStatus = cluster.DesiredRun, cluster.ClientRunning
+		a.DeploymentStatus = &cluster.DeploymentStatus{Canary: !oneIn(t, 4, "no canary"), Healthy: healthy}
+		w.allocs = append(w.allocs, a)
+		return a
+	}
+	old := canary(new(!oneIn(t, 3, "unhealthy")))
+	old.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf(old.NodeID), MarkedAt: epoch,
+		Class: oneOf(t, "class", cluster.MarkCanary, cluster.MarkCanary, cluster.MarkFree, cluster.MarkDeadline)}
+	if !oneIn(t, 3, "runs on") {
+		old.DesiredStatus, old.ClientStatus = cluster.DesiredStop, oneOf(t, "client", cluster.ClientComplete, cluster.ClientComplete, cluster.ClientRunning)
+	}
+	if oneIn(t, 2, "replaced") {
+		next := canary(nil)
+		next.PreviousAllocation, old.NextAllocation = old.ID, next.ID
+		if oneIn(t, 4, "judged") {
+			next.DeploymentStatus.Healthy = new(rapid.Bool().Draw(t, "health"))
+		}
+	}
+	canary(new(rapid.Bool().Draw(t, "health")))
 }
 
 func anyAlloc(t *rapid.T, w *world, i int) *cluster.Allocation {

@@ -216,6 +216,8 @@ func (g *group) take(a *cluster.Allocation, n *cluster.Node, class cluster.MarkC
 	if a.Healthy(n) {
 		g.healthy--
 	}
+	// It may have held a slot without a mark, in the place of a canary that left.
+	g.slots = slices.DeleteFunc(g.slots, func(id cluster.AllocID) bool { return id == a.ID })
 	if class == cluster.MarkFree || class == cluster.MarkCanary {
 		g.slots = append(g.slots, a.ID)
 	}

@@ -333,3 +333,39 @@ func FuzzRecheck(f *testing.F) {
 		must.Eq(t, len(completions.Completions), len(ended)+len(unended))
 	}))
 }
+
+// A canary that came in the place of another holds its slot until it has a
+// verdict. Marked itself, it holds one slot and not two; taken by a deadline,
+// none.
+func TestRecheck_CanaryInThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		deadline time.Duration
+		class    cluster.MarkClass
+	}{
+		"marked itself":       {0, cluster.MarkCanary},
+		"taken by a deadline": {-1, cluster.MarkForced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(3, 3)
+			w.group().Migrate.MaxParallel = 2
+			w.drain("n1", test.deadline)
+			w.drain("n2", 0)
+			left, came, other := w.alloc("a3"), w.alloc("a1"), w.alloc("a2")
+			for _, a := range w.allocs {
+				a.DeploymentStatus.Canary = true
+			}
+			left.DesiredStatus, left.ClientStatus, left.NextAllocation = cluster.DesiredStop, cluster.ClientComplete, came.ID
+			left.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary}
+			came.PreviousAllocation, came.DeploymentStatus.Healthy, came.CreateTime = left.ID, nil, epoch
+			marks := []Mark{
+				{Alloc: came.ID, Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: test.class},
+				{Alloc: other.ID, Group: web, Node: "n2", Drain: "d-n2", Revision: 7, Class: cluster.MarkCanary},
+			}
+			accepted, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Marks: marks}))
+			must.Eq(t, marks, accepted)
+			must.SliceEmpty(t, refused)
+		})
+	}
+}
