@@ -2,15 +2,24 @@ package shims
 
 import "github.com/seed-f9cf0b39/nodedrain/drainer"
 
+// Proposals takes messages for the log and answers what became of them, as a
+// [Proposer] does.
+type Proposals interface {
+	Propose(m Message, reply func(Answer)) (queued bool)
+	Barrier(reply func(Answer)) (queued bool)
+}
+
+var _ Proposals = (*Proposer)(nil)
+
 // RaftApplier begins the drainer's writes through a [Proposer], which its
 // embedder closes. A proposer that others use too may have no room for the
 // drainer when they fill its queue.
-type RaftApplier struct{ proposer *Proposer }
+type RaftApplier struct{ proposer Proposals }
 
 var _ drainer.RaftApplier = (*RaftApplier)(nil)
 
 // NewRaftApplier returns an applier over p.
-func NewRaftApplier(p *Proposer) *RaftApplier { return &RaftApplier{proposer: p} }
+func NewRaftApplier(p Proposals) *RaftApplier { return &RaftApplier{proposer: p} }
 
 // AllocUpdateDesiredTransition marks allocations and makes evaluations.
 func (a *RaftApplier) AllocUpdateDesiredTransition(m *drainer.Marks, reply drainer.Reply) (queued bool) {

@@ -8,12 +8,12 @@ import (
 
 // SchedulerApplier begins the reference scheduler's writes through a [Proposer],
 // which its embedder closes.
-type SchedulerApplier struct{ proposer *Proposer }
+type SchedulerApplier struct{ proposer Proposals }
 
 var _ scheduler.Applier = (*SchedulerApplier)(nil)
 
 // NewSchedulerApplier returns an applier over p.
-func NewSchedulerApplier(p *Proposer) *SchedulerApplier { return &SchedulerApplier{proposer: p} }
+func NewSchedulerApplier(p Proposals) *SchedulerApplier { return &SchedulerApplier{proposer: p} }
 
 // ApplyPlan has the plan checked, and what holds of it done.
 func (a *SchedulerApplier) ApplyPlan(plan *cluster.Plan, reply scheduler.Reply) (queued bool) {

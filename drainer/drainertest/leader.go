@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // leadership is what runs on a server while it leads.
@@ -23,7 +24,7 @@ type leadership struct {
 func (w *World) lead(r *replica) error {
 	l := &leadership{world: w, replica: r, drains: newWakeUp(), schedules: newWakeUp()}
 	config := w.options.Drainer
-	config.Raft = drainerApplier{&w.log}
+	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer})
 	config.NewEvalID = w.ids.eval
 	var err error
 	if l.drainer, err = drainer.NewTerm(config, w.options.Reader(r.fsm.Store()), l.drains.woken); err != nil {
@@ -31,7 +32,7 @@ func (w *World) lead(r *replica) error {
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
 		Snapshot: func() scheduler.View { return r.state() },
-		Applier:  schedulerApplier{&w.log, l.schedules.wake},
+		Applier:  shims.NewSchedulerApplier(proposals{log: &w.log, source: FromScheduler, answered: l.schedules.wake}),
 		IDs:      scheduler.IDs{Alloc: w.ids.alloc, Eval: w.ids.eval},
 	})
 	if err != nil {
