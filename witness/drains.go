@@ -75,42 +75,46 @@ func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
 		}
 		return
 	}
-	var want cluster.Outcome
-	switch {
-	case record.Outcome == cluster.OutcomeCancelled:
+	if record.Outcome == cluster.OutcomeCancelled {
 		return
-	case d.Marked[cluster.MarkForced] > 0:
-		want = cluster.OutcomeForced
-	case d.Marked[cluster.MarkDeadline] > 0:
-		want = cluster.OutcomeDeadlineReached
-	default:
-		want = cluster.OutcomeComplete
 	}
-	if record.Outcome != want {
-		f.Why = fmt.Sprintf("the outcome is %q and the marks make it %q", record.Outcome, want)
+	left := w.judgeLeft(e, record)
+	if want := w.outcomeOf(d, record, left); record.Outcome != want {
+		f.Why = fmt.Sprintf("the outcome is %q, and its marks and the %d that are left make it %q", record.Outcome, left, want)
 		w.find(e, f)
 	}
-	w.judgeLeft(e, record)
+}
+
+// outcomeOf is how a drain ended that was over and left that many behind. What
+// is left was given up by the deadline, or by force, even if these marked
+// nothing.
+func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left int) cluster.Outcome {
+	givenUp := left > 0 && !w.options.AskedIsComplete
+	switch deadline := record.Strategy.Deadline; {
+	case d.Marked[cluster.MarkForced] > 0, givenUp && deadline < 0 && d.Marked[cluster.MarkDeadline] == 0:
+		return cluster.OutcomeForced
+	case d.Marked[cluster.MarkDeadline] > 0, givenUp && deadline > 0:
+		return cluster.OutcomeDeadlineReached
+	}
+	return cluster.OutcomeComplete
 }
 
 // judgeLeft judges what is still live on the node of a drain that ended because
-// its work was done or its time was up.
-func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) {
+// its work was done or its time was up, and counts it.
+func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	node := e.After.Node(record.NodeID)
-	left, awaited := 0, 0
+	awaited := 0
 	var first cluster.AllocID // awaited one, by id
 	for a := range e.After.AllocsByNode(record.NodeID) {
 		if !live(a) || !hasToLeave(a, record) {
 			continue
 		}
 		left++
-		if w.options.AskedIsComplete && asked(a) {
+		if w.options.AskedIsComplete && asked(a) || w.waitOver(a, node, record, record.EndedAt) {
 			continue
 		}
-		if record.Outcome == cluster.OutcomeComplete || !w.waitOver(a, node, record, record.EndedAt) {
-			if awaited++; first == "" || a.ID < first {
-				first = a.ID
-			}
+		if awaited++; first == "" || a.ID < first {
+			first = a.ID
 		}
 	}
 	f := Finding{Drain: record.ID, Node: record.NodeID}
@@ -124,6 +128,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) {
 		f.Why = fmt.Sprintf("the record says %d were still stopping and %d were", record.StillStopping, left)
 		w.find(e, f)
 	}
+	return left
 }
 
 // observeMark judges one fresh mark by the state it was applied to, and notes it.

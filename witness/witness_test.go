@@ -208,6 +208,19 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(changed("a1", stopped))
 			l.apply(ended("n1", cluster.OutcomeComplete, 0))
 		}},
+		{"complete although the deadline gave something up", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
+			l.at = epoch.Add(time.Hour)
+			l.apply(ended("n1", cluster.OutcomeComplete, 1))
+		}},
+		{"complete although force gave something up", witness.UntrueOutcome, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
+			l.apply(node("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
+			l.at = epoch.Add(time.Hour)
+			l.apply(ended("n1", cluster.OutcomeComplete, 1))
+		}},
 		{"deadline reached although nothing was marked by it", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.apply(changed("a1", stopped), changed("a2", stopped))
@@ -331,6 +344,12 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 				a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, epoch.Add(2*time.Minute)
 			}))
 			l.at = epoch.Add(2*time.Minute + 5*time.Second + margin)
+			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
+		}},
+		{"a deadline that marks nothing and gives something up", func(l *log) {
+			l.apply(drained("n1", deadline))
+			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
+			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
 		{"a system allocation left by request", func(l *log) {
