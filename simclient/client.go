@@ -1,0 +1,79 @@
+package simclient
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// client is the client of one node.
+type client struct {
+	node  cluster.NodeID
+	tasks map[cluster.AllocID]*task
+
+	// at is when the client is to be stepped, position where it is in the queue,
+	// or -1.
+	at       time.Time
+	position int
+	// mute says that the client was out of touch when last stepped.
+	mute bool
+	// listed says that the client is in the fleet's outbox.
+	listed bool
+}
+
+// stepped is what a step of a client comes to.
+type stepped struct {
+	// next is when the client has something to do again, zero if it has not
+	// unless something changes.
+	next time.Time
+	// unsaid says that there is something to report.
+	unsaid bool
+	// waitsFor are the nodes of predecessors that tasks wait for, maybe twice.
+	waitsFor []cluster.NodeID
+}
+
+// step takes in the state and does what is due. A client that is out of touch
+// learns nothing and says nothing.
+func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
+	c.mute = !state.Node(c.node).Reachable()
+	live := make(map[cluster.AllocID]bool, len(c.tasks))
+	for a := range state.LiveAllocsByNode(c.node) {
+		live[a.ID] = true
+		switch t := c.tasks[a.ID]; {
+		case c.mute:
+		case t != nil:
+			t.hear(a, now)
+		default:
+			b := o.Behave(a, o.stream(a.ID))
+			c.tasks[a.ID] = newTask(a, b, o.verdict(a, b), now)
+		}
+	}
+	maps.DeleteFunc(c.tasks, func(id cluster.AllocID, _ *task) bool { return !live[id] })
+	if c.mute {
+		return stepped{}
+	}
+	for _, t := range c.inOrder() {
+		if t.waits {
+			if before := state.Alloc(t.alloc.PreviousAllocation); before == nil || before.ClientTerminal() {
+				t.inherit(now)
+			} else {
+				result.waitsFor = append(result.waitsFor, before.NodeID)
+			}
+		}
+		t.advance(now)
+		result.next = earliest(result.next, t.next(now))
+		result.unsaid = result.unsaid || t.unsaid()
+	}
+	return result
+}
+
+// inOrder returns the tasks by id.
+func (c *client) inOrder() []*task {
+	tasks := make([]*task, 0, len(c.tasks))
+	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
+		tasks = append(tasks, c.tasks[id])
+	}
+	return tasks
+}

@@ -1,0 +1,232 @@
+package simclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Fleet is the clients of all nodes of a cluster. A step costs what is due or
+// has changed, however many nodes there are; only the first one looks at all.
+//
+// [Fleet.Run] is the goroutine shell; it alone, or a simulator, calls Step.
+// Changed, ChangedAll and Woken are safe for concurrent use.
+type Fleet struct {
+	options Options
+	inbox   inbox
+
+	// What follows belongs to Step.
+
+	// clients are those that have tasks, by node.
+	clients map[cluster.NodeID]*client
+	// due are the clients that have something to do at a time.
+	due queue
+	// waiting holds, by node, which nodes to look at when that one changes: they
+	// have replacements that wait for predecessors there. Maybe twice.
+	waiting map[cluster.NodeID][]cluster.NodeID
+	outbox  outbox
+
+	// seen is the index of the newest state so far.
+	seen uint64
+	// unread is the mail about changes that no state has been read for.
+	unread mail
+	// flight is the batch in flight, or nil.
+	flight *batch
+	// failures counts the batches in a row that were not applied; no other is
+	// made before retryAt.
+	failures int
+	retryAt  time.Time
+}
+
+// New returns a fleet that has done nothing yet. Options that cannot work are
+// refused, with the field named.
+func New(o Options) (*Fleet, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("simclient: %w", err)
+	}
+	return &Fleet{
+		options: o,
+		inbox:   inbox{woken: make(chan struct{}, 1)},
+		clients: make(map[cluster.NodeID]*client),
+		waiting: make(map[cluster.NodeID][]cluster.NodeID),
+		unread:  mail{all: true},
+	}, nil
+}
+
+// Changed says that nodes, or what their clients are to run, have changed. Call
+// it when the state shows a write of another's to the node, or to an allocation
+// that is or was placed on it. It never blocks; what is needless does no harm.
+func (f *Fleet) Changed(nodes ...cluster.NodeID) {
+	if len(nodes) > 0 {
+		f.inbox.post(func(m *mail) { m.changed = append(m.changed, nodes...) })
+	}
+}
+
+// ChangedAll says that anything may have changed, as after the restore of a
+// snapshot. It never blocks.
+func (f *Fleet) ChangedAll() { f.inbox.post(func(m *mail) { m.all = true }) }
+
+// Woken receives a value when a step is wanted before the time that the last one
+// named: for a shell other than Run.
+func (f *Fleet) Woken() <-chan struct{} { return f.inbox.woken }
+
+// clockCheck is how often a fleet that waits for a time looks at the wall clock:
+// timers are monotonic, the times in the state are not.
+const clockCheck = 30 * time.Second
+
+// Run steps the fleet until the context ends. It owns no other goroutine, and
+// does not wait for a batch in flight.
+func (f *Fleet) Run(ctx context.Context) {
+	timer := time.NewTimer(clockCheck)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := time.Now().Round(0)
+		wait := clockCheck
+		if wakeAt := f.Step(now); !wakeAt.IsZero() {
+			wait = min(wait, wakeAt.Sub(now))
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-f.inbox.woken:
+		case <-timer.C:
+		}
+	}
+}
+
+// Step does what is due now. It returns when it wants to be called at the latest
+// although nobody wakes it; zero is never. It may be called sooner, and for
+// nothing. It never blocks.
+func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
+	f.open(now)
+	if state := f.options.Snapshot(); state.Index() >= f.seen {
+		f.seen = state.Index()
+		for _, id := range f.turn(state, now) {
+			f.step(state, id, now)
+		}
+		wakeAt = f.due.due()
+	} else { // what is newer was there already, and will be again
+		wakeAt = now.Add(f.options.RetryBase)
+	}
+	return earliest(wakeAt, f.send(now))
+}
+
+// open takes in the mail.
+func (f *Fleet) open(now time.Time) {
+	m := f.inbox.take()
+	f.unread.all = f.unread.all || m.all
+	f.unread.changed = append(f.unread.changed, m.changed...)
+	for _, a := range m.answers {
+		f.settle(a, now)
+	}
+}
+
+// settle takes in what became of a batch.
+func (f *Fleet) settle(a answer, now time.Time) {
+	if a.batch != f.flight {
+		return // an applier's second answer
+	}
+	f.flight = nil
+	if a.applied {
+		f.failures = 0
+	} else {
+		f.failed(a.batch, now)
+	}
+	for _, l := range a.batch.lines {
+		f.unread.changed = append(f.unread.changed, l.node)
+	}
+}
+
+// failed has what a batch said be said again.
+func (f *Fleet) failed(b *batch, now time.Time) {
+	f.failures++
+	f.retryAt = now.Add(f.options.retryAfter(f.failures))
+	for _, l := range b.lines {
+		if c := f.clients[l.node]; c != nil && c.tasks[l.alloc] != nil {
+			c.tasks[l.alloc].acked = words{}
+			f.outbox.add(c)
+		}
+	}
+}
+
+// turn returns the nodes to look at, in order: those that changed, those that
+// wait for what runs on these, and those that are due.
+func (f *Fleet) turn(state State, now time.Time) []cluster.NodeID {
+	nodes := f.unread.changed
+	if f.unread.all {
+		for n := range state.Nodes() {
+			nodes = append(nodes, n.ID)
+		}
+		for id := range f.clients {
+			nodes = append(nodes, id)
+		}
+	}
+	f.unread = mail{}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	for _, id := range nodes {
+		nodes = append(nodes, f.waiting[id]...)
+		delete(f.waiting, id)
+	}
+	for len(f.due) > 0 && !now.Before(f.due[0].at) {
+		nodes = append(nodes, f.due[0].node)
+		f.due.set(f.due[0], time.Time{})
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// step steps the client of one node.
+func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
+	c := f.clients[id]
+	if c == nil {
+		c = &client{node: id, tasks: make(map[cluster.AllocID]*task), position: -1}
+		f.clients[id] = c
+	}
+	result := c.step(&f.options, state, now)
+	f.due.set(c, result.next)
+	if result.unsaid {
+		f.outbox.add(c)
+	}
+	for _, at := range result.waitsFor {
+		if !slices.Contains(f.waiting[at], id) {
+			f.waiting[at] = append(f.waiting[at], id)
+		}
+	}
+	if len(c.tasks) == 0 {
+		delete(f.clients, id)
+	}
+}
+
+// send makes a batch of what is to be said, unless another is in flight. It says
+// when to be called again.
+func (f *Fleet) send(now time.Time) (wakeAt time.Time) {
+	if f.flight != nil || len(f.outbox.clients) == 0 {
+		return time.Time{}
+	}
+	if now.Before(f.retryAt) {
+		return f.retryAt
+	}
+	b, reports := f.outbox.fill(f.options.MaxBatch, now)
+	if len(reports) == 0 {
+		return time.Time{}
+	}
+	f.flight = b
+	if f.options.Applier.Report(reports, f.reply(b)) {
+		return time.Time{}
+	}
+	f.flight = nil
+	f.failed(b, now)
+	return f.retryAt
+}
+
+// reply is the reply of a batch.
+func (f *Fleet) reply(b *batch) func(applied bool) {
+	return func(applied bool) {
+		f.inbox.post(func(m *mail) { m.answers = append(m.answers, answer{batch: b, applied: applied}) })
+	}
+}

@@ -1,0 +1,129 @@
+package simclient
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Options are what a [Fleet] is built from. Snapshot and Applier are required.
+type Options struct {
+	// Snapshot returns the newest state, and never blocks; never nil. One that is
+	// older than the one before is not looked at.
+	Snapshot func() State
+	// Applier takes the reports; never nil.
+	Applier Applier
+
+	// Seed is what all draws come from.
+	Seed uint64
+	// Behave says how an allocation fares; nil is [Options.Draw]. It is called
+	// once for each allocation, with a generator of that allocation's own, and
+	// does not write to the allocation.
+	Behave func(*cluster.Allocation, *rand.Rand) Behaviour
+
+	// MinStart and MaxStart bound how long an allocation takes to start, as Draw
+	// has it. Zero is [DefaultMinStart] and [DefaultMaxStart].
+	MinStart time.Duration
+	MaxStart time.Duration
+	// CopyTime is how long it takes to copy the data of a predecessor, as Draw has
+	// it. Zero is [DefaultCopyTime].
+	CopyTime time.Duration
+	// RunTime is how long an allocation of a batch or sysbatch job runs, as Draw
+	// has it. Zero is [DefaultRunTime].
+	RunTime time.Duration
+	// MinHealthyTime and HealthyDeadline are those of a group without a migrate
+	// block. Zero is [cluster.DefaultMinHealthyTime] and
+	// [cluster.DefaultHealthyDeadline].
+	MinHealthyTime  time.Duration
+	HealthyDeadline time.Duration
+
+	// MaxBatch bounds the reports of one batch; what is more goes into the next.
+	// Zero is [DefaultMaxBatch].
+	MaxBatch int
+	// RetryBase and RetryMax bound the wait before a batch that was not applied is
+	// made again; it doubles with every failure in a row. Zero is
+	// [DefaultRetryBase] and [DefaultRetryMax].
+	RetryBase time.Duration
+	RetryMax  time.Duration
+}
+
+// Defaults of [Options].
+const (
+	DefaultMinStart  = time.Second
+	DefaultMaxStart  = 3 * time.Second
+	DefaultCopyTime  = 2 * time.Second
+	DefaultRunTime   = time.Hour
+	DefaultMaxBatch  = 250
+	DefaultRetryBase = 50 * time.Millisecond
+	DefaultRetryMax  = 5 * time.Second
+)
+
+// withDefaults returns o with its zero values filled in.
+func (o Options) withDefaults() Options {
+	if o.MaxStart == 0 {
+		o.MaxStart = max(DefaultMaxStart, o.MinStart)
+	}
+	setDefault(&o.MinStart, min(DefaultMinStart, o.MaxStart))
+	setDefault(&o.CopyTime, DefaultCopyTime)
+	setDefault(&o.RunTime, DefaultRunTime)
+	setDefault(&o.MinHealthyTime, cluster.DefaultMinHealthyTime)
+	setDefault(&o.HealthyDeadline, cluster.DefaultHealthyDeadline)
+	setDefault(&o.MaxBatch, DefaultMaxBatch)
+	setDefault(&o.RetryBase, DefaultRetryBase)
+	setDefault(&o.RetryMax, max(DefaultRetryMax, o.RetryBase))
+	if o.Behave == nil {
+		o.Behave = o.Draw
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate names the first field that cannot work, or returns nil. It is asked
+// after withDefaults.
+func (o Options) validate() error {
+	switch {
+	case o.Snapshot == nil:
+		return errors.New("Snapshot is required")
+	case o.Applier == nil:
+		return errors.New("Applier is required")
+	case o.MinStart < 0 || o.MaxStart < o.MinStart:
+		return fmt.Errorf("MinStart is %s and MaxStart is %s: must be 0 <= MinStart <= MaxStart", o.MinStart, o.MaxStart)
+	case o.MaxBatch < 0:
+		return fmt.Errorf("MaxBatch is %d and must be > 0", o.MaxBatch)
+	case o.RetryBase < 0 || o.RetryMax < o.RetryBase:
+		return fmt.Errorf("RetryBase is %s and RetryMax is %s: must be 0 < RetryBase <= RetryMax", o.RetryBase, o.RetryMax)
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"CopyTime", o.CopyTime}, {"RunTime", o.RunTime},
+		{"MinHealthyTime", o.MinHealthyTime}, {"HealthyDeadline", o.HealthyDeadline},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("%s is %s and must be > 0", d.name, d.value)
+		}
+	}
+	return nil
+}
+
+// retryAfter is the wait after the nth failure in a row, n >= 1.
+func (o Options) retryAfter(n int) time.Duration {
+	wait := o.RetryBase
+	for range n - 1 {
+		if wait >= o.RetryMax/2 {
+			return o.RetryMax
+		}
+		wait *= 2
+	}
+	return wait
+}
