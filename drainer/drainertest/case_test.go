@@ -33,6 +33,9 @@ type Case struct {
 	// Jumps says that clocks are set: then writes may be pending for as long as
 	// nobody looks at the clock, and a step for nothing makes it sooner.
 	Jumps bool
+	// Faulty says that writes fail as the story stands: then they may be pending
+	// at quiet points.
+	Faulty bool
 	// Large says that the story has too many steps to tell it once for each, and
 	// too many nodes to name them.
 	Large bool
@@ -57,6 +60,7 @@ type Stage struct {
 	*drainertest.World
 	witness    *witness.Witness
 	transcript *drainertest.Transcript
+	promises   promises
 	// fates are what becomes of the drainer's next entries, whatever else goes
 	// wrong.
 	fates []drainertest.Fate
@@ -140,7 +144,10 @@ func (c Case) tell(how telling) (result told) {
 				return err
 			}
 		}
-		return checkReasons(w, how.faults || c.Jumps)
+		if err := s.promises.check(w); err != nil && !c.Jumps {
+			return err
+		}
+		return checkReasons(w, how.faults || c.Jumps || c.Faulty)
 	})
 	if how.begin != nil {
 		how.begin(s)
@@ -159,6 +166,9 @@ func (c Case) tell(how telling) (result told) {
 	}
 	result.lowest, err = judged(s.witness, w.State())
 	result.err = errors.Join(result.err, err)
+	if w.Servers() > 1 {
+		result.err = errors.Join(result.err, w.SameStates())
+	}
 	return result
 }
 

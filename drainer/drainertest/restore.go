@@ -1,0 +1,40 @@
+package drainertest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+)
+
+// Restore has the leader's server restore a snapshot of its own state, as after
+// an operator's recovery: its store is replaced under the running drainer, which
+// gets one step on the store that was abandoned before the server enables it
+// anew on the other.
+func (w *World) Restore() error {
+	r := w.leader.replica
+	snapshot, err := r.fsm.Snapshot()
+	if err != nil {
+		return fmt.Errorf("taking a snapshot: %w", err)
+	}
+	defer snapshot.Release()
+	var sink memorySink
+	if err := snapshot.Persist(&sink); err != nil {
+		return fmt.Errorf("persisting a snapshot: %w", err)
+	}
+	if err := r.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
+		return fmt.Errorf("restoring a snapshot: %w", err)
+	}
+	w.leader.drainer.Step(w.Clock())
+	return w.Elect(true)
+}
+
+// memorySink is a raft.SnapshotSink in memory.
+type memorySink struct{ bytes.Buffer }
+
+var _ raft.SnapshotSink = (*memorySink)(nil)
+
+func (*memorySink) ID() string    { return "in memory" }
+func (*memorySink) Cancel() error { return nil }
+func (*memorySink) Close() error  { return nil }
