@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/term"
+
+	"github.com/seed-f9cf0b39/nodedrain/demo"
+)
+
+// demoCommand is "nodedrain demo".
+type demoCommand struct {
+	ctx       context.Context // ends when the user interrupts
+	out, errs io.Writer
+}
+
+// demoFlags are the flags of "nodedrain demo".
+type demoFlags struct {
+	demo.Config
+	json     bool
+	logLevel string
+}
+
+func (f *demoFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("demo", flag.ContinueOnError)
+	set.SetOutput(io.Discard) // Run tells what was wrong
+	set.StringVar(&f.Dir, "cluster", "", "")
+	set.IntVar(&f.Nodes, "nodes", 0, "")
+	set.IntVar(&f.Drains, "drains", 0, "")
+	set.DurationVar(&f.Deadline, "deadline", 0, "")
+	set.Uint64Var(&f.Seed, "seed", 1, "")
+	set.Float64Var(&f.TimeScale, "time-scale", 0, "")
+	set.IntVar(&f.Servers, "servers", 0, "")
+	set.BoolVar(&f.Loopback, "loopback", false, "")
+	set.DurationVar(&f.Timeout, "timeout", 0, "")
+	set.BoolVar(&f.json, "json", false, "")
+	set.StringVar(&f.logLevel, "log-level", "off", "")
+	return set
+}
+
+func (c *demoCommand) Synopsis() string {
+	return "Drain nodes of a cluster in this process and kill the leader half-way"
+}
+
+func (c *demoCommand) Help() string {
+	return strings.TrimSpace(fmt.Sprintf(`
+Usage: nodedrain demo [options]
+
+  Starts three raft servers, a scheduler and simulated clients in this process,
+  registers a cluster, drains some of its nodes at once, kills the leader when
+  half of the work is done, and counts what came of it. Progress is drawn as bars
+  on a terminal and written as plain lines elsewhere.
+
+  The exit code is 0 only if every drain ended complete, or with its deadline
+  reached where it had one, the leader was killed while drains were running, and
+  a witness that shares no code with the drainer found nothing wrong: no paced
+  mark took a group below its limit.
+
+  Tasks are simulated and go faster than real ones, by the time scale. Raft and
+  the drainer are real and are not scaled.
+
+Options:
+
+  -cluster DIR      Load the cluster from DIR/nodes.csv and DIR/pods.csv, in the
+                    format of Alibaba's cluster-trace-gpu-v2023: running pods of
+                    equal request and QoS make one job. Without it a cluster is
+                    generated.
+  -nodes N          Nodes of the generated cluster. Default: %d.
+  -drains N         Nodes to drain at once, half of them at most. Default: 5%% of
+                    a loaded cluster, a sixth of a generated one.
+  -deadline D       Deadline, in simulated time, of the drains that get one: all
+                    those with batch work and every other one. Default: %s.
+  -seed N           Seed of the generated cluster and of which nodes are drained.
+                    Default: 1.
+  -time-scale X     Simulated seconds in a real one. Default: %d.
+  -servers N        Raft servers. Default: 3.
+  -loopback         Have the servers talk over TCP on the loopback interface
+                    rather than in memory.
+  -timeout D        Real time after which to give up. Default: %s.
+  -json             Print nothing but a summary in JSON. Its fields are those of
+                    type Summary in package demo.
+  -log-level LEVEL  Print what the servers log to standard error: trace, debug,
+                    info, warn, error or off. Default: off.
+`, demo.DefaultNodes, demo.DefaultDeadline, demo.DefaultTimeScale, demo.DefaultTimeout))
+}
+
+func (c *demoCommand) Run(args []string) int {
+	if err := c.run(args); err != nil {
+		fmt.Fprintln(c.errs, err)
+		return 1
+	}
+	return 0
+}
+
+// errFailed says that the summary, which has been printed, is not a good one.
+type errFailed struct{}
+
+func (errFailed) Error() string { return "the demonstration failed; the summary says why" }
+
+func (c *demoCommand) run(args []string) error {
+	var f demoFlags
+	set := f.set()
+	if err := set.Parse(args); err != nil {
+		return fmt.Errorf("%w; \"nodedrain demo -h\" lists the options", err)
+	}
+	if err := refuseZeros(set); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; \"nodedrain demo -h\" lists the options", set.Arg(0))
+	}
+	level := hclog.LevelFromString(f.logLevel)
+	if level == hclog.NoLevel {
+		return fmt.Errorf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel)
+	}
+	f.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: c.errs})
+	f.Progress = c.progress(f.json)
+	summary, err := demo.Run(c.ctx, f.Config)
+	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return fmt.Errorf("interrupted before all drains had ended: %w", err)
+	case err != nil:
+		return err
+	}
+	if err := c.print(summary, f.json); err != nil {
+		return fmt.Errorf("printing the summary: %w", err)
+	}
+	if !summary.OK {
+		return errFailed{}
+	}
+	return nil
+}
+
+// refuseZeros refuses numbers that were set to zero: unset they are defaults, and
+// nobody who says zero means those.
+func refuseZeros(set *flag.FlagSet) (err error) {
+	set.Visit(func(f *flag.Flag) {
+		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {
+			err = fmt.Errorf("-%s is %s and must be above 0", f.Name, v)
+		}
+	})
+	return err
+}
+
+// progress draws bars on a terminal and writes plain lines elsewhere.
+func (c *demoCommand) progress(silent bool) demo.Progress {
+	if silent {
+		return demo.Silence{}
+	}
+	if f, ok := c.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			return demo.NewBars(f)
+		}
+	}
+	return demo.NewLines(c.out)
+}
+
+func (c *demoCommand) print(s *demo.Summary, asJSON bool) error {
+	if !asJSON {
+		return s.Write(c.out)
+	}
+	encoder := json.NewEncoder(c.out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(s)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/demo"
+)
+
+// command runs a command line.
+func command(ctx context.Context, line string) (code int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	code = run(ctx, strings.Fields(line), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// What a user may type by mistake is answered with what was wrong, and nothing
+// starts.
+func TestRun_mistakes(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ line, want string }{
+		{"demo -size 3", `flag provided but not defined: -size; "nodedrain demo -h" lists the options`},
+		{"demo -nodes many", `invalid value "many" for flag -nodes`},
+		{"demo -nodes 0", "-nodes is 0 and must be above 0"},
+		{"demo --deadline 0s", "-deadline is 0s and must be above 0"},
+		{"demo -deadline 10", `invalid value "10" for flag -deadline`},
+		{"demo -time-scale 0", "-time-scale is 0 and must be above 0"},
+		{"demo -time-scale NaN", "the time scale is NaN"},
+		{"demo -nodes 10 -drains 6", "6 of 10 nodes are to be drained"},
+		{"demo --nodes=10 --cluster=x", "a loaded cluster has its own number of nodes"},
+		{"demo -cluster testdata/none", "testdata/none/nodes.csv"},
+		{"demo -cluster testdata/broken", "nodes.csv:3: memory_mib is \"much\""},
+		{"demo -servers 2", "it takes 3 to lose one"},
+		{"demo -seed -1", `invalid value "-1" for flag -seed`},
+		{"demo -log-level loud", `-log-level is "loud"`},
+		{"demo now", `unexpected argument "now"`},
+	}
+	for _, c := range cases {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), c.line)
+			must.Eq(t, 1, code)
+			must.Eq(t, "", out)
+			must.StrContains(t, errs, c.want)
+			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
+		})
+	}
+}
+
+// Help names every command, and every option of each.
+func TestRun_help(t *testing.T) {
+	t.Parallel()
+	code, out, _ := command(t.Context(), "-h")
+	must.Zero(t, code)
+	must.StrContains(t, out, "demo")
+	must.StrContains(t, out, "version")
+
+	for _, line := range []string{"demo -h", "demo --help"} {
+		code, out, _ = command(t.Context(), line)
+		must.Zero(t, code)
+		for _, name := range optionNames() {
+			must.StrContains(t, out, "\n  -"+name)
+		}
+	}
+	code, _, errs := command(t.Context(), "explode")
+	must.NotEq(t, 0, code)
+	must.StrContains(t, errs, "demo")
+}
+
+func TestRun_version(t *testing.T) {
+	t.Parallel()
+	code, out, _ := command(t.Context(), "version")
+	must.Zero(t, code)
+	must.StrHasPrefix(t, "nodedrain ", out)
+}
+
+// With -json nothing but the summary is printed, and it says what the exit code
+// says.
+func TestRun_json(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		code, out, errs := command(t.Context(), "demo -nodes 12 -drains 3 --seed=2 --json")
+		must.Zero(t, code, must.Sprint(errs))
+		must.Eq(t, "", errs)
+		var s demo.Summary
+		decoder := json.NewDecoder(strings.NewReader(out))
+		decoder.DisallowUnknownFields()
+		must.NoError(t, decoder.Decode(&s))
+		must.True(t, s.OK)
+		must.Eq(t, demo.SummaryVersion, s.Version)
+		must.Eq(t, 2, s.Seed)
+		must.SliceLen(t, 3, s.Drains)
+	})
+}
+
+// A run that fails prints its summary all the same, and exits with 1.
+func TestRun_fails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		code, out, errs := command(t.Context(), "demo -nodes 12 -drains 3 -timeout 8s -deadline 30m")
+		must.One(t, code)
+		must.StrContains(t, out, "FAILED after 8")
+		must.StrContains(t, out, "did not end")
+		must.StrContains(t, errs, "the summary says why")
+	})
+}
+
+// An interrupt ends the run in good order.
+func TestRun_interrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		code, out, errs := command(ctx, "demo -nodes 12")
+		must.One(t, code)
+		must.StrContains(t, out, "draining 2 nodes")
+		must.StrContains(t, errs, "interrupted before all drains had ended")
+	})
+}
+
+// optionNames are the options of the demo.
+func optionNames() (names []string) {
+	var f demoFlags
+	f.set().VisitAll(func(o *flag.Flag) { names = append(names, o.Name) })
+	return names
+}

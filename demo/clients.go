@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/simclient"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+// clients are the simulated clients of all nodes.
+type clients struct {
+	fleet *simclient.Fleet
+	// reports waits for the batch in flight.
+	reports sync.WaitGroup
+	// group takes the reports, and ctx ends the wait for it; set by run.
+	group *server.Group
+	ctx   context.Context
+}
+
+// newClients returns clients that do not run yet.
+func (r *run) newClients() (*clients, error) {
+	c := new(clients)
+	options := simclient.Options{
+		Snapshot: func() simclient.State { return r.newest().Store().Snapshot() },
+		Applier:  c,
+		Seed:     r.config.Seed,
+		MinStart: r.scale.real(simclient.DefaultMinStart),
+		MaxStart: r.scale.real(simclient.DefaultMaxStart),
+		CopyTime: r.scale.real(simclient.DefaultCopyTime),
+	}
+	options.Behave = func(a *cluster.Allocation, rng *rand.Rand) simclient.Behaviour {
+		b := options.Draw(a, rng)
+		b.Run = r.scale.real(r.cluster.RunTime[a.JobKey()])
+		return b
+	}
+	fleet, err := simclient.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("simulating clients: %w", err)
+	}
+	c.fleet = fleet
+	return c, nil
+}
+
+// run runs the clients. The function it returns ends them and waits for them.
+func (c *clients) run(ctx context.Context, g *server.Group) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.group, c.ctx = g, ctx
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		c.fleet.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-exited
+		c.reports.Wait()
+	}
+}
+
+// Report has the leader take reports, whichever server that is. The fleet has one
+// batch in flight, so there is one goroutine at most.
+func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
+	c.reports.Go(func() {
+		err := c.group.Do(c.ctx, func(ctx context.Context, s *server.Server) error { return s.ReportAllocs(ctx, reports) })
+		reply(err == nil)
+	})
+	return true
+}
+
+// notice tells the clients whose nodes an entry may have touched.
+func (c *clients) notice(e witness.Entry) {
+	nodes := e.Touched.Nodes
+	for _, id := range e.Touched.Allocs {
+		if a := e.After.Alloc(id); a != nil {
+			nodes = append(nodes, a.NodeID)
+		} else if a := e.Before.Alloc(id); a != nil {
+			nodes = append(nodes, a.NodeID)
+		}
+	}
+	c.fleet.Changed(nodes...)
+}

@@ -1,0 +1,55 @@
+package demo
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+)
+
+// observer shows a witness the log of a group of servers: each entry once, as
+// the first server applies it, so that no server's end takes its sight. It is
+// safe for concurrent use.
+type observer struct {
+	notice func(witness.Entry) // told of each entry too; never nil, never blocks
+
+	mu      sync.Mutex
+	witness *witness.Witness // guarded by mu
+	last    uint64           // index of the last entry shown; guarded by mu
+}
+
+func newObserver(o witness.Options, notice func(witness.Entry)) *observer {
+	return &observer{notice: notice, witness: witness.New(o)}
+}
+
+// applied takes one entry from any of the servers. Each of them applies all of
+// the log in order, so what is new here follows on what was last.
+func (o *observer) applied(a shims.Applied) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a.Index <= o.last {
+		return
+	}
+	o.last = a.Index
+	entry := applied.Entry(a)
+	o.witness.Observe(entry)
+	o.notice(entry)
+}
+
+// report audits the state of the server that has come furthest, and reports. The
+// servers must have been shut down. An error says that the report lacks the
+// audit.
+func (o *observer) report(servers []*server.Server) (witness.Report, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range servers {
+		if snap := s.Store().Snapshot(); snap.Index() == o.last {
+			o.witness.Audit(snap)
+			return o.witness.Report(), nil
+		}
+	}
+	return o.witness.Report(), fmt.Errorf("no server has the state after entry %d, the last that the witness saw", o.last)
+}

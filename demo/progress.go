@@ -1,0 +1,90 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// Progress is shown how a run goes. All calls come from one goroutine.
+type Progress interface {
+	// Event tells of one thing that happened, in one line.
+	Event(at time.Duration, text string)
+	// Look shows all drains, always the same ones in the same order.
+	Look(Look)
+	// Close ends the show and waits for what is still to be drawn.
+	Close()
+}
+
+// Look is one look at the drains.
+type Look struct {
+	// At is the time since the run began.
+	At time.Duration
+	// Leader is the server that leads, or empty if none does.
+	Leader string
+	Drains []DrainLook
+}
+
+// DrainLook is how far one drain is.
+type DrainLook struct {
+	Node string
+	// Total is the most allocations that had to leave at one time, Left how many
+	// still have to.
+	Total, Left int
+	// Reason is the drain's worst, Waiting what everything on the node waits for.
+	Reason  drainer.Reason
+	Waiting [drainer.ReasonCount]int
+	// Outcome is empty while the drain runs. Took is how long it ran.
+	Outcome cluster.Outcome
+	Took    time.Duration
+}
+
+// text says how far the drain is and what it waits for.
+func (d DrainLook) text() string {
+	if d.Outcome != cluster.OutcomeNone {
+		return fmt.Sprintf("%s in %s", d.Outcome, seconds(d.Took))
+	}
+	if waits := waitsFor(d.Waiting); waits != "" {
+		return fmt.Sprintf("%d left: %s", d.Left, waits)
+	}
+	return fmt.Sprintf("%d left", d.Left)
+}
+
+// waitsFor puts counts of reasons in words.
+func waitsFor(waiting [drainer.ReasonCount]int) string {
+	var words []string
+	for reason, count := range waiting {
+		if count > 0 {
+			words = append(words, fmt.Sprintf("%d %s", count, drainer.Reason(reason)))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// sum adds up all drains of a look.
+func (l Look) sum() (ended, total, left int, waiting [drainer.ReasonCount]int) {
+	for _, d := range l.Drains {
+		if d.Outcome != cluster.OutcomeNone {
+			ended++
+		}
+		total += d.Total
+		left += d.Left
+		for reason, count := range d.Waiting {
+			waiting[reason] += count
+		}
+	}
+	return ended, total, left, waiting
+}
+
+// seconds is a duration as people read it.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
+
+// Silence shows nothing.
+type Silence struct{}
+
+func (Silence) Event(time.Duration, string) {}
+func (Silence) Look(Look)                   {}
+func (Silence) Close()                      {}

@@ -1,0 +1,117 @@
+package demo
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// script shows a progress two nodes and a leader's death, with many looks a
+// second, of which plain lines must not tell each.
+func script(p Progress) {
+	p.Event(0, "time scale 60: a simulated minute takes 1s")
+	a := DrainLook{Node: "node-a", Total: 8}
+	b := DrainLook{Node: "node-b", Total: 3}
+	for i := range 50 {
+		at := time.Duration(i) * 100 * time.Millisecond
+		look := Look{At: at, Leader: "server-1"}
+		a.Left, a.Reason = 8-min(i, 16)/4, drainer.ReasonWaitingForRoom
+		a.Waiting = [drainer.ReasonCount]int{drainer.ReasonWaitingForRoom: a.Left - 1, drainer.ReasonStopping: 1}
+		b.Left, b.Reason = 3, drainer.ReasonBatchRunning
+		b.Waiting = [drainer.ReasonCount]int{drainer.ReasonBatchRunning: 3}
+		switch {
+		case i > 45:
+			a = DrainLook{Node: "node-a", Total: 8, Outcome: cluster.OutcomeComplete, Took: 4200 * time.Millisecond}
+			fallthrough
+		case i > 32:
+			b = DrainLook{Node: "node-b", Total: 3, Outcome: cluster.OutcomeDeadlineReached, Took: 3100 * time.Millisecond}
+		case i > 25:
+			a.Reason, b.Reason = drainer.ReasonStopping, drainer.ReasonStopping
+			b.Waiting = [drainer.ReasonCount]int{drainer.ReasonStopping: 3}
+		case i > 15:
+			look.Leader = ""
+		}
+		look.Drains = []DrainLook{a, b}
+		if i == 16 {
+			p.Event(at, "killed the leader, server-1")
+		}
+		p.Look(look)
+		if i == 26 {
+			p.Event(at, "server-2 leads")
+		}
+	}
+	p.Close()
+}
+
+// Plain lines tell what changed, at most once a second.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	script(NewLines(&out))
+	golden(t, "lines.golden", out.String())
+}
+
+// Of many drains plain lines tell in sum.
+func TestLines_many(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	lines := NewLines(&out)
+	look := Look{Leader: "server-1"}
+	for i := range 21 {
+		d := DrainLook{Node: fmt.Sprintf("node-%d", i), Total: 2, Left: 2, Reason: drainer.ReasonStopping}
+		d.Waiting[drainer.ReasonStopping] = 2
+		look.Drains = append(look.Drains, d)
+	}
+	look.Drains[0] = DrainLook{Node: "node-0", Total: 2, Outcome: cluster.OutcomeComplete, Took: time.Second}
+	lines.Look(look)
+	must.Eq(t, "   0.0s  node-0: complete in 1.0s\n"+
+		"   0.0s  1 of 21 drains ended, 40 of 42 allocations left to go: 40 stopping\n", out.String())
+}
+
+// Bars end with every drain's end, and the terminal is given back whole.
+func TestBars(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		bars := NewBars(&out)
+		script(slowly{bars})
+		for _, want := range []string{
+			"killed the leader, server-1", "node-a", "8 left: 1 stopping, 7 waiting for room", "no leader",
+			"complete in 4.2s", "deadline reached in 3.1s",
+		} {
+			must.StrContains(t, out.String(), want)
+		}
+		must.StrHasSuffix(t, "\n", out.String())
+	})
+}
+
+// Bars that are closed early end all the same.
+func TestBars_closedEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		NewBars(&out).Close()
+		bars := NewBars(&out)
+		bars.Look(Look{Leader: "server-1", Drains: []DrainLook{{Node: "node-a", Total: 3, Left: 2}}})
+		time.Sleep(time.Second)
+		bars.Close()
+		must.StrContains(t, out.String(), "2 left")
+		must.False(t, strings.Contains(out.String(), "complete"))
+	})
+}
+
+// slowly shows each look for as long as it lasts.
+type slowly struct{ Progress }
+
+func (s slowly) Look(l Look) {
+	s.Progress.Look(l)
+	time.Sleep(100 * time.Millisecond)
+}

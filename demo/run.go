@@ -1,0 +1,238 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+// lookInterval is how often the run looks how far things are.
+const lookInterval = 100 * time.Millisecond
+
+// ErrTimeout says that a run took longer than [Config].Timeout before anything
+// was drained.
+var ErrTimeout = errors.New("the demonstration took longer than its timeout")
+
+// run is one run of the demonstration.
+type run struct {
+	config   Config
+	scale    scale
+	began    time.Time
+	cluster  *Cluster
+	observer *observer
+	group    *server.Group
+	servers  []*server.Server // all, the killed one too
+	drains   []*drainRun
+	drained  time.Time // when the drains were asked for
+	killed   time.Time // when the leader was, or zero
+	summary  *Summary
+}
+
+// Run runs the demonstration: it starts servers and clients, registers a cluster,
+// drains nodes, kills the leader half-way, and counts what came of it. The error
+// says why there is no summary; what went wrong with the drains is in the summary.
+// When Run returns all its goroutines have ended.
+func Run(ctx context.Context, config Config) (*Summary, error) {
+	if config.Progress == nil {
+		config.Progress = Silence{}
+	}
+	defer config.Progress.Close()
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{config: config, scale: scale(config.TimeScale), began: time.Now()}
+	ctx, cancel := context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
+	defer cancel()
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	stopClients, err := r.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = r.drain(ctx)
+	stopClients()
+	if shutdown := r.group.Shutdown(); err == nil && shutdown != nil {
+		err = fmt.Errorf("shutting the servers down: %w", shutdown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.finish(), nil
+}
+
+// prepare loads or generates the cluster.
+func (r *run) prepare() (err error) {
+	if r.cluster, err = r.config.cluster(); err != nil {
+		return err
+	}
+	if _, err := r.config.drains(len(r.cluster.Nodes)); err != nil {
+		return err
+	}
+	load := time.Since(r.began)
+	r.summary = &Summary{
+		Version: SummaryVersion, Servers: r.config.Servers, Seed: r.config.Seed, TimeScale: r.config.TimeScale,
+		Failures: []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
+		Cluster: ClusterSummary{
+			Origin: r.cluster.Origin, Nodes: len(r.cluster.Nodes), Jobs: len(r.cluster.Jobs), LoadSeconds: round(load),
+		},
+	}
+	r.event("cluster: %s; %d jobs; loaded in %s", r.cluster.Origin, len(r.cluster.Jobs), load.Round(time.Millisecond))
+	r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
+	return nil
+}
+
+// start starts servers and clients. The function it returns ends the clients and
+// waits for them.
+func (r *run) start(ctx context.Context) (stopClients func(), err error) {
+	clients, err := r.newClients()
+	if err != nil {
+		return nil, err
+	}
+	policy := r.scale.policy()
+	r.observer = newObserver(witness.Options{StopMargin: policy.StopMargin}, clients.notice)
+	r.group, err = server.NewGroup(server.GroupConfig{
+		Servers:  r.config.Servers,
+		Loopback: r.config.Loopback,
+		Server: server.Config{
+			Logger:  r.config.Logger,
+			Drainer: drainer.NodeDrainerConfig{Policy: policy},
+			OnApply: r.observer.applied,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.servers = r.group.Servers()
+	return clients.run(ctx, r.group), nil
+}
+
+// drain registers the cluster, drains nodes, kills the leader half-way, and
+// returns when all drains have ended or time is up.
+func (r *run) drain(ctx context.Context) error {
+	if err := r.register(ctx); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	c := &r.summary.Cluster
+	c.SetupSeconds = round(time.Since(r.began)) - c.LoadSeconds
+	r.event("registered, placed and healthy: %d of %d allocations", c.Placed, c.Wanted)
+	for _, u := range c.Unplaced {
+		r.event("did not fit: %d of %s", u.Count, u.Group)
+	}
+	if err := r.startDrains(ctx); err != nil {
+		return err
+	}
+	for !r.look() {
+		if r.killed.IsZero() && r.halfWay() {
+			if err := r.killLeader(); err != nil {
+				return err
+			}
+		}
+		if err := sleep(ctx, lookInterval); errors.Is(err, ErrTimeout) {
+			return nil // the summary says what did not end
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) startDrains(ctx context.Context) error {
+	leader := r.group.Leader()
+	if leader == nil {
+		return errors.New("the leader was lost before anything was drained")
+	}
+	n, err := r.config.drains(len(r.cluster.Nodes))
+	if err != nil {
+		return err
+	}
+	r.drains, err = choose(leader.Store().Snapshot(), n, r.scale.real(r.config.Deadline), r.config.Seed)
+	if err != nil {
+		return err
+	}
+	r.drained = time.Now()
+	limited := 0
+	for _, d := range r.drains {
+		if err := d.start(ctx, r.group); err != nil {
+			return err
+		}
+		if d.deadline > 0 {
+			limited++
+		}
+	}
+	r.event("draining %d nodes at once, %d of them with a deadline of %s (%s here)",
+		len(r.drains), limited, r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond))
+	return nil
+}
+
+// look looks how far the drains are and shows it. It returns true when all have
+// ended, and somebody leads again.
+func (r *run) look() (ended bool) {
+	look := Look{At: time.Since(r.began)}
+	statuses := make(map[cluster.NodeID]drainer.Status)
+	source := r.newest()
+	if leader := r.group.Leader(); leader != nil {
+		if all, err := leader.Drainer().Status(); err == nil {
+			look.Leader, source = string(leader.ID()), leader
+			for _, s := range all {
+				statuses[s.Drain.NodeID] = s
+			}
+		}
+	}
+	r.noteLeader(look)
+	snap := source.Store().Snapshot()
+	ended = true
+	for _, d := range r.drains {
+		if record := snap.DrainRecord(d.id); record != nil {
+			d.last.Outcome, d.last.Took = record.Outcome, record.EndedAt.Sub(record.Strategy.StartedAt)
+			d.last.Left, d.last.Waiting = record.StillStopping, [drainer.ReasonCount]int{}
+		} else {
+			ended = false
+			if s, ok := statuses[d.node]; ok {
+				d.setLeft(s.Left)
+				d.last.Reason, d.last.Waiting = s.Reason, s.Waiting
+			}
+		}
+		look.Drains = append(look.Drains, d.last)
+	}
+	r.config.Progress.Look(look)
+	return ended && (r.summary.LeaderKill == nil || r.summary.LeaderKill.NewLeader != "")
+}
+
+// newest returns the running server that has come furthest.
+func (r *run) newest() *server.Server {
+	var newest *server.Server
+	for _, s := range r.group.Servers() {
+		if newest == nil || s.Store().Snapshot().Index() > newest.Store().Snapshot().Index() {
+			newest = s
+		}
+	}
+	return newest
+}
+
+// finish asks the witness what came of it all.
+func (r *run) finish() *Summary {
+	report, err := r.observer.report(r.servers)
+	if err != nil {
+		r.summary.Failures = append(r.summary.Failures, err.Error())
+	}
+	r.summary.add(report, r.drains, r.cluster.paced)
+	r.summary.Seconds = round(time.Since(r.began))
+	r.summary.Failures = append(r.summary.Failures, judge(r.summary, report)...)
+	r.summary.OK = len(r.summary.Failures) == 0
+	return r.summary
+}
+
+func (r *run) event(format string, args ...any) {
+	r.config.Progress.Event(time.Since(r.began), fmt.Sprintf(format, args...))
+}

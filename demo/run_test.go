@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The whole demonstration in a small size: real raft, a killed leader, drains
+// that end as they should. In a bubble nobody waits for it, and nothing of it is
+// left running.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s, err := Run(t.Context(), Config{Nodes: 12, Drains: 4, Seed: 3, Progress: NewLines(&out)})
+		must.NoError(t, err)
+		must.SliceEmpty(t, s.Failures, must.Sprint(out.String()))
+		must.True(t, s.OK)
+		must.SliceEmpty(t, s.Findings)
+		must.Eq(t, s.Cluster.Wanted, s.Cluster.Placed)
+		must.SliceLen(t, 4, s.Drains)
+		must.NotEq(t, s.LeaderKill.Server, s.LeaderKill.NewLeader)
+		must.Positive(t, s.LeaderKill.ElectionSeconds)
+
+		outcomes := make(map[string]int)
+		for _, d := range s.Drains {
+			outcomes[d.Outcome]++
+			must.Positive(t, d.Moved)
+			must.Zero(t, d.StillStopping)
+		}
+		must.Positive(t, outcomes[string(cluster.OutcomeComplete)])
+		must.Positive(t, outcomes[string(cluster.OutcomeDeadlineReached)])
+		paced := 0
+		for _, g := range s.Groups {
+			if g.LowestAtMark != nil {
+				paced++
+				must.GreaterEq(t, g.Limit, *g.LowestAtMark, must.Sprint(g.Group))
+			}
+		}
+		must.Positive(t, paced)
+		for _, want := range []string{"time scale 30", "draining 4 nodes at once", "killed the leader", "leads now"} {
+			must.StrContains(t, out.String(), want)
+		}
+	})
+}
+
+// A cluster loaded from lists is drained alike.
+func TestRun_loaded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Run(t.Context(), Config{Dir: "testdata/openb"})
+		must.NoError(t, err)
+		must.SliceEmpty(t, s.Failures)
+		must.Eq(t, 20, s.Cluster.Nodes)
+		must.Eq(t, []UnplacedSummary{{Group: "default/ls-cpu64000-mem1024.pods", Count: 2}}, s.Cluster.Unplaced)
+		must.SliceLen(t, 1, s.Drains)
+		must.Eq(t, string(cluster.OutcomeDeadlineReached), s.Drains[0].Outcome)
+	})
+}
+
+// The real cluster, if it is there.
+func TestRun_openb(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("NODEDRAIN_OPENB")
+	if dir == "" {
+		t.Skip("NODEDRAIN_OPENB names no directory with the trace")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Run(t.Context(), Config{Dir: dir})
+		must.NoError(t, err)
+		must.SliceEmpty(t, s.Failures)
+		must.Eq(t, 5193, s.Cluster.Placed)
+		must.SliceLen(t, 76, s.Drains)
+	})
+}
+
+// A run that is interrupted ends, wherever it is.
+func TestRun_interrupted(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{0, 500 * time.Millisecond, 2 * time.Second, 5 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				stop := errors.New("stop")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), after, stop)
+				defer cancel()
+				closed := &closes{}
+				_, err := Run(ctx, Config{Nodes: 12, Drains: 4, Progress: closed})
+				must.ErrorIs(t, err, stop)
+				must.One(t, closed.n)
+			})
+		})
+	}
+}
+
+// A run that takes too long says what did not end.
+func TestRun_timeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := Run(t.Context(), Config{Nodes: 12, Drains: 4, Timeout: 10 * time.Millisecond})
+		must.ErrorIs(t, err, ErrTimeout)
+		s, err := Run(t.Context(), Config{Nodes: 12, Drains: 4, Timeout: 10 * time.Second})
+		must.NoError(t, err)
+		must.False(t, s.OK)
+		must.SliceContainsFunc(t, s.Failures, "did not end", bytesContain)
+	})
+}
+
+func bytesContain(s, part string) bool { return bytes.Contains([]byte(s), []byte(part)) }

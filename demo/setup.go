@@ -1,0 +1,113 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/demo/openb"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// cluster loads or generates what the run registers.
+func (c *Config) cluster() (*Cluster, error) {
+	if c.Dir == "" {
+		return Generate(c.Nodes, c.Deadline, c.Seed), nil
+	}
+	trace, err := openb.Load(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(trace.Machines) < 2 {
+		return nil, fmt.Errorf("%s lists %d machines, and it takes 2 to move anything", c.Dir, len(trace.Machines))
+	}
+	return Trace(trace, c.Dir), nil
+}
+
+// register registers nodes, then jobs.
+func (r *run) register(ctx context.Context) error {
+	for _, n := range r.cluster.Nodes {
+		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.RegisterNode(ctx, n) })
+		if err != nil {
+			return fmt.Errorf("registering %s: %w", n.Name, err)
+		}
+	}
+	for _, j := range r.cluster.Jobs {
+		scaled := r.scale.job(j)
+		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.RegisterJob(ctx, scaled) })
+		if err != nil {
+			return fmt.Errorf("registering job %s: %w", j.ID, err)
+		}
+	}
+	return nil
+}
+
+// settle waits until everything that fits runs, and what has to prove its health
+// has done so.
+func (r *run) settle(ctx context.Context) error {
+	for {
+		if leader := r.group.Leader(); leader != nil {
+			if snap := leader.Store().Snapshot(); settled(snap, len(r.cluster.Jobs)) {
+				r.noteUnplaced(snap)
+				return nil
+			}
+		}
+		if err := sleep(ctx, lookInterval); err != nil {
+			return fmt.Errorf("waiting for the cluster to run: %w", err)
+		}
+	}
+}
+
+// settled reports whether nothing is on its way in the state.
+func settled(s *statestore.Snapshot, jobs int) bool {
+	for range s.PendingEvals() {
+		return false
+	}
+	for range s.Jobs() {
+		jobs--
+	}
+	if jobs > 0 {
+		return false
+	}
+	for a := range s.Allocs() {
+		if a.Terminal() {
+			continue
+		}
+		if a.ClientStatus != cluster.ClientRunning || a.JobType() == cluster.JobService && !a.JudgedHealthy() {
+			return false
+		}
+	}
+	return true
+}
+
+// noteUnplaced notes what waits for room, by group.
+func (r *run) noteUnplaced(s *statestore.Snapshot) {
+	c := &r.summary.Cluster
+	c.Wanted = r.cluster.Allocations()
+	c.Placed, c.Unplaced = c.Wanted, []UnplacedSummary{}
+	for e := range s.BlockedEvals() {
+		for _, name := range slices.Sorted(maps.Keys(e.Queued)) {
+			group := cluster.GroupKey{Job: e.JobKey(), Name: name}
+			c.Unplaced = append(c.Unplaced, UnplacedSummary{Group: group.String(), Count: e.Queued[name]})
+			if !r.cluster.everyNode(e.JobKey()) {
+				c.Placed -= e.Queued[name]
+			}
+		}
+	}
+	slices.SortStableFunc(c.Unplaced, func(a, b UnplacedSummary) int { return cmp.Compare(a.Group, b.Group) })
+}
+
+// sleep waits, or returns why the context ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

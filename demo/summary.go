@@ -1,0 +1,192 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+// SummaryVersion is the version of the form of [Summary] in JSON. It moves when a
+// field changes its meaning or goes; new fields do not move it.
+const SummaryVersion = 1
+
+// Summary is what came of a run. Its field names in JSON are stable. Times are
+// real ones, in seconds; a list is never null.
+type Summary struct {
+	Version int `json:"version"`
+	// OK says that everything was as it should be; Failures say what was not.
+	OK       bool     `json:"ok"`
+	Failures []string `json:"failures"`
+
+	Cluster ClusterSummary `json:"cluster"`
+	Servers int            `json:"servers"`
+	Seed    uint64         `json:"seed"`
+	// TimeScale is how many simulated seconds passed in a real one.
+	TimeScale float64 `json:"time_scale"`
+	// Seconds is how long the whole run took.
+	Seconds float64 `json:"seconds"`
+
+	// LeaderKill is null if no leader was killed.
+	LeaderKill *LeaderKill `json:"leader_kill"`
+	// Drains are in the order in which they were asked for. Groups are those of
+	// service jobs that had an allocation on a draining node, by name.
+	Drains []DrainSummary `json:"drains"`
+	Groups []GroupSummary `json:"groups"`
+	// Findings are what the witness holds against the drains, the first hundred.
+	Findings []string `json:"findings"`
+}
+
+// ClusterSummary is what was drained.
+type ClusterSummary struct {
+	Origin string `json:"origin"`
+	Nodes  int    `json:"nodes"`
+	Jobs   int    `json:"jobs"`
+	// Wanted are the allocations that jobs with a count asked for, Placed those
+	// of them that ran somewhere when the drains began, or were done by then.
+	Wanted int `json:"wanted"`
+	Placed int `json:"placed"`
+	// Unplaced says what fitted nowhere. Of a job that runs on every node it
+	// counts the nodes, and is not among Wanted.
+	Unplaced []UnplacedSummary `json:"unplaced"`
+	// LoadSeconds is how long it took to read or generate the cluster,
+	// SetupSeconds to register it and to have it run.
+	LoadSeconds  float64 `json:"load_seconds"`
+	SetupSeconds float64 `json:"setup_seconds"`
+}
+
+// UnplacedSummary is what of one group fitted nowhere.
+type UnplacedSummary struct {
+	Group string `json:"group"`
+	Count int    `json:"count"`
+}
+
+// LeaderKill is what happened to the leader.
+type LeaderKill struct {
+	Server    string `json:"server"`
+	NewLeader string `json:"new_leader"`
+	// AtSeconds is when it was killed, counted from the first drain.
+	AtSeconds float64 `json:"at_seconds"`
+	// DrainsRunning and AllocationsLeft are how far its own state had come.
+	DrainsRunning   int `json:"drains_running"`
+	AllocationsLeft int `json:"allocations_left"`
+	// ElectionSeconds is how long nobody led, zero if nobody ever did again.
+	ElectionSeconds float64 `json:"election_seconds"`
+}
+
+// DrainSummary is what came of one drain.
+type DrainSummary struct {
+	Node string `json:"node"`
+	ID   string `json:"id"`
+	// DeadlineSeconds is zero for a drain without a deadline.
+	DeadlineSeconds float64 `json:"deadline_seconds"`
+	// Outcome is empty for a drain that did not end.
+	Outcome string  `json:"outcome"`
+	Seconds float64 `json:"seconds"`
+	// ToLeave is the most allocations that had to leave at one time.
+	ToLeave int `json:"to_leave"`
+	// Marked counts its marks by class.
+	Marked map[string]int `json:"marked"`
+	// Moved have stopped and are replaced, Stopped have stopped and are not,
+	// StillStopping had not stopped when it ended.
+	Moved         int `json:"moved"`
+	Stopped       int `json:"stopped"`
+	StillStopping int `json:"still_stopping"`
+}
+
+// GroupSummary is what was counted of one group.
+type GroupSummary struct {
+	Group      string `json:"group"`
+	PacedMarks int    `json:"paced_marks"`
+	// Count and Limit are what the group wanted running, and how few healthy
+	// allocations its migrate block allowed.
+	Count int `json:"count"`
+	Limit int `json:"limit"`
+	// LowestAtMark is the lowest that a paced mark left; null if there was none.
+	LowestAtMark *int `json:"lowest_healthy_at_paced_mark"`
+	// Lowest is the lowest it had whatever made it so: deadlines too.
+	Lowest int `json:"lowest_healthy"`
+}
+
+// judge says what was not as it should be.
+func judge(s *Summary, report witness.Report) (failures []string) {
+	for _, d := range s.Drains {
+		switch outcome := cluster.Outcome(d.Outcome); {
+		case outcome == cluster.OutcomeNone:
+			failures = append(failures, fmt.Sprintf("the drain of %s did not end", d.Node))
+		case outcome == cluster.OutcomeComplete, outcome == cluster.OutcomeDeadlineReached && d.DeadlineSeconds > 0:
+		default:
+			failures = append(failures, fmt.Sprintf("the drain of %s ended as %q", d.Node, outcome))
+		}
+	}
+	if len(s.Drains) == 0 {
+		failures = append(failures, "nothing was drained")
+	}
+	switch kill := s.LeaderKill; {
+	case kill == nil:
+		failures = append(failures, "the leader was not killed: no drain ran long enough")
+	case kill.DrainsRunning == 0:
+		failures = append(failures, "no drain was running any more when the leader was killed")
+	case kill.NewLeader == "":
+		failures = append(failures, "nobody led after the leader was killed")
+	}
+	for _, key := range report.UnderLimit() {
+		failures = append(failures, fmt.Sprintf("a paced mark took group %s below its limit", key))
+	}
+	if report.Found > 0 {
+		failures = append(failures, fmt.Sprintf("the witness holds %d findings against the drains, the first: %s", report.Found, report.Findings[0]))
+	}
+	return failures
+}
+
+// add puts the witness's report in the summary's form. Of the groups it takes
+// those that have a limit.
+func (s *Summary) add(report witness.Report, drains []*drainRun, hasLimit func(cluster.JobKey) bool) {
+	counted := make(map[cluster.DrainID]witness.DrainReport)
+	for _, d := range report.Drains {
+		counted[d.ID] = d
+	}
+	for _, run := range drains {
+		s.Drains = append(s.Drains, run.summary(counted[run.id]))
+	}
+	for _, g := range report.Groups {
+		if hasLimit(g.Group.Job) {
+			s.Groups = append(s.Groups, groupSummary(g))
+		}
+	}
+	for _, f := range report.Findings {
+		s.Findings = append(s.Findings, f.String())
+	}
+}
+
+func (r *drainRun) summary(d witness.DrainReport) DrainSummary {
+	s := DrainSummary{
+		Node: string(r.node), ID: string(r.id), DeadlineSeconds: r.deadline.Seconds(),
+		Outcome: string(d.Outcome), ToLeave: r.total, Marked: make(map[string]int),
+		Moved: d.Moved, Stopped: d.Stopped, StillStopping: d.StillStopping,
+	}
+	if d.Outcome != cluster.OutcomeNone {
+		s.Seconds = round(d.EndedAt.Sub(d.StartedAt))
+	}
+	for class, count := range d.Marked {
+		if count > 0 {
+			s.Marked[cluster.MarkClass(class).String()] = count
+		}
+	}
+	return s
+}
+
+func groupSummary(g witness.GroupReport) GroupSummary {
+	s := GroupSummary{
+		Group: g.Group.String(), PacedMarks: g.PacedMarks,
+		Count: g.Lowest.Count, Limit: g.Lowest.Limit, Lowest: g.Lowest.Healthy,
+	}
+	if g.LowestAtMark.Index != 0 {
+		s.LowestAtMark = &g.LowestAtMark.Healthy
+	}
+	return s
+}
+
+// round returns seconds with three decimals.
+func round(d time.Duration) float64 { return float64(d.Round(time.Millisecond).Milliseconds()) / 1000 }
