@@ -203,6 +203,17 @@ func TestJudgeEnd_Contracts(t *testing.T) {
 			},
 			map[Contract]bool{Stopped: true, Replaced: true, Migrated: false, Asked: true},
 		},
+		"not to be placed again": {
+			func(w *town) {
+				w.alloc("a1").DesiredTransition.MigrateDisablePlacement = true
+				w.evals = append(w.evals, evaluation(cluster.EvalPending, "e1", 1))
+			},
+			map[Contract]bool{Stopped: true, Replaced: true, Migrated: false, Asked: true},
+		},
+		"the replacement's record is gone": {
+			func(w *town) { w.alloc("a1").NextAllocation = "r1" },
+			map[Contract]bool{Stopped: true, Replaced: true, Migrated: true, Asked: true},
+		},
 		"still stopping": {
 			func(w *town) { w.alloc("a1").ClientStatus = cluster.ClientRunning },
 			map[Contract]bool{Stopped: false, Replaced: false, Migrated: false, Asked: true},

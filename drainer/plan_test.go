@@ -332,3 +332,17 @@ func TestPlanGroup_HoldsAreKeptApart(t *testing.T) {
 	plan := newMoment(w, epoch, Policy{}).planGroup(web, nil)
 	must.Eq(t, [ReasonCount]bool{ReasonWaitingForHealth: true, ReasonWaitingForRoom: true}, plan.holds)
 }
+
+// Once nobody of the group has to be asked any more, a verdict that is due
+// elsewhere concerns no drain.
+func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 2)
+	w.drain("n1", 0)
+	elsewhere := w.alloc("a2")
+	elsewhere.DeploymentStatus, elsewhere.CreateTime = nil, epoch
+	m := newMoment(w, epoch, Policy{})
+	must.Eq(t, epoch.Add(time.Minute+DefaultHealthGrace), m.planGroup(web, nil).wakeAt)
+	w.alloc("a1").DesiredStatus = cluster.DesiredStop
+	must.True(t, m.planGroup(web, nil).wakeAt.IsZero())
+}

@@ -325,3 +325,65 @@ func TestRounds_EntriesCarryWhatTheyWerePlannedBy(t *testing.T) {
 	must.Eq(t, epoch, marks.At)
 	must.Eq(t, policy, marks.Policy)
 }
+
+// What its group wants marked at its pace and its node by its deadline is written
+// once, as the node wants it.
+func TestRounds_TheNodesWishGoesBeforeTheGroups(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n1", 20*time.Millisecond)
+	r := newRig(t, w, nil)
+	r.raft.script = []fate{rejected}
+	r.advance(DefaultRetryBase)
+	must.Len(t, 2, r.raft.written())
+	marks := r.raft.written()[1].marks.Marks
+	must.Len(t, 1, marks)
+	must.Eq(t, cluster.MarkDeadline, marks[0].Class)
+}
+
+// A job whose evaluation fails again and again is evaluated again, less and less
+// often, in writes of their own.
+func TestRounds_Reevaluations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.settle()
+	var at []time.Duration
+	for range 5 {
+		r.commit(func(w *town) {
+			for _, e := range w.evals {
+				e.Status = cluster.EvalFailed
+			}
+		})
+		written := len(r.raft.written())
+		r.settle()
+		if len(r.raft.written()) == written {
+			r.now = r.wakeAt
+			r.settle()
+		}
+		last := r.raft.written()[len(r.raft.written())-1].marks
+		must.Eq(t, 1, len(last.Reevaluate))
+		must.SliceEmpty(t, last.Marks)
+		at = append(at, last.At.Sub(epoch))
+	}
+	const ms = time.Millisecond
+	must.Eq(t, []time.Duration{0, 50 * ms, 150 * ms, 350 * ms, 750 * ms}, at)
+}
+
+// Several writes of a round that fail are one failure; and one that is applied in
+// between does not make a round succeed.
+func TestRounds_OneFailureARound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(4), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 2 })
+	r.raft.script = []fate{rejected, lost, rejected, rejected}
+	r.settle()
+	must.Eq(t, epoch.Add(DefaultRetryBase), r.wakeAt)
+	r.raft.script = []fate{applied, applied, rejected, applied}
+	r.now = r.wakeAt
+	r.settle()
+	must.Eq(t, r.now.Add(2*DefaultRetryBase), r.wakeAt)
+	r.advance(2 * DefaultRetryBase)
+	must.Len(t, 9, r.raft.written())
+	for _, a := range r.state.now().allocs {
+		must.True(t, a.Marked(), must.Sprintf("%s", a.ID))
+	}
+}

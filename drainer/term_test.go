@@ -235,6 +235,30 @@ func TestTerm_StaleView(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"late"}, r.raft.written()[1].marked())
 }
 
+// Nor is one older than the term's barrier.
+func TestTerm_StaleViewBehindTheBarrier(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.state.lag(true)
+	r.commit(func(w *town) { w.node("n1").Drain = nil }) // cancelled by the leader before
+	r.advance(time.Second)
+	must.SliceEmpty(t, r.raft.written())
+	r.state.lag(false)
+	r.advance(DefaultRetryBase)
+	must.SliceEmpty(t, r.raft.written())
+	must.True(t, r.wakeAt.IsZero())
+}
+
+// What is remembered of marks that nobody wants any more has a bound.
+func TestTerm_ForgetsDates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newTown(1, 0), nil)
+	for i := range 10 * minDated {
+		r.term.date([]Mark{{Alloc: cluster.AllocID(fmt.Sprint(i))}}, epoch)
+		must.LessEq(t, minDated+3, len(r.term.wanted))
+	}
+}
+
 // On a store that was replaced nothing is decided any more, whatever it says.
 func TestTerm_AbandonedStore(t *testing.T) {
 	t.Parallel()
@@ -379,12 +403,21 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	r.settle()
 	must.Len(t, 1, r.raft.written())
 
+	// Nor is an evaluation.
+	jobs.drain <- &DrainRequest{Reevaluate: []cluster.GroupKey{web}, Reply: func(d DrainReply) { replies = append(replies, d) }}
+	env.Wake()
+	r.settle()
+	env.Wake()
+	r.settle()
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.GroupKey{web}, replies[1].Reevaluated)
+
 	// A batch is a hint: the deadline has not passed, so it is watched again.
 	deadlines.batch <- []cluster.NodeID{"n1", "nobody"}
 	env.Wake()
 	r.settle()
 	must.Eq(t, []string{"watch n1 in 1h0m0s", "watch n1 in 1h0m0s"}, deadlines.watched)
-	must.Len(t, 1, r.raft.written())
+	must.Len(t, 2, r.raft.written())
 
 	// The node stops draining.
 	r.commit(func(w *town) { w.node("n1").Drain = nil })
