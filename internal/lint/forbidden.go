@@ -61,6 +61,14 @@ var forbidden = map[string]string{
 	"(github.com/hashicorp/go-memdb.WatchSet).WatchCh":  starts,
 }
 
+// drawsGlobally reports whether the object is one of the functions of math/rand
+// that share a source. A source of one's own gives the same every time.
+func drawsGlobally(o types.Object) bool {
+	f, ok := o.(*types.Func)
+	return ok && (f.Pkg().Path() == "math/rand" || f.Pkg().Path() == "math/rand/v2") &&
+		f.Signature().Recv() == nil && !strings.HasPrefix(f.Name(), "New")
+}
+
 // MissingForbidden returns the entries of the list that name nothing, as the
 // module of dir sees their packages.
 func MissingForbidden(dir string) ([]string, error) {

@@ -87,9 +87,9 @@ func (g *graph) inModule(o types.Object) bool {
 }
 
 // implementations returns the methods that a call of an interface's method may
-// run, as far as the module declares their types.
-func (g *graph) implementations(method *types.Func) []*types.Func {
-	iface := method.Signature().Recv().Type()
+// run, as far as the module declares their types. The interface may have the
+// method from another that it embeds.
+func (g *graph) implementations(method *types.Func, iface types.Type) []*types.Func {
 	var found []*types.Func
 	for _, t := range g.concrete {
 		if g.implements(t, iface) {
@@ -134,7 +134,7 @@ type reached struct {
 	// module are the module's functions, variables, and function fields.
 	module []types.Object
 	// dispatched are methods of interfaces, of the module or not.
-	dispatched []use
+	dispatched []dispatch
 	// outside are functions and variables of other modules.
 	outside []use
 }
@@ -143,6 +143,12 @@ type reached struct {
 type use struct {
 	at     ast.Node
 	object types.Object
+}
+
+// dispatch is a mention of a method of an interface.
+type dispatch struct {
+	method *types.Func
+	iface  types.Type
 }
 
 // sources returns the code that running or calling the object may run.
@@ -159,10 +165,16 @@ func (g *graph) sources(o types.Object) []source {
 // reach returns what the source can reach in one step.
 func (g *graph) reach(s source) reached {
 	var r reached
+	// A method of io.Writer, called on a hash.Hash, is a hash's.
+	receivers := map[*ast.Ident]types.Type{}
 	ast.Inspect(s.node, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if selection := s.pkg.TypesInfo.Selections[n]; selection != nil {
+				receivers[n.Sel] = selection.Recv()
+			}
 		case *ast.Ident:
-			g.mention(&r, n, s.pkg.TypesInfo.Uses[n])
+			g.mention(&r, n, s.pkg.TypesInfo.Uses[n], receivers[n])
 		case *ast.CallExpr:
 			g.callBacks(&r, n, s.pkg.TypesInfo)
 		}
@@ -171,13 +183,14 @@ func (g *graph) reach(s source) reached {
 	return r
 }
 
-// mention notes one use of an object.
-func (g *graph) mention(r *reached, at ast.Node, o types.Object) {
+// mention notes one use of an object: of a method, one of the receiver, which is
+// nil if it is not known.
+func (g *graph) mention(r *reached, at ast.Node, o types.Object, receiver types.Type) {
 	switch object := o.(type) {
 	case *types.Func:
 		o = object.Origin()
 		if isInterfaceMethod(object) {
-			r.dispatched = append(r.dispatched, use{at, o})
+			r.dispatched = append(r.dispatched, dispatchOf(object, receiver))
 		}
 	case *types.Var:
 		o = object.Origin()
@@ -193,6 +206,20 @@ func (g *graph) mention(r *reached, at ast.Node, o types.Object) {
 	case !isField(o):
 		r.outside = append(r.outside, use{at, o})
 	}
+}
+
+// dispatchOf returns the dispatch of a method by the interface that the receiver
+// is, or, if it is none, by the one that declares the method.
+func dispatchOf(method *types.Func, receiver types.Type) dispatch {
+	if receiver == nil || !types.IsInterface(receiver) || isTypeParam(receiver) {
+		receiver = method.Signature().Recv().Type()
+	}
+	return dispatch{method, receiver}
+}
+
+func isTypeParam(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.TypeParam)
+	return ok
 }
 
 func isField(o types.Object) bool {
@@ -238,9 +265,9 @@ func (g *graph) mentionMethod(r *reached, at ast.Node, t types.Type, like *types
 	switch m := methodOf(t, like); {
 	case m == nil:
 	case g.inModule(m):
-		g.mention(r, at, m)
+		g.mention(r, at, m, t)
 	case isInterfaceMethod(m):
-		r.dispatched = append(r.dispatched, use{at, m})
+		r.dispatched = append(r.dispatched, dispatchOf(m, t))
 	}
 }
 

@@ -137,8 +137,8 @@ func (w *walk) visit(o types.Object) {
 		for _, next := range r.module {
 			w.enter(next, o)
 		}
-		for _, use := range r.dispatched {
-			w.dispatch(use.object.(*types.Func), o)
+		for _, d := range r.dispatched {
+			w.dispatch(d, o)
 		}
 		for _, use := range r.outside {
 			if why := w.outside(use.object, o); why != "" {
@@ -149,11 +149,11 @@ func (w *walk) visit(o types.Object) {
 }
 
 // dispatch follows a call of an interface's method to whatever it may run.
-func (w *walk) dispatch(method *types.Func, from types.Object) {
-	if w.boundary(w.graph.fullName(method)) || w.boundary(ownerName(method)) {
+func (w *walk) dispatch(d dispatch, from types.Object) {
+	if w.boundary(w.graph.fullName(d.method)) || w.boundary(ownerName(d.method)) {
 		return
 	}
-	for _, f := range w.graph.implementations(method) {
+	for _, f := range w.graph.implementations(d.method, d.iface) {
 		if w.graph.inModule(f) {
 			w.enter(f, from)
 		}
@@ -179,6 +179,9 @@ func (w *walk) outside(o, from types.Object) string {
 	}
 	path := o.Pkg().Path()
 	why, bad := forbidden[name]
+	if !bad && drawsGlobally(o) {
+		why, bad = "draws from the process's randomness: draw from a seed", true
+	}
 	if !bad {
 		if slices.Contains(w.rule.Outside, path) {
 			w.met[path] = true

@@ -17,9 +17,9 @@ func TestCheckLoopRules_fixtures(t *testing.T) {
 		"clock":    {Outside: []string{"time"}},
 		"spawn":    {Outside: []string{"sync"}},
 		"channels": {},
-		"chance":   {Outside: []string{"fmt"}},
+		"chance":   {Outside: []string{"fmt", "math/rand/v2"}},
 		"dispatch": {
-			Outside: []string{"container/heap", "fmt"},
+			Outside: []string{"container/heap", "fmt", "hash"},
 			Boundaries: map[string]string{
 				loopFixtures + "/dispatch.T.boundary":                     "a test",
 				"(*" + loopFixtures + "/dispatch.T).excused → time.Sleep": "a test",

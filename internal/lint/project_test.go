@@ -46,10 +46,11 @@ func loopRule() lint.LoopRule {
 			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default draws them at random",
 			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs draws them at random",
 			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs draws them at random",
+			"(*" + module + "/demo.clients).Report":                     "reports leave in a goroutine of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
 		},
 		Outside: []string{
-			"cmp", "container/heap", "errors", "fmt", "maps", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"cmp", "container/heap", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
@@ -113,6 +114,16 @@ func importRules() []lint.ImportRule {
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},
 		{
+			Package: module + "/simclient",
+			Never: map[string]string{
+				module + "/drainer":    "a client knows its own node, not drains",
+				module + "/statestore": "a client reads through the small interface it declares",
+				module + "/scheduler":  "a client does as it is told, whoever schedules",
+				module + "/shims":      below,
+			},
+			Directly: map[string]string{"crypto/rand": noChance, "math/rand": "a client's chance comes from a seed: math/rand/v2"},
+		},
+		{
 			Package: module + "/statestore",
 			Never: map[string]string{
 				module + "/shims":           below,
@@ -127,7 +138,16 @@ func importRules() []lint.ImportRule {
 			Package: module + "/witness",
 			Never:   map[string]string{module + "/drainer": dumbTwin, module + "/scheduler": dumbTwin, module + "/statestore": dumbTwin},
 		},
-		{Package: module + "/shims", Never: map[string]string{module + "/server": below, module + "/witness": dumbTwin}},
+		{
+			Package:  module + "/shims",
+			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/simclient": below},
+			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net/http": noNetwork},
+		},
+		{Package: module + "/server", Never: map[string]string{
+			module + "/demo":                "the server is what people copy: it stands without a show",
+			module + "/drainer/drainertest": "no harness in what is run",
+			module + "/witness":             dumbTwin,
+		}},
 		{Package: module + "/drainer/drainertest", Never: map[string]string{module + "/server": "the harness steps what a server runs"}},
 	}
 }

@@ -63,7 +63,7 @@ func (p purity) function(f *types.Func) bool {
 	}
 	p.assumed[f] = true
 	if isInterfaceMethod(f) {
-		for _, i := range p.implementations(f) {
+		for _, i := range p.implementations(f, f.Signature().Recv().Type()) {
 			if !p.function(i) {
 				return false
 			}

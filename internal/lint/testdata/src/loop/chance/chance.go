@@ -6,6 +6,7 @@ import (
 	crand "crypto/rand"
 	"fmt"
 	"math/rand"
+	rand2 "math/rand/v2"
 	"net"
 	"os"
 	"runtime"
@@ -19,8 +20,10 @@ type T struct{ r *rand.Rand }
 
 // Step is where the walk begins.
 func (t *T) Step(now time.Time) (wakeAt time.Time) {
-	_ = rand.Int()          // want "math/rand.Int is of a package that deciding code does not use"
-	_, _ = crand.Read(nil)  // want "crypto/rand.Read is of a package"
+	_ = rand.Int()         // want "math/rand.Int draws from the process's randomness"
+	_, _ = crand.Read(nil) // want "crypto/rand.Read is of a package"
+	_ = rand2.IntN(6)      // want "math/rand/v2.IntN draws from the process's randomness"
+	_ = rand2.New(rand2.NewPCG(1, 2)).IntN(6)
 	_ = t.r.Int()           // want "Rand\).Int is of a package"
 	_ = os.Args             // want "os.Args is of a package"
 	_, _ = os.Open(host)    // want "os.Open is of a package"

@@ -5,6 +5,8 @@ package dispatch
 import (
 	"container/heap"
 	"fmt"
+	"hash"
+	"io"
 	"iter"
 	"time"
 )
@@ -45,7 +47,16 @@ type T struct {
 	unused   func()
 	boundary func() time.Time
 	stranger stranger
+	sum      hash.Hash32
 	h        hidden
+}
+
+// slow is a writer, but no hash.
+type slow struct{}
+
+func (slow) Write([]byte) (int, error) {
+	time.Sleep(1)
+	return 0, nil
 }
 
 type stranger interface{ Speak() }
@@ -90,6 +101,9 @@ func (t *T) Step(now time.Time) (wakeAt time.Time) {
 	heap.Push(&t.h, 1)
 	_ = fmt.Sprint(shown{})
 	t.excused()
+	_ = t.sum.Sum32()
+	_, _ = t.sum.Write(nil)          // want "Writer\).Write is of a package"
+	_, _ = io.WriteString(t.sum, "") // want "io.WriteString is of a package"
 	t.stranger.Speak()
 	notLookedInto()
 	onlyMentioned := mentioned
