@@ -68,7 +68,8 @@ func (w *World) NewAlloc(j *cluster.Job, group string, index int, node cluster.N
 }
 
 // Begin writes what a world begins with, past all that a scheduler or a client
-// would ask first. Nobody is told but those who read the state.
+// would ask first. Nobody is told but those who read the state. do is called for
+// each server, some much later, and does the same each time.
 func (w *World) Begin(do func(*statestore.Txn) error) error {
 	w.log.entries = append(w.log.entries, logEntry{begin: do})
 	_, err := w.leader.replica.catchUp(w.log.entries)
@@ -88,9 +89,10 @@ func (w *World) Place(j *cluster.Job, allocs ...*cluster.Allocation) error {
 
 // PlaceAll begins with many jobs at once.
 func (w *World) PlaceAll(placements []Placement) error {
+	at := w.now
 	err := w.Begin(func(txn *statestore.Txn) error {
 		for _, p := range placements {
-			if err := p.write(txn, w.now); err != nil {
+			if err := p.write(txn, at); err != nil {
 				return fmt.Errorf("placing %s: %w", p.Job.Key(), err)
 			}
 		}

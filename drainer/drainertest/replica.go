@@ -1,6 +1,8 @@
 package drainertest
 
 import (
+	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -52,3 +54,45 @@ func (r *replica) write(index uint64, do func(*statestore.Txn) error) error {
 
 // state is the replica's newest state.
 func (r *replica) state() *statestore.Snapshot { return r.fsm.Store().Snapshot() }
+
+// SameStates has every server catch up with the log, and says which of them has
+// come to another state than the leader.
+func (w *World) SameStates() error {
+	want, err := w.dump(w.leader.replica)
+	if err != nil {
+		return err
+	}
+	for i, r := range w.replicas {
+		got, err := w.dump(r)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, want) {
+			return fmt.Errorf("server %d has another state than the leader: %s", i, difference(got, want))
+		}
+	}
+	return nil
+}
+
+// dump is a replica's state, once it has applied the whole log.
+func (w *World) dump(r *replica) ([]byte, error) {
+	if _, err := r.catchUp(w.log.entries); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := r.state().Dump(&b); err != nil {
+		return nil, fmt.Errorf("dumping a state: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// difference shows the first lines in which two dumps differ.
+func difference(got, want []byte) string {
+	ours, theirs := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+	for i := range min(len(ours), len(theirs)) {
+		if !bytes.Equal(ours[i], theirs[i]) {
+			return fmt.Sprintf("%s\ninstead of %s", ours[i], theirs[i])
+		}
+	}
+	return fmt.Sprintf("%d lines instead of %d", len(ours), len(theirs))
+}

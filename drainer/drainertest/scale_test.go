@@ -77,10 +77,11 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 // are spread over the nodes, so that each job has as many of them on draining
 // nodes as any other.
 func (t town) build(w *drainertest.World, nodes []cluster.NodeID, pace int) error {
+	at := w.Now()
 	for chunk := range slices.Chunk(nodes, 500) {
 		err := w.Begin(func(txn *statestore.Txn) error {
 			for _, id := range chunk {
-				if err := txn.UpsertNode(drainertest.NewNode(id), w.Now()); err != nil {
+				if err := txn.UpsertNode(drainertest.NewNode(id), at); err != nil {
 					return err
 				}
 			}

@@ -147,9 +147,10 @@ func (s *Stage) place(j *cluster.Job, nodes ...cluster.NodeID) {
 
 // fleet registers nodes, each with a job of its own that has one allocation on it.
 func (s *Stage) fleet(ids []cluster.NodeID, job func(cluster.NodeID) *cluster.Job) {
+	at := s.Now()
 	s.check(s.Begin(func(txn *statestore.Txn) error {
 		for _, id := range ids {
-			if err := txn.UpsertNode(drainertest.NewNode(id), s.Now()); err != nil {
+			if err := txn.UpsertNode(drainertest.NewNode(id), at); err != nil {
 				return err
 			}
 		}
