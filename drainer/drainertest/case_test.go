@@ -321,8 +321,23 @@ func run(t *testing.T, c Case) {
 	if !c.Large {
 		must.LessEq(t, maxSmallSteps, base.steps, must.Sprint("a small story must be told with few steps"))
 	}
+	all := slices.Collect(variants(base, c.Large))
+	if !c.Large {
+		c.retellAll(t, all, base)
+		return
+	}
+	for i, half := range [...][]telling{all[:len(all)/2], all[len(all)/2:]} {
+		t.Run(fmt.Sprintf("told again, half %d", i+1), func(t *testing.T) {
+			t.Parallel()
+			c.retellAll(t, half, base)
+		})
+	}
+}
+
+// retellAll tells the case otherwise in many ways.
+func (c Case) retellAll(t *testing.T, ways []telling, base told) {
 	failures := 0
-	for how := range variants(base, c.Large) {
+	for _, how := range ways {
 		err := c.retell(how, base)
 		if err == nil {
 			continue

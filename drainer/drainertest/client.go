@@ -1,7 +1,6 @@
 package drainertest
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
+
+// maxReports bounds what a client says at once; the rest follows its answer.
+const maxReports = 500
 
 // Never is longer than any world lasts.
 const Never = time.Duration(1<<63 - 1)
@@ -50,6 +52,8 @@ type client struct {
 	world *World
 	node  cluster.NodeID
 	tasks map[cluster.AllocID]*task
+	// order are the tasks' ids, sorted: a node may have thousands.
+	order []cluster.AllocID
 
 	// at is when the client is to be stepped, position where it is in the queue.
 	at       time.Time
@@ -93,14 +97,16 @@ func (c *client) step() time.Time {
 	}
 	var next time.Time
 	var reports []cluster.AllocReport
-	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
+	kept := c.order[:0]
+	for _, id := range c.order {
 		t := c.tasks[id]
 		if !listed[id] && !t.inProgress {
 			delete(c.tasks, id)
 			continue
 		}
+		kept = append(kept, id)
 		t.advance(now)
-		if t.told != t.said && !t.inProgress {
+		if t.told != t.said && !t.inProgress && len(reports) < maxReports {
 			reports = append(reports, t.report(now))
 		}
 		for _, at := range []time.Time{t.runs, t.judged, t.ends} {
@@ -109,6 +115,7 @@ func (c *client) step() time.Time {
 			}
 		}
 	}
+	c.order = kept
 	if len(reports) > 0 && !c.send(reports) {
 		next = now.Add(time.Second)
 	}
@@ -121,6 +128,8 @@ func (c *client) hear(a *cluster.Allocation, now time.Time) {
 	if t == nil {
 		t = newTask(a, c.world.options.Client(a), now)
 		c.tasks[a.ID] = t
+		i, _ := slices.BinarySearch(c.order, a.ID)
+		c.order = slices.Insert(c.order, i, a.ID)
 	}
 	if a.ServerTerminal() && !t.stopping {
 		t.stopping = true

@@ -1,8 +1,10 @@
 package drainertest
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -87,17 +89,24 @@ func (w *World) Place(j *cluster.Job, allocs ...*cluster.Allocation) error {
 	return w.PlaceAll([]Placement{{j, allocs}})
 }
 
+// placementsAtOnce is how many jobs are written in one transaction: beyond some
+// thousand rows each costs many times more.
+const placementsAtOnce = 10
+
 // PlaceAll begins with many jobs at once.
 func (w *World) PlaceAll(placements []Placement) error {
 	at := w.now
-	err := w.Begin(func(txn *statestore.Txn) error {
-		for _, p := range placements {
-			if err := p.write(txn, at); err != nil {
-				return fmt.Errorf("placing %s: %w", p.Job.Key(), err)
+	var err error
+	for chunk := range slices.Chunk(placements, placementsAtOnce) {
+		err = errors.Join(err, w.Begin(func(txn *statestore.Txn) error {
+			for _, p := range chunk {
+				if err := p.write(txn, at); err != nil {
+					return fmt.Errorf("placing %s: %w", p.Job.Key(), err)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		}))
+	}
 	for _, p := range placements {
 		for _, a := range p.Allocs {
 			w.clients.wake(a.NodeID)

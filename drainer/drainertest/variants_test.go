@@ -12,7 +12,8 @@ import (
 const (
 	// maxSmallSteps is how many steps a story may have to be told once for each.
 	maxSmallSteps = 500
-	// largePoints is how many points of a larger story are tried.
+	// largePoints is how many points of a larger story are tried: half of them
+	// steps, half writes.
 	largePoints = 64
 )
 
@@ -52,7 +53,7 @@ var fates = []drainertest.Fate{
 func points(n int, large bool) []int {
 	count := n
 	if large {
-		count = min(n, largePoints)
+		count = min(n, largePoints/2)
 	}
 	points := make([]int, count)
 	for i := range points {
