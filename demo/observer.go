@@ -14,7 +14,9 @@ import (
 // the first server applies it, so that no server's end takes its sight. It is
 // safe for concurrent use.
 type observer struct {
-	notice func(witness.Entry) // told of each entry too; never nil, never blocks
+	// notice is told of each entry by each server that applies it: whoever reads
+	// the state of one server has to hear from that one. Never nil, never blocks.
+	notice func(witness.Entry)
 
 	mu      sync.Mutex
 	witness *witness.Witness // guarded by mu
@@ -28,15 +30,15 @@ func newObserver(o witness.Options, notice func(witness.Entry)) *observer {
 // applied takes one entry from any of the servers. Each of them applies all of
 // the log in order, so what is new here follows on what was last.
 func (o *observer) applied(a shims.Applied) {
+	entry := applied.Entry(a)
+	o.notice(entry)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if a.Index <= o.last {
 		return
 	}
 	o.last = a.Index
-	entry := applied.Entry(a)
 	o.witness.Observe(entry)
-	o.notice(entry)
 }
 
 // report audits the state of the server that has come furthest, and reports. The

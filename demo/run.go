@@ -24,6 +24,7 @@ type run struct {
 	config   Config
 	scale    scale
 	began    time.Time
+	loaded   time.Time // when the cluster was loaded or generated
 	cluster  *Cluster
 	observer *observer
 	group    *server.Group
@@ -76,7 +77,8 @@ func (r *run) prepare() (err error) {
 	if _, err := r.config.drains(len(r.cluster.Nodes)); err != nil {
 		return err
 	}
-	load := time.Since(r.began)
+	r.loaded = time.Now()
+	load := r.loaded.Sub(r.began)
 	r.summary = &Summary{
 		Version: SummaryVersion, Servers: r.config.Servers, Seed: r.config.Seed, TimeScale: r.config.TimeScale,
 		Failures: []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
@@ -124,7 +126,7 @@ func (r *run) drain(ctx context.Context) error {
 		return err
 	}
 	c := &r.summary.Cluster
-	c.SetupSeconds = round(time.Since(r.began)) - c.LoadSeconds
+	c.SetupSeconds = round(time.Since(r.loaded))
 	r.event("registered, placed and healthy: %d of %d allocations", c.Placed, c.Wanted)
 	for _, u := range c.Unplaced {
 		r.event("did not fit: %d of %s", u.Count, u.Group)
