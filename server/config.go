@@ -54,6 +54,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
+	c.Logger = c.Logger.Named(string(c.ID))
 	memory := raft.NewInmemStore()
 	if c.Log == nil {
 		c.Log = memory
