@@ -30,7 +30,7 @@ type drainRun struct {
 // allocation, by id, it takes every k-th, k such that there are n, and begins
 // with the seed's remainder. Those with batch work get the deadline, and so does
 // every other one of the rest. If none of them has batch work, the last makes way
-// for the first node that has.
+// for the first node that has. Sysbatch counts as none of it: it ends by itself.
 func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) ([]*drainRun, error) {
 	var busy, batch []*cluster.Node
 	for node := range s.Nodes() {

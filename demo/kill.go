@@ -31,7 +31,7 @@ func (r *run) killLeader() error {
 	kill := &LeaderKill{Server: string(leader.ID()), AtSeconds: round(r.killed.Sub(r.drained))}
 	kill.DrainsRunning, kill.AllocationsLeft = stillToDo(leader)
 	r.summary.LeaderKill = kill
-	r.event("killed the leader, %s, with %d drains running and %d allocations left to go",
+	r.event("killed the leader, %s; drains running: %d, allocations left to go: %d",
 		kill.Server, kill.DrainsRunning, kill.AllocationsLeft)
 	return nil
 }

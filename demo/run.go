@@ -172,8 +172,8 @@ func (r *run) startDrains(ctx context.Context) error {
 			limited++
 		}
 	}
-	r.event("draining %d nodes at once, %d of them with a deadline of %s (%s here)",
-		len(r.drains), limited, r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond))
+	r.event("nodes drained at once: %d; of these with a deadline of %s (%s here): %d",
+		len(r.drains), r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond), limited)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 		must.Positive(t, paced)
-		for _, want := range []string{"time scale 30", "draining 4 nodes at once", "killed the leader", "leads now"} {
+		for _, want := range []string{"time scale 30", "nodes drained at once: 4", "killed the leader", "leads now"} {
 			must.StrContains(t, out.String(), want)
 		}
 	})

@@ -76,7 +76,7 @@ func (s *Summary) writeGroups(w io.Writer) {
 func (s *Summary) writeEnd(w io.Writer) {
 	fmt.Fprintln(w)
 	if kill := s.LeaderKill; kill != nil {
-		fmt.Fprintf(w, "The leader, %s, was killed %.1fs after the drains began, with %d drains running and %d allocations left to go.\n",
+		fmt.Fprintf(w, "The leader, %s, was killed %.1fs after the drains began. Drains running then: %d, allocations left to go: %d.\n",
 			kill.Server, kill.AtSeconds, kill.DrainsRunning, kill.AllocationsLeft)
 		if kill.NewLeader != "" {
 			fmt.Fprintf(w, "%s led %.1fs later and went on from the state alone.\n", kill.NewLeader, kill.ElectionSeconds)

@@ -121,7 +121,7 @@ func TestRun_interrupted(t *testing.T) {
 		defer cancel()
 		code, out, errs := command(ctx, "demo -nodes 12")
 		must.One(t, code)
-		must.StrContains(t, out, "draining 2 nodes")
+		must.StrContains(t, out, "nodes drained at once: 2")
 		must.StrContains(t, errs, "interrupted before all drains had ended")
 	})
 }
