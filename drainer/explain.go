@@ -219,7 +219,7 @@ func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.M
 	if class == cluster.MarkFree || class == cluster.MarkCanary {
 		r.Outstanding = sorted(g.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom),
-			fmt.Sprintf("%d of %d moves that take no room under way", len(r.Outstanding), g.maxSlots()))
+			fmt.Sprintf("%d of %d moves that take no room under way", len(g.slots)+len(g.taking), g.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy, g.pace.Count, g.pace.MaxParallel)

@@ -20,7 +20,8 @@ type group struct {
 
 	// healthy counts the group's healthy allocations, wherever they are.
 	healthy int
-	// slots are the allocations that hold a slot for free and canary marks, by id.
+	// slots are the allocations that hold a slot for free and canary marks, once
+	// for each slot.
 	slots []cluster.AllocID
 	// underway are the allocations whose mark, stop or verdict is outstanding,
 	// by id.
@@ -49,7 +50,7 @@ func (m *moment) lookAt(key cluster.GroupKey) *group {
 
 // count adds one allocation to the group's numbers.
 func (g *group) count(a *cluster.Allocation) {
-	if g.holdsSlot(a) {
+	for range g.slotsOf(a) {
 		g.slots = append(g.slots, a.ID)
 	}
 	if a.ClientTerminal() {
@@ -77,21 +78,31 @@ func (g *group) count(a *cluster.Allocation) {
 	}
 }
 
-// holdsSlot reports whether the allocation takes one of the slots for free and
-// canary marks: it was marked so and has not stopped, or it is where a healthy
-// canary went, or is to go, and has no verdict yet.
-func (g *group) holdsSlot(a *cluster.Allocation) bool {
-	switch class := a.DesiredTransition.Class; {
-	case !a.ClientTerminal() && (class == cluster.MarkFree || class == cluster.MarkCanary):
-		return true
-	case a.ClientTerminal():
-		return class == cluster.MarkCanary && a.JudgedHealthy() && a.NextAllocation == "" && hasOpenEval(g.view, g.key.Job)
-	case a.PreviousAllocation == "" || !g.awaitsVerdict(a):
-		return false
+// slotsOf counts the slots for free and canary marks that the allocation takes:
+// one while a mark of it is such and it has not stopped, and one in the place of
+// a healthy canary that left, until it has a verdict or is overdue. While nothing
+// has come in its place but something may, the canary holds that one itself.
+func (g *group) slotsOf(a *cluster.Allocation) (slots int) {
+	class := a.DesiredTransition.Class
+	if a.ClientTerminal() {
+		if a.NextAllocation == "" && leftHealthy(a) && hasOpenEval(g.view, g.key.Job) {
+			slots++
+		}
+		return slots
 	}
-	previous := g.view.Alloc(a.PreviousAllocation)
-	return previous != nil && previous.ClientTerminal() &&
-		previous.DesiredTransition.Class == cluster.MarkCanary && previous.JudgedHealthy()
+	if class == cluster.MarkFree || class == cluster.MarkCanary {
+		slots++
+	}
+	if a.PreviousAllocation != "" && g.lacksVerdict(a) && leftHealthy(g.view.Alloc(a.PreviousAllocation)) {
+		slots++
+	}
+	return slots
+}
+
+// leftHealthy reports whether the allocation, or nil, is a canary that a drain
+// marked while it was healthy, and that has stopped.
+func leftHealthy(a *cluster.Allocation) bool {
+	return a != nil && a.ClientTerminal() && a.DesiredTransition.Class == cluster.MarkCanary && a.JudgedHealthy()
 }
 
 // isUnderway reports whether the group's numbers may still change by themselves
@@ -102,8 +113,12 @@ func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
 
 // awaitsVerdict reports whether a verdict on the allocation's health is still to
 // come in time.
-func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
-	return a.JobType() == cluster.JobService && !a.Asked() && a.ClientStatus != cluster.ClientUnknown &&
+func (g *group) awaitsVerdict(a *cluster.Allocation) bool { return !a.Asked() && g.lacksVerdict(a) }
+
+// lacksVerdict reports whether the allocation has no verdict on its health and is
+// not overdue.
+func (g *group) lacksVerdict(a *cluster.Allocation) bool {
+	return a.JobType() == cluster.JobService && a.ClientStatus != cluster.ClientUnknown &&
 		!a.HasVerdict() && !a.ClientTerminal() && g.now.Before(a.DueAt(g.pace, g.policy.HealthGrace))
 }
 

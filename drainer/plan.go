@@ -65,7 +65,7 @@ func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark)
 		n := m.view.Node(a.NodeID)
 		could := g.judge(a, n)
 		if leavesWithNode(could.class) {
-			g.release(a, n) // its node wants it marked now; a slot it may free is not relied on
+			g.release(a, n) // its node wants it marked now
 			continue
 		}
 		if could.class == cluster.MarkNone {

@@ -214,8 +214,6 @@ func (g *group) admit(a *cluster.Allocation, n *cluster.Node, class cluster.Mark
 // take counts a mark that is about to be made.
 func (g *group) take(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) {
 	g.release(a, n)
-	// It may have held a slot without a mark, in the place of a canary that left.
-	g.slots = slices.DeleteFunc(g.slots, func(id cluster.AllocID) bool { return id == a.ID })
 	if class == cluster.MarkFree || class == cluster.MarkCanary {
 		g.slots = append(g.slots, a.ID)
 	}

@@ -334,38 +334,47 @@ func FuzzRecheck(f *testing.F) {
 	}))
 }
 
-// A canary that came in the place of another holds its slot until it has a
-// verdict. Marked itself, it holds one slot and not two; taken by a deadline,
-// none.
+// A canary that came in the place of a healthy one holds the slot of that one
+// until it has a verdict, also once it is marked itself: what a plan takes is the
+// same in whatever order it is judged.
 func TestRecheck_CanaryInThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		deadline time.Duration
-		class    cluster.MarkClass
+		deadline    time.Duration
+		class       cluster.MarkClass
+		maxParallel int
+		want        []string // why the other canary's mark is refused
 	}{
-		"marked itself":       {0, cluster.MarkCanary},
-		"taken by a deadline": {-1, cluster.MarkForced},
+		"marked itself, two slots":   {0, cluster.MarkCanary, 2, []string{"the group has no free slot"}},
+		"marked itself, three slots": {0, cluster.MarkCanary, 3, nil},
+		"taken by force, one slot":   {-1, cluster.MarkForced, 1, []string{"the group has no free slot"}},
+		"taken by force, two slots":  {-1, cluster.MarkForced, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTown(3, 3)
-			w.group().Migrate.MaxParallel = 2
-			w.drain("n1", test.deadline)
-			w.drain("n2", 0)
-			left, came, other := w.alloc("a3"), w.alloc("a1"), w.alloc("a2")
-			for _, a := range w.allocs {
-				a.DeploymentStatus.Canary = true
+			for _, order := range [][2]cluster.AllocID{{"a1", "a2"}, {"a2", "a1"}} {
+				w := newTown(3, 3)
+				w.group().Migrate.MaxParallel = test.maxParallel
+				left, came, other := w.alloc("a3"), w.alloc(order[0]), w.alloc(order[1])
+				came.NodeID, other.NodeID = "n1", "n2"
+				w.drain("n1", test.deadline)
+				w.drain("n2", 0)
+				for _, a := range w.allocs {
+					a.DeploymentStatus.Canary = true
+				}
+				left.DesiredStatus, left.ClientStatus, left.NextAllocation = cluster.DesiredStop, cluster.ClientComplete, came.ID
+				left.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary}
+				came.PreviousAllocation, came.DeploymentStatus.Healthy, came.CreateTime = left.ID, nil, epoch
+				_, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Marks: []Mark{
+					{Alloc: came.ID, Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: test.class},
+					{Alloc: other.ID, Group: web, Node: "n2", Drain: "d-n2", Revision: 7, Class: cluster.MarkCanary},
+				}}))
+				var why []string
+				for _, r := range refused {
+					why = append(why, r.Why)
+				}
+				must.Eq(t, test.want, why)
 			}
-			left.DesiredStatus, left.ClientStatus, left.NextAllocation = cluster.DesiredStop, cluster.ClientComplete, came.ID
-			left.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary}
-			came.PreviousAllocation, came.DeploymentStatus.Healthy, came.CreateTime = left.ID, nil, epoch
-			marks := []Mark{
-				{Alloc: came.ID, Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: test.class},
-				{Alloc: other.ID, Group: web, Node: "n2", Drain: "d-n2", Revision: 7, Class: cluster.MarkCanary},
-			}
-			accepted, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Marks: marks}))
-			must.Eq(t, marks, accepted)
-			must.SliceEmpty(t, refused)
 		})
 	}
 }

@@ -181,11 +181,13 @@ func (w *twin) roomIn(a *cluster.Allocation) int {
 	return w.healthyIn(a) - (w.count(a) - w.maxParallel(a))
 }
 
-// verdictToCome: it has no verdict and is not overdue.
-func (w *twin) verdictToCome(a *cluster.Allocation) bool {
+// verdictMissing: it has no verdict and is not overdue.
+func (w *twin) verdictMissing(a *cluster.Allocation) bool {
 	_, given := verdict(a)
-	return typeOf(a) == "service" && !hasEnded(a) && !isAsked(a) && a.ClientStatus != "unknown" && !given && w.now.Before(w.due(a))
+	return typeOf(a) == "service" && !hasEnded(a) && a.ClientStatus != "unknown" && !given && w.now.Before(w.due(a))
 }
+
+func (w *twin) verdictToCome(a *cluster.Allocation) bool { return !isAsked(a) && w.verdictMissing(a) }
 
 // outstandingIn are the allocations whose mark, stop or verdict may still change
 // the group's numbers.
@@ -220,7 +222,7 @@ func (w *twin) slotsIn(a *cluster.Allocation) (holders []cluster.AllocID) {
 				holders = append(holders, b.ID)
 			}
 		case class == cluster.MarkCanary && good:
-			if next := w.Alloc(b.NextAllocation); next != nil && w.verdictToCome(next) {
+			if next := w.Alloc(b.NextAllocation); next != nil && w.verdictMissing(next) {
 				holders = append(holders, next.ID)
 			}
 		}
