@@ -116,6 +116,8 @@ func (m *memory) feed() *memoryFeed {
 // memoryFeed is the contract of Feed, by comparison.
 type memoryFeed struct {
 	wake chan<- struct{}
+	// beforeFollow happens before a job is followed, and nobody is told; or nil.
+	beforeFollow func()
 
 	mu       sync.Mutex
 	changes  Changes                // guarded by mu
@@ -127,11 +129,14 @@ func (f *memoryFeed) Take() Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.changes
-	f.changes = Changes{Abandoned: c.Abandoned}
+	f.changes = Changes{}
 	return c
 }
 
 func (f *memoryFeed) Follow(k cluster.JobKey) {
+	if f.beforeFollow != nil {
+		f.beforeFollow()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followed[k]++

@@ -686,3 +686,145 @@ func TestConfig_WriteTime(t *testing.T) {
 	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
 	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
 }
+
+// A drain that waits for replacements lets go of its jobs when it is cancelled,
+// and of its timers.
+func TestTerm_CancelledWhileItWaits(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 1)
+	w.drain("n1", 0)
+	w.place("b1", w.job("batch", cluster.JobBatch), "n2")
+	w.drain("n2", -1)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Replaced })
+	r.settle()
+	r.commit(func(w *town) { w.alloc("a1").ClientStatus = cluster.ClientComplete })
+	r.settle()
+	must.Eq(t, epoch.Add(20*time.Second+DefaultStopMargin), r.wakeAt)
+	r.commit(func(w *town) { w.node("n1").Drain, w.node("n2").Drain = nil, nil })
+	r.settle()
+	must.True(t, r.wakeAt.IsZero())
+	must.MapEmpty(t, r.state.feed().follows())
+	must.MapEmpty(t, r.term.nodes)
+}
+
+// Data that has moved is told of by the group of the replacement.
+func TestTerm_WaitsForData(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 1)
+	w.group().EphemeralDisk.Migrate = true
+	w.drain("n1", 0)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Migrated })
+	r.settle()
+	r.schedule()
+	r.commit(func(w *town) { w.alloc("a1'").ClientStatus = cluster.ClientPending })
+	r.settle()
+	must.Eq(t, []cluster.NodeID{"n1"}, r.state.now().draining())
+	r.commit(func(w *town) { w.alloc("a1'").ClientStatus = cluster.ClientRunning })
+	r.settle()
+	must.SliceEmpty(t, r.state.now().draining())
+}
+
+// What happens to a job between the look that showed it had to be waited for and
+// the moment it is followed is seen by a second look.
+func TestTerm_LooksAgainAtWhatItFollows(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 1)
+	a := w.alloc("a1")
+	a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete
+	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d-n1", Class: cluster.MarkPaced}
+	w.evals = append(w.evals, &cluster.Evaluation{ID: "e", Namespace: "default", JobID: "web", Status: cluster.EvalPending})
+	w.drain("n1", 0)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Replaced })
+	r.state.feed().beforeFollow = func() {
+		r.commit(func(w *town) { w.evals[0].Status = cluster.EvalBlocked })
+		r.state.feed().beforeFollow = nil
+	}
+	r.settle()
+	must.SliceEmpty(t, r.state.now().draining())
+}
+
+// What was refused under one strategy is not held back under the next.
+func TestTerm_NewStrategyHoldsNothingBack(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	r := newRig(t, w, nil)
+	r.raft.always = refused
+	r.advance(time.Minute)
+	r.raft.always = applied
+	r.commit(func(w *town) { w.node("n1").Drain.Revision = 8 })
+	r.settle()
+	must.True(t, r.state.now().alloc("a00").Marked())
+}
+
+// Of two that stop, the one that may take longest is there no more: the other is
+// waited for no longer than itself. Nor is anything that went out of touch.
+func TestTerm_TheLongestStopIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		happens func(*town)
+		want    time.Duration
+	}{
+		"nothing happens":  {func(w *town) {}, 100*time.Second + DefaultStopMargin},
+		"it stops":         {func(w *town) { w.alloc("a01").ClientStatus = cluster.ClientComplete }, 20*time.Second + DefaultStopMargin},
+		"it is unknown":    {func(w *town) { w.alloc("a01").ClientStatus = cluster.ClientUnknown }, 20*time.Second + DefaultStopMargin},
+		"its record goes":  {func(w *town) { w.allocs = w.allocs[:1] }, 20*time.Second + DefaultStopMargin},
+		"the node is down": {func(w *town) { w.node("n1").Status = cluster.NodeDown }, time.Second},
+		"another one lands": {func(w *town) {
+			late := w.job("late", cluster.JobBatch)
+			late.TaskGroups[0].Tasks[0].KillTimeout = 200 * time.Second
+			w.place("late", late, "n1")
+		}, time.Second + 200*time.Second + DefaultStopMargin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := jobsOnOneNode(2)
+			w.jobs[1].TaskGroups[0].Tasks[0].KillTimeout = 100 * time.Second
+			w.drain("n1", -1)
+			r := newRig(t, w, nil)
+			r.advance(time.Second)
+			r.commit(test.happens)
+			r.settle()
+			for len(r.state.now().draining()) > 0 && !r.wakeAt.IsZero() {
+				r.now = r.wakeAt
+				r.settle()
+			}
+			must.SliceEmpty(t, r.state.now().draining())
+			must.Eq(t, test.want, r.now.Sub(epoch))
+		})
+	}
+}
+
+// A node watcher that does not tell of an end does not have what was planned for
+// the node written for ever.
+func TestTerm_NodeThatNobodyTellsOf(t *testing.T) {
+	t.Parallel()
+	var tracker NodeTracker
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	r := newRig(t, w, func(c *NodeDrainerConfig) {
+		c.NodeWatcher = func(_ Env, t NodeTracker) DrainingNodeWatcher { tracker = t; return &idle{} }
+	})
+	tracker.Update(w.node("n1"))
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	r.advance(time.Hour)
+	must.Len(t, 1, r.raft.written())
+}
+
+// A mark that is wanted a second time, after it was withdrawn, is wanted since
+// then.
+func TestTerm_DatesAMarkAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.settle()
+	r.advance(time.Hour)
+	r.raft.always = rejected
+	r.commit(func(w *town) { w.alloc("a00").DesiredTransition = cluster.DesiredTransition{} })
+	r.settle()
+	report, _ := r.term.Explain("n1", r.now)
+	must.Eq(t, ReasonWritePending, report.Allocs[0].Reason)
+	must.Eq(t, Since{At: epoch.Add(time.Hour), Seen: true}, report.Allocs[0].Since)
+}
