@@ -142,7 +142,7 @@ func TestCase34_AlreadyStopping(t *testing.T) {
 			Options: slowly,
 			Setup: func(s *Stage) {
 				s.nodes("n1", "n2")
-				s.place(service("web", 2), "n1", "n2")
+				s.place(service("web", 2, killTimeout(time.Minute)), "n1", "n2")
 			},
 			Script: []Scene{
 				{0, stop("web")},
@@ -164,7 +164,7 @@ func TestCase34_AlreadyStopping(t *testing.T) {
 			Options: slowly,
 			Setup: func(s *Stage) {
 				s.nodes("n1", "n2")
-				s.place(service("web", 2), "n1", "n2")
+				s.place(service("web", 2, killTimeout(time.Minute)), "n1", "n2")
 			},
 			Script: []Scene{
 				{0, drain("n1", 0)},

@@ -78,18 +78,20 @@ func TestCase02_SameJobIDInThreeNamespaces(t *testing.T) {
 // the verdict is due it may turn out well, so it stays; once it is overdue it
 // costs nothing to move it.
 func TestCase03_NoHealthVerdict(t *testing.T) {
-	silent := drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
-		if a.NodeID == "n1" {
-			b.Verdict = drainertest.Never
-		}
-	})}
+	judged := func(after time.Duration) drainertest.Options {
+		return drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+			if a.NodeID == "n1" {
+				b.Verdict = after
+			}
+		})}
+	}
 	setup := func(s *Stage) {
 		s.nodes("n1", "n2", "n3")
 		s.put(service("web", 3), on("n1", unjudged(time.Hour)), on("n1", unjudged(time.Minute)), on("n2"))
 	}
 	t.Run("one overdue, one due later", func(t *testing.T) {
 		run(t, Case{
-			Options: silent, Setup: setup,
+			Options: judged(drainertest.Never), Setup: setup,
 			Script: []Scene{{0, drain("n1", 0)}},
 			Story: `
 				0s      drain n1: no deadline
@@ -107,11 +109,8 @@ func TestCase03_NoHealthVerdict(t *testing.T) {
 	})
 	t.Run("the verdict comes in time", func(t *testing.T) {
 		run(t, Case{
-			Options: silent, Setup: setup,
-			Script: []Scene{
-				{0, drain("n1", 0)},
-				{time.Minute, report("web.web[1]", true)},
-			},
+			Options: judged(time.Minute), Setup: setup,
+			Script: []Scene{{0, drain("n1", 0)}},
 			Story: `
 				0s      drain n1: no deadline
 				0s      mark web[0]@n1 free
@@ -198,25 +197,27 @@ func TestCase04_UnderReplicated(t *testing.T) {
 }
 
 // One of two is not well, and it is the other that is to move. Nothing is on its
-// way that could help, and it says so; the verdict may still change.
+// way that could help, and it says so; but the unhealthy one may end yet, and be
+// replaced by one that is well.
 func TestCase05_OnlyPeerUnhealthy(t *testing.T) {
 	setup := func(s *Stage) {
 		s.nodes("n1", "n2", "n3")
 		s.put(service("web", 2), on("n1"), on("n2", unhealthy))
 	}
-	t.Run("until it is well again", func(t *testing.T) {
+	t.Run("until it is replaced", func(t *testing.T) {
 		run(t, Case{
 			Setup: setup,
 			Script: []Scene{
 				{0, drain("n1", 0)},
-				{time.Minute, report("web.web[1]", true)},
+				{time.Minute, fail("web.web[1]")},
 			},
 			Story: `
 				0s      drain n1: no deadline
 				0s        n1: web[0]@n1 below budget
-				1m0s    mark web[0]@n1 paced
-				1m0s      n1: web[0]@n1 stopping
-				1m2s    end n1: complete`,
+				1m0s      n1: web[0]@n1 waiting for room
+				1m11s   mark web[0]@n1 paced
+				1m11s     n1: web[0]@n1 stopping
+				1m13s   end n1: complete`,
 			End: `
 				n1 complete
 				web runs 2 of 2, 2 healthy

@@ -13,7 +13,7 @@ import (
 func TestCase17_Cancel(t *testing.T) {
 	setup := func(s *Stage) {
 		s.nodes("n1", "n2")
-		s.place(service("web", 4, parallel(2)), "n1", "n1", "n1", "n2")
+		s.place(service("web", 4, parallel(2), killTimeout(time.Minute)), "n1", "n1", "n1", "n2")
 	}
 	t.Run("with no mark stopped", func(t *testing.T) {
 		run(t, Case{

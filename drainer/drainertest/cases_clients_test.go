@@ -13,11 +13,12 @@ func killTimeout(d time.Duration) func(*cluster.Job) {
 	return func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].KillTimeout = d }
 }
 
-// stopping sets how long allocations of a job take to stop.
+// stopping sets how long allocations of a job, which never end by themselves, take
+// to stop.
 func stopping(id cluster.JobID, d time.Duration) drainertest.Options {
 	return drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
 		if a.JobID == id {
-			b.Stop = d
+			b.Stop, b.Run = d, drainertest.Never
 		}
 	})}
 }
@@ -120,7 +121,7 @@ func TestCase23_CancelWhileBatchIsStopping(t *testing.T) {
 func TestCase28_ReplacementNeverHealthy(t *testing.T) {
 	sick := drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
 		if a.PreviousAllocation != "" {
-			b.Unhealthy = true
+			b.Unhealthy, b.Verdict = true, 10*time.Second
 		}
 	})}
 	setup := func(s *Stage) {

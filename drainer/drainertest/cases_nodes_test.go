@@ -264,8 +264,7 @@ func TestCase20_AllNodesAtOnce(t *testing.T) {
 				1m0s    mark web[1]@n2 web[2]@n3 deadline
 				1m0s      n2: web[1]@n2 stopping, log[1]@n2 waiting for stage
 				1m0s      n3: web[2]@n3 stopping, log[2]@n3 waiting for stage
-				1m2s    mark log[1]@n2 stage
-				1m2s    mark log[2]@n3 stage
+				1m2s    mark log[1]@n2 log[2]@n3 stage
 				1m2s      n2: log[1]@n2 stopping
 				1m2s      n3: log[2]@n3 stopping
 				1m4s    end n2: deadline reached
@@ -275,7 +274,7 @@ func TestCase20_AllNodesAtOnce(t *testing.T) {
 				n1 complete
 				n2 deadline reached
 				n3 deadline reached
-				log runs 1 of 1, 0 healthy
+				log runs 1 of 1, 1 healthy
 				web runs 3 of 3, 3 healthy
 				web lowest 0 of 3, limit 2`,
 		})

@@ -109,7 +109,7 @@ func (w *World) PlaceAll(placements []Placement) error {
 	}
 	for _, p := range placements {
 		for _, a := range p.Allocs {
-			w.clients.wake(a.NodeID)
+			w.clients.clients.Changed(a.NodeID)
 		}
 	}
 	return err
@@ -178,6 +178,14 @@ func (w *World) StopJob(key cluster.JobKey, purge bool) error {
 	}
 	w.Propose(m, nil)
 	return nil
+}
+
+// FailAlloc has an allocation end by itself, as its client then reports.
+func (w *World) FailAlloc(a *cluster.Allocation) {
+	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientFailed, At: w.now}}
+	m := &shims.AllocClientUpdate{Reports: reports}
+	m.Evals = scheduler.ReportEvals(w.Truth(), reports, w.Clock(), w.ids.eval)
+	w.Propose(m, nil)
 }
 
 // SetNodeStatus tells the servers what has become of a node.

@@ -240,15 +240,12 @@ func numbers(n int) []cluster.NodeID {
 	return ids
 }
 
-// report has a client say whether an allocation, of those that have not ended, is
-// well.
-func report(name string, healthy bool) func(*Stage) {
+// fail ends an allocation, of those that have not ended, by itself.
+func fail(name string) func(*Stage) {
 	return func(s *Stage) {
 		for a := range s.Truth().Allocs() {
 			if a.Name == name && !a.Terminal() {
-				s.Propose(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{
-					Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: s.Now(), At: s.Now(),
-				}}}, nil)
+				s.FailAlloc(a)
 				return
 			}
 		}

@@ -18,7 +18,7 @@ type World struct {
 	now     time.Time
 	script  script
 	log     raftLog
-	clients clients
+	clients *fleet
 	ids     ids
 
 	replicas []*replica
@@ -55,12 +55,15 @@ var ErrTooManySteps = errors.New("too many steps")
 func New(o Options) (*World, error) {
 	w := &World{options: o.withDefaults(), now: Epoch}
 	w.log.world = w
-	w.clients.world = w
 	w.script.world = w
 	for range w.options.Servers {
 		w.replicas = append(w.replicas, newReplica(w.observe))
 	}
-	w.actors = []actor{&w.script, &w.log, drainerActor{w}, schedulerActor{w}, &w.clients}
+	var err error
+	if w.clients, err = newFleet(w); err != nil {
+		return nil, fmt.Errorf("simulating clients: %w", err)
+	}
+	w.actors = []actor{&w.script, &w.log, drainerActor{w}, schedulerActor{w}, w.clients}
 	if err := w.lead(w.replicas[0]); err != nil {
 		return nil, err
 	}
