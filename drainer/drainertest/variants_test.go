@@ -15,6 +15,9 @@ const (
 	// largePoints is how many points of a larger story are tried: half of them
 	// steps, half writes.
 	largePoints = 64
+	// racePoints is how many points of any story are tried under the race
+	// detector: a world has one goroutine, there is little to race.
+	racePoints = 2
 )
 
 // variants are the ways in which a story is told again, once it has been told as
@@ -54,6 +57,9 @@ func points(n int, large bool) []int {
 	count := n
 	if large {
 		count = min(n, largePoints/2)
+	}
+	if raceEnabled {
+		count = min(n, racePoints)
 	}
 	points := make([]int, count)
 	for i := range points {
