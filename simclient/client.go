@@ -12,6 +12,8 @@ import (
 type client struct {
 	node  cluster.NodeID
 	tasks map[cluster.AllocID]*task
+	// order are the tasks by allocation id, or nil if it is to be found anew.
+	order []*task
 
 	// at is when the client is to be stepped, position where it is in the queue,
 	// or -1.
@@ -48,9 +50,13 @@ func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 		default:
 			b := o.Behave(a, o.stream(a.ID))
 			c.tasks[a.ID] = newTask(a, b, o.verdict(a, b), now)
+			c.order = nil
 		}
 	}
 	maps.DeleteFunc(c.tasks, func(id cluster.AllocID, _ *task) bool { return !live[id] })
+	if len(c.order) != len(c.tasks) {
+		c.order = nil
+	}
 	if c.mute {
 		return stepped{}
 	}
@@ -69,11 +75,20 @@ func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	return result
 }
 
+// rewind moves all times of the client.
+func (c *client) rewind(by time.Duration) {
+	c.at = moved(c.at, by)
+	for _, t := range c.tasks { //lint:order each task by itself
+		t.runs, t.judged, t.ends = moved(t.runs, by), moved(t.judged, by), moved(t.ends, by)
+	}
+}
+
 // inOrder returns the tasks by id.
 func (c *client) inOrder() []*task {
-	tasks := make([]*task, 0, len(c.tasks))
-	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
-		tasks = append(tasks, c.tasks[id])
+	if c.order == nil {
+		for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
+			c.order = append(c.order, c.tasks[id])
+		}
 	}
-	return tasks
+	return c.order
 }

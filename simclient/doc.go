@@ -30,7 +30,8 @@
 // # Time
 //
 // [Fleet.Step] neither blocks, sleeps, nor reads a clock: a simulator steps a
-// fleet in its own time. [Fleet.Run] is the shell that steps it in real time.
+// fleet in its own time. [Fleet.Run] is the shell that steps it in real time. A
+// clock that is set back takes what is to come back with it.
 // Durations come from the jobs, and from [Options]: whoever wants a simulation
 // that runs faster than life scales both.
 package simclient

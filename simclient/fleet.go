@@ -29,6 +29,8 @@ type Fleet struct {
 	waiting map[cluster.NodeID][]cluster.NodeID
 	outbox  outbox
 
+	// now is when the last step was.
+	now time.Time
 	// seen is the index of the newest state so far.
 	seen uint64
 	// unread is the mail about changes that no state has been read for.
@@ -102,6 +104,10 @@ func (f *Fleet) Run(ctx context.Context) {
 // although nobody wakes it; zero is never. It may be called sooner, and for
 // nothing. It never blocks.
 func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
+	if now.Before(f.now) {
+		f.rewind(now.Sub(f.now))
+	}
+	f.now = now
 	f.open(now)
 	if state := f.options.Snapshot(); state.Index() >= f.seen {
 		f.seen = state.Index()
@@ -113,6 +119,15 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 		wakeAt = now.Add(f.options.RetryBase)
 	}
 	return earliest(wakeAt, f.send(now))
+}
+
+// rewind takes what is to come back with a clock that was set back, so that
+// nothing is waited for twice.
+func (f *Fleet) rewind(by time.Duration) {
+	for _, c := range f.clients { //lint:order each client by itself
+		c.rewind(by) // all alike, so that the queue stays in order
+	}
+	f.retryAt = moved(f.retryAt, by)
 }
 
 // open takes in the mail.

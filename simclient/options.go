@@ -72,8 +72,10 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MinHealthyTime, cluster.DefaultMinHealthyTime)
 	setDefault(&o.HealthyDeadline, cluster.DefaultHealthyDeadline)
 	setDefault(&o.MaxBatch, DefaultMaxBatch)
-	setDefault(&o.RetryBase, DefaultRetryBase)
-	setDefault(&o.RetryMax, max(DefaultRetryMax, o.RetryBase))
+	if o.RetryMax == 0 {
+		o.RetryMax = max(DefaultRetryMax, o.RetryBase)
+	}
+	setDefault(&o.RetryBase, min(DefaultRetryBase, o.RetryMax))
 	if o.Behave == nil {
 		o.Behave = o.Draw
 	}
@@ -92,9 +94,9 @@ func setDefault[T comparable](field *T, value T) {
 func (o Options) validate() error {
 	switch {
 	case o.Snapshot == nil:
-		return errors.New("Snapshot is required")
+		return errors.New("Options.Snapshot is required")
 	case o.Applier == nil:
-		return errors.New("Applier is required")
+		return errors.New("Options.Applier is required")
 	case o.MinStart < 0 || o.MaxStart < o.MinStart:
 		return fmt.Errorf("MinStart is %s and MaxStart is %s: must be 0 <= MinStart <= MaxStart", o.MinStart, o.MaxStart)
 	case o.MaxBatch < 0:

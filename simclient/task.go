@@ -55,10 +55,14 @@ func known(a *cluster.Allocation) words {
 // newTask is a task that begins, or that goes on if the servers know that it ran.
 func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time.Time) *task {
 	t := &task{alloc: a, behaviour: b, verdict: verdict, is: known(a)}
+	if a.HasVerdict() {
+		t.judged = a.DeploymentStatus.Timestamp
+	}
 	switch {
 	case a.ClientStatus != cluster.ClientPending: // running, or unknown while out of touch
 		t.is.status = cluster.ClientRunning
 		t.start(now)
+	case a.ServerTerminal(): // it never starts
 	case inherits(a):
 		t.waits = true
 	default:
@@ -107,7 +111,9 @@ func (t *task) inherit(now time.Time) {
 // told at a time. What ends sooner by itself does that.
 func (t *task) stop(told, now time.Time) {
 	t.stopping = true
-	t.judged = time.Time{}
+	if t.is.verdict == unjudged {
+		t.judged = time.Time{}
+	}
 	if !passed(t.runs, now) {
 		t.waits, t.runs, t.ends = false, time.Time{}, now
 		return
@@ -124,6 +130,10 @@ func (t *task) hear(a *cluster.Allocation, now time.Time) {
 	}
 	t.alloc = a
 	t.advance(now) // up to now it was not told to stop
+	if a.ClientStatus == cluster.ClientRunning && t.is.status == cluster.ClientPending {
+		t.start(now) // what an earlier fleet said came late
+		t.advance(now)
+	}
 	if a.ServerTerminal() && !t.stopping {
 		t.stop(now, now)
 	}
@@ -168,7 +178,7 @@ func (t *task) report(now time.Time) cluster.AllocReport {
 	r := cluster.AllocReport{Alloc: t.alloc.ID, Node: t.alloc.NodeID, ClientStatus: t.is.status, At: now}
 	if t.is.verdict != unjudged {
 		good := t.is.verdict == healthy
-		r.Healthy, r.HealthyAt = &good, now
+		r.Healthy, r.HealthyAt = &good, t.judged
 	}
 	return r
 }
@@ -179,6 +189,14 @@ func after(t time.Time, d time.Duration) time.Time {
 		return time.Time{}
 	}
 	return t.Add(max(0, d))
+}
+
+// moved is a time moved; zero stays zero.
+func moved(t time.Time, by time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(by)
 }
 
 // passed reports whether a time has come; zero never does.
