@@ -1,0 +1,92 @@
+package simclient_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/simclient"
+)
+
+// A step costs what is due or has changed, however many nodes there are.
+func TestFleet_costs(t *testing.T) {
+	t.Parallel()
+	const nodes = 500
+	w := newWorld(t)
+	for n := range nodes {
+		id := cluster.NodeID(fmt.Sprintf("n%03d", n))
+		w.node(id, cluster.NodeReady)
+		w.place(cluster.AllocID(id), id, service(), simclient.Behaviour{Start: seconds(n)})
+	}
+	step := func() int {
+		*w.state.reads = 0
+		w.wakeAt = w.fleet.Step(w.now)
+		return *w.state.reads
+	}
+	const look = 2 // its node, and its live allocations with the table below them
+	perNode := look + 1
+
+	must.Eq(t, 1+nodes*perNode, step(), must.Sprint("the first step looks at all nodes"))
+	w.settle()
+	for range 10 {
+		must.Zero(t, step(), must.Sprint("nothing is due"))
+	}
+	w.fleet.Changed("n007", "n007", "n300")
+	must.Eq(t, 2*perNode, step())
+	w.fleet.Changed("nowhere")
+	must.Eq(t, perNode, step())
+
+	for _, due := range []cluster.NodeID{"n001", "n002", "n003"} {
+		w.now = w.wakeAt
+		w.fleet.Changed(due)
+		must.Eq(t, perNode, step(), must.Sprint("one node is due, and looked at once although it changed too"))
+		w.settle()
+		must.Zero(t, step())
+	}
+}
+
+// Who waits for a predecessor is looked at when that one's node changes, and
+// costs nothing until then.
+func TestFleet_costs_waiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.node("n", cluster.NodeReady)
+	w.place("old", "n", service(), quiet)
+	for n := range 100 {
+		id := cluster.NodeID(fmt.Sprint("m", n))
+		w.node(id, cluster.NodeReady)
+		w.place(cluster.AllocID(id), id, withData(service()), quiet, replaces("old"))
+	}
+	w.settle()
+	*w.state.reads = 0
+	w.pass(seconds(1000))
+	w.fleet.Changed("m3")
+	w.settle()
+	must.Eq(t, 4, *w.state.reads, must.Sprint("its node, its allocations, and its predecessor"))
+	w.stop("old")
+	w.settle()
+	must.Len(t, 102, w.told, must.Sprint("old runs and completes, all the others run"))
+	*w.state.reads = 0
+	w.fleet.Changed("n")
+	w.settle()
+	must.Less(t, 5, *w.state.reads, must.Sprint("nobody waits any more"))
+}
+
+// What has ended costs nothing, not even where it was.
+func TestFleet_costs_ended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := range 50 {
+		id := cluster.NodeID(fmt.Sprint("n", n))
+		w.node(id, cluster.NodeReady)
+		w.place(cluster.AllocID(id), id, batch(), simclient.Behaviour{})
+	}
+	w.settle()
+	w.write(func(s *state) { clear(s.nodes) })
+	*w.state.reads = 0
+	w.fleet.ChangedAll()
+	w.settle()
+	must.Eq(t, 1, *w.state.reads, must.Sprint("there are no nodes to look at"))
+}
