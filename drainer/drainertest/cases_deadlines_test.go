@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 )
 
@@ -298,16 +299,13 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 	skewed := func(ahead time.Duration) func(*Stage) {
 		return func(s *Stage) {
 			s.nodes("n1", "n2")
-			s.place(batch("sum", 2), "n1", "n2")
-			if s.Servers() > 1 {
-				s.SetClock(1, ahead)
-			}
+			s.place(batch("sum", 2, killTimeout(time.Minute)), "n1", "n2")
+			s.place(system("log"), "n1", "n2")
+			s.SetClock(1, ahead)
 		}
 	}
-	script := []Scene{
-		{0, drain("n1", time.Minute)},
-		{57 * time.Second, func(s *Stage) { s.check(s.Elect(true)) }},
-	}
+	elect := func(s *Stage) { s.check(s.Elect(true)) }
+	script := []Scene{{0, drain("n1", time.Minute)}, {57 * time.Second, elect}}
 	t.Run("the second is ahead", func(t *testing.T) {
 		run(t, Case{
 			Options: drainertest.Options{Servers: 2},
@@ -315,12 +313,15 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 			Script:  script,
 			Story: `
 				0s      drain n1: deadline 1m0s
-				0s        n1: sum[0]@n1 batch running
+				0s        n1: sum[0]@n1 batch running, log[0]@n1 waiting for stage
 				57s     mark sum[0]@n1 deadline
-				57s       n1: sum[0]@n1 stopping
-				59s     end n1: deadline reached`,
+				57s       n1: sum[0]@n1 stopping, log[0]@n1 waiting for stage
+				59s     mark log[0]@n1 stage
+				59s       n1: log[0]@n1 stopping
+				1m1s    end n1: deadline reached`,
 			End: `
 				n1 deadline reached
+				log runs 1 of 1, 1 healthy
 				sum runs 0 of 2, 0 healthy`,
 		})
 	})
@@ -331,12 +332,38 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 			Script:  script,
 			Story: `
 				0s      drain n1: deadline 1m0s
-				0s        n1: sum[0]@n1 batch running
+				0s        n1: sum[0]@n1 batch running, log[0]@n1 waiting for stage
 				1m5s    mark sum[0]@n1 deadline
-				1m5s      n1: sum[0]@n1 stopping
-				1m7s    end n1: deadline reached`,
+				1m5s      n1: sum[0]@n1 stopping, log[0]@n1 waiting for stage
+				1m7s    mark log[0]@n1 stage
+				1m7s      n1: log[0]@n1 stopping
+				1m9s    end n1: deadline reached`,
 			End: `
 				n1 deadline reached
+				log runs 1 of 1, 1 healthy
+				sum runs 0 of 2, 0 healthy`,
+		})
+	})
+	t.Run("the second is behind, and the first has marked", func(t *testing.T) {
+		run(t, Case{
+			Options: drainertest.Options{Servers: 2, Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+				if a.JobID == "sum" {
+					b.Stop = 30 * time.Second
+				}
+			})},
+			Setup:  skewed(-5 * time.Second),
+			Script: []Scene{{0, drain("n1", time.Minute)}, {61 * time.Second, elect}},
+			Story: `
+				0s      drain n1: deadline 1m0s
+				0s        n1: sum[0]@n1 batch running, log[0]@n1 waiting for stage
+				1m0s    mark sum[0]@n1 deadline
+				1m0s      n1: sum[0]@n1 stopping, log[0]@n1 waiting for stage
+				1m30s   mark log[0]@n1 stage
+				1m30s     n1: log[0]@n1 stopping
+				1m32s   end n1: deadline reached`,
+			End: `
+				n1 deadline reached
+				log runs 1 of 1, 1 healthy
 				sum runs 0 of 2, 0 healthy`,
 		})
 	})

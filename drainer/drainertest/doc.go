@@ -6,7 +6,7 @@
 //
 // A [World] steps whoever was woken or is due, one after the other and always in
 // the same order: what a script does at that time, the log, the drainer, the
-// scheduler, the clients by node. When nobody is left the point is quiet, and the
+// scheduler, the clients. When nobody is left the point is quiet, and the
 // time moves on to when somebody is due. Nobody is stepped for any other reason,
 // so a wake-up that somebody forgot to send shows as a world that stands still.
 // Nothing sleeps, nothing runs beside it, and equal scripts run equally.
