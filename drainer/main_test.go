@@ -6,10 +6,8 @@ import (
 	"testing"
 )
 
-// checks is how many random worlds a property is tried on, unless the command
-// line or the environment of rapid says otherwise.
-const checks = "2000"
-
+// TestMain has every property tried on as many random worlds as checks says,
+// unless the command line or the environment of rapid does.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_, chosen := os.LookupEnv("RAPID_CHECKS")

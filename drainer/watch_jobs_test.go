@@ -161,6 +161,37 @@ func TestJobWatcher_RefusedGroupBacksOff(t *testing.T) {
 		w.now = wakeAt
 		w.step()
 	}
+	// Answers of one step that refuse it are one refusal, and one that does not
+	// ends the row.
+	r := w.request()
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, Marks: r.Marks[1:]})
+	w.step()
+	for range 2 {
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks[1:]})
+	}
+	must.Eq(t, w.now.Add(time.Second), w.step())
+}
+
+// An evaluation that is wanted and has come from elsewhere is not wanted any more,
+// and the next time one is missing it is wanted at once again.
+func TestJobWatcher_EvaluationFromElsewhere(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	begin.alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.Eq(t, []cluster.GroupKey{web}, w.request().Reevaluate)
+	w.state.commit(func(t *town) {
+		t.evals = []*cluster.Evaluation{{ID: "e", Namespace: "default", JobID: "web", Status: cluster.EvalPending}}
+	})
+	w.step()
+	must.SliceEmpty(t, w.request().Reevaluate)
+	w.state.commit(func(t *town) { t.alloc("a1").DesiredTransition.Migrate = false; t.evals = nil })
+	w.step()
+	w.state.commit(func(t *town) { t.alloc("a1").DesiredTransition.Migrate = true })
+	w.step()
+	must.Eq(t, []cluster.GroupKey{web}, w.request().Reevaluate)
 }
 
 // A marked allocation that runs on without an evaluation has its job evaluated
