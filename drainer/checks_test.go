@@ -1,0 +1,5 @@
+//go:build !race
+
+package drainer
+
+const checks = "2000"
