@@ -42,6 +42,7 @@ func TestPartition_KeepsBounds(t *testing.T) {
 		must.Eq(t, len(wishes), len(slices.Concat(parts...)))
 		must.True(t, slices.Equal(wishes, slices.Concat(parts...)))
 		for i, part := range parts {
+			must.Positive(t, len(part))
 			ids, bytes := weight(part)
 			must.True(t, len(part) == 1 || (ids <= maxIDs && bytes <= maxBytes), must.Sprintf("part %d has %d ids and %d bytes", i, ids, bytes))
 			must.LessEq(t, maxIDs, ids)

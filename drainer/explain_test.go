@@ -264,6 +264,17 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocReport{Reason: ReasonWaitingForReplacement, Since: Since{At: minute(2)}, Eval: eval(cluster.EvalBlocked), Healthy: 2, Count: 3, MaxParallel: 1,
 				Detail: "2 of 3 healthy, max_parallel 1; evaluation e1 is blocked: created to place remaining allocations"},
 		},
+		"waiting for replacement since before the drain": {
+			edit: func(w *town) {
+				w.group().Count = 3
+				e := eval(cluster.EvalBlocked)
+				e.CreateTime = minute(-5)
+				w.evals = append(w.evals, e)
+			},
+			want: AllocReport{Reason: ReasonWaitingForReplacement, Since: start, Eval: &cluster.Evaluation{ID: "e1", Namespace: "default", JobID: "web",
+				Status: cluster.EvalBlocked, StatusDescription: cluster.BlockedEvalDescription, CreateTime: minute(-5)}, Healthy: 2, Count: 3, MaxParallel: 1,
+				Detail: "2 of 3 healthy, max_parallel 1; evaluation e1 is blocked: created to place remaining allocations"},
+		},
 		"blocked, but for another group": {
 			edit: func(w *town) {
 				w.group().Count = 3
