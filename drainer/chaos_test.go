@@ -246,7 +246,7 @@ func (c *chaos) calm() {
 func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Parallel()
 	ended, held := 0, 0
-	for seed := range uint64(300) {
+	for seed := range uint64(chaosRuns) {
 		c := newChaos(t, seed)
 		c.storm(150)
 		c.calm()

@@ -2,4 +2,7 @@
 
 package drainer
 
-const checks = "2000"
+const (
+	checks    = "2000"
+	chaosRuns = 300
+)

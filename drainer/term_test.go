@@ -249,14 +249,41 @@ func TestTerm_StaleViewBehindTheBarrier(t *testing.T) {
 	must.True(t, r.wakeAt.IsZero())
 }
 
-// What is remembered of marks that nobody wants any more has a bound.
+// What is remembered of marks that nobody wants any more has a bound; since when
+// others are wanted is not forgotten.
 func TestTerm_ForgetsDates(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTown(1, 0), nil)
+	r := newRig(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
+	r.run()
+	r.raft.answer()
+	r.run() // one mark is in flight, one planned
 	for i := range 10 * minDated {
-		r.term.date([]Mark{{Alloc: cluster.AllocID(fmt.Sprint(i))}}, epoch)
-		must.LessEq(t, minDated+3, len(r.term.wanted))
+		r.term.date([]Mark{{Alloc: cluster.AllocID(fmt.Sprint(i))}}, epoch.Add(time.Hour))
+		must.LessEq(t, minDated+6, len(r.term.wanted))
 	}
+	report, _ := r.term.Explain("n1", epoch.Add(time.Hour))
+	for _, a := range report.Allocs {
+		must.Eq(t, ReasonWritePending, a.Reason)
+		must.Eq(t, "its mark is planned or in flight", a.Detail)
+		must.Eq(t, Since{At: epoch, Seen: true}, a.Since)
+	}
+}
+
+// Changes that nobody has looked at are bounded: past that, everything may have
+// changed. Nothing that was told is lost by it.
+func TestChanges_MergeIsBounded(t *testing.T) {
+	t.Parallel()
+	var c Changes
+	must.True(t, c.Empty())
+	c.merge(Changes{Abandoned: true})
+	for i := range 3 * maxChanges {
+		c.merge(Changes{Nodes: []cluster.NodeID{cluster.NodeID(fmt.Sprint(i))}})
+		must.LessEq(t, maxChanges+1, len(c.Nodes))
+		must.True(t, c.All || len(c.Nodes) == i+1)
+	}
+	must.True(t, c.All)
+	must.True(t, c.Abandoned)
+	must.False(t, c.Empty())
 }
 
 // On a store that was replaced nothing is decided any more, whatever it says.
