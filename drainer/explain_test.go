@@ -428,6 +428,7 @@ func TestEndBound(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit   func(*town)
 		policy Policy
+		now    time.Duration // since the epoch
 		want   time.Time
 	}{
 		"no deadline":     {edit: func(w *town) { w.drain("n1", 0) }},
@@ -453,6 +454,25 @@ func TestEndBound(t *testing.T) {
 			},
 			want: epoch.Add(time.Hour + write + 20*time.Second + 15*time.Second + write),
 		},
+		"nobody led when the deadline passed": {
+			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + write + 20*time.Second + 15*time.Second + write),
+		},
+		"asked in time, and out of time": {
+			edit: func(w *town) {
+				for _, a := range w.allocs {
+					a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkDeadline, MarkedAt: epoch.Add(time.Hour)}
+				}
+			},
+			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + write),
+		},
+		"asked late": {
+			edit: func(w *town) {
+				for _, a := range w.allocs {
+					a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkDeadline, MarkedAt: epoch.Add(2 * time.Hour)}
+				}
+			},
+			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + 20*time.Second + 15*time.Second + write),
+		},
 		"plugins wait for ever": {
 			edit: func(w *town) {
 				w.place("p1", w.job("disk", cluster.JobBatch), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true
@@ -470,7 +490,7 @@ func TestEndBound(t *testing.T) {
 			if test.edit != nil {
 				test.edit(w)
 			}
-			must.Eq(t, test.want, EndBound(w, w.node("n1"), epoch, test.policy, write))
+			must.Eq(t, test.want, EndBound(w, w.node("n1"), epoch.Add(test.now), test.policy, write))
 		})
 	}
 }
