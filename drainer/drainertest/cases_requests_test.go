@@ -362,6 +362,9 @@ func TestCase30_TenThousandAllocationsOnOneNode(t *testing.T) {
 		run(t, c)
 	})
 	t.Run("ten thousand", func(t *testing.T) {
+		if raceEnabled {
+			t.Skip("many times slower, and a world has one goroutine: there is nothing to race")
+		}
 		c := story(100, 100)
 		c.Large = true
 		c.Story = `
