@@ -71,7 +71,7 @@ func (w *logWriter) eval(of cluster.JobKey) *cluster.Evaluation {
 
 // next returns the next message for a cluster in this state.
 func (w *logWriter) next(s *statestore.Snapshot) shims.Message {
-	w.now = w.now.Add(time.Duration(w.random.IntN(int(20 * time.Second))))
+	w.now = w.now.Add(time.Duration(w.random.Int64N(int64(20 * time.Second))))
 	if w.older == nil || w.chance(10) {
 		w.older = s
 	}
