@@ -1,7 +1,6 @@
 package drainer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,114 +8,9 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
-	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
-
-// Every live allocation on a draining node has exactly one reason, the twin's,
-// with the numbers the twin counts.
-func TestExplain_AgreesWithTwin(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w, now := anyWorld(t)
-		policy, soft := anyPolicy(t), anySoft(t, w, now)
-		pending := func(id cluster.AllocID) bool {
-			if soft == nil {
-				return false
-			}
-			_, ok := soft.Pending(id)
-			return ok
-		}
-		state := &twin{world: w, now: now, policy: policy}
-		for _, n := range w.nodes {
-			report, draining := Explain(w, soft, n.ID, now, policy)
-			must.Eq(t, n.Drain != nil, draining)
-			if !draining {
-				continue
-			}
-			var ids []cluster.AllocID
-			for _, a := range state.liveOn(n) {
-				ids = append(ids, a.ID)
-			}
-			var got []cluster.AllocID
-			var left, ignored [3]int
-			var waiting [ReasonCount]int
-			for _, r := range report.Allocs {
-				a := w.Alloc(r.Alloc)
-				got = append(got, r.Alloc)
-				must.Eq(t, state.reason(a, pending).String(), r.Reason.String(), must.Sprintf("allocation %s", a.ID))
-				must.Eq(t, a.GroupKey(), r.Group)
-				must.Eq(t, turnOf(a), int(r.Stage))
-				must.NotEq(t, "", r.Detail)
-				must.True(t, r.Since.Seen || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
-				checkNumbers(t, state, a, r)
-				waiting[r.Reason]++
-				if state.mustLeave(a) {
-					left[turnOf(a)]++
-				} else {
-					ignored[0]++
-				}
-			}
-			must.Eq(t, ids, got)
-			must.Eq(t, left, [3]int(report.Left))
-			must.Eq(t, ignored[0], report.Ignored)
-			must.Eq(t, waiting, report.Waiting)
-			if len(ids) > 0 {
-				must.Positive(t, waiting[report.Reason], must.Sprintf("reason of the node is none of its allocations': %s", report.Reason))
-			}
-		}
-	})
-}
-
-// liveOn are all allocations on a node that have not ended, by stage, then id.
-func (w *twin) liveOn(n *cluster.Node) (live []*cluster.Allocation) {
-	for _, a := range w.allocs {
-		if a.NodeID == n.ID && !hasEnded(a) {
-			live = append(live, a)
-		}
-	}
-	slices.SortFunc(live, func(a, b *cluster.Allocation) int {
-		return cmp.Or(cmp.Compare(turnOf(a), turnOf(b)), cmp.Compare(a.ID, b.ID))
-	})
-	return live
-}
-
-// checkNumbers holds a report's numbers against the twin's.
-func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocReport) {
-	if r.Count+r.MaxParallel+r.Healthy != 0 {
-		must.Eq(t, [3]int{w.healthyIn(a), w.count(a), w.maxParallel(a)}, [3]int{r.Healthy, r.Count, r.MaxParallel}, must.Sprintf("%s, %s", a.ID, r.Reason))
-	}
-	deadline := w.nodeOf(a).Drain.Strategy.ForceDeadline
-	switch r.Reason {
-	case ReasonStopping:
-		if a.StoppedAt.IsZero() {
-			must.True(t, r.Due.IsZero())
-		} else {
-			must.Eq(t, a.StoppedAt.Add(w.stopTime(a)), r.Due)
-		}
-	case ReasonWaitingForScheduler:
-		open := append(w.evalsOf(a, "pending"), w.evalsOf(a, "blocked")...)
-		must.Eq(t, len(open) > 0, r.Eval != nil)
-		must.True(t, r.Eval == nil || slices.Contains(open, r.Eval))
-	case ReasonWaitingForHealth:
-		must.Eq(t, w.due(a), r.Due)
-		must.True(t, r.Due.After(w.now))
-	case ReasonBatchRunning, ReasonNoPacedMoves:
-		must.Eq(t, deadline, r.Due)
-	case ReasonWaitingForReplacement:
-		must.SliceContains(t, w.evalsOf(a, "blocked"), r.Eval)
-	case ReasonWaitingForRoom:
-		must.SliceNotEmpty(t, r.Outstanding, must.Sprintf("%s waits for room, and nobody is on the way", a.ID))
-		must.True(t, slices.IsSorted(r.Outstanding))
-		if !isCanary(a) || !w.verdictToCome(a) { // it may hold the slot of the canary it replaced
-			must.SliceNotContains(t, r.Outstanding, a.ID)
-		}
-		for _, id := range r.Outstanding {
-			must.True(t, sameGroup(a, w.Alloc(id)), must.Sprintf("%s waits for %s", a.ID, id))
-		}
-	}
-}
 
 // A reason, by a story that leads to it, with what an operator reads.
 func TestExplain_Reasons(t *testing.T) {
@@ -418,79 +312,4 @@ func TestReason_Severity(t *testing.T) {
 		must.NotEq(t, "", r.String())
 	}
 	must.Eq(t, "unknown reason", ReasonCount.String())
-}
-
-// When a drain ends at the latest: the deadline, what each stage on the node may
-// take, and the writes between.
-func TestEndBound(t *testing.T) {
-	t.Parallel()
-	const write = time.Second
-	for name, test := range map[string]struct {
-		edit   func(*town)
-		policy Policy
-		now    time.Duration // since the epoch
-		want   time.Time
-	}{
-		"no deadline":     {edit: func(w *town) { w.drain("n1", 0) }},
-		"does not drain":  {edit: func(w *town) { w.node("n1").Drain = nil }},
-		"an empty node":   {edit: func(w *town) { w.allocs = nil }, want: epoch.Add(time.Hour + write)},
-		"consumers":       {want: epoch.Add(time.Hour + write + 20*time.Second + 15*time.Second + write)},
-		"a margin chosen": {policy: Policy{StopMargin: time.Minute}, want: epoch.Add(time.Hour + write + 20*time.Second + time.Minute + write)},
-		"forced": {
-			edit: func(w *town) { w.drain("n1", -1).UpdatedAt = epoch.Add(time.Minute) },
-			want: epoch.Add(time.Minute + write + 20*time.Second + 15*time.Second + write),
-		},
-		"three stages": {
-			edit: func(w *town) {
-				w.place("s1", w.job("logs", cluster.JobSystem), "n1")
-				w.place("p1", w.job("disk", cluster.JobBatch), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true
-			},
-			want: epoch.Add(time.Hour + write + 3*(20*time.Second+15*time.Second+write)),
-		},
-		"system ignored": {
-			edit: func(w *town) {
-				w.place("s1", w.job("logs", cluster.JobSystem), "n1")
-				w.node("n1").Drain.Strategy.IgnoreSystemJobs = true
-			},
-			want: epoch.Add(time.Hour + write + 20*time.Second + 15*time.Second + write),
-		},
-		"nobody led when the deadline passed": {
-			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + write + 20*time.Second + 15*time.Second + write),
-		},
-		"asked in time, and out of time": {
-			edit: func(w *town) {
-				for _, a := range w.allocs {
-					a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkDeadline, MarkedAt: epoch.Add(time.Hour)}
-				}
-			},
-			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + write),
-		},
-		"asked late": {
-			edit: func(w *town) {
-				for _, a := range w.allocs {
-					a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Class: cluster.MarkDeadline, MarkedAt: epoch.Add(2 * time.Hour)}
-				}
-			},
-			now: 2 * time.Hour, want: epoch.Add(2*time.Hour + 20*time.Second + 15*time.Second + write),
-		},
-		"plugins wait for ever": {
-			edit: func(w *town) {
-				w.place("p1", w.job("disk", cluster.JobBatch), "n1").Job.TaskGroups[0].Tasks[0].StoragePlugin = true
-			},
-			policy: Policy{PluginsAfterDeadline: AfterStop},
-		},
-		"no plugins to wait": {
-			policy: Policy{PluginsAfterDeadline: AfterStop}, want: epoch.Add(time.Hour + write + 20*time.Second + 15*time.Second + write),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newTown(1, 2)
-			w.drain("n1", time.Hour)
-			if test.edit != nil {
-				test.edit(w)
-			}
-			must.Eq(t, test.want, EndBound(w, w.node("n1"), epoch.Add(test.now), test.policy, write))
-		})
-	}
 }

@@ -1,0 +1,197 @@
+package drainer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Components by hand.
+type (
+	idle       struct{ looks []Look }
+	scriptJobs struct {
+		idle
+		registered []cluster.GroupKey
+		drain      chan *DrainRequest
+		migrated   chan []Migration
+	}
+	scriptDeadlines struct {
+		idle
+		watched []string
+		batch   chan []cluster.NodeID
+	}
+)
+
+func (c *idle) Step(l Look) time.Time { c.looks = append(c.looks, l); return time.Time{} }
+
+func (c *scriptJobs) RegisterJobs(g []cluster.GroupKey) { c.registered = append(c.registered, g...) }
+
+func (c *scriptJobs) Drain() <-chan *DrainRequest { return c.drain }
+
+func (c *scriptJobs) Migrated() <-chan []Migration { return c.migrated }
+
+func (c *scriptDeadlines) NextBatch() <-chan []cluster.NodeID { return c.batch }
+
+func (c *scriptDeadlines) Remove(n cluster.NodeID) {
+	c.watched = append(c.watched, "remove "+string(n))
+}
+
+func (c *scriptDeadlines) Watch(n cluster.NodeID, at time.Time) {
+	c.watched = append(c.watched, fmt.Sprintf("watch %s in %s", n, at.Sub(epoch)))
+}
+
+// What is injected is used instead of what is built in, with the term's own
+// means; all of them see the same look, in the same order at every step.
+func TestTerm_InjectedComponents(t *testing.T) {
+	t.Parallel()
+	jobs := &scriptJobs{drain: make(chan *DrainRequest, 1), migrated: make(chan []Migration, 1)}
+	deadlines := &scriptDeadlines{batch: make(chan []cluster.NodeID, 1)}
+	nodes := &idle{}
+	var env Env
+	var tracker NodeTracker
+	w := newTown(2, 1)
+	w.drain("n1", time.Hour)
+	policy := Policy{StopMargin: time.Second, HealthGrace: time.Minute}
+	r := newRig(t, w, func(c *NodeDrainerConfig) {
+		c.Policy, c.DeadlineCoalesce, c.RetryBase, c.RetryMax = policy, 1, 2, 3
+		c.NodeWatcher = func(e Env, t NodeTracker) DrainingNodeWatcher { env, tracker = e, t; return nodes }
+		c.JobWatcher = func(Env) DrainingJobWatcher { return jobs }
+		c.DeadlineNotifier = func(Env) DrainDeadlineNotifier { return deadlines }
+	})
+	must.Eq(t, policy, env.Policy)
+	must.Eq(t, []time.Duration{1, 2, 3}, []time.Duration{env.DeadlineCoalesce, env.RetryBase, env.RetryMax})
+	must.NotNil(t, env.Logger)
+	must.Eq[StateReader](t, r.state, env.State, must.Cmp())
+	r.settle()
+	must.SliceEmpty(t, r.raft.written(), must.Sprint("nobody has told of the node"))
+	must.True(t, nodes.looks[0].Changes.All)
+
+	// The node watcher tells of the node; the jobs on it are registered, its deadline watched.
+	tracker.Update(w.node("n1"))
+	env.Wake()
+	r.settle()
+	must.Eq(t, []cluster.GroupKey{web}, jobs.registered)
+	must.Eq(t, []string{"watch n1 in 1h0m0s"}, deadlines.watched)
+
+	// The job watcher wishes; the wish is written and answered.
+	var replies []DrainReply
+	mark := Mark{Alloc: "a1", Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkPaced}
+	jobs.drain <- &DrainRequest{Marks: []Mark{mark}, Reply: func(d DrainReply) { replies = append(replies, d) }}
+	env.Wake()
+	r.settle()
+	must.Eq(t, []DrainReply{{Answer: Answer{Outcome: Applied, Index: 11}, Marks: []Mark{mark}}}, replies)
+	must.Len(t, 1, r.raft.written())
+
+	// A wish that is not taken back is not written again.
+	env.Wake()
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+
+	// Nor is an evaluation.
+	jobs.drain <- &DrainRequest{Reevaluate: []cluster.GroupKey{web}, Reply: func(d DrainReply) { replies = append(replies, d) }}
+	env.Wake()
+	r.settle()
+	env.Wake()
+	r.settle()
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.GroupKey{web}, replies[1].Reevaluated)
+
+	// A batch is a hint: the deadline has not passed, so it is watched again.
+	deadlines.batch <- []cluster.NodeID{"n1", "nobody"}
+	env.Wake()
+	r.settle()
+	must.Eq(t, []string{"watch n1 in 1h0m0s", "watch n1 in 1h0m0s"}, deadlines.watched)
+	must.Len(t, 2, r.raft.written())
+
+	// The node stops draining.
+	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	tracker.Remove("n1")
+	r.settle()
+	must.Eq(t, "remove n1", deadlines.watched[2])
+	for i := range nodes.looks {
+		must.Eq(t, nodes.looks[i].View.Index(), jobs.looks[i].View.Index())
+		must.Eq(t, nodes.looks[i].Now, deadlines.looks[i].Now)
+	}
+
+	select {
+	case <-env.Done:
+		t.Fatal("the term has not ended")
+	default:
+	}
+	r.term.Close()
+	<-env.Done
+}
+
+// A component that wants to be stepped at a time is stepped then.
+func TestTerm_ComponentsWake(t *testing.T) {
+	t.Parallel()
+	at := epoch.Add(time.Hour)
+	r := newRig(t, newTown(1, 0), func(c *NodeDrainerConfig) {
+		c.NodeWatcher = func(Env, NodeTracker) DrainingNodeWatcher { return sleeper{at} }
+	})
+	r.settle()
+	must.Eq(t, at, r.wakeAt)
+}
+
+type sleeper struct{ until time.Time }
+
+func (s sleeper) Step(l Look) time.Time {
+	if l.Now.Before(s.until) {
+		return s.until
+	}
+	return time.Time{}
+}
+
+// A factory that builds nothing is an error, and what the others have built is
+// told to end.
+func TestTerm_FactoryBuildsNothing(t *testing.T) {
+	t.Parallel()
+	var done <-chan struct{}
+	for name, edit := range map[string]func(*NodeDrainerConfig){
+		"node watcher": func(c *NodeDrainerConfig) {
+			c.NodeWatcher = func(e Env, _ NodeTracker) DrainingNodeWatcher { done = e.Done; return nil }
+		},
+		"job watcher": func(c *NodeDrainerConfig) {
+			c.JobWatcher = func(e Env) DrainingJobWatcher { done = e.Done; return nil }
+		},
+		"deadline notifier": func(c *NodeDrainerConfig) {
+			c.DeadlineNotifier = func(e Env) DrainDeadlineNotifier { done = e.Done; return nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := newMemory(newTown(1, 0))
+			c := NodeDrainerConfig{Raft: &fakeRaft{}}
+			edit(&c)
+			term, err := NewTerm(c, state, nil)
+			must.EqError(t, err, "NodeDrainerConfig: a factory built nothing")
+			must.Nil(t, term)
+			must.True(t, state.feed().closed)
+			<-done
+		})
+	}
+	_, err := NewTerm(NodeDrainerConfig{Raft: &fakeRaft{}}, nil, nil)
+	must.EqError(t, err, "a term needs a state to read")
+}
+
+// A node watcher that does not tell of an end does not have what was planned for
+// the node written for ever.
+func TestTerm_NodeThatNobodyTellsOf(t *testing.T) {
+	t.Parallel()
+	var tracker NodeTracker
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	r := newRig(t, w, func(c *NodeDrainerConfig) {
+		c.NodeWatcher = func(_ Env, t NodeTracker) DrainingNodeWatcher { tracker = t; return &idle{} }
+	})
+	tracker.Update(w.node("n1"))
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Len(t, 1, r.raft.written())
+	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	r.advance(time.Hour)
+	must.Len(t, 1, r.raft.written())
+}

@@ -1,0 +1,168 @@
+package drainer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// What is remembered of marks that nobody wants any more has a bound; since when
+// others are wanted is not forgotten.
+func TestTerm_ForgetsDates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
+	r.run()
+	r.raft.answer()
+	r.run() // one mark is in flight, one planned
+	for i := range 10 * minDated {
+		r.term.date([]Mark{{Alloc: cluster.AllocID(fmt.Sprint(i))}}, epoch.Add(time.Hour))
+		must.LessEq(t, minDated+6, len(r.term.wanted))
+	}
+	report, _ := r.term.Explain("n1", epoch.Add(time.Hour))
+	for _, a := range report.Allocs {
+		must.Eq(t, ReasonWritePending, a.Reason)
+		must.Eq(t, "its mark is planned or in flight", a.Detail)
+		must.Eq(t, Since{At: epoch, Seen: true}, a.Since)
+	}
+}
+
+// What is in flight or planned is why an allocation is still there, with the
+// failures of its writes; and what waits behind it says so.
+func TestTerm_ExplainsItsWrites(t *testing.T) {
+	t.Parallel()
+	w := newTown(3, 2)
+	batch := w.job("batch", cluster.JobBatch) // so that no drain ends for now
+	w.place("b1", batch, "n1")
+	w.place("b2", batch, "n2")
+	w.drain("n1", 0)
+	w.drain("n2", 0)
+	r := newRig(t, w, nil)
+	r.settle()
+	r.restart() // marks of the first term are in the state
+	r.settle()
+	explain := func(n cluster.NodeID) AllocReport {
+		report, draining := r.term.Explain(n, r.now)
+		must.True(t, draining)
+		return report.Allocs[0]
+	}
+	must.Eq(t, ReasonWaitingForScheduler, explain("n1").Reason)
+	must.Eq(t, ReasonWaitingForRoom, explain("n2").Reason)
+	must.Eq(t, []cluster.AllocID{"a1"}, explain("n2").Outstanding)
+
+	// The first is replaced: it is the other's turn, and its write fails.
+	r.raft.script = []fate{rejected, lost, rejected}
+	r.schedule()
+	since := r.now
+	r.settle()
+	for failures := 1; failures <= 3; failures++ {
+		got := explain("n2")
+		must.Eq(t, ReasonWritePending, got.Reason)
+		must.Eq(t, failures, got.Attempts)
+		must.Eq(t, errFake, got.LastError)
+		must.Eq(t, Since{At: since, Seen: true}, got.Since)
+		r.now = r.wakeAt
+		r.settle()
+	}
+	must.Eq(t, ReasonWaitingForScheduler, explain("n2").Reason)
+	_, draining := r.term.Explain("nobody", r.now)
+	must.False(t, draining)
+}
+
+// Status has every running drain, by node, and says what Explain says.
+func TestTerm_Status(t *testing.T) {
+	t.Parallel()
+	w := everyKind()
+	for i, n := range []cluster.NodeID{"n3", "n1", "n2"} {
+		w.drain(n, time.Duration(i)*time.Hour)
+	}
+	r := newRig(t, w, nil)
+	r.settle()
+	var ids []cluster.NodeID
+	for _, s := range r.term.Status(r.now) {
+		ids = append(ids, s.Drain.NodeID)
+		report, _ := r.term.Explain(s.Drain.NodeID, r.now)
+		must.Eq(t, report.Status, s)
+	}
+	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, ids)
+}
+
+// Until its barrier is answered a term plans nothing, and says so.
+func TestTerm_ExplainsBehindABarrier(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	report, _ := r.term.Explain("n1", r.now)
+	must.Eq(t, AllocReport{
+		Alloc: "a00", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "job00"}, Name: "g"},
+		Reason: ReasonWritePending, Since: Since{Seen: true}, Detail: "its mark is to be planned behind a barrier", Healthy: 1, Count: 1, MaxParallel: 1,
+	}, report.Allocs[0])
+	r.raft.waiting, r.raft.barriers = nil, []fate{lost, rejected}
+	r.restart()
+	r.settle()
+	report, _ = r.term.Explain("n1", r.now)
+	must.Eq(t, 1, report.Allocs[0].Attempts)
+	must.Eq(t, errFake, report.Allocs[0].LastError)
+	must.Eq(t, "its mark is to be planned behind a barrier, of which 1 in a row have failed, the last: no quorum", report.Allocs[0].Detail)
+}
+
+// Reasons for which the state holds no time are dated by the term, and a new term
+// begins to count anew.
+func TestTerm_DatesHolds(t *testing.T) {
+	t.Parallel()
+	w := newTown(1, 1)
+	w.group().Migrate.MaxParallel = 0
+	w.drain("n1", 0)
+	r := newRig(t, w, nil)
+	r.settle()
+	r.advance(time.Hour)
+	since := func() Since {
+		report, _ := r.term.Explain("n1", r.now)
+		must.Eq(t, ReasonNoPacedMoves, report.Allocs[0].Reason)
+		return report.Allocs[0].Since
+	}
+	must.Eq(t, Since{At: epoch, Seen: true}, since())
+	r.restart()
+	must.Eq(t, Since{Seen: true}, since(), must.Sprint("it has not looked yet"))
+	r.settle()
+	must.Eq(t, Since{At: r.now, Seen: true}, since())
+}
+
+// How long the drainer takes to have something written: one wait before it is
+// tried again, and with an interval between rounds the rounds that it takes.
+func TestConfig_WriteTime(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(10)
+	w.drain("n2", 0)
+	w.place("b", w.job("batch", cluster.JobBatch), "n2")
+	config := func(edit func(*NodeDrainerConfig)) NodeDrainerConfig {
+		c := NodeDrainerConfig{Raft: &fakeRaft{}}
+		edit(&c)
+		return c.withDefaults()
+	}
+	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce, config(func(*NodeDrainerConfig) {}).writeTime(w))
+	must.Eq(t, DefaultRetryMax, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
+	c := config(func(c *NodeDrainerConfig) {
+		c.DeadlineCoalesce, c.MinWriteInterval, c.MaxIDsPerEntry, c.MaxInFlight = -1, time.Minute, 4, 1
+	})
+	// Eleven marks, each with an evaluation, four ids at a time.
+	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
+	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
+}
+
+// A mark that is wanted a second time, after it was withdrawn, is wanted since
+// then.
+func TestTerm_DatesAMarkAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.settle()
+	r.advance(time.Hour)
+	r.raft.always = rejected
+	r.commit(func(w *town) { w.alloc("a00").DesiredTransition = cluster.DesiredTransition{} })
+	r.settle()
+	report, _ := r.term.Explain("n1", r.now)
+	must.Eq(t, ReasonWritePending, report.Allocs[0].Reason)
+	must.Eq(t, Since{At: epoch.Add(time.Hour), Seen: true}, report.Allocs[0].Since)
+}
