@@ -35,8 +35,8 @@ type NodeDrainerConfig struct {
 	// [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
 	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in
-	// one raft entry. Beyond some thousand rows a go-memdb transaction costs many
-	// times more per row. Zero is [DefaultMaxIDsPerEntry]; one mark and its
+	// one raft entry. Beyond some two thousand rows a go-memdb transaction costs
+	// several times more per row. Zero is [DefaultMaxIDsPerEntry]; one mark and its
 	// evaluation must fit.
 	MaxIDsPerEntry int
 	// MaxBytesPerEntry bounds an entry's size, estimated from the ids in it.
