@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // A node can leave the cluster, or only its servers' sight, in the middle of its
@@ -146,6 +147,37 @@ func TestCase14_NodeLeavesMidDrain(t *testing.T) {
 				web runs 3 of 3, 3 healthy
 				web lowest 1 of 3, limit 2`,
 		})
+	})
+}
+
+// A node that does not drain counts too: what runs there is healthy only while the
+// node is in touch. Its return is news for the groups on it, whoever else hears.
+func TestCase14_ANeighboursNodeReturns(t *testing.T) {
+	unnoticed := func(id cluster.NodeID, to cluster.NodeStatus) func(*Stage) {
+		return func(s *Stage) { s.Propose(&shims.NodeUpdateStatus{At: s.Clock(), Node: id, Status: to}, nil) }
+	}
+	run(t, Case{
+		Setup: func(s *Stage) {
+			s.nodes("n1", "n2")
+			s.place(service("web", 2, lostAfter(time.Hour)), "n1", "n2")
+		},
+		Script: []Scene{
+			{0, unnoticed("n2", cluster.NodeDisconnected)},
+			{time.Second, drain("n1", 0)},
+			{time.Minute, unnoticed("n2", cluster.NodeReady)},
+		},
+		Story: `
+			0s      node n2 disconnected
+			1s      drain n1: no deadline
+			1s        n1: web[0]@n1 below budget
+			1m0s    node n2 ready
+			1m0s    mark web[0]@n1 paced
+			1m0s      n1: web[0]@n1 stopping
+			1m2s    end n1: complete`,
+		End: `
+			n1 complete
+			web runs 2 of 2, 2 healthy
+			web lowest 1 of 2, limit 1`,
 	})
 }
 
