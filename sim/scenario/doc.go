@@ -1,0 +1,2 @@
+// Package scenario is the language of simulations: .drain files.
+package scenario
