@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
@@ -24,7 +24,7 @@ import (
 // come to the same end.
 type Case struct {
 	// Options are the world's; Setup what it begins with.
-	Options drainertest.Options
+	Options world.Options
 	Setup   func(*Stage)
 	// Script is what happens, and when.
 	Script []Scene
@@ -57,21 +57,21 @@ type Scene struct {
 
 // Stage is a world with a case on it.
 type Stage struct {
-	*drainertest.World
+	*world.World
 	witness    *witness.Witness
-	transcript *drainertest.Transcript
+	transcript *world.Transcript
 	promises   promises
 	// fates are what becomes of the drainer's next entries, whatever else goes
 	// wrong.
-	fates []drainertest.Fate
+	fates []world.Fate
 	// err is the first thing that a scene could not do.
 	err error
 }
 
 // OnWrite has f decide the fate of every write that the case does not.
-func (s *Stage) OnWrite(f func(drainertest.Write) drainertest.Fate) {
-	s.World.OnWrite(func(w drainertest.Write) drainertest.Fate {
-		if w.Source != drainertest.FromDrainer || w.Message == nil || len(s.fates) == 0 {
+func (s *Stage) OnWrite(f func(world.Write) world.Fate) {
+	s.World.OnWrite(func(w world.Write) world.Fate {
+		if w.Source != world.FromDrainer || w.Message == nil || len(s.fates) == 0 {
 			return f(w)
 		}
 		fate := s.fates[0]
@@ -91,7 +91,7 @@ func (s *Stage) check(err error) {
 type telling struct {
 	name string
 	// options changes the world's options; nil changes none.
-	options func(*drainertest.Options)
+	options func(*world.Options)
 	// begin is called when the story begins; nil does nothing.
 	begin func(*Stage)
 	// quiet is called at each quiet point; nil does nothing.
@@ -118,12 +118,12 @@ func (c Case) tell(how telling) (result told) {
 	if how.options != nil {
 		how.options(&options)
 	}
-	w, err := drainertest.New(options)
+	w, err := world.New(options)
 	if err != nil {
 		return told{err: err}
 	}
 	s := &Stage{World: w, witness: witness.New(witnessOptions(options.Drainer.Policy))}
-	w.OnApply(func(a drainertest.Applied) { s.witness.Observe(applied.Entry(a)) })
+	w.OnApply(func(a world.Applied) { s.witness.Observe(applied.Entry(a)) })
 	c.Setup(s)
 	if s.err != nil {
 		return told{err: fmt.Errorf("setting up: %w", s.err)}
@@ -136,7 +136,7 @@ func (c Case) tell(how telling) (result told) {
 			return s.err
 		})
 	}
-	s.OnWrite(func(drainertest.Write) drainertest.Fate { return drainertest.Apply })
+	s.OnWrite(func(world.Write) world.Fate { return world.Apply })
 	w.OnQuiet(func() error {
 		s.transcript.Reasons()
 		if how.quiet != nil {
@@ -162,7 +162,7 @@ func (c Case) tell(how telling) (result told) {
 	}
 	result = told{
 		story: s.transcript.String(), end: ending(w, c.Large),
-		steps: w.Steps(), writes: w.Writes(drainertest.FromDrainer), err: err,
+		steps: w.Steps(), writes: w.Writes(world.FromDrainer), err: err,
 	}
 	result.lowest, err = judged(s.witness, w.State())
 	result.err = errors.Join(result.err, err)
@@ -206,7 +206,7 @@ func judged(w *witness.Witness, state witness.World) (lowest string, err error) 
 
 // ending is the final facts: how each drain ended, what is left on the nodes that
 // were drained, and how the jobs stand. Facts of many are counted.
-func ending(w *drainertest.World, brief bool) string {
+func ending(w *world.World, brief bool) string {
 	state := w.State()
 	var lines []string
 	drains := slices.Collect(state.Drains())

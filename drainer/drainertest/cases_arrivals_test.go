@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // An allocation can land on a node that drains: a plan was on its way, a client
@@ -136,7 +136,7 @@ func TestCase29_ReplacementOnAnotherDrainingNode(t *testing.T) {
 // What stops already when a drain begins, or when leadership changes, is nobody's
 // mark and nobody's registration. It is waited for all the same.
 func TestCase34_AlreadyStopping(t *testing.T) {
-	slowly := drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) { b.Stop = time.Minute })}
+	slowly := world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) { b.Stop = time.Minute })}
 	t.Run("stopped by the servers before", func(t *testing.T) {
 		run(t, Case{
 			Options: slowly,

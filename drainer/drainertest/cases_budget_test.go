@@ -6,7 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // Both of a service's two allocations are on draining nodes. Each node by itself
@@ -78,8 +78,8 @@ func TestCase02_SameJobIDInThreeNamespaces(t *testing.T) {
 // the verdict is due it may turn out well, so it stays; once it is overdue it
 // costs nothing to move it.
 func TestCase03_NoHealthVerdict(t *testing.T) {
-	judged := func(after time.Duration) drainertest.Options {
-		return drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+	judged := func(after time.Duration) world.Options {
+		return world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 			if a.NodeID == "n1" {
 				b.Verdict = after
 			}
@@ -91,7 +91,7 @@ func TestCase03_NoHealthVerdict(t *testing.T) {
 	}
 	t.Run("one overdue, one due later", func(t *testing.T) {
 		run(t, Case{
-			Options: judged(drainertest.Never), Setup: setup,
+			Options: judged(world.Never), Setup: setup,
 			Script: []Scene{{0, drain("n1", 0)}},
 			Story: `
 				0s      drain n1: no deadline
@@ -179,7 +179,7 @@ func TestCase04_UnderReplicated(t *testing.T) {
 	})
 	t.Run("policy proceed", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Drainer: drainer.NodeDrainerConfig{Policy: drainer.Policy{BelowBudget: drainer.Proceed}}},
+			Options: world.Options{Drainer: drainer.NodeDrainerConfig{Policy: drainer.Policy{BelowBudget: drainer.Proceed}}},
 			Setup:   setup,
 			Script:  []Scene{{time.Second, drain("n1", 0)}},
 			Story: `

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // To cancel a drain is to take back what can be taken back: marks on what still is
@@ -34,7 +34,7 @@ func TestCase17_Cancel(t *testing.T) {
 	})
 	t.Run("with some marks stopped", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+			Options: world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 				if a.Name == "web.web[1]" {
 					b.Stop = 10 * time.Second
 				}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // killTimeout sets how long the first group's task may take to stop.
@@ -15,10 +15,10 @@ func killTimeout(d time.Duration) func(*cluster.Job) {
 
 // stopping sets how long allocations of a job, which never end by themselves, take
 // to stop.
-func stopping(id cluster.JobID, d time.Duration) drainertest.Options {
-	return drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+func stopping(id cluster.JobID, d time.Duration) world.Options {
+	return world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 		if a.JobID == id {
-			b.Stop, b.Run = d, drainertest.Never
+			b.Stop, b.Run = d, world.Never
 		}
 	})}
 }
@@ -53,7 +53,7 @@ func TestCase22_KillTimeoutLongerThanTheDeadline(t *testing.T) {
 	})
 	t.Run("a client that never stops", func(t *testing.T) {
 		run(t, Case{
-			Options: stopping("sum", drainertest.Never),
+			Options: stopping("sum", world.Never),
 			Setup:   setup,
 			Script:  []Scene{{0, drain("n1", time.Minute)}},
 			Story: `
@@ -72,7 +72,7 @@ func TestCase22_KillTimeoutLongerThanTheDeadline(t *testing.T) {
 	})
 	t.Run("a paced one that never stops was ended by the deadline", func(t *testing.T) {
 		run(t, Case{
-			Options: stopping("web", drainertest.Never),
+			Options: stopping("web", world.Never),
 			Setup: func(s *Stage) {
 				s.nodes("n1", "n2")
 				s.place(service("web", 1), "n1")
@@ -119,7 +119,7 @@ func TestCase23_CancelWhileBatchIsStopping(t *testing.T) {
 // A replacement that never becomes healthy gives back no room: what is left stays
 // where it is well, says so, and the deadline takes it.
 func TestCase28_ReplacementNeverHealthy(t *testing.T) {
-	sick := drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+	sick := world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 		if a.PreviousAllocation != "" {
 			b.Unhealthy, b.Verdict = true, 10*time.Second
 		}
@@ -149,9 +149,9 @@ func TestCase28_ReplacementNeverHealthy(t *testing.T) {
 	})
 	t.Run("never judged, to the deadline", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+			Options: world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 				if a.PreviousAllocation != "" {
-					b.Verdict = drainertest.Never
+					b.Verdict = world.Never
 				}
 			})},
 			Setup:  setup,

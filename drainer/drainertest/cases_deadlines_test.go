@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // A deadline passes when the strategy in the state and the time say so, and then
@@ -308,7 +308,7 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 	script := []Scene{{0, drain("n1", time.Minute)}, {57 * time.Second, elect}}
 	t.Run("the second is ahead", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Servers: 2},
+			Options: world.Options{Servers: 2},
 			Setup:   skewed(5 * time.Second),
 			Script:  script,
 			Story: `
@@ -327,7 +327,7 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 	})
 	t.Run("the second is behind", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Servers: 2},
+			Options: world.Options{Servers: 2},
 			Setup:   skewed(-5 * time.Second),
 			Script:  script,
 			Story: `
@@ -346,7 +346,7 @@ func TestCase16_SkewBetweenLeaders(t *testing.T) {
 	})
 	t.Run("the second is behind, and the first has marked", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Servers: 2, Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+			Options: world.Options{Servers: 2, Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 				if a.JobID == "sum" {
 					b.Stop = 30 * time.Second
 				}

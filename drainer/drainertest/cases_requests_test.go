@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // An empty node is drained at once, with or without a deadline, and by force too:
@@ -328,10 +328,10 @@ func TestCase30_TenThousandAllocationsOnOneNode(t *testing.T) {
 		return Case{
 			Setup: func(s *Stage) {
 				s.nodes("n1", "n2")
-				var all []drainertest.Placement
+				var all []world.Placement
 				for _, id := range numbers(jobs) {
 					j := batch(cluster.JobID(id), each)
-					p := drainertest.Placement{Job: j}
+					p := world.Placement{Job: j}
 					for i := range each {
 						p.Allocs = append(p.Allocs, s.NewAlloc(j, string(id), i, "n1"))
 					}

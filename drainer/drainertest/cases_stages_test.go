@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // A node with nothing but system allocations and a storage plugin has no consumers
@@ -89,9 +89,9 @@ func TestCase07_OnlyPluginAndSystemLeft(t *testing.T) {
 	})
 	t.Run("at the deadline each stage has its time", func(t *testing.T) {
 		run(t, Case{
-			Options: drainertest.Options{Client: behaving(func(a *cluster.Allocation, b *drainertest.Behaviour) {
+			Options: world.Options{Client: behaving(func(a *cluster.Allocation, b *world.Behaviour) {
 				if a.JobID == "log" {
-					b.Stop = drainertest.Never
+					b.Stop = world.Never
 				}
 			})},
 			Setup: func(s *Stage) {

@@ -5,24 +5,24 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // The first write of a drain is rejected, the second is of unknown outcome, the
 // third is applied: what the first two wanted is planned again, from the state,
 // and nothing is marked twice.
 func TestCase31_RejectedThenUnknownThenApplied(t *testing.T) {
-	setup := func(unknown drainertest.Fate) func(*Stage) {
+	setup := func(unknown world.Fate) func(*Stage) {
 		return func(s *Stage) {
 			s.nodes("n1", "n2")
 			s.place(service("web", 2), "n1", "n2")
-			s.fates = []drainertest.Fate{drainertest.Reject, unknown, drainertest.Apply}
+			s.fates = []world.Fate{world.Reject, unknown, world.Apply}
 		}
 	}
 	t.Run("and the unknown one was applied", func(t *testing.T) {
 		run(t, Case{
-			Setup:  setup(drainertest.UnknownApplied),
+			Setup:  setup(world.UnknownApplied),
 			Script: []Scene{{0, drain("n1", 0)}},
 			Faulty: true,
 			Story: `
@@ -39,7 +39,7 @@ func TestCase31_RejectedThenUnknownThenApplied(t *testing.T) {
 	})
 	t.Run("and the unknown one was lost", func(t *testing.T) {
 		run(t, Case{
-			Setup:  setup(drainertest.UnknownLost),
+			Setup:  setup(world.UnknownLost),
 			Script: []Scene{{0, drain("n1", 0)}},
 			Faulty: true,
 			Story: `
@@ -56,7 +56,7 @@ func TestCase31_RejectedThenUnknownThenApplied(t *testing.T) {
 	})
 	t.Run("and the unknown one comes late", func(t *testing.T) {
 		run(t, Case{
-			Setup:  setup(drainertest.UnknownLate),
+			Setup:  setup(world.UnknownLate),
 			Script: []Scene{{0, drain("n1", 0)}},
 			Faulty: true,
 			Story: `

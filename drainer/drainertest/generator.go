@@ -22,6 +22,9 @@ var (
 	evalState = []cluster.EvalStatus{cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete, cluster.EvalFailed, cluster.EvalCancelled}
 )
 
+// epoch is before everything that is generated.
+func epoch() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
+
 // generator makes random histories. Equal seeds make equal ones.
 type generator struct {
 	random *rand.Rand
@@ -105,7 +108,7 @@ func (g *generator) job(m *model, rows *Rows) {
 func (g *generator) version(key cluster.JobKey) *cluster.Job {
 	j := &cluster.Job{Namespace: key.Namespace, ID: key.ID, Type: pick(g.random, jobTypes)}
 	for _, name := range groups {
-		j.TaskGroups = append(j.TaskGroups, NewGroup(name, g.random.IntN(4)))
+		j.TaskGroups = append(j.TaskGroups, &cluster.TaskGroup{Name: name, Count: g.random.IntN(4), Tasks: []*cluster.Task{{Name: name}}})
 	}
 	j.TaskGroups[0].Tasks[0].StoragePlugin = g.oneIn(4)
 	j.Canonicalize()
@@ -160,7 +163,7 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 		if !g.oneIn(3) {
 			a.DesiredTransition.Drain = drainOf(pick(g.random, nodeIDs))
 			a.DesiredTransition.Class = cluster.MarkPaced
-			a.DesiredTransition.MarkedAt = Epoch.Add(time.Duration(g.random.IntN(100)) * time.Second)
+			a.DesiredTransition.MarkedAt = epoch().Add(time.Duration(g.random.IntN(100)) * time.Second)
 			if a.Canary() {
 				a.DesiredTransition.Class = cluster.MarkCanary
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // promises are by when drains were said to end, by drain and what they were then
@@ -20,7 +20,7 @@ type promised struct {
 // check says which drain runs on beyond the last time by which it was said to end.
 // A drain may say later and later times while things land on its node, but never
 // be past all that it has said.
-func (p *promises) check(w *drainertest.World) error {
+func (p *promises) check(w *world.World) error {
 	if *p == nil {
 		*p = promises{}
 	}

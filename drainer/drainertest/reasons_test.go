@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -13,7 +13,7 @@ import (
 // each allocation that has not ended on a draining node has exactly one, and that
 // it holds. It counts for itself. mayPend says that writes may have failed, so
 // that some may be pending although nothing happens.
-func checkReasons(w *drainertest.World, mayPend bool) error {
+func checkReasons(w *world.World, mayPend bool) error {
 	state := w.State()
 	reports, pending, err := reportsOf(w)
 	if err != nil {
@@ -43,7 +43,7 @@ func checkReasons(w *drainertest.World, mayPend bool) error {
 
 // reportsOf returns the reasons on each draining node, each allocation having one,
 // and how many of each group have a write pending.
-func reportsOf(w *drainertest.World) (map[cluster.NodeID]map[cluster.AllocID]drainer.Reason, map[cluster.GroupKey]int, error) {
+func reportsOf(w *world.World) (map[cluster.NodeID]map[cluster.AllocID]drainer.Reason, map[cluster.GroupKey]int, error) {
 	reports := map[cluster.NodeID]map[cluster.AllocID]drainer.Reason{}
 	pending := map[cluster.GroupKey]int{}
 	for n := range w.State().DrainingNodes() {

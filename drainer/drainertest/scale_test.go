@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
@@ -39,10 +39,10 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("max_parallel %d", pace), func(t *testing.T) {
 			t.Parallel()
 			town := size()
-			w, err := drainertest.New(drainertest.Options{MaxSteps: 10_000_000})
+			w, err := world.New(world.Options{MaxSteps: 10_000_000})
 			must.NoError(t, err)
 			watch := witness.New(witness.Options{StopMargin: drainer.DefaultStopMargin})
-			w.OnApply(func(a drainertest.Applied) { watch.Observe(applied.Entry(a)) })
+			w.OnApply(func(a world.Applied) { watch.Observe(applied.Entry(a)) })
 			nodes := numbers(town.nodes)
 			must.NoError(t, town.build(w, nodes, pace))
 
@@ -68,7 +68,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			report := watch.Report()
 			must.SliceEmpty(t, report.Findings)
 			must.SliceEmpty(t, report.UnderLimit())
-			t.Logf("%d steps, %s", w.Steps(), w.Now().Sub(drainertest.Epoch))
+			t.Logf("%d steps, %s", w.Steps(), w.Now().Sub(world.Epoch))
 		})
 	}
 }
@@ -76,12 +76,12 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 // build registers the town, in transactions that stay small. A job's allocations
 // are spread over the nodes, so that each job has as many of them on draining
 // nodes as any other.
-func (t town) build(w *drainertest.World, nodes []cluster.NodeID, pace int) error {
+func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	at := w.Now()
 	for chunk := range slices.Chunk(nodes, 500) {
 		err := w.Begin(func(txn *statestore.Txn) error {
 			for _, id := range chunk {
-				if err := txn.UpsertNode(drainertest.NewNode(id), at); err != nil {
+				if err := txn.UpsertNode(world.NewNode(id), at); err != nil {
 					return err
 				}
 			}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -20,7 +20,7 @@ func (s *Stage) nodes(ids ...cluster.NodeID) {
 }
 
 func (s *Stage) node(id cluster.NodeID, edits ...func(*cluster.Node)) {
-	n := edited(drainertest.NewNode(id), edits)
+	n := edited(world.NewNode(id), edits)
 	s.check(s.Commit(&shims.NodeRegister{At: s.Now(), Node: n}))
 }
 
@@ -37,19 +37,19 @@ func edited[T any](what *T, edits []func(*T)) *T {
 // service is a service job of one group with the default migrate block; batch,
 // system and sysbatch are jobs of one group of those types.
 func service(id cluster.JobID, count int, edits ...func(*cluster.Job)) *cluster.Job {
-	return edited(drainertest.NewJob(cluster.JobService, id, count), edits)
+	return edited(world.NewJob(cluster.JobService, id, count), edits)
 }
 
 func batch(id cluster.JobID, count int, edits ...func(*cluster.Job)) *cluster.Job {
-	return edited(drainertest.NewJob(cluster.JobBatch, id, count), edits)
+	return edited(world.NewJob(cluster.JobBatch, id, count), edits)
 }
 
 func system(id cluster.JobID, edits ...func(*cluster.Job)) *cluster.Job {
-	return edited(drainertest.NewJob(cluster.JobSystem, id, 1), edits)
+	return edited(world.NewJob(cluster.JobSystem, id, 1), edits)
 }
 
 func sysbatch(id cluster.JobID, edits ...func(*cluster.Job)) *cluster.Job {
-	return edited(drainertest.NewJob(cluster.JobSysBatch, id, 1), edits)
+	return edited(world.NewJob(cluster.JobSysBatch, id, 1), edits)
 }
 
 // parallel sets the max_parallel of every group.
@@ -78,7 +78,7 @@ func lostAfter(d time.Duration) func(*cluster.Job) {
 // group adds a group to a service job.
 func group(name string, count int) func(*cluster.Job) {
 	return func(j *cluster.Job) {
-		j.TaskGroups = append(j.TaskGroups, drainertest.NewGroup(name, count))
+		j.TaskGroups = append(j.TaskGroups, world.NewGroup(name, count))
 		j.Canonicalize()
 	}
 }
@@ -110,7 +110,7 @@ func unhealthy(a *cluster.Allocation) {
 func unjudged(ago time.Duration) func(*cluster.Allocation) {
 	return func(a *cluster.Allocation) {
 		a.DeploymentStatus = nil
-		a.CreateTime = drainertest.Epoch.Add(-ago)
+		a.CreateTime = world.Epoch.Add(-ago)
 	}
 }
 
@@ -150,16 +150,16 @@ func (s *Stage) fleet(ids []cluster.NodeID, job func(cluster.NodeID) *cluster.Jo
 	at := s.Now()
 	s.check(s.Begin(func(txn *statestore.Txn) error {
 		for _, id := range ids {
-			if err := txn.UpsertNode(drainertest.NewNode(id), at); err != nil {
+			if err := txn.UpsertNode(world.NewNode(id), at); err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
-	placements := make([]drainertest.Placement, len(ids))
+	placements := make([]world.Placement, len(ids))
 	for i, id := range ids {
 		j := job(id)
-		placements[i] = drainertest.Placement{Job: j, Allocs: []*cluster.Allocation{s.NewAlloc(j, j.TaskGroups[0].Name, 0, id)}}
+		placements[i] = world.Placement{Job: j, Allocs: []*cluster.Allocation{s.NewAlloc(j, j.TaskGroups[0].Name, 0, id)}}
 	}
 	s.check(s.PlaceAll(placements))
 }
@@ -209,7 +209,7 @@ func status(id cluster.NodeID, to cluster.NodeStatus) func(*Stage) {
 
 // join registers a node.
 func join(id cluster.NodeID, edits ...func(*cluster.Node)) func(*Stage) {
-	return func(s *Stage) { s.RegisterNode(edited(drainertest.NewNode(id), edits)) }
+	return func(s *Stage) { s.RegisterNode(edited(world.NewNode(id), edits)) }
 }
 
 // set sets the clocks of all servers.
@@ -318,9 +318,9 @@ func both(first, second func(*Stage)) func(*Stage) {
 }
 
 // behaving changes how allocations behave, from what is usual.
-func behaving(edit func(*cluster.Allocation, *drainertest.Behaviour)) func(*cluster.Allocation) drainertest.Behaviour {
-	return func(a *cluster.Allocation) drainertest.Behaviour {
-		b := drainertest.DefaultBehaviour(a)
+func behaving(edit func(*cluster.Allocation, *world.Behaviour)) func(*cluster.Allocation) world.Behaviour {
+	return func(a *cluster.Allocation) world.Behaviour {
+		b := world.DefaultBehaviour(a)
 		edit(a, &b)
 		return b
 	}

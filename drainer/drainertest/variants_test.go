@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -48,8 +48,8 @@ func variants(base told, large bool) iter.Seq[telling] {
 }
 
 // fates are what may become of a write, other than what should.
-var fates = []drainertest.Fate{
-	drainertest.Slow, drainertest.Reject, drainertest.UnknownApplied, drainertest.UnknownLate, drainertest.UnknownLost, drainertest.NoRoom,
+var fates = []world.Fate{
+	world.Slow, world.Reject, world.UnknownApplied, world.UnknownLate, world.UnknownLost, world.NoRoom,
 }
 
 // points are all numbers below n, or of a large story some, evenly spread.
@@ -70,7 +70,7 @@ func points(n int, large bool) []int {
 
 // spurious steps the drainer for nothing at each quiet point.
 func spurious() telling {
-	woken := drainertest.Epoch.AddDate(-1, 0, 0)
+	woken := world.Epoch.AddDate(-1, 0, 0)
 	return telling{name: "with steps for nothing", quiet: func(s *Stage) error {
 		if !s.Now().Equal(woken) {
 			woken = s.Now()
@@ -82,7 +82,7 @@ func spurious() telling {
 
 // withoutFeed has a store that cannot say what changed.
 func withoutFeed() telling {
-	return telling{name: "with a store that has no feed", options: func(o *drainertest.Options) {
+	return telling{name: "with a store that has no feed", options: func(o *world.Options) {
 		o.Reader = func(s *statestore.Store) drainer.StateReader { return feedless{s.Reader()} }
 	}}
 }
@@ -94,7 +94,7 @@ func elected(step int, survive bool) telling {
 	what := map[bool]string{true: "survives", false: "is lost"}[survive]
 	return telling{
 		name: fmt.Sprintf("with an election before step %d, where what was in flight %s", step, what), faults: true,
-		options: func(o *drainertest.Options) {
+		options: func(o *world.Options) {
 			if survive {
 				o.Servers = 2
 			}
@@ -111,15 +111,15 @@ func elected(step int, survive bool) telling {
 }
 
 // failing gives a fate to the nth write of the drainer.
-func failing(n int, fate drainertest.Fate) telling {
+func failing(n int, fate world.Fate) telling {
 	return telling{
 		name: fmt.Sprintf("with the drainer's write %d %s", n, fate), faults: true,
 		begin: func(s *Stage) {
-			s.OnWrite(func(w drainertest.Write) drainertest.Fate {
-				if w.Source == drainertest.FromDrainer && w.N == n {
+			s.OnWrite(func(w world.Write) world.Fate {
+				if w.Source == world.FromDrainer && w.N == n {
 					return fate
 				}
-				return drainertest.Apply
+				return world.Apply
 			})
 		},
 	}

@@ -1,4 +1,4 @@
-package drainertest
+package world
 
 import (
 	"bytes"

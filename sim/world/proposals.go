@@ -1,4 +1,4 @@
-package drainertest
+package world
 
 import "github.com/seed-f9cf0b39/nodedrain/shims"
 
