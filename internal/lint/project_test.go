@@ -146,14 +146,12 @@ func importRules() []lint.ImportRule {
 		{Package: module + "/server", Never: map[string]string{
 			module + "/demo":                "the server is what people copy: it stands without a show",
 			module + "/drainer/drainertest": "no harness in what is run",
-			module + "/sim":                 "no simulation in what is run",
 			module + "/sim/world":           "no simulation in what is run",
 			module + "/witness":             dumbTwin,
 		}},
 		{Package: module + "/sim/world", Never: map[string]string{
 			module + "/server":  "a world steps what a server runs",
 			module + "/witness": "what is judged does not know its judges",
-			"net/http":          noNetwork,
 		}},
 	}
 }
