@@ -1,0 +1,107 @@
+package scenario
+
+// FaultName names a fault.
+type FaultName string
+
+// The faults. [Faults] says what each does, and to whom.
+const (
+	// Of each write, when it is proposed.
+	ApplyReject           FaultName = "apply/reject"            // surely not applied, and said so
+	ApplyFull             FaultName = "apply/full"              // not taken
+	ApplyAmbiguousApplied FaultName = "apply/ambiguous-applied" // applied, and said to be unknown
+	ApplyAmbiguousLate    FaultName = "apply/ambiguous-late"    // said to be unknown, and applied later
+	ApplyAmbiguousLost    FaultName = "apply/ambiguous-lost"    // said to be unknown, and never applied
+	ApplySlow             FaultName = "apply/slow"              // applied late, and those behind it too
+	// Of each entry of marks, just before it is applied: another write makes some of
+	// them untrue.
+	ApplyPartialRefuse FaultName = "apply/partial-refuse"
+	// Of each write of the drainer, once proposed: the term ends before its answer.
+	LeaderLoseMidBatch FaultName = "leader/lose-mid-batch"
+	// Of each beginning of a term while it is armed: the term ends after Delay.
+	LeaderFlap FaultName = "leader/flap"
+	// Of each election: the old leader goes on believing for Delay.
+	LeaderTwo FaultName = "leader/two"
+	// Of each step of the drainer: its server stops for Delay just after it, before
+	// what it wrote has left.
+	LeaderPaused FaultName = "leader/paused"
+	// Of each wake-up of the drainer.
+	WatchDelay    FaultName = "watch/delay"    // it comes Delay later
+	WatchCoalesce FaultName = "watch/coalesce" // it comes with the next, or Delay later
+	WatchSpurious FaultName = "watch/spurious" // another comes Delay later, for nothing
+	// Of each look at the state: it is that of some entries ago, until Delay later.
+	ViewStale FaultName = "view/stale"
+	// Of each allocation, when its client first sees it.
+	ClientSlowStop  FaultName = "client/slow-stop"  // it takes all of its stop time
+	ClientNeverStop FaultName = "client/never-stop" // it never stops
+	ClientFailNew   FaultName = "client/fail-new"   // it is judged unhealthy
+	ClientMute      FaultName = "client/mute"       // it is never judged
+	// Of each step of the scheduler.
+	SchedSlow FaultName = "sched/slow" // it comes Delay later
+	// Of each evaluation of a drain, when applied: it is set to failed.
+	SchedFailEval FaultName = "sched/fail-eval"
+	// While armed nothing can be placed: all nodes are ineligible for Delay.
+	SchedUnplaceable FaultName = "sched/unplaceable"
+	// While armed, of On or a node drawn: its client dies, is out of touch, and
+	// returns after Delay.
+	NodeCrash      FaultName = "node/crash"
+	NodeDisconnect FaultName = "node/disconnect"
+)
+
+// Target is what a fault may be on.
+type Target uint8
+
+// The targets of faults.
+const (
+	// NoTarget: the fault hits what it hits.
+	NoTarget Target = iota
+	// TargetWrites: "drainer", "scheduler", "clients" or "operator" for the writes of
+	// one source, or "marks", "completion", "plan", "report" or "barrier" for the
+	// entries of one kind.
+	TargetWrites
+	// TargetAllocs: a [Selector].
+	TargetAllocs
+	// TargetJob: a job.
+	TargetJob
+	// TargetGroup: a group.
+	TargetGroup
+	// TargetNode: a node.
+	TargetNode
+)
+
+// FaultKind is what is to be known of a fault.
+type FaultKind struct {
+	Name FaultName
+	On   Target
+	// Delays says that the fault draws a delay, and needs one.
+	Delays bool
+}
+
+// Faults returns every fault there is.
+func Faults() []FaultKind {
+	return []FaultKind{
+		{ApplyReject, TargetWrites, false},
+		{ApplyFull, TargetWrites, false},
+		{ApplyAmbiguousApplied, TargetWrites, false},
+		{ApplyAmbiguousLate, TargetWrites, true},
+		{ApplyAmbiguousLost, TargetWrites, false},
+		{ApplySlow, TargetWrites, true},
+		{ApplyPartialRefuse, TargetGroup, false},
+		{LeaderLoseMidBatch, NoTarget, true},
+		{LeaderFlap, NoTarget, true},
+		{LeaderTwo, NoTarget, true},
+		{LeaderPaused, NoTarget, true},
+		{WatchDelay, NoTarget, true},
+		{WatchCoalesce, NoTarget, true},
+		{WatchSpurious, NoTarget, true},
+		{ViewStale, NoTarget, true},
+		{ClientSlowStop, TargetAllocs, false},
+		{ClientNeverStop, TargetAllocs, false},
+		{ClientFailNew, TargetAllocs, false},
+		{ClientMute, TargetAllocs, false},
+		{SchedSlow, NoTarget, true},
+		{SchedFailEval, TargetJob, false},
+		{SchedUnplaceable, NoTarget, true},
+		{NodeCrash, TargetNode, true},
+		{NodeDisconnect, TargetNode, true},
+	}
+}
