@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // drain is what is known of one drain.
@@ -106,11 +107,11 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	awaited := 0
 	var first cluster.AllocID // awaited one, by id
 	for a := range e.After.AllocsByNode(record.NodeID) {
-		if !live(a) || !hasToLeave(a, record) {
+		if !opinion.Live(a) || !hasToLeave(a, record) {
 			continue
 		}
 		left++
-		if w.options.AskedIsComplete && asked(a) || w.waitOver(a, node, record, record.EndedAt) {
+		if w.options.AskedIsComplete && opinion.Asked(a) || w.waitOver(a, node, record, record.EndedAt) {
 			continue
 		}
 		if awaited++; first == "" || a.ID < first {
@@ -177,23 +178,23 @@ func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *c
 // judgeTurn finds a mark on an allocation while an earlier stage was not over in
 // the state the mark was applied to.
 func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node *cluster.Node) {
-	at, turn := marked.DesiredTransition.MarkedAt, turnOf(marked)
-	if turn == consumer {
+	at, turn := marked.DesiredTransition.MarkedAt, opinion.TurnOf(marked)
+	if turn == opinion.Consumer {
 		return
 	}
-	patient := turn == plugin && w.options.PluginsAfterStop
+	patient := turn == opinion.Plugin && w.options.PluginsAfterStop
 	var waiting cluster.AllocID // the earliest, by stage and id
 	waitingTurn := turn
 	for a := range e.Before.AllocsByNode(node.ID) {
-		if !live(a) || turnOf(a) >= turn || !hasToLeave(a, node.Drain) {
+		if !opinion.Live(a) || opinion.TurnOf(a) >= turn || !hasToLeave(a, node.Drain) {
 			continue
 		}
-		outOfTouch := a.ClientStatus == "unknown" || !inTouch(node)
+		outOfTouch := !opinion.InTouch(a, node)
 		if w.waitOver(a, node, node.Drain, at) && (outOfTouch || !patient) {
 			continue
 		}
-		if c := cmp.Compare(turnOf(a), waitingTurn); c < 0 || c == 0 && a.ID < waiting {
-			waiting, waitingTurn = a.ID, turnOf(a)
+		if c := cmp.Compare(opinion.TurnOf(a), waitingTurn); c < 0 || c == 0 && a.ID < waiting {
+			waiting, waitingTurn = a.ID, opinion.TurnOf(a)
 		}
 	}
 	if waiting != "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // Witness watches one log being applied. Make it with [New].
@@ -95,7 +96,7 @@ func (w *Witness) observeAlloc(e Entry, id cluster.AllocID) *cluster.Allocation 
 		return nil
 	}
 	if m != nil {
-		m.stopped = !live(after)
+		m.stopped = !opinion.Live(after)
 		m.replaced = after.NextAllocation != ""
 	}
 	if newlyMarked(before, after) {
@@ -123,7 +124,7 @@ func (w *Witness) touchedGroups(e Entry, nodes []cluster.NodeID, allocs []cluste
 			return
 		}
 		key := groupOf(a)
-		if node := s.Node(a.NodeID); node != nil && node.Drain != nil && live(a) {
+		if node := s.Node(a.NodeID); node != nil && node.Drain != nil && opinion.Live(a) {
 			w.follow(key)
 		}
 		if w.groups[key] != nil {
@@ -175,8 +176,8 @@ func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.Gr
 		if counts == nil || key.Job != job {
 			job, counts = key.Job, countHealthy(e.After, key.Job)
 		}
-		count, limit, exists := budget(e.After, key)
-		now := Level{Healthy: counts[key.Name], Count: count, Limit: limit, Index: e.Index, At: e.At}
+		pace, exists := opinion.PaceOf(e.After.Job(key.Job), key.Name)
+		now := Level{Healthy: counts[key.Name], Count: pace.Count, Limit: pace.Limit(), Index: e.Index, At: e.At}
 		g := w.groups[key]
 		if exists {
 			g.lowest.lower(now)

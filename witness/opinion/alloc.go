@@ -1,0 +1,135 @@
+package opinion
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Live reports whether the allocation may still run something: its client has
+// not said that it ended, and nobody has given it up.
+func Live(a *cluster.Allocation) bool {
+	return a.ClientStatus != "complete" && a.ClientStatus != "failed" && a.ClientStatus != "lost"
+}
+
+// Stopping reports whether the servers want the allocation stopped.
+func Stopping(a *cluster.Allocation) bool {
+	return a.DesiredStatus == "stop" || a.DesiredStatus == "evict"
+}
+
+// Asked reports whether anybody has asked for the allocation to go.
+func Asked(a *cluster.Allocation) bool { return a.DesiredTransition.Migrate || Stopping(a) }
+
+// Reachable reports whether a node exists and can say what becomes of its
+// allocations. A nil node does not exist.
+func Reachable(n *cluster.Node) bool {
+	return n != nil && n.Status != "down" && n.Status != "disconnected"
+}
+
+// InTouch reports whether the allocation's client can say what becomes of it. The
+// node is the allocation's own, or nil.
+func InTouch(a *cluster.Allocation, n *cluster.Node) bool {
+	return a.ClientStatus != "unknown" && Reachable(n)
+}
+
+// Verdict returns the verdict on the allocation's health, and whether there is
+// one.
+func Verdict(a *cluster.Allocation) (healthy, given bool) {
+	if a.DeploymentStatus == nil || a.DeploymentStatus.Healthy == nil {
+		return false, false
+	}
+	return *a.DeploymentStatus.Healthy, true
+}
+
+// Canary reports whether the allocation is a canary.
+func Canary(a *cluster.Allocation) bool {
+	return a.DeploymentStatus != nil && a.DeploymentStatus.Canary
+}
+
+// HealthyButForMark reports whether the allocation would count as healthy if it
+// were not marked. The node is the allocation's own, or nil.
+func HealthyButForMark(a *cluster.Allocation, n *cluster.Node) bool {
+	if a.DesiredStatus != "run" || a.ClientStatus != "running" || Canary(a) {
+		return false
+	}
+	healthy, _ := Verdict(a)
+	return healthy && Reachable(n)
+}
+
+// Healthy reports whether the allocation counts towards its group's budget. The
+// node is the allocation's own, or nil.
+func Healthy(a *cluster.Allocation, n *cluster.Node) bool {
+	return !a.DesiredTransition.Migrate && HealthyButForMark(a, n)
+}
+
+// TypeOf is the type of the job version the allocation was placed for.
+func TypeOf(a *cluster.Allocation) cluster.JobType {
+	if a.Job == nil {
+		return cluster.JobService
+	}
+	return a.Job.Type
+}
+
+// Turn is the place of an allocation in the order of leaving.
+type Turn int
+
+// The turns, in their order.
+const (
+	Consumer Turn = iota
+	System
+	Plugin
+
+	// TurnCount is how many turns there are.
+	TurnCount
+)
+
+// TurnOf returns the allocation's turn.
+func TurnOf(a *cluster.Allocation) Turn {
+	if a.Job == nil {
+		return Consumer
+	}
+	for _, g := range a.Job.TaskGroups {
+		if g == nil {
+			continue
+		}
+		for _, t := range g.Tasks {
+			if t != nil && t.StoragePlugin {
+				return Plugin
+			}
+		}
+	}
+	if a.Job.Type == "system" {
+		return System
+	}
+	return Consumer
+}
+
+// StoppedBy returns when an allocation that is asked to leave at a time has to be
+// gone. The delays are added one by one: the sum of two may wrap around.
+func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
+	if g := groupOf(a.Job, a.TaskGroup); g != nil {
+		end := asked
+		for _, t := range g.Tasks {
+			if t == nil {
+				continue
+			}
+			if task := asked.Add(t.ShutdownDelay).Add(t.KillTimeout); task.After(end) {
+				end = task
+			}
+		}
+		return end.Add(g.ShutdownDelay)
+	}
+	return asked.Add(5 * time.Second) // the kill timeout of a task that names none
+}
+
+func groupOf(j *cluster.Job, name string) *cluster.TaskGroup {
+	if j == nil {
+		return nil
+	}
+	for _, g := range j.TaskGroups {
+		if g != nil && g.Name == name {
+			return g
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package opinion_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Two separate pieces of code say the same of rows that make sense, and of rows
+// that do not.
+func TestOpinion_agreesWithTheNouns(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		n, a := randomNode(rng), randomAlloc(rng)
+		must.Eq(t, !a.ClientTerminal(), opinion.Live(a))
+		must.Eq(t, a.ServerTerminal(), opinion.Stopping(a))
+		must.Eq(t, a.Asked(), opinion.Asked(a))
+		must.Eq(t, n.Reachable(), opinion.Reachable(n))
+		must.Eq(t, n.Reachable() && a.ClientStatus != cluster.ClientUnknown, opinion.InTouch(a, n))
+		healthy, given := opinion.Verdict(a)
+		must.Eq(t, a.HasVerdict(), given)
+		must.Eq(t, a.JudgedHealthy(), healthy)
+		must.Eq(t, a.Canary(), opinion.Canary(a))
+		must.Eq(t, a.Healthy(n), opinion.Healthy(a, n))
+		unmarked := a.Copy()
+		unmarked.DesiredTransition.Migrate = false
+		must.Eq(t, unmarked.Healthy(n), opinion.HealthyButForMark(a, n))
+		must.Eq(t, a.JobType(), opinion.TypeOf(a))
+		must.Eq(t, int(a.Stage()), int(opinion.TurnOf(a)))
+		must.Eq(t, epoch.Add(a.StopTime()), opinion.StoppedBy(a, epoch))
+		checkPace(t, rng, a)
+		checkDrain(t, rng, n, a)
+	}
+}
+
+func checkPace(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {
+	t.Helper()
+	j := a.Job.Copy()
+	if j != nil {
+		j.Stop = rng.IntN(4) == 0
+	}
+	want, exists := cluster.PaceOf(j, "g")
+	got, ok := opinion.PaceOf(j, "g")
+	must.Eq(t, exists, ok)
+	must.Eq(t, want, cluster.Pace{Count: got.Count, MaxParallel: got.MaxParallel, HealthyDeadline: got.Verdict})
+	must.Eq(t, want.Room(7), 7-got.Limit())
+	must.Eq(t, a.DueAt(want, time.Minute), got.Due(a, time.Minute))
+}
+
+func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Allocation) {
+	t.Helper()
+	d := randomDrain(rng)
+	at := epoch.Add(time.Duration(rng.IntN(7)-3) * time.Second)
+	must.Eq(t, d.Leaves(a.Stage()), opinion.HasToLeave(opinion.TurnOf(a), d))
+	must.Eq(t, d.Strategy.Passed(at), opinion.Passed(d, at))
+	cutoff, ends := opinion.Cutoff(d)
+	must.Eq(t, d.Strategy.Finite(), ends)
+	if !ends {
+		return
+	}
+	must.Eq(t, d.Strategy.Forced(), cutoff.Equal(d.UpdatedAt))
+
+	// What was asked after the cutoff has its time from then.
+	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, MarkedAt: cutoff.Add(time.Second)}
+	end := opinion.WaitEnd(a, d, time.Minute)
+	must.Eq(t, cutoff.Add(time.Second).Add(a.StopTime()).Add(time.Minute), end)
+	a.DesiredTransition.MarkedAt = cutoff.Add(-time.Second)
+	must.Eq(t, cutoff.Add(a.StopTime()).Add(time.Minute), opinion.WaitEnd(a, d, time.Minute))
+	if inTouch := opinion.InTouch(a, n); inTouch && d.Strategy.Passed(end) {
+		must.False(t, opinion.WaitOver(a, n, d, end.Add(-1-time.Second), time.Minute))
+		must.True(t, opinion.WaitOver(a, n, d, end, time.Minute))
+	} else if d.Strategy.Passed(at) {
+		must.Eq(t, !inTouch, opinion.WaitOver(a, n, d, at, time.Minute))
+	}
+	a.DesiredTransition, a.DesiredStatus, a.StoppedAt = cluster.DesiredTransition{}, cluster.DesiredStop, cutoff.Add(time.Hour)
+	must.Eq(t, a.StoppedAt.Add(a.StopTime()), opinion.WaitEnd(a, d, 0))
+	a.DesiredStatus = cluster.DesiredRun
+	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("nobody has asked it"))
+}
+
+func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+func randomNode(rng *rand.Rand) *cluster.Node {
+	if rng.IntN(8) == 0 {
+		return nil
+	}
+	return &cluster.Node{Status: pick(rng, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected)}
+}
+
+func randomAlloc(rng *rand.Rand) *cluster.Allocation {
+	a := &cluster.Allocation{
+		TaskGroup: pick(rng, "g", "g", "gone"), Job: randomJob(rng), CreateTime: epoch,
+		DesiredStatus: pick(rng, cluster.DesiredRun, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict),
+		ClientStatus: pick(rng, cluster.ClientPending, cluster.ClientRunning, cluster.ClientRunning, cluster.ClientComplete,
+			cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown),
+	}
+	a.DesiredTransition.Migrate = rng.IntN(4) == 0
+	healthy := rng.IntN(3) > 0
+	a.DeploymentStatus = pick(rng, nil, &cluster.DeploymentStatus{}, &cluster.DeploymentStatus{Healthy: &healthy},
+		&cluster.DeploymentStatus{Healthy: &healthy, Canary: true}, &cluster.DeploymentStatus{Healthy: &healthy})
+	return a
+}
+
+func randomJob(rng *rand.Rand) *cluster.Job {
+	if rng.IntN(10) == 0 {
+		return nil
+	}
+	delay := func() time.Duration { return time.Duration(rng.IntN(4)) * time.Second }
+	g := &cluster.TaskGroup{Name: "g", Count: rng.IntN(5), ShutdownDelay: delay()}
+	g.Migrate = pick(rng, nil, &cluster.MigrateStrategy{MaxParallel: rng.IntN(3)}, &cluster.MigrateStrategy{HealthyDeadline: time.Second})
+	for range rng.IntN(3) {
+		g.Tasks = append(g.Tasks, &cluster.Task{KillTimeout: delay(), ShutdownDelay: delay(), StoragePlugin: rng.IntN(5) == 0})
+	}
+	j := &cluster.Job{Type: pick(rng, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)}
+	j.TaskGroups = pick(rng, []*cluster.TaskGroup{g}, []*cluster.TaskGroup{nil, g}, []*cluster.TaskGroup{{Name: "other"}, g})
+	if rng.IntN(8) == 0 {
+		g.Tasks = append(g.Tasks, nil)
+	}
+	return j
+}
+
+func randomDrain(rng *rand.Rand) *cluster.Drain {
+	d := &cluster.Drain{UpdatedAt: epoch.Add(-time.Hour)}
+	d.Strategy.Deadline = pick(rng, -1, 0, time.Second, math.MaxInt64)
+	d.Strategy.IgnoreSystemJobs = rng.IntN(2) == 0
+	if d.Strategy.Deadline > 0 {
+		d.Strategy.ForceDeadline = epoch.Add(time.Duration(rng.IntN(5)-2) * time.Second)
+	}
+	return d
+}
