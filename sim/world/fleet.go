@@ -1,7 +1,6 @@
 package world
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -9,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Behaviour is how one allocation fares on its node.
@@ -30,24 +30,54 @@ type fleet struct {
 	clients *simclient.Fleet
 	// at is when they are to be stepped though nobody wakes them; zero is never.
 	at time.Time
+	// silent counts the reasons for which the client of a node says nothing and
+	// hears nothing.
+	silent map[cluster.NodeID]int
 }
 
 func newFleet(w *World) (*fleet, error) {
-	f := &fleet{world: w}
+	f := &fleet{world: w, silent: map[cluster.NodeID]int{}}
 	var err error
 	f.clients, err = simclient.New(simclient.Options{
-		Snapshot: func() simclient.State { return w.State() },
+		Snapshot: f.state,
 		Applier:  f,
-		Behave:   func(a *cluster.Allocation, _ *rand.Rand) Behaviour { return w.options.Client(a) },
+		Behave:   w.behave,
 	})
 	return f, err
 }
 
-func (f *fleet) ready() bool {
-	return len(f.clients.Woken()) > 0 || !f.at.IsZero() && !f.world.now.Before(f.at)
+// state is the truth as clients see it: whose client is silent is out of touch.
+func (f *fleet) state() simclient.State {
+	state := f.world.Truth()
+	if len(f.silent) == 0 {
+		return state
+	}
+	return partly{Snapshot: state, silent: f.silent}
 }
 
-func (f *fleet) due() time.Time { return f.at }
+// partly is a state of which some clients see nothing.
+type partly struct {
+	*statestore.Snapshot
+	silent map[cluster.NodeID]int
+}
+
+// Node returns the node as its client knows it.
+func (p partly) Node(id cluster.NodeID) *cluster.Node {
+	n := p.Snapshot.Node(id)
+	if p.silent[id] == 0 || n == nil {
+		return n
+	}
+	cut := n.Copy()
+	cut.Status = cluster.NodeDisconnected
+	return cut
+}
+
+func (f *fleet) wants(now time.Time) time.Time {
+	if len(f.clients.Woken()) > 0 {
+		return now
+	}
+	return f.at
+}
 
 func (f *fleet) step() error {
 	select {
@@ -63,7 +93,7 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 	w := f.world
 	m := &shims.AllocClientUpdate{Reports: reports}
 	m.Evals = scheduler.ReportEvals(w.State(), reports, w.Clock(), w.ids.eval)
-	return w.log.propose(FromClients, m, func(a shims.Answer) { reply(a.Outcome == drainer.Applied) })
+	return w.log.propose(nil, FromClients, m, func(a shims.Answer) { reply(a.Outcome == drainer.Applied) })
 }
 
 // applied tells the clients that an entry may have something for.

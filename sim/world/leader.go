@@ -2,37 +2,58 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// leadership is what runs on a server while it leads.
+// leadership is what runs on a server while it leads, or believes that it does.
 type leadership struct {
-	world   *World
-	replica *replica
+	world  *World
+	server *server
+	// term counts the leaderships of the world, from 1.
+	term int
 
 	drainer   *drainer.Term
 	scheduler *scheduler.Scheduler
 	// drains and schedules are how the two are woken.
 	drains, schedules wakeUp
+	// drainerActor and schedulerActor step them.
+	drainerActor   *drainerActor
+	schedulerActor *schedulerActor
+	// established is when the drainer is enabled.
+	established time.Time
+	// caughtUp says that something of this term has been committed.
+	caughtUp bool
+
+	// The following are of one that was deposed and does not know.
+
+	// limbo is what it proposed since, and what it was not told of.
+	limbo []*proposal
+	// until is when it finds out.
+	until time.Time
 }
 
 // lead begins a term on a server.
-func (w *World) lead(r *replica) error {
-	l := &leadership{world: w, replica: r, drains: newWakeUp(), schedules: newWakeUp()}
+func (w *World) lead(s *server) error {
+	w.terms++
+	l := &leadership{world: w, server: s, term: w.terms, drains: newWakeUp(), schedules: newWakeUp()}
+	l.established = w.now.Add(Draw(w.streams.of("establish"), w.options.Establish))
 	config := w.options.Drainer
-	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer})
+	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval
 	var err error
-	if l.drainer, err = drainer.NewTerm(config, w.options.Reader(r.fsm.Store()), l.drains.woken); err != nil {
+	state := reader{server: s, StateReader: w.options.Reader(s.machine.fsm.Store())}
+	if l.drainer, err = drainer.NewTerm(config, state, l.drains.woken); err != nil {
 		return fmt.Errorf("beginning a term of the drainer: %w", err)
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
-		Snapshot: func() scheduler.View { return r.state() },
-		Applier:  shims.NewSchedulerApplier(proposals{log: &w.log, source: FromScheduler, answered: l.schedules.wake}),
+		Snapshot: func() scheduler.View { return s.state() },
+		Applier:  shims.NewSchedulerApplier(proposals{log: &w.log, source: FromScheduler, from: l, answered: l.schedules.wake}),
 		IDs:      scheduler.IDs{Alloc: w.ids.alloc, Eval: w.ids.eval},
 	})
 	if err != nil {
@@ -40,62 +61,229 @@ func (w *World) lead(r *replica) error {
 	}
 	l.drains.wake() // a goroutine begins with a step
 	l.schedules.wake()
+	l.drainerActor, l.schedulerActor = &drainerActor{l}, &schedulerActor{l}
 	w.leader = l
+	w.add(Drainer, l.drainerActor)
+	w.add(Scheduler, l.schedulerActor)
+	for _, f := range w.onElect {
+		f(s.number)
+	}
 	return nil
 }
 
-// Elect ends the leader's term and begins one on the next server. What the old
-// leader had proposed and not been told of survives in the log, or is lost.
-func (w *World) Elect(survive bool) error {
-	w.leader.drainer.Close()
-	if err := w.log.resign(survive); err != nil {
-		return fmt.Errorf("ending a term: %w", err)
-	}
-	w.elections++
-	return w.lead(w.replicas[w.elections%len(w.replicas)])
+// Election is how a term ends and another begins.
+type Election struct {
+	// Next is who leads, from 0; negative is the next server in turn.
+	Next int
+	// Lost says that what the old leader had proposed and not been told of is lost.
+	// Otherwise it survives in the log, before anything of the next leader's.
+	Lost bool
+	// Believes is how long the old leader goes on believing that it leads: it sees
+	// nothing new, and nothing that it proposes comes to anything.
+	Believes time.Duration
 }
 
-// ahead is how far the leader's clock is ahead of the world's time.
-func (w *World) ahead() time.Duration { return w.leader.replica.ahead }
+// Elect ends the leader's term and begins one on the next server.
+func (w *World) Elect(survive bool) error {
+	return w.Depose(Election{Next: -1, Lost: !survive})
+}
+
+// Depose ends the leader's term and begins another's.
+func (w *World) Depose(e Election) error {
+	next := w.next(e.Next)
+	old := w.leader
+	if delay, strikes := w.strike(scenario.LeaderTwo); strikes {
+		e.Believes = max(e.Believes, delay)
+	}
+	if next == old.server {
+		e.Believes = 0 // a server knows what it is itself
+	}
+	old.until = w.now.Add(e.Believes)
+	if e.Believes > 0 && old.server.behind == nil && w.options.Views {
+		old.server.behind = old.server.state()
+	}
+	if err := w.log.resign(old, !e.Lost); err != nil {
+		return fmt.Errorf("ending a term: %w", err)
+	}
+	w.drop(old.schedulerActor)
+	w.elections++
+	for _, l := range w.deposed {
+		if l.server == next {
+			l.stepDown()
+		}
+	}
+	w.fallBehind(next)
+	if e.Believes == 0 {
+		old.stepDown()
+	} else {
+		w.deposed = append(w.deposed, old)
+		w.At(old.until, func() error { old.stepDown(); return nil })
+	}
+	if err := w.lead(next); err != nil {
+		return err
+	}
+	w.flap()
+	return nil
+}
+
+// next is who leads next.
+func (w *World) next(number int) *server {
+	if number >= 0 {
+		return w.servers[number%len(w.servers)]
+	}
+	return w.servers[(w.leader.server.number+1)%len(w.servers)]
+}
+
+// fallBehind has a view that begins to lead see the state of some entries ago: as
+// long as it did not lead, it heard of them late.
+func (w *World) fallBehind(s *server) {
+	if !w.options.Views || s == w.leader.server || len(w.history) == 0 {
+		return
+	}
+	back := w.streams.of("lag").IntN(len(w.history))
+	s.behind = w.history[len(w.history)-1-back]
+}
+
+// stepDown ends what a deposed leader believed: it is told that of nothing that it
+// proposed the outcome is known.
+func (l *leadership) stepDown() {
+	w := l.world
+	if l.drainerActor == nil {
+		return // it knows
+	}
+	w.drop(l.drainerActor)
+	l.drainerActor = nil
+	l.drainer.Close()
+	if w.options.Views && l.server != w.leader.server {
+		l.server.behind = nil
+	}
+	w.deposed = slices.DeleteFunc(w.deposed, func(o *leadership) bool { return o == l })
+	for _, p := range l.limbo {
+		p.answer(unknown())
+	}
+	l.limbo = nil
+}
+
+// catchUp is called when something of the leader's is committed: by then it has
+// applied everything before.
+func (l *leadership) catchUp() {
+	l.caughtUp = true
+	if l.server.behind != nil {
+		l.server.behind, l.server.missed = nil, true
+		l.drains.wake()
+		l.schedules.wake()
+	}
+}
 
 // Clock is the time on the leader's clock.
-func (w *World) Clock() time.Time { return w.now.Add(w.ahead()) }
+func (w *World) Clock() time.Time { return w.leader.clock() }
+
+// clock is the time on the server's clock.
+func (l *leadership) clock() time.Time { return l.world.now.Add(l.server.ahead) }
 
 // SetClock sets a server's clock: how far it is ahead of the world's time from
 // now on.
-func (w *World) SetClock(server int, ahead time.Duration) {
-	r := w.replicas[server]
-	r.ahead = ahead
-	if w.leader.replica == r {
-		w.leader.drains.jumped(w.now)
-		w.leader.schedules.jumped(w.now)
+func (w *World) SetClock(number int, ahead time.Duration) {
+	s := w.servers[number]
+	s.ahead = ahead
+	for _, l := range append([]*leadership{w.leader}, w.deposed...) {
+		if l.server == s {
+			l.drains.jumped(w.now)
+			l.schedules.jumped(w.now)
+		}
 	}
 }
 
-// drainerActor steps the leader's drainer.
-type drainerActor struct{ world *World }
+// Pause has a server's process stand still: it steps nothing, and what it has just
+// proposed does not leave.
+func (w *World) Pause(number int, d time.Duration) {
+	s := w.servers[number]
+	s.pausedUntil = later(s.pausedUntil, w.now.Add(d))
+}
 
-func (a drainerActor) ready() bool    { return a.world.leader.drains.ready(a.world.now, a.world.ahead()) }
-func (a drainerActor) due() time.Time { return a.world.leader.drains.fires }
+// awake is a time, or when the server runs again if that is later.
+func (s *server) awake(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return later(at, s.pausedUntil)
+}
 
-func (a drainerActor) step() error {
-	l := a.world.leader
-	l.drains.begin()
-	l.drains.set(l.drainer.Step(a.world.Clock()), a.world.ahead())
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// drainerActor steps a server's drainer.
+type drainerActor struct{ *leadership }
+
+func (a *drainerActor) wants(now time.Time) time.Time {
+	a.drains.notice(now, a.travel)
+	at := a.drains.wants()
+	if at.IsZero() {
+		return at
+	}
+	return a.server.awake(later(at, a.established))
+}
+
+func (a *drainerActor) step() error {
+	w := a.world
+	if w.now.Before(a.established) || !a.drains.ready(w.now, a.server.ahead) {
+		return nil
+	}
+	if delay, strikes := w.strike(scenario.LeaderPaused); strikes {
+		w.Pause(a.server.number, delay)
+	}
+	if delay, strikes := w.strike(scenario.ViewStale); strikes {
+		a.freeze(delay)
+	}
+	woken := len(a.drains.woken) > 0 || !a.drains.wokenAt.IsZero()
+	a.drains.begin()
+	wakeAt := a.drainer.Step(a.clock())
+	a.drains.set(wakeAt, a.server.ahead)
+	if w.onDrainer != nil {
+		w.onDrainer(DrainerStep{Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt})
+	}
 	return nil
 }
 
-// schedulerActor steps the leader's scheduler.
-type schedulerActor struct{ world *World }
-
-func (a schedulerActor) ready() bool {
-	return a.world.leader.schedules.ready(a.world.now, a.world.ahead())
+// freeze has the server see no newer state than it does now, for a while.
+func (l *leadership) freeze(d time.Duration) {
+	w := l.world
+	if !w.options.Views || l.server.behind != nil || d <= 0 {
+		return
+	}
+	frozen := l.server.state()
+	l.server.behind = frozen
+	w.At(w.now.Add(d), func() error {
+		if l.server.behind == frozen && l == w.leader {
+			l.server.behind = nil
+			l.drains.wake()
+			l.schedules.wake()
+		}
+		return nil
+	})
 }
-func (a schedulerActor) due() time.Time { return a.world.leader.schedules.fires }
 
-func (a schedulerActor) step() error {
-	l := a.world.leader
-	l.schedules.begin()
-	l.schedules.set(l.scheduler.Step(a.world.Clock()), a.world.ahead())
+// schedulerActor steps the leader's scheduler.
+type schedulerActor struct{ *leadership }
+
+func (a *schedulerActor) wants(now time.Time) time.Time {
+	a.schedules.notice(now, a.attention)
+	return a.server.awake(a.schedules.wants())
+}
+
+func (a *schedulerActor) step() error {
+	w := a.world
+	if !a.schedules.ready(w.now, a.server.ahead) {
+		return nil
+	}
+	if err := w.failEval(); err != nil {
+		return err
+	}
+	a.schedules.begin()
+	a.schedules.set(a.scheduler.Step(a.clock()), a.server.ahead)
 	return nil
 }

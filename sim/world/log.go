@@ -95,6 +95,8 @@ type raftLog struct {
 	hooks []hook
 	// count counts the writes of each source.
 	count [sourceCount]int
+	// survivors counts the entries of leaders that were gone when they were applied.
+	survivors int
 }
 
 // logEntry is one committed entry: a message, or what a world begins with, or
@@ -115,40 +117,63 @@ type hook struct {
 // proposal is a write that waits for its turn.
 type proposal struct {
 	Write
+	// from is the leadership that proposed it, or nil: clients and operators ask
+	// whoever leads.
+	from *leadership
 	fate Fate
 	// reply is told what became of it; nil if nobody wants to know.
 	reply func(shims.Answer)
 	due   time.Time
+	// held says that it has not left its server's process, which stands still.
+	held bool
 }
 
-// propose queues a write and reports whether it was taken.
-func (l *raftLog) propose(s Source, m shims.Message, reply func(shims.Answer)) bool {
-	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, reply: reply, due: l.world.now}
-	l.count[s]++
-	if l.world.fate != nil {
-		p.fate = l.world.fate(p.Write)
+// answer says what became of it.
+func (p *proposal) answer(a shims.Answer) {
+	if p.reply != nil {
+		p.reply(a)
 	}
+}
+
+func unknown() shims.Answer { return shims.Answer{Outcome: drainer.Unknown, Err: errUnknown} }
+
+// propose queues a write and reports whether it was taken.
+func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply func(shims.Answer)) bool {
+	w := l.world
+	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, from: from, reply: reply}
+	l.count[s]++
+	if from != nil && from != w.leader {
+		from.limbo = append(from.limbo, p)
+		return true
+	}
+	late := w.options.Late
+	p.fate, late = w.decide(p.Write, late)
 	if p.Message == nil && p.fate == UnknownLate {
 		p.fate = UnknownLost // a barrier has no effect that could come late
 	}
+	leaves := w.leader.server.awake(w.now)
+	p.held = from != nil && leaves.After(w.now)
+	p.due = leaves.Add(Draw(w.streams.of("commit"), w.options.Commit))
 	switch p.fate {
 	case NoRoom:
 		return false
 	case Slow:
-		p.due = p.due.Add(l.world.options.Late)
+		p.due = p.due.Add(late)
 	case UnknownLate:
 		// The answer must not come before propose has returned.
-		early := &proposal{Write: p.Write, fate: UnknownLost, reply: p.reply, due: p.due}
-		p.due, p.fate, p.reply = p.due.Add(l.world.options.Late), Apply, nil
+		early := &proposal{Write: p.Write, from: from, fate: UnknownLost, reply: p.reply, due: p.due}
+		p.due, p.fate, p.reply = p.due.Add(late), Apply, nil
 		l.queue = append(l.queue, early)
 	}
 	l.queue = append(l.queue, p)
+	for _, f := range w.onPropose {
+		f(p.Write)
+	}
 	return true
 }
 
-func (l *raftLog) ready() bool { return len(l.queue) > 0 && !l.world.now.Before(l.queue[0].due) }
-
-func (l *raftLog) due() time.Time {
+// wants is when the first write of the queue is due: the log keeps its order.
+func (l *raftLog) wants(time.Time) time.Time {
 	if len(l.queue) == 0 {
 		return time.Time{}
 	}
@@ -157,15 +182,16 @@ func (l *raftLog) due() time.Time {
 
 // step settles the first write of the queue.
 func (l *raftLog) step() error {
+	if len(l.queue) == 0 || l.world.now.Before(l.queue[0].due) {
+		return nil
+	}
 	p := l.queue[0]
 	l.queue = l.queue[1:]
 	answer, err := l.settle(p)
 	if err != nil {
 		return err
 	}
-	if p.reply != nil {
-		p.reply(answer)
-	}
+	p.answer(answer)
 	return nil
 }
 
@@ -174,19 +200,27 @@ func (l *raftLog) settle(p *proposal) (shims.Answer, error) {
 	case Reject:
 		return shims.Answer{Outcome: drainer.Rejected, Err: errRejected}, nil
 	case UnknownLost:
-		return shims.Answer{Outcome: drainer.Unknown, Err: errUnknown}, nil
+		return unknown(), nil
 	}
-	if err := l.runHooks(p.Message); err != nil {
+	if err := l.race(p.Message); err != nil {
 		return shims.Answer{}, err
 	}
 	answer, err := l.commit(p.Message)
 	if p.fate == UnknownApplied {
-		answer = shims.Answer{Outcome: drainer.Unknown, Err: errUnknown}
+		answer = unknown()
 	}
 	return answer, err
 }
 
-// runHooks does what is to be done before the message is applied.
+// race does what comes between the plan of a message and its apply.
+func (l *raftLog) race(m shims.Message) error {
+	if err := l.runHooks(m); err != nil {
+		return err
+	}
+	return l.world.refuseSome(m)
+}
+
+// runHooks does what a script has to do before the message is applied.
 func (l *raftLog) runHooks(m shims.Message) error {
 	for i, h := range l.hooks {
 		if m != nil && h.before(m) {
@@ -207,37 +241,35 @@ func (l *raftLog) commit(m shims.Message) (shims.Answer, error) {
 			return shims.Answer{Outcome: drainer.Rejected, Err: err}, nil
 		}
 	}
-	l.entries = append(l.entries, logEntry{data: data})
-	leader := l.world.leader.replica
-	response, err := leader.catchUp(l.entries)
+	l.add(data)
+	leader := l.world.leader
+	response, err := leader.server.machine.catchUp(l.entries)
 	if err != nil {
 		return shims.Answer{}, fmt.Errorf("applying entry %d: %w", len(l.entries), err)
 	}
+	leader.catchUp()
 	if m == nil {
-		return shims.Answer{Outcome: drainer.Applied, Index: leader.state().Index()}, nil
+		return shims.Answer{Outcome: drainer.Applied, Index: leader.server.machine.state().Index()}, nil
 	}
 	return shims.Answer{Outcome: drainer.Applied, Index: uint64(len(l.entries)), Response: response}, nil
 }
 
 // resign settles what a leader that is gone had proposed: it survives in the log
-// and is applied before anything of the next leader's, or is lost. Clients and
-// operators ask the next leader.
-func (l *raftLog) resign(survive bool) error {
+// and is applied before anything of the next leader's, or is lost. What had not left
+// its process is lost anyway. Clients and operators ask the next leader.
+func (l *raftLog) resign(old *leadership, survive bool) error {
 	var kept []*proposal
 	for _, p := range l.queue {
-		ours := p.Source == FromDrainer || p.Source == FromScheduler
-		if !ours {
+		if p.from == nil {
 			kept = append(kept, p)
 			continue
 		}
-		if survive && p.fate != Reject && p.fate != UnknownLost {
+		if survive && !p.held && p.fate != Reject && p.fate != UnknownLost {
 			if err := l.append(p.Message); err != nil {
 				return err
 			}
 		}
-		if p.reply != nil {
-			p.reply(shims.Answer{Outcome: drainer.Unknown, Err: errUnknown})
-		}
+		old.limbo = append(old.limbo, p)
 	}
 	l.queue = kept
 	return nil
@@ -248,13 +280,28 @@ func (l *raftLog) append(m shims.Message) error {
 	if m == nil {
 		return nil
 	}
-	if err := l.runHooks(m); err != nil {
+	if err := l.race(m); err != nil {
 		return err
 	}
 	data, err := shims.Encode(m)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", m.Type(), err)
 	}
-	l.entries = append(l.entries, logEntry{data: data})
+	l.add(data)
+	l.survivors++
+	if l.world.options.Views {
+		// The machine is the truth, whoever has seen it.
+		if _, err := l.world.leader.server.machine.catchUp(l.entries); err != nil {
+			return fmt.Errorf("applying entry %d: %w", len(l.entries), err)
+		}
+	}
 	return nil
 }
+
+// add adds a committed entry, nil for one of raft's own.
+func (l *raftLog) add(data []byte) {
+	l.entries = append(l.entries, logEntry{data: data})
+	l.world.hash.bytes(data)
+}
+
+func (l *raftLog) length() int { return len(l.entries) }

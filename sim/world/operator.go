@@ -29,7 +29,7 @@ func (w *World) Commit(m shims.Message) error {
 // Propose asks the leader for a write. reply is told what became of it; nil if
 // nobody wants to know.
 func (w *World) Propose(m shims.Message, reply func(shims.Answer)) {
-	w.log.propose(FromOperator, m, reply)
+	w.log.propose(nil, FromOperator, m, reply)
 }
 
 // NewNode returns a ready node with room for anything. Change it before it is
@@ -74,7 +74,7 @@ func (w *World) NewAlloc(j *cluster.Job, group string, index int, node cluster.N
 // each server, some much later, and does the same each time.
 func (w *World) Begin(do func(*statestore.Txn) error) error {
 	w.log.entries = append(w.log.entries, logEntry{begin: do})
-	_, err := w.leader.replica.catchUp(w.log.entries)
+	_, err := w.leader.server.machine.catchUp(w.log.entries)
 	return err
 }
 
@@ -182,10 +182,7 @@ func (w *World) StopJob(key cluster.JobKey, purge bool) error {
 
 // FailAlloc has an allocation end by itself, as its client then reports.
 func (w *World) FailAlloc(a *cluster.Allocation) {
-	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientFailed, At: w.now}}
-	m := &shims.AllocClientUpdate{Reports: reports}
-	m.Evals = scheduler.ReportEvals(w.Truth(), reports, w.Clock(), w.ids.eval)
-	w.Propose(m, nil)
+	w.Propose(w.failure(a), nil)
 }
 
 // SetNodeStatus tells the servers what has become of a node.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -13,10 +14,22 @@ var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Options are what a [World] is made of. The zero value of each is its default.
 type Options struct {
+	// Seed is what everything is drawn from. Zero draws nothing: every range is at
+	// its least, and what happens at one time happens first come, first served.
+	Seed uint64
 	// Servers is how many servers take turns at leading. Each has a state of its
 	// own and falls behind while it does not lead. Zero is one, which succeeds
 	// itself.
 	Servers int
+	// Views says that servers are views of one store. Otherwise each applies the log
+	// to a store of its own.
+	Views bool
+	// Commit is how long a write takes from proposal to apply.
+	Commit scenario.Range
+	// Establish is from an election to the first step of the leader's drainer.
+	Establish scenario.Range
+	// Wake is from a wake-up to the drainer's step, Schedule to the scheduler's.
+	Wake, Schedule scenario.Range
 	// Drainer configures the drainer of each term, but for Raft and NewEvalID,
 	// which are the world's.
 	Drainer drainer.NodeDrainerConfig
@@ -33,7 +46,7 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	DefaultLate     = 3 * time.Second
+	DefaultLate     = scenario.DefaultLate
 	DefaultMaxSteps = 100_000
 )
 

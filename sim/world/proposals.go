@@ -6,6 +6,7 @@ import "github.com/seed-f9cf0b39/nodedrain/shims"
 type proposals struct {
 	log    *raftLog
 	source Source
+	from   *leadership // never nil
 	// answered is called after each reply; nil does nothing.
 	answered func()
 }
@@ -13,7 +14,7 @@ type proposals struct {
 var _ shims.Proposals = proposals{}
 
 func (p proposals) Propose(m shims.Message, reply func(shims.Answer)) (queued bool) {
-	return p.log.propose(p.source, m, func(a shims.Answer) {
+	return p.log.propose(p.from, p.source, m, func(a shims.Answer) {
 		reply(a)
 		if p.answered != nil {
 			p.answered()

@@ -13,8 +13,8 @@ import (
 // gets one step on the store that was abandoned before the server enables it
 // anew on the other.
 func (w *World) Restore() error {
-	r := w.leader.replica
-	snapshot, err := r.fsm.Snapshot()
+	m := w.leader.server.machine
+	snapshot, err := m.fsm.Snapshot()
 	if err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
@@ -23,7 +23,7 @@ func (w *World) Restore() error {
 	if err := snapshot.Persist(&sink); err != nil {
 		return fmt.Errorf("persisting a snapshot: %w", err)
 	}
-	if err := r.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
+	if err := m.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
 		return fmt.Errorf("restoring a snapshot: %w", err)
 	}
 	w.leader.drainer.Step(w.Clock())

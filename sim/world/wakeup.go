@@ -10,6 +10,11 @@ const clockCheck = 30 * time.Second
 // looks at the clock when the timer fires.
 type wakeUp struct {
 	woken chan struct{} // capacity 1
+	// wokenAt is when a wake-up that was sent arrives; zero is none.
+	wokenAt time.Time
+	// merging says that the next one to be sent arrives at once, and takes this one
+	// with it.
+	merging bool
 	// until is the time that is waited for, by the server's clock; zero is none.
 	until time.Time
 	// fires is when to look, by the world's time; zero is never.
@@ -26,8 +31,26 @@ func (u *wakeUp) wake() {
 	}
 }
 
+// notice takes note of a wake-up that was sent. travel is asked how long it takes
+// to arrive, and whether it waits for the next to be sent.
+func (u *wakeUp) notice(now time.Time, travel func() (delay time.Duration, merges bool)) {
+	if len(u.woken) == 0 || !u.wokenAt.IsZero() && !u.merging {
+		return
+	}
+	if u.merging {
+		u.wokenAt, u.merging = now, false
+		return
+	}
+	delay, merges := travel()
+	u.wokenAt, u.merging = now.Add(delay), merges
+	if merges {
+		<-u.woken // to see the next
+	}
+}
+
 // begin is called when a step begins: it answers the wake-up.
 func (u *wakeUp) begin() {
+	u.wokenAt, u.merging = time.Time{}, false
 	select {
 	case <-u.woken:
 	default:
@@ -49,10 +72,18 @@ func (u *wakeUp) jumped(now time.Time) {
 	}
 }
 
+// wants is when to step next, or to look at the clock; zero is never.
+func (u *wakeUp) wants() time.Time {
+	if u.wokenAt.IsZero() || !u.fires.IsZero() && u.fires.Before(u.wokenAt) {
+		return u.fires
+	}
+	return u.wokenAt
+}
+
 // ready reports whether it is time for a step. A timer that fires before the
 // clock is there waits for the rest.
 func (u *wakeUp) ready(now time.Time, ahead time.Duration) bool {
-	if len(u.woken) > 0 {
+	if !u.wokenAt.IsZero() && !now.Before(u.wokenAt) {
 		return true
 	}
 	if u.fires.IsZero() || now.Before(u.fires) {

@@ -3,7 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"math/rand/v2"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -16,36 +16,52 @@ import (
 type World struct {
 	options Options
 	now     time.Time
-	script  script
+	streams streams
+	// ties are the streams of the ties of each kind of event.
+	ties  [KindCount]*rand.Rand
+	queue queue
+	slots []*slot
+
 	log     raftLog
 	clients *fleet
 	ids     ids
+	faults  faults
 
-	replicas []*replica
+	servers []*server
 	// leader is what runs on the server that leads; never nil.
-	leader    *leadership
+	leader *leadership
+	// deposed are leaderships that do not know that they have ended.
+	deposed   []*leadership
+	terms     int
 	elections int
-
-	// actors are stepped in this order, turn being the next.
-	actors []actor
-	turn   int
-	steps  int
+	steps     int
+	asked     int // steps that onStep was asked about
+	hash      hash
 
 	// observed is the index of the last entry that the observers were shown.
-	observed  uint64
+	observed uint64
+	// history are the states after the last entries, the newest last.
+	history []*statestore.Snapshot
+
 	observers []func(shims.Applied)
+	replicas  []func(server int, a shims.Applied)
+	onElect   []func(server int)
+	onPropose []func(Write)
+	onDrainer func(DrainerStep)
 	fate      func(Write) Fate
 	onStep    func(step int) error
 	onQuiet   func() error
 }
 
-// actor is one who is stepped.
-type actor interface {
-	// ready reports whether it was woken or is due.
-	ready() bool
-	step() error
-	// due is when it is to be stepped although nobody wakes it; zero is never.
-	due() time.Time
+// DrainerStep is one step of a drainer.
+type DrainerStep struct {
+	Server int // from 0
+	// Term counts the leaderships of the world, from 1.
+	Term int
+	// Woken says that it was woken, and not only due.
+	Woken bool
+	// At is the server's time, WakeAt what the step returned.
+	At, WakeAt time.Time
 }
 
 // ErrTooManySteps says that a world runs in circles.
@@ -53,46 +69,90 @@ var ErrTooManySteps = errors.New("too many steps")
 
 // New returns a world without nodes, whose first server leads.
 func New(o Options) (*World, error) {
-	w := &World{options: o.withDefaults(), now: Epoch}
-	w.log.world = w
-	w.script.world = w
-	for range w.options.Servers {
-		w.replicas = append(w.replicas, newReplica(w.observe))
+	w := &World{options: o.withDefaults(), now: Epoch, streams: newStreams(o.Seed)}
+	for k := range KindCount {
+		w.ties[k] = Stream(o.Seed, "tie/"+k.String())
 	}
+	w.log.world, w.faults.world = w, w
+	w.start()
 	var err error
 	if w.clients, err = newFleet(w); err != nil {
 		return nil, fmt.Errorf("simulating clients: %w", err)
 	}
-	w.actors = []actor{&w.script, &w.log, drainerActor{w}, schedulerActor{w}, w.clients}
-	if err := w.lead(w.replicas[0]); err != nil {
+	w.add(Log, &w.log)
+	if err := w.lead(w.servers[0]); err != nil {
 		return nil, err
 	}
+	w.add(Clients, w.clients)
 	return w, nil
+}
+
+// start starts the servers.
+func (w *World) start() {
+	var shared *machine
+	for i := range w.options.Servers {
+		s := &server{number: i, machine: shared}
+		if s.machine == nil {
+			s.machine = newMachine(func(a shims.Applied) { w.observe(i, a) })
+		}
+		if w.options.Views {
+			shared = s.machine
+		}
+		w.servers = append(w.servers, s)
+	}
 }
 
 // Now is the world's time.
 func (w *World) Now() time.Time { return w.now }
 
 // Servers is how many servers there are.
-func (w *World) Servers() int { return len(w.replicas) }
+func (w *World) Servers() int { return len(w.servers) }
 
 // Steps is how many steps were taken.
 func (w *World) Steps() int { return w.steps }
 
+// Hash is the hash of every step so far and of every entry: equal for equal
+// scripts and seeds on every machine.
+func (w *World) Hash() uint64 { return uint64(w.hash) }
+
 // Truth is the newest state that any server has had: a new leader may have yet to
 // catch up with it.
 func (w *World) Truth() *statestore.Snapshot {
-	newest := w.replicas[0]
-	for _, r := range w.replicas[1:] {
-		if r.applied > newest.applied {
-			newest = r
+	newest := w.servers[0].machine
+	for _, s := range w.servers[1:] {
+		if s.machine.applied > newest.applied {
+			newest = s.machine
 		}
 	}
 	return newest.state()
 }
 
 // State is the leader's newest state.
-func (w *World) State() *statestore.Snapshot { return w.leader.replica.state() }
+func (w *World) State() *statestore.Snapshot { return w.leader.server.state() }
+
+// Leader is the server that leads, from 0, and Term the number of its term.
+func (w *World) Leader() int { return w.leader.server.number }
+
+// Term counts the leaderships so far.
+func (w *World) Term() int { return w.terms }
+
+// Settled reports whether the leader's drainer has nothing to do, and nothing it
+// proposed is under way: what it says now is said at a quiet point.
+func (w *World) Settled() bool {
+	l := w.leader
+	if !l.caughtUp || l.server.behind != nil || w.now.Before(l.established) || w.now.Before(l.server.pausedUntil) {
+		return false
+	}
+	if len(l.drains.woken) > 0 || !l.drains.wokenAt.IsZero() {
+		return false
+	}
+	for _, p := range w.log.queue {
+		if p.Source == FromDrainer {
+			return false
+		}
+	}
+	return true
+}
 
 // Explain is what the leader's drainer says of a draining node; false if the node
 // does not drain.
@@ -133,93 +193,112 @@ func (w *World) OnStep(f func(step int) error) { w.onStep = f }
 // OnQuiet calls f whenever nobody has anything to do before the time moves on.
 func (w *World) OnQuiet(f func() error) { w.onQuiet = f }
 
-// observe is told of every entry that a replica applies.
-func (w *World) observe(a shims.Applied) {
+// OnReplica calls f for each entry that a server applies, whoever was first.
+func (w *World) OnReplica(f func(server int, a shims.Applied)) { w.replicas = append(w.replicas, f) }
+
+// OnElect calls f whenever a server begins to lead, from now on.
+func (w *World) OnElect(f func(server int)) { w.onElect = append(w.onElect, f) }
+
+// OnPropose calls f for every write that the log takes.
+func (w *World) OnPropose(f func(Write)) { w.onPropose = append(w.onPropose, f) }
+
+// OnDrainer calls f after every step of a drainer.
+func (w *World) OnDrainer(f func(DrainerStep)) { w.onDrainer = f }
+
+// historyLength is how many states a server may be behind that begins to lead.
+const historyLength = 8
+
+// observe is told of every entry that a server applies.
+func (w *World) observe(server int, a shims.Applied) {
+	for _, f := range w.replicas {
+		f(server, a)
+	}
 	w.clients.applied(a)
 	w.leader.schedules.wake()
 	if a.Index <= w.observed {
-		return // a replica catches up
+		return // a server catches up
 	}
 	w.observed = a.Index
+	if len(w.history) == historyLength {
+		w.history = append(w.history[:0], w.history[1:]...)
+	}
+	w.history = append(w.history, a.After)
 	for _, f := range w.observers {
 		f(a)
 	}
+}
+
+// At has something done at a time, which must not have passed. What is to be done
+// at one time is done in the order in which it was asked for, if there is no seed.
+func (w *World) At(at time.Time, do func() error) {
+	w.queue.push(&event{at: at, tie: w.tie(Scripted), kind: Scripted, do: do})
 }
 
 // Run steps until nobody has anything to do any more, or would have only after
 // the limit, which it reports as idle being false. The time is the limit then.
 func (w *World) Run(limit time.Time) (idle bool, err error) {
 	for {
-		if err := w.settle(); err != nil {
-			return false, err
+		w.queueSlots()
+		e := w.queue.next()
+		if e == nil || e.at.After(w.now) {
+			if err := w.quiet(); err != nil {
+				return false, w.located(err)
+			}
+			if w.queueSlots(); w.queue.next() != e {
+				continue // somebody was roused
+			}
 		}
-		next := w.due()
 		switch {
-		case next.IsZero():
+		case e == nil:
 			return true, nil
-		case next.After(limit):
+		case e.at.After(limit):
 			w.now = limit
 			return false, nil
 		}
-		w.now = next
+		w.now = later(w.now, e.at)
+		if err := w.step(e); err != nil {
+			return false, w.located(err)
+		}
 	}
 }
 
-// settle steps until the point is quiet.
-func (w *World) settle() error {
-	for {
-		stepped, err := w.step()
-		if err != nil {
-			return fmt.Errorf("at %s, step %d: %w", w.now.Sub(Epoch), w.steps, err)
-		}
-		if stepped {
-			continue
-		}
-		if w.onQuiet == nil {
-			return nil
-		}
-		return w.onQuiet()
-	}
+func (w *World) located(err error) error {
+	return fmt.Errorf("at %s, step %d: %w", w.now.Sub(Epoch), w.steps, err)
 }
 
-// step steps the next of those who are ready, and reports whether there was one.
-func (w *World) step() (bool, error) {
-	if !w.anyReady() {
-		return false, nil
+// quiet is called before the time moves on.
+func (w *World) quiet() error {
+	if w.onQuiet == nil {
+		return nil
 	}
-	if w.onStep != nil {
+	return w.onQuiet()
+}
+
+// step has happen what is next.
+func (w *World) step(e *event) error {
+	if w.onStep != nil && w.asked <= w.steps {
+		w.asked = w.steps + 1 // once for each, whatever comes of it
 		if err := w.onStep(w.steps); err != nil {
-			return false, err
+			return err
+		}
+		if w.queueSlots(); w.queue.next() != e {
+			return nil // something else is next now
 		}
 	}
 	if w.steps++; w.steps > w.options.MaxSteps {
-		return false, ErrTooManySteps
+		return ErrTooManySteps
 	}
-	for range w.actors {
-		a := w.actors[w.turn]
-		w.turn = (w.turn + 1) % len(w.actors)
-		if a.ready() {
-			return true, a.step()
-		}
+	w.queue.pop()
+	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
+	if e.slot == nil {
+		return e.do()
 	}
-	return true, nil // what was ready was the old leader
-}
-
-func (w *World) anyReady() bool { return slices.ContainsFunc(w.actors, actor.ready) }
-
-// due is when the next actor is due; zero is never.
-func (w *World) due() time.Time {
-	var next time.Time
-	for _, a := range w.actors {
-		if at := a.due(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
+	e.slot.at = time.Time{}
+	return e.slot.actor.step()
 }
 
 // ids makes ids that sort in the order in which they were made.
-type ids struct{ allocs, evals, drains int }
+type ids struct{ allocs, evals, drains, undos int }
 
 func (i *ids) alloc() cluster.AllocID {
 	i.allocs++

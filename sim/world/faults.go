@@ -1,0 +1,150 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// faults are those that are armed, and what they have done.
+type faults struct {
+	world *World
+	armed []*fault
+	// onStrike are told of every strike.
+	onStrike []func(Strike)
+	// ends is what is to be undone when the faults end, by what it undoes.
+	ends []undo
+}
+
+// fault is a fault that is armed.
+type fault struct {
+	scenario.Fault
+	// until is when it ends; zero is when it has struck as often as it may.
+	until   time.Time
+	strikes int
+}
+
+// Strike is one time that a fault did something.
+type Strike struct {
+	Name   scenario.FaultName
+	Target string // or empty
+	At     time.Duration
+	// For is how long what it did lasts, or how late it made something.
+	For time.Duration
+}
+
+// OnStrike calls f whenever a fault strikes.
+func (w *World) OnStrike(f func(Strike)) { w.faults.onStrike = append(w.faults.onStrike, f) }
+
+// Arm arms a fault. Those that wait for no opportunity strike at once.
+func (w *World) Arm(f scenario.Fault) error {
+	armed := &fault{Fault: f}
+	if f.For > 0 {
+		armed.until = w.now.Add(f.For)
+	}
+	w.faults.armed = append(w.faults.armed, armed)
+	switch f.Name {
+	case scenario.NodeCrash, scenario.NodeDisconnect:
+		return w.loseNode(armed)
+	case scenario.SchedUnplaceable:
+		return w.cordon(armed)
+	case scenario.LeaderFlap:
+		w.flap()
+	}
+	return nil
+}
+
+// ended reports whether the fault can strike no more.
+func (f *fault) ended(now time.Time) bool {
+	if !f.until.IsZero() && !now.Before(f.until) {
+		return true
+	}
+	limit := f.Count
+	if limit == 0 && f.until.IsZero() {
+		limit = 1
+	}
+	return limit > 0 && f.strikes >= limit
+}
+
+// strike says whether a fault of that name strikes, this being its opportunity, and
+// what it draws for a delay. The targets are the names, the most telling first, of
+// what would be hit.
+func (w *World) strike(name scenario.FaultName, targets ...string) (delay time.Duration, strikes bool) {
+	for _, f := range w.faults.armed {
+		if f.Name == name && f.hits(targets) && !f.ended(w.now) && w.chance(f) {
+			return w.struck(f, targets...), true
+		}
+	}
+	return 0, false
+}
+
+// hits reports whether the fault is one of any of the targets.
+func (f *fault) hits(targets []string) bool { return f.On == "" || slices.Contains(targets, f.On) }
+
+// chance draws whether an opportunity is taken.
+func (w *World) chance(f *fault) bool {
+	if f.Probability == 0 || f.Probability >= 1 {
+		return true
+	}
+	return w.streams.of("fault/"+string(f.Name)).Float64() < f.Probability
+}
+
+// struck notes a strike and draws its delay.
+func (w *World) struck(f *fault, targets ...string) time.Duration {
+	f.strikes++
+	delay := Draw(w.streams.of("delay/"+string(f.Name)), f.Delay)
+	s := Strike{Name: f.Name, At: w.now.Sub(Epoch), For: delay}
+	if len(targets) > 0 {
+		s.Target = targets[0]
+	}
+	for _, tell := range w.faults.onStrike {
+		tell(s)
+	}
+	if f.ended(w.now) {
+		w.faults.armed = slices.DeleteFunc(w.faults.armed, func(o *fault) bool { return o == f })
+	}
+	return delay
+}
+
+// Calm ends all faults: those that are armed, and what has been done and can be
+// undone. What clients were born with stays.
+func (w *World) Calm() error {
+	w.faults.armed = nil
+	for _, s := range w.servers {
+		s.pausedUntil = time.Time{}
+	}
+	for _, l := range slices.Clone(w.deposed) {
+		l.stepDown()
+	}
+	for len(w.faults.ends) > 0 {
+		if err := w.faults.end(w.faults.ends[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo is how the effect of a fault ends.
+type undo struct {
+	id int
+	do func() error
+}
+
+// after has something undone at a time, or when the faults end if that is sooner.
+func (w *World) after(d time.Duration, do func() error) {
+	w.ids.undos++
+	u := undo{id: w.ids.undos, do: do}
+	w.faults.ends = append(w.faults.ends, u)
+	w.At(w.now.Add(d), func() error { return w.faults.end(u) })
+}
+
+// end undoes something, once.
+func (f *faults) end(u undo) error {
+	i := slices.IndexFunc(f.ends, func(o undo) bool { return o.id == u.id })
+	if i < 0 {
+		return nil
+	}
+	f.ends = slices.Delete(f.ends, i, i+1)
+	return u.do()
+}
