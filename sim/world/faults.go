@@ -93,7 +93,7 @@ func (w *World) chance(f *fault) bool {
 // struck notes a strike and draws its delay.
 func (w *World) struck(f *fault, targets ...string) time.Duration {
 	f.strikes++
-	delay := Draw(w.streams.of("delay/"+string(f.Name)), f.Delay)
+	delay := w.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, At: w.now.Sub(Epoch), For: delay}
 	if len(targets) > 0 {
 		s.Target = targets[0]

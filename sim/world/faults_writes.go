@@ -152,7 +152,7 @@ func (w *World) failEval() error {
 // another.
 func (l *leadership) travel() (delay time.Duration, merges bool) {
 	w := l.world
-	delay = Draw(w.streams.of("wake"), w.options.Wake)
+	delay = w.draw("wake", w.options.Wake)
 	if len(w.faults.armed) == 0 {
 		return delay, false
 	}
@@ -171,7 +171,7 @@ func (l *leadership) travel() (delay time.Duration, merges bool) {
 // attention is how long the scheduler takes to turn to what has come.
 func (l *leadership) attention() (delay time.Duration, merges bool) {
 	w := l.world
-	delay = Draw(w.streams.of("schedule"), w.options.Schedule)
+	delay = w.draw("schedule", w.options.Schedule)
 	if longer, strikes := w.strike(scenario.SchedSlow); strikes {
 		delay += longer
 	}

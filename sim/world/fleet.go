@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -17,12 +18,8 @@ type Behaviour = simclient.Behaviour
 // Never is longer than any world lasts.
 const Never = simclient.Never
 
-// DefaultBehaviour starts within a second, is judged healthy after the group's
-// MinHealthyTime, runs for an hour if it is to end by itself, and stops within two
-// seconds.
-func DefaultBehaviour(*cluster.Allocation) Behaviour {
-	return Behaviour{Start: time.Second, Run: time.Hour, Stop: 2 * time.Second}
-}
+// DefaultBehaviour is [setting.Default] for every allocation.
+func DefaultBehaviour(*cluster.Allocation) Behaviour { return setting.Default() }
 
 // fleet steps the clients of all nodes. Their clocks are right.
 type fleet struct {

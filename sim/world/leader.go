@@ -42,7 +42,7 @@ type leadership struct {
 func (w *World) lead(s *server) error {
 	w.terms++
 	l := &leadership{world: w, server: s, term: w.terms, drains: newWakeUp(), schedules: newWakeUp()}
-	l.established = w.now.Add(Draw(w.streams.of("establish"), w.options.Establish))
+	l.established = w.now.Add(w.draw("establish", w.options.Establish))
 	config := w.options.Drainer
 	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval

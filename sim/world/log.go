@@ -153,7 +153,7 @@ func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply fun
 	}
 	leaves := w.leader.server.awake(w.now)
 	p.held = from != nil && leaves.After(w.now)
-	p.due = leaves.Add(Draw(w.streams.of("commit"), w.options.Commit))
+	p.due = leaves.Add(w.draw("commit", w.options.Commit))
 	switch p.fate {
 	case NoRoom:
 		return false

@@ -4,9 +4,9 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 )
 
 // streams are generators of chance, one for each name, all from one seed: what is
@@ -35,10 +35,10 @@ func Stream(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// Draw draws a time from a range.
-func Draw(r *rand.Rand, from scenario.Range) time.Duration {
-	if from.Max <= from.Min {
+// draw draws a time from a range: the least if nothing is drawn.
+func (w *World) draw(name string, from scenario.Range) time.Duration {
+	if w.options.Seed == 0 {
 		return from.Min
 	}
-	return from.Min + time.Duration(r.Uint64N(uint64(from.Max-from.Min)+1))
+	return setting.Draw(w.streams.of(name), from)
 }

@@ -1,0 +1,93 @@
+package setting
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// defaultAge is how long an allocation has been there that a scenario begins with.
+const defaultAge = time.Hour
+
+// Allocs are the allocations of a declaration, of the version of their job given.
+func Allocs(a scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluster.AllocID) []*cluster.Allocation {
+	first, count := a.Indexes.First, a.Indexes.Count
+	if count == 0 {
+		count = len(a.On)
+	}
+	allocs := make([]*cluster.Allocation, count)
+	for i := range allocs {
+		allocs[i] = alloc(a, j, first+i, a.On[i%len(a.On)], now)
+		allocs[i].ID = newID()
+	}
+	return allocs
+}
+
+func alloc(a scenario.Alloc, j *cluster.Job, index int, on cluster.NodeID, now time.Time) *cluster.Allocation {
+	made := &cluster.Allocation{
+		Namespace: a.Group.Job.Namespace, JobID: a.Group.Job.ID, TaskGroup: a.Group.Name, Job: j,
+		Name:   fmt.Sprintf("%s.%s[%d]", a.Group.Job.ID, a.Group.Name, index),
+		NodeID: on, NodeName: string(on),
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
+		CreateTime: now.Add(-age(a)), DeploymentStatus: health(a, j, now),
+	}
+	if g := j.Group(a.Group.Name); g != nil {
+		made.Resources = g.Resources()
+	}
+	if a.Client != "" {
+		made.ClientStatus = a.Client
+	}
+	if a.Desired != "" {
+		made.DesiredStatus = a.Desired
+	}
+	if made.DesiredStatus != cluster.DesiredRun {
+		made.StoppedAt = now
+	}
+	made.DesiredTransition.Migrate = a.Marked
+	return made
+}
+
+func age(a scenario.Alloc) time.Duration {
+	if a.Age == 0 {
+		return defaultAge
+	}
+	return a.Age
+}
+
+func health(a scenario.Alloc, j *cluster.Job, now time.Time) *cluster.DeploymentStatus {
+	verdict := a.Health
+	if verdict == "" && j != nil && !j.Type.ToCompletion() {
+		verdict = "good"
+	}
+	if verdict == "" || verdict == "none" {
+		if !a.Canary {
+			return nil
+		}
+		return &cluster.DeploymentStatus{Canary: true}
+	}
+	healthy := verdict == "good"
+	return &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: now.Add(-age(a)), Canary: a.Canary}
+}
+
+// Matches reports whether the selector matches an allocation.
+func Matches(s scenario.Selector, a *cluster.Allocation) bool {
+	switch {
+	case s.Job.ID != "" && s.Job != a.JobKey(),
+		s.Group != "" && s.Group != a.TaskGroup,
+		s.Node != "" && s.Node != a.NodeID,
+		s.Replacement && a.PreviousAllocation == "":
+		return false
+	case s.Indexes.Count == 0:
+		return true
+	}
+	index, ok := Index(a)
+	return ok && index >= s.Indexes.First && index < s.Indexes.First+s.Indexes.Count
+}
+
+// Index is an allocation's place in its group.
+func Index(a *cluster.Allocation) (index int, ok bool) {
+	_, err := fmt.Sscanf(a.Name, string(a.JobID)+"."+a.TaskGroup+"[%d]", &index)
+	return index, err == nil
+}

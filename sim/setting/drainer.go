@@ -1,0 +1,46 @@
+package setting
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// Drainer is the configuration of the scenario's drainers, but for what they
+// write to.
+func Drainer(d scenario.Drainer) (drainer.NodeDrainerConfig, error) {
+	c := drainer.NodeDrainerConfig{
+		MaxIDsPerEntry: d.MaxIDs, MaxBytesPerEntry: d.MaxBytes, MaxInFlight: d.InFlight,
+		StateQueriesPerSecond: d.QueriesPerSecond, MinWriteInterval: d.MinInterval, DeadlineCoalesce: d.Coalesce,
+		RetryBase: d.RetryBase, RetryMax: d.RetryMax,
+		Policy: drainer.Policy{HealthGrace: d.HealthGrace, StopMargin: d.StopMargin},
+	}
+	switch d.BelowBudget {
+	case "", "hold":
+	case "proceed":
+		c.Policy.BelowBudget = drainer.Proceed
+	default:
+		return c, fmt.Errorf("below-budget=%s: there is no such policy", d.BelowBudget)
+	}
+	switch d.Plugins {
+	case "", "after-wait":
+	case "after-stop":
+		c.Policy.PluginsAfterDeadline = drainer.AfterStop
+	default:
+		return c, fmt.Errorf("plugins=%s: there is no such order", d.Plugins)
+	}
+	for _, contract := range []drainer.Contract{drainer.Stopped, drainer.Replaced, drainer.Migrated, drainer.Asked} {
+		if d.Completion == "" || d.Completion == contract.String() {
+			c.Policy.Completion = contract
+			return c, nil
+		}
+	}
+	return c, fmt.Errorf("completion=%s: there is no such contract", d.Completion)
+}
+
+// Spec is what a request to drain asks for.
+func Spec(d *scenario.Drain) cluster.DrainSpec {
+	return cluster.DrainSpec{Deadline: d.Deadline, IgnoreSystemJobs: d.IgnoreSystem}
+}

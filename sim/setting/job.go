@@ -1,0 +1,91 @@
+package setting
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// Job is the job as it is registered.
+func Job(j scenario.Job) *cluster.Job {
+	made := &cluster.Job{
+		Namespace: j.Key.Namespace, ID: j.Key.ID, Type: j.Type, Priority: j.Priority, Stop: j.Stop,
+	}
+	if made.Type == "" {
+		made.Type = cluster.JobService
+	}
+	for _, g := range j.Groups {
+		made.TaskGroups = append(made.TaskGroups, group(g, made.Type))
+	}
+	made.Canonicalize()
+	return made
+}
+
+func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
+	made := &cluster.TaskGroup{
+		Name: g.Name, Count: g.Count, NodeClasses: slices.Clone(g.Classes),
+		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
+		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter},
+		Tasks: []*cluster.Task{{
+			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
+			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
+		}},
+	}
+	if t == cluster.JobService {
+		made.Migrate = migrate(g)
+	}
+	return made
+}
+
+func migrate(g scenario.Group) *cluster.MigrateStrategy {
+	m := cluster.DefaultMigrateStrategy()
+	if g.MaxParallel != nil {
+		m.MaxParallel = *g.MaxParallel
+	}
+	if g.MinHealthy != 0 {
+		m.MinHealthyTime = g.MinHealthy
+	}
+	if g.HealthyDeadline != 0 {
+		m.HealthyDeadline = g.HealthyDeadline
+	}
+	return m
+}
+
+// DeclaredJob is the job as the scenario declares it, or nil.
+func DeclaredJob(s *scenario.Scenario, key cluster.JobKey) *cluster.Job {
+	for _, j := range s.Jobs {
+		if j.Key == key {
+			return Job(j)
+		}
+	}
+	return nil
+}
+
+// Edit returns another version of a job. The job is not written to.
+func Edit(j *cluster.Job, e *scenario.Edit) (*cluster.Job, error) {
+	if j == nil {
+		return nil, fmt.Errorf("editing job %s: there is none", e.Job)
+	}
+	edited := j.Copy()
+	if e.Remove {
+		edited.TaskGroups = slices.DeleteFunc(edited.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == e.Group })
+		return edited, nil
+	}
+	for _, g := range edited.TaskGroups {
+		if e.Group != "" && g.Name != e.Group {
+			continue
+		}
+		if e.Count != nil {
+			g.Count = *e.Count
+		}
+		if e.MaxParallel != nil && edited.Type == cluster.JobService {
+			g.Migrate.MaxParallel = *e.MaxParallel
+		}
+		if e.Rename != "" {
+			g.Name = e.Rename
+		}
+	}
+	return edited, nil
+}
