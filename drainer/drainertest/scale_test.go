@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
@@ -61,8 +62,8 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			}
 			for j := range state.Jobs() {
 				key := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
-				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", label(key), town.perJob, town.perJob, town.perJob),
-					standing(state, key, town.perJob))
+				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", sim.GroupLabel(key), town.perJob, town.perJob, town.perJob),
+					sim.Standing(state, key, town.perJob))
 			}
 			watch.Audit(state)
 			report := watch.Report()

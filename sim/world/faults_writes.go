@@ -96,7 +96,7 @@ func (w *World) refuseSome(m shims.Message) error {
 	if _, strikes := w.strike(scenario.ApplyPartialRefuse, group.String()); !strikes {
 		return nil
 	}
-	return w.Commit(w.failure(victim))
+	return w.Commit(w.exit(victim, cluster.ClientFailed))
 }
 
 // victim is the first allocation of a group that runs and is not marked by the
@@ -121,9 +121,9 @@ func (w *World) victim(group cluster.GroupKey, entry *shims.AllocUpdateDesiredTr
 	return second
 }
 
-// failure is the report of an allocation that has ended by itself.
-func (w *World) failure(a *cluster.Allocation) *shims.AllocClientUpdate {
-	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientFailed, At: w.now}}
+// exit is the report of an allocation that has ended by itself.
+func (w *World) exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
+	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: w.now}}
 	m := &shims.AllocClientUpdate{Reports: reports}
 	m.Evals = scheduler.ReportEvals(w.Truth(), reports, w.Clock(), w.ids.eval)
 	return m

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -105,6 +106,21 @@ type logEntry struct {
 	data []byte
 	// begin writes what no message of the log could; or nil.
 	begin func(*statestore.Txn) error
+}
+
+// EntryKindOf is the kind of a message in the words of scenarios, or empty.
+func EntryKindOf(m shims.Message) scenario.EntryKind {
+	switch m.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		return scenario.Marks
+	case *shims.NodesDrainComplete:
+		return scenario.Completions
+	case *shims.ApplyPlan:
+		return scenario.Plan
+	case *shims.AllocClientUpdate:
+		return scenario.Report
+	}
+	return ""
 }
 
 // hook is something that is to be done once, just before the first write of a kind
@@ -225,6 +241,8 @@ func (l *raftLog) runHooks(m shims.Message) error {
 	for i, h := range l.hooks {
 		if m != nil && h.before(m) {
 			l.hooks = slices.Delete(l.hooks, i, i+1)
+			l.world.racing = true
+			defer func() { l.world.racing = false }()
 			return h.do()
 		}
 	}

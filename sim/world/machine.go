@@ -10,13 +10,14 @@ import (
 
 // machine is a state machine, and how much of the log it has seen.
 type machine struct {
-	fsm *shims.FSM
+	fsm     *shims.FSM
+	observe func(shims.Applied) // never nil
 	// applied is how many entries of the log it has applied.
 	applied int
 }
 
 func newMachine(observe func(shims.Applied)) *machine {
-	return &machine{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe})}
+	return &machine{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe}), observe: observe}
 }
 
 // catchUp applies the entries that the machine has not seen. It returns the
@@ -36,13 +37,17 @@ func (m *machine) catchUp(entries []logEntry) (response shims.Response, err erro
 	return response, err
 }
 
+// write writes what no message of the log could: those who observe are shown an
+// entry without one.
 func (m *machine) write(index uint64, do func(*statestore.Txn) error) error {
+	before := m.state()
 	txn := m.fsm.Store().Begin(index)
 	defer txn.Abort()
 	if err := do(txn); err != nil {
 		return err
 	}
 	txn.Commit()
+	m.observe(shims.Applied{Index: index, Response: shims.Skipped{}, Before: before, After: m.state()})
 	return nil
 }
 
@@ -57,7 +62,7 @@ func (w *World) SameStates() error {
 	if err != nil {
 		return err
 	}
-	others := []*machine{newMachine(nil)}
+	others := []*machine{newMachine(func(shims.Applied) {})}
 	if !w.options.Views {
 		others = nil
 		for _, s := range w.servers {

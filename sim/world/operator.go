@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -28,8 +29,21 @@ func (w *World) Commit(m shims.Message) error {
 
 // Propose asks the leader for a write. reply is told what became of it; nil if
 // nobody wants to know.
+//
+// Between plan and apply of another write, see [World.Before], it is committed at
+// once.
 func (w *World) Propose(m shims.Message, reply func(shims.Answer)) {
-	w.log.propose(nil, FromOperator, m, reply)
+	if !w.racing {
+		w.log.propose(nil, FromOperator, m, reply)
+		return
+	}
+	answer, err := w.log.commit(m)
+	if err != nil {
+		answer = shims.Answer{Outcome: drainer.Rejected, Err: err}
+	}
+	if reply != nil {
+		reply(answer)
+	}
 }
 
 // NewNode returns a ready node with room for anything. Change it before it is
@@ -115,6 +129,18 @@ func (w *World) PlaceAll(placements []Placement) error {
 	return err
 }
 
+// PlaceOrphans begins with allocations whose job is not there.
+func (w *World) PlaceOrphans(allocs ...*cluster.Allocation) error {
+	at := w.now
+	return w.Begin(func(txn *statestore.Txn) error {
+		dropped, err := txn.ApplyPlan(&cluster.Plan{At: at, Places: allocs})
+		if err == nil && len(dropped) > 0 {
+			err = fmt.Errorf("placing orphans: %v were refused", dropped)
+		}
+		return err
+	})
+}
+
 func (p Placement) write(txn *statestore.Txn, at time.Time) error {
 	if err := txn.UpsertJob(p.Job); err != nil {
 		return err
@@ -124,6 +150,14 @@ func (p Placement) write(txn *statestore.Txn, at time.Time) error {
 		err = fmt.Errorf("%v were refused", dropped)
 	}
 	return err
+}
+
+// NewAllocID makes the id of an allocation.
+func (w *World) NewAllocID() cluster.AllocID { return w.ids.alloc() }
+
+// JobEvals are the evaluations that go with a job's registration.
+func (w *World) JobEvals(j *cluster.Job) []*cluster.Evaluation {
+	return w.jobEvals(j, cluster.TriggerJobRegister)
 }
 
 // DrainRequest is a request to drain a node, or to end its drain if the spec is
@@ -182,12 +216,34 @@ func (w *World) StopJob(key cluster.JobKey, purge bool) error {
 
 // FailAlloc has an allocation end by itself, as its client then reports.
 func (w *World) FailAlloc(a *cluster.Allocation) {
-	w.Propose(w.failure(a), nil)
+	w.Propose(w.exit(a, cluster.ClientFailed), nil)
+}
+
+// FinishAlloc has an allocation end well by itself.
+func (w *World) FinishAlloc(a *cluster.Allocation) {
+	w.Propose(w.exit(a, cluster.ClientComplete), nil)
+}
+
+// StopAlloc has the servers stop an allocation, and look at its job.
+func (w *World) StopAlloc(a *cluster.Allocation) {
+	eval := scheduler.JobEval(a.Job, cluster.TriggerJobRegister, w.Clock(), w.ids.eval())
+	w.Propose(&shims.ApplyPlan{Plan: cluster.Plan{
+		At: w.Clock(), Eval: eval, Stops: []cluster.PlanStop{{Alloc: a.ID, Description: cluster.DescNotNeeded}},
+	}}, nil)
 }
 
 // SetNodeStatus tells the servers what has become of a node.
 func (w *World) SetNodeStatus(id cluster.NodeID, s cluster.NodeStatus) {
-	w.Propose(&shims.NodeUpdateStatus{At: w.Clock(), Node: id, Status: s, Evals: w.nodeEvals(id)}, nil)
+	w.SetNodeStatusUnnoticed(id, s, false)
+}
+
+// SetNodeStatusUnnoticed is SetNodeStatus, of which the scheduler is told or not.
+func (w *World) SetNodeStatusUnnoticed(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) {
+	m := &shims.NodeUpdateStatus{At: w.Clock(), Node: id, Status: s}
+	if !unnoticed {
+		m.Evals = w.nodeEvals(id)
+	}
+	w.Propose(m, nil)
 }
 
 // SetEligibility asks for a node to be used, or not.
@@ -205,10 +261,18 @@ func (w *World) DeleteNode(id cluster.NodeID) {
 	w.Propose(&shims.NodeDeregister{At: w.Clock(), Nodes: []cluster.NodeID{id}, Evals: w.nodeEvals(id)}, nil)
 }
 
+// nodeEvals are the evaluations that go with a change of a node. What comes between
+// plan and apply is the bare write.
 func (w *World) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
+	if w.racing {
+		return nil
+	}
 	return scheduler.NodeEvals(w.Truth(), id, cluster.TriggerNodeUpdate, w.Clock(), w.ids.eval)
 }
 
 func (w *World) jobEvals(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
+	if w.racing {
+		return nil
+	}
 	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, w.Clock(), w.ids.eval())}
 }

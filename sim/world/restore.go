@@ -30,6 +30,12 @@ func (w *World) Restore() error {
 	return w.Elect(true)
 }
 
+// Forget has the leader's drainer lose all that it remembers: it is enabled anew over
+// the same state, as if its server had led again.
+func (w *World) Forget() error {
+	return w.Depose(Election{Next: w.leader.server.number})
+}
+
 // memorySink is a raft.SnapshotSink in memory.
 type memorySink struct{ bytes.Buffer }
 

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"

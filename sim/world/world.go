@@ -36,7 +36,9 @@ type World struct {
 	elections int
 	steps     int
 	asked     int // steps that onStep was asked about
-	hash      hash
+	// racing says that what is asked for now comes between plan and apply of a write.
+	racing bool
+	hash   hash
 
 	// observed is the index of the last entry that the observers were shown.
 	observed uint64
@@ -107,6 +109,9 @@ func (w *World) Now() time.Time { return w.now }
 
 // Servers is how many servers there are.
 func (w *World) Servers() int { return len(w.servers) }
+
+// Entries is how many entries were committed, raft's own included.
+func (w *World) Entries() int { return len(w.log.entries) }
 
 // Steps is how many steps were taken.
 func (w *World) Steps() int { return w.steps }

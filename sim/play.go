@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// Options are how a scenario is played. The zero value of each is its default.
+type Options struct {
+	// Tell has the story and the end told.
+	Tell bool
+	// Everything has the story tell of plans and reports too.
+	Everything bool
+	// Watch is called with the world when what it begins with is there, and before
+	// anything happens, to observe it; or nil.
+	Watch func(*world.World)
+	// MaxSteps is how many steps a scenario may take. Zero is [DefaultMaxSteps].
+	MaxSteps int
+}
+
+// Defaults of [Options].
+const (
+	DefaultMaxSteps = 2_000_000
+	// DefaultFor is how long a scenario lasts at most that ends when nothing is left
+	// to be done.
+	DefaultFor = 4 * time.Hour
+)
+
+// Result is what came of a scenario.
+type Result struct {
+	// Hash is of every step and every entry: equal for equal scenarios.
+	Hash uint64
+	// Steps and Entries count them; Lasted is how much virtual time passed, Busy how
+	// much of it until the last drain ended or the last thing happened.
+	Steps, Entries int
+	Lasted, Busy   time.Duration
+	// Idle says that nothing was left to be done.
+	Idle bool
+	// Story and End are what was told, if it was asked for.
+	Story, End string
+}
+
+// Play plays a scenario. An error says that it could not be played; what is wrong with
+// how it went is in the result.
+func Play(s *scenario.Scenario, o Options) (*Result, error) {
+	if o.MaxSteps == 0 {
+		o.MaxSteps = DefaultMaxSteps
+	}
+	p := &player{scenario: s, options: o}
+	if err := p.build(); err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", s.Name, err)
+	}
+	if err := p.play(); err != nil {
+		return nil, fmt.Errorf("playing %s: %w", s.Name, err)
+	}
+	return p.result, nil
+}
+
+// player plays one scenario, once.
+type player struct {
+	scenario *scenario.Scenario
+	options  Options
+	config   drainer.NodeDrainerConfig
+	world    *world.World
+	start    time.Time
+	// teller tells the story, or nil.
+	teller *teller
+	result *Result
+}
+
+// build builds the world and what it begins with.
+func (p *player) build() error {
+	c := p.scenario.Cluster
+	var err error
+	if p.config, err = setting.Drainer(p.scenario.Drainer); err != nil {
+		return err
+	}
+	late := c.Late.Min
+	p.world, err = world.New(world.Options{
+		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
+		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: late,
+		Drainer: p.config, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
+	})
+	if err != nil {
+		return err
+	}
+	p.start = p.world.Now()
+	return p.begin()
+}
+
+// behaviour is how an allocation fares. Each has a stream of its own: what is drawn
+// for one shifts no other.
+func (p *player) behaviour(a *cluster.Allocation) world.Behaviour {
+	if p.scenario.Seed == 0 {
+		return setting.Behaviour(p.scenario.Clients, a, nil)
+	}
+	r := world.Stream(p.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
+	return setting.Behaviour(p.scenario.Clients, a, r)
+}
+
+// play has everything happen.
+func (p *player) play() error {
+	if p.options.Tell {
+		p.teller = newTeller(p)
+	}
+	if p.options.Watch != nil {
+		p.options.Watch(p.world)
+	}
+	p.schedule()
+	p.world.OnQuiet(p.quiet)
+	limit := p.scenario.Run.For
+	if limit == 0 {
+		limit = DefaultFor
+	}
+	idle, err := p.world.Run(p.start.Add(limit))
+	if err != nil {
+		return err
+	}
+	p.result = &Result{
+		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
+		Lasted: p.world.Now().Sub(p.start), Idle: idle,
+	}
+	if p.teller != nil {
+		p.result.Story, p.result.End = p.teller.story(), p.teller.end()
+	}
+	return nil
+}
+
+// quiet is called before the time moves on.
+func (p *player) quiet() error {
+	if p.teller != nil {
+		p.teller.quiet()
+	}
+	return nil
+}
+
+// schedule has every event happen at its time. Those that come before one entry wait
+// for it together.
+func (p *player) schedule() {
+	events := p.scenario.Events
+	for i := 0; i < len(events); {
+		together := 1
+		if events[i].Before != "" {
+			for i+together < len(events) && events[i+together].At == events[i].At && events[i+together].Before == events[i].Before {
+				together++
+			}
+		}
+		batch := events[i : i+together]
+		i += together
+		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(batch) })
+	}
+	if calm := p.scenario.Run.Calm; calm > 0 {
+		p.world.At(p.start.Add(calm), p.calm)
+	}
+}
+
+// calm ends all faults.
+func (p *player) calm() error { return p.world.Calm() }
