@@ -35,7 +35,14 @@ const Force = -time.Second
 
 // Op is what is done. The set is closed; each type is a verb of the language, or
 // two.
-type Op interface{ op() }
+type Op interface {
+	// words are what the operation is written as, up to its parameters.
+	words() []string
+	// fields are its parameters. The parser is nil when nothing is read.
+	fields(*parser) []field
+	// clone returns a copy that shares nothing that either may write to.
+	clone() Op
+}
 
 // The operations of operators, and of what they operate.
 type (
@@ -154,19 +161,3 @@ type (
 		Delay Range
 	}
 )
-
-func (*Drain) op()      {}
-func (*Cancel) op()     {}
-func (*Register) op()   {}
-func (*Edit) op()       {}
-func (*Stop) op()       {}
-func (*StopAlloc) op()  {}
-func (*Exit) op()       {}
-func (*Place) op()      {}
-func (*NodeChange) op() {}
-func (*Elect) op()      {}
-func (*Pause) op()      {}
-func (*Clock) op()      {}
-func (*Restore) op()    {}
-func (*Forget) op()     {}
-func (*Fault) op()      {}

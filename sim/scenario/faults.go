@@ -54,54 +54,74 @@ type Target uint8
 const (
 	// NoTarget: the fault hits what it hits.
 	NoTarget Target = iota
-	// TargetWrites: "drainer", "scheduler", "clients" or "operator" for the writes of
-	// one source, or "marks", "completion", "plan", "report" or "barrier" for the
-	// entries of one kind.
-	TargetWrites
-	// TargetAllocs: a [Selector].
-	TargetAllocs
-	// TargetJob: a job.
-	TargetJob
-	// TargetGroup: a group.
-	TargetGroup
-	// TargetNode: a node.
-	TargetNode
+	// OnWrites: "drainer", "scheduler", "clients" or "operator" for the writes of one
+	// source, or "marks", "completion", "plan", "report" or "barrier" for the entries
+	// of one kind.
+	OnWrites
+	// OnAllocs: what a [Selector] matches.
+	OnAllocs
+	// OnJob: a [Selector] of a job alone.
+	OnJob
+	// OnGroup: a [Selector] of a job or a group.
+	OnGroup
+	// OnNode: a node.
+	OnNode
+)
+
+// Delays is whether a fault draws a delay.
+type Delays uint8
+
+// Whether a fault draws a delay.
+const (
+	NoDelay   Delays = iota // it has none
+	MayDelay                // it may, and strikes at once otherwise
+	MustDelay               // it does nothing without
 )
 
 // FaultKind is what is to be known of a fault.
 type FaultKind struct {
-	Name FaultName
-	On   Target
-	// Delays says that the fault draws a delay, and needs one.
-	Delays bool
+	Name   FaultName
+	On     Target
+	Delays Delays
 }
 
 // Faults returns every fault there is.
 func Faults() []FaultKind {
 	return []FaultKind{
-		{ApplyReject, TargetWrites, false},
-		{ApplyFull, TargetWrites, false},
-		{ApplyAmbiguousApplied, TargetWrites, false},
-		{ApplyAmbiguousLate, TargetWrites, true},
-		{ApplyAmbiguousLost, TargetWrites, false},
-		{ApplySlow, TargetWrites, true},
-		{ApplyPartialRefuse, TargetGroup, false},
-		{LeaderLoseMidBatch, NoTarget, true},
-		{LeaderFlap, NoTarget, true},
-		{LeaderTwo, NoTarget, true},
-		{LeaderPaused, NoTarget, true},
-		{WatchDelay, NoTarget, true},
-		{WatchCoalesce, NoTarget, true},
-		{WatchSpurious, NoTarget, true},
-		{ViewStale, NoTarget, true},
-		{ClientSlowStop, TargetAllocs, false},
-		{ClientNeverStop, TargetAllocs, false},
-		{ClientFailNew, TargetAllocs, false},
-		{ClientMute, TargetAllocs, false},
-		{SchedSlow, NoTarget, true},
-		{SchedFailEval, TargetJob, false},
-		{SchedUnplaceable, NoTarget, true},
-		{NodeCrash, TargetNode, true},
-		{NodeDisconnect, TargetNode, true},
+		{ApplyReject, OnWrites, NoDelay},
+		{ApplyFull, OnWrites, NoDelay},
+		{ApplyAmbiguousApplied, OnWrites, NoDelay},
+		{ApplyAmbiguousLate, OnWrites, MayDelay},
+		{ApplyAmbiguousLost, OnWrites, NoDelay},
+		{ApplySlow, OnWrites, MayDelay},
+		{ApplyPartialRefuse, OnGroup, NoDelay},
+		{LeaderLoseMidBatch, NoTarget, MayDelay},
+		{LeaderFlap, NoTarget, MayDelay},
+		{LeaderTwo, NoTarget, MustDelay},
+		{LeaderPaused, NoTarget, MustDelay},
+		{WatchDelay, NoTarget, MustDelay},
+		{WatchCoalesce, NoTarget, MustDelay},
+		{WatchSpurious, NoTarget, MayDelay},
+		{ViewStale, NoTarget, MustDelay},
+		{ClientSlowStop, OnAllocs, NoDelay},
+		{ClientNeverStop, OnAllocs, NoDelay},
+		{ClientFailNew, OnAllocs, NoDelay},
+		{ClientMute, OnAllocs, NoDelay},
+		{SchedSlow, NoTarget, MustDelay},
+		{SchedFailEval, OnJob, NoDelay},
+		{SchedUnplaceable, NoTarget, MustDelay},
+		{NodeCrash, OnNode, MustDelay},
+		{NodeDisconnect, OnNode, MustDelay},
 	}
+}
+
+// faultKind returns what is to be known of a fault, and false if there is none of
+// that name.
+func faultKind(name FaultName) (FaultKind, bool) {
+	for _, k := range Faults() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return FaultKind{}, false
 }

@@ -73,8 +73,7 @@ type Drainer struct {
 	InFlight         int
 	QueriesPerSecond float64
 	MinInterval      time.Duration
-	// Coalesce is how late a deadline may be to share a batch; negative, written
-	// "never", is no coalescing.
+	// Coalesce is how late a deadline may be to share a batch, or [NoCoalescing].
 	Coalesce    time.Duration
 	RetryBase   time.Duration
 	RetryMax    time.Duration
@@ -86,6 +85,9 @@ type Drainer struct {
 	Plugins     string
 	Completion  string
 }
+
+// NoCoalescing is written "coalesce=none".
+const NoCoalescing = -time.Second
 
 // Run is how long a scenario lasts, and how it is told.
 type Run struct {

@@ -1,0 +1,132 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The parameters of the directives that say what a world begins with, in the order
+// in which they are written.
+
+func (c *Cluster) fields() []field {
+	return []field{
+		number("servers", &c.Servers),
+		flag("replicas", &c.Replicas),
+		drawn("commit", &c.Commit),
+		drawn("late", &c.Late),
+		drawn("establish", &c.Establish),
+		drawn("wake", &c.Wake),
+		drawn("schedule", &c.Schedule),
+	}
+}
+
+func (d *Drainer) fields() []field {
+	return []field{
+		number("max-ids", &d.MaxIDs),
+		number("max-bytes", &d.MaxBytes),
+		number("in-flight", &d.InFlight),
+		value("queries", &d.QueriesPerSecond, parseRate, fractionText),
+		span("min-interval", &d.MinInterval),
+		value("coalesce", &d.Coalesce, parseCoalesce, coalesceText),
+		span("retry", &d.RetryBase),
+		span("retry-max", &d.RetryMax),
+		span("health-grace", &d.HealthGrace),
+		span("stop-margin", &d.StopMargin),
+		choice("below-budget", &d.BelowBudget, "hold", "proceed"),
+		choice("plugins", &d.Plugins, "after-wait", "after-stop"),
+		choice("completion", &d.Completion, "stopped", "replaced", "migrated", "asked"),
+	}
+}
+
+func (n *Node) fields() []field {
+	return []field{
+		number("cpu", &n.CPU),
+		number("memory", &n.MemoryMB),
+		number("disk", &n.DiskMB),
+		number("gpu", &n.GPUMilli),
+		number("max-allocs", &n.MaxAllocs),
+		name("class", &n.Class),
+		choice("status", &n.Status, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected),
+		flag("ineligible", &n.Ineligible),
+		flag("absent", &n.Unregistered),
+	}
+}
+
+// fields are the parameters of the job itself; those of its own group stand on the
+// same line.
+func (j *Job) fields() []field {
+	return []field{
+		choice("type", &j.Type, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch),
+		value("priority", &j.Priority, parsePriority, wholeText[int]),
+		flag("stopped", &j.Stop),
+		flag("absent", &j.Unregistered),
+	}
+}
+
+func (g *Group) fields() []field {
+	count := value("count", &g.Count, parseCount, wholeText[int])
+	return []field{
+		count.always(func() string { return wholeText(g.Count) }),
+		maybeNumber("max-parallel", &g.MaxParallel),
+		span("min-healthy", &g.MinHealthy),
+		span("healthy-deadline", &g.HealthyDeadline),
+		span("kill", &g.Kill),
+		span("shutdown", &g.Shutdown),
+		number("cpu", &g.CPU),
+		number("memory", &g.MemoryMB),
+		number("gpu", &g.GPUMilli),
+		flag("plugin", &g.Plugin),
+		flag("sticky", &g.Sticky),
+		flag("migrate", &g.Migrate),
+		span("lost-after", &g.LostAfter),
+		names("classes", &g.Classes),
+	}
+}
+
+func (a *Alloc) fields(p *parser) []field {
+	return []field{
+		p.nodeList("on", &a.On).must(),
+		choice("health", &a.Health, "good", "bad", "none"),
+		flag("canary", &a.Canary),
+		span("age", &a.Age),
+		choice("client", &a.Client, cluster.ClientRunning, cluster.ClientPending, cluster.ClientComplete,
+			cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown),
+		choice("desired", &a.Desired, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict),
+		flag("marked", &a.Marked),
+		maybeNumber("replaces", &a.Replaces),
+	}
+}
+
+func (c *Client) fields() []field {
+	return []field{
+		flag("replacements", &c.Match.Replacement),
+		maybeDrawn("start", &c.Start),
+		maybeDrawn("copy", &c.Copy),
+		maybeDrawn("verdict", &c.Verdict),
+		maybeDrawn("run", &c.Run),
+		maybeDrawn("stop", &c.Stop),
+		maybe("unhealthy", &c.Unhealthy, func(v string) (float64, error) { return parseFraction(v, 1) }, fractionText),
+	}
+}
+
+func (r *Run) fields() []field {
+	return []field{
+		span("for", &r.For),
+		span("calm", &r.Calm),
+		flag("brief", &r.Brief),
+	}
+}
+
+func parseRate(v string) (float64, error) {
+	x, err := parseFraction(v, 1e9)
+	if err == nil && x == 0 {
+		err = fmt.Errorf("%q: then nothing is ever looked at", v)
+	}
+	return x, err
+}
+
+func parsePriority(v string) (int, error) {
+	n, err := parseNumber(v, 1, 100)
+	return int(n), err
+}

@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// What is hardly meant. Each check is of what a slip of the hand makes of something
+// sensible; a scenario that does mean it lives with the warning.
+
+const (
+	shortDeadline = time.Second
+	longDeadline  = 30 * 24 * time.Hour
+	longKill      = 24 * time.Hour
+	longWay       = time.Minute
+	farAhead      = 24 * time.Hour
+	manyEvents    = 2000
+)
+
+// paces warns of a job's groups.
+func (p *parser) paces(j *Job, line int) {
+	for i := range j.Groups {
+		g := &j.Groups[i]
+		label := groupText(cluster.GroupKey{Job: j.Key, Name: g.Name})
+		if g.MaxParallel != nil && *g.MaxParallel > g.Count {
+			p.warn(line, "%s: max-parallel %d is more than the count of %d", label, *g.MaxParallel, g.Count)
+		}
+		if g.Kill > longKill {
+			p.warn(line, "%s: kill=%s is more than a day", label, durationText(g.Kill))
+		}
+		healthy, deadline := g.MinHealthy, g.HealthyDeadline
+		if healthy == 0 {
+			healthy = cluster.DefaultMinHealthyTime
+		}
+		if deadline == 0 {
+			deadline = cluster.DefaultHealthyDeadline
+		}
+		if healthy > deadline {
+			p.warn(line, "%s: min-healthy=%s is past the healthy deadline of %s", label, durationText(healthy), durationText(deadline))
+		}
+		for _, class := range g.Classes {
+			if !p.classes[class] {
+				p.warn(line, "%s: no node above is of class %s", label, class)
+			}
+		}
+	}
+}
+
+// implausible warns of what shows when the whole file is read.
+func (p *parser) implausible() {
+	s := p.scenario
+	if len(s.Prose) == 0 {
+		p.warn(1, "no comment at the beginning says why the scenario exists")
+	}
+	for _, d := range [...]struct {
+		name string
+		is   Range
+	}{{"commit", s.Cluster.Commit}, {"wake", s.Cluster.Wake}, {"schedule", s.Cluster.Schedule}, {"establish", s.Cluster.Establish}} {
+		if d.is.Max > longWay {
+			p.warn(p.once["cluster"], "%s=%s is more than a minute", d.name, d.is)
+		}
+	}
+	p.surplus()
+	p.runs()
+	if len(s.Events) > manyEvents {
+		p.warn(s.Events[manyEvents].Line, "more than %d events are no story any more", manyEvents)
+	}
+	for i := range s.Events {
+		p.odd(&s.Events[i])
+	}
+}
+
+// surplus warns of groups that begin with more than they want.
+func (p *parser) surplus() {
+	has := map[cluster.GroupKey]int{}
+	for i := range p.scenario.Allocs {
+		a := &p.scenario.Allocs[i]
+		if !a.Canary && a.Desired != cluster.DesiredStop && a.Client != cluster.ClientLost &&
+			a.Client != cluster.ClientFailed && a.Client != cluster.ClientComplete {
+			has[a.Group] += a.number()
+		}
+	}
+	for i := range p.scenario.Jobs {
+		j := &p.scenario.Jobs[i]
+		if j.Type.EveryNode() {
+			continue
+		}
+		for _, g := range j.Groups {
+			key := cluster.GroupKey{Job: j.Key, Name: g.Name}
+			if has[key] > g.Count {
+				p.warn(p.jobs[j.Key].line, "%s: begins with %d allocations and a count of %d", groupText(key), has[key], g.Count)
+			}
+		}
+	}
+}
+
+// runs warns of an end that comes before what is to happen.
+func (p *parser) runs() {
+	run, line := p.scenario.Run, p.once["run"]
+	if run.For > 0 && run.Calm >= run.For {
+		p.warn(line, "calm=%s is not before the end after %s", durationText(run.Calm), durationText(run.For))
+	}
+	for i := range p.scenario.Events {
+		e := &p.scenario.Events[i]
+		if run.For > 0 && e.At >= run.For {
+			p.warn(e.Line, "at %s the run is over: it lasts for %s", durationText(e.At), durationText(run.For))
+		} else if _, is := e.Op.(*Fault); is && run.Calm > 0 && e.At >= run.Calm {
+			p.warn(e.Line, "at %s there are no faults any more: calm=%s", durationText(e.At), durationText(run.Calm))
+		}
+	}
+}
+
+// odd warns of an event by itself.
+func (p *parser) odd(e *Event) {
+	switch o := e.Op.(type) {
+	case *Drain:
+		if o.Deadline > 0 && o.Deadline < shortDeadline {
+			p.warn(e.Line, "a deadline of %s: say force if nothing is to be waited for", durationText(o.Deadline))
+		} else if o.Deadline > longDeadline && o.Deadline != Never {
+			p.warn(e.Line, "a deadline of %s is more than a month", durationText(o.Deadline))
+		}
+	case *Clock:
+		if o.Ahead > farAhead || o.Ahead < -farAhead {
+			p.warn(e.Line, "a clock that is %s ahead", durationText(o.Ahead))
+		}
+	case *Elect:
+		if o.Believes > longWay {
+			p.warn(e.Line, "a leader that believes it leads for %s after its end", durationText(o.Believes))
+		}
+	case *Edit:
+		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {
+			p.warn(e.Line, "max-parallel %d is more than the count of %d", *o.MaxParallel, *o.Count)
+		}
+	case *Fault:
+		if o.Count > 1 && o.Probability != 0 && o.For == 0 && o.Probability < 0.001 {
+			p.warn(e.Line, "%s is armed until it has struck %d times, one opportunity in %.0f", o.Name, o.Count, 1/o.Probability)
+		}
+	}
+}

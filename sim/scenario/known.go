@@ -1,0 +1,153 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// What a line speaks of has to be declared above it.
+
+func (p *parser) knowsNode(id cluster.NodeID) error {
+	if p.nodes[id] == 0 {
+		return fmt.Errorf("there is no node %s", id)
+	}
+	return nil
+}
+
+func (p *parser) knowsJob(key cluster.JobKey) error {
+	if p.jobs[key] == nil {
+		return fmt.Errorf("there is no job %s", jobText(key))
+	}
+	return nil
+}
+
+func (p *parser) knowsGroup(key cluster.GroupKey) error {
+	if err := p.knowsJob(key.Job); err != nil {
+		return err
+	}
+	if !p.jobs[key.Job].groups[key.Name] {
+		return fmt.Errorf("job %s has no group %s", jobText(key.Job), key.Name)
+	}
+	return nil
+}
+
+// theNodes reads several nodes that there are, each once.
+func (p *parser) theNodes(text string) ([]cluster.NodeID, error) {
+	ids, err := p.someNodes(text)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[cluster.NodeID]bool, len(ids))
+	for _, id := range ids {
+		if seen[id] {
+			return nil, fmt.Errorf("%s stands there twice", id)
+		}
+		seen[id] = true
+	}
+	return ids, nil
+}
+
+// someNodes reads several nodes that there are.
+func (p *parser) someNodes(text string) ([]cluster.NodeID, error) {
+	names, err := p.names(text)
+	if err != nil {
+		return nil, err
+	}
+	ids := nodeIDs(names)
+	for _, id := range ids {
+		if err := p.knowsNode(id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// nodeList is a parameter of several nodes.
+func (p *parser) nodeList(name string, to *[]cluster.NodeID) field {
+	return field{
+		name: name,
+		set: func(v string) (err error) {
+			*to, err = p.someNodes(v)
+			return err
+		},
+		text: func() string { return listText(*to) },
+	}
+}
+
+// selector reads a selector of what there is.
+func (p *parser) selector(text string) (Selector, error) {
+	s, err := ParseSelector(text)
+	if err != nil {
+		return s, err
+	}
+	var errs []error
+	switch {
+	case s.Group != "":
+		errs = append(errs, p.knowsGroup(cluster.GroupKey{Job: s.Job, Name: s.Group}))
+	case s.Job != (cluster.JobKey{}):
+		errs = append(errs, p.knowsJob(s.Job))
+	}
+	if s.Node != "" {
+		errs = append(errs, p.knowsNode(s.Node))
+	}
+	return s, errors.Join(errs...)
+}
+
+// oneAlloc reads one allocation of a group that there is.
+func (p *parser) oneAlloc(text string) (AllocName, error) {
+	n, err := parseAlloc(text)
+	if err != nil {
+		return n, err
+	}
+	err = p.knowsGroup(n.Group)
+	if n.Node != "" {
+		err = errors.Join(err, p.knowsNode(n.Node))
+	}
+	return n, err
+}
+
+// target is what a fault is on.
+func (p *parser) target(name string, f *Fault) field {
+	return field{
+		name: name,
+		set: func(v string) error {
+			kind, _ := faultKind(f.Name) // it was read before
+			f.On = v
+			return p.checkTarget(kind, v)
+		},
+		text: func() string { return f.On },
+	}
+}
+
+func (p *parser) checkTarget(kind FaultKind, v string) error {
+	if kind.On == NoTarget {
+		return fmt.Errorf("%s is on nothing in particular", kind.Name)
+	}
+	if kind.On == OnNode {
+		return p.knowsNode(cluster.NodeID(v))
+	}
+	if kind.On == OnWrites {
+		writes := []string{"drainer", "scheduler", "clients", "operator",
+			string(Marks), string(Completions), string(Plan), string(Report), "barrier"}
+		if !slices.Contains(writes, v) {
+			return unknown("writes", v, writes)
+		}
+		return nil
+	}
+	s, err := p.selector(v)
+	switch {
+	case err != nil:
+		return err
+	case v == "*" || s.String() != v:
+		return fmt.Errorf("%q: write %s", v, strings.TrimPrefix(s.String(), "*"))
+	case kind.On == OnJob && s != Selector{Job: s.Job}:
+		return fmt.Errorf("%s is on a job", kind.Name)
+	case kind.On == OnGroup && s != Selector{Job: s.Job, Group: s.Group}:
+		return fmt.Errorf("%s is on a job or a group", kind.Name)
+	}
+	return nil
+}

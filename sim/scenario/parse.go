@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Bounds of a file. What is beyond is refused before it costs anything.
+const (
+	MaxBytes  = 1 << 20
+	MaxLines  = 10_000
+	MaxNodes  = 100_000
+	MaxJobs   = 100_000
+	MaxAllocs = 1_000_000
+
+	// maxProblems bounds the errors that are told at once, and the warnings.
+	maxProblems = 20
+)
+
+// Ending is the ending of the names of scenario files.
+const Ending = ".drain"
+
+// Warning is something in a file that can be, and hardly is meant.
+type Warning struct {
+	File string
+	Line int
+	Text string
+}
+
+// String returns the warning with its place: "case.drain:12: ...".
+func (w Warning) String() string { return fmt.Sprintf("%s:%d: warning: %s", w.File, w.Line, w.Text) }
+
+// Parse reads a scenario. The name is the file's, for errors and warnings; without
+// its folder and its ending it is the scenario's. An error tells of the first
+// mistakes, each on a line of its own with the file's name and the line: correct the
+// file. The scenario is nil if there is an error.
+func Parse(name string, r io.Reader) (*Scenario, []Warning, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	lines := strings.Split(string(text), "\n")
+	switch {
+	case len(text) > MaxBytes:
+		return nil, nil, fmt.Errorf("%s is longer than %d bytes", name, MaxBytes)
+	case len(lines) > MaxLines:
+		return nil, nil, fmt.Errorf("%s has more than %d lines", name, MaxLines)
+	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
+		return nil, nil, fmt.Errorf("%s is no text", name)
+	}
+	p := newParser(name)
+	p.read(lines)
+	if len(p.problems) > 0 {
+		return nil, p.warnings, errors.Join(p.problems...)
+	}
+	return p.scenario, p.warnings, nil
+}
+
+// Check returns what is wrong with a scenario that was made and not read, or nil:
+// what [Parse] would say of it as it is printed.
+func (s *Scenario) Check() error {
+	var text bytes.Buffer
+	if err := Print(&text, s); err != nil {
+		return err
+	}
+	_, _, err := Parse(s.Name+Ending, &text)
+	return err
+}
+
+// parser reads one file.
+type parser struct {
+	file     string
+	line     int // the one that is read
+	scenario *Scenario
+	problems []error
+	warnings []Warning
+
+	// nodes and jobs are what is declared, and where.
+	nodes map[cluster.NodeID]int
+	jobs  map[cluster.JobKey]*declared
+	// classes are the classes that nodes have.
+	classes map[string]bool
+	// open is the job whose groups may follow, or nil.
+	open *declared
+	// once are the directives that there may be one of, and where they stand.
+	once map[string]int
+	// room is how many names ranges may still stand for, allocs how many allocations
+	// there are.
+	room, allocs int
+}
+
+// declared is a job that is declared.
+type declared struct {
+	line int
+	// at is where it stands among the scenario's jobs.
+	at     int
+	groups map[string]bool
+	// own says that its line speaks of its own group.
+	own bool
+}
+
+func newParser(file string) *parser {
+	return &parser{
+		file:     file,
+		scenario: &Scenario{Name: strings.TrimSuffix(path.Base(file), Ending)},
+		nodes:    map[cluster.NodeID]int{},
+		jobs:     map[cluster.JobKey]*declared{},
+		classes:  map[string]bool{},
+		once:     map[string]int{},
+		room:     maxNames,
+	}
+}
+
+// problem notes what is wrong with the line.
+func (p *parser) problem(err error) {
+	if err != nil && !p.full() {
+		for text := range strings.SplitSeq(err.Error(), "\n") {
+			p.problems = append(p.problems, fmt.Errorf("%s:%d: %s", p.file, p.line, text))
+		}
+	}
+}
+
+// full reports whether there are as many errors as anybody wants to read.
+func (p *parser) full() bool { return len(p.problems) >= maxProblems }
+
+// warn notes what is hardly meant on a line.
+func (p *parser) warn(line int, format string, args ...any) {
+	if len(p.warnings) < maxProblems {
+		p.warnings = append(p.warnings, Warning{File: p.file, Line: line, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// read reads the file's lines.
+func (p *parser) read(lines []string) {
+	setup, expected := sections(lines)
+	p.scenario.Prose = prose(setup)
+	for i, line := range setup {
+		p.line = i + 1
+		if words := split(line); len(words) > 0 && !p.full() {
+			p.problem(p.directive(words))
+		}
+	}
+	p.close()
+	if len(expected) > 2 {
+		p.line = len(lines)
+		p.problem(errors.New("more than two sections after the first: there are only the story and the end"))
+	}
+	for i, to := range []*string{&p.scenario.Story, &p.scenario.End} {
+		if i < len(expected) {
+			*to = section(expected[i])
+		}
+	}
+	p.implausible()
+	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
+}
+
+// directive reads a line that says something.
+func (p *parser) directive(words []string) error {
+	verb, rest := words[0], words[1:]
+	if verb != "group" {
+		p.close()
+	}
+	if len(p.scenario.Events) > 0 && verb != "at" && verb != "run" && slices.Contains(directiveNames(), verb) {
+		return fmt.Errorf("%q belongs before the first \"at\"", verb)
+	}
+	switch verb {
+	case "seed":
+		return p.seed(rest)
+	case "cluster":
+		return p.single(verb, p.scenario.Cluster.fields(), rest)
+	case "drainer":
+		return p.single(verb, p.scenario.Drainer.fields(), rest)
+	case "run":
+		return p.single(verb, p.scenario.Run.fields(), rest)
+	case "node":
+		return p.node(rest)
+	case "job":
+		return p.job(rest)
+	case "group":
+		return p.group(rest)
+	case "alloc":
+		return p.alloc(rest)
+	case "client":
+		return p.client(rest)
+	case "at":
+		return p.event(rest)
+	}
+	return unknown("directive", verb, directiveNames())
+}
+
+func directiveNames() []string {
+	return []string{"seed", "cluster", "drainer", "node", "job", "group", "alloc", "client", "at", "run"}
+}

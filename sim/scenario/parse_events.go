@@ -1,0 +1,210 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// event reads "at 5s drain n1", or "at 5s before marks drain n1".
+func (p *parser) event(words []string) error {
+	when, words, err := subject("the time", words)
+	if err != nil {
+		return err
+	}
+	e := Event{Line: p.line}
+	if e.At, err = parseDuration(when); err != nil {
+		return err
+	}
+	if len(words) > 0 && words[0] == "before" {
+		var kind string
+		if kind, words, err = subject("the kind of entry", words[1:]); err != nil {
+			return err
+		}
+		e.Before = EntryKind(kind)
+		if kinds := entryKinds(); !slices.Contains(kinds, kind) {
+			return unknown("kind of entry", kind, kinds)
+		}
+	}
+	verb, words, err := subject("what happens", words)
+	if err != nil {
+		return err
+	}
+	op, words, err := p.op(verb, words)
+	if err != nil {
+		return err
+	}
+	_, err = params(op.fields(p), words)
+	e.Op = op
+	p.scenario.Events = append(p.scenario.Events, e)
+	return errors.Join(err, p.sound(op))
+}
+
+func entryKinds() []string {
+	return []string{string(Marks), string(Completions), string(Plan), string(Report)}
+}
+
+func verbs() []string {
+	return []string{"drain", "cancel", "register", "edit", "stop", "purge", "finish", "fail", "place", "node",
+		"elect", "pause", "clock", "restore", "forget", "fault"}
+}
+
+// op reads an operation up to its parameters.
+func (p *parser) op(verb string, words []string) (Op, []string, error) {
+	switch verb {
+	case "restore":
+		return &Restore{}, words, nil
+	case "forget":
+		return &Forget{}, words, nil
+	case "elect":
+		n, words, err := p.server(words)
+		return &Elect{Server: n}, words, err
+	case "pause":
+		n, words, err := p.server(words)
+		return &Pause{Server: n}, words, err
+	case "clock":
+		n, words, err := p.server(words)
+		return &Clock{Server: n}, words, err
+	}
+	if !slices.Contains(verbs(), verb) {
+		return nil, nil, unknown("operation", verb, verbs())
+	}
+	what, words, err := subject("what to "+verb, words)
+	if err != nil {
+		return nil, nil, err
+	}
+	if verb == "node" {
+		return p.nodeChange(what, words)
+	}
+	op, err := p.opOn(verb, what)
+	return op, words, err
+}
+
+// opOn reads an operation on something.
+func (p *parser) opOn(verb, what string) (Op, error) {
+	switch verb {
+	case "drain":
+		ids, err := p.theNodes(what)
+		return &Drain{Nodes: ids}, err
+	case "cancel":
+		ids, err := p.theNodes(what)
+		return &Cancel{Nodes: ids}, err
+	case "edit":
+		s, err := p.selector(what)
+		if err == nil && (s.Job == (cluster.JobKey{}) || s != Selector{Job: s.Job, Group: s.Group}) {
+			err = fmt.Errorf("%q is neither a job nor a group", what)
+		}
+		return &Edit{Job: s.Job, Group: s.Group}, err
+	case "place":
+		a, err := p.someAllocs(what)
+		return &Place{Alloc: a}, err
+	case "finish", "fail":
+		n, err := p.oneAlloc(what)
+		return &Exit{Alloc: n, Failed: verb == "fail"}, err
+	case "stop":
+		if strings.Contains(what, "[") {
+			n, err := p.oneAlloc(what)
+			return &StopAlloc{Alloc: n}, err
+		}
+	case "fault":
+		kind, is := faultKind(FaultName(what))
+		if !is {
+			return nil, unknown("fault", what, faultNames())
+		}
+		return &Fault{Name: kind.Name}, nil
+	}
+	key, err := parseJob(what) // stop, purge and register
+	if err == nil {
+		err = p.knowsJob(key)
+	}
+	if verb == "register" {
+		return &Register{Job: key}, err
+	}
+	return &Stop{Job: key, Purge: verb == "purge"}, err
+}
+
+func faultNames() []string {
+	var names []string
+	for _, k := range Faults() {
+		names = append(names, string(k.Name))
+	}
+	return names
+}
+
+// nodeChange reads what becomes of nodes.
+func (p *parser) nodeChange(what string, words []string) (Op, []string, error) {
+	ids, err := p.theNodes(what)
+	if err != nil {
+		return nil, nil, err
+	}
+	change, words, err := subject("what becomes of "+what, words)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := []string{string(NodeDown), string(NodeDisconnected), string(NodeReady), string(NodeRegister),
+		string(NodeDelete), string(NodeEligible), string(NodeIneligible)}
+	if !slices.Contains(changes, change) {
+		return nil, nil, unknown("change", change, changes)
+	}
+	return &NodeChange{Nodes: ids, Change: Change(change)}, words, nil
+}
+
+// server reads "s2", if it stands there.
+func (p *parser) server(words []string) (int, []string, error) {
+	if len(words) == 0 {
+		return 0, words, nil
+	}
+	digits, is := strings.CutPrefix(words[0], "s")
+	n, err := strconv.Atoi(digits)
+	if !is || err != nil {
+		return 0, words, nil // a parameter
+	}
+	servers := max(1, p.scenario.Cluster.Servers)
+	if n < 1 || n > servers || digits[0] == '0' {
+		return 0, nil, fmt.Errorf("there is no server %s of %d", words[0], servers)
+	}
+	return n, words[1:], nil
+}
+
+// sound says what is wrong with an operation as a whole, and notes what it makes
+// known.
+func (p *parser) sound(op Op) error {
+	switch o := op.(type) {
+	case *Edit:
+		return p.soundEdit(o)
+	case *Place:
+		return p.addAllocs(o.Alloc)
+	case *Fault:
+		kind, _ := faultKind(o.Name) // it was read before
+		if kind.Delays == NoDelay && o.Delay != (Range{}) {
+			return fmt.Errorf("%s has no delay", o.Name)
+		}
+		if kind.Delays == MustDelay && o.Delay == (Range{}) {
+			return fmt.Errorf("%s does nothing without a delay", o.Name)
+		}
+	}
+	return nil
+}
+
+func (p *parser) soundEdit(o *Edit) error {
+	if !o.Remove && o.Rename == "" {
+		return nil
+	}
+	switch {
+	case o.Group == "":
+		return errors.New("only one group can be removed or renamed: say job.group")
+	case o.Remove && o.Rename != "":
+		return errors.New("either removed or renamed")
+	case o.Remove && (o.Count != nil || o.MaxParallel != nil):
+		return errors.New("what is removed has neither a count nor a limit")
+	case o.Rename != "":
+		if known := p.jobs[o.Job]; known != nil {
+			known.groups[o.Rename] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// seed reads "seed 7".
+func (p *parser) seed(words []string) error {
+	if err := p.onlyOnce("seed"); err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return errors.New("seed takes one number: seed 7")
+	}
+	n, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no seed: a number from 0 to 2^64-1", words[0])
+	}
+	p.scenario.Seed = n
+	return nil
+}
+
+// single reads a directive that there may be one of.
+func (p *parser) single(verb string, fields []field, words []string) error {
+	if err := p.onlyOnce(verb); err != nil {
+		return err
+	}
+	_, err := params(fields, words)
+	return err
+}
+
+func (p *parser) onlyOnce(verb string) error {
+	if line := p.once[verb]; line != 0 {
+		return fmt.Errorf("%q stands on line %d already", verb, line)
+	}
+	p.once[verb] = p.line
+	return nil
+}
+
+// node reads "node n1..n6 cpu=4000".
+func (p *parser) node(words []string) error {
+	what, words, err := subject("the node's name", words)
+	if err != nil {
+		return err
+	}
+	ids, err := p.names(what)
+	if err != nil {
+		return err
+	}
+	n := Node{IDs: nodeIDs(ids)}
+	for _, id := range n.IDs {
+		if line := p.nodes[id]; line != 0 {
+			return fmt.Errorf("node %s stands on line %d already", id, line)
+		}
+		p.nodes[id] = p.line
+	}
+	if len(p.nodes) > MaxNodes {
+		return fmt.Errorf("more than %d nodes", MaxNodes)
+	}
+	_, err = params(n.fields(), words)
+	p.scenario.Nodes = append(p.scenario.Nodes, n)
+	p.classes[n.Class] = true
+	return err
+}
+
+func nodeIDs(names []string) []cluster.NodeID {
+	ids := make([]cluster.NodeID, len(names))
+	for i, n := range names {
+		ids[i] = cluster.NodeID(n)
+	}
+	return ids
+}
+
+// jobKeys expands "blue/web" or "blue/web1..web3".
+func (p *parser) jobKeys(text string) ([]cluster.JobKey, error) {
+	first, _, _ := strings.Cut(text, "..")
+	key, err := parseJob(first)
+	if err != nil {
+		return nil, err
+	}
+	_, ids, scoped := strings.Cut(text, "/")
+	if !scoped {
+		ids = text
+	}
+	names, err := p.nameRange(ids)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]cluster.JobKey, len(names))
+	for i, n := range names {
+		keys[i] = cluster.JobKey{Namespace: key.Namespace, ID: cluster.JobID(n)}
+	}
+	return keys, nil
+}
+
+// job reads "job web count=6". A range of jobs is short for a line for each.
+func (p *parser) job(words []string) error {
+	what, words, err := subject("the job's name", words)
+	if err != nil {
+		return err
+	}
+	keys, err := p.jobKeys(what)
+	if err != nil {
+		return err
+	}
+	if len(p.jobs)+len(keys) > MaxJobs {
+		return fmt.Errorf("more than %d jobs", MaxJobs)
+	}
+	var job Job
+	own := Group{Count: 1}
+	fields := own.fields()
+	seen, err := params(append(job.fields(), fields...), words)
+	speaks := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
+	for _, key := range keys {
+		if known := p.jobs[key]; known != nil {
+			return fmt.Errorf("job %s stands on line %d already", jobText(key), known.line)
+		}
+		p.close()
+		own.Name = string(key.ID)
+		one := job
+		one.Key, one.Groups = key, []Group{own.clone()}
+		p.open = &declared{line: p.line, at: len(p.scenario.Jobs), groups: map[string]bool{own.Name: true}, own: speaks}
+		p.jobs[key] = p.open
+		p.scenario.Jobs = append(p.scenario.Jobs, one)
+	}
+	if len(keys) > 1 {
+		p.close()
+	}
+	return err
+}
+
+// close ends the lines of a job.
+func (p *parser) close() {
+	if p.open == nil {
+		return
+	}
+	job := &p.scenario.Jobs[p.open.at]
+	if !p.open.own && len(job.Groups) > 1 { // the line did not speak of one
+		job.Groups = job.Groups[1:]
+		delete(p.open.groups, string(job.Key.ID))
+		for _, g := range job.Groups {
+			p.open.groups[g.Name] = true
+		}
+	}
+	p.paces(job, p.open.line)
+	p.open = nil
+}
+
+// group reads "group web.api count=3", which belongs to the job right above.
+func (p *parser) group(words []string) error {
+	what, words, err := subject("the group's name", words)
+	if err != nil {
+		return err
+	}
+	key, err := parseGroup(what)
+	if err != nil {
+		return err
+	}
+	if p.open == nil || p.scenario.Jobs[p.open.at].Key != key.Job {
+		return fmt.Errorf("group %s belongs right below the line of one job %s", groupText(key), jobText(key.Job))
+	}
+	job := &p.scenario.Jobs[p.open.at]
+	known := job.Groups
+	if !p.open.own {
+		known = known[1:]
+	}
+	if slices.ContainsFunc(known, func(g Group) bool { return g.Name == key.Name }) {
+		return fmt.Errorf("group %s is there already", groupText(key))
+	}
+	g := Group{Name: key.Name, Count: 1}
+	_, err = params(g.fields(), words)
+	job.Groups = append(job.Groups, g)
+	p.open.groups[key.Name] = true
+	return err
+}
+
+// alloc reads "alloc web[0..5] on=n1..n3". A range of jobs is short for a line for
+// each.
+func (p *parser) alloc(words []string) error {
+	what, words, err := subject("the group", words)
+	if err != nil {
+		return err
+	}
+	if head, at, err := parseIndexes(what); err == nil && strings.Contains(head, "..") {
+		return p.allocEach(head, at, words)
+	}
+	a, err := p.someAllocs(what)
+	if err != nil {
+		return err
+	}
+	_, err = params(a.fields(p), words)
+	p.scenario.Allocs = append(p.scenario.Allocs, a)
+	return errors.Join(err, p.addAllocs(a))
+}
+
+// someAllocs reads what allocations of one group are called.
+func (p *parser) someAllocs(text string) (Alloc, error) {
+	head, at, err := parseIndexes(text)
+	if err != nil {
+		return Alloc{}, err
+	}
+	group, err := parseGroup(head)
+	if err == nil {
+		err = p.knowsGroup(group)
+	}
+	return Alloc{Group: group, Indexes: at}, err
+}
+
+// allocEach reads allocations of the own groups of a range of jobs: on one node, or
+// those of each on the next of a range of as many.
+func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
+	keys, err := p.jobKeys(jobs)
+	if err != nil {
+		return err
+	}
+	a := Alloc{Indexes: at}
+	if _, err := params(a.fields(p), words); err != nil {
+		return err
+	}
+	on := a.On
+	a.On = nil
+	if len(on) != 1 && (len(on) != len(keys) || !inRow(on)) {
+		return fmt.Errorf("on: %d jobs need one node, or a range of %d", len(keys), len(keys))
+	}
+	for i, key := range keys {
+		each := a.clone()
+		each.Group = cluster.GroupKey{Job: key, Name: string(key.ID)}
+		each.On = []cluster.NodeID{on[min(i, len(on)-1)]}
+		if err := errors.Join(p.knowsGroup(each.Group), p.addAllocs(each)); err != nil {
+			return err
+		}
+		p.scenario.Allocs = append(p.scenario.Allocs, each)
+	}
+	return nil
+}
+
+// inRow reports whether each of the names follows the one before.
+func inRow(ids []cluster.NodeID) bool {
+	for i := 1; i < len(ids); i++ {
+		if !follows(string(ids[i]), string(ids[i-1])) {
+			return false
+		}
+	}
+	return true
+}
+
+// addAllocs counts allocations.
+func (p *parser) addAllocs(a Alloc) error {
+	if p.allocs += a.number(); p.allocs > MaxAllocs {
+		return fmt.Errorf("more than %d allocations", MaxAllocs)
+	}
+	return nil
+}
+
+// number is how many allocations there are.
+func (a *Alloc) number() int {
+	if a.Indexes.Count == 0 {
+		return len(a.On)
+	}
+	return a.Indexes.Count
+}
+
+// client reads "client web@n1 stop=never".
+func (p *parser) client(words []string) error {
+	what, words, err := subject("what it is of: *, a job, a group, an allocation or a node", words)
+	if err != nil {
+		return err
+	}
+	var c Client
+	if c.Match, err = p.selector(what); err != nil {
+		return err
+	}
+	seen, err := params(c.fields(), words)
+	if err == nil && len(seen) == 0 {
+		err = errors.New("a client that behaves as ever needs no line")
+	}
+	p.scenario.Clients = append(p.scenario.Clients, c)
+	return err
+}

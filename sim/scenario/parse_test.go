@@ -1,0 +1,259 @@
+package scenario_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// lines are a scenario whose first lines are these, and on which more can stand.
+const lines = `# why
+node n1..n3
+job web count=2
+job shop
+group shop.api count=3
+`
+
+// What is wrong is told with its line, and with what was probably meant.
+func TestParse_Errors(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"nod n4":                                  `unknown directive "nod", did you mean "node"?`,
+		"please":                                  `unknown directive "please": there are seed, cluster, drainer, node, job, group, alloc, client, at, run`,
+		"seed":                                    `seed takes one number: seed 7`,
+		"seed -1":                                 `"-1" is no seed: a number from 0 to 2^64-1`,
+		"cluster server=3":                        `unknown word "server", did you mean "servers"?`,
+		"cluster servers=0":                       `servers: "0": 1 at least`,
+		"cluster servers=3000000000":              `servers: "3000000000": 2147483647 at most`,
+		"cluster commit=never":                    `commit: never: then nothing would go on`,
+		"cluster commit=5s..1s":                   `commit: "5s..1s" goes downwards`,
+		"cluster replicas=yes":                    `"replicas" takes no value`,
+		"cluster wake":                            `"wake" needs a value: wake=...`,
+		"drainer below-budget=wait":               `below-budget: "wait" is none of hold, proceed`,
+		"drainer queries=0":                       `queries: "0": then nothing is ever looked at`,
+		"drainer queries=NaN":                     `queries: "NaN" is no number`,
+		"drainer coalesce=0s":                     `coalesce: "0s": say none`,
+		"drainer retry=0s":                        `retry: "0s": leave it out for the default`,
+		"node":                                    `the node's name is missing`,
+		"node n1":                                 `node n1 stands on line 2 already`,
+		"node n7..n5":                             `n7..n5 goes downwards`,
+		"node n7..m9":                             `n7..m9 is no range: the two may differ only in the number they end with`,
+		"node a..b":                               `a..b is no range: the two may differ only in the number they end with`,
+		"node n7..n09":                            `n7..n09: write n9`,
+		"node n.7":                                `"n.7" is no name: letters, digits, - and _`,
+		"node n7 cpu=lots":                        `cpu: "lots" is no whole number`,
+		"node n7 cpu=1 cpu=2":                     `"cpu" stands there twice`,
+		"node n7 status=gone":                     `status: "gone" is none of ready, initializing, down, disconnected`,
+		"job":                                     `the job's name is missing`,
+		"job web":                                 `job web stands on line 3 already`,
+		"job a/b/c":                               `"b/c" is no name: letters, digits, - and _`,
+		"job x type=cron":                         `type: "cron" is none of service, batch, system, sysbatch`,
+		"job x priority=101":                      `priority: "101": 100 at most`,
+		"job x count=-1":                          `count: "-1": 0 at least`,
+		"job x count=2000000":                     `count: "2000000": 1000000 at most`,
+		"group shop.api":                          `group shop.api is there already`,
+		"group web.api":                           `group web.api belongs right below the line of one job web`,
+		"alloc":                                   `the group is missing`,
+		"alloc web":                               `"on" is missing: on=...`,
+		"alloc web on=n9":                         `on: there is no node n9`,
+		"alloc web[1 on=n1":                       `"web[1" has no index: say web[0] or web[0..5]`,
+		"alloc web[5..1] on=n1":                   `"web[5..1]": indexes go upwards, to 1000000 at most`,
+		"alloc wob on=n1":                         `there is no job wob`,
+		"alloc web.api on=n1":                     `job web has no group api`,
+		"alloc shop on=n1":                        `job shop has no group shop`,
+		"alloc web on=n1 health=ill":              `health: "ill" is none of good, bad, none`,
+		"client web":                              `a client that behaves as ever needs no line`,
+		"client @n9 stop=1s":                      `there is no node n9`,
+		"client web unhealthy=2":                  `unhealthy: "2": 1 at most`,
+		"client web stop=2":                       `stop: "2" is no time: say 5s, 10m or 1h30m`,
+		"client web stop=-2s":                     `stop: "-2s" is below zero`,
+		"at":                                      `the time is missing`,
+		"at 5s":                                   `what happens is missing`,
+		"at noon drain n1":                        `"noon" is no time: say 5s, 10m or 1h30m`,
+		"at 2000000h drain n1":                    `"2000000h" is longer than a hundred years`,
+		"at 5s drian n1":                          `unknown operation "drian", did you mean "drain"?`,
+		"at 5s drain":                             `what to drain is missing`,
+		"at 5s drain n9":                          `there is no node n9`,
+		"at 5s drain n1,n1":                       `n1 stands there twice`,
+		"at 5s drain n1 deadlin=5m":               `unknown word "deadlin", did you mean "deadline"?`,
+		"at 5s drain n1 deadline=x":               `deadline: "x" is no time: say 5s, 10m or 1h30m; a deadline may also be none, force or infinite`,
+		"at 5s drain n1 deadline=0s":              `deadline: "0s": say none or force`,
+		"at 5s before noon drain n1":              `unknown kind of entry "noon": there are marks, completion, plan, report`,
+		"at 5s edit web[0] count=1":               `"web[0]" is neither a job nor a group`,
+		"at 5s edit web remove":                   `only one group can be removed or renamed: say job.group`,
+		"at 5s edit shop.api remove rename=x":     `either removed or renamed`,
+		"at 5s edit shop.api remove count=1":      `what is removed has neither a count nor a limit`,
+		"at 5s fail web":                          `"web" is not one allocation: say web[0]`,
+		"at 5s fail web[0]@n9":                    `there is no node n9`,
+		"at 5s node n1 daun":                      `unknown change "daun", did you mean "down"?`,
+		"at 5s elect s2":                          `there is no server s2 of 1`,
+		"at 5s pause":                             `"for" is missing: for=...`,
+		"at 5s clock":                             `"ahead" is missing: ahead=...`,
+		"at 5s restore now":                       `unknown word "now": nothing may stand there`,
+		"at 5s fault apply/regect":                `unknown fault "apply/regect", did you mean "apply/reject"?`,
+		"at 5s fault apply/reject p=0":            `p: "0": leave the line out`,
+		"at 5s fault apply/reject on=drain":       `on: unknown writes "drain", did you mean "drainer"?`,
+		"at 5s fault apply/reject delay=1s":       `apply/reject has no delay`,
+		"at 5s fault watch/delay":                 `watch/delay does nothing without a delay`,
+		"at 5s fault leader/flap on=n1":           `on: leader/flap is on nothing in particular`,
+		"at 5s fault sched/fail-eval on=web[0]":   `on: sched/fail-eval is on a job`,
+		"at 5s fault apply/partial-refuse on=@n1": `on: apply/partial-refuse is on a job or a group`,
+		"at 5s fault client/mute on=default/web":  `on: "default/web": write web`,
+		"at 5s fault node/crash delay=1s on=n9":   `on: there is no node n9`,
+		"run until=5m":                            `unknown word "until": there are for, calm, brief`,
+		"at 5s drain " + strings.Repeat("x", 101): `a name of 101 characters: 100 are enough`,
+		"job web1..web2 count=1\ngroup web2.x count=1": `group web2.x belongs right below the line of one job web2`,
+	} {
+		_, _, err := scenario.Parse("somewhere/case.drain", strings.NewReader(lines+line+"\n"))
+		last := 6 + strings.Count(line, "\n")
+		must.EqError(t, err, fmt.Sprintf("somewhere/case.drain:%d: %s", last, want), must.Sprint(line))
+	}
+}
+
+// Several mistakes are told at once, but no more than anybody reads.
+func TestParse_ManyErrors(t *testing.T) {
+	t.Parallel()
+	_, _, err := scenario.Parse("case.drain", strings.NewReader("# why\nnode n1 cpu=x dsk=1\n\nfoo\nat 0s drain n2\n"))
+	must.EqError(t, err, `case.drain:2: cpu: "x" is no whole number
+case.drain:2: unknown word "dsk", did you mean "disk"?
+case.drain:4: unknown directive "foo": there are seed, cluster, drainer, node, job, group, alloc, client, at, run
+case.drain:5: there is no node n2`)
+
+	_, _, err = scenario.Parse("case.drain", strings.NewReader(strings.Repeat("foo\n", 1000)))
+	must.Eq(t, 20, strings.Count(err.Error(), "\n")+1)
+}
+
+// Setup comes first, each thing that there is one of once, and sections are two.
+func TestParse_Order(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"node n1\nat 0s drain n1\nnode n2\n": `case.drain:3: "node" belongs before the first "at"`,
+		"seed 1\nseed 2\n":                   `case.drain:2: "seed" stands on line 1 already`,
+		"run for=1s\n\nrun for=2s\n":         `case.drain:3: "run" stands on line 1 already`,
+		"----\n----\n----\n":                 `case.drain:4: more than two sections after the first: there are only the story and the end`,
+	} {
+		_, _, err := scenario.Parse("case.drain", strings.NewReader(text))
+		must.EqError(t, err, want, must.Sprint(text))
+	}
+}
+
+// What is too large is refused before it costs anything.
+func TestParse_Bounds(t *testing.T) {
+	t.Parallel()
+	for want, text := range map[string]string{
+		"case.drain is longer than 1048576 bytes": strings.Repeat("# far too long\n", 1<<17),
+		"case.drain has more than 10000 lines":    strings.Repeat("\n", 10_000),
+		"case.drain is no text":                   "# \xff\n",
+		"case.drain:1: too many names: the ranges of a file may stand for a million in all": "node n1..n999999999",
+		"case.drain:1: more than 100000 nodes":                                              "node n1..n100001",
+		"case.drain:1: more than 100000 jobs":                                               "job n1..n100001",
+		"case.drain:3: more than 1000000 allocations":                                       "node n1\njob web\nalloc web[0..1000000] on=n1",
+		"case.drain:12: too many names: the ranges of a file may stand for a million in all": "node n1..n100000\n\n" +
+			strings.Repeat("at 0s drain n1..n100000\n", 50),
+	} {
+		_, _, err := scenario.Parse("case.drain", strings.NewReader(text))
+		must.ErrorContains(t, err, want)
+	}
+}
+
+func TestParse_ReadError(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the disk is gone")
+	_, _, err := scenario.Parse("case.drain", iotest.ErrReader(broken))
+	must.ErrorIs(t, err, broken)
+}
+
+// A file is read as it is meant: comments, blank lines and ends of lines are free.
+func TestParse_Form(t *testing.T) {
+	t.Parallel()
+	s, warnings := parse(t, "\r\n  #  Why,\r\n#and why not.\r\n#\r\n\r\n# no prose\r\n\tnode   n1 # one\r\nat 0s drain n1\r\n---- \r\n\r\nfirst\r\n  second  \r\n----\r\n")
+	must.SliceEmpty(t, warnings)
+	must.Eq(t, &scenario.Scenario{
+		Name:   "case",
+		Prose:  []string{" Why,", "and why not.", ""},
+		Nodes:  []scenario.Node{{IDs: []cluster.NodeID{"n1"}}},
+		Events: []scenario.Event{{Line: 8, Op: &scenario.Drain{Nodes: []cluster.NodeID{"n1"}}}},
+		Story:  "first\n  second",
+	}, s)
+}
+
+// A job has a group of its own name unless it has others instead.
+func TestParse_GroupsOfJobs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"job web":                                     "web:1",
+		"job web count=0":                             "web:0",
+		"job web type=batch kill=1m":                  "web:1",
+		"job web\ngroup web.api count=2":              "api:2",
+		"job web stopped\ngroup web.api count=2":      "api:2",
+		"job web count=3\ngroup web.api count=2":      "web:3 api:2",
+		"job web plugin\ngroup web.api":               "web:1 api:1",
+		"job web\ngroup web.api\ngroup web.web":       "api:1 web:1",
+		"job web\ngroup web\ngroup web.api count=4":   "web:1 api:4",
+		"job web\n\n# both\ngroup web.a\ngroup web.b": "a:1 b:1",
+	} {
+		s, _ := parse(t, text+"\n")
+		var groups []string
+		for _, g := range s.Jobs[0].Groups {
+			groups = append(groups, fmt.Sprintf("%s:%d", g.Name, g.Count))
+		}
+		must.Eq(t, want, strings.Join(groups, " "), must.Sprint(text))
+	}
+}
+
+// A range of jobs is a line for each of them.
+func TestParse_RangesOfJobs(t *testing.T) {
+	t.Parallel()
+	short, _ := parse(t, "node n1..n3\njob blue/sum9..sum11 count=2\nalloc blue/sum9..sum11[0..1] on=n1..n3\n")
+	long, _ := parse(t, `
+		node n1..n3
+		job blue/sum9 count=2
+		job blue/sum10 count=2
+		job blue/sum11 count=2
+		alloc blue/sum9[0..1] on=n1
+		alloc blue/sum10[0..1] on=n2
+		alloc blue/sum11[0..1] on=n3
+	`)
+	must.Eq(t, long, short)
+	_, _, err := scenario.Parse("case.drain", strings.NewReader("node n1..n3\njob sum1..sum3\nalloc sum1..sum3 on=n1..n2\n"))
+	must.EqError(t, err, "case.drain:3: on: 3 jobs need one node, or a range of 3")
+}
+
+// What can be and hardly is meant is told, and read all the same.
+func TestParse_Warnings(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"job x count=2 max-parallel=3":              "x: max-parallel 3 is more than the count of 2",
+		"job x kill=25h":                            "x: kill=25h is more than a day",
+		"job x min-healthy=6m":                      "x: min-healthy=6m is past the healthy deadline of 5m",
+		"job x classes=a":                           "x: no node above is of class a",
+		"cluster commit=2m":                         "commit=2m is more than a minute",
+		"run for=5m calm=5m":                        "calm=5m is not before the end after 5m",
+		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: say force if nothing is to be waited for",
+		"at 0s drain n1 deadline=87600h":            "a deadline of 87600h is more than a month",
+		"at 0s clock ahead=-48h":                    "a clock that is -48h ahead",
+		"at 0s elect believes=2m":                   "a leader that believes it leads for 2m after its end",
+		"at 0s edit web count=2 max-parallel=3":     "max-parallel 3 is more than the count of 2",
+		"at 0s fault apply/reject p=0.0001 count=5": "apply/reject is armed until it has struck 5 times, one opportunity in 10000",
+		"run for=5m\nat 5m restore":                 "at 5m the run is over: it lasts for 5m",
+		"run calm=5m\nat 5m fault apply/reject":     "at 5m there are no faults any more: calm=5m",
+		strings.Repeat("at 0s restore\n", 2001):     "more than 2000 events are no story any more",
+	} {
+		text := lines + strings.TrimSuffix(line, "\n") + "\n"
+		_, warnings := parse(t, text)
+		must.Len(t, 1, warnings, must.Sprint(line))
+		must.Eq(t, want, warnings[0].Text)
+		must.Eq(t, strings.Count(text, "\n"), warnings[0].Line, must.Sprint(line))
+	}
+	_, warnings := parse(t, "node n1\njob web count=1\nalloc web[0..2] on=n1\n")
+	must.Len(t, 2, warnings)
+	must.Eq(t, "case.drain:1: warning: no comment at the beginning says why the scenario exists", warnings[0].String())
+	must.Eq(t, "case.drain:2: warning: web: begins with 3 allocations and a count of 1", warnings[1].String())
+}

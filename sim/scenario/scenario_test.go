@@ -1,0 +1,46 @@
+package scenario_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// parse reads a text that must be right.
+func parse(t testing.TB, text string) (*scenario.Scenario, []scenario.Warning) {
+	t.Helper()
+	s, warnings, err := scenario.Parse("case.drain", strings.NewReader(text))
+	must.NoError(t, err)
+	return s, warnings
+}
+
+// print writes a scenario.
+func print(t testing.TB, s *scenario.Scenario) string {
+	t.Helper()
+	var b bytes.Buffer
+	must.NoError(t, scenario.Print(&b, s))
+	return b.String()
+}
+
+// everything is a file in the canonical form that says everything once.
+func everything(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/everything.drain")
+	must.NoError(t, err)
+	return text
+}
+
+// What says everything is read, understood, and written as it was.
+func TestParse_Everything(t *testing.T) {
+	t.Parallel()
+	text := string(everything(t))
+	s, warnings := parse(t, text)
+	must.SliceEmpty(t, warnings)
+	must.Eq(t, text, print(t, s))
+	must.NoError(t, s.Check())
+}

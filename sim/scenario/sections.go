@@ -1,0 +1,80 @@
+package scenario
+
+import "strings"
+
+// ruler is the line between sections.
+const ruler = "----"
+
+const blanks = " \t\r"
+
+// sections splits a file's lines into those of the scenario and those of the
+// sections after it.
+func sections(lines []string) (setup []string, expected [][]string) {
+	parts := [][]string{nil}
+	start := 0
+	for i, line := range lines {
+		if strings.TrimRight(line, blanks) == ruler {
+			parts[len(parts)-1] = lines[start:i]
+			parts = append(parts, nil)
+			start = i + 1
+		}
+	}
+	parts[len(parts)-1] = lines[start:]
+	return parts[0], parts[1:]
+}
+
+// section is the text of a section, without blank lines around it.
+func section(lines []string) string {
+	trimmed := make([]string, len(lines))
+	for i, line := range lines {
+		trimmed[i] = strings.TrimRight(line, blanks)
+	}
+	return strings.Trim(strings.Join(trimmed, "\n"), "\n")
+}
+
+// prose is the comment that a file begins with.
+func prose(lines []string) []string {
+	var texts []string
+	for _, line := range lines {
+		line = strings.Trim(line, blanks)
+		text, is := strings.CutPrefix(line, "#")
+		switch {
+		case is:
+			texts = append(texts, strings.TrimPrefix(text, " "))
+		case line != "" || len(texts) > 0:
+			return texts
+		}
+	}
+	return texts
+}
+
+// Rewrite returns the text of a scenario file with other sections: what is expected
+// of the scenario, and nothing else, is replaced. Both empty leaves none.
+func Rewrite(text []byte, story, end string) []byte {
+	setup, _ := sections(strings.Split(string(text), "\n"))
+	body := strings.TrimRight(strings.Join(setup, "\n"), "\n")
+	return []byte(body + "\n" + expectation(story, end))
+}
+
+// expectation is the sections as they are written.
+func expectation(story, end string) string {
+	var b strings.Builder
+	for _, text := range expected(story, end) {
+		b.WriteString(ruler + "\n")
+		if text != "" {
+			b.WriteString(text + "\n")
+		}
+	}
+	return b.String()
+}
+
+// expected are the sections that are needed to say what is expected.
+func expected(story, end string) []string {
+	switch {
+	case end != "":
+		return []string{story, end}
+	case story != "":
+		return []string{story}
+	}
+	return nil
+}

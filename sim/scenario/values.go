@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longest bounds every time that is not [Never].
+const longest = 100 * 365 * 24 * time.Hour
+
+// parseDuration reads a time that is not below zero.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no time: say 5s, 10m or 1h30m", text)
+	case d < 0:
+		return 0, fmt.Errorf("%q is below zero", text)
+	case d > longest:
+		return 0, fmt.Errorf("%q is longer than a hundred years", text)
+	}
+	return d, nil
+}
+
+// durationText writes a time without the parts that are nothing: "1h30m".
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+const neverText = "never"
+
+// parseRange reads a time, or two with ".." between them.
+func parseRange(text string) (Range, error) {
+	if text == neverText {
+		return Range{Never, Never}, nil
+	}
+	from, to, ranged := strings.Cut(text, "..")
+	if !ranged {
+		to = from
+	}
+	low, err := parseDuration(from)
+	if err != nil {
+		return Range{}, err
+	}
+	high, err := parseDuration(to)
+	if err != nil {
+		return Range{}, err
+	}
+	if high < low {
+		return Range{}, fmt.Errorf("%q goes downwards", text)
+	}
+	return Range{low, high}, nil
+}
+
+// String returns the range as it is written: "2s", "1s..3s" or "never".
+func (r Range) String() string {
+	switch {
+	case r.Min == Never:
+		return neverText
+	case r.Min == r.Max:
+		return durationText(r.Min)
+	}
+	return durationText(r.Min) + ".." + durationText(r.Max)
+}
+
+// parseNumber reads a whole number within bounds.
+func parseNumber(text string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > most:
+		return 0, fmt.Errorf("%q: %d at most", text, most)
+	case err != nil:
+		return 0, fmt.Errorf("%q is no whole number", text)
+	case n < least:
+		return 0, fmt.Errorf("%q: %d at least", text, least)
+	}
+	return n, nil
+}
+
+// parseFraction reads a number that is not below zero.
+func parseFraction(text string, most float64) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
+		return 0, fmt.Errorf("%q is no number", text)
+	case x < 0 || math.Signbit(x):
+		return 0, fmt.Errorf("%q is below zero", text)
+	case x > most:
+		return 0, fmt.Errorf("%q: %v at most", text, most)
+	}
+	return x, nil
+}
+
+func fractionText(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

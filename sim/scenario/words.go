@@ -1,0 +1,113 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// split splits a line into words, without the comment that it may end with.
+func split(line string) []string {
+	words := strings.Fields(line)
+	for i, w := range words {
+		if w[0] == '#' {
+			return words[:i]
+		}
+	}
+	return words
+}
+
+// subject splits the word that a directive is about from its parameters.
+func subject(what string, words []string) (word string, rest []string, err error) {
+	if len(words) == 0 {
+		return "", nil, fmt.Errorf("%s is missing", what)
+	}
+	return words[0], words[1:], nil
+}
+
+// params reads parameters into fields, and returns the names of those that are
+// there.
+func params(fields []field, words []string) (seen []string, err error) {
+	var errs []error
+	for _, word := range words {
+		name, value, valued := strings.Cut(word, "=")
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		switch {
+		case i < 0:
+			errs = append(errs, unknown("word", name, fieldNames(fields)))
+			continue
+		case slices.Contains(seen, name):
+			errs = append(errs, fmt.Errorf("%q stands there twice", name))
+		case fields[i].flag && valued:
+			errs = append(errs, fmt.Errorf("%q takes no value", name))
+		case !fields[i].flag && value == "":
+			errs = append(errs, fmt.Errorf("%q needs a value: %s=...", name, name))
+		default:
+			if err := fields[i].set(value); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		seen = append(seen, name)
+	}
+	for _, f := range fields {
+		if f.needed && !slices.Contains(seen, f.name) {
+			errs = append(errs, fmt.Errorf("%q is missing: %s=...", f.name, f.name))
+		}
+	}
+	return seen, errors.Join(errs...)
+}
+
+func fieldNames(fields []field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// unknown is the error for a word that is not among those that may stand there.
+func unknown(kind, word string, known []string) error {
+	if near := nearest(word, known); near != "" {
+		return fmt.Errorf("unknown %s %q, did you mean %q?", kind, word, near)
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("unknown %s %q: nothing may stand there", kind, word)
+	}
+	return fmt.Errorf("unknown %s %q: there are %s", kind, word, strings.Join(known, ", "))
+}
+
+// nearest is the known word that the word was probably meant to be, or empty.
+func nearest(word string, known []string) string {
+	if len(word) > maxName {
+		return ""
+	}
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(word, k); d < least && 2*d <= len(k) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be changed, put in or taken out to make one
+// word of another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
