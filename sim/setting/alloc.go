@@ -71,21 +71,6 @@ func health(a scenario.Alloc, j *cluster.Job, now time.Time) *cluster.Deployment
 	return &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: now.Add(-age(a)), Canary: a.Canary}
 }
 
-// Matches reports whether the selector matches an allocation.
-func Matches(s scenario.Selector, a *cluster.Allocation) bool {
-	switch {
-	case s.Job.ID != "" && s.Job != a.JobKey(),
-		s.Group != "" && s.Group != a.TaskGroup,
-		s.Node != "" && s.Node != a.NodeID,
-		s.Replacement && a.PreviousAllocation == "":
-		return false
-	case s.Indexes.Count == 0:
-		return true
-	}
-	index, ok := Index(a)
-	return ok && index >= s.Indexes.First && index < s.Indexes.First+s.Indexes.Count
-}
-
 // Index is an allocation's place in its group.
 func Index(a *cluster.Allocation) (index int, ok bool) {
 	_, err := fmt.Sscanf(a.Name, string(a.JobID)+"."+a.TaskGroup+"[%d]", &index)

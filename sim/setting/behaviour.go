@@ -22,7 +22,7 @@ func Default() simclient.Behaviour {
 func Behaviour(clients []scenario.Client, a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
 	b := Default()
 	for _, c := range clients {
-		if !Matches(c.Match, a) {
+		if !c.Match.Matches(a) {
 			continue
 		}
 		for _, field := range []struct {

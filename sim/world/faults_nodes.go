@@ -17,10 +17,10 @@ const heartbeat = 10 * time.Second
 // Between, the servers find out and say so.
 func (w *World) loseNode(f *fault) error {
 	id, found := w.nodeFor(f)
-	if !found || !w.chance(f) {
+	if !found || !w.chance(f, target{}) {
 		return nil
 	}
-	away := w.struck(f, string(id))
+	away := w.struck(f, target{words: []string{string(id)}})
 	status := cluster.NodeDown
 	if f.Name == scenario.NodeDisconnect {
 		status = cluster.NodeDisconnected
@@ -74,7 +74,7 @@ func (w *World) cordon(f *fault) error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	d := w.struck(f, "")
+	d := w.struck(f, target{})
 	for _, id := range nodes {
 		w.SetEligibility(id, cluster.NodeIneligible)
 	}
@@ -97,7 +97,7 @@ func (w *World) behave(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 		return b
 	}
 	strikes := func(name scenario.FaultName) bool {
-		_, strikes := w.strike(name, a.Name, string(a.JobID), "@"+string(a.NodeID))
+		_, strikes := w.strike(name, target{alloc: a})
 		return strikes
 	}
 	if strikes(scenario.ClientSlowStop) {

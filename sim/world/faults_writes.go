@@ -18,6 +18,15 @@ func (s Source) String() string {
 	return names[s]
 }
 
+// words are what scenarios call a write: by its source, or by its kind.
+func (w Write) words() []string {
+	kind := string(EntryKindOf(w.Message))
+	if w.Message == nil {
+		kind = "barrier"
+	}
+	return []string{w.Source.String(), kind}
+}
+
 // decide draws the fate of a write, and how late it is if it is late.
 func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
 	if w.fate != nil {
@@ -37,7 +46,7 @@ func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
 		{scenario.ApplyAmbiguousLost, UnknownLost},
 		{scenario.ApplySlow, Slow},
 	} {
-		if delay, strikes := w.strike(f.name, write.Source.String()); strikes {
+		if delay, strikes := w.strike(f.name, target{words: write.words()}); strikes {
 			if delay > 0 {
 				late = delay
 			}
@@ -52,7 +61,7 @@ func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
 
 // loseLeader ends the term before the answer to the write that it is about.
 func (w *World) loseLeader() {
-	delay, strikes := w.strike(scenario.LeaderLoseMidBatch)
+	delay, strikes := w.strike(scenario.LeaderLoseMidBatch, target{})
 	if !strikes {
 		return
 	}
@@ -68,7 +77,7 @@ func (w *World) loseLeader() {
 
 // flap ends a term that begins while the leader is to flap.
 func (w *World) flap() {
-	delay, strikes := w.strike(scenario.LeaderFlap)
+	delay, strikes := w.strike(scenario.LeaderFlap, target{})
 	if !strikes {
 		return
 	}
@@ -93,7 +102,7 @@ func (w *World) refuseSome(m shims.Message) error {
 	if victim == nil {
 		return nil
 	}
-	if _, strikes := w.strike(scenario.ApplyPartialRefuse, group.String()); !strikes {
+	if _, strikes := w.strike(scenario.ApplyPartialRefuse, target{group: &group}); !strikes {
 		return nil
 	}
 	return w.Commit(w.exit(victim, cluster.ClientFailed))
@@ -138,7 +147,7 @@ func (w *World) failEval() error {
 		if e.TriggeredBy != cluster.TriggerNodeDrain {
 			continue
 		}
-		if _, strikes := w.strike(scenario.SchedFailEval, e.JobKey().String()); strikes {
+		if _, strikes := w.strike(scenario.SchedFailEval, target{group: &cluster.GroupKey{Job: e.JobKey()}}); strikes {
 			failed := e.Copy()
 			failed.Status, failed.StatusDescription = cluster.EvalFailed, "simulated: too many attempts"
 			return w.Commit(&shims.EvalUpdate{Evals: []*cluster.Evaluation{failed}})
@@ -156,13 +165,13 @@ func (l *leadership) travel() (delay time.Duration, merges bool) {
 	if len(w.faults.armed) == 0 {
 		return delay, false
 	}
-	if later, strikes := w.strike(scenario.WatchSpurious); strikes {
+	if later, strikes := w.strike(scenario.WatchSpurious, target{}); strikes {
 		w.At(w.now.Add(later), func() error { l.drains.wake(); return nil })
 	}
-	if longer, strikes := w.strike(scenario.WatchDelay); strikes {
+	if longer, strikes := w.strike(scenario.WatchDelay, target{}); strikes {
 		delay += longer
 	}
-	if longer, strikes := w.strike(scenario.WatchCoalesce); strikes {
+	if longer, strikes := w.strike(scenario.WatchCoalesce, target{}); strikes {
 		return delay + longer, true
 	}
 	return delay, false
@@ -172,7 +181,7 @@ func (l *leadership) travel() (delay time.Duration, merges bool) {
 func (l *leadership) attention() (delay time.Duration, merges bool) {
 	w := l.world
 	delay = w.draw("schedule", w.options.Schedule)
-	if longer, strikes := w.strike(scenario.SchedSlow); strikes {
+	if longer, strikes := w.strike(scenario.SchedSlow, target{}); strikes {
 		delay += longer
 	}
 	return delay, false

@@ -92,7 +92,7 @@ func (w *World) Elect(survive bool) error {
 func (w *World) Depose(e Election) error {
 	next := w.next(e.Next)
 	old := w.leader
-	if delay, strikes := w.strike(scenario.LeaderTwo); strikes {
+	if delay, strikes := w.strike(scenario.LeaderTwo, target{}); strikes {
 		e.Believes = max(e.Believes, delay)
 	}
 	if next == old.server {
@@ -233,10 +233,10 @@ func (a *drainerActor) step() error {
 	if w.now.Before(a.established) || !a.drains.ready(w.now, a.server.ahead) {
 		return nil
 	}
-	if delay, strikes := w.strike(scenario.LeaderPaused); strikes {
+	if delay, strikes := w.strike(scenario.LeaderPaused, target{}); strikes {
 		w.Pause(a.server.number, delay)
 	}
-	if delay, strikes := w.strike(scenario.ViewStale); strikes {
+	if delay, strikes := w.strike(scenario.ViewStale, target{}); strikes {
 		a.freeze(delay)
 	}
 	woken := len(a.drains.woken) > 0 || !a.drains.wokenAt.IsZero()
