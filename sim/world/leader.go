@@ -27,6 +27,8 @@ type leadership struct {
 	schedulerActor *schedulerActor
 	// established is when the drainer is enabled.
 	established time.Time
+	// looks are those of the drainer's step at the state.
+	looks looks
 	// caughtUp says that something of this term has been committed.
 	caughtUp bool
 
@@ -47,7 +49,7 @@ func (w *World) lead(s *server) error {
 	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval
 	var err error
-	state := reader{server: s, StateReader: w.options.Reader(s.machine.fsm.Store())}
+	state := reader{server: s, looks: &l.looks, StateReader: w.options.Reader(s.machine.fsm.Store())}
 	if l.drainer, err = drainer.NewTerm(config, state, l.drains.woken); err != nil {
 		return fmt.Errorf("beginning a term of the drainer: %w", err)
 	}
@@ -154,6 +156,9 @@ func (l *leadership) stepDown() {
 	w.drop(l.drainerActor)
 	l.drainerActor = nil
 	l.drainer.Close()
+	for _, f := range w.onEnd {
+		f(l.term)
+	}
 	if w.options.Views && l.server != w.leader.server {
 		l.server.behind = nil
 	}
@@ -241,10 +246,14 @@ func (a *drainerActor) step() error {
 	}
 	woken := len(a.drains.woken) > 0 || !a.drains.wokenAt.IsZero()
 	a.drains.begin()
+	a.looks = looks{}
 	wakeAt := a.drainer.Step(a.clock())
 	a.drains.set(wakeAt, a.server.ahead)
-	if w.onDrainer != nil {
-		w.onDrainer(DrainerStep{Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt})
+	for _, f := range w.onDrainer {
+		f(DrainerStep{
+			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
+			View: a.looks.view, Looks: a.looks.count,
+		})
 	}
 	return nil
 }

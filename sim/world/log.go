@@ -140,14 +140,43 @@ type proposal struct {
 	// reply is told what became of it; nil if nobody wants to know.
 	reply func(shims.Answer)
 	due   time.Time
+	// data is the entry, nil for a barrier.
+	data []byte
 	// held says that it has not left its server's process, which stands still.
 	held bool
 }
 
 // answer says what became of it.
 func (p *proposal) answer(a shims.Answer) {
-	if p.reply != nil {
-		p.reply(a)
+	if p.reply == nil {
+		return
+	}
+	if p.Source == FromDrainer {
+		for _, f := range p.from.world.onAnswer {
+			f(p.from.term, p.N, a)
+		}
+	}
+	p.reply(a)
+}
+
+// Proposal is a write that a drainer proposes.
+type Proposal struct {
+	Write
+	// Term is the drainer's term.
+	Term int
+	// Bytes is the size of the entry, zero for a barrier.
+	Bytes int
+	// Taken says that the log took it.
+	Taken bool
+}
+
+// tell tells those who observe of a drainer's proposal.
+func (p *proposal) tell(taken bool) {
+	if p.Source != FromDrainer {
+		return
+	}
+	for _, f := range p.from.world.onPropose {
+		f(Proposal{Write: p.Write, Term: p.from.term, Bytes: len(p.data), Taken: taken})
 	}
 }
 
@@ -158,12 +187,21 @@ func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply fun
 	w := l.world
 	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, from: from, reply: reply}
 	l.count[s]++
+	if m != nil {
+		var err error
+		if p.data, err = shims.Encode(m); err != nil {
+			p.fate = Reject
+		}
+	}
 	if from != nil && from != w.leader {
 		from.limbo = append(from.limbo, p)
+		p.tell(true)
 		return true
 	}
 	late := w.options.Late
-	p.fate, late = w.decide(p.Write, late)
+	if p.fate == Apply {
+		p.fate, late = w.decide(p.Write, late)
+	}
 	if p.Message == nil && p.fate == UnknownLate {
 		p.fate = UnknownLost // a barrier has no effect that could come late
 	}
@@ -172,19 +210,18 @@ func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply fun
 	p.due = leaves.Add(w.draw("commit", w.options.Commit))
 	switch p.fate {
 	case NoRoom:
+		p.tell(false)
 		return false
 	case Slow:
 		p.due = p.due.Add(late)
 	case UnknownLate:
 		// The answer must not come before propose has returned.
-		early := &proposal{Write: p.Write, from: from, fate: UnknownLost, reply: p.reply, due: p.due}
+		early := &proposal{Write: p.Write, from: from, fate: UnknownLost, reply: p.reply, due: p.due, data: p.data}
 		p.due, p.fate, p.reply = p.due.Add(late), Apply, nil
 		l.queue = append(l.queue, early)
 	}
 	l.queue = append(l.queue, p)
-	for _, f := range w.onPropose {
-		f(p.Write)
-	}
+	p.tell(true)
 	return true
 }
 
@@ -221,7 +258,7 @@ func (l *raftLog) settle(p *proposal) (shims.Answer, error) {
 	if err := l.race(p.Message); err != nil {
 		return shims.Answer{}, err
 	}
-	answer, err := l.commit(p.Message)
+	answer, err := l.commitEntry(p.data)
 	if p.fate == UnknownApplied {
 		answer = unknown()
 	}
@@ -249,16 +286,18 @@ func (l *raftLog) runHooks(m shims.Message) error {
 	return nil
 }
 
-// commit appends a message, nil for an entry of raft's own, and has the leader
-// apply what it has not.
+// commit appends a message and has the leader apply what it has not.
 func (l *raftLog) commit(m shims.Message) (shims.Answer, error) {
-	var data []byte
-	if m != nil {
-		var err error
-		if data, err = shims.Encode(m); err != nil {
-			return shims.Answer{Outcome: drainer.Rejected, Err: err}, nil
-		}
+	data, err := shims.Encode(m)
+	if err != nil {
+		return shims.Answer{Outcome: drainer.Rejected, Err: err}, nil
 	}
+	return l.commitEntry(data)
+}
+
+// commitEntry appends an entry, nil for one of raft's own, and has the leader apply
+// what it has not.
+func (l *raftLog) commitEntry(data []byte) (shims.Answer, error) {
 	l.add(data)
 	leader := l.world.leader
 	response, err := leader.server.machine.catchUp(l.entries)
@@ -266,7 +305,7 @@ func (l *raftLog) commit(m shims.Message) (shims.Answer, error) {
 		return shims.Answer{}, fmt.Errorf("applying entry %d: %w", len(l.entries), err)
 	}
 	leader.catchUp()
-	if m == nil {
+	if data == nil {
 		return shims.Answer{Outcome: drainer.Applied, Index: leader.server.machine.state().Index()}, nil
 	}
 	return shims.Answer{Outcome: drainer.Applied, Index: uint64(len(l.entries)), Response: response}, nil
@@ -283,7 +322,7 @@ func (l *raftLog) resign(old *leadership, survive bool) error {
 			continue
 		}
 		if survive && !p.held && p.fate != Reject && p.fate != UnknownLost {
-			if err := l.append(p.Message); err != nil {
+			if err := l.append(p); err != nil {
 				return err
 			}
 		}
@@ -294,18 +333,14 @@ func (l *raftLog) resign(old *leadership, survive bool) error {
 }
 
 // append appends an entry that the next leader applies with its own first one.
-func (l *raftLog) append(m shims.Message) error {
-	if m == nil {
+func (l *raftLog) append(p *proposal) error {
+	if p.Message == nil {
 		return nil
 	}
-	if err := l.race(m); err != nil {
+	if err := l.race(p.Message); err != nil {
 		return err
 	}
-	data, err := shims.Encode(m)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", m.Type(), err)
-	}
-	l.add(data)
+	l.add(p.data)
 	l.survivors++
 	if l.world.options.Views {
 		// The machine is the truth, whoever has seen it.

@@ -40,11 +40,20 @@ func (s *server) state() *statestore.Snapshot {
 // reader is how the server's drainer reads its state.
 type reader struct {
 	server *server
+	looks  *looks // never nil
 	drainer.StateReader
+}
+
+// looks are the looks that a drainer takes at the state in one step.
+type looks struct {
+	view  *statestore.Snapshot // the last, or nil
+	count int
 }
 
 // Snapshot returns what the server sees.
 func (r reader) Snapshot() drainer.View {
+	r.looks.count++
+	r.looks.view = r.server.state()
 	if r.server.behind != nil {
 		return r.server.behind
 	}

@@ -48,8 +48,10 @@ type World struct {
 	observers []func(shims.Applied)
 	replicas  []func(server int, a shims.Applied)
 	onElect   []func(server int)
-	onPropose []func(Write)
-	onDrainer func(DrainerStep)
+	onEnd     []func(term int)
+	onPropose []func(Proposal)
+	onAnswer  []func(term, n int, a shims.Answer)
+	onDrainer []func(DrainerStep)
 	fate      func(Write) Fate
 	onStep    func(step int) error
 	onQuiet   func() error
@@ -64,6 +66,10 @@ type DrainerStep struct {
 	Woken bool
 	// At is the server's time, WakeAt what the step returned.
 	At, WakeAt time.Time
+	// View is the state that it looked at last, or nil if it did not look. Looks is
+	// how many it looked at.
+	View  *statestore.Snapshot
+	Looks int
 }
 
 // ErrTooManySteps says that a world runs in circles.
@@ -204,11 +210,17 @@ func (w *World) OnReplica(f func(server int, a shims.Applied)) { w.replicas = ap
 // OnElect calls f whenever a server begins to lead, from now on.
 func (w *World) OnElect(f func(server int)) { w.onElect = append(w.onElect, f) }
 
-// OnPropose calls f for every write that the log takes.
-func (w *World) OnPropose(f func(Write)) { w.onPropose = append(w.onPropose, f) }
+// OnEnd calls f whenever a term has ended and its drainer knows.
+func (w *World) OnEnd(f func(term int)) { w.onEnd = append(w.onEnd, f) }
+
+// OnPropose calls f for every write that a drainer proposes.
+func (w *World) OnPropose(f func(Proposal)) { w.onPropose = append(w.onPropose, f) }
+
+// OnAnswer calls f when a drainer is told of a write of its term what became of it.
+func (w *World) OnAnswer(f func(term, n int, a shims.Answer)) { w.onAnswer = append(w.onAnswer, f) }
 
 // OnDrainer calls f after every step of a drainer.
-func (w *World) OnDrainer(f func(DrainerStep)) { w.onDrainer = f }
+func (w *World) OnDrainer(f func(DrainerStep)) { w.onDrainer = append(w.onDrainer, f) }
 
 // historyLength is how many states a server may be behind that begins to lead.
 const historyLength = 8
