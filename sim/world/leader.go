@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // leadership is what runs on a server while it leads, or believes that it does.
@@ -139,11 +141,16 @@ func (w *World) next(number int) *server {
 // fallBehind has a view that begins to lead see the state of some entries ago: as
 // long as it did not lead, it heard of them late.
 func (w *World) fallBehind(s *server) {
-	if !w.options.Views || s == w.leader.server || len(w.history) == 0 {
+	w.leader.server.seen = w.leader.server.state().Index()
+	if !w.options.Views || s == w.leader.server {
 		return
 	}
-	back := w.streams.of("lag").IntN(len(w.history))
-	s.behind = w.history[len(w.history)-1-back]
+	first, _ := slices.BinarySearchFunc(w.history, s.seen, func(h *statestore.Snapshot, index uint64) int {
+		return cmp.Compare(h.Index(), index)
+	})
+	if could := w.history[first:]; len(could) > 0 {
+		s.behind = could[w.streams.of("lag").IntN(len(could))]
+	}
 }
 
 // stepDown ends what a deposed leader believed: it is told that of nothing that it

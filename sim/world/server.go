@@ -20,6 +20,8 @@ type server struct {
 	machine *machine
 	// behind is the state that a view sees while it is behind, or nil.
 	behind *statestore.Snapshot
+	// seen is the index of the newest state that it saw when it last led.
+	seen uint64
 	// missed says that a view catches up with entries of which its feed has not
 	// told.
 	missed bool
