@@ -1,0 +1,75 @@
+package swarm
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// drawServers draws the servers and what lies between them.
+func (m *maker) drawServers(size Size) {
+	d := m.dice("servers")
+	c := scenario.Cluster{Servers: one(d, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5)}
+	// Replicas apply every entry again, each to a store of its own: too dear for what is
+	// large, and no different there.
+	c.Replicas = d.odds(0.1) && size != Large
+	c.Commit = d.ranging(time.Millisecond, 20*time.Millisecond)
+	c.Establish = d.ranging(10*time.Millisecond, time.Second)
+	c.Schedule = d.ranging(time.Millisecond, 50*time.Millisecond)
+	if d.odds(0.5) {
+		c.Wake = d.ranging(time.Millisecond, 5*time.Millisecond)
+	}
+	if m.has(slowWays) {
+		slow := func(r *scenario.Range, least, most time.Duration) {
+			if m.shows(d, slowWays) {
+				*r = d.ranging(least, most)
+			}
+		}
+		slow(&c.Commit, 20*time.Millisecond, 2*time.Second)
+		slow(&c.Establish, time.Second, 20*time.Second)
+		slow(&c.Schedule, 100*time.Millisecond, 10*time.Second)
+		slow(&c.Wake, 10*time.Millisecond, time.Second)
+		slow(&c.Late, time.Second, 30*time.Second)
+	}
+	m.s.Cluster = c
+}
+
+// drawDrainer draws the drainer's configuration.
+func (m *maker) drawDrainer() {
+	c := &m.s.Drainer
+	if m.has(tunedDrainer) {
+		m.tune(c, m.dice("drainer"))
+	}
+	if m.has(policies) {
+		m.drawPolicies(c, m.dice("policies"))
+	}
+}
+
+func (m *maker) tune(c *scenario.Drainer, d dice) {
+	tuned := func(set func()) {
+		if m.shows(d, tunedDrainer) {
+			set()
+		}
+	}
+	tuned(func() { c.MaxIDs = d.between(2, 12) })
+	tuned(func() { c.MaxBytes = d.between(4<<10, 8<<10) })
+	tuned(func() { c.InFlight = d.between(1, 4) })
+	tuned(func() { c.QueriesPerSecond = one(d, 0.5, 1, 2, 5, 20) })
+	tuned(func() { c.MinInterval = d.span(50*time.Millisecond, 5*time.Second) })
+	tuned(func() { c.Coalesce = one(d, scenario.NoCoalescing, d.span(100*time.Millisecond, 5*time.Second)) })
+	tuned(func() { c.RetryBase = d.span(10*time.Millisecond, time.Second) })
+	tuned(func() { c.RetryMax = max(time.Second, c.RetryBase) + d.span(100*time.Millisecond, 30*time.Second) })
+}
+
+func (m *maker) drawPolicies(c *scenario.Drainer, d dice) {
+	chosen := func(set func()) {
+		if m.shows(d, policies) {
+			set()
+		}
+	}
+	chosen(func() { c.HealthGrace = d.span(time.Second, 30*time.Second) })
+	chosen(func() { c.StopMargin = d.span(time.Second, 30*time.Second) })
+	chosen(func() { c.BelowBudget = "proceed" })
+	chosen(func() { c.Plugins = "after-stop" })
+	chosen(func() { c.Completion = one(d, "replaced", "migrated", "asked") })
+}

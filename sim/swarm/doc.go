@@ -1,0 +1,2 @@
+// Package swarm makes scenarios from seeds and plays many of them.
+package swarm

@@ -1,0 +1,149 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// firstDrains is when the last of the first drains begins at the latest.
+const firstDrains = 90 * time.Second
+
+// episode is a drain of a node, from one request to whatever ends it.
+type episode struct {
+	node cluster.NodeID
+	at   time.Duration
+	// key is the request's, or empty.
+	key string
+	// request is what was asked for, never nil.
+	request *scenario.Drain
+}
+
+// drawDrains draws which nodes are drained, and when.
+func (m *maker) drawDrains() {
+	d := m.dice("drains")
+	count := d.within(m.shape.drains)
+	if m.has(drainAll) && d.odds(0.1) && len(m.nodes) <= 50 {
+		count = len(m.nodes)
+	}
+	nodes := some(d, count, m.loaded())
+	at := d.at(0, 10*time.Second)
+	for len(nodes) > 0 {
+		together := 1
+		if d.odds(0.2) {
+			together = min(len(nodes), d.between(2, 3))
+		}
+		op := m.drawRequest(d, nodes[:together])
+		m.happens(at, op)
+		for _, id := range op.Nodes {
+			m.drains = append(m.drains, &episode{node: id, at: at, key: op.Key, request: op})
+		}
+		m.anchor(at)
+		if op.Deadline > 0 && op.Deadline < m.calm {
+			m.anchor(at + op.Deadline)
+		}
+		nodes = nodes[together:]
+		if m.has(drainTogether) {
+			at += one(d, 0, 0, d.span(time.Millisecond, 50*time.Millisecond))
+		} else {
+			at = d.at(0, firstDrains)
+		}
+	}
+}
+
+// loaded are the ids of nodes, in any order; those with something on them go first,
+// but for some.
+func (m *maker) loaded() []cluster.NodeID {
+	var ids []cluster.NodeID
+	for i, n := range m.nodes {
+		if n.load > 0 || i%5 == 0 {
+			ids = append(ids, n.id)
+		}
+	}
+	return ids
+}
+
+func (m *maker) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
+	op := &scenario.Drain{Nodes: nodes, Deadline: m.drawDeadline(d), IgnoreSystem: m.shows(d, ignoreSystem)}
+	if m.has(drainRepeat) && d.odds(0.5) {
+		op.Key = fmt.Sprintf("k%d", len(m.drains)+1)
+		op.Twice = d.odds(0.3)
+	}
+	return op
+}
+
+// drawDeadline draws a deadline: mostly one that comes while the faults last.
+func (m *maker) drawDeadline(d dice) time.Duration {
+	switch draw := d.between(1, 100); {
+	case draw <= 25:
+		return 0
+	case draw <= 31:
+		return scenario.Force
+	case draw <= 34:
+		return scenario.Never
+	case draw <= 40:
+		return d.span(time.Second, 10*time.Second)
+	case draw <= 45:
+		return time.Minute // so that some are equal
+	}
+	return d.span(10*time.Second, m.calm+time.Minute)
+}
+
+// drawUpdates draws other strategies for drains that run.
+func (m *maker) drawUpdates() {
+	d := m.dice("updates")
+	for range m.times(d, drainUpdate) * 2 {
+		e := one(d, m.drains...)
+		op := m.drawRequest(d, []cluster.NodeID{e.node})
+		at := e.at + d.span(time.Second, 2*time.Minute)
+		if deadline := e.at + e.request.Deadline; e.request.Deadline > 0 && deadline < m.calm && d.odds(0.5) {
+			// Just when the deadline comes: before, at the same time, or while its entry is
+			// on its way.
+			at = max(0, deadline+one(d, -50*time.Millisecond, 0, d.span(time.Millisecond, time.Second)))
+		}
+		if d.odds(0.2) {
+			op.IgnoreSystem = !e.request.IgnoreSystem
+		}
+		m.happens(at, op)
+		m.anchor(at)
+		if op.Deadline > 0 && op.Deadline < m.calm-at {
+			m.anchor(at + op.Deadline)
+		}
+	}
+}
+
+// drawCancels draws ends of drains, and drains that come after.
+func (m *maker) drawCancels() {
+	d := m.dice("cancels")
+	for range m.times(d, drainCancel) {
+		e := one(d, m.drains...)
+		at := e.at + d.span(20*time.Millisecond, 2*time.Minute)
+		m.happens(at, &scenario.Cancel{Nodes: []cluster.NodeID{e.node}, Eligible: d.odds(0.6)})
+		m.anchor(at)
+		if m.shows(d, drainAgain) {
+			at += one(d, 0, d.span(time.Millisecond, time.Second), d.span(time.Second, time.Minute))
+			m.happens(at, m.drawRequest(d, []cluster.NodeID{e.node}))
+			m.anchor(at)
+		}
+	}
+	for range m.times(d, drainAgain) {
+		e := one(d, m.drains...)
+		m.happens(e.at+d.span(time.Minute, m.calm), m.drawRequest(d, []cluster.NodeID{e.node}))
+	}
+}
+
+// drawRepeats draws requests that come again: with their key, or without.
+func (m *maker) drawRepeats() {
+	d := m.dice("repeats")
+	for range m.times(d, drainRepeat) {
+		e := one(d, m.drains...)
+		again := *e.request
+		again.Nodes, again.Twice = []cluster.NodeID{e.node}, false
+		if d.odds(0.2) {
+			again.Key = ""
+		}
+		m.happens(e.at+d.span(10*time.Millisecond, m.calm), &again)
+	}
+}

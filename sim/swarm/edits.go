@@ -1,0 +1,148 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// drawEdits draws new versions of jobs.
+func (m *maker) drawEdits() {
+	d := m.dice("edits")
+	services := m.services()
+	for _, kind := range []struct {
+		is   trait
+		draw func(dice, *group) *scenario.Edit
+	}{{jobEdit, m.drawLimit}, {jobScale, m.drawScale}, {jobGroups, m.drawRegroup}} {
+		for range m.times(d, kind.is) {
+			if g := m.touched(d, services); g != nil {
+				m.happens(m.moment(d), kind.draw(d, g))
+			}
+		}
+	}
+}
+
+func (m *maker) drawLimit(d dice, g *group) *scenario.Edit {
+	limit := d.between(1, 3)
+	if d.odds(0.2) {
+		limit = 0
+	}
+	return m.edit(d, g, scenario.Edit{MaxParallel: &limit})
+}
+
+func (m *maker) drawScale(d dice, g *group) *scenario.Edit {
+	count := m.specOf(g).Count
+	switch draw := d.between(1, 10); {
+	case draw <= 1:
+		count = 0
+	case draw <= 5:
+		count = max(0, count-d.between(1, max(1, count/2)))
+	default:
+		count += d.between(1, 3)
+	}
+	return m.edit(d, g, scenario.Edit{Count: &count})
+}
+
+// edit makes an edit of a group, or of all of its job.
+func (m *maker) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
+	e.Job = g.key.Job
+	if len(m.jobOf(g).Groups) > 1 && d.odds(0.8) {
+		e.Group = g.key.Name
+	}
+	return &e
+}
+
+func (m *maker) drawRegroup(d dice, g *group) *scenario.Edit {
+	e := &scenario.Edit{Job: g.key.Job, Group: g.key.Name}
+	if len(m.jobOf(g).Groups) > 1 && d.odds(0.6) {
+		e.Remove = true
+	} else {
+		e.Rename = fmt.Sprintf("%s-%d", g.key.Name, d.between(2, 3))
+	}
+	return e
+}
+
+// drawEnds draws jobs that are stopped, forgotten, or registered again.
+func (m *maker) drawEnds() {
+	d := m.dice("ends")
+	for _, purge := range []bool{false, true} {
+		is := jobStop
+		if purge {
+			is = jobPurge
+		}
+		for range m.times(d, is) {
+			g := m.touched(d, m.groups)
+			if g == nil {
+				return
+			}
+			at := m.moment(d)
+			m.happens(at, &scenario.Stop{Job: g.key.Job, Purge: purge})
+			if d.odds(0.4) {
+				m.happens(at+d.span(100*time.Millisecond, time.Minute), &scenario.Register{Job: g.key.Job})
+			}
+		}
+	}
+	for range m.times(d, jobRegister) {
+		if g := m.touched(d, m.groups); g != nil {
+			m.happens(m.moment(d), &scenario.Register{Job: g.key.Job})
+		}
+	}
+}
+
+// drawExits draws allocations that end by themselves, or are stopped.
+func (m *maker) drawExits() {
+	d := m.dice("exits")
+	for range m.times(d, allocExit) * 2 {
+		if g := m.touched(d, m.groups); g != nil {
+			m.happens(m.moment(d), &scenario.Exit{Alloc: m.drawName(d, g), Failed: d.odds(0.7)})
+		}
+	}
+	for range m.times(d, allocStop) {
+		if g := m.touched(d, m.groups); g != nil {
+			m.happens(m.moment(d), &scenario.StopAlloc{Alloc: m.drawName(d, g)})
+		}
+	}
+}
+
+// drawName draws an allocation of a group, by the node it began on or wherever it is.
+func (m *maker) drawName(d dice, g *group) scenario.AllocName {
+	index := d.IntN(g.next)
+	name := scenario.AllocName{Group: g.key, Index: index}
+	if index < len(g.on) && d.odds(0.3) {
+		name.Node = g.on[index]
+	}
+	return name
+}
+
+// drawPlaces draws allocations that land late on nodes that drain.
+func (m *maker) drawPlaces() {
+	d := m.dice("places")
+	for range m.times(d, allocPlace) {
+		if op := m.drawPlace(d); op != nil {
+			m.happens(m.moment(d), op)
+		}
+	}
+}
+
+// drawPlace draws one more allocation of a group, which mostly wants one more from
+// then on; nil if there is no group.
+func (m *maker) drawPlace(d dice) *scenario.Place {
+	g := m.touched(d, m.groups)
+	if g == nil {
+		return nil
+	}
+	op := &scenario.Place{Alloc: scenario.Alloc{
+		Group: g.key, Indexes: scenario.Indexes{First: g.next, Count: 1}, On: ids(m.drained(d)),
+		Health: one(d, "none", "none", "good"), Age: d.span(time.Second, 10*time.Second),
+	}}
+	if d.odds(0.3) {
+		op.Alloc.Client = "pending"
+		op.Alloc.Health = "none"
+	}
+	if t := m.jobOf(g).Type; !t.EveryNode() && d.odds(0.7) {
+		op.Count = ref(m.specOf(g).Count + 1)
+	}
+	g.next++
+	return op
+}

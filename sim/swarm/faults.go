@@ -1,0 +1,95 @@
+package swarm
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// drawFaults draws faults of every name that is on: a few at known opportunities, or
+// many by chance in a window.
+func (m *maker) drawFaults() {
+	for _, kind := range scenario.Faults() {
+		d := m.dice("fault/" + string(kind.Name))
+		for range m.times(d, trait(kind.Name)) {
+			f := &scenario.Fault{Name: kind.Name, On: m.drawTarget(d, kind.On)}
+			if least, most := delays(kind.Name); most > 0 {
+				f.Delay = d.ranging(least, most)
+			}
+			at := m.moment(d)
+			switch {
+			case lasts(kind.Name): // it strikes once, when it is armed
+			case d.odds(0.5):
+				f.Count = d.between(1, 2*m.shape.times)
+			default:
+				f.For = d.span(10*time.Second, m.calm)
+				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
+				f.Count = 5 * m.shape.times
+			}
+			if ofBirth(kind.Name) && d.odds(0.5) {
+				at = 0 // what the world begins with is seen then
+			}
+			m.happens(at, f)
+		}
+	}
+}
+
+// lasts reports whether a fault strikes when it is armed, and lasts for its delay.
+func lasts(name scenario.FaultName) bool {
+	return name == scenario.NodeCrash || name == scenario.NodeDisconnect || name == scenario.SchedUnplaceable
+}
+
+// ofBirth reports whether a fault decides how an allocation will fare.
+func ofBirth(name scenario.FaultName) bool {
+	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute
+}
+
+// delays are from the least to the most of what a fault draws as its delay; zero is
+// none.
+func delays(name scenario.FaultName) (least, most time.Duration) {
+	switch name {
+	case scenario.ApplySlow, scenario.ApplyAmbiguousLate:
+		return 100 * time.Millisecond, 30 * time.Second
+	case scenario.LeaderLoseMidBatch:
+		return time.Millisecond, 100 * time.Millisecond
+	case scenario.LeaderFlap:
+		return 50 * time.Millisecond, 20 * time.Second
+	case scenario.LeaderTwo, scenario.ViewStale:
+		return 100 * time.Millisecond, 20 * time.Second
+	case scenario.LeaderPaused, scenario.SchedSlow:
+		return 100 * time.Millisecond, time.Minute
+	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious:
+		return 10 * time.Millisecond, 20 * time.Second
+	case scenario.SchedUnplaceable:
+		return 5 * time.Second, 3 * time.Minute
+	case scenario.NodeCrash, scenario.NodeDisconnect:
+		return time.Second, 3 * time.Minute
+	}
+	return 0, 0
+}
+
+// drawTarget draws what a fault is on; empty is anything.
+func (m *maker) drawTarget(d dice, kind scenario.Target) string {
+	if d.odds(0.5) {
+		return ""
+	}
+	switch kind {
+	case scenario.OnWrites:
+		return one(d, "drainer", "drainer", "scheduler", "clients", "operator", "marks", "marks", "completion", "plan", "report", "barrier")
+	case scenario.OnNode:
+		return string(m.drained(d))
+	case scenario.OnAllocs:
+		if d.odds(0.5) {
+			return scenario.Selector{Node: m.drained(d)}.String()
+		}
+	}
+	g := m.touched(d, m.groups)
+	if g == nil || kind == scenario.NoTarget {
+		return ""
+	}
+	s := scenario.Selector{Job: g.key.Job}
+	if kind != scenario.OnJob {
+		s.Group = g.key.Name
+	}
+	return s.String()
+}

@@ -1,0 +1,170 @@
+package swarm_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+func printed(t *testing.T, s *scenario.Scenario) string {
+	t.Helper()
+	var b bytes.Buffer
+	must.NoError(t, scenario.Print(&b, s))
+	return b.String()
+}
+
+func TestGenerate_equalSeeds(t *testing.T) {
+	t.Parallel()
+	for _, size := range []swarm.Size{swarm.Small, swarm.Medium} {
+		for seed := range uint64(20) {
+			must.Eq(t, printed(t, swarm.Generate(seed, size)), printed(t, swarm.Generate(seed, size)))
+		}
+		must.NotEq(t, printed(t, swarm.Generate(1, size)), printed(t, swarm.Generate(2, size)))
+	}
+}
+
+// What is made is what is read when it is printed: a failing seed can be kept as a
+// file, and plays the same.
+func TestGenerate_isRead(t *testing.T) {
+	t.Parallel()
+	seeds := map[swarm.Size]uint64{swarm.Small: 300, swarm.Medium: 20, swarm.Large: 1}
+	for _, size := range swarm.Sizes() {
+		for seed := range seeds[size] {
+			made := swarm.Generate(seed, size)
+			text := printed(t, made)
+			read, _, err := scenario.Parse(made.Name+scenario.Ending, strings.NewReader(text))
+			must.NoError(t, err, must.Sprintf("%s:\n%s", made.Name, text))
+			for i := range read.Events {
+				read.Events[i].Line = 0
+			}
+			if !reflect.DeepEqual(made, read) {
+				must.Eq(t, text, printed(t, read))
+				must.Eq(t, made, read)
+			}
+		}
+	}
+}
+
+// shape counts what a scenario has.
+type shape struct{ nodes, allocs, drained int }
+
+func shapeOf(s *scenario.Scenario) shape {
+	var is shape
+	for _, n := range s.Nodes {
+		if !n.Unregistered {
+			is.nodes += len(n.IDs)
+		}
+	}
+	for _, a := range s.Allocs {
+		is.allocs += a.Indexes.Count
+	}
+	drained := map[cluster.NodeID]bool{}
+	for _, e := range s.Events {
+		if d, is := e.Op.(*scenario.Drain); is {
+			for _, id := range d.Nodes {
+				drained[id] = true
+			}
+		}
+	}
+	is.drained = len(drained)
+	return is
+}
+
+func TestGenerate_sizes(t *testing.T) {
+	t.Parallel()
+	for _, size := range []struct {
+		size        swarm.Size
+		seeds       uint64
+		least, most shape
+	}{
+		{swarm.Small, 500, shape{7, 45, 2}, shape{12, 120, 4}},
+		{swarm.Medium, 30, shape{50, 950, 5}, shape{50, 1200, 8}},
+		{swarm.Large, 3, shape{1000, 19_900, 45}, shape{1000, 22_000, 55}},
+	} {
+		for seed := range size.seeds {
+			s := swarm.Generate(seed, size.size)
+			is, note := shapeOf(s), must.Sprintf("%s", s.Name)
+			must.Between(t, size.least.nodes, is.nodes, size.most.nodes, note)
+			must.Between(t, size.least.allocs, is.allocs, size.most.allocs, note)
+			if is.drained != is.nodes { // every node, now and then
+				must.Between(t, size.least.drained, is.drained, size.most.drained, note)
+			}
+			must.Between(t, time.Minute, s.Run.Calm, 15*time.Minute, note)
+			for _, e := range s.Events {
+				must.Less(t, s.Run.Calm, e.At, note)
+			}
+		}
+	}
+}
+
+// happenings are the words for what happens in a scenario.
+func happenings(s *scenario.Scenario) map[string]bool {
+	seen := map[string]bool{}
+	for _, e := range s.Events {
+		seen[strings.TrimPrefix(fmt.Sprintf("%T", e.Op), "*scenario.")] = true
+		if e.Before != "" {
+			seen["before "+string(e.Before)] = true
+		}
+		switch op := e.Op.(type) {
+		case *scenario.Fault:
+			seen[string(op.Name)] = true
+		case *scenario.NodeChange:
+			seen["node "+string(op.Change)] = true
+		}
+	}
+	for _, j := range s.Jobs {
+		seen["job "+string(j.Type)] = true
+	}
+	return seen
+}
+
+// Whatever the language has, some seed has, and none has all.
+func TestGenerate_everythingComes(t *testing.T) {
+	t.Parallel()
+	const seeds = 1000
+	counts := map[string]int{}
+	for seed := range uint64(seeds) {
+		for what := range happenings(swarm.Generate(seed, swarm.Small)) {
+			counts[what]++
+		}
+	}
+	want := []string{
+		"Drain", "Cancel", "Register", "Edit", "Stop", "StopAlloc", "Exit", "Place", "NodeChange",
+		"Elect", "Pause", "Clock", "Restore", "Forget",
+		"before marks", "before completion", "before plan", "before report",
+		"node down", "node disconnected", "node ready", "node register", "node delete", "node eligible", "node ineligible",
+		"job ", "job batch", "job system", "job sysbatch",
+	}
+	for _, f := range scenario.Faults() {
+		want = append(want, string(f.Name))
+	}
+	for _, what := range want {
+		must.Greater(t, seeds/20, counts[what], must.Sprintf("%s", what))
+		if what != "Drain" && what != "NodeChange" && what != "job " {
+			must.Less(t, seeds*9/10, counts[what], must.Sprintf("%s", what))
+		}
+	}
+}
+
+// Half of what there is is on in a seed, in the mean.
+func TestGenerate_halfIsOn(t *testing.T) {
+	t.Parallel()
+	const seeds = 1000
+	on, names := 0, 0
+	for seed := range uint64(seeds) {
+		for _, line := range swarm.Generate(seed, swarm.Small).Prose[1:] {
+			on += len(strings.Fields(line))
+		}
+	}
+	names = len(swarm.Traits())
+	must.Between(t, 0.45, float64(on)/float64(seeds*names), 0.55)
+}

@@ -1,0 +1,151 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// usualCPU is what an allocation asks for if it asks for as much as others.
+const usualCPU = 1000
+
+// drawJobs draws jobs, until there are as many allocations as there are to be. Those
+// that run on every node come first: there are few of them.
+func (m *maker) drawJobs() {
+	for _, kind := range []struct {
+		is   trait
+		name string
+		t    cluster.JobType
+	}{{systemJobs, "logs", cluster.JobSystem}, {sysbatchJobs, "scan", cluster.JobSysBatch}} {
+		if m.has(kind.is) {
+			m.drawJob(kind.name, kind.t, false)
+		}
+	}
+	if m.has(plugins) {
+		d := m.dice("plugins")
+		m.drawJob("csi", one(d, cluster.JobSystem, cluster.JobService), true)
+		if d.odds(0.2) {
+			m.drawJob("nfs", one(d, cluster.JobService, cluster.JobBatch, cluster.JobSysBatch), true)
+		}
+	}
+	target := m.dice("allocs").within(m.shape.allocs)
+	for i := 1; m.allocs < target; i++ {
+		d := m.dice(fmt.Sprintf("job/%d", i))
+		if m.has(batchWork) && d.odds(0.3) {
+			m.drawJob(fmt.Sprintf("sum%d", i), cluster.JobBatch, false)
+		} else {
+			m.drawJob(fmt.Sprintf("web%d", i), cluster.JobService, false)
+		}
+	}
+}
+
+// drawJob draws a job and its allocations, and perhaps others of the same id.
+func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
+	d := m.dice("job/" + name)
+	spaces := []cluster.Namespace{cluster.DefaultNamespace}
+	if m.shows(d, namespaces) {
+		spaces = some(d, d.between(1, 3), []cluster.Namespace{cluster.DefaultNamespace, "blue", "green"})
+	}
+	for _, space := range spaces {
+		j := scenario.Job{Key: cluster.JobKey{Namespace: space, ID: cluster.JobID(name)}}
+		if t != cluster.JobService {
+			j.Type = t
+		}
+		if d.odds(0.1) {
+			j.Priority = d.between(1, 100)
+		}
+		if m.has(goneJobs) && d.odds(0.1) {
+			j.Stop = d.odds(0.5)
+			j.Unregistered = !j.Stop
+		}
+		for i := range m.groupsOf(d, t) {
+			g := m.drawGroup(d, t)
+			g.Name, g.Plugin = name, plugin && i == 0
+			if i > 0 {
+				g.Name = string(rune('a' + i))
+			}
+			j.Groups = append(j.Groups, g)
+		}
+		m.s.Jobs = append(m.s.Jobs, j)
+		m.place(d, len(m.s.Jobs)-1)
+	}
+}
+
+// groupsOf draws how many groups a job has.
+func (m *maker) groupsOf(d dice, t cluster.JobType) int {
+	if m.shows(d, manyGroups) && !t.EveryNode() {
+		return d.between(2, 3)
+	}
+	return 1
+}
+
+// drawGroup draws a group but for its name.
+func (m *maker) drawGroup(d dice, t cluster.JobType) scenario.Group {
+	g := scenario.Group{Count: 1}
+	if !t.EveryNode() {
+		g.Count = m.drawCount(d)
+	}
+	if t == cluster.JobService {
+		m.drawPace(d, &g)
+	}
+	m.drawStop(d, &g)
+	if d.odds(0.3) {
+		g.LostAfter = d.span(5*time.Second, 3*time.Minute)
+	}
+	if m.shows(d, disks) {
+		g.Sticky = d.odds(0.7)
+		g.Migrate = !g.Sticky || d.odds(0.7)
+	}
+	if m.has(tight) {
+		g.CPU = one(d, int64(usualCPU), usualCPU, usualCPU, usualCPU/2, 2*usualCPU)
+	}
+	if m.has(classes) && !t.EveryNode() && d.odds(0.3) {
+		g.Classes = []string{one(d, "a", "b")}
+	}
+	return g
+}
+
+func (m *maker) drawCount(d dice) int {
+	switch {
+	case m.shows(d, zeroes) && d.odds(0.2):
+		return 0
+	case d.odds(0.2):
+		return d.between(1, 2)
+	}
+	return d.within(m.shape.count)
+}
+
+// drawPace draws the limit of a service group, and when its replacements are judged.
+func (m *maker) drawPace(d dice, g *scenario.Group) {
+	switch draw := d.between(1, 100); {
+	case m.shows(d, zeroes) && draw <= 25:
+		g.MaxParallel = ref(0)
+	case draw <= 45:
+		g.MaxParallel = ref(1)
+	case draw <= 65:
+		g.MaxParallel = ref(2)
+	case draw <= 80:
+		g.MaxParallel = ref(max(1, d.between(1, g.Count)))
+	case draw <= 85:
+		g.MaxParallel = ref(g.Count + d.between(1, 2))
+	}
+	g.MinHealthy = d.span(time.Second, 20*time.Second)
+	if d.odds(0.8) {
+		g.HealthyDeadline = g.MinHealthy + d.span(10*time.Second, 2*time.Minute)
+	}
+}
+
+// drawStop draws how long an allocation of the group may take to stop.
+func (m *maker) drawStop(d dice, g *scenario.Group) {
+	if d.odds(0.6) {
+		g.Kill = d.span(time.Second, 30*time.Second)
+	}
+	if m.shows(d, longKill) && d.odds(0.3) {
+		g.Kill = d.span(time.Minute, 4*time.Minute)
+	}
+	if d.odds(0.2) {
+		g.Shutdown = d.span(time.Second, 10*time.Second)
+	}
+}

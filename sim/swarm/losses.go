@@ -1,0 +1,54 @@
+package swarm
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// drawLosses draws nodes that go down, are out of touch, or are deleted, and most of
+// them come back.
+func (m *maker) drawLosses() {
+	d := m.dice("losses")
+	for _, kind := range []struct {
+		is     trait
+		change scenario.Change
+		back   scenario.Change
+	}{
+		{nodeDown, scenario.NodeDown, scenario.NodeReady},
+		{nodeAway, scenario.NodeDisconnected, scenario.NodeReady},
+		{nodeDelete, scenario.NodeDelete, scenario.NodeRegister},
+	} {
+		for range m.times(d, kind.is) {
+			m.lose(d, m.somewhere(d), m.moment(d), kind.change, kind.back)
+		}
+	}
+}
+
+// lose has something become of a node, and mostly the opposite later.
+func (m *maker) lose(d dice, id cluster.NodeID, at time.Duration, change, back scenario.Change) {
+	m.happens(at, &scenario.NodeChange{Nodes: ids(id), Change: change})
+	m.anchor(at)
+	if d.odds(0.8) {
+		m.happens(at+d.span(500*time.Millisecond, 2*time.Minute), &scenario.NodeChange{Nodes: ids(id), Change: back})
+	}
+}
+
+// drawReturns draws nodes that register, anew or again, or become eligible or not.
+func (m *maker) drawReturns() {
+	d := m.dice("returns")
+	for range m.times(d, nodeRegister) {
+		id := m.somewhere(d)
+		if len(m.spare) > 0 && d.odds(0.6) {
+			id = one(d, m.spare...)
+		}
+		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(id), Change: scenario.NodeRegister})
+	}
+	for range m.times(d, nodeEligible) {
+		change := one(d, scenario.NodeEligible, scenario.NodeEligible, scenario.NodeIneligible)
+		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(m.somewhere(d)), Change: change})
+	}
+}
+
+func ids(of ...cluster.NodeID) []cluster.NodeID { return of }

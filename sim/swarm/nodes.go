@@ -1,0 +1,97 @@
+package swarm
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// drawNodes draws how many nodes there are and which are odd. What they have room for
+// is drawn when it is known what they carry.
+func (m *maker) drawNodes() {
+	d := m.dice("nodes")
+	count := d.within(m.shape.nodes)
+	for i := range count {
+		n := &node{id: m.nodeID(i + 1)}
+		if m.has(classes) {
+			n.class = one(d, "a", "a", "b")
+		}
+		m.nodes = append(m.nodes, n)
+	}
+	spares := d.between(0, m.shape.spares)
+	if m.has(nodeRegister) {
+		spares++
+	}
+	for i := range spares {
+		m.spare = append(m.spare, m.nodeID(count+i+1))
+	}
+}
+
+func (m *maker) nodeID(number int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", number)) }
+
+// drawCapacity declares the nodes, with room for what they carry.
+func (m *maker) drawCapacity() {
+	d := m.dice("capacity")
+	// By the number of allocations or by what they ask for; plenty otherwise.
+	byNumber := d.odds(0.5)
+	least := d.between(0, 3)
+	for _, n := range m.nodes {
+		declared := scenario.Node{IDs: []cluster.NodeID{n.id}, Class: n.class}
+		if m.has(tight) {
+			spare := least + d.between(0, 2)
+			if byNumber {
+				declared.MaxAllocs = max(1, n.load+spare)
+			} else {
+				declared.CPU = max(1, n.cpu+int64(spare)*usualCPU)
+			}
+		}
+		if m.has(oddNodes) && d.odds(0.1) {
+			declared.Ineligible = d.odds(0.7)
+			if !declared.Ineligible {
+				declared.Status = cluster.NodeInitializing
+			}
+		}
+		m.s.Nodes = append(m.s.Nodes, declared)
+	}
+	for _, id := range m.spare {
+		m.s.Nodes = append(m.s.Nodes, scenario.Node{IDs: []cluster.NodeID{id}, Unregistered: true})
+	}
+}
+
+// spots draws nodes for some allocations of a group that may run on nodes of some
+// classes only. Most groups are spread, some are heaped.
+func (m *maker) spots(d dice, n int, classes []string) []*node {
+	var fit []*node
+	for _, node := range m.nodes {
+		if fits(classes, node.class) {
+			fit = append(fit, node)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	if d.odds(0.2) {
+		fit = some(d, max(1, n/3), fit)
+	}
+	spots := make([]*node, n)
+	for i := range spots {
+		spots[i] = one(d, fit...)
+		if other := one(d, fit...); other.load < spots[i].load {
+			spots[i] = other
+		}
+		spots[i].load++
+	}
+	return spots
+}
+
+// fits reports whether a group that wants one of the classes may run on a node of
+// one.
+func fits(wanted []string, class string) bool {
+	for _, w := range wanted {
+		if w == class {
+			return true
+		}
+	}
+	return len(wanted) == 0
+}

@@ -1,0 +1,153 @@
+package swarm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// trait is something that the scenario of a seed has or has not: a kind of job, a
+// kind of thing that happens, a fault.
+type trait string
+
+// The traits of what a world begins with.
+const (
+	manyGroups   trait = "jobs/groups"     // jobs of several groups
+	namespaces   trait = "jobs/namespaces" // the same id in several namespaces
+	batchWork    trait = "jobs/batch"
+	systemJobs   trait = "jobs/system"
+	sysbatchJobs trait = "jobs/sysbatch"
+	plugins      trait = "jobs/plugins"
+	disks        trait = "jobs/disks"   // sticky and migrating
+	zeroes       trait = "jobs/zero"    // counts and limits of zero
+	goneJobs     trait = "jobs/gone"    // stopped, or purged with what ran of it left
+	longKill     trait = "jobs/kill"    // stop times of a minute and more
+	missing      trait = "allocs/few"   // fewer than the count
+	unhealthy    trait = "allocs/bad"   // judged unhealthy
+	unjudged     trait = "allocs/fresh" // not judged yet, or overdue
+	canaries     trait = "allocs/canary"
+	stopping     trait = "allocs/stopping" // stopped and still running
+	othersMarks  trait = "allocs/marked"   // by somebody else
+	ended        trait = "allocs/ended"    // ended, some replaced
+	orphans      trait = "allocs/orphan"   // on a node that does not exist
+	tight        trait = "nodes/tight"     // hardly any room for what has to move
+	classes      trait = "nodes/classes"   // of which some jobs want one
+	oddNodes     trait = "nodes/odd"       // ineligible, initializing, absent
+	slowClients  trait = "clients/slow"
+	heavyTail    trait = "clients/tail" // some groups or nodes far slower than the others
+	neverStop    trait = "clients/never-stop"
+	neverGood    trait = "clients/never-good" // replacements that are never healthy, or not judged
+	slowWays     trait = "cluster/slow"       // between servers, store and scheduler
+	tunedDrainer trait = "drainer/tuned"
+	policies     trait = "drainer/policies"
+)
+
+// The traits of what happens.
+const (
+	drainAll        trait = "drain/all"      // every node
+	drainTogether   trait = "drain/together" // at one time, or nearly
+	drainUpdate     trait = "drain/update"
+	drainCancel     trait = "drain/cancel"
+	drainAgain      trait = "drain/again"
+	drainRepeat     trait = "drain/repeat" // the same request again, with a key or without
+	ignoreSystem    trait = "drain/ignore-system"
+	jobEdit         trait = "job/edit" // another max_parallel
+	jobScale        trait = "job/scale"
+	jobGroups       trait = "job/groups" // removed, or renamed
+	jobRegister     trait = "job/register"
+	jobStop         trait = "job/stop"
+	jobPurge        trait = "job/purge"
+	allocExit       trait = "alloc/exit"
+	allocStop       trait = "alloc/stop"
+	allocPlace      trait = "alloc/place" // late, on a draining node
+	nodeDown        trait = "node/down"
+	nodeAway        trait = "node/away" // disconnected
+	nodeDelete      trait = "node/delete"
+	nodeRegister    trait = "node/register"
+	nodeEligible    trait = "node/eligible"
+	raceMarks       trait = "race/marks" // something just before an entry of marks
+	raceCompletions trait = "race/completion"
+	racePlans       trait = "race/plan"
+	raceReports     trait = "race/report"
+	elections       trait = "leader/elect"
+	pauses          trait = "leader/pause"
+	clockSkew       trait = "clock/skew"
+	clockStep       trait = "clock/step"
+	restores        trait = "store/restore"
+	forgets         trait = "leader/forget"
+)
+
+// traits returns every trait, faults last.
+func traits() []trait {
+	all := []trait{
+		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, goneJobs, longKill,
+		missing, unhealthy, unjudged, canaries, stopping, othersMarks, ended, orphans, tight, classes, oddNodes,
+		slowClients, heavyTail, neverStop, neverGood, slowWays, tunedDrainer, policies,
+		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, ignoreSystem,
+		jobEdit, jobScale, jobGroups, jobRegister, jobStop, jobPurge, allocExit, allocStop, allocPlace,
+		nodeDown, nodeAway, nodeDelete, nodeRegister, nodeEligible,
+		raceMarks, raceCompletions, racePlans, raceReports, elections, pauses, clockSkew, clockStep, restores, forgets,
+	}
+	for _, f := range scenario.Faults() {
+		all = append(all, trait(f.Name))
+	}
+	return all
+}
+
+// character is the traits that a scenario has, each with how likely it shows where it
+// could, from a tenth to one.
+type character map[trait]float64
+
+// drawCharacter draws which traits a scenario has. How many is drawn first, half of
+// them in the mean: a world with all that can go wrong is one world, and most
+// mistakes need only one or two things that nothing else hides.
+func (m *maker) drawCharacter() {
+	many := m.dice("character").share(15, 85)
+	for _, t := range traits() {
+		d := m.dice("trait/" + string(t))
+		if d.odds(many) {
+			m.character[t] = one(d, 0.1, 0.2, 0.4, 0.7, 1)
+		}
+	}
+}
+
+// has reports whether the scenario has the trait.
+func (m *maker) has(t trait) bool { return m.character[t] > 0 }
+
+// shows draws whether the trait shows in one of the places where it could.
+func (m *maker) shows(d dice, t trait) bool { return d.odds(m.character[t]) }
+
+// times draws how often something happens.
+func (m *maker) times(d dice, t trait) int {
+	if !m.has(t) {
+		return 0
+	}
+	return d.between(1, 1+int(m.character[t]*float64(m.shape.times)))
+}
+
+// proseWidth is how long a line of prose is at most.
+const proseWidth = 90
+
+// prose says what the scenario is like.
+func (m *maker) prose(size Size) []string {
+	lines := []string{fmt.Sprintf("Seed %d of the %s swarm. It has:", m.seed, size)}
+	var line strings.Builder
+	for _, t := range traits() {
+		if !m.has(t) {
+			continue
+		}
+		if line.Len() > 0 && line.Len()+len(t)+1 > proseWidth {
+			lines = append(lines, line.String())
+			line.Reset()
+		}
+		if line.Len() > 0 {
+			line.WriteByte(' ')
+		}
+		line.WriteString(string(t))
+	}
+	if line.Len() > 0 {
+		lines = append(lines, line.String())
+	}
+	return lines
+}
