@@ -83,6 +83,11 @@ func (m *maker) drawEnds() {
 			}
 		}
 	}
+	for i := range m.s.Jobs {
+		if j := &m.s.Jobs[i]; j.Unregistered {
+			m.happens(m.moment(d), &scenario.Register{Job: j.Key})
+		}
+	}
 	for range m.times(d, jobRegister) {
 		if g := m.touched(d, m.groups); g != nil {
 			m.happens(m.moment(d), &scenario.Register{Job: g.key.Job})

@@ -56,10 +56,7 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 		if d.odds(0.1) {
 			j.Priority = d.between(1, 100)
 		}
-		if m.has(goneJobs) && d.odds(0.1) {
-			j.Stop = d.odds(0.5)
-			j.Unregistered = !j.Stop
-		}
+		j.Unregistered = m.has(lateJobs) && d.odds(0.1)
 		for i := range m.groupsOf(d, t) {
 			g := m.drawGroup(d, t)
 			g.Name, g.Plugin = name, plugin && i == 0
@@ -69,7 +66,9 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 			j.Groups = append(j.Groups, g)
 		}
 		m.s.Jobs = append(m.s.Jobs, j)
-		m.place(d, len(m.s.Jobs)-1)
+		if !j.Unregistered {
+			m.place(d, len(m.s.Jobs)-1)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	plugins      trait = "jobs/plugins"
 	disks        trait = "jobs/disks"   // sticky and migrating
 	zeroes       trait = "jobs/zero"    // counts and limits of zero
-	goneJobs     trait = "jobs/gone"    // stopped, or purged with what ran of it left
+	lateJobs     trait = "jobs/late"    // registered while drains run
 	longKill     trait = "jobs/kill"    // stop times of a minute and more
 	missing      trait = "allocs/few"   // fewer than the count
 	unhealthy    trait = "allocs/bad"   // judged unhealthy
@@ -81,7 +81,7 @@ const (
 // traits returns every trait, faults last.
 func traits() []trait {
 	all := []trait{
-		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, goneJobs, longKill,
+		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, lateJobs, longKill,
 		missing, unhealthy, unjudged, canaries, stopping, othersMarks, ended, orphans, tight, classes, oddNodes,
 		slowClients, heavyTail, neverStop, neverGood, slowWays, tunedDrainer, policies,
 		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, ignoreSystem,
