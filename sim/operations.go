@@ -108,11 +108,11 @@ func (p *player) place(op *scenario.Place) error {
 	if j == nil {
 		j = setting.DeclaredJob(p.scenario, op.Alloc.Group.Job)
 	}
+	if j.Stopped() || j.Group(op.Alloc.Group.Name) == nil {
+		return nil
+	}
 	if j = j.Copy(); op.Count != nil {
 		j.Group(op.Alloc.Group.Name).Count = *op.Count
-	}
-	if j.Group(op.Alloc.Group.Name) == nil {
-		return nil
 	}
 	return w.Place(j, setting.Allocs(op.Alloc, j, w.Now(), w.NewAllocID)...)
 }
