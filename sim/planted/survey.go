@@ -1,0 +1,139 @@
+package planted
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Survey finds out which bugs the ordinary tests find: all but those of the
+// simulator. It works in a copy of the repository, because tests leave files
+// behind when they fail, and source checks read what is there and no overlay.
+type Survey struct {
+	root string // the copy
+}
+
+// NewSurvey copies the repository below root into an empty folder.
+func NewSurvey(root, dir string) (*Survey, error) {
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		relative, _ := filepath.Rel(root, name)
+		to := filepath.Join(dir, relative)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(to, 0o700)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, text, 0o600)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("copying the repository: %w", err)
+	}
+	return &Survey{root: dir}, nil
+}
+
+// parts are the arguments of go test, one run after the other: what is fast
+// first, since most bugs end there.
+func parts() [][]string {
+	return [][]string{
+		{"./cluster", "./drainer", "./statestore", "./shims", "./scheduler", "./simclient", "./witness/..."},
+		{"-skip", "TestCase30|TestScale", "./drainer/drainertest"},
+		{"./drainer/drainertest"},
+		{"./server/...", "./demo/...", "./cmd/...", "./internal/..."},
+	}
+}
+
+// Try plants the bug in the copy, runs the tests until one fails, and takes the
+// bug out again. It returns the test, or [Survives].
+func (s *Survey) Try(ctx context.Context, b *Bug) (test string, err error) {
+	changed, err := b.Apply(SourceIn(s.root))
+	if err != nil {
+		return "", err
+	}
+	restore, err := s.write(changed)
+	defer func() { err = errors.Join(err, restore()) }()
+	if err != nil {
+		return "", err
+	}
+	for _, args := range parts() {
+		if test, err = s.run(ctx, args); test != "" || err != nil {
+			return test, err
+		}
+	}
+	return Survives, nil
+}
+
+// write puts files in the place of those in the copy, and returns what puts
+// them back.
+func (s *Survey) write(files map[string]string) (restore func() error, err error) {
+	before := map[string]string{}
+	restore = func() (err error) {
+		for file, text := range before {
+			err = errors.Join(err, os.WriteFile(filepath.Join(s.root, file), []byte(text), 0o600))
+		}
+		return err
+	}
+	for file, text := range files {
+		old, err := SourceIn(s.root)(file)
+		if err != nil {
+			return restore, err
+		}
+		before[file] = old
+		if err := os.WriteFile(filepath.Join(s.root, file), []byte(text), 0o600); err != nil {
+			return restore, err
+		}
+	}
+	return restore, nil
+}
+
+// run runs some tests and returns the first that fails, or nothing.
+func (s *Survey) run(ctx context.Context, args []string) (test string, err error) {
+	run := exec.CommandContext(ctx, "go", append([]string{"test", "-failfast", "-p", "1", "-timeout", "20m"}, args...)...)
+	run.Dir = s.root
+	output, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case ctx.Err() != nil || !errors.As(err, &exit):
+		return "", fmt.Errorf("running tests: %w", errors.Join(ctx.Err(), err))
+	}
+	if test = failedTest(string(output)); test == "" {
+		return "", fmt.Errorf("go test says nothing of a failed test:\n%s", bytes.TrimSpace(output))
+	}
+	return test, nil
+}
+
+// failedTest finds the first test that failed in what go test says, and its
+// package: the line of the package comes after those of its tests. A package that
+// does not build is no answer.
+func failedTest(output string) string {
+	failed := regexp.MustCompile(`(?m)^--- FAIL: (\S+)|^(panic: .*)|^FAIL\t(\S+)\t[0-9.]+s$`)
+	test := ""
+	for _, found := range failed.FindAllStringSubmatch(output, -1) {
+		switch {
+		case found[3] != "" && test != "":
+			return found[3][strings.LastIndex(found[3], "/")+1:] + "." + test
+		case found[3] != "":
+			return found[3][strings.LastIndex(found[3], "/")+1:]
+		case test == "":
+			test = found[1] + found[2]
+		}
+	}
+	return ""
+}
