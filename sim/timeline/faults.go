@@ -1,0 +1,58 @@
+package timeline
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// faultNames are the names of the faults that struck, in order.
+func faultNames(faults []fault) []string {
+	seen := make(map[string]bool)
+	for _, f := range faults {
+		seen[f.name] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// faultKeys gives each fault that struck a letter of its name, or the next that is
+// free, and '*' to those for which there is none. Equal names have equal letters.
+func faultKeys(faults []fault) map[string]rune {
+	keys := make(map[string]rune)
+	taken := make(map[rune]bool)
+	for _, name := range faultNames(faults) {
+		keys[name] = '*'
+		for _, key := range letters(name) {
+			if !taken[key] {
+				keys[name], taken[key] = key, true
+				break
+			}
+		}
+	}
+	return keys
+}
+
+// letters are the letters for a fault, the best first: those with which its words
+// begin, then those of it, then any. What comes before the slash names many faults.
+func letters(name string) []rune {
+	_, own, found := strings.Cut(name, "/")
+	if !found {
+		own = name
+	}
+	var first, rest []rune
+	for i, r := range own {
+		switch {
+		case r > unicode.MaxASCII || !unicode.IsLetter(r):
+		case i == 0 || own[i-1] == '-':
+			first = append(first, unicode.ToUpper(r), unicode.ToLower(r))
+		default:
+			rest = append(rest, unicode.ToUpper(r), unicode.ToLower(r))
+		}
+	}
+	all := append(first, rest...)
+	for r := 'A'; r <= 'Z'; r++ {
+		all = append(all, r, unicode.ToLower(r))
+	}
+	return all
+}

@@ -1,0 +1,114 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// noteViolations has the lanes that violations name know of it.
+func (r *Recorder) noteViolations() {
+	for _, n := range r.nodeOrder {
+		n.violated = 0
+	}
+	for _, g := range r.groupOrder {
+		g.violated = 0
+	}
+	for _, v := range r.violations {
+		if n := r.nodes[v.Node]; n != nil {
+			n.violated++
+		}
+		if g := r.groups[v.Group]; g != nil {
+			g.violated++
+		}
+	}
+}
+
+// candidate is a lane that may be drawn, and what speaks for it: the smaller number
+// at the first place where two differ.
+type candidate[T any] struct {
+	lane  T
+	ranks [4]int64
+	name  string
+}
+
+func choose[T any](candidates []candidate[T], most int) (shown, hidden []T) {
+	slices.SortStableFunc(candidates, func(a, b candidate[T]) int {
+		return cmp.Or(slices.Compare(a.ranks[:], b.ranks[:]), natural(a.name, b.name))
+	})
+	lanes := make([]T, len(candidates))
+	for i, c := range candidates {
+		lanes[i] = c.lane
+	}
+	most = min(most, len(lanes))
+	return lanes[:most:most], lanes[most:]
+}
+
+// shownNodes returns the nodes with a lane, by when they were first drained and by
+// name, and the others.
+func (r *Recorder) shownNodes() (shown, hidden []*node) {
+	r.noteViolations()
+	candidates := make([]candidate[*node], len(r.nodeOrder))
+	for i, n := range r.nodeOrder {
+		d := n.last()
+		trouble := int64(0)
+		switch d.outcome {
+		case cluster.OutcomeNone:
+			trouble = 2
+		default:
+			trouble = 1
+		case cluster.OutcomeComplete:
+		}
+		candidates[i] = candidate[*node]{n, [4]int64{-int64(n.violated), -trouble, -int64(d.end), -int64(n.moved())}, string(n.id)}
+	}
+	shown, hidden = choose(candidates, r.options.MaxNodes)
+	slices.SortStableFunc(shown, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(a.drains[0].start, b.drains[0].start), natural(string(a.id), string(b.id)))
+	})
+	return shown, hidden
+}
+
+// shownGroups returns the groups with a lane, by name, and the others.
+func (r *Recorder) shownGroups() (shown, hidden []*group) {
+	r.noteViolations()
+	candidates := make([]candidate[*group], len(r.groupOrder))
+	for i, g := range r.groupOrder {
+		low := int64(g.lowest().room())
+		candidates[i] = candidate[*group]{g, [4]int64{-int64(g.violated), min(0, low), -int64(g.marks), low}, g.name()}
+	}
+	shown, hidden = choose(candidates, r.options.MaxGroups)
+	slices.SortStableFunc(shown, func(a, b *group) int { return natural(a.name(), b.name()) })
+	return shown, hidden
+}
+
+// natural compares names as people order them: n2 before n10.
+func natural(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		m, n := digits(x), digits(y)
+		if m == 0 || n == 0 {
+			if x[0] != y[0] {
+				return cmp.Compare(x[0], y[0])
+			}
+			x, y = x[1:], y[1:]
+			continue
+		}
+		p, q := strings.TrimLeft(x[:m], "0"), strings.TrimLeft(y[:n], "0")
+		if order := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); order != 0 {
+			return order
+		}
+		x, y = x[m:], y[n:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+// digits is how many digits a name begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}

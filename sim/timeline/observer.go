@@ -1,0 +1,204 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// observer looks at what one entry touched.
+type observer struct {
+	*Recorder
+	shims.Applied
+	at time.Duration
+	// touched are the groups to be settled, in the order in which they were touched.
+	touched []*group
+}
+
+// observe notes what the entry changed.
+func (o *observer) observe() {
+	names := applied.Entry(o.Applied).Touched
+	for _, id := range unique(names.Nodes) {
+		o.node(id)
+	}
+	for _, id := range unique(names.Allocs) {
+		o.alloc(id)
+	}
+	for _, key := range names.Jobs {
+		o.touched = append(o.touched, o.jobs[key]...)
+	}
+	for _, g := range o.touched { // settling one twice changes nothing
+		g.settle(o.at, o.After.Job(g.key.Job))
+	}
+}
+
+// unique returns the ids in order, each once.
+func unique[T ~string](ids []T) []T {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// node looks at a node: its drain, its status, and what it has.
+func (o *observer) node(id cluster.NodeID) {
+	before, after := o.Before.Node(id), o.After.Node(id)
+	o.drain(id, after)
+	if n := o.nodes[id]; n != nil {
+		n.enter(o.at, statusOf(after))
+	}
+	if opinion.Reachable(before) == opinion.Reachable(after) {
+		return
+	}
+	for a := range o.After.LiveAllocsByNode(id) {
+		o.count(a, after)
+	}
+}
+
+func statusOf(n *cluster.Node) cluster.NodeStatus {
+	if n == nil {
+		return ""
+	}
+	return n.Status
+}
+
+// drain looks at the drain of a node, which is nil if it is gone.
+func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
+	var now *cluster.Drain
+	if after != nil {
+		now = after.Drain
+	}
+	n := o.nodes[id]
+	if n != nil {
+		if d := n.running(); d != nil && (now == nil || d.id != now.ID) {
+			d.finish(o.at, o.After.DrainRecord(d.id))
+			n.recount(o.at)
+		}
+	}
+	switch {
+	case now == nil:
+	case n == nil:
+		n = &node{id: id}
+		o.nodes[id] = n
+		o.nodeOrder = append(o.nodeOrder, n)
+		o.begin(n, now)
+	case n.running() == nil:
+		o.begin(n, now)
+	case n.running().revision != now.Revision:
+		n.last().update(o.at, now)
+		n.recount(o.at)
+	}
+}
+
+// begin has a node begin to drain.
+func (o *observer) begin(n *node, now *cluster.Drain) {
+	n.begin(o.at, now)
+	for a := range o.After.LiveAllocsByNode(n.id) {
+		o.row(n, a)
+	}
+	n.recount(o.at)
+	n.last().initially = n.nowLeft()
+}
+
+// row looks at an allocation on a drained node, and follows its group.
+func (o *observer) row(n *node, a *cluster.Allocation) {
+	w := o.rows[a.ID]
+	if w == nil {
+		if !opinion.Live(a) {
+			return
+		}
+		w = &row{id: a.ID, name: a.Name, group: groupOf(a)}
+		if w.name == "" {
+			w.name = string(a.ID)
+		}
+		o.rows[a.ID] = w
+		n.rows = append(n.rows, w)
+	}
+	w.turn = opinion.TurnOf(a)
+	w.enter(o.at, phaseOf(a))
+	n.settle(o.at, w)
+	if n.running() != nil && opinion.TypeOf(a) == cluster.JobService && opinion.Live(a) {
+		o.follow(w.group)
+	}
+}
+
+// alloc looks at an allocation.
+func (o *observer) alloc(id cluster.AllocID) {
+	before, after := o.Before.Alloc(id), o.After.Alloc(id)
+	if after == nil {
+		o.purged(id, before)
+		return
+	}
+	if n := o.nodes[after.NodeID]; n != nil {
+		o.row(n, after)
+	}
+	o.count(after, o.After.Node(after.NodeID))
+	if g := o.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Asked(before)) && after.DesiredTransition.Migrate {
+		g.marks++
+	}
+	o.replaces(before, after)
+}
+
+// purged notes that the record of an allocation is gone.
+func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
+	if before == nil {
+		return
+	}
+	if w := o.rows[id]; w != nil {
+		w.enter(o.at, phaseOf(nil))
+		o.nodes[before.NodeID].settle(o.at, w)
+	}
+	if g := o.groups[groupOf(before)]; g != nil {
+		g.count(id, false)
+		o.touched = append(o.touched, g)
+	}
+}
+
+// replaces notes what was placed for an allocation on a drained node, and when it
+// was healthy.
+func (o *observer) replaces(before, after *cluster.Allocation) {
+	w := o.placed[after.ID]
+	if w == nil && before == nil && after.PreviousAllocation != "" {
+		if w = o.rows[after.PreviousAllocation]; w == nil {
+			w = o.placed[after.PreviousAllocation] // it did not last
+		}
+		if w != nil {
+			o.placed[after.ID] = w
+			w.next = &replacement{id: after.ID, node: after.NodeID, placed: o.at, healthy: -1}
+		}
+	}
+	if w != nil && w.next.id == after.ID && w.next.healthy < 0 && opinion.HealthyButForMark(after, o.After.Node(after.NodeID)) {
+		w.next.healthy = o.at
+	}
+}
+
+// count counts an allocation in its group, if that is followed. The node is the
+// allocation's own, or nil.
+func (o *observer) count(a *cluster.Allocation, n *cluster.Node) {
+	if g := o.groups[groupOf(a)]; g != nil {
+		g.count(a.ID, opinion.Healthy(a, n))
+		o.touched = append(o.touched, g)
+	}
+}
+
+// follow counts a group from now on.
+func (o *observer) follow(key cluster.GroupKey) {
+	if o.groups[key] != nil {
+		return
+	}
+	g := &group{key: key, healthy: make(map[cluster.AllocID]bool)}
+	o.groups[key] = g
+	o.groupOrder = append(o.groupOrder, g)
+	o.jobs[key.Job] = append(o.jobs[key.Job], g)
+	for a := range o.After.GroupAllocs(key) {
+		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
+	}
+	o.touched = append(o.touched, g)
+}
+
+func groupOf(a *cluster.Allocation) cluster.GroupKey {
+	return cluster.GroupKey{Job: cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}, Name: a.TaskGroup}
+}

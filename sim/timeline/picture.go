@@ -1,0 +1,143 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// picture is what any drawing of a run begins with.
+type picture struct {
+	run   *Recorder
+	scale scale
+	// last is when anything changed last.
+	last time.Duration
+	// nodes and groups have lanes, the hidden ones have not.
+	nodes, hiddenNodes   []*node
+	groups, hiddenGroups []*group
+}
+
+// picture chooses what to draw, on a line of that width, of which a break takes so
+// much.
+func (r *Recorder) picture(width, breaks int) picture {
+	times := r.times()
+	p := picture{run: r, last: slices.Max(times)}
+	p.scale = newScale(r.window(p.last), width, times, breaks)
+	p.nodes, p.hiddenNodes = r.shownNodes()
+	p.groups, p.hiddenGroups = r.shownGroups()
+	return p
+}
+
+// verdict says whether the run went well, in a word or two, and whether it did.
+func (p picture) verdict() (text string, well bool) {
+	if len(p.run.violations) == 0 {
+		return "OK", true
+	}
+	broken := make(map[string]bool)
+	for _, v := range p.run.violations {
+		broken[v.Guarantee] = true
+	}
+	return "FAILED " + names(slices.SortedFunc(maps.Keys(broken), natural)), false
+}
+
+// facts are what the run was, in a few words each.
+func (p picture) facts() []string {
+	r := p.run
+	var facts []string
+	if r.options.Seed != 0 {
+		facts = append(facts, fmt.Sprintf("seed %d", r.options.Seed))
+	}
+	end := max(r.end, r.last)
+	length := brief(end.Round(time.Millisecond)) + " virtual"
+	if p.last < end-end/8 {
+		length += ", quiet from " + about(p.last)
+	}
+	facts = append(facts, length)
+	if r.options.Servers > 0 {
+		facts = append(facts, counted(r.options.Servers, "server"))
+	}
+	if r.applied == 1 {
+		facts = append(facts, "1 entry")
+	} else {
+		facts = append(facts, fmt.Sprintf("%d entries", r.applied))
+	}
+	drains := 0
+	for _, n := range r.nodeOrder {
+		drains += len(n.drains)
+	}
+	return append(facts, counted(drains, "drain"))
+}
+
+// leftOutNodes says what became of the nodes without a lane.
+func (p picture) leftOutNodes() string {
+	counts := make(map[cluster.Outcome]int)
+	for _, n := range p.hiddenNodes {
+		counts[n.last().outcome]++
+	}
+	parts := make([]string, 0, len(counts))
+	for _, o := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, outcomeText(counts[o], o))
+	}
+	return fmt.Sprintf("and %s: %s", counted(len(p.hiddenNodes), "more node"), strings.Join(parts, ", "))
+}
+
+// leftOutGroups says how low the groups without a lane came.
+func (p picture) leftOutGroups() string {
+	low := 0
+	for _, g := range p.hiddenGroups {
+		if g.lowest().below() {
+			low++
+		}
+	}
+	text := "none of them below its limit"
+	if low > 0 {
+		text = fmt.Sprintf("%d of them below their limits at some time", low)
+	}
+	return fmt.Sprintf("and %s, %s", counted(len(p.hiddenGroups), "more group"), text)
+}
+
+// until is the end of what begins with the i-th of times that follow each other.
+func until[T any](all []T, i int, at func(T) time.Duration, end time.Duration) time.Duration {
+	if i+1 < len(all) {
+		return at(all[i+1])
+	}
+	return end
+}
+
+// leftOver is how many allocations all nodes together had left to go, whenever that
+// changed.
+func (r *Recorder) leftOver() []count {
+	var changes []count
+	for _, n := range r.nodeOrder {
+		before := 0
+		for _, c := range n.left {
+			changes = append(changes, count{c.at, c.n - before})
+			before = c.n
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b count) int { return cmp.Compare(a.at, b.at) })
+	var all []count
+	sum := 0
+	for _, c := range changes {
+		if sum += c.n; len(all) > 0 && all[len(all)-1].at == c.at {
+			all[len(all)-1].n = sum
+		} else {
+			all = append(all, count{c.at, sum})
+		}
+	}
+	return all
+}
+
+// most is the highest of the counts.
+func most(counts []count) int {
+	most := 0
+	for _, c := range counts {
+		most = max(most, c.n)
+	}
+	return most
+}

@@ -1,0 +1,168 @@
+package timeline
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scale puts times on a line: those from zero to end on columns from zero to width.
+// All of it has one scale, but for breaks: long times in which nothing happened.
+type scale struct {
+	end   time.Duration // above zero, a little after what is shown
+	width int           // above zero
+	// breaks are in order, and each takes so many columns.
+	breaks  []span
+	columns int
+}
+
+// span is a time.
+type span struct{ from, to time.Duration }
+
+// The bounds of breaks.
+const (
+	maxBreaks = 6
+	minBreak  = time.Minute
+)
+
+// newScale returns a scale that is broken where nothing happens for at least
+// [minBreak] and for a third of all the time that is left on the line. The times are
+// when something happens.
+func newScale(end time.Duration, width int, times []time.Duration, columns int) scale {
+	s := scale{end: max(1, end), width: max(1, width), columns: columns}
+	times = append(slices.Clone(times), s.end)
+	slices.Sort(times)
+	var gaps []span
+	last := time.Duration(0)
+	for _, at := range times {
+		if at = min(at, s.end); at-last >= minBreak {
+			gaps = append(gaps, span{last, at})
+		}
+		last = max(last, at)
+	}
+	slices.SortStableFunc(gaps, func(a, b span) int { return int(min(1, max(-1, (b.to-b.from)-(a.to-a.from)))) })
+	left := s.end
+	for _, g := range gaps {
+		if length := g.to - g.from; length < left/3 || length == left || len(s.breaks) == maxBreaks || (len(s.breaks)+1)*columns*2 > s.width {
+			break
+		}
+		left -= g.to - g.from
+		s.breaks = append(s.breaks, g)
+	}
+	// What came before a break and comes after it is seen to go on, and what came
+	// last is not at the very edge.
+	for i, b := range s.breaks {
+		margin := min(left/32, (b.to-b.from)/4)
+		s.breaks[i] = span{b.from + margin, b.to - margin}
+	}
+	if margin := left/32 + 1; s.end+margin > s.end {
+		s.end += margin
+	}
+	slices.SortFunc(s.breaks, func(a, b span) int { return int(min(1, max(-1, a.from-b.from))) })
+	return s
+}
+
+// x is where a time is, from zero to width. Later times are never further left.
+func (s scale) x(at time.Duration) int {
+	at = min(max(at, 0), s.end)
+	shown, all, before := at, s.end, 0 // before: columns of breaks
+	for _, b := range s.breaks {
+		all -= b.to - b.from
+		switch {
+		case at >= b.to:
+			shown -= b.to - b.from
+			before += s.columns
+		case at > b.from:
+			shown -= at - b.from
+			before += scaled(at-b.from, b.to-b.from, s.columns)
+		}
+	}
+	return before + scaled(shown, all, s.width-len(s.breaks)*s.columns)
+}
+
+// scaled is part/all of a number of columns. The part is at most all, which is above
+// zero.
+func scaled(part, all time.Duration, columns int) int {
+	high, low := bits.Mul64(uint64(part), uint64(columns))
+	x, _ := bits.Div64(high, low, uint64(all)) // at most columns, so high < all
+	return int(x)
+}
+
+// column is the column that a time falls into, from zero to width-1.
+func (s scale) column(at time.Duration) int { return min(s.x(at), s.width-1) }
+
+// ticks are the times to write on the line, at least gap columns apart, from zero.
+func (s scale) ticks(gap int) []time.Duration {
+	ticks := []time.Duration{0}
+	step := s.step(gap)
+	if step == 0 {
+		return ticks
+	}
+	for at := step; at > 0 && at <= s.end; at += step { // or it wraps around
+		if i := slices.IndexFunc(s.breaks, func(b span) bool { return b.from < at && at < b.to }); i >= 0 {
+			at += (s.breaks[i].to - at) / step * step // nothing is written in a break
+			continue
+		}
+		if s.x(at)-s.x(ticks[len(ticks)-1]) >= gap {
+			ticks = append(ticks, at)
+		}
+	}
+	return ticks
+}
+
+// step is the smallest round time that is at least gap columns long, or zero if
+// there is none.
+func (s scale) step(gap int) time.Duration {
+	steps := [...]time.Duration{
+		1, 2, 5, 10, 20, 50, 100, 200, 500, // ms
+		1_000, 2_000, 5_000, 10_000, 15_000, 30_000, // seconds
+		60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, // minutes
+		3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, // hours
+	}
+	all := s.end
+	for _, b := range s.breaks {
+		all -= b.to - b.from
+	}
+	fits := func(step time.Duration) bool {
+		return scaled(min(step, all), all, s.width-len(s.breaks)*s.columns) >= gap
+	}
+	for _, step := range steps {
+		if step *= time.Millisecond; fits(step) {
+			return step
+		}
+	}
+	for step := 24 * time.Hour; step > 0 && step <= s.end; step *= 2 {
+		if fits(step) {
+			return step
+		}
+	}
+	return 0
+}
+
+// brief writes a duration as a tick is written: "2m", "1m30s".
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// about writes a duration as people say it: three or four digits at most.
+func about(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		d = d.Round(time.Millisecond)
+	case d < time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	case d < time.Hour:
+		d = d.Round(time.Second)
+	default:
+		d = d.Round(time.Minute)
+	}
+	return brief(d)
+}

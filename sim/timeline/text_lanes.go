@@ -1,0 +1,214 @@
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// leaderLane writes who leads.
+func (t *text) leaderLane() {
+	if len(t.run.terms) == 0 {
+		return
+	}
+	cells := t.blank()
+	for i, term := range t.run.terms {
+		from, to := t.scale.column(term.at), len(cells)
+		if i+1 < len(t.run.terms) {
+			to = t.scale.column(t.run.terms[i+1].at)
+		}
+		name, fill := []rune(serverName(term.server)), t.glyphs.line
+		if term.server < 0 {
+			name, fill = nil, t.glyphs.gap
+		}
+		for x := from; x < to; x++ {
+			cells[x] = fill
+		}
+		if from > 0 {
+			cells[from] = t.glyphs.turn
+			from++
+		}
+		if to-from >= len(name) {
+			copy(cells[from:], name)
+		}
+	}
+	t.lane("leader", "", cells, "")
+}
+
+// maxFaultLanes is how many lanes faults get that strike at one time.
+const maxFaultLanes = 4
+
+// faultLanes writes the faults, a letter each, in the first lane that is free.
+func (t *text) faultLanes() {
+	t.keys = faultKeys(t.run.faults)
+	var lanes [][]rune
+	for _, f := range t.run.faults {
+		from, to := t.scale.column(f.at), t.scale.column(f.until)
+		for i := 0; ; i++ {
+			if i == maxFaultLanes {
+				lanes[i-1][from] = t.glyphs.more
+				break
+			}
+			if i == len(lanes) {
+				lanes = append(lanes, t.blank())
+			}
+			if t.strike(lanes[i], from, to, t.keys[f.name]) {
+				break
+			}
+		}
+	}
+	label := "faults"
+	for _, cells := range lanes {
+		t.lane(label, "", cells, "")
+		label = ""
+	}
+}
+
+// strike writes a fault into a lane, if there is room. The same at the same place
+// is one.
+func (t *text) strike(cells []rune, from, to int, key rune) bool {
+	if from == to && cells[from] == key {
+		return true
+	}
+	if slices.ContainsFunc(cells[from:to+1], func(c rune) bool { return c != ' ' }) {
+		return false
+	}
+	for x := from + 1; x <= to; x++ {
+		cells[x] = t.glyphs.line
+	}
+	cells[from] = key
+	return true
+}
+
+// nodeLanes writes how much is left on each node that drains.
+func (t *text) nodeLanes() {
+	if len(t.nodes) == 0 {
+		return
+	}
+	t.lane("nodes", "to go", t.blank(), "took")
+	for _, n := range t.nodes {
+		t.nodeLane(n)
+	}
+	if len(t.hiddenNodes) == 0 {
+		return
+	}
+	left := t.run.leftOver()
+	cells := t.blank()
+	t.fillBars(cells, left, most(left), t.scale.end)
+	t.lane("all nodes", strconv.Itoa(most(left)), cells, "")
+	t.wrap("  ", t.leftOutNodes())
+}
+
+func (t *text) nodeLane(n *node) {
+	cells := t.blank()
+	free := 0 // the first cell after the end of a drain
+	for _, d := range n.drains {
+		end := t.scale.end
+		if d.outcome != cluster.OutcomeNone {
+			end = d.end
+		}
+		during := cells[:t.scale.column(end)+1]
+		kept := slices.Clone(during[:free])
+		t.fillBars(during, n.leftDuring(d), n.most(), end)
+		copy(during, kept)
+		if d.outcome != cluster.OutcomeNone {
+			t.ended[d.outcome] = true
+			cells[len(during)-1] = t.glyphs.end(d.outcome)
+			free = len(during)
+		}
+	}
+	d := n.last()
+	t.lane(string(n.id), strconv.Itoa(d.initially), cells, took(d))
+}
+
+// fillBars draws counts, each until the next, the last until the end.
+func (t *text) fillBars(cells []rune, counts []count, whole int, end time.Duration) {
+	for i, c := range counts {
+		to := min(t.scale.column(until(counts, i, func(c count) time.Duration { return c.at }, end)), len(cells)-1)
+		for x := t.scale.column(c.at); x <= to; x++ {
+			cells[x] = t.glyphs.bar(c.n, whole)
+		}
+	}
+}
+
+// groupLanes writes how much room each group had.
+func (t *text) groupLanes() {
+	if len(t.groups) == 0 {
+		return
+	}
+	t.lane("groups", "limit", t.blank(), "lowest")
+	for _, g := range t.groups {
+		t.groupLane(g)
+	}
+	if len(t.hiddenGroups) > 0 {
+		t.wrap("  ", t.leftOutGroups())
+	}
+}
+
+// groupLane writes the least room that a group had in each column.
+func (t *text) groupLane(g *group) {
+	cells := t.blank()
+	worst := make([]level, len(cells))
+	for i, l := range g.levels {
+		end := until(g.levels, i, func(l level) time.Duration { return l.at }, t.scale.end+1)
+		for x, to := t.scale.column(l.at), t.scale.column(max(l.at, end-1)); x <= to; x++ {
+			if cells[x] == ' ' || l.exists && (!worst[x].exists || l.room() < worst[x].room()) {
+				worst[x], cells[x] = l, t.glyphs.room(l)
+			}
+		}
+	}
+	for _, c := range cells {
+		if '1' <= c && c <= '9' {
+			c = '1'
+		}
+		t.stood[c] = true
+	}
+	t.lane(g.name(), limit(g.lowest()), cells, strconv.Itoa(g.lowest().healthy))
+}
+
+// took is how long a drain took.
+func took(d *drain) string {
+	if d.outcome == cluster.OutcomeNone {
+		return "runs on"
+	}
+	return about(d.end - d.start)
+}
+
+// limit is the least that a group was allowed at some time, of what it wanted then.
+func limit(l level) string {
+	if !l.exists {
+		return "gone"
+	}
+	return fmt.Sprintf("%d of %d", max(0, l.limit), l.count)
+}
+
+// violationLane writes when guarantees were broken, and how.
+func (t *text) violationLane() {
+	if len(t.run.violations) == 0 {
+		return
+	}
+	cells := t.blank()
+	for _, v := range t.run.violations {
+		word := []rune(t.glyphs.clean(v.Guarantee))
+		x := max(0, min(t.scale.column(v.at), len(cells)-len(word)))
+		space := cells[x:min(len(cells), x+len(word))]
+		switch {
+		case strings.TrimSpace(string(space)) == "":
+			copy(space, word)
+		case len(space) > 0 && space[0] == ' ':
+			space[0] = t.glyphs.more
+		}
+	}
+	t.lane("violations", "", cells, "")
+	for i, v := range t.run.violations {
+		if i == many {
+			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-many, "violation")))
+			break
+		}
+		t.wrap(fmt.Sprintf("  %s at %s: ", t.glyphs.clean(v.Guarantee), about(v.at)), t.glyphs.clean(v.Text))
+	}
+}
