@@ -30,10 +30,12 @@ type fleet struct {
 	// silent counts the reasons for which the client of a node says nothing and
 	// hears nothing.
 	silent map[cluster.NodeID]int
+	// ended are the allocations of which a client was told that their end was applied.
+	ended map[cluster.AllocID]bool
 }
 
 func newFleet(w *World) (*fleet, error) {
-	f := &fleet{world: w, silent: map[cluster.NodeID]int{}}
+	f := &fleet{world: w, silent: map[cluster.NodeID]int{}, ended: map[cluster.AllocID]bool{}}
 	var err error
 	f.clients, err = simclient.New(simclient.Options{
 		Snapshot: f.state,
@@ -90,7 +92,19 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 	w := f.world
 	m := &shims.AllocClientUpdate{Reports: reports}
 	m.Evals = scheduler.ReportEvals(w.State(), reports, w.Clock(), w.ids.eval)
-	return w.log.propose(nil, FromClients, m, func(a shims.Answer) { reply(a.Outcome == drainer.Applied) })
+	return w.log.propose(nil, FromClients, m, func(a shims.Answer) {
+		f.taken(reports, a)
+		reply(a.Outcome == drainer.Applied)
+	})
+}
+
+// taken notes what clients know to have been applied.
+func (f *fleet) taken(reports []cluster.AllocReport, a shims.Answer) {
+	for _, r := range reports {
+		if a.Outcome == drainer.Applied && (r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed) {
+			f.ended[r.Alloc] = true
+		}
+	}
 }
 
 // applied tells the clients that an entry may have something for.
