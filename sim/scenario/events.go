@@ -137,7 +137,7 @@ type (
 	}
 	// Clock sets a server's clock: how far it is ahead, negative for behind.
 	Clock struct {
-		Server int // from 1; zero is the leader
+		Server int // from 1; zero is all of them
 		Ahead  time.Duration
 	}
 	// Restore has the leader restore a snapshot of its state.

@@ -2,17 +2,21 @@ package scenario_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // same compares large things fast, and tells how they differ if they do.
-func same(t testing.TB, want, got *scenario.Scenario, text string) {
+func same(t must.T, want, got *scenario.Scenario, text string) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {
 		must.Eq(t, want, got, must.Sprint(text))
@@ -54,4 +58,98 @@ func FuzzParse(f *testing.F) {
 		want.Story, want.End = "a story", "an end"
 		same(t, want, rewritten, printed)
 	})
+}
+
+// Whatever scenario is made, its text reads as the same one, in the one form that it
+// has; and its copy is its own.
+func TestPrint_ReadsAsItWas(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := maker{rt}.scenario()
+		printed := print(t, s)
+		again, _, err := scenario.Parse("case.drain", strings.NewReader(printed))
+		must.NoError(rt, err, must.Sprint(printed))
+		same(rt, s, without(again), printed)
+		must.Eq(rt, printed, print(t, again))
+
+		c := s.Copy()
+		same(rt, s, c, printed)
+		must.SliceEmpty(rt, shared(reflect.ValueOf(s).Elem(), reflect.ValueOf(c).Elem(), "scenario"))
+	})
+}
+
+// shared names what two values share that either could write to.
+func shared(a, b reflect.Value, name string) []string {
+	var found []string
+	switch a.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if a.Kind() == reflect.Pointer && !a.IsNil() && a.Pointer() == b.Pointer() && a.Type().Elem().Size() > 0 {
+			found = append(found, name)
+		}
+		if !a.IsNil() {
+			found = append(found, shared(a.Elem(), b.Elem(), name)...)
+		}
+	case reflect.Slice:
+		if a.Len() > 0 && a.Pointer() == b.Pointer() {
+			found = append(found, name)
+		}
+		for i := range a.Len() {
+			found = append(found, shared(a.Index(i), b.Index(i), fmt.Sprintf("%s[%d]", name, i))...)
+		}
+	case reflect.Struct:
+		for i := range a.NumField() {
+			found = append(found, shared(a.Field(i), b.Field(i), name+"."+a.Type().Field(i).Name)...)
+		}
+	}
+	return found
+}
+
+// What everything begins with is copied too: nothing in the language is left out of
+// what the random ones are made of.
+func TestCopy_Everything(t *testing.T) {
+	t.Parallel()
+	s, _ := parse(t, string(everything(t)))
+	c := s.Copy()
+	same(t, s, c, "")
+	must.SliceEmpty(t, shared(reflect.ValueOf(s).Elem(), reflect.ValueOf(c).Elem(), "scenario"))
+}
+
+// Only what is expected is rewritten: comments, order and spaces stay.
+func TestRewrite(t *testing.T) {
+	t.Parallel()
+	const setup = "# why\n\nnode   n1 # one\n\n# and then\nat 0s drain n1"
+	for text, want := range map[string]string{
+		setup:                                   setup + "\n----\na\n----\nb\n",
+		setup + "\n\n\n":                        setup + "\n----\na\n----\nb\n",
+		setup + "\n----\nold\n----\nold\n":      setup + "\n----\na\n----\nb\n",
+		setup + "\n----   \nold\n\nolder\n":     setup + "\n----\na\n----\nb\n",
+		setup + "\n\n----\n\n----\n\n----\nx\n": setup + "\n----\na\n----\nb\n",
+	} {
+		must.Eq(t, want, string(scenario.Rewrite([]byte(text), "a", "b")))
+	}
+	must.Eq(t, setup+"\n----\na\n", string(scenario.Rewrite([]byte(setup), "a", "")))
+	must.Eq(t, setup+"\n----\n----\nb\n", string(scenario.Rewrite([]byte(setup), "", "b")))
+	must.Eq(t, setup+"\n", string(scenario.Rewrite([]byte(setup+"\n----\nold\n"), "", "")))
+}
+
+// A writer that fails is told of.
+func TestPrint_WriteError(t *testing.T) {
+	t.Parallel()
+	s, _ := parse(t, string(everything(t)))
+	must.ErrorIs(t, scenario.Print(brokenWriter{}, s), errBroken)
+}
+
+var errBroken = errors.New("the disk is full")
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+// A scenario that was made and is wrong is told so, as a file would be.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	s, _ := parse(t, lines)
+	must.NoError(t, s.Check())
+	s.Events = []scenario.Event{{Op: &scenario.Drain{Nodes: []cluster.NodeID{"n9"}}}}
+	must.EqError(t, s.Check(), "case.drain:9: there is no node n9")
 }
