@@ -42,7 +42,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 		case fields[i].flag && valued:
 			errs = append(errs, fmt.Errorf("%q takes no value", name))
 		case !fields[i].flag && value == "":
-			errs = append(errs, fmt.Errorf("%q needs a value: %s=...", name, name))
+			errs = append(errs, fmt.Errorf("%q needs a value: %s=VALUE", name, name))
 		default:
 			if err := fields[i].set(value); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
@@ -52,7 +52,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 	}
 	for _, f := range fields {
 		if f.needed && !slices.Contains(seen, f.name) {
-			errs = append(errs, fmt.Errorf("%q is missing: %s=...", f.name, f.name))
+			errs = append(errs, fmt.Errorf("%q is missing: %s=VALUE", f.name, f.name))
 		}
 	}
 	return seen, errors.Join(errs...)
