@@ -39,9 +39,9 @@ const (
 	SchedSlow FaultName = "sched/slow" // it comes Delay later
 	// Of each evaluation of a drain, when applied: it is set to failed.
 	SchedFailEval FaultName = "sched/fail-eval"
-	// While armed nothing can be placed: all nodes are ineligible for Delay.
+	// When armed nothing can be placed: all nodes are ineligible for Delay.
 	SchedUnplaceable FaultName = "sched/unplaceable"
-	// While armed, of On or a node drawn: its client dies, is out of touch, and
+	// When armed, of On or a node drawn: its client dies, or is out of touch, and
 	// returns after Delay.
 	NodeCrash      FaultName = "node/crash"
 	NodeDisconnect FaultName = "node/disconnect"
@@ -83,35 +83,38 @@ type FaultKind struct {
 	Name   FaultName
 	On     Target
 	Delays Delays
+	// Lasts says that it strikes once, when it is armed, and lasts for its delay: it
+	// has neither a count nor a window.
+	Lasts bool
 }
 
 // Faults returns every fault there is.
 func Faults() []FaultKind {
 	return []FaultKind{
-		{ApplyReject, OnWrites, NoDelay},
-		{ApplyFull, OnWrites, NoDelay},
-		{ApplyAmbiguousApplied, OnWrites, NoDelay},
-		{ApplyAmbiguousLate, OnWrites, MayDelay},
-		{ApplyAmbiguousLost, OnWrites, NoDelay},
-		{ApplySlow, OnWrites, MayDelay},
-		{ApplyPartialRefuse, OnGroup, NoDelay},
-		{LeaderLoseMidBatch, NoTarget, MayDelay},
-		{LeaderFlap, NoTarget, MayDelay},
-		{LeaderTwo, NoTarget, MustDelay},
-		{LeaderPaused, NoTarget, MustDelay},
-		{WatchDelay, NoTarget, MustDelay},
-		{WatchCoalesce, NoTarget, MustDelay},
-		{WatchSpurious, NoTarget, MayDelay},
-		{ViewStale, NoTarget, MustDelay},
-		{ClientSlowStop, OnAllocs, NoDelay},
-		{ClientNeverStop, OnAllocs, NoDelay},
-		{ClientFailNew, OnAllocs, NoDelay},
-		{ClientMute, OnAllocs, NoDelay},
-		{SchedSlow, NoTarget, MustDelay},
-		{SchedFailEval, OnJob, NoDelay},
-		{SchedUnplaceable, NoTarget, MustDelay},
-		{NodeCrash, OnNode, MustDelay},
-		{NodeDisconnect, OnNode, MustDelay},
+		{ApplyReject, OnWrites, NoDelay, false},
+		{ApplyFull, OnWrites, NoDelay, false},
+		{ApplyAmbiguousApplied, OnWrites, NoDelay, false},
+		{ApplyAmbiguousLate, OnWrites, MayDelay, false},
+		{ApplyAmbiguousLost, OnWrites, NoDelay, false},
+		{ApplySlow, OnWrites, MayDelay, false},
+		{ApplyPartialRefuse, OnGroup, NoDelay, false},
+		{LeaderLoseMidBatch, NoTarget, MayDelay, false},
+		{LeaderFlap, NoTarget, MayDelay, false},
+		{LeaderTwo, NoTarget, MustDelay, false},
+		{LeaderPaused, NoTarget, MustDelay, false},
+		{WatchDelay, NoTarget, MustDelay, false},
+		{WatchCoalesce, NoTarget, MustDelay, false},
+		{WatchSpurious, NoTarget, MayDelay, false},
+		{ViewStale, NoTarget, MustDelay, false},
+		{ClientSlowStop, OnAllocs, NoDelay, false},
+		{ClientNeverStop, OnAllocs, NoDelay, false},
+		{ClientFailNew, OnAllocs, NoDelay, false},
+		{ClientMute, OnAllocs, NoDelay, false},
+		{SchedSlow, NoTarget, MustDelay, false},
+		{SchedFailEval, OnJob, NoDelay, false},
+		{SchedUnplaceable, NoTarget, MustDelay, true},
+		{NodeCrash, OnNode, MustDelay, true},
+		{NodeDisconnect, OnNode, MustDelay, true},
 	}
 }
 

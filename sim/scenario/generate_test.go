@@ -259,6 +259,9 @@ func (m maker) fault(s *scenario.Scenario) *scenario.Fault {
 		f.Delay = m.drawn("delay")
 		f.Delay.Max++
 	}
+	if kind.Lasts {
+		f.Count, f.For = 0, 0
+	}
 	if m.some("anything") {
 		return f
 	}

@@ -179,13 +179,7 @@ func (p *parser) sound(op Op) error {
 	case *Place:
 		return p.addAllocs(o.Alloc)
 	case *Fault:
-		kind, _ := faultKind(o.Name) // it was read before
-		if kind.Delays == NoDelay && o.Delay != (Range{}) {
-			return fmt.Errorf("%s has no delay", o.Name)
-		}
-		if kind.Delays == MustDelay && o.Delay == (Range{}) {
-			return fmt.Errorf("%s does nothing without a delay", o.Name)
-		}
+		return o.sound()
 	}
 	return nil
 }
@@ -205,6 +199,20 @@ func (p *parser) soundEdit(o *Edit) error {
 		if known := p.jobs[o.Job]; known != nil {
 			known.groups[o.Rename] = true
 		}
+	}
+	return nil
+}
+
+// sound says what is wrong with the fault as a whole.
+func (o *Fault) sound() error {
+	kind, _ := faultKind(o.Name) // it was read before
+	switch {
+	case kind.Delays == NoDelay && o.Delay != (Range{}):
+		return fmt.Errorf("%s has no delay", o.Name)
+	case kind.Delays == MustDelay && o.Delay == (Range{}):
+		return fmt.Errorf("%s does nothing without a delay", o.Name)
+	case kind.Lasts && (o.Count != 0 || o.For != 0):
+		return fmt.Errorf("%s strikes once, when it is armed: it has neither count nor for", o.Name)
 	}
 	return nil
 }

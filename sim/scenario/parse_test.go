@@ -102,6 +102,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s fault apply/reject on=drain":       `on: unknown writes "drain", did you mean "drainer"?`,
 		"at 5s fault apply/reject delay=1s":       `apply/reject has no delay`,
 		"at 5s fault watch/delay":                 `watch/delay does nothing without a delay`,
+		"at 5s fault node/crash delay=1s count=2": `node/crash strikes once, when it is armed: it has neither count nor for`,
 		"at 5s fault leader/flap on=n1":           `on: leader/flap is on nothing in particular`,
 		"at 5s fault sched/fail-eval on=web[0]":   `on: sched/fail-eval is on a job`,
 		"at 5s fault apply/partial-refuse on=@n1": `on: apply/partial-refuse is on a job or a group`,
