@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -42,6 +43,10 @@ type Result struct {
 	Lasted, Busy   time.Duration
 	// Idle says that nothing was left to be done.
 	Idle bool
+	// Violations are the guarantees that were broken, in order.
+	Violations []invariant.Violation
+	// Counters are what the judge counted.
+	Counters invariant.Counters
 	// Story and End are what was told, if it was asked for.
 	Story, End string
 }
@@ -69,6 +74,7 @@ type player struct {
 	config   drainer.NodeDrainerConfig
 	world    *world.World
 	start    time.Time
+	judging  *judging // never nil once it is built
 	// teller tells the story, or nil.
 	teller *teller
 	result *Result
@@ -106,6 +112,7 @@ func (p *player) behaviour(a *cluster.Allocation) world.Behaviour {
 
 // play has everything happen.
 func (p *player) play() error {
+	p.judging = judged(p)
 	if p.options.Tell {
 		p.teller = newTeller(p)
 	}
@@ -126,6 +133,10 @@ func (p *player) play() error {
 		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
 		Lasted: p.world.Now().Sub(p.start), Idle: idle,
 	}
+	if p.result.Violations, err = p.judging.end(); err != nil {
+		return err
+	}
+	p.result.Counters = p.judging.judge.Counters()
 	if p.teller != nil {
 		p.result.Story, p.result.End = p.teller.story(), p.teller.end()
 	}
@@ -134,6 +145,7 @@ func (p *player) play() error {
 
 // quiet is called before the time moves on.
 func (p *player) quiet() error {
+	p.judging.quiet()
 	if p.teller != nil {
 		p.teller.quiet()
 	}
@@ -161,4 +173,10 @@ func (p *player) schedule() {
 }
 
 // calm ends all faults.
-func (p *player) calm() error { return p.world.Calm() }
+func (p *player) calm() error {
+	if err := p.world.Calm(); err != nil {
+		return err
+	}
+	p.judging.judge.Calm(p.world.Now())
+	return nil
+}

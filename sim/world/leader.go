@@ -111,7 +111,7 @@ func (w *World) Depose(e Election) error {
 	}
 	w.drop(old.schedulerActor)
 	w.elections++
-	for _, l := range w.deposed {
+	for _, l := range slices.Clone(w.deposed) {
 		if l.server == next {
 			l.stepDown()
 		}

@@ -14,6 +14,7 @@ import (
 // anew on the other.
 func (w *World) Restore() error {
 	m := w.leader.server.machine
+	taken := m.state()
 	snapshot, err := m.fsm.Snapshot()
 	if err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
@@ -25,6 +26,9 @@ func (w *World) Restore() error {
 	}
 	if err := m.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
 		return fmt.Errorf("restoring a snapshot: %w", err)
+	}
+	for _, f := range w.onRestore {
+		f(taken, m.state())
 	}
 	w.leader.drainer.Step(w.Clock())
 	return w.Elect(true)

@@ -1,8 +1,11 @@
 package world
 
 import (
+	"fmt"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Truth is what a world knows and no state shows.
@@ -34,4 +37,30 @@ func (w *World) Reports() []drainer.Report {
 		}
 	}
 	return reports
+}
+
+// Reader reads the leader's state, as another drainer on its server would.
+func (w *World) Reader() drainer.StateReader {
+	s := w.leader.server
+	return reader{server: s, looks: new(looks), StateReader: w.options.Reader(s.machine.fsm.Store())}
+}
+
+// States are the states of the servers once each has applied the whole log, the
+// leader's first. Where servers are views there is one.
+func (w *World) States() ([]*statestore.Snapshot, error) {
+	leader := w.leader.server.machine
+	machines := []*machine{leader}
+	for _, s := range w.servers {
+		if s.machine != leader {
+			machines = append(machines, s.machine)
+		}
+	}
+	states := make([]*statestore.Snapshot, len(machines))
+	for i, m := range machines {
+		if _, err := m.catchUp(w.log.entries); err != nil {
+			return nil, fmt.Errorf("catching up: %w", err)
+		}
+		states[i] = m.state()
+	}
+	return states, nil
 }

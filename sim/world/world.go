@@ -49,6 +49,7 @@ type World struct {
 	replicas  []func(server int, a shims.Applied)
 	onElect   []func(server int)
 	onEnd     []func(term int)
+	onRestore []func(taken, restored *statestore.Snapshot)
 	onPropose []func(Proposal)
 	onAnswer  []func(term, n int, a shims.Answer)
 	onDrainer []func(DrainerStep)
@@ -212,6 +213,12 @@ func (w *World) OnElect(f func(server int)) { w.onElect = append(w.onElect, f) }
 
 // OnEnd calls f whenever a term has ended and its drainer knows.
 func (w *World) OnEnd(f func(term int)) { w.onEnd = append(w.onEnd, f) }
+
+// OnRestore calls f with the state of which a snapshot was taken and the one that was
+// restored from it.
+func (w *World) OnRestore(f func(taken, restored *statestore.Snapshot)) {
+	w.onRestore = append(w.onRestore, f)
+}
 
 // OnPropose calls f for every write that a drainer proposes.
 func (w *World) OnPropose(f func(Proposal)) { w.onPropose = append(w.onPropose, f) }

@@ -1,0 +1,75 @@
+package invariant
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// G11 replicas: the same log gives the same state on every server; restore of a
+// snapshot gives the state it was taken from. Entry by entry the rows that an
+// entry names are compared by their digest; whole states, after a restore and at
+// the end, line by line. That entries write no more than they name is found when
+// everything is counted.
+
+// Replica compares what an entry has made on another server with what it made on
+// the first. It may be told before or after [Judge.Applied] is.
+func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
+	j.now, j.index = now, max(j.index, a.Index)
+	j.counters.Replicas++
+	j.compareDigest(a.Index, Digest(a), server)
+}
+
+// compareDigest keeps the digest of an entry, and compares it with that of the
+// server which has applied the entry first.
+func (j *Judge) compareDigest(index, digest uint64, server int) {
+	first, known := j.digests[index]
+	switch {
+	case !known:
+		j.digests[index] = digest
+	case first != digest:
+		j.find(ReplicasDiffer, Violation{}, "entry %d has made other rows on server %d than on the first that applied it", index, server)
+	}
+}
+
+// Restored compares a state that was restored with the one of which the snapshot
+// was taken.
+func (j *Judge) Restored(now time.Time, taken, restored *statestore.Snapshot) {
+	j.now = now
+	j.compareDumps(RestoreDiffers, []*statestore.Snapshot{taken, restored})
+}
+
+// compareDumps compares whole states with the first.
+func (j *Judge) compareDumps(c Check, states []*statestore.Snapshot) {
+	if len(states) < 2 {
+		return
+	}
+	want := dump(states[0])
+	for i, s := range states[1:] {
+		if got := dump(s); !bytes.Equal(want, got) {
+			ours, theirs := difference(want, got)
+			j.find(c, Violation{}, "state %d of the same log: %s instead of %s", i+2, theirs, ours)
+		}
+	}
+}
+
+func dump(s *statestore.Snapshot) []byte {
+	var b bytes.Buffer
+	if err := s.Dump(&b); err != nil {
+		return []byte("no dump: " + err.Error()) // which differs from one that is
+	}
+	return b.Bytes()
+}
+
+// difference returns the first lines in which two dumps differ.
+func difference(a, b []byte) (ours, theirs string) {
+	as, bs := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for i := range min(len(as), len(bs)) {
+		if !bytes.Equal(as[i], bs[i]) {
+			return string(as[i]), string(bs[i])
+		}
+	}
+	return "more", "less"
+}

@@ -1,0 +1,249 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// G4 end: while there is a leader with a quorum, a drain with a deadline ends by
+// deadline + B, where B follows from the configuration and the stop times on the
+// node. One without a deadline ends as soon as nothing that had to leave is left.
+//
+// Faults may take the leader away, so both hold from the calm on. There each drain
+// is given its bound: the later of its deadline and of when all that faults have
+// begun is over; then, stage after stage, the time to write the marks of what has
+// not been asked, and the longest stop time with the margin; then the time to write
+// the end. Only what lengthens a drain in truth gives it another bound: another
+// strategy, an allocation that lands on the node, another leader, or a leader's
+// clock that was set.
+
+// calm is what is watched once faults have ended.
+type calm struct {
+	// began says that they have, settled is when all that they have begun is over.
+	began   bool
+	settled time.Time
+	bounds  map[cluster.NodeID]*bound
+	// next is when the first bound is passed, or zero.
+	next time.Time
+}
+
+// bound is by when one drain has to end, by the world's time.
+type bound struct {
+	drain    cluster.DrainID
+	revision cluster.Revision
+	// by is zero for a drain that has no bound.
+	by time.Time
+	// done is by when it has to end because nothing that had to leave is left, or
+	// zero.
+	done time.Time
+	// shown is the latest end that the drainer has shown, or zero.
+	shown time.Time
+}
+
+// Calm says that faults have stopped.
+func (j *Judge) Calm(now time.Time) {
+	j.now = now
+	j.calm = calm{began: true, settled: now.Add(j.options.Bounds.Settle), bounds: make(map[cluster.NodeID]*bound)}
+	j.recount()
+}
+
+// recount gives every drain that runs its bound.
+func (j *Judge) recount() {
+	if !j.calm.began {
+		return
+	}
+	clear(j.calm.bounds)
+	now := j.book.moment(j.clock(j.leader), j.options.Policy)
+	for _, n := range j.book.draining {
+		j.bind(now, n)
+	}
+	j.findNext()
+}
+
+// rebound gives every drain another bound: the leader is another, or its clock.
+func (j *Judge) rebound() {
+	if j.calm.began {
+		j.calm.settled = later(j.calm.settled, j.now.Add(j.options.Bounds.Settle))
+		j.recount()
+	}
+}
+
+// bind gives the drain of a node its bound, as the state is now.
+func (j *Judge) bind(now *moment, n *node) {
+	d := n.drain()
+	b := &bound{drain: d.ID, revision: d.Revision}
+	if old := j.calm.bounds[n.id]; old != nil && old.drain == d.ID && old.revision == d.Revision {
+		b.shown = old.shown
+	}
+	b.by = j.boundOf(now, n)
+	j.noteDone(now, n, b)
+	j.calm.bounds[n.id] = b
+}
+
+// boundOf is by when the node's drain has to end, by the world's time; zero if it
+// has no bound.
+func (j *Judge) boundOf(m *moment, n *node) time.Time {
+	d, ahead := n.drain(), j.leader.ahead()
+	cutoff, ends := opinion.Cutoff(d)
+	if !ends {
+		return time.Time{}
+	}
+	at := later(j.calm.settled.Add(ahead), cutoff)
+	at = later(at, j.now.Add(ahead))
+	write := j.writeTime(m)
+	for turn := range opinion.TurnCount {
+		over := at
+		for _, a := range n.live {
+			if a.turn != turn || !opinion.HasToLeave(turn, d) {
+				continue
+			}
+			if turn == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == drainer.AfterStop {
+				return time.Time{} // it waits for all that is in touch, however long
+			}
+			end := opinion.StoppedBy(a.row, at.Add(write)).Add(j.options.Policy.StopMargin)
+			if a.asked() {
+				end = opinion.WaitEnd(a.row, d, j.options.Policy.StopMargin)
+			}
+			over = later(over, end)
+		}
+		at = over
+	}
+	return at.Add(write).Add(-ahead)
+}
+
+// writeTime is how long a drainer may take to have what it wants written: the
+// deadline's coalescing, one wait after a failure or a refusal, looks at the state,
+// and rounds of as many entries as may be in flight, for all that drains, each woken
+// for and answered.
+func (j *Judge) writeTime(m *moment) time.Duration {
+	left, o := len(m.draining), &j.options
+	for _, n := range m.draining {
+		left += m.turns(n).total()
+	}
+	rounds := time.Duration(3 + 2*left/(o.MaxIDs*o.MaxInFlight))
+	return o.Coalesce + o.RetryMax + rounds*(o.Bounds.Wake+o.Bounds.Write+o.MinInterval+2*o.query())
+}
+
+// watchEnds follows the drains that an entry concerns.
+func (j *Judge) watchEnds(e *entry) {
+	if !j.calm.began {
+		return
+	}
+	now := j.book.moment(j.clock(j.leader), j.options.Policy)
+	for _, c := range e.nodes {
+		j.watchNode(now, j.book.node(either(c).ID), false)
+	}
+	for _, c := range e.allocs {
+		landed := c.before == nil && c.after != nil
+		j.watchNode(now, j.book.node(either(c).NodeID), landed)
+	}
+	if p := j.options.Policy.Completion; p == drainer.Replaced || p == drainer.Migrated {
+		for _, n := range j.book.draining { // their ends wait for what is elsewhere
+			j.watchNode(now, n, false)
+		}
+	}
+	j.findNext()
+	j.watchTime(j.now)
+}
+
+// watchNode follows the drain of one node.
+func (j *Judge) watchNode(now *moment, n *node, landed bool) {
+	d, b := n.drain(), j.calm.bounds[n.id]
+	switch {
+	case d == nil:
+		delete(j.calm.bounds, n.id)
+	case b == nil || b.drain != d.ID || b.revision != d.Revision || landed:
+		j.bind(now, n)
+	default:
+		j.noteDone(now, n, b)
+	}
+}
+
+// noteDone notes by when a drain has to end that could end now.
+func (j *Judge) noteDone(m *moment, n *node, b *bound) {
+	_, why := m.unfinished(n)
+	switch {
+	case why != "":
+		b.done = time.Time{}
+	case b.done.IsZero():
+		b.done = later(j.now, j.calm.settled).Add(j.writeTime(m))
+	}
+}
+
+// first is by when the drain has to end, of all the times that say so, or zero.
+func (b *bound) first() time.Time { return sooner(sooner(b.by, b.done), b.shown) }
+
+// sooner is the earlier of two times, where zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// findNext finds when the first drain will be too late.
+func (j *Judge) findNext() {
+	j.calm.next = time.Time{}
+	for _, b := range j.calm.bounds { //lint:order the earliest, whatever the order
+		j.calm.next = sooner(j.calm.next, b.first())
+	}
+}
+
+// watchTime finds drains that are too late.
+func (j *Judge) watchTime(now time.Time) {
+	if !j.calm.began || j.calm.next.IsZero() || !now.After(j.calm.next) {
+		return
+	}
+	passed := func(t time.Time) bool { return !t.IsZero() && now.After(t) }
+	for _, n := range j.book.draining {
+		b := j.calm.bounds[n.id]
+		if b == nil || !passed(b.first()) {
+			continue
+		}
+		switch left := j.book.moment(now, j.options.Policy).turns(n).total(); {
+		case passed(b.done):
+			j.find(EndForgotten, on(n), "it could have ended and was to %s ago", now.Sub(b.done))
+		case passed(b.by):
+			j.find(LateEnd, on(n), "it was to end %s ago, and %d are left", now.Sub(b.by), left)
+		default:
+			j.find(BoundBroken, on(n), "it was shown to end %s ago, and %d are left", now.Sub(b.shown), left)
+		}
+		*b = bound{drain: b.drain, revision: b.revision} // once is enough
+	}
+	j.findNext()
+}
+
+// judgeShown judges the bound that a report shows: every drain with a deadline has
+// one, unless its storage plugins wait for ever, and it is none that the stop times
+// and the configuration do not give. It is kept, but for what writes take that the
+// drainer cannot know.
+func (r *reasons) judgeShown(n *node, report *drainer.Report) {
+	own, shown := r.boundOf(r.now, n), report.EndsBy
+	if own.IsZero() != shown.IsZero() {
+		r.find(BoundUnshown, on(n), "it is shown to end by %s, and its bound is %s", shown, own)
+	}
+	if own.IsZero() || shown.IsZero() {
+		return
+	}
+	ahead := r.leader.ahead()
+	if shown.After(own.Add(ahead)) {
+		r.find(BoundUnshown, on(n), "it is shown to end by %s, and has to by %s", shown, own.Add(ahead))
+	}
+	b := r.calm.bounds[n.id]
+	if b == nil || r.now.book != r.book || b.drain != n.drain().ID || r.q.Term != r.leader.number {
+		return
+	}
+	latency := time.Duration(opinion.TurnCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write + 2*r.options.query())
+	b.shown = later(b.shown, later(shown.Add(-ahead), r.calm.settled).Add(latency))
+	r.findNext()
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,84 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// G4 and G6 at a quiet point: what can be done is done or planned. Nothing may be
+// left to want when nothing holds the drainer up. What does is known: an answer
+// that is to come, a wait after a failure or a refusal, a clock that was set since
+// it last looked, and what the world holds back.
+
+// settled reports whether nothing holds a drainer up at its clock's time: it has
+// had its say on everything that the state shows.
+func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
+	within := func(from time.Time) bool {
+		return !from.IsZero() && !clock.Before(from) && clock.Before(from.Add(j.options.RetryMax))
+	}
+	l := &t.last
+	switch {
+	case held || !l.any || t.ended || t.owes || t.inFlight > 0 || len(t.writes) > 0 || t.news.any:
+		return false
+	case clock.Sub(j.now) != t.ahead():
+		return false // its clock was set since it looked at it
+	case within(t.failure):
+		return false
+	case !l.wakeAt.IsZero() && !l.wakeAt.After(clock.Add(j.options.query())):
+		return false // it waits for a look
+	case j.options.MinInterval > 0 && clock.Before(t.round.Add(j.options.MinInterval)):
+		return false
+	}
+	return true
+}
+
+// checkProgress finds what could be done and is neither done nor planned by a
+// drainer that nothing holds up.
+func (j *Judge) checkProgress(m *moment, t *term) {
+	w := j.wants(m)
+	for _, mark := range w.Marks {
+		if j.waits(t, m.at, mark.Node, mark.Group) {
+			continue
+		}
+		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+		if t.failed[mark.Alloc] {
+			j.find(NotRetried, about, "a write failed that would have marked it, it could be marked %s, and nobody is about to", mark.Class)
+		} else {
+			j.find(Stalled, about, "it could be marked %s, and nobody is about to", mark.Class)
+		}
+	}
+	for _, c := range w.Completions {
+		if j.waits(t, m.at, c.Node, cluster.GroupKey{}) {
+			continue
+		}
+		about := Violation{Drain: c.Drain, Node: c.Node}
+		if t.failedEnds[c.Node] {
+			j.find(NotRetried, about, "a write failed that would have ended the drain, it could end, and nobody is about to end it")
+		} else {
+			j.find(Stalled, about, "the drain could end, and nobody is about to end it")
+		}
+	}
+	for _, key := range w.Reevaluate {
+		if !j.reevaluates(t, m.at, key) {
+			j.find(NotReevaluated, Violation{Group: key}, "marked allocations run on, no evaluation of their job is open, and nobody is about to make one")
+		}
+	}
+}
+
+// waits reports whether a term may wait with what it wants of a node or a group,
+// because something of it was refused.
+func (j *Judge) waits(t *term, clock time.Time, node cluster.NodeID, group cluster.GroupKey) bool {
+	return j.recent(t.refusedNodes[node], clock) || j.recent(t.refusedGroups[group], clock)
+}
+
+// reevaluates reports whether a term may wait before it has a group evaluated
+// again, because it has done so not long ago.
+func (j *Judge) reevaluates(t *term, clock time.Time, key cluster.GroupKey) bool {
+	return t.groups[key] > 0 || j.recent(t.reevaluated[key], clock) || j.recent(t.refusedGroups[key], clock)
+}
+
+// recent reports whether a time is within the longest wait for another attempt.
+func (j *Judge) recent(at, clock time.Time) bool {
+	return !at.IsZero() && !clock.Before(at) && clock.Before(at.Add(j.options.RetryMax))
+}

@@ -1,0 +1,90 @@
+package invariant
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// G6 nothing lost, of what is applied: one bad item never fails the rest of its
+// batch, everybody is told what became of his item, and a mark is never without
+// its evaluation.
+
+// evalled reports whether the entry carries an evaluation of the job.
+func (w *markJudge) evalled(key cluster.JobKey) bool {
+	return slices.ContainsFunc(w.m.Evals, func(e *cluster.Evaluation) bool { return e != nil && jobOf(e) == key })
+}
+
+// checkAnswer holds the answer to what became of the entry's items.
+func (w *markJudge) checkAnswer() {
+	answer, ok := w.e.Response.(shims.Marked)
+	if !ok {
+		if len(w.m.Marks.Marks) > 0 {
+			w.find(Unanswered, Violation{}, "%d marks were answered by a %T", len(w.m.Marks.Marks), w.e.Response)
+		}
+		return
+	}
+	for _, mark := range answer.Accepted {
+		if !w.e.made(mark) {
+			w.find(Unanswered, Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group},
+				"the answer says that it was marked %s", mark.Class)
+		}
+	}
+	if made := len(w.m.Marks.Marks) - w.refused; len(answer.Accepted) != made || len(answer.Refused) != w.refused {
+		w.find(Unanswered, Violation{}, "%d of the entry's marks were made and %d were not; the answer says %d and %d",
+			made, w.refused, len(answer.Accepted), len(answer.Refused))
+	}
+}
+
+// checkEvals judges the evaluations that the entry has made: one of each job with
+// a mark, and of each group that is stuck, and no other.
+func (w *markJudge) checkEvals() {
+	wanted := slices.Clone(w.jobs)
+	stuck := 0
+	for _, key := range w.m.Reevaluate {
+		if w.now.stuck(w.book.group(key)) {
+			stuck++
+			if w.evalled(key.Job) {
+				wanted = append(wanted, key.Job)
+			}
+		}
+	}
+	for _, key := range wanted {
+		if !w.makesEval(key) {
+			w.find(NoEvaluation, Violation{Group: cluster.GroupKey{Job: key}}, "job %s has marks that run on, and no evaluation was made beside them", key)
+		}
+	}
+	for _, c := range w.e.evals {
+		if c.before == nil && c.after != nil && !slices.Contains(wanted, jobOf(c.after)) {
+			w.find(IdleWrite, Violation{Group: cluster.GroupKey{Job: jobOf(c.after)}}, "an evaluation was made of %s, of which nothing was marked", jobOf(c.after))
+		}
+	}
+	if len(w.m.Marks.Marks) == 0 && stuck < len(w.m.Reevaluate) {
+		w.idle[w.e.Index] = w.e.Before.Index()
+	}
+}
+
+// makesEval reports whether the entry has made an evaluation of the job that waits
+// for the scheduler.
+func (w *markJudge) makesEval(key cluster.JobKey) bool {
+	return slices.ContainsFunc(w.e.evals, func(c change[cluster.Evaluation]) bool {
+		return c.after != nil && jobOf(c.after) == key && c.after.Status == "pending" && c.after.CreateIndex == w.e.Index
+	})
+}
+
+// stuck reports whether a marked allocation of the group runs on and no evaluation
+// is open that would stop it.
+func (m *moment) stuck(g *group) bool { return m.tally(g).stuck && len(g.job.open) == 0 }
+
+// items are what a write of a drainer carries, besides evaluations.
+func items(m shims.Message) (marks []drainer.Mark, reevaluate []cluster.GroupKey, ends []drainer.Completion) {
+	switch m := m.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		return m.Marks.Marks, m.Reevaluate, nil
+	case *shims.NodesDrainComplete:
+		return nil, nil, m.Completions.Completions
+	}
+	return nil, nil, nil
+}

@@ -1,0 +1,44 @@
+package invariant
+
+// G6 nothing lost, of what is proposed: an outcome that is unknown is never
+// guessed. After one, and at the beginning of a term, nothing is planned before a
+// barrier that was asked for later, and then from a state behind it. What is in
+// flight is not sent again. What failed is planned again: see [Stalled] and
+// [NotRetried].
+
+// checkPlan judges whether a term may propose at all.
+func (j *Judge) checkPlan(t *term, p *write) {
+	if t.owes && !p.barrier {
+		what := "the term is new"
+		if t.owesSince > 0 {
+			what = "the outcome of a write is unknown"
+		}
+		j.find(PlannedBehind, Violation{}, "term %d of server %d proposed a %s before a barrier: %s", t.number, t.server, p.Message.Type(), what)
+	}
+}
+
+// checkFresh judges what was proposed in a step, now that the step is known.
+func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
+	for _, p := range t.fresh {
+		p.seen = seen
+		switch {
+		case p.barrier:
+			if t.news.barrier || t.failedBarrier.Equal(s.Clock) {
+				j.find(TooSoon, Violation{}, "term %d asked for a barrier again at once", t.number)
+			}
+			continue
+		case t.news.entry || t.failedEntry.Equal(s.Clock):
+			j.find(TooSoon, Violation{}, "term %d wrote again at once after a write that failed", t.number)
+		}
+		if at := timeOf(p.Message); !at.Equal(s.Clock) {
+			j.find(Mistimed, Violation{}, "an entry says %s, and its proposer's clock said %s", at, s.Clock)
+		}
+		if seen < t.minIndex {
+			j.find(PlannedFromOld, Violation{}, "planned from the state at index %d, and was told of index %d", seen, t.minIndex)
+		}
+	}
+	if len(t.fresh) > 0 && !t.fresh[len(t.fresh)-1].barrier {
+		j.checkRound(t, s)
+	}
+	t.fresh = t.fresh[:0]
+}

@@ -1,0 +1,323 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// G8 reasons: every allocation still on a draining node has exactly one reason,
+// the first of the closed set that matches, true in the world, with its numbers and
+// since when. A reason is found again from the state, from what is in flight, and
+// from what the client has said. Two are the drainer's word: that a mark is
+// planned, which is believed as long as it could be made and something holds the
+// drainer up; and which of equal candidates it is that waits.
+
+// reasons judges the reports of one quiet point.
+type reasons struct {
+	*Judge
+	term *term
+	now  *moment
+	q    Quiet
+	// behind says that the drainer may not have had its say on the state.
+	behind bool
+	// planned are the allocations whose mark is said to be pending. paced and slots
+	// count those of them, by group, that take room and slots; all counts all.
+	planned           map[cluster.AllocID]bool
+	all, paced, slots map[*group]int
+	// seen says of which allocations there was a report.
+	seen map[*alloc]bool
+}
+
+func newReasons(j *Judge, t *term, m *moment, q Quiet) *reasons {
+	return &reasons{
+		Judge: j, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, seen: map[*alloc]bool{},
+		all: map[*group]int{}, paced: map[*group]int{}, slots: map[*group]int{},
+	}
+}
+
+// judge judges the reports.
+func (r *reasons) judge() {
+	reports := make(map[cluster.DrainID]*drainer.Report, len(r.q.Reports))
+	for i := range r.q.Reports {
+		report := &r.q.Reports[i]
+		if d := report.Drain; d == nil || reports[d.ID] != nil {
+			r.find(TwoReasons, Violation{}, "a report of no drain, or a second of the same")
+		} else {
+			reports[d.ID] = report
+			r.plan(report)
+		}
+	}
+	for _, n := range r.now.draining {
+		report := reports[n.drain().ID]
+		if report == nil {
+			r.find(NoReason, on(n), "there is no report of the drain")
+			continue
+		}
+		delete(reports, n.drain().ID)
+		r.judgeReport(n, report)
+	}
+	for _, report := range r.q.Reports {
+		if report.Drain != nil && reports[report.Drain.ID] != nil {
+			r.find(ReasonForNone, Violation{Drain: report.Drain.ID, Node: report.Drain.NodeID}, "a report of a drain that does not run")
+		}
+	}
+}
+
+// plan notes what the report says is pending.
+func (r *reasons) plan(report *drainer.Report) {
+	for i := range report.Allocs {
+		if report.Allocs[i].Reason != drainer.ReasonWritePending {
+			continue
+		}
+		a := r.now.allocs[report.Allocs[i].Alloc]
+		if a == nil || r.planned[a.id()] {
+			continue
+		}
+		r.planned[a.id()] = true
+		r.all[a.group]++
+		if a.healthy() {
+			r.paced[a.group]++
+		} else if !a.asked() && a.node.drain() != nil {
+			if c := r.now.rule(a).class; c == cluster.MarkFree || c == cluster.MarkCanary {
+				r.slots[a.group]++
+			}
+		}
+	}
+}
+
+// judgeReport judges the report of one node.
+func (r *reasons) judgeReport(n *node, report *drainer.Report) {
+	var waiting [drainer.ReasonCount]int
+	for i := range report.Allocs {
+		ar := &report.Allocs[i]
+		if ar.Reason < drainer.ReasonCount {
+			waiting[ar.Reason]++
+		}
+		a := r.now.allocs[ar.Alloc]
+		about := Violation{Drain: n.drain().ID, Node: n.id, Alloc: ar.Alloc, Group: ar.Group}
+		switch {
+		case a == nil || a.node != n || !a.live():
+			r.find(ReasonForNone, about, "%q, and nothing of it is on the node", ar.Reason)
+		case r.seen[a]:
+			r.find(TwoReasons, about, "a second reason: %q", ar.Reason)
+		default:
+			r.seen[a] = true
+			r.judgeReason(a, ar)
+		}
+	}
+	for _, a := range n.live {
+		if !r.seen[a] {
+			r.find(NoReason, of(a), "it is still there and has no reason")
+		}
+	}
+	r.judgeTotals(n, report, waiting)
+	r.judgeShown(n, report)
+}
+
+// judgeReason judges one reason.
+func (r *reasons) judgeReason(a *alloc, ar *drainer.AllocReport) {
+	if ar.Group != a.group.key || int(ar.Stage) != int(a.turn) {
+		r.find(WrongNumbers, of(a), "the reason is of %s, stage %s", ar.Group, ar.Stage)
+	}
+	if r.q.Truth != nil && r.now.book == r.book && r.q.Truth.Ended(a.id()) {
+		r.find(UntrueReason, of(a), "%q, and its client was told that its end is known", ar.Reason)
+	}
+	want, why := r.reason(a)
+	if ar.Reason != want {
+		r.find(UntrueReason, of(a), "%q, and it is %q%s", ar.Reason, want, why)
+		return
+	}
+	r.judgeNumbers(a, ar)
+	r.judgeSince(a, ar)
+}
+
+// reason is the first reason of the set that matches.
+func (r *reasons) reason(a *alloc) (want drainer.Reason, why string) {
+	switch d := a.node.drain(); {
+	case !opinion.HasToLeave(a.turn, d):
+		return drainer.ReasonLeftByRequest, ""
+	case r.term.marks[a.id()] > 0 && !a.asked():
+		return drainer.ReasonWritePending, ": its mark is in flight"
+	case a.stopping(): // a mark in flight of what stops already moves nothing
+		return drainer.ReasonStopping, ""
+	case a.marked():
+		return drainer.ReasonWaitingForScheduler, ""
+	}
+	rule := r.now.rule(a)
+	switch c := rule.class; {
+	case c == cluster.MarkNone && r.planned[a.id()] && r.behind:
+		return drainer.ReasonWritePending, "" // planned when it held
+	case c == cluster.MarkNone:
+		return rule.hold, ""
+	case withNode(c) || c == cluster.MarkGone:
+		return drainer.ReasonWritePending, ": it may leave now, as " + c.String()
+	case c == cluster.MarkFree || c == cluster.MarkCanary:
+		return r.reasonForSlot(a)
+	}
+	return r.reasonForRoom(a)
+}
+
+// reasonForSlot is the reason of an allocation that takes a slot.
+func (r *reasons) reasonForSlot(a *alloc) (drainer.Reason, string) {
+	left := r.now.tally(a.group).slotsLeft() - r.slots[a.group]
+	switch planned := r.planned[a.id()]; {
+	case planned && (left >= 0 || r.behind), !planned && left > 0:
+		return drainer.ReasonWritePending, ": there are slots left"
+	}
+	return drainer.ReasonWaitingForRoom, ""
+}
+
+// reasonForRoom is the reason of a healthy allocation.
+func (r *reasons) reasonForRoom(a *alloc) (drainer.Reason, string) {
+	t := r.now.tally(a.group)
+	left := t.room() - r.paced[a.group]
+	switch planned := r.planned[a.id()]; {
+	case planned && (left >= 0 || r.behind || r.now.mayProceed(a.group)), !planned && left > 0:
+		return drainer.ReasonWritePending, ": " + t.String()
+	case a.group.blocked() != nil:
+		return drainer.ReasonWaitingForReplacement, ""
+	case t.outstanding+r.all[a.group] > 0:
+		return drainer.ReasonWaitingForRoom, ""
+	}
+	return drainer.ReasonBelowBudget, ""
+}
+
+// checkSettled finds marks that are said to be pending although nothing holds the
+// drainer up.
+func (r *reasons) checkSettled() {
+	for _, n := range r.now.draining {
+		for _, a := range n.live {
+			if r.planned[a.id()] && !r.waits(r.term, r.now.at, n.id, a.group.key) && !r.coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
+				r.find(UntrueReason, of(a), "%q, and nothing is in flight nor waited for", drainer.ReasonWritePending)
+			}
+		}
+	}
+}
+
+// coalescesElsewhere reports whether the group has allocations on a node whose
+// deadline has passed and may still wait for others.
+func (r *reasons) coalescesElsewhere(g *group) bool {
+	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.coalesces(r.now, a.node) })
+}
+
+// judgeNumbers judges the numbers of a reason that is so.
+func (r *reasons) judgeNumbers(a *alloc, ar *drainer.AllocReport) {
+	t := r.now.tally(a.group)
+	if due := r.due(a, ar.Reason); !ar.Due.Equal(due) {
+		r.find(WrongNumbers, of(a), "%q is due at %s, and it is at %s", ar.Reason, ar.Due, due)
+	}
+	if ar.Reason >= drainer.ReasonWaitingForHealth {
+		got, want := [3]int{ar.Healthy, ar.Count, ar.MaxParallel}, [3]int{t.healthy, t.pace.Count, t.pace.MaxParallel}
+		if got != want {
+			r.find(WrongNumbers, of(a), "%q says healthy, count, max_parallel %v, and it is %v", ar.Reason, got, want)
+		}
+	}
+	switch ar.Reason {
+	case drainer.ReasonWaitingForScheduler:
+		open := a.group.job.open
+		if (len(open) > 0) != (ar.Eval != nil) || ar.Eval != nil && !slices.Contains(open, r.now.evals[ar.Eval.ID]) {
+			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %d of the job are open", ar.Reason, evalID(ar.Eval), len(open))
+		}
+	case drainer.ReasonWaitingForReplacement:
+		if evalID(ar.Eval) != evalID(a.group.blocked()) {
+			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %q is blocked", ar.Reason, evalID(ar.Eval), evalID(a.group.blocked()))
+		}
+	case drainer.ReasonWaitingForRoom:
+		r.judgeOutstanding(a, ar.Outstanding)
+	}
+}
+
+// due is when a reason ends by itself or is overdue, or zero.
+func (r *reasons) due(a *alloc, reason drainer.Reason) time.Time {
+	switch reason {
+	case drainer.ReasonStopping:
+		if !a.row.StoppedAt.IsZero() {
+			return opinion.StoppedBy(a.row, a.row.StoppedAt)
+		}
+	case drainer.ReasonWaitingForHealth:
+		return r.now.tally(a.group).pace.Due(a.row, r.now.policy.HealthGrace)
+	case drainer.ReasonBatchRunning, drainer.ReasonNoPacedMoves:
+		return a.node.drain().Strategy.ForceDeadline
+	}
+	return time.Time{}
+}
+
+func evalID(e *cluster.Evaluation) cluster.EvalID {
+	if e == nil {
+		return ""
+	}
+	return e.ID
+}
+
+// judgeOutstanding judges what an allocation is said to wait for: each is on its
+// way, and of those of its group that were asked and are to leave none is missing.
+func (r *reasons) judgeOutstanding(a *alloc, said []cluster.AllocID) {
+	if len(said) == 0 || !slices.IsSorted(said) {
+		r.find(WrongNumbers, of(a), "it waits for room, and for %v", said)
+	}
+	pace := r.now.tally(a.group).pace
+	for _, id := range said {
+		o := r.now.allocs[id]
+		if o == nil || o.group != a.group || !r.planned[id] && !(o.live() && r.now.outstanding(o, pace)) && r.now.slots(o, pace) == 0 {
+			r.find(WrongNumbers, of(a), "it waits for %s, which is not on its way", id)
+		}
+	}
+	if r.now.rule(a).class != cluster.MarkPaced {
+		return // it waits for those with a slot
+	}
+	for _, o := range a.group.members {
+		if o.live() && o.asked() && !slices.Contains(said, o.id()) {
+			r.find(WrongNumbers, of(a), "it waits for %v, and %s is on its way", said, o.id())
+		}
+	}
+}
+
+// judgeSince judges since when a reason is said to be so.
+func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
+	want := time.Time{}
+	switch ar.Reason {
+	case drainer.ReasonStopping:
+		want = a.row.StoppedAt
+	case drainer.ReasonWaitingForScheduler:
+		want = a.row.DesiredTransition.MarkedAt
+	}
+	s := ar.Since
+	switch {
+	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
+		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
+	case !s.Seen && s.At.IsZero():
+		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
+	case s.At.After(later(r.q.Clock, r.latest)):
+		r.find(WrongSince, of(a), "%q since %s, which is to come", ar.Reason, s.At)
+	}
+}
+
+// judgeTotals judges the sums of a report.
+func (r *reasons) judgeTotals(n *node, report *drainer.Report, waiting [drainer.ReasonCount]int) {
+	var left [cluster.StageCount]int
+	ignored := 0
+	for _, a := range n.live {
+		if opinion.HasToLeave(a.turn, n.drain()) {
+			left[a.turn]++
+		} else {
+			ignored++
+		}
+	}
+	if report.Left != left || report.Ignored != ignored || report.Waiting != waiting {
+		r.find(WrongTotals, on(n), "left %v, ignored %d, waiting %v; it is %v, %d, %v",
+			report.Left, report.Ignored, report.Waiting, left, ignored, waiting)
+	}
+	if len(report.Allocs) > 0 && (report.Reason >= drainer.ReasonCount || waiting[report.Reason] == 0) {
+		r.find(WrongTotals, on(n), "the worst reason is said to be %q, and no allocation has it", report.Reason)
+	}
+	if !slices.IsSortedFunc(report.Allocs, func(a, b drainer.AllocReport) int {
+		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Alloc, b.Alloc))
+	}) {
+		r.find(WrongTotals, on(n), "the allocations are in no order")
+	}
+}

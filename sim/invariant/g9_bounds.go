@@ -1,0 +1,86 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// G9 bounds: ids and bytes per entry, entries in flight, state queries per second
+// and records kept have stated bounds. Marks and evaluations count as ids, or the
+// ends of drains. A barrier is no entry.
+
+// checkSize holds an entry to its bounds.
+func (j *Judge) checkSize(w Write) {
+	ids := 0
+	switch m := w.Message.(type) {
+	case nil:
+		return
+	case *shims.AllocUpdateDesiredTransition:
+		ids = len(m.Marks.Marks) + len(m.Evals)
+	case *shims.NodesDrainComplete:
+		ids = len(m.Completions.Completions)
+	}
+	if ids > j.options.MaxIDs {
+		j.find(TooManyIDs, Violation{}, "a %s has %d ids, and may have %d", w.Message.Type(), ids, j.options.MaxIDs)
+	}
+	if w.Bytes > j.options.MaxBytes {
+		j.find(TooManyBytes, Violation{}, "a %s has %d bytes, and may have %d", w.Message.Type(), w.Bytes, j.options.MaxBytes)
+	}
+	if ids == 0 {
+		j.find(IdleWrite, Violation{}, "a %s carries nothing", w.Message.Type())
+	}
+}
+
+// burst is how many looks may come at once.
+func (j *Judge) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond))) }
+
+// checkQueries holds the looks of a step to the rate. What is left of the rate
+// grows with the drainer's clock; a clock that was set back adds nothing. One look
+// more may have been granted before the drainer was held up.
+func (j *Judge) checkQueries(t *term, s Step) {
+	if since := s.Clock.Sub(t.last.clock); t.last.any && since > 0 {
+		t.last.tokens = min(j.burst(), t.last.tokens+since.Seconds()*j.options.QueriesPerSecond)
+	}
+	t.last.tokens -= float64(s.Looks)
+	const granted, rounding = 1, 1e-3
+	if t.last.tokens < -granted-rounding {
+		j.find(TooManyQueries, Violation{}, "term %d looked at the state more than %g times a second", t.number, j.options.QueriesPerSecond)
+		t.last.tokens = 0 // once is enough
+	}
+	if s.Looks > 1 {
+		j.find(TooManyQueries, Violation{}, "term %d looked at %d states in one step", t.number, s.Looks)
+	}
+}
+
+// checkRound holds a round of writes to its distance from the one before.
+func (j *Judge) checkRound(t *term, s Step) {
+	if j.options.MinInterval > 0 && !t.round.IsZero() && !s.Clock.Before(t.round) {
+		if since := s.Clock.Sub(t.round); since < j.options.MinInterval {
+			j.find(TooSoon, Violation{}, "a round began %s after the one before, and the least is %s", since, j.options.MinInterval)
+		}
+	}
+	t.round = s.Clock
+}
+
+// checkRecords holds the records of ended drains to their bounds.
+func (j *Judge) checkRecords() {
+	counts := make(map[cluster.NodeID]int)
+	for _, d := range j.book.records { //lint:order a count
+		counts[d.NodeID]++
+	}
+	if n := len(j.book.records); n > cluster.MaxDrainRecords {
+		j.find(TooManyRecords, Violation{}, "%d records are kept, and %d may be", n, cluster.MaxDrainRecords)
+	}
+	for id, n := range counts { //lint:order each node by itself
+		if n > cluster.MaxDrainRecordsPerNode {
+			j.find(TooManyRecords, Violation{Node: id}, "%d records of the node are kept, and %d may be", n, cluster.MaxDrainRecordsPerNode)
+		}
+	}
+}
+
+// query is how long a drainer may have to wait for its next look.
+func (o *Options) query() time.Duration {
+	return time.Duration(float64(time.Second)/o.QueriesPerSecond) + time.Nanosecond
+}

@@ -1,0 +1,183 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// verdict is what the contract says of one item of an entry where it is applied:
+// that it holds, or which check it fails if it is applied all the same.
+type verdict struct {
+	holds bool
+	check Check
+	why   string
+}
+
+func held() verdict                     { return verdict{holds: true} }
+func fails(c Check, why string) verdict { return verdict{check: c, why: why} }
+
+func compareMarks(a, b drainer.Mark) int {
+	return cmp.Or(a.Group.Compare(b.Group), cmp.Compare(a.Alloc, b.Alloc))
+}
+
+// markJudge judges one entry of marks.
+type markJudge struct {
+	*Judge
+	e   *entry
+	m   *shims.AllocUpdateDesiredTransition
+	now *moment
+	// claimed counts the marks that an item of the entry has asked for, refused the
+	// items that were not marked.
+	claimed, refused int
+	// made counts the marks made, by node and class, and jobs are those with one,
+	// in order.
+	made map[*node]*[cluster.MarkClassCount]int
+	jobs []cluster.JobKey
+}
+
+// judgeMarks judges an entry of marks in the state that it is applied in: what was
+// marked has to hold, and what holds has to be marked. Marks are judged in their
+// order, each in the state left by those before it.
+func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
+	w := &markJudge{
+		Judge: j, e: e, m: m, now: j.book.moment(m.At, j.options.Policy),
+		made: make(map[*node]*[cluster.MarkClassCount]int),
+	}
+	j.checkPolicy(m.Policy)
+	marks := m.Marks.Marks
+	if !slices.IsSortedFunc(marks, compareMarks) {
+		marks = slices.Clone(marks)
+		slices.SortStableFunc(marks, compareMarks)
+	}
+	doubled := false
+	for i, mark := range marks {
+		doubled = i > 0 && marks[i-1].Alloc == mark.Alloc && (doubled || e.made(marks[i-1]))
+		if doubled {
+			w.refused++ // the one before it has been made
+			continue
+		}
+		w.judge(mark)
+	}
+	w.checkAnswer()
+	w.checkEvals()
+	w.checkMarked()
+	if w.refused > 0 {
+		j.idle[e.Index] = e.Before.Index()
+	}
+}
+
+// judge judges one mark.
+func (w *markJudge) judge(mark drainer.Mark) {
+	v := w.now.judgeMark(mark)
+	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+	if !w.e.made(mark) {
+		w.refused++
+		if v.holds && w.evalled(mark.Group.Job) {
+			w.find(GoodRefused, about, "a mark %s was refused that holds here", mark.Class)
+		}
+		return
+	}
+	if !v.holds {
+		w.find(v.check, about, "marked %s, and %s", mark.Class, v.why)
+	}
+	w.claimed++
+	a := w.book.allocs[mark.Alloc]
+	if a == nil {
+		return // the verdict has said so
+	}
+	w.now.take(a, mark.Class)
+	if w.made[a.node] == nil {
+		w.made[a.node] = new([cluster.MarkClassCount]int)
+	}
+	if mark.Class < cluster.MarkClassCount {
+		w.made[a.node][mark.Class]++
+	}
+	if n := len(w.jobs); n == 0 || w.jobs[n-1] != a.group.key.Job {
+		w.jobs = append(w.jobs, a.group.key.Job)
+	}
+}
+
+// judgeMark judges a mark in the state left by those before it.
+func (m *moment) judgeMark(mark drainer.Mark) verdict {
+	a := m.allocs[mark.Alloc]
+	if v := checkCause(a, mark); !v.holds {
+		return v
+	}
+	r := m.rule(a)
+	if v := m.checkTurn(a, r); !v.holds {
+		return v
+	}
+	return m.checkClass(a, mark.Class, r)
+}
+
+// change is what the entry has done to an allocation, nil if nothing.
+func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
+	at, ok := slices.BinarySearchFunc(e.allocs, id, func(c change[cluster.Allocation], id cluster.AllocID) int {
+		return cmp.Compare(either(c).ID, id)
+	})
+	if !ok {
+		return nil
+	}
+	return &e.allocs[at]
+}
+
+// made reports whether the entry has made the mark.
+func (e *entry) made(mark drainer.Mark) bool {
+	c := e.change(mark.Alloc)
+	return c != nil && newlyMarked(*c) &&
+		c.after.DesiredTransition.Drain == mark.Drain && c.after.DesiredTransition.Class == mark.Class
+}
+
+// newlyMarked reports whether a drain has marked the allocation in this entry.
+func newlyMarked(c change[cluster.Allocation]) bool {
+	if c.after == nil || !c.after.DesiredTransition.Migrate || c.after.DesiredTransition.Drain == "" {
+		return false
+	}
+	return c.before == nil || !c.before.DesiredTransition.Migrate ||
+		c.before.DesiredTransition.Drain != c.after.DesiredTransition.Drain ||
+		c.before.DesiredTransition.Class != c.after.DesiredTransition.Class
+}
+
+// checkMarked holds the drains' own counts, and what the marks say, to the marks
+// that were made.
+func (w *markJudge) checkMarked() {
+	for _, c := range w.e.allocs {
+		if !newlyMarked(c) {
+			continue
+		}
+		w.claimed--
+		w.noteMark(c.after)
+		t := c.after.DesiredTransition
+		about := Violation{Drain: t.Drain, Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)}
+		if !t.MarkedAt.Equal(w.m.At) {
+			w.find(MarkOutOfNowhere, about, "the mark dates from %s and its entry from %s", t.MarkedAt, w.m.At)
+		}
+		last := opinion.TypeOf(c.after) == cluster.JobBatch && (t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced)
+		if t.MigrateDisablePlacement != last {
+			w.find(PlacedAgain, about, "a mark %s of %s work says %t of not being placed again", t.Class, opinion.TypeOf(c.after), t.MigrateDisablePlacement)
+		}
+	}
+	if w.claimed != 0 {
+		w.find(MarkOutOfNowhere, Violation{}, "%d marks were made that no item of the entry asks for", -w.claimed)
+	}
+	for _, c := range w.e.nodes {
+		if c.before == nil || c.after == nil || c.before.Drain == nil || c.after.Drain == nil {
+			continue
+		}
+		var made [cluster.MarkClassCount]int
+		if n := w.made[w.book.nodes[c.after.ID]]; n != nil {
+			made = *n
+		}
+		for class := range made {
+			if got := c.after.Drain.Marked[class] - c.before.Drain.Marked[class]; got != made[class] {
+				w.find(MiscountedMarks, Violation{Drain: c.after.Drain.ID, Node: c.after.ID},
+					"the drain counts %d more marks %s and has %d", got, cluster.MarkClass(class), made[class])
+			}
+		}
+	}
+}

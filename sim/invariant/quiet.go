@@ -1,0 +1,64 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Quiet is a point at which nobody has anything to do before the time moves on,
+// and what the leader says of it.
+type Quiet struct {
+	// Term is the leader's, Clock the time on its clock.
+	Term  int
+	Clock time.Time
+	// State is the leader's state, never nil; Reports are its drainer's at this
+	// moment, one of each node that drains there, by node.
+	State   *statestore.Snapshot
+	Reports []drainer.Report
+	// Fresh is what a drainer would write that begins its term over State now, and
+	// that sees its barrier applied; nil if none was asked.
+	Fresh *Wants
+	// Truth is what the world knows that no state shows; nil knows nothing.
+	Truth Truth
+}
+
+// Truth is what the world knows and no state shows.
+type Truth interface {
+	// Held reports whether anything keeps the leader's drainer from a step it is
+	// due or from the newest state: a wake-up that is late, a process that is
+	// paused, a view that is stale.
+	Held() bool
+	// Ended reports whether the tasks of an allocation have ended, their client has
+	// said so, and a leader has told it that this was applied.
+	Ended(cluster.AllocID) bool
+}
+
+// Quiet judges a quiet point: every allocation still on a draining node has its
+// one reason, which is so, and what could be done is done or planned.
+func (j *Judge) Quiet(now time.Time, q Quiet) {
+	j.now = now
+	j.counters.QuietPoints++
+	if !j.began {
+		j.take(q.State)
+	}
+	b := j.book
+	if q.State.Index() != b.index {
+		b = bookOf(q.State) // the leader has yet to catch up
+	}
+	t, m := j.term(q.Term), b.moment(q.Clock, j.options.Policy)
+	held := q.Truth != nil && q.Truth.Held()
+	r := newReasons(j, t, m, q)
+	r.behind = held || t.owes || t.news.any || q.Clock.Sub(now) != t.ahead()
+	r.judge()
+	if b == j.book && j.settled(t, q.Clock, held) {
+		j.checkProgress(m, t)
+		r.checkSettled()
+	}
+	if q.Fresh != nil && !r.behind && b == j.book {
+		j.checkFreshWants(m, t, *q.Fresh, r.planned)
+	}
+	j.watchTime(now)
+}

@@ -1,0 +1,341 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Write is one write that a drainer proposed: marks, ends of drains, or a barrier.
+type Write struct {
+	// Term is the drainer's term, N tells the write from the term's others.
+	Term, N int
+	// Message is what was proposed, nil for a barrier.
+	Message shims.Message
+	// Bytes is the size of the entry; zero for a barrier.
+	Bytes int
+}
+
+// Step is one step of a drainer.
+type Step struct {
+	Term int
+	// Clock is the time the drainer was given.
+	Clock time.Time
+	// Woken says that somebody asked for the step: it is not for a time that the
+	// drainer had named.
+	Woken bool
+	// View is the state that it looked at, or nil if it did not look. Looks is how
+	// many it looked at.
+	View  *statestore.Snapshot
+	Looks int
+	// WakeAt is when it wants its next step, or zero.
+	WakeAt time.Time
+}
+
+// term is what the judge knows of one drainer's term.
+type term struct {
+	server, number int
+	ended          bool
+	// sequence counts the term's proposals.
+	sequence int
+	writes   map[int]*write // proposed and not answered, by N
+	// inFlight counts the entries among them; marks, groups and ends are their
+	// items.
+	inFlight int
+	marks    map[cluster.AllocID]int
+	groups   map[cluster.GroupKey]int
+	ends     map[cluster.NodeID]int
+	// fresh are the writes that were proposed since the last step.
+	fresh []*write
+
+	// owes says that nothing may be planned before a barrier is applied that was
+	// proposed after the proposal of that number: the term is new, or the outcome
+	// of a write is unknown.
+	owes      bool
+	owesSince int
+	// minIndex is the least index of a state that shows all that was answered.
+	minIndex uint64
+	// failed are the allocations whose marks were in a write that failed, and which
+	// were not proposed again; failedEnds the same of nodes.
+	failed     map[cluster.AllocID]bool
+	failedEnds map[cluster.NodeID]bool
+
+	// failure is when a write last failed or was not taken; failedEntry and
+	// failedBarrier when one of that kind did. refusal is when something was last
+	// refused, reevaluation when a group was last evaluated again. All by the
+	// drainer's clock; zero is never.
+	failure, failedEntry, failedBarrier time.Time
+	refusal, reevaluation               time.Time
+	refusedNodes                        map[cluster.NodeID]time.Time
+	refusedGroups                       map[cluster.GroupKey]time.Time
+	reevaluated                         map[cluster.GroupKey]time.Time
+	// round is when the last round of writes began.
+	round time.Time
+	// news is what it was told and takes in with its next step.
+	news news
+
+	last steps
+}
+
+// news is what a drainer was told since its last step.
+type news struct {
+	any                            bool
+	entry, barrier, refused bool
+	full                    bool // the log had no room
+	nodes                          []cluster.NodeID
+	groups, reevaluated            []cluster.GroupKey
+}
+
+// steps is what the judge knows of a term's last steps.
+type steps struct {
+	any bool
+	// at is the world's time of the last, clock the drainer's.
+	at, clock time.Time
+	wakeAt    time.Time
+	// view is the newest state it has looked at, or nil.
+	view *statestore.Snapshot
+	// idle counts the steps at the same time without anything else happening;
+	// events is what had happened by then.
+	idle   int
+	events uint64
+	// tokens are the looks that the rate leaves. setBack counts how often the clock
+	// was set back: each time, a look that was granted is lost.
+	tokens  float64
+	setBack int
+}
+
+// write is one that was proposed.
+type write struct {
+	Write
+	sequence int
+	barrier  bool
+	// seen is the index of the state that it was planned from, known once the step
+	// has ended.
+	seen uint64
+}
+
+// ahead is how far the drainer's clock was ahead of the world's at its last step.
+func (t *term) ahead() time.Duration {
+	if t == nil || !t.last.any {
+		return 0
+	}
+	return t.last.clock.Sub(t.last.at)
+}
+
+// Began tells of the beginning of a drainer's term: terms have numbers of their
+// own. A drainer that has lost all it remembered begins one, too.
+func (j *Judge) Began(now time.Time, server, number int) {
+	j.now = now
+	j.events++
+	j.leader = j.begin(server, number)
+	j.rebound()
+}
+
+func (j *Judge) begin(server, number int) *term {
+	t := &term{
+		server: server, number: number, owes: true,
+		writes: make(map[int]*write), marks: make(map[cluster.AllocID]int), groups: make(map[cluster.GroupKey]int),
+		ends: make(map[cluster.NodeID]int), failed: make(map[cluster.AllocID]bool), failedEnds: make(map[cluster.NodeID]bool),
+		refusedNodes: make(map[cluster.NodeID]time.Time), refusedGroups: make(map[cluster.GroupKey]time.Time),
+		reevaluated: make(map[cluster.GroupKey]time.Time),
+	}
+	t.last.tokens = j.burst()
+	j.terms[number] = t
+	return t
+}
+
+// Ended tells that a term has ended: its drainer was told to stop.
+func (j *Judge) Ended(now time.Time, number int) {
+	j.now = now
+	j.term(number).ended = true
+}
+
+// term returns the term of that number.
+func (j *Judge) term(number int) *term {
+	if t := j.terms[number]; t != nil {
+		return t
+	}
+	return j.begin(0, number)
+}
+
+// Proposed judges a write when a drainer proposes it, in the step that does.
+func (j *Judge) Proposed(now time.Time, w Write) {
+	j.now = now
+	j.events++
+	j.counters.Writes++
+	t := j.term(w.Term)
+	t.sequence++
+	p := &write{Write: w, sequence: t.sequence, barrier: w.Message == nil}
+	if t.ended {
+		j.find(WroteAfterTerm, Violation{}, "term %d of server %d proposed although it had ended", t.number, t.server)
+	}
+	j.checkPlan(t, p)
+	j.checkSize(w)
+	t.writes[w.N] = p
+	t.fresh = append(t.fresh, p)
+	if p.barrier {
+		return
+	}
+	if t.inFlight++; t.inFlight > j.options.MaxInFlight {
+		j.find(TooManyInFlight, Violation{}, "%d entries are in flight, and %d may be", t.inFlight, j.options.MaxInFlight)
+	}
+	j.launch(t, p)
+}
+
+// NotTaken tells of a write that the log had no room for.
+func (j *Judge) NotTaken(now time.Time, w Write) {
+	j.now = now
+	j.events++
+	t := j.term(w.Term)
+	j.fail(t, w.Message)
+	t.news.entry, t.news.full = false, true // it may be taken at any moment
+}
+
+// Answered judges the answer to a write when the drainer's side is told of it.
+func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
+	j.now = now
+	j.events++
+	t := j.term(number)
+	p := t.writes[n]
+	if p == nil {
+		return
+	}
+	delete(t.writes, n)
+	if !p.barrier {
+		t.inFlight--
+		t.land(p.Message)
+	}
+	switch {
+	case a.Outcome != drainer.Applied:
+		if a.Outcome == drainer.Unknown && !p.barrier {
+			t.owes, t.owesSince = true, max(t.owesSince, p.sequence)
+		}
+		j.counters.Failures++
+		j.fail(t, p.Message)
+	case p.barrier:
+		if t.owes && p.sequence > t.owesSince {
+			t.owes = false
+		}
+		t.minIndex = max(t.minIndex, a.Index)
+	default:
+		t.minIndex = max(t.minIndex, a.Index)
+		j.settle(t, p, a)
+	}
+}
+
+// launch notes the items of a write that is in flight from now on.
+func (j *Judge) launch(t *term, p *write) {
+	marks, reevaluate, ends := items(p.Message)
+	for _, m := range marks {
+		delete(t.failed, m.Alloc)
+		if t.marks[m.Alloc]++; t.marks[m.Alloc] > 1 {
+			j.find(SentTwice, Violation{Drain: m.Drain, Node: m.Node, Alloc: m.Alloc, Group: m.Group}, "its mark is in flight already")
+		}
+	}
+	for _, key := range reevaluate {
+		t.groups[key]++
+	}
+	for _, c := range ends {
+		delete(t.failedEnds, c.Node)
+		if t.ends[c.Node]++; t.ends[c.Node] > 1 {
+			j.find(SentTwice, Violation{Drain: c.Drain, Node: c.Node}, "its end is in flight already")
+		}
+	}
+}
+
+// land notes that the items of a write are in flight no longer.
+func (t *term) land(m shims.Message) {
+	marks, reevaluate, ends := items(m)
+	for _, m := range marks {
+		if t.marks[m.Alloc]--; t.marks[m.Alloc] <= 0 {
+			delete(t.marks, m.Alloc)
+		}
+	}
+	for _, key := range reevaluate {
+		if t.groups[key]--; t.groups[key] <= 0 {
+			delete(t.groups, key)
+		}
+	}
+	for _, c := range ends {
+		if t.ends[c.Node]--; t.ends[c.Node] <= 0 {
+			delete(t.ends, c.Node)
+		}
+	}
+}
+
+// clock is the time on the term's clock, as far as it is known.
+func (j *Judge) clock(t *term) time.Time { return j.now.Add(t.ahead()) }
+
+// fail notes that what a write carries was not written, or may not have been.
+func (j *Judge) fail(t *term, m shims.Message) {
+	t.news.any = true
+	if m == nil {
+		t.news.barrier = true
+		return
+	}
+	t.news.entry = true
+	marks, _, ends := items(m)
+	for _, m := range marks {
+		t.failed[m.Alloc] = true
+	}
+	for _, c := range ends {
+		t.failedEnds[c.Node] = true
+	}
+}
+
+// settle notes what an applied write came to.
+func (j *Judge) settle(t *term, p *write, a shims.Answer) {
+	_, reevaluate, _ := items(p.Message)
+	t.news.any = true
+	t.news.reevaluated = append(t.news.reevaluated, reevaluate...)
+	var refused []drainer.Refusal
+	switch r := a.Response.(type) {
+	case shims.Marked:
+		refused = r.Refused
+	case shims.Completed:
+		refused = r.Refused
+	}
+	for _, r := range refused {
+		t.news.refused = true
+		t.news.nodes = append(t.news.nodes, r.Node)
+		if known := j.book.allocs[r.Alloc]; known != nil {
+			t.news.groups = append(t.news.groups, known.group.key)
+		}
+	}
+	if before, idle := j.idle[a.Index]; idle {
+		delete(j.idle, a.Index)
+		if p.seen == before && p.seen != 0 {
+			j.find(IdleWrite, Violation{}, "entry %d was refused in part by the very state that it was planned from", a.Index)
+		}
+	}
+}
+
+// takeIn dates what the drainer was told by the step in which it hears of it.
+func (t *term) takeIn(clock time.Time) {
+	n := &t.news
+	if n.entry || n.barrier || n.full {
+		t.failure = clock
+	}
+	if n.entry {
+		t.failedEntry = clock
+	}
+	if n.barrier {
+		t.failedBarrier = clock
+	}
+	if n.refused {
+		t.refusal = clock
+	}
+	for _, id := range n.nodes {
+		t.refusedNodes[id] = clock
+	}
+	for _, key := range n.groups {
+		t.refusedGroups[key] = clock
+	}
+	for _, key := range n.reevaluated {
+		t.reevaluated[key], t.reevaluation = clock, clock
+	}
+	*n = news{nodes: n.nodes[:0], groups: n.groups[:0], reevaluated: n.reevaluated[:0]}
+}

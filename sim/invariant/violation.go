@@ -1,0 +1,75 @@
+package invariant
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Violation is one guarantee that was broken. Which of its names are set depends
+// on the check.
+type Violation struct {
+	// Guarantee is "G1" to "G11", Check the name of the [Check].
+	Guarantee, Check string
+	// At is the world's time, Index the raft index of the newest entry, or zero.
+	At    time.Time
+	Index uint64
+
+	Drain cluster.DrainID
+	Node  cluster.NodeID
+	Alloc cluster.AllocID
+	Group cluster.GroupKey
+	// Text says in words what was wrong.
+	Text string
+}
+
+// String returns the violation in one line.
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", v.Guarantee, v.Check)
+	if v.Index > 0 {
+		fmt.Fprintf(&b, " at index %d", v.Index)
+	}
+	for _, name := range []struct{ what, id string }{
+		{"drain", string(v.Drain)}, {"node", string(v.Node)}, {"allocation", string(v.Alloc)},
+	} {
+		if name.id != "" {
+			fmt.Fprintf(&b, ", %s %s", name.what, name.id)
+		}
+	}
+	if v.Group.Name != "" {
+		fmt.Fprintf(&b, ", group %s", v.Group)
+	}
+	fmt.Fprintf(&b, ": %s", v.Text)
+	return b.String()
+}
+
+// find notes that a check was failed. The violation names what it is about.
+func (j *Judge) find(c Check, v Violation, format string, args ...any) {
+	if j.found++; len(j.violations) >= j.options.MaxViolations {
+		return
+	}
+	v.Guarantee, v.Check, v.At, v.Index = c.Guarantee(), c.String(), j.now, j.index
+	v.Text = fmt.Sprintf(format, args...)
+	j.violations = append(j.violations, v)
+}
+
+// of is a violation about an allocation.
+func of(a *alloc) Violation {
+	v := Violation{Node: a.node.id, Alloc: a.id(), Group: a.group.key}
+	if d := a.node.drain(); d != nil {
+		v.Drain = d.ID
+	}
+	return v
+}
+
+// on is a violation about the drain of a node.
+func on(n *node) Violation {
+	v := Violation{Node: n.id}
+	if d := n.drain(); d != nil {
+		v.Drain = d.ID
+	}
+	return v
+}

@@ -1,0 +1,102 @@
+package invariant
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// Wants is everything that a drainer would write at one moment if nothing of it
+// were planned or in flight.
+type Wants struct {
+	Marks       []drainer.Mark
+	Reevaluate  []cluster.GroupKey
+	Completions []drainer.Completion
+}
+
+// groupWants is what of a group may be marked at its pace.
+type groupWants struct {
+	group        *group
+	paced, slots []*alloc // candidates, by what they take
+}
+
+// wants is what the contract wants done at this moment; of equal candidates of a
+// group any. What a deadline takes is only wanted once the coalescing window has
+// passed: until then nothing is wanted of the node, nor of the groups on it, whose
+// room may be kept for the deadline.
+func (j *Judge) wants(m *moment) Wants {
+	var w Wants
+	groups, skipped := map[*group]*groupWants{}, map[*group]bool{}
+	var order []*group
+	for _, n := range m.draining {
+		if j.coalesces(m, n) {
+			for _, a := range n.live {
+				skipped[a.group] = true
+			}
+			continue
+		}
+		if _, why := m.unfinished(n); why == "" {
+			w.Completions = append(w.Completions, drainer.Completion{Node: n.id, Drain: n.drain().ID, Revision: n.drain().Revision})
+		}
+		for _, a := range n.live {
+			g := groups[a.group]
+			if g == nil {
+				g = &groupWants{group: a.group}
+				groups[a.group] = g
+				order = append(order, a.group)
+			}
+			w.addAlloc(m, a, g)
+		}
+	}
+	for _, g := range order {
+		if !skipped[g] {
+			w.addGroup(m, groups[g])
+		}
+	}
+	return w
+}
+
+// coalesces reports whether the node's deadline has passed and may still wait for
+// others.
+func (j *Judge) coalesces(m *moment, n *node) bool {
+	d := n.drain()
+	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(j.options.Coalesce))
+}
+
+// addAlloc sorts out an allocation on a draining node.
+func (w *Wants) addAlloc(m *moment, a *alloc, g *groupWants) {
+	if a.asked() {
+		return
+	}
+	switch r := m.rule(a); r.class {
+	case cluster.MarkNone:
+	case cluster.MarkPaced:
+		g.paced = append(g.paced, a)
+	case cluster.MarkFree, cluster.MarkCanary:
+		g.slots = append(g.slots, a)
+	default:
+		w.Marks = append(w.Marks, markOf(a, r.class))
+	}
+}
+
+func markOf(a *alloc, c cluster.MarkClass) drainer.Mark {
+	d := a.node.drain()
+	return drainer.Mark{Alloc: a.id(), Group: a.group.key, Node: a.node.id, Drain: d.ID, Revision: d.Revision, Class: c}
+}
+
+// addGroup adds what is wanted of a group.
+func (w *Wants) addGroup(m *moment, g *groupWants) {
+	t := m.tally(g.group)
+	for i := range min(len(g.slots), max(0, t.slotsLeft())) {
+		w.Marks = append(w.Marks, markOf(g.slots[i], m.rule(g.slots[i]).class))
+	}
+	for i := range min(len(g.paced), max(0, t.room())) {
+		w.Marks = append(w.Marks, markOf(g.paced[i], cluster.MarkPaced))
+	}
+	if len(g.paced) > 0 && len(g.slots) == 0 && m.mayProceed(g.group) {
+		w.Marks = append(w.Marks, markOf(g.paced[0], cluster.MarkProceed))
+	}
+	if m.stuck(g.group) {
+		w.Reevaluate = append(w.Reevaluate, g.group.key)
+	}
+}
