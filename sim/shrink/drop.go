@@ -1,0 +1,141 @@
+package shrink
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// The passes that take things out, and with them all that speaks of them.
+
+func dropEvents(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Events {
+		edits = append(edits, func(d *draft) { d.events[i] = true })
+	}
+	return edits
+}
+
+func dropJobs(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Jobs {
+		key := s.Jobs[i].Key
+		edits = append(edits, func(d *draft) { d.jobs[key] = true })
+	}
+	return edits
+}
+
+func dropGroups(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Jobs {
+		for _, g := range s.Jobs[i].Groups {
+			key := cluster.GroupKey{Job: s.Jobs[i].Key, Name: g.Name}
+			edits = append(edits, func(d *draft) { d.groups[key] = true })
+		}
+	}
+	return edits
+}
+
+func dropNodes(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Nodes {
+		for _, id := range s.Nodes[i].IDs {
+			edits = append(edits, func(d *draft) { d.nodes[id] = true })
+		}
+	}
+	return edits
+}
+
+func dropAllocs(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Allocs {
+		edits = append(edits, func(d *draft) { d.allocs[i] = true })
+	}
+	return edits
+}
+
+func dropClients(s *scenario.Scenario) (edits []edit) {
+	for i := range s.Clients {
+		edits = append(edits, func(d *draft) { d.clients[i] = true })
+	}
+	return edits
+}
+
+// listed is a list of nodes somewhere in a scenario, or nil if it is not there, and
+// the indexes of the allocations on them, or nil.
+type listed func(*scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes)
+
+// lists are the lists of nodes of allocations and of what happens.
+func lists(s *scenario.Scenario) (all []listed) {
+	for i := range s.Allocs {
+		all = append(all, func(s *scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes) {
+			return &s.Allocs[i].On, &s.Allocs[i].Indexes
+		})
+	}
+	for i := range s.Events {
+		if ids, _ := eventNodes(s, i); ids != nil {
+			all = append(all, func(s *scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes) { return eventNodes(s, i) })
+		}
+	}
+	return all
+}
+
+func eventNodes(s *scenario.Scenario, i int) (*[]cluster.NodeID, *scenario.Indexes) {
+	switch op := s.Events[i].Op.(type) {
+	case *scenario.Drain:
+		return &op.Nodes, nil
+	case *scenario.Cancel:
+		return &op.Nodes, nil
+	case *scenario.NodeChange:
+		return &op.Nodes, nil
+	case *scenario.Place:
+		return &op.Alloc.On, &op.Alloc.Indexes
+	}
+	return nil, nil
+}
+
+// nobody stands in a list where a node was until the draft is swept: places must not
+// move before.
+const nobody cluster.NodeID = ""
+
+// dropListed takes single nodes out of lists, but not the last of one.
+func dropListed(s *scenario.Scenario) (edits []edit) {
+	for _, list := range lists(s) {
+		ids, _ := list(s)
+		for i := range *ids {
+			edits = append(edits, func(d *draft) {
+				ids, _ := list(d.Scenario)
+				(*ids)[i], d.nodes[nobody] = nobody, true
+			})
+		}
+	}
+	return edits
+}
+
+// lowerCounts makes groups half as large, or one smaller, and takes the allocations
+// that are then too many.
+func lowerCounts(by func(int) int) func(*scenario.Scenario) []edit {
+	return func(s *scenario.Scenario) (edits []edit) {
+		for i := range s.Jobs {
+			for g := range s.Jobs[i].Groups {
+				if lower := by(s.Jobs[i].Groups[g].Count); lower >= 0 && lower < s.Jobs[i].Groups[g].Count {
+					edits = append(edits, func(d *draft) { d.lowerCount(i, g, lower) })
+				}
+			}
+		}
+		return edits
+	}
+}
+
+func half(n int) int    { return n / 2 }
+func oneLess(n int) int { return n - 1 }
+
+func (d *draft) lowerCount(job, group, count int) {
+	j := &d.Jobs[job]
+	j.Groups[group].Count = count
+	key := cluster.GroupKey{Job: j.Key, Name: j.Groups[group].Name}
+	for i := range d.Allocs {
+		a := &d.Allocs[i]
+		if a.Group != key || a.Canary {
+			continue
+		}
+		if left := max(0, min(count-a.Indexes.First, max(a.Indexes.Count, len(a.On)))); a.Indexes.Count > left || a.Indexes.Count == 0 {
+			a.On = a.On[:min(left, len(a.On))]
+			a.Indexes.Count = min(a.Indexes.Count, left)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package shrink
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// lineWidth is how long a line of prose may be.
+const lineWidth = 96
+
+// prose says why the scenario exists that was made of another.
+func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
+	f := m.report.Failure
+	lines := wrapped(strings.TrimSuffix(f.Check+": "+f.Text, ": "))
+	from := of.Name
+	if from == "" {
+		from = "a scenario"
+	}
+	lines = append(lines, "")
+	made = fmt.Sprintf("%s from %s: %s of %s.", made, from, m.report.After, m.report.Before)
+	lines = append(lines, wrapped(made+" To play it: nodedrain sim run FILE")...)
+	if len(of.Prose) > 0 {
+		lines = append(append(lines, ""), of.Prose...)
+	}
+	return lines
+}
+
+// String returns the size in words.
+func (s Size) String() string {
+	return fmt.Sprintf("%d events, %d nodes, %d jobs and %d allocations", s.Events, s.Nodes, s.Jobs, s.Allocs)
+}
+
+// wrapped breaks a text into lines.
+func wrapped(text string) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > lineWidth {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,139 @@
+package shrink
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// shrinker looks for smaller scenarios that fail.
+type shrinker struct {
+	ctx     context.Context // ends the search
+	play    Play
+	options Options
+	check   string
+	// best is the smallest so far, size how large it is, outcome what came of it.
+	best    *scenario.Scenario
+	size    measure
+	outcome Outcome
+	// growing says that candidates need not be smaller.
+	growing bool
+	// seen are the texts that are not to be played: they did not fail, or are none.
+	seen   map[textKey]bool
+	report Report
+}
+
+// newShrinker plays the scenario for the first time.
+func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*shrinker, error) {
+	if o.MaxPlays == 0 {
+		o.MaxPlays = DefaultMaxPlays
+	}
+	m := &shrinker{ctx: ctx, play: play, options: o, seen: map[textKey]bool{}}
+	m.best = s.Copy()
+	m.best.Prose, m.best.Story, m.best.End = nil, "", ""
+	if _, err := reread(m.best); err != nil {
+		return nil, fmt.Errorf("shrinking %s: %w", s.Name, err)
+	}
+	m.report = Report{Before: SizeOf(s), After: SizeOf(s), Plays: 1}
+	m.outcome = play(m.best)
+	if m.check = o.Check; m.check == "" && len(m.outcome.Failures) > 0 {
+		m.check = m.outcome.Failures[0].Check
+	}
+	failure, fails := m.outcome.of(m.check)
+	if !fails {
+		return nil, fmt.Errorf("shrinking %s: %w", s.Name, ErrPasses)
+	}
+	m.report.Failure = failure
+	m.size = measured(m.best, printed(m.best))
+	return m, nil
+}
+
+// spent reports whether no more may be tried.
+func (m *shrinker) spent() bool { return m.report.Plays >= m.options.MaxPlays || m.ctx.Err() != nil }
+
+// try takes a candidate if it is smaller and fails as it should.
+func (m *shrinker) try(candidate *scenario.Scenario) bool {
+	text := printed(candidate)
+	size := measured(candidate, text)
+	if m.spent() || !m.growing && slices.Compare(size[:], m.size[:]) >= 0 {
+		return false
+	}
+	key := keyOf(text)
+	if m.seen[key] {
+		return false
+	}
+	if _, _, err := scenario.Parse(candidate.Name, bytes.NewReader(text)); err != nil {
+		m.seen[key] = true
+		return false
+	}
+	outcome := m.play(candidate)
+	m.report.Plays++
+	failure, fails := outcome.of(m.check)
+	if fails {
+		m.best, m.size, m.outcome = candidate, size, outcome
+		m.report.After, m.report.Failure = SizeOf(candidate), failure
+	} else {
+		m.seen[key] = true
+	}
+	if m.options.Progress != nil {
+		m.options.Progress(m.report)
+	}
+	return fails
+}
+
+// pass does as many of the edits as can be done together: all of them, or else
+// chunks, from the last to the first, that become smaller and smaller. When it is
+// done none of those that are left could be done by itself.
+func (m *shrinker) pass(edits []edit) (progress bool) {
+	base := m.best
+	var done []edit
+	for size := len(edits); size > 0 && !m.spent(); {
+		found := false
+		for to := len(edits); to > 0; {
+			from := max(0, to-size)
+			if more := slices.Concat(done, edits[from:to]); m.try(edited(base, more)) {
+				done, found = more, true
+				edits = slices.Delete(slices.Clone(edits), from, to)
+			}
+			to = from
+		}
+		progress = progress || found
+		switch {
+		case size > 1:
+			size = min((size+1)/2, max(1, len(edits)))
+		case !found:
+			size = 0
+		}
+	}
+	return progress
+}
+
+// finished returns the smallest scenario as its file will be read, and the report.
+func (m *shrinker) finished(of *scenario.Scenario, made string) (*scenario.Scenario, Report, error) {
+	s := m.best.Copy()
+	s.Prose = m.prose(of, made)
+	s, err := reread(s)
+	return s, m.report, err
+}
+
+// textKey stands for a text.
+type textKey [sha256.Size]byte
+
+func keyOf(text []byte) textKey { return sha256.Sum256(text) }
+
+// printed is the text of a scenario.
+func printed(s *scenario.Scenario) []byte {
+	var text bytes.Buffer
+	_ = scenario.Print(&text, s) // a buffer takes all
+	return text.Bytes()
+}
+
+// reread returns the scenario as its file will be read.
+func reread(s *scenario.Scenario) (*scenario.Scenario, error) {
+	again, _, err := scenario.Parse(s.Name+scenario.Ending, bytes.NewReader(printed(s)))
+	return again, err
+}
