@@ -36,11 +36,7 @@ func judged(p *player) *judging {
 	j := &judging{player: p, world: p.world, judge: invariant.New(p.judgeOptions())}
 	w := p.world
 	j.judge.Began(w.Now(), w.Leader(), w.Term())
-	w.OnApply(func(a world.Applied) {
-		if a.Message != nil { // else it is past the log, and is read when the next one comes
-			j.judge.Applied(w.Now(), a)
-		}
-	})
+	w.OnApply(func(a world.Applied) { j.judge.Applied(w.Now(), a) })
 	w.OnReplica(func(server int, a world.Applied) {
 		if a.Message != nil {
 			j.judge.Replica(w.Now(), server, a)

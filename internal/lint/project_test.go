@@ -46,6 +46,7 @@ func loopRule() lint.LoopRule {
 			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default draws them at random",
 			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs draws them at random",
 			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs draws them at random",
+			"(*" + module + "/sim/world.fleet).Report":                  "a world decides what becomes of a report: that may be the end of a term",
 			"(*" + module + "/demo.clients).Report":                     "reports leave in a goroutine of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
 		},

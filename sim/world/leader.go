@@ -248,14 +248,15 @@ func (a *drainerActor) step() error {
 	if delay, strikes := w.strike(scenario.LeaderPaused, target{}); strikes {
 		w.Pause(a.server.number, delay)
 	}
-	if delay, strikes := w.strike(scenario.ViewStale, target{}); strikes {
-		a.freeze(delay)
-	}
+	stale, freezes := w.strike(scenario.ViewStale, target{})
 	woken := len(a.drains.woken) > 0 || !a.drains.wokenAt.IsZero()
 	a.drains.begin()
 	a.looks = looks{}
 	wakeAt := a.drainer.Step(a.clock())
 	a.drains.set(wakeAt, a.server.ahead)
+	if freezes {
+		a.freeze(stale) // what it has just looked at is what it sees for a while
+	}
 	for _, f := range w.onDrainer {
 		f(DrainerStep{
 			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
