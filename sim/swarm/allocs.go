@@ -8,15 +8,15 @@ import (
 )
 
 // place draws the allocations that a job begins with.
-func (m *maker) place(d dice, job int) {
+func (m *maker) place(d dice, job int, t cluster.JobType) {
 	j := &m.s.Jobs[job]
 	for i := range j.Groups {
 		spec := &j.Groups[i]
 		g := &group{job: job, key: cluster.GroupKey{Job: j.Key, Name: spec.Name}, at: i}
-		if j.Type.EveryNode() {
+		if t.EveryNode() {
 			m.placeEverywhere(d, g, spec)
 		} else {
-			m.placeCount(d, g, spec, j.Type)
+			m.placeCount(d, g, spec, t)
 		}
 		if len(g.on) > 0 {
 			m.groups = append(m.groups, g)

@@ -67,7 +67,7 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 		}
 		m.s.Jobs = append(m.s.Jobs, j)
 		if !j.Unregistered {
-			m.place(d, len(m.s.Jobs)-1)
+			m.place(d, len(m.s.Jobs)-1, t)
 		}
 	}
 }

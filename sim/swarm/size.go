@@ -75,7 +75,7 @@ func (s Size) shape() shape {
 		}
 	}
 	return shape{
-		nodes: bounds{7, 12}, allocs: bounds{45, 80}, drains: bounds{2, 4}, count: bounds{1, 10},
+		nodes: bounds{8, 11}, allocs: bounds{48, 72}, drains: bounds{2, 4}, count: bounds{2, 12},
 		spares: 2, times: 2, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 	}
 }
