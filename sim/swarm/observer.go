@@ -1,0 +1,158 @@
+package swarm
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Observer counts the events of one run. It changes nothing in it.
+type Observer struct {
+	world *world.World
+	start time.Time
+	seen  map[Event]int
+	// restores are the times at which a snapshot is restored.
+	restores map[time.Duration]bool
+
+	// asked are the drainers' writes by term and number, named the same by what
+	// tells one entry from another.
+	asked map[writeKey]*write
+	named map[string]*write
+	// inFlight counts those of each term that are not answered.
+	inFlight map[int]int
+
+	// term is the term that began last, begun when it did, and looked whether its
+	// drainer has seen a state.
+	term   int
+	begun  time.Time
+	looked bool
+	over   map[int]bool // terms that have ended
+
+	// stages are the terms in which the stages of drains began.
+	stages map[stageKey]int
+}
+
+// writeKey tells a drainer's write from others.
+type writeKey struct{ term, n int }
+
+// write is one write of a drainer.
+type write struct {
+	term int
+	// applied says that it was applied, unknown that its drainer was told that
+	// nobody knows.
+	applied, unknown bool
+}
+
+// stageKey is one stage of one drain.
+type stageKey struct {
+	drain cluster.DrainID
+	stage cluster.Stage
+}
+
+// Observe observes a world from now on, in which the scenario is played.
+func Observe(w *world.World, s *scenario.Scenario) *Observer {
+	o := &Observer{
+		world: w, start: w.Now(), seen: map[Event]int{}, restores: map[time.Duration]bool{},
+		asked: map[writeKey]*write{}, named: map[string]*write{}, inFlight: map[int]int{},
+		term: w.Term(), begun: w.Now(), over: map[int]bool{}, stages: map[stageKey]int{},
+	}
+	for _, e := range s.Events {
+		if _, is := e.Op.(*scenario.Restore); is && e.Before == "" {
+			o.restores[e.At] = true
+		}
+	}
+	w.OnStrike(func(s world.Strike) { o.seen[faultEvent(s.Name)]++ })
+	w.OnApply(o.applied)
+	w.OnElect(o.elected)
+	w.OnEnd(func(term int) { o.over[term] = true })
+	w.OnPropose(o.proposed)
+	w.OnAnswer(o.answered)
+	w.OnDrainer(o.stepped)
+	return o
+}
+
+// Seen returns how often each event has happened. Those that have not are not in it.
+func (o *Observer) Seen() map[Event]int { return o.seen }
+
+// Reports counts the reasons that are given at a quiet point.
+func (o *Observer) Reports(reports []drainer.Report) {
+	for i := range reports {
+		for reason, n := range reports[i].Waiting {
+			if n > 0 {
+				o.seen[reasonEvent(drainer.Reason(reason))]++
+			}
+		}
+	}
+}
+
+// count counts an event if it has happened.
+func (o *Observer) count(e Event, happened bool) {
+	if happened {
+		o.seen[e]++
+	}
+}
+
+func (o *Observer) elected(int) {
+	o.count(TermBlind, !o.looked)
+	o.count(RestoreInDrain, o.restores[o.world.Now().Sub(o.start)] && draining(o.world.Truth()) > 0)
+	o.term, o.begun, o.looked = o.world.Term(), o.world.Now(), false
+}
+
+func draining(s *statestore.Snapshot) int {
+	n := 0
+	for range s.DrainingNodes() {
+		n++
+	}
+	return n
+}
+
+func (o *Observer) stepped(s world.DrainerStep) {
+	o.count(DeposedSteps, s.Term != o.term)
+	if s.Term != o.term || s.View == nil || o.looked {
+		return
+	}
+	o.looked = true
+	o.count(TermBehind, s.View.Index() < o.world.Truth().Index())
+	since := s.At.Add(-o.world.Now().Sub(o.begun))
+	for n := range s.View.DrainingNodes() {
+		if d := &n.Drain.Strategy; d.Deadline > 0 && d.ForceDeadline.After(since) && d.Passed(s.At) {
+			o.seen[DeadlineNoLeader]++
+		}
+	}
+}
+
+func (o *Observer) proposed(p world.Proposal) {
+	o.count(DeposedProposes, p.Term != o.term)
+	if !p.Taken {
+		o.seen[EntryNotTaken]++
+		return
+	}
+	name := nameOf(p.Message)
+	if name == "" {
+		return // a barrier
+	}
+	w := &write{term: p.Term}
+	o.asked[writeKey{p.Term, p.N}], o.named[name] = w, w
+	o.count(EntryAbreast, o.inFlight[p.Term] > 0)
+	o.inFlight[p.Term]++
+}
+
+func (o *Observer) answered(term, n int, a shims.Answer) {
+	w := o.asked[writeKey{term, n}]
+	if w == nil {
+		return
+	}
+	o.inFlight[term]--
+	switch a.Outcome {
+	case drainer.Rejected:
+		o.seen[EntryRejected]++
+	case drainer.Unknown:
+		w.unknown = true
+		o.count(EntrySurvives, w.applied && o.over[term])
+	}
+}

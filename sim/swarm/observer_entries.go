@@ -1,0 +1,153 @@
+package swarm
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// nameOf names an entry of a drainer, as nothing else is named; empty is for what is
+// none. Evaluations have ids of their own, and a completion that is asked for again is
+// as good as the first.
+func nameOf(m shims.Message) string {
+	switch m := m.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		if len(m.Evals) > 0 {
+			return string(m.Evals[0].ID)
+		}
+	case *shims.NodesDrainComplete:
+		if len(m.Completions.Completions) > 0 {
+			return "end of " + string(m.Completions.Completions[0].Drain)
+		}
+	}
+	return ""
+}
+
+// applied counts what an entry is and does.
+func (o *Observer) applied(a shims.Applied) {
+	if w := o.named[nameOf(a.Message)]; w != nil {
+		w.applied = true
+		o.count(EntryLate, w.unknown)
+	}
+	switch m := a.Message.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		if r, is := a.Response.(shims.Marked); is {
+			o.marked(a, m, r)
+		}
+	case *shims.NodesDrainComplete:
+		if r, is := a.Response.(shims.Completed); is {
+			o.completed(a, m, r)
+		}
+	case *shims.NodeUpdateDrain:
+		if r, is := a.Response.(shims.DrainUpdated); is {
+			o.requested(a, m, r)
+		}
+	case *shims.NodeDeregister:
+		for _, id := range m.Nodes {
+			o.count(outcomeEvent(cluster.OutcomeNodeGone), a.Before.Node(id).Draining())
+		}
+	case *shims.JobDeregister:
+		o.count(PurgedRunning, purged(a))
+	case *shims.ApplyPlan:
+		if r, is := a.Response.(shims.PlanApplied); is {
+			o.count(PlanRefused, len(r.Refused) > 0)
+			o.count(PlanBlocked, r.Accepted.Blocked != nil)
+		}
+	}
+}
+
+// marked counts what became of marks.
+func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition, r shims.Marked) {
+	o.count(Reevaluated, len(m.Reevaluate) > 0)
+	o.count(MarksRefused, len(r.Refused) > 0)
+	o.count(MarksPartlyRefused, len(r.Refused) > 0 && len(r.Accepted) > 0)
+	refused := map[cluster.AllocID]bool{}
+	for _, f := range r.Refused {
+		refused[f.Alloc] = true
+	}
+	for _, mark := range m.Marks.Marks {
+		if n := a.Before.Node(mark.Node); refused[mark.Alloc] && n != nil {
+			o.count(MarksOfCancelled, n.Drain == nil)
+			o.count(MarksOfRedrained, n.Drain != nil && n.Drain.ID != mark.Drain)
+			o.count(MarksOfOldRevision, n.Drain != nil && n.Drain.ID == mark.Drain && n.Drain.Revision != mark.Revision)
+		}
+	}
+	for i, mark := range r.Accepted {
+		o.seen[classEvent(mark.Class)]++
+		o.count(MarksOfManyNodes, i > 0 && r.Accepted[i-1].Group == mark.Group && r.Accepted[i-1].Node != mark.Node)
+		o.accepted(a, mark)
+	}
+}
+
+// accepted counts what is to be said of one mark.
+func (o *Observer) accepted(a shims.Applied, mark drainer.Mark) {
+	alloc, node := a.Before.Alloc(mark.Alloc), a.Before.Node(mark.Node)
+	if alloc == nil || node == nil || node.Drain == nil {
+		return
+	}
+	o.count(MarksOfLate, alloc.CreateIndex > node.Drain.CreateIndex)
+	o.count(DeadlineAway, mark.Class == cluster.MarkDeadline && node.Status == cluster.NodeDisconnected)
+	stage := alloc.Stage()
+	if _, begun := o.stages[stageKey{mark.Drain, stage}]; begun {
+		return
+	}
+	o.stages[stageKey{mark.Drain, stage}] = o.term
+	o.stageEnds(mark.Drain, stage)
+}
+
+// stageEnds counts the last stage before one that begins, or before the end, if it
+// has begun in an earlier term.
+func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
+	for s := before; s > 0; s-- {
+		if begun, has := o.stages[stageKey{d, s - 1}]; has {
+			o.count(StageAcrossTerms, begun < o.term)
+			return
+		}
+	}
+}
+
+// completed counts what became of completions.
+func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shims.Completed) {
+	o.count(EndRefused, len(r.Refused) > 0)
+	o.count(EndOfMany, len(r.Ended) > 1)
+	for _, e := range r.Ended {
+		o.seen[outcomeEvent(e.Outcome)]++
+		o.count(EndLeavesRunning, e.StillStopping > 0)
+		o.stageEnds(e.Drain, cluster.StageCount)
+	}
+	refused := map[cluster.NodeID]bool{}
+	for _, f := range r.Refused {
+		refused[f.Node] = true
+	}
+	for _, c := range m.Completions.Completions {
+		n := a.Before.Node(c.Node)
+		if !refused[c.Node] || n == nil || n.Drain == nil {
+			continue
+		}
+		same := n.Drain.ID == c.Drain
+		o.count(EndOfRedrained, !same)
+		o.count(EndOfOldRevision, same && n.Drain.Revision != c.Revision)
+		o.count(EndTooEarly, same && n.Drain.Revision == c.Revision)
+	}
+}
+
+// requested counts what a request did.
+func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.DrainUpdated) {
+	before, after := a.Before.Node(m.Node), a.After.Node(m.Node)
+	o.count(Repeated, r.Repeated)
+	o.count(RepeatedAfterEnd, r.Repeated && (before.Drain == nil || before.Drain.ID != r.Drain))
+	o.count(outcomeEvent(cluster.OutcomeCancelled), before.Draining() && !after.Draining())
+	o.count(CancelWithdraws, r.Withdrawn > 0)
+	o.count(CancelTooLate, len(r.Stopping) > 0)
+	o.count(ManyDrains, !before.Draining() && after.Draining() && draining(a.After) >= 3)
+}
+
+// purged reports whether a purge takes away what runs on draining nodes.
+func purged(a shims.Applied) bool {
+	for n := range a.After.DrainingNodes() {
+		if before := a.Before.Node(n.ID); before.Draining() && n.Drain.PurgedRunning > before.Drain.PurgedRunning {
+			return true
+		}
+	}
+	return false
+}

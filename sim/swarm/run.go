@@ -1,0 +1,126 @@
+package swarm
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// Options are how a swarm is played. The zero value of each is its default.
+type Options struct {
+	// First is the first seed, Seeds how many there are. Zero is [DefaultFirst] and
+	// [DefaultSeeds].
+	First uint64
+	Seeds int
+	// Size is how large the clusters are. Zero is [Small].
+	Size Size
+	// Workers is how many seeds are played at once. Zero is as many as there are
+	// processors.
+	Workers int
+	// Twice is the share of seeds that are played twice, to come to the same. Zero is
+	// [DefaultTwice], below zero none.
+	Twice float64
+	// Keep is how many failures are kept. Zero is [DefaultKeep].
+	Keep int
+	// Play plays a scenario; nil is [sim.Play]. Workers call it at the same time.
+	Play func(*scenario.Scenario, sim.Options) (*sim.Result, error)
+	// Each is called with every run, in the order of seeds and one after the other; nil
+	// does nothing.
+	Each func(Run)
+}
+
+// Defaults of [Options].
+const (
+	DefaultFirst = 1
+	DefaultSeeds = 1000
+	DefaultTwice = 0.01
+	DefaultKeep  = 10
+)
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.First, DefaultFirst)
+	setDefault(&o.Seeds, DefaultSeeds)
+	setDefault(&o.Workers, runtime.GOMAXPROCS(0))
+	setDefault(&o.Twice, DefaultTwice)
+	setDefault(&o.Keep, DefaultKeep)
+	if o.Play == nil {
+		o.Play = sim.Play
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Play plays the seeds. Each is played by one goroutine alone, and what comes of it
+// does not depend on how many there are. When the context ends no other seed is begun;
+// the report is then of those before the first that was not played, and the error the
+// context's. The report is never nil.
+func Play(ctx context.Context, o Options) (*Report, error) {
+	o = o.withDefaults()
+	began := time.Now()
+	report := &Report{Size: o.Size, First: o.First, Workers: o.Workers}
+	order := sequence{next: 0, done: map[int]Run{}, deliver: func(run Run) {
+		report.add(run, o.Keep)
+		if o.isTwice(run.Seed) {
+			report.Twice++
+		}
+		if o.Each != nil {
+			o.Each(run)
+		}
+	}}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range o.Workers {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= o.Seeds {
+					return
+				}
+				order.put(i, o.run(o.First+uint64(i)))
+			}
+		})
+	}
+	workers.Wait()
+	report.Took = time.Since(began)
+	report.Short = report.Tally.Short(o.Size)
+	if report.Seeds < o.Seeds {
+		return report, context.Cause(ctx)
+	}
+	return report, nil
+}
+
+// sequence brings what is done in any order back into its order.
+type sequence struct {
+	mu   sync.Mutex
+	next int         // what is to be delivered next; guarded by mu
+	done map[int]Run // what came before its turn; guarded by mu
+	// deliver is called with one after the other, under mu.
+	deliver func(Run)
+}
+
+// put takes a run, and delivers what has its turn.
+func (s *sequence) put(i int, run Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[i] = run
+	for {
+		run, is := s.done[s.next]
+		if !is {
+			return
+		}
+		delete(s.done, s.next)
+		s.next++
+		s.deliver(run)
+	}
+}

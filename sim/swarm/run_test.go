@@ -1,0 +1,131 @@
+package swarm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+// plays plays nothing, and comes to what the scenario's seed says.
+func plays(s *scenario.Scenario, _ sim.Options) (*sim.Result, error) {
+	return &sim.Result{Hash: s.Seed * 31, Steps: 3, Entries: 2, Busy: time.Hour}, nil
+}
+
+func TestPlay_inTheOrderOfSeeds(t *testing.T) {
+	t.Parallel()
+	reports := map[int]*swarm.Report{}
+	for _, workers := range []int{1, 4} {
+		var seeds []uint64
+		report, err := swarm.Play(context.Background(), swarm.Options{
+			First: 100, Seeds: 50, Workers: workers, Play: plays,
+			Each: func(r swarm.Run) { seeds = append(seeds, r.Seed) },
+		})
+		must.NoError(t, err)
+		must.Eq(t, 50, report.Seeds)
+		must.SliceLen(t, 50, seeds)
+		for i, seed := range seeds {
+			must.Eq(t, uint64(100+i), seed)
+		}
+		must.Eq(t, 150, report.Steps)
+		must.Eq(t, 100, report.Entries)
+		must.Eq(t, 50*time.Hour, report.Busy)
+		must.Positive(t, report.SeedsPerMinute())
+		must.Positive(t, report.BusyHoursPerSecond())
+		must.True(t, report.OK())
+		reports[workers] = report
+	}
+	must.Eq(t, reports[1].Hash, reports[4].Hash)
+}
+
+func TestPlay_keepsTheFirstFailures(t *testing.T) {
+	t.Parallel()
+	report, err := swarm.Play(context.Background(), swarm.Options{
+		Seeds: 40, Workers: 3, Keep: 3, Twice: -1,
+		Play: func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			switch s.Seed {
+			case 7:
+				result, _ := plays(s, o)
+				result.Violations = []invariant.Violation{{Guarantee: "G1", Check: "below limit", Text: "one too few"}}
+				return result, nil
+			case 9:
+				return nil, errors.New("too many steps")
+			case 20:
+				panic("a bug")
+			case 30:
+				return nil, errors.New("one more")
+			}
+			return plays(s, o)
+		},
+	})
+	must.NoError(t, err)
+	must.False(t, report.OK())
+	must.Eq(t, 4, report.Failed)
+	must.SliceLen(t, 3, report.Failures)
+	violated, unplayable, panicked := report.Failures[0], report.Failures[1], report.Failures[2]
+	must.Eq(t, swarm.Violated, violated.Kind)
+	must.SliceLen(t, 1, violated.Violations)
+	must.Eq(t, "seed 7: violation: G1 below limit: one too few\n\tnodedrain sim swarm --size small --seed 7 --seeds 1", violated.String())
+	must.Eq(t, swarm.Unplayable, unplayable.Kind)
+	must.Eq(t, 9, unplayable.Seed)
+	must.Eq(t, swarm.Panicked, panicked.Kind)
+	must.StrContains(t, panicked.Text, "a bug\n")
+	must.StrContains(t, panicked.Text, "run_test.go")
+}
+
+// A seed that comes to something else when it is played again has failed.
+func TestPlay_twice(t *testing.T) {
+	t.Parallel()
+	var plays atomic.Uint64
+	report, err := swarm.Play(context.Background(), swarm.Options{
+		Seeds: 300, Workers: 2, Keep: 300, Twice: 0.1,
+		Play: func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
+			return &sim.Result{Hash: plays.Add(1)}, nil
+		},
+	})
+	must.NoError(t, err)
+	must.Between(t, 10, report.Twice, 60)
+	must.Eq(t, report.Twice, report.Failed)
+	for _, f := range report.Failures {
+		must.Eq(t, swarm.Nondeterminism, f.Kind)
+		must.StrContains(t, f.Text, "played again it comes to")
+		must.StrContains(t, f.Text, "two more runs are the same")
+	}
+}
+
+func TestPlay_ends(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	enough := errors.New("enough")
+	report, err := swarm.Play(ctx, swarm.Options{
+		Seeds: 1000, Workers: 4, Play: plays,
+		Each: func(r swarm.Run) {
+			if r.Seed == 20 {
+				cancel(enough)
+			}
+		},
+	})
+	must.ErrorIs(t, err, enough)
+	must.Between(t, 20, report.Seeds, 999)
+}
+
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for _, size := range swarm.Sizes() {
+		got, err := swarm.ParseSize(size.String())
+		must.NoError(t, err)
+		must.Eq(t, size, got)
+	}
+	_, err := swarm.ParseSize("huge")
+	must.ErrorContains(t, err, "there are small, medium and large")
+	must.True(t, strings.HasPrefix(swarm.Size(9).String(), "unknown"))
+}
