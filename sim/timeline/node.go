@@ -43,6 +43,7 @@ type drain struct {
 	deadline time.Duration
 	revision cluster.Revision
 	ignores  bool // system jobs
+	forced   bool
 	// outcome is empty while it runs; end and stopping are set with it.
 	outcome  cluster.Outcome
 	end      time.Duration
@@ -60,18 +61,13 @@ func (n *node) running() *drain {
 // last is the newest drain.
 func (n *node) last() *drain { return n.drains[len(n.drains)-1] }
 
-// begin has a drain begin.
-func (n *node) begin(at time.Duration, now *cluster.Drain) {
-	d := &drain{id: now.ID, start: at}
-	n.drains = append(n.drains, d)
-	d.update(at, now)
-}
-
-// update notes the strategy that a drain has from a time on.
-func (d *drain) update(at time.Duration, now *cluster.Drain) {
+// update notes the strategy that a drain has since an entry that was applied at a
+// time, for which the state has another: what lies between them is the lag.
+func (d *drain) update(now *cluster.Drain, at, lag time.Duration) {
 	d.revision, d.deadline, d.ignores = now.Revision, -1, now.Strategy.IgnoreSystemJobs
+	d.forced = now.Strategy.Deadline < 0
 	if cutoff, ends := opinion.Cutoff(now); ends {
-		d.deadline = at + cutoff.Sub(now.UpdatedAt)
+		d.deadline = max(0, at-lag+cutoff.Sub(now.UpdatedAt))
 	}
 }
 
@@ -167,4 +163,15 @@ func (n *node) leftDuring(d *drain) []count {
 		}
 	}
 	return during
+}
+
+// main is the drain that had to see most go, the last of equals.
+func (n *node) main() *drain {
+	main := n.drains[0]
+	for _, d := range n.drains[1:] {
+		if d.initially >= main.initially {
+			main = d
+		}
+	}
+	return main
 }

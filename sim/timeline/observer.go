@@ -88,14 +88,23 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	case n.running() == nil:
 		o.begin(n, now)
 	case n.running().revision != now.Revision:
-		n.last().update(o.at, now)
+		n.last().update(now, o.at, o.lag(now))
 		n.recount(o.at)
 	}
 }
 
+// lag is how long ago a drain was updated that an entry brings up to date.
+func (o *observer) lag(d *cluster.Drain) time.Duration {
+	if o.options.Epoch.IsZero() {
+		return 0
+	}
+	return o.at - d.UpdatedAt.Sub(o.options.Epoch)
+}
+
 // begin has a node begin to drain.
 func (o *observer) begin(n *node, now *cluster.Drain) {
-	n.begin(o.at, now)
+	n.drains = append(n.drains, &drain{id: now.ID, start: o.at})
+	n.last().update(now, o.at, o.lag(now))
 	for a := range o.After.LiveAllocsByNode(n.id) {
 		o.row(n, a)
 	}

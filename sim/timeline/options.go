@@ -1,11 +1,17 @@
 package timeline
 
+import "time"
+
 // Options say what the run is, for the head of a picture, and how much is drawn.
 type Options struct {
 	// Name is the scenario's name; empty is "simulation".
 	Name string
 	// Seed is what the run was drawn from. Zero drew nothing, and is not shown.
 	Seed uint64
+	// Epoch is the virtual time at which the run begins: deadlines are drawn where the
+	// state has them. Without it they are taken to count from when their entry was
+	// applied.
+	Epoch time.Time
 	// Replay is the command that repeats the run, or empty.
 	Replay string
 	// Servers is how many there are; zero is not shown.

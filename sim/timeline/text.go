@@ -71,7 +71,7 @@ func (t *text) measure(r *Recorder) {
 	t.label, t.number, t.remark = len("violations"), len("to go"), len("runs on")
 	for _, n := range t.nodes {
 		t.label = max(t.label, len([]rune(n.id)))
-		t.remark = max(t.remark, len(took(n.last())))
+		t.remark = max(t.remark, len(took(n.main())))
 	}
 	for _, g := range t.groups {
 		t.label = max(t.label, len([]rune(g.name())))

@@ -121,8 +121,7 @@ func (t *text) nodeLane(n *node) {
 			free = len(during)
 		}
 	}
-	d := n.last()
-	t.lane(string(n.id), strconv.Itoa(d.initially), cells, took(d))
+	t.lane(string(n.id), strconv.Itoa(n.main().initially), cells, took(n.main()))
 }
 
 // fillBars draws counts, each until the next, the last until the end.

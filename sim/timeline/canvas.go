@@ -1,0 +1,102 @@
+package timeline
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// canvas is a part of an SVG being written. All coordinates are whole numbers.
+type canvas struct{ out strings.Builder }
+
+// escape makes a text safe in XML, whatever is in it. What XML cannot hold becomes
+// the replacement character.
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder does not fail
+	return b.String()
+}
+
+// open begins a group of marks that have an id and a tooltip in common; either may
+// be empty.
+func (c *canvas) open(id, title string) {
+	c.out.WriteString("<g")
+	if id != "" {
+		fmt.Fprintf(&c.out, ` id="%s"`, id)
+	}
+	c.out.WriteString(">")
+	c.title(title)
+}
+
+func (c *canvas) close() { c.out.WriteString("</g>\n") }
+
+func (c *canvas) title(title string) {
+	if title != "" {
+		fmt.Fprintf(&c.out, "<title>%s</title>", escape(title))
+	}
+}
+
+// rect draws a rectangle, with a tooltip unless that is empty.
+func (c *canvas) rect(class string, x, y, width, height int, title string) {
+	fmt.Fprintf(&c.out, `<rect class="%s" x="%d" y="%d" width="%d" height="%d"`, class, x, y, width, height)
+	c.end("rect", title)
+}
+
+// circle draws a dot.
+func (c *canvas) circle(class string, x, y, radius int, title string) {
+	fmt.Fprintf(&c.out, `<circle class="%s" cx="%d" cy="%d" r="%d"`, class, x, y, radius)
+	c.end("circle", title)
+}
+
+// line draws a line.
+func (c *canvas) line(class string, x1, y1, x2, y2 int) {
+	fmt.Fprintf(&c.out, `<line class="%s" x1="%d" y1="%d" x2="%d" y2="%d"`, class, x1, y1, x2, y2)
+	c.end("line", "")
+}
+
+// path draws a path.
+func (c *canvas) path(class, d, title string) {
+	fmt.Fprintf(&c.out, `<path class="%s" d="%s"`, class, d)
+	c.end("path", title)
+}
+
+// text writes a text that begins at x, on a baseline.
+func (c *canvas) text(class string, x, y int, text string) {
+	fmt.Fprintf(&c.out, `<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, escape(text))
+}
+
+func (c *canvas) end(element, title string) {
+	if title == "" {
+		c.out.WriteString("/>\n")
+		return
+	}
+	c.out.WriteString(">")
+	c.title(title)
+	fmt.Fprintf(&c.out, "</%s>\n", element)
+}
+
+// points are the corners of a path that goes along and up or down, never aslant.
+type points struct {
+	out  strings.Builder
+	x, y int
+}
+
+// start begins a stretch.
+func (p *points) start(x, y int) {
+	fmt.Fprintf(&p.out, "M%d %d", x, y)
+	p.x, p.y = x, y
+}
+
+// to goes along to x, and then up or down to y.
+func (p *points) to(x, y int) {
+	if x != p.x {
+		fmt.Fprintf(&p.out, "H%d", x)
+	}
+	if y != p.y {
+		fmt.Fprintf(&p.out, "V%d", y)
+	}
+	p.x, p.y = x, y
+}
+
+// empty reports whether nothing was begun.
+func (p *points) empty() bool { return p.out.Len() == 0 }

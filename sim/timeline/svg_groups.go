@@ -1,0 +1,123 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	groupHeight = 44
+	minHeight   = 3 // so that nothing is something to be seen
+)
+
+// groupLanes draws how many allocations of each group were healthy.
+func (s *svg) groupLanes() {
+	if len(s.groups) == 0 {
+		return
+	}
+	s.heading("groups")
+	for i, g := range s.groups {
+		s.groupLane(i, g)
+	}
+	if len(s.hiddenGroups) > 0 {
+		s.remark(s.leftOutGroups())
+	}
+}
+
+// heights is the range of counts that a group's lane shows.
+type heights struct{ low, high int }
+
+// heightsOf shows a group from nothing on if that can be read, and else from a
+// little below the lowest.
+func heightsOf(g *group) heights {
+	h := heights{low: g.levels[0].healthy, high: 1}
+	for _, l := range g.levels {
+		h.low = min(h.low, l.healthy)
+		h.high = max(h.high, l.healthy, l.count)
+		if l.exists {
+			h.low = min(h.low, max(0, l.limit))
+		}
+	}
+	if h.low = h.low - 1 - (h.high-h.low)/8; h.low < 0 || h.high <= 12 {
+		h.low = 0
+	}
+	return h
+}
+
+// y is how high a count is above the lane's base.
+func (h heights) y(n int) int {
+	return (min(max(n, h.low), h.high) - h.low) * (groupHeight - 4) / (h.high - h.low)
+}
+
+// groupLane draws one group.
+func (s *svg) groupLane(number int, g *group) {
+	base, h := s.y+groupHeight, heightsOf(g)
+	s.open(fmt.Sprintf("group-%d", number), "")
+	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, groupHeight, "")
+	for i, l := range g.levels {
+		s.level(g, i, l, base, h)
+	}
+	s.steps("count", g, base, h, func(l level) int { return l.count })
+	s.steps("limit", g, base, h, func(l level) int { return max(0, l.limit) })
+	s.steps("healthy", g, base, h, func(l level) int { return l.healthy })
+	low := g.lowest()
+	s.text("name", svgMargin, s.y+14, s.glyphs.fit(g.name(), (svgLeft-svgMargin-30)/svgLetter))
+	s.text("small muted", svgMargin, s.y+28, "limit "+limit(low))
+	s.text("small muted right", svgLeft-svgPadding, s.y+10, fmt.Sprint(h.high))
+	s.text("small muted right", svgLeft-svgPadding, base, fmt.Sprint(h.low))
+	x := svgRight + svgPadding*2
+	s.text("name", x, s.y+14, fmt.Sprintf("lowest %d", low.healthy))
+	switch {
+	case low.below():
+		s.text("small muted", x, s.y+28, fmt.Sprintf("%d below at %s", -low.room(), about(low.at)))
+	case low.exists && !low.whole():
+		s.text("small muted", x, s.y+28, fmt.Sprintf("room for %d at %s", low.room(), about(low.at)))
+	}
+	s.close()
+	s.y += groupHeight + svgPadding*2
+}
+
+// level draws how a group stood from one time to the next. What did not last long
+// enough to be seen is seen if it was below the limit.
+func (s *svg) level(g *group, i int, l level, base int, h heights) {
+	end := until(g.levels, i, func(l level) time.Duration { return l.at }, s.scale.end)
+	class, width := "room", s.x(end)-s.x(l.at)
+	switch {
+	case l.below():
+		class, width = "below", max(1, width)
+	case l.tight():
+		class = "tight"
+	}
+	if width <= 0 || !l.exists {
+		return
+	}
+	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), about(l.at), about(end))
+	if class == "below" { // to the limit, so that it is seen even if nothing is healthy
+		s.rect("below", s.x(l.at), base-h.y(l.limit), width, h.y(l.limit), title)
+		return
+	}
+	height := max(minHeight, h.y(l.healthy))
+	s.rect(class, s.x(l.at), base-height, width, height, title)
+}
+
+// steps draws a count as a line.
+func (s *svg) steps(class string, g *group, base int, h heights, n func(level) int) {
+	var p points
+	drawn := false
+	for i, l := range g.levels {
+		if !l.exists {
+			drawn = false
+			continue
+		}
+		y := base - h.y(n(l))
+		if !drawn {
+			p.start(s.x(l.at), y)
+			drawn = true
+		}
+		p.to(s.x(l.at), y)
+		p.to(s.x(until(g.levels, i, func(l level) time.Duration { return l.at }, s.scale.end)), y)
+	}
+	if !p.empty() {
+		s.path(class, p.out.String(), "")
+	}
+}

@@ -1,0 +1,52 @@
+package timeline
+
+// legend says what the colours mean that are drawn.
+func (s *svg) legend() {
+	x := svgMargin
+	s.y += 4
+	entry := func(draw func(x, y int), text string) {
+		width := 18 + (len([]rune(text))+2)*svgSmall
+		if x+width > svgWidth-svgMargin {
+			x, s.y = svgMargin, s.y+16
+		}
+		draw(x, s.y)
+		s.text("small", x+18, s.y+9, text)
+		x += width
+	}
+	box := func(class string) func(x, y int) {
+		return func(x, y int) { s.rect(class, x, y, 12, 10, "") }
+	}
+	for p, seen := range s.phasesSeen() {
+		if seen && Phase(p) != Gone {
+			entry(box(Phase(p).String()), Phase(p).String())
+		}
+	}
+	if len(s.nodes) > 0 {
+		entry(func(x, y int) { s.circle("replaced", x+6, y+5, 3, "") }, "replacement healthy")
+		entry(func(x, y int) { s.line("due", x+6, y-1, x+6, y+11) }, "deadline")
+	}
+	if len(s.run.writes) > 0 {
+		entry(box("marks"), "entry of marks")
+		entry(box("ends"), "entry of ends")
+	}
+	if len(s.groups) > 0 {
+		entry(box("room"), "room")
+		entry(box("tight"), "no room")
+		entry(box("below"), "below the limit")
+		entry(func(x, y int) { s.line("limit", x, y+5, x+12, y+5) }, "limit: count - max_parallel")
+		entry(func(x, y int) { s.line("count", x, y+5, x+12, y+5) }, "count")
+	}
+	s.y += 12
+}
+
+// phasesSeen are the phases that are drawn.
+func (s *svg) phasesSeen() (seen [PhaseCount]bool) {
+	for _, n := range s.nodes {
+		for _, w := range n.rows {
+			for _, c := range w.changes {
+				seen[c.phase] = true
+			}
+		}
+	}
+	return seen
+}

@@ -1,0 +1,155 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+)
+
+// flags writes the violations' names above the lanes, each in the first row that has
+// room for it. What finds none is told by its rule and the list.
+func (s *svg) flags() {
+	const rows = 3
+	var ends [rows]int
+	deepest := -1
+	s.y += 8
+	for _, v := range s.run.violations {
+		text := s.glyphs.fit(v.Guarantee, 12)
+		width := (len([]rune(text)) + 2) * svgLetter
+		x := min(s.x(v.at)-1, svgRight-width)
+		for row := range rows {
+			if x <= ends[row] {
+				continue
+			}
+			y := s.y + row*20
+			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
+			s.text("white middle", x+width/2, y+13, text)
+			ends[row], deepest = x+width+2, max(deepest, row)
+			break
+		}
+	}
+	s.y += (deepest + 1) * 20
+}
+
+// leader draws who leads.
+func (s *svg) leader() {
+	if len(s.run.terms) == 0 {
+		return
+	}
+	s.y += 4
+	s.label("name", s.y+14, "leader")
+	for i, t := range s.run.terms {
+		end := until(s.run.terms, i, func(t term) time.Duration { return t.at }, s.scale.end)
+		x, width := s.x(t.at), s.x(end)-s.x(t.at)
+		if t.server < 0 {
+			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("nobody leads, %s to %s", about(t.at), about(end)))
+			s.line("nobody", x, s.y+10, x+width, s.y+10)
+			s.close()
+			continue
+		}
+		name := serverName(t.server)
+		s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, about(t.at), about(end)))
+		s.rect(fmt.Sprintf("server%d", t.server%5), x, s.y, max(1, width-1), 20, "")
+		if width > (len(name)+1)*svgLetter {
+			s.text("white", x+6, s.y+14, name)
+		}
+		s.close()
+	}
+	s.y += 20 + svgPadding
+}
+
+// faultRows draws a row for each fault that struck.
+func (s *svg) faultRows() {
+	if len(s.run.faults) == 0 {
+		return
+	}
+	s.heading("faults")
+	for _, name := range faultNames(s.run.faults) {
+		struck := 0
+		for i, f := range s.run.faults {
+			if f.name != name {
+				continue
+			}
+			struck++
+			title := fmt.Sprintf("%s at %s", f.name, about(f.at))
+			if f.until > f.at {
+				title += " to " + about(f.until)
+			}
+			if f.target != "" {
+				title += ": " + f.target
+			}
+			s.open(fmt.Sprintf("fault-%d", i), title)
+			if width := s.x(f.until) - s.x(f.at); width > 0 {
+				s.rect("lasting", s.x(f.at), s.y+5, width, 6, "")
+			}
+			s.rect("fault", s.x(f.at)-1, s.y+2, 3, 12, "")
+			s.close()
+		}
+		s.label("", s.y+12, name)
+		s.text("small muted", svgRight+svgPadding*2, s.y+12, fmt.Sprintf("× %d", struck))
+		s.y += 18
+	}
+}
+
+// entryRows draws what operators asked for and what the drainer wrote.
+func (s *svg) entryRows() {
+	if len(s.run.writes)+len(s.run.asked) == 0 {
+		return
+	}
+	s.heading("raft entries")
+	if len(s.run.asked) > 0 {
+		s.askedRow()
+	}
+	if len(s.run.writes) == 0 {
+		return
+	}
+	s.rules = s.y
+	s.label("", s.y+15, "drainer")
+	most, marks, ends := 1, 0, 0
+	for _, w := range s.run.writes {
+		if !w.end {
+			most = max(most, w.ids)
+		}
+	}
+	for _, w := range s.run.writes {
+		class, height := "marks", 4+16*w.ids/most
+		if w.end {
+			class, height = "ends", 20
+			ends += w.ids
+		} else {
+			marks += w.ids
+		}
+		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, about(w.at), w.text))
+		s.rect(class, s.x(w.at)-1, s.y+20-height, 3, height, "")
+		s.close()
+	}
+	s.line("axis", svgLeft, s.y+20, svgRight, s.y+20)
+	s.text("small muted", svgRight+svgPadding*2, s.y+8, counted(marks, "mark"))
+	s.text("small muted", svgRight+svgPadding*2, s.y+20, counted(ends, "end"))
+	s.y += 20 + svgPadding
+}
+
+// askedRow draws what operators asked for, in words where there is room.
+func (s *svg) askedRow() {
+	s.label("", s.y+12, "operator")
+	for i, w := range s.run.asked {
+		x, room := s.x(w.at), svgRight
+		for _, next := range s.run.asked[i+1:] {
+			if s.x(next.at) > x {
+				room = s.x(next.at)
+				break
+			}
+		}
+		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, about(w.at), w.text))
+		s.path("asked", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.y+4), "")
+		alone := i == 0 || s.x(s.run.asked[i-1].at) != x
+		if i+1 < len(s.run.asked) && s.x(s.run.asked[i+1].at) == x {
+			alone = false
+		}
+		if alone && x+10+len([]rune(w.text))*svgSmall < room-4 {
+			s.text("small halo", x+8, s.y+12, w.text)
+		}
+		s.close()
+	}
+	s.text("small muted", svgRight+svgPadding*2, s.y+12, counted(len(s.run.asked), "request"))
+	s.y += 18
+}
