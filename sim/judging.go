@@ -104,6 +104,9 @@ func (j *judging) quiet() {
 	}
 	j.quietPoints++
 	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: state, Reports: w.Reports(), Truth: w.Unseen()}
+	if j.player.options.Reports != nil {
+		j.player.options.Reports(q.Reports)
+	}
 	explained := 0
 	for _, r := range q.Reports {
 		explained += len(r.Allocs)

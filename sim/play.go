@@ -21,6 +21,9 @@ type Options struct {
 	// Watch is called with the world when what it begins with is there, and before
 	// anything happens, to observe it; or nil.
 	Watch func(*world.World)
+	// Reports is called with what the leader's drainer says of each draining node,
+	// wherever it is asked; or nil.
+	Reports func([]drainer.Report)
 	// MaxSteps is how many steps a scenario may take. Zero is [DefaultMaxSteps].
 	MaxSteps int
 }

@@ -6,18 +6,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Observer counts the events of one run. It changes nothing in it.
 type Observer struct {
-	world *world.World
-	start time.Time
+	world *world.World // nil until Watch
 	seen  map[Event]int
-	// restores are the times at which a snapshot is restored.
-	restores map[time.Duration]bool
 
 	// asked are the drainers' writes by term and number, named the same by what
 	// tells one entry from another.
@@ -54,32 +50,32 @@ type stageKey struct {
 	stage cluster.Stage
 }
 
-// Observe observes a world from now on, in which the scenario is played.
-func Observe(w *world.World, s *scenario.Scenario) *Observer {
-	o := &Observer{
-		world: w, start: w.Now(), seen: map[Event]int{}, restores: map[time.Duration]bool{},
-		asked: map[writeKey]*write{}, named: map[string]*write{}, inFlight: map[int]int{},
-		term: w.Term(), begun: w.Now(), over: map[int]bool{}, stages: map[stageKey]int{},
+// NewObserver returns an observer of one run.
+func NewObserver() *Observer {
+	return &Observer{
+		seen: map[Event]int{}, asked: map[writeKey]*write{}, named: map[string]*write{}, inFlight: map[int]int{},
+		over: map[int]bool{}, stages: map[stageKey]int{},
 	}
-	for _, e := range s.Events {
-		if _, is := e.Op.(*scenario.Restore); is && e.Before == "" {
-			o.restores[e.At] = true
-		}
-	}
+}
+
+// Watch observes a world from now on. It is for [sim.Options], and called once.
+func (o *Observer) Watch(w *world.World) {
+	o.world, o.term, o.begun = w, w.Term(), w.Now()
 	w.OnStrike(func(s world.Strike) { o.seen[faultEvent(s.Name)]++ })
 	w.OnApply(o.applied)
 	w.OnElect(o.elected)
 	w.OnEnd(func(term int) { o.over[term] = true })
+	w.OnRestore(func(_, restored *statestore.Snapshot) { o.count(RestoreInDrain, draining(restored) > 0) })
 	w.OnPropose(o.proposed)
 	w.OnAnswer(o.answered)
 	w.OnDrainer(o.stepped)
-	return o
 }
 
 // Seen returns how often each event has happened. Those that have not are not in it.
 func (o *Observer) Seen() map[Event]int { return o.seen }
 
-// Reports counts the reasons that are given at a quiet point.
+// Reports counts the reasons that are given of draining nodes. It is for
+// [sim.Options].
 func (o *Observer) Reports(reports []drainer.Report) {
 	for i := range reports {
 		for reason, n := range reports[i].Waiting {
@@ -99,7 +95,6 @@ func (o *Observer) count(e Event, happened bool) {
 
 func (o *Observer) elected(int) {
 	o.count(TermBlind, !o.looked)
-	o.count(RestoreInDrain, o.restores[o.world.Now().Sub(o.start)] && draining(o.world.Truth()) > 0)
 	o.term, o.begun, o.looked = o.world.Term(), o.world.Now(), false
 }
 

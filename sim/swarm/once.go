@@ -13,11 +13,9 @@ import (
 func (o Options) run(seed uint64) Run {
 	run := Run{Seed: seed}
 	s := Generate(seed, o.Size)
-	var observer *Observer
-	result, failure := o.play(s, func(w *world.World) { observer = Observe(w, s) })
-	if observer != nil {
-		run.seen = observer.Seen()
-	}
+	observer := NewObserver()
+	result, failure := o.play(s, sim.Options{Watch: observer.Watch, Reports: observer.Reports})
+	run.seen = observer.Seen()
 	if result != nil {
 		run.Hash, run.Steps, run.Entries, run.Busy = result.Hash, result.Steps, result.Entries, result.Busy
 	}
@@ -33,13 +31,13 @@ func (o Options) run(seed uint64) Run {
 
 // play plays a scenario once. A panic is a failure like others: it has a seed, and is
 // seen again with it.
-func (o Options) play(s *scenario.Scenario, watch func(*world.World)) (result *sim.Result, failure *Failure) {
+func (o Options) play(s *scenario.Scenario, how sim.Options) (result *sim.Result, failure *Failure) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			result, failure = nil, &Failure{Kind: Panicked, Text: fmt.Sprintf("%v\n%s", reason, debug.Stack())}
 		}
 	}()
-	result, err := o.Play(s, sim.Options{Watch: watch})
+	result, err := o.Play(s, how)
 	switch {
 	case err != nil:
 		return nil, &Failure{Kind: Unplayable, Text: err.Error()}
@@ -57,7 +55,7 @@ func (o Options) isTwice(seed uint64) bool {
 // again plays a scenario again. If it comes to something else it is played twice more,
 // step by step, to find where the two part.
 func (o Options) again(s *scenario.Scenario, hash uint64) *Failure {
-	result, failure := o.play(s, nil)
+	result, failure := o.play(s, sim.Options{})
 	if failure == nil && result.Hash == hash {
 		return nil
 	}
@@ -82,12 +80,12 @@ func outcome(result *sim.Result, failure *Failure) string {
 func (o Options) part(s *scenario.Scenario) (step int, parts bool) {
 	var hashes [2][]uint64
 	for i := range hashes {
-		_, _ = o.play(s, func(w *world.World) { // how far it comes is all that is asked
+		_, _ = o.play(s, sim.Options{Watch: func(w *world.World) { // how far it comes is all that is asked
 			w.OnStep(func(int) error {
 				hashes[i] = append(hashes[i], w.Hash())
 				return nil
 			})
-		})
+		}})
 	}
 	for step := range max(len(hashes[0]), len(hashes[1])) {
 		if step >= len(hashes[0]) || step >= len(hashes[1]) || hashes[0][step] != hashes[1][step] {
