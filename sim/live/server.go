@@ -1,0 +1,219 @@
+package live
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// server is one server: a state machine of its own and a drainer, which is enabled
+// while the server leads. Only the leader applies as the log grows. The others fall
+// behind, and catch up when one of them leads and has something committed: until then
+// a new leader sees an old state, as in raft.
+type server struct {
+	*contract
+	number int // from 0
+	// fsm belongs to the log's goroutine but for its store. applied is how many
+	// entries of the log it has applied; the log's goroutine's too.
+	fsm     *shims.FSM
+	applied int
+	drainer *drainer.NodeDrainer
+	// leads is the leadership that the server believes in, or nil; guarded by the
+	// contract's mu.
+	leads *leadership
+
+	view view
+}
+
+// newServer returns a server with an empty state.
+func (l *contract) newServer(number int, config drainer.NodeDrainerConfig) (*server, error) {
+	s := &server{contract: l, number: number}
+	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: l.observe})
+	config.Raft = shims.NewRaftApplier(proposals{s, world.FromDrainer})
+	config.NewEvalID = l.ids.eval
+	var err error
+	s.drainer, err = drainer.NewNodeDrainer(config)
+	return s, err
+}
+
+func (s *server) store() *statestore.Store { return s.fsm.Store() }
+
+// apply applies one entry. It returns the response, nil if it is no message.
+func (s *server) apply(index uint64, e entry) (shims.Response, error) {
+	switch {
+	case e.place != nil:
+		return nil, s.write(index, e.place)
+	case e.data != nil:
+		return s.fsm.ApplyEntry(index, e.data)
+	}
+	return nil, nil
+}
+
+// write writes what no message of the log could.
+func (s *server) write(index uint64, place func(*statestore.Txn) error) error {
+	before := s.store().Snapshot()
+	txn := s.store().Begin(index)
+	defer txn.Abort()
+	if err := place(txn); err != nil {
+		return err
+	}
+	txn.Commit()
+	s.observe(shims.Applied{Index: index, Response: shims.Skipped{}, Before: before, After: s.store().Snapshot()})
+	return nil
+}
+
+// state is the newest state that the server sees.
+func (s *server) state() *statestore.Snapshot {
+	if frozen := s.view.frozen(); frozen != nil {
+		return frozen
+	}
+	return s.store().Snapshot()
+}
+
+// freeze has the server see nothing new for a while.
+func (s *server) freeze(d time.Duration) {
+	if d > 0 && s.view.freeze(s.store().Snapshot(), time.Now().Add(d)) {
+		time.AfterFunc(d, s.thaw)
+	}
+}
+
+// thaw has the server look again, if it has waited for long enough.
+func (s *server) thaw() {
+	if s.view.frozen() == nil {
+		s.view.rouse()
+	}
+}
+
+// pause has the server's process stand still, as far as others can see: it sees nothing
+// new, hears no answer, and what it proposes does not leave. Its goroutines cannot be
+// stopped, and its timers fire.
+func (s *server) pause(d time.Duration) {
+	s.view.pause(time.Now().Add(d))
+	s.freeze(d)
+}
+
+// awake is a time, or when the server's process runs again if that is later.
+func (s *server) awake(at time.Time) time.Time { return later(at, s.view.paused()) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// view is what keeps a server from seeing what there is.
+type view struct {
+	mu sync.Mutex
+	// held is the state that is seen until the time until; nil is the newest. Guarded
+	// by mu, as the rest.
+	held  *statestore.Snapshot
+	until time.Time
+	// pausedUntil is until when the process stands still, or long past.
+	pausedUntil time.Time
+	// wake are where to send, without blocking, when there is something to see again.
+	wake []chan<- struct{}
+}
+
+// frozen is the state that is seen, or nil if it is the newest.
+func (v *view) frozen() *statestore.Snapshot {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !time.Now().Before(v.until) {
+		v.held = nil
+	}
+	return v.held
+}
+
+// freeze has a state be seen until a time, unless one is that long already.
+func (v *view) freeze(state *statestore.Snapshot, until time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !until.After(v.until) {
+		return false
+	}
+	if v.held == nil {
+		v.held = state
+	}
+	v.until = until
+	return true
+}
+
+func (v *view) pause(until time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.pausedUntil = later(v.pausedUntil, until)
+}
+
+func (v *view) paused() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.pausedUntil
+}
+
+// clear has everything be seen and the process run, for those who subscribe from now
+// on.
+func (v *view) clear() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held, v.until, v.pausedUntil, v.wake = nil, time.Time{}, time.Time{}, nil
+}
+
+// end has everything be seen and the process run at once.
+func (v *view) end() {
+	v.mu.Lock()
+	v.held, v.until, v.pausedUntil = nil, time.Time{}, time.Time{}
+	v.mu.Unlock()
+	v.rouse()
+}
+
+// subscribe adds where to send.
+func (v *view) subscribe(wake chan<- struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.wake = append(v.wake, wake)
+}
+
+// rouse wakes everybody who looks.
+func (v *view) rouse() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, wake := range v.wake {
+		send(wake)
+	}
+}
+
+// reader is how a server's drainer reads its state, with faults between.
+type reader struct {
+	drainer.StateReader
+	server *server
+}
+
+// Snapshot returns what the server sees.
+func (r reader) Snapshot() drainer.View {
+	s := r.server
+	if delay, strikes := s.faults.strike(scenario.LeaderPaused, target{}); strikes {
+		s.pause(delay)
+	}
+	if delay, strikes := s.faults.strike(scenario.ViewStale, target{}); strikes {
+		s.freeze(delay)
+	}
+	if frozen := s.view.frozen(); frozen != nil {
+		return frozen
+	}
+	return r.StateReader.Snapshot()
+}
+
+// Subscribe returns a feed whose wake-ups travel.
+func (r reader) Subscribe(wake chan<- struct{}) drainer.Feed {
+	f := &feed{server: r.server, woken: make(chan struct{}, 1), closed: make(chan struct{})}
+	f.Feed = r.StateReader.Subscribe(f.woken)
+	r.server.view.subscribe(f.woken)
+	go f.forward(wake)
+	return f
+}
