@@ -89,8 +89,11 @@ func (n *drainingNode) rearm(notifier DrainDeadlineNotifier, s *cluster.DrainStr
 // stillWaits reports, without a look at all that stops, that nothing has come of
 // a wait after the deadline: it has not run out, nothing new is to be asked, and
 // what it lasts for is still there. The plan of a node that is held back has more
-// to wait for.
+// to wait for, and that of a drain which ends when all are asked has nothing.
 func (n *drainingNode) stillWaits(m *moment, node *cluster.Node) bool {
+	if m.policy.Completion == Asked {
+		return false
+	}
 	if n.heldBack != nil || n.wait.ends.IsZero() || !m.now.Before(n.wait.ends) || !node.Drain.Strategy.Passed(m.now) {
 		return false
 	}
