@@ -1,0 +1,61 @@
+package shrink
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// Judged plays a scenario in a world and has it judged. The checks that it may fail
+// are those of the guarantees, "G1 below limit"; a scenario that panics or cannot be
+// played to its end fails a check that tells why, so that others that end so for
+// another reason are not taken for it.
+func Judged(s *scenario.Scenario) (o Outcome) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			o.Failures = []Failure{because("panic", fmt.Sprint(reason))}
+		}
+	}()
+	result, err := sim.Play(s, sim.Options{Watch: func(w *world.World) {
+		w.OnStrike(func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) })
+	}})
+	if err != nil {
+		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
+		return o
+	}
+	for _, v := range result.Violations {
+		check := v.Guarantee + " " + v.Check
+		if _, known := o.of(check); !known {
+			o.Failures = append(o.Failures, Failure{Check: check, Text: v.Text})
+		}
+	}
+	return o
+}
+
+// because is a failure of a kind for a reason. Of the reason, the numbers do not
+// matter: they are of this scenario and no other.
+func because(kind, reason string) Failure {
+	reason, _, _ = strings.Cut(reason, "\n")
+	like := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, reason)
+	return Failure{Check: kind + ": " + like, Text: reason}
+}
+
+// innermost is what an error was at first.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

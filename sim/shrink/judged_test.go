@@ -1,0 +1,108 @@
+package shrink_test
+
+import (
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/shrink"
+)
+
+// worn is a cluster in which much goes wrong by chance, and nothing that is not to.
+const worn = `# Two nodes drain while writes fail and clients are slow, by chance.
+
+seed 7
+cluster servers=3 commit=1ms..20ms establish=10ms..1s wake=1ms..5ms schedule=1ms..50ms
+
+node n1..n6
+
+job web count=6 max-parallel=2
+job api count=4
+job sum type=batch count=3
+
+alloc web on=n1..n6
+alloc api on=n1..n4
+alloc sum on=n1..n3
+
+client * start=50ms..2s stop=100ms..3s
+client sum run=20s..2m
+
+at 0s fault client/slow-stop p=0.3 for=4m
+at 1.5s fault apply/reject on=drainer p=0.3 count=20 for=4m
+at 2s drain n1 deadline=3m
+at 2s fault watch/delay p=0.3 for=4m delay=100ms..5s
+at 3.5s drain n2,n3
+at 10s fault apply/slow p=0.1 for=2m delay=1s..10s
+at 20s edit web count=5
+at 31.5s node n5 down
+at 32s fault sched/slow count=4 delay=1s..8s
+at 50s node n5 ready
+at 1m12.5s elect
+
+run calm=5m for=1h
+`
+
+// sound reports whether a scenario is played and keeps every guarantee.
+func sound(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
+
+// rejectedTwice has a scenario fail that the judge has nothing against, if the
+// drainer's writes were rejected twice after anybody's was slow. It stands for a bug
+// that needs both.
+func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
+	o := shrink.Judged(s)
+	slow, rejected := false, 0
+	for _, strike := range o.Strikes {
+		slow = slow || strike.Name == scenario.ApplySlow
+		if slow && strike.Name == scenario.ApplyReject {
+			rejected++
+		}
+	}
+	if rejected >= 2 {
+		o.Failures = append(o.Failures, shrink.Failure{Check: "G6 not retried", Text: "twice, and slowly"})
+	}
+	return o
+}
+
+// A scenario in which the right things strike by chance is frozen to one in which
+// they strike for sure, and shrinks to those, in a cluster in which they can.
+func TestJudged(t *testing.T) {
+	t.Parallel()
+	s := parse(t, worn)
+	must.True(t, sound(s))
+	must.SliceNotEmpty(t, rejectedTwice(s).Failures)
+
+	frozen, report, err := shrink.Freeze(t.Context(), s, rejectedTwice, shrink.Options{})
+	must.NoError(t, err)
+	must.True(t, report.Complete)
+	must.SliceNotEmpty(t, rejectedTwice(frozen).Failures)
+	must.Zero(t, frozen.Seed)
+	for _, e := range frozen.Events {
+		if f, is := e.Op.(*scenario.Fault); is {
+			must.True(t, f.Probability == 0 && f.For == 0 && f.Count == 0)
+		}
+	}
+
+	for _, from := range []*scenario.Scenario{s, frozen} {
+		small, report, err := shrink.Shrink(t.Context(), from, rejectedTwice, shrink.Options{})
+		must.NoError(t, err)
+		must.True(t, report.Complete)
+		must.SliceNotEmpty(t, rejectedTwice(small).Failures)
+		must.LessEq(t, 4, report.After.Events, must.Sprint(text(t, small)))
+		must.LessEq(t, 400, report.Plays)
+	}
+}
+
+// What cannot be played fails for a reason of its own, which tells nothing of
+// guarantees. The numbers in the reason do not matter.
+func TestJudged_unplayable(t *testing.T) {
+	t.Parallel()
+	why := func(text string) string {
+		o := shrink.Judged(parse(t, text))
+		must.SliceLen(t, 1, o.Failures)
+		must.StrHasPrefix(t, "unplayable: ", o.Failures[0].Check)
+		return o.Failures[0].Check
+	}
+	must.Eq(t, why("drainer retry=10s retry-max=1s\n"), why("drainer retry=20s retry-max=3s\n"))
+	must.NotEq(t, why("drainer retry=10s retry-max=1s\n"), why("drainer max-bytes=1\n"))
+}
