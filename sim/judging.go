@@ -99,7 +99,7 @@ func (j *judging) proposed(p world.Proposal) {
 func (j *judging) quiet() {
 	w := j.world
 	state := w.State()
-	if state.Index() < j.askAt {
+	if state.Index() < j.askAt && !j.player.options.Thorough {
 		return
 	}
 	j.quietPoints++

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Options are how a scenario is played. The zero value of each is its default.
@@ -24,6 +25,14 @@ type Options struct {
 	// Reports is called with what the leader's drainer says of each draining node,
 	// wherever it is asked; or nil.
 	Reports func([]drainer.Report)
+	// Thorough has the drainer asked at every quiet point, and not only where enough
+	// has changed.
+	Thorough bool
+	// Quiet is called at every quiet point, when all who judge have been told of it;
+	// or nil.
+	Quiet func(*world.World)
+	// Reader is how the drainers read a store; nil is the store's own reader.
+	Reader func(*statestore.Store) drainer.StateReader
 	// MaxSteps is how many steps a scenario may take. Zero is [DefaultMaxSteps].
 	MaxSteps int
 }
@@ -50,8 +59,9 @@ type Result struct {
 	Violations []invariant.Violation
 	// Counters are what the judge counted.
 	Counters invariant.Counters
-	// Story and End are what was told, if it was asked for.
-	Story, End string
+	// Story and End are what was told, if it was asked for. Lowest is the last lines of
+	// End: the lowest healthy counts, which depend on when things went wrong.
+	Story, End, Lowest string
 }
 
 // Play plays a scenario. An error says that it could not be played; what is wrong with
@@ -94,7 +104,7 @@ func (p *player) build() error {
 	p.world, err = world.New(world.Options{
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: late,
-		Drainer: p.config, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
+		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {
 		return err
@@ -141,7 +151,7 @@ func (p *player) play() error {
 	}
 	p.result.Counters = p.judging.judge.Counters()
 	if p.teller != nil {
-		p.result.Story, p.result.End = p.teller.story(), p.teller.end()
+		p.teller.tell(p.result)
 	}
 	return nil
 }
@@ -151,6 +161,9 @@ func (p *player) quiet() error {
 	p.judging.quiet()
 	if p.teller != nil {
 		p.teller.quiet()
+	}
+	if p.options.Quiet != nil {
+		p.options.Quiet(p.world)
 	}
 	return nil
 }

@@ -26,14 +26,14 @@ func newTeller(p *player) *teller {
 // quiet notes why things wait.
 func (t *teller) quiet() { t.transcript.Reasons() }
 
-func (t *teller) story() string { return t.transcript.String() }
-
-// end is the final facts, with the lowest healthy counts that a witness saw.
-func (t *teller) end() string {
+// tell tells the story, and the final facts with the lowest healthy counts that a
+// witness saw. What the witness found is told at the end.
+func (t *teller) tell(r *Result) {
 	lowest, err := Judged(t.witness, t.player.world.State())
-	end := Ending(t.player.world, t.player.scenario.Run.Brief) + "\n" + lowest
+	r.Story, r.Lowest = t.transcript.String(), lowest
+	r.End = Ending(t.player.world, t.player.scenario.Run.Brief) + "\n" + lowest
 	if err != nil {
-		end += "\n" + err.Error()
+		r.End += "\n" + err.Error()
 	}
-	return strings.TrimSpace(end)
+	r.End = strings.TrimSpace(r.End)
 }

@@ -30,7 +30,9 @@ func (w Write) words() []string {
 // decide draws the fate of a write, and how late it is if it is late.
 func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
 	if w.fate != nil {
-		return w.fate(write), late
+		if f := w.fate(write); f != Apply {
+			return f, late
+		}
 	}
 	if len(w.faults.armed) == 0 {
 		return Apply, late

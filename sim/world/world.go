@@ -186,7 +186,8 @@ func (w *World) WakeDrainer() { w.leader.drains.wake() }
 func (w *World) OnApply(f func(shims.Applied)) { w.observers = append(w.observers, f) }
 
 // OnWrite has f decide the fate of every write from now on, and counts the writes
-// of each source from zero again.
+// of each source from zero again. Where f says that a write is applied, faults that
+// are armed may still strike it.
 func (w *World) OnWrite(f func(Write) Fate) {
 	w.fate = f
 	w.log.count = [sourceCount]int{}
