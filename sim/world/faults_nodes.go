@@ -1,12 +1,10 @@
 package world
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
 // heartbeat is how long the servers wait for a client before they say that its
@@ -87,30 +85,4 @@ func (w *World) cordon(f *fault) error {
 		return nil
 	})
 	return nil
-}
-
-// behave is how an allocation fares: as the world's options have it, and as faults
-// will.
-func (w *World) behave(a *cluster.Allocation, _ *rand.Rand) Behaviour {
-	b := w.options.Client(a)
-	if len(w.faults.armed) == 0 {
-		return b
-	}
-	strikes := func(name scenario.FaultName) bool {
-		_, strikes := w.strike(name, target{alloc: a})
-		return strikes
-	}
-	if strikes(scenario.ClientSlowStop) {
-		b.Stop = a.StopTime()
-	}
-	if strikes(scenario.ClientNeverStop) {
-		b.Stop = simclient.Never
-	}
-	if strikes(scenario.ClientFailNew) {
-		b.Unhealthy = true
-	}
-	if strikes(scenario.ClientMute) {
-		b.Verdict = simclient.Never
-	}
-	return b
 }

@@ -3,7 +3,6 @@ package world
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -39,48 +38,37 @@ func (s *server) state() *statestore.Snapshot {
 	return s.machine.state()
 }
 
-// reader is how the server's drainer reads its state.
-type reader struct {
-	server *server
-	looks  *looks // never nil
-	drainer.StateReader
-}
-
-// looks are the looks that a drainer takes at the state in one step.
-type looks struct {
-	view  *statestore.Snapshot // the last, or nil
-	count int
-}
-
-// Snapshot returns what the server sees.
-func (r reader) Snapshot() drainer.View {
-	r.looks.count++
-	r.looks.view = r.server.state()
-	if r.server.behind != nil {
-		return r.server.behind
+// awake is a time, or when the server runs again if that is later.
+func (s *server) awake(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
 	}
-	return r.StateReader.Snapshot()
+	return later(at, s.pausedUntil)
 }
 
-// Subscribe returns a feed that tells of nothing that the server does not see.
-func (r reader) Subscribe(wake chan<- struct{}) drainer.Feed {
-	return &feed{Feed: r.StateReader.Subscribe(wake), server: r.server}
-}
-
-// feed keeps back what a server that is behind has not seen.
-type feed struct {
-	drainer.Feed
-	server *server
-}
-
-// Take returns what has changed in the server's state.
-func (f *feed) Take() drainer.Changes {
-	if f.server.behind != nil {
-		return drainer.Changes{}
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	changes := f.Feed.Take()
-	if f.server.missed {
-		changes.All, f.server.missed = true, false
+	return a
+}
+
+// SetClock sets a server's clock: how far it is ahead of the world's time from
+// now on.
+func (w *World) SetClock(number int, ahead time.Duration) {
+	s := w.servers[number]
+	s.ahead = ahead
+	for _, l := range append([]*leadership{w.leader}, w.deposed...) {
+		if l.server == s {
+			l.drains.jumped(w.now)
+			l.schedules.jumped(w.now)
+		}
 	}
-	return changes
+}
+
+// Pause has a server's process stand still: it steps nothing, and what it has just
+// proposed does not leave.
+func (w *World) Pause(number int, d time.Duration) {
+	s := w.servers[number]
+	s.pausedUntil = later(s.pausedUntil, w.now.Add(d))
 }

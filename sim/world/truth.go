@@ -28,6 +28,24 @@ func (t Truth) Held() bool {
 // and was told that this was applied.
 func (t Truth) Ended(id cluster.AllocID) bool { return t.world.clients.ended[id] }
 
+// Settled reports whether the leader's drainer has nothing to do, and nothing it
+// proposed is under way: what it says now is said at a quiet point.
+func (w *World) Settled() bool {
+	l := w.leader
+	if !l.caughtUp || l.server.behind != nil || w.now.Before(l.established) || w.now.Before(l.server.pausedUntil) {
+		return false
+	}
+	if len(l.drains.woken) > 0 || !l.drains.wokenAt.IsZero() {
+		return false
+	}
+	for _, p := range w.log.queue {
+		if p.Source == FromDrainer {
+			return false
+		}
+	}
+	return true
+}
+
 // Reports is what the leader's drainer says of every node that drains, by node.
 func (w *World) Reports() []drainer.Report {
 	var reports []drainer.Report

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -57,24 +56,6 @@ type World struct {
 	onStep    func(step int) error
 	onQuiet   func() error
 }
-
-// DrainerStep is one step of a drainer.
-type DrainerStep struct {
-	Server int // from 0
-	// Term counts the leaderships of the world, from 1.
-	Term int
-	// Woken says that it was woken, and not only due.
-	Woken bool
-	// At is the server's time, WakeAt what the step returned.
-	At, WakeAt time.Time
-	// View is the state that it looked at last, or nil if it did not look. Looks is
-	// how many it looked at.
-	View  *statestore.Snapshot
-	Looks int
-}
-
-// ErrTooManySteps says that a world runs in circles.
-var ErrTooManySteps = errors.New("too many steps")
 
 // New returns a world without nodes, whose first server leads.
 func New(o Options) (*World, error) {
@@ -148,32 +129,11 @@ func (w *World) Leader() int { return w.leader.server.number }
 // Term counts the leaderships so far.
 func (w *World) Term() int { return w.terms }
 
-// Settled reports whether the leader's drainer has nothing to do, and nothing it
-// proposed is under way: what it says now is said at a quiet point.
-func (w *World) Settled() bool {
-	l := w.leader
-	if !l.caughtUp || l.server.behind != nil || w.now.Before(l.established) || w.now.Before(l.server.pausedUntil) {
-		return false
-	}
-	if len(l.drains.woken) > 0 || !l.drains.wokenAt.IsZero() {
-		return false
-	}
-	for _, p := range w.log.queue {
-		if p.Source == FromDrainer {
-			return false
-		}
-	}
-	return true
-}
-
 // Explain is what the leader's drainer says of a draining node; false if the node
 // does not drain.
 func (w *World) Explain(id cluster.NodeID) (drainer.Report, bool) {
 	return w.leader.drainer.Explain(id, w.Clock())
 }
-
-// Applied is one entry that was applied.
-type Applied = shims.Applied
 
 // Writes is how many writes the source has proposed, barriers included, since
 // OnWrite was last called.
@@ -181,161 +141,3 @@ func (w *World) Writes(s Source) int { return w.log.count[s] }
 
 // WakeDrainer has the leader's drainer stepped for nothing.
 func (w *World) WakeDrainer() { w.leader.drains.wake() }
-
-// OnApply calls f for each entry that is applied, once, in the order of the log.
-func (w *World) OnApply(f func(shims.Applied)) { w.observers = append(w.observers, f) }
-
-// OnWrite has f decide the fate of every write from now on, and counts the writes
-// of each source from zero again. Where f says that a write is applied, faults that
-// are armed may still strike it.
-func (w *World) OnWrite(f func(Write) Fate) {
-	w.fate = f
-	w.log.count = [sourceCount]int{}
-}
-
-// Before has something done once, between plan and apply: just before the first
-// write that match accepts is applied. What is done commits; see [World.Commit].
-func (w *World) Before(match func(shims.Message) bool, do func() error) {
-	w.log.hooks = append(w.log.hooks, hook{match, do})
-}
-
-// OnStep calls f before every step, with the number of the step. f may have the
-// world elect, or change it otherwise.
-func (w *World) OnStep(f func(step int) error) { w.onStep = f }
-
-// OnQuiet calls f whenever nobody has anything to do before the time moves on.
-func (w *World) OnQuiet(f func() error) { w.onQuiet = f }
-
-// OnReplica calls f for each entry that a server applies, whoever was first.
-func (w *World) OnReplica(f func(server int, a shims.Applied)) { w.replicas = append(w.replicas, f) }
-
-// OnElect calls f whenever a server begins to lead, from now on.
-func (w *World) OnElect(f func(server int)) { w.onElect = append(w.onElect, f) }
-
-// OnEnd calls f whenever a term has ended and its drainer knows.
-func (w *World) OnEnd(f func(term int)) { w.onEnd = append(w.onEnd, f) }
-
-// OnRestore calls f with the state of which a snapshot was taken and the one that was
-// restored from it.
-func (w *World) OnRestore(f func(taken, restored *statestore.Snapshot)) {
-	w.onRestore = append(w.onRestore, f)
-}
-
-// OnPropose calls f for every write that a drainer proposes.
-func (w *World) OnPropose(f func(Proposal)) { w.onPropose = append(w.onPropose, f) }
-
-// OnAnswer calls f when a drainer is told of a write of its term what became of it.
-func (w *World) OnAnswer(f func(term, n int, a shims.Answer)) { w.onAnswer = append(w.onAnswer, f) }
-
-// OnDrainer calls f after every step of a drainer.
-func (w *World) OnDrainer(f func(DrainerStep)) { w.onDrainer = append(w.onDrainer, f) }
-
-// historyLength is how many states a server may be behind that begins to lead.
-const historyLength = 8
-
-// observe is told of every entry that a server applies.
-func (w *World) observe(server int, a shims.Applied) {
-	for _, f := range w.replicas {
-		f(server, a)
-	}
-	w.clients.applied(a)
-	w.leader.schedules.wake()
-	if a.Index <= w.observed {
-		return // a server catches up
-	}
-	w.observed = a.Index
-	if len(w.history) == historyLength {
-		w.history = append(w.history[:0], w.history[1:]...)
-	}
-	w.history = append(w.history, a.After)
-	for _, f := range w.observers {
-		f(a)
-	}
-}
-
-// At has something done at a time, which must not have passed. What is to be done
-// at one time is done in the order in which it was asked for, if there is no seed.
-func (w *World) At(at time.Time, do func() error) {
-	w.queue.push(&event{at: at, tie: w.tie(Scripted), kind: Scripted, do: do})
-}
-
-// Run steps until nobody has anything to do any more, or would have only after
-// the limit, which it reports as idle being false. The time is the limit then.
-func (w *World) Run(limit time.Time) (idle bool, err error) {
-	for {
-		w.queueSlots()
-		e := w.queue.next()
-		if e == nil || e.at.After(w.now) {
-			if err := w.quiet(); err != nil {
-				return false, w.located(err)
-			}
-			if w.queueSlots(); w.queue.next() != e {
-				continue // somebody was roused
-			}
-		}
-		switch {
-		case e == nil:
-			return true, nil
-		case e.at.After(limit):
-			w.now = limit
-			return false, nil
-		}
-		w.now = later(w.now, e.at)
-		if err := w.step(e); err != nil {
-			return false, w.located(err)
-		}
-	}
-}
-
-func (w *World) located(err error) error {
-	return fmt.Errorf("at %s, step %d: %w", w.now.Sub(Epoch), w.steps, err)
-}
-
-// quiet is called before the time moves on.
-func (w *World) quiet() error {
-	if w.onQuiet == nil {
-		return nil
-	}
-	return w.onQuiet()
-}
-
-// step has happen what is next.
-func (w *World) step(e *event) error {
-	if w.onStep != nil && w.asked <= w.steps {
-		w.asked = w.steps + 1 // once for each, whatever comes of it
-		if err := w.onStep(w.steps); err != nil {
-			return err
-		}
-		if w.queueSlots(); w.queue.next() != e {
-			return nil // something else is next now
-		}
-	}
-	if w.steps++; w.steps > w.options.MaxSteps {
-		return ErrTooManySteps
-	}
-	w.queue.pop()
-	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
-	if e.slot == nil {
-		return e.do()
-	}
-	e.slot.at = time.Time{}
-	return e.slot.actor.step()
-}
-
-// ids makes ids that sort in the order in which they were made.
-type ids struct{ allocs, evals, drains, undos int }
-
-func (i *ids) alloc() cluster.AllocID {
-	i.allocs++
-	return cluster.AllocID(fmt.Sprintf("a%06d", i.allocs))
-}
-
-func (i *ids) eval() cluster.EvalID {
-	i.evals++
-	return cluster.EvalID(fmt.Sprintf("e%06d", i.evals))
-}
-
-func (i *ids) drain() cluster.DrainID {
-	i.drains++
-	return cluster.DrainID(fmt.Sprintf("d%06d", i.drains))
-}

@@ -1,0 +1,79 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrTooManySteps says that a world runs in circles.
+var ErrTooManySteps = errors.New("too many steps")
+
+// At has something done at a time, which must not have passed. What is to be done
+// at one time is done in the order in which it was asked for, if there is no seed.
+func (w *World) At(at time.Time, do func() error) {
+	w.queue.push(&event{at: at, tie: w.tie(Scripted), kind: Scripted, do: do})
+}
+
+// Run steps until nobody has anything to do any more, or would have only after
+// the limit, which it reports as idle being false. The time is the limit then.
+func (w *World) Run(limit time.Time) (idle bool, err error) {
+	for {
+		w.queueSlots()
+		e := w.queue.next()
+		if e == nil || e.at.After(w.now) {
+			if err := w.quiet(); err != nil {
+				return false, w.located(err)
+			}
+			if w.queueSlots(); w.queue.next() != e {
+				continue // somebody was roused
+			}
+		}
+		switch {
+		case e == nil:
+			return true, nil
+		case e.at.After(limit):
+			w.now = limit
+			return false, nil
+		}
+		w.now = later(w.now, e.at)
+		if err := w.step(e); err != nil {
+			return false, w.located(err)
+		}
+	}
+}
+
+func (w *World) located(err error) error {
+	return fmt.Errorf("at %s, step %d: %w", w.now.Sub(Epoch), w.steps, err)
+}
+
+// quiet is called before the time moves on.
+func (w *World) quiet() error {
+	if w.onQuiet == nil {
+		return nil
+	}
+	return w.onQuiet()
+}
+
+// step has happen what is next.
+func (w *World) step(e *event) error {
+	if w.onStep != nil && w.asked <= w.steps {
+		w.asked = w.steps + 1 // once for each, whatever comes of it
+		if err := w.onStep(w.steps); err != nil {
+			return err
+		}
+		if w.queueSlots(); w.queue.next() != e {
+			return nil // something else is next now
+		}
+	}
+	if w.steps++; w.steps > w.options.MaxSteps {
+		return ErrTooManySteps
+	}
+	w.queue.pop()
+	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
+	if e.slot == nil {
+		return e.do()
+	}
+	e.slot.at = time.Time{}
+	return e.slot.actor.step()
+}
