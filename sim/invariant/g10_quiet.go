@@ -58,7 +58,7 @@ func (j *Judge) checkCircles(t *term, s Step) {
 // drainer has named, and that has to be one that is stated.
 func (j *Judge) checkWake(t *term, s Step) {
 	w := t.last.wakeAt
-	if s.Woken || !t.last.any || w.IsZero() {
+	if s.Woken || s.Held || !t.last.any || w.IsZero() {
 		return
 	}
 	if j.retries(t, w) || j.statedIn(j.book, w) {
@@ -79,7 +79,7 @@ func (j *Judge) retries(t *term, w time.Time) bool {
 	}
 	l := &t.last
 	switch {
-	case !w.After(l.clock.Add(time.Duration(1+l.setBack) * j.options.query())):
+	case !w.After(l.clock.Add(j.lookWait(t))):
 		return true
 	case l.view == nil || l.view.Index() < t.minIndex:
 		return true // it waits for the state to show what it was told

@@ -78,15 +78,15 @@ func (j *Judge) bind(now *moment, n *node) {
 	if old := j.calm.bounds[n.id]; old != nil && old.drain == d.ID && old.revision == d.Revision {
 		b.shown = old.shown
 	}
-	b.by = j.boundOf(now, n)
+	b.by = j.boundOf(now, n, j.leader.ahead())
 	j.noteDone(now, n, b)
 	j.calm.bounds[n.id] = b
 }
 
-// boundOf is by when the node's drain has to end, by the world's time; zero if it
-// has no bound.
-func (j *Judge) boundOf(m *moment, n *node) time.Time {
-	d, ahead := n.drain(), j.leader.ahead()
+// boundOf is by when the node's drain has to end, by the world's time, which the
+// leader's clock is ahead of; zero if it has no bound.
+func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
+	d := n.drain()
 	cutoff, ends := opinion.Cutoff(d)
 	if !ends {
 		return time.Time{}
@@ -221,14 +221,14 @@ func (j *Judge) watchTime(now time.Time) {
 // and the configuration do not give. It is kept, but for what writes take that the
 // drainer cannot know.
 func (r *reasons) judgeShown(n *node, report *drainer.Report) {
-	own, shown := r.boundOf(r.now, n), report.EndsBy
+	ahead := r.q.Clock.Sub(r.Judge.now)
+	own, shown := r.boundOf(r.now, n, ahead), report.EndsBy
 	if own.IsZero() != shown.IsZero() {
 		r.find(BoundUnshown, on(n), "it is shown to end by %s, and its bound is %s", shown, own)
 	}
 	if own.IsZero() || shown.IsZero() {
 		return
 	}
-	ahead := r.leader.ahead()
 	if shown.After(own.Add(ahead)) {
 		r.find(BoundUnshown, on(n), "it is shown to end by %s, and has to by %s", shown, own.Add(ahead))
 	}

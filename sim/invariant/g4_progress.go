@@ -25,12 +25,17 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 		return false // its clock was set since it looked at it
 	case within(t.failure):
 		return false
-	case !l.wakeAt.IsZero() && !l.wakeAt.After(clock.Add(j.options.query())):
-		return false // it waits for a look
+	case j.awaitsLook(t, clock):
+		return false
 	case j.options.MinInterval > 0 && clock.Before(t.round.Add(j.options.MinInterval)):
 		return false
 	}
 	return true
+}
+
+// awaitsLook reports whether a term may be waiting for a look at the state.
+func (j *Judge) awaitsLook(t *term, clock time.Time) bool {
+	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.lookWait(t)))
 }
 
 // checkProgress finds what could be done and is neither done nor planned by a

@@ -27,7 +27,7 @@ func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
 				j.find(TooSoon, Violation{}, "term %d asked for a barrier again at once", t.number)
 			}
 			continue
-		case t.news.entry || t.failedEntry.Equal(s.Clock):
+		case t.news.entry && t.failedEntry.Before(t.round) || t.failedEntry.Equal(s.Clock):
 			j.find(TooSoon, Violation{}, "term %d wrote again at once after a write that failed", t.number)
 		}
 		if at := timeOf(p.Message); !at.Equal(s.Clock) {
@@ -39,6 +39,8 @@ func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
 	}
 	if len(t.fresh) > 0 && !t.fresh[len(t.fresh)-1].barrier {
 		j.checkRound(t, s)
+	} else if t.news.full {
+		t.round = s.Clock // it began, and nothing of it was taken
 	}
 	t.fresh = t.fresh[:0]
 }

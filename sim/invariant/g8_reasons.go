@@ -121,6 +121,7 @@ func (r *reasons) judgeReport(n *node, report *drainer.Report) {
 
 // judgeReason judges one reason.
 func (r *reasons) judgeReason(a *alloc, ar *drainer.AllocReport) {
+	r.counters.Reasons++
 	if ar.Group != a.group.key || int(ar.Stage) != int(a.turn) {
 		r.find(WrongNumbers, of(a), "the reason is of %s, stage %s", ar.Group, ar.Stage)
 	}
@@ -292,7 +293,7 @@ func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
-	case s.At.After(later(r.q.Clock, r.latest)):
+	case s.At.After(later(later(r.q.Clock, r.Judge.now), r.latest)):
 		r.find(WrongSince, of(a), "%q since %s, which is to come", ar.Reason, s.At)
 	}
 }

@@ -80,7 +80,13 @@ func (j *Judge) checkRecords() {
 	}
 }
 
-// query is how long a drainer may have to wait for its next look.
+// query is how far looks at the state may be apart.
 func (o *Options) query() time.Duration {
 	return time.Duration(float64(time.Second)/o.QueriesPerSecond) + time.Nanosecond
+}
+
+// lookWait is how long a term may have to wait for its next look: longer if looks
+// that it was granted were lost when its clock was set back.
+func (j *Judge) lookWait(t *term) time.Duration {
+	return time.Duration(1+t.last.setBack) * j.options.query()
 }

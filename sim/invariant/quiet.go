@@ -51,9 +51,10 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	t, m := j.term(q.Term), b.moment(q.Clock, j.options.Policy)
 	held := q.Truth != nil && q.Truth.Held()
 	r := newReasons(j, t, m, q)
-	r.behind = held || t.owes || t.news.any || q.Clock.Sub(now) != t.ahead()
+	r.behind = held || t.owes || t.news.any || q.Clock.Sub(now) != t.ahead() || j.awaitsLook(t, q.Clock)
 	r.judge()
 	if b == j.book && j.settled(t, q.Clock, held) {
+		j.counters.Settled++
 		j.checkProgress(m, t)
 		r.checkSettled()
 	}

@@ -33,6 +33,9 @@ type Step struct {
 	Looks int
 	// WakeAt is when it wants its next step, or zero.
 	WakeAt time.Time
+	// Held says that the newest state, or the news of it, is kept from the drainer:
+	// what it waits for may have gone.
+	Held bool
 }
 
 // term is what the judge knows of one drainer's term.
@@ -63,10 +66,11 @@ type term struct {
 	failed     map[cluster.AllocID]bool
 	failedEnds map[cluster.NodeID]bool
 
-	// failure is when a write last failed or was not taken; failedEntry and
-	// failedBarrier when one of that kind did. refusal is when something was last
-	// refused, reevaluation when a group was last evaluated again. All by the
-	// drainer's clock; zero is never.
+	// failure is when a write last failed or was not taken; failedEntry when the
+	// first entry of a round did, from which the round is tried again; failedBarrier
+	// when the last barrier did. refusal is when something was last refused,
+	// reevaluation when a group was last evaluated again. All by the drainer's clock;
+	// zero is never.
 	failure, failedEntry, failedBarrier time.Time
 	refusal, reevaluation               time.Time
 	refusedNodes                        map[cluster.NodeID]time.Time
@@ -82,11 +86,11 @@ type term struct {
 
 // news is what a drainer was told since its last step.
 type news struct {
-	any                            bool
+	any                     bool
 	entry, barrier, refused bool
 	full                    bool // the log had no room
-	nodes                          []cluster.NodeID
-	groups, reevaluated            []cluster.GroupKey
+	nodes                   []cluster.NodeID
+	groups, reevaluated     []cluster.GroupKey
 }
 
 // steps is what the judge knows of a term's last steps.
@@ -319,7 +323,7 @@ func (t *term) takeIn(clock time.Time) {
 	if n.entry || n.barrier || n.full {
 		t.failure = clock
 	}
-	if n.entry {
+	if n.entry && (t.failedEntry.IsZero() || t.failedEntry.Before(t.round)) {
 		t.failedEntry = clock
 	}
 	if n.barrier {
