@@ -62,7 +62,7 @@ func round(t time.Duration) time.Duration {
 // ranging draws a range of times, or a time: then what begins together ends together.
 func (d dice) ranging(least, most time.Duration) scenario.Range {
 	a, b := d.span(least, most), d.span(least, most)
-	if d.odds(0.6) {
+	if d.odds(0.7) {
 		b = a
 	}
 	return scenario.Range{Min: min(a, b), Max: max(a, b)}

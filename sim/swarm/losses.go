@@ -21,7 +21,12 @@ func (m *maker) drawLosses() {
 		{nodeDelete, scenario.NodeDelete, scenario.NodeRegister},
 	} {
 		for range m.times(d, kind.is) {
-			m.lose(d, m.somewhere(d), m.moment(d), kind.change, kind.back)
+			id, at := m.somewhere(d), m.moment(d)
+			if e := one(d, m.drains...); e.request.Deadline > 0 && d.odds(0.3) {
+				// Over its deadline.
+				id, at = e.node, max(0, e.at+min(e.request.Deadline, m.calm)-d.span(10*time.Millisecond, 10*time.Second))
+			}
+			m.lose(d, id, at, kind.change, kind.back)
 		}
 	}
 }

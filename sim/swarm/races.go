@@ -3,6 +3,7 @@ package swarm
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -16,38 +17,56 @@ func (m *maker) drawRaces() {
 		{racePlans, scenario.Plan}, {raceReports, scenario.Report},
 	} {
 		d := m.dice(string(kind.is))
-		for range m.times(d, kind.is) {
-			if op := m.drawRace(d, kind.before); op != nil {
-				m.happensBefore(m.moment(d), kind.before, op)
+		for range m.times(d, kind.is) * 2 {
+			at := m.moment(d)
+			for _, op := range m.drawRace(d, kind.before) {
+				m.happensBefore(at, kind.before, op)
 			}
 		}
 	}
 }
 
-// drawRace draws what makes a plan untrue; nil if there is nothing that could.
-func (m *maker) drawRace(d dice, kind scenario.EntryKind) scenario.Op {
+// drawRace draws what makes a plan untrue: of the drain that it is for, of its groups
+// or of its nodes. It is nothing where there is nothing that could.
+func (m *maker) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
 	if kind == scenario.Completions && d.odds(0.4) {
 		if op := m.drawPlace(d); op != nil {
-			return op
+			return []scenario.Op{op}
 		}
 	}
-	switch d.between(1, 10) {
-	case 1:
-		return &scenario.Cancel{Nodes: ids(m.drained(d)), Eligible: d.odds(0.5)}
-	case 2:
-		return m.drawRequest(d, ids(m.drained(d)))
-	case 3:
-		if g := m.touched(d, m.groups); g != nil {
-			return &scenario.StopAlloc{Alloc: m.drawName(d, g)}
-		}
-	case 4:
-		return m.drawLoss(d)
+	switch draw := d.between(1, 10); {
+	case draw <= 4:
+		return m.drawRequests(d)
+	case draw <= 5:
+		return []scenario.Op{m.drawLoss(d)}
 	}
-	g := m.touched(d, m.services())
-	if g == nil {
-		return nil
+	if g := m.touched(d, m.services()); g != nil {
+		return []scenario.Op{m.drawChange(d, g)}
 	}
-	switch d.between(1, 6) {
+	return nil
+}
+
+// drawRequests draws requests about one drain or several: their end, their end and
+// another beginning, or another strategy.
+func (m *maker) drawRequests(d dice) []scenario.Op {
+	var nodes []cluster.NodeID
+	for _, e := range some(d, d.between(1, len(m.drains)), m.drains) {
+		nodes = append(nodes, e.node)
+	}
+	again := m.drawRequest(d, nodes)
+	if d.odds(0.4) {
+		return []scenario.Op{again}
+	}
+	cancel := &scenario.Cancel{Nodes: nodes, Eligible: d.odds(0.5)}
+	if d.odds(0.5) {
+		return []scenario.Op{cancel}
+	}
+	return []scenario.Op{cancel, again}
+}
+
+// drawChange draws what changes a group.
+func (m *maker) drawChange(d dice, g *group) scenario.Op {
+	switch d.between(1, 7) {
 	case 1:
 		return m.drawLimit(d, g)
 	case 2:
@@ -56,6 +75,8 @@ func (m *maker) drawRace(d dice, kind scenario.EntryKind) scenario.Op {
 		return m.drawRegroup(d, g)
 	case 4:
 		return &scenario.Stop{Job: g.key.Job, Purge: d.odds(0.5)}
+	case 5:
+		return &scenario.StopAlloc{Alloc: m.drawName(d, g)}
 	}
 	return &scenario.Exit{Alloc: m.drawName(d, g), Failed: true}
 }

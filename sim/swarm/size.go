@@ -75,7 +75,7 @@ func (s Size) shape() shape {
 		}
 	}
 	return shape{
-		nodes: bounds{8, 11}, allocs: bounds{48, 72}, drains: bounds{2, 4}, count: bounds{2, 12},
-		spares: 2, times: 2, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
+		nodes: bounds{8, 10}, allocs: bounds{40, 60}, drains: bounds{2, 4}, count: bounds{2, 10},
+		spares: 2, times: 1, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 	}
 }
