@@ -168,10 +168,10 @@ func describeEnds(ended shims.Completed) string {
 
 // allocName is the allocation's name and node, or its id if its record is gone.
 func allocName(a *cluster.Allocation, id cluster.AllocID) string {
-	if a == nil || a.Name == "" {
+	if a == nil {
 		return string(id)
 	}
-	return fmt.Sprintf("%s@%s", a.Name, a.NodeID)
+	return fmt.Sprintf("%s@%s", rowName(a), a.NodeID)
 }
 
 // names joins names, as many as can be read.

@@ -53,13 +53,12 @@ func (r *Recorder) shownNodes() (shown, hidden []*node) {
 	candidates := make([]candidate[*node], len(r.nodeOrder))
 	for i, n := range r.nodeOrder {
 		d := n.last()
-		trouble := int64(0)
+		trouble := int64(1)
 		switch d.outcome {
 		case cluster.OutcomeNone:
 			trouble = 2
-		default:
-			trouble = 1
 		case cluster.OutcomeComplete:
+			trouble = 0
 		}
 		candidates[i] = candidate[*node]{n, [4]int64{-int64(n.violated), -trouble, -int64(d.end), -int64(n.moved())}, string(n.id)}
 	}

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -174,4 +175,9 @@ func (n *node) main() *drain {
 		}
 	}
 	return main
+}
+
+// wasAway reports whether the node was ever not what it is to be.
+func (n *node) wasAway() bool {
+	return slices.ContainsFunc(n.statuses, func(s status) bool { return s.status != cluster.NodeReady })
 }

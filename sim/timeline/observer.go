@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -119,10 +120,7 @@ func (o *observer) row(n *node, a *cluster.Allocation) {
 		if !opinion.Live(a) {
 			return
 		}
-		w = &row{id: a.ID, name: a.Name, group: groupOf(a)}
-		if w.name == "" {
-			w.name = string(a.ID)
-		}
+		w = &row{id: a.ID, name: rowName(a), group: groupOf(a)}
 		o.rows[a.ID] = w
 		n.rows = append(n.rows, w)
 	}
@@ -132,6 +130,14 @@ func (o *observer) row(n *node, a *cluster.Allocation) {
 	if n.running() != nil && opinion.TypeOf(a) == cluster.JobService && opinion.Live(a) {
 		o.follow(w.group)
 	}
+}
+
+// rowName is "group[index]", or the id of an allocation without an index.
+func rowName(a *cluster.Allocation) string {
+	if i := strings.LastIndexByte(a.Name, '['); i >= 0 {
+		return groupName(groupOf(a)) + a.Name[i:]
+	}
+	return string(a.ID)
 }
 
 // alloc looks at an allocation.

@@ -56,7 +56,7 @@ func phaseOf(a *cluster.Allocation) Phase {
 // row is the life of one allocation on a drained node.
 type row struct {
 	id    cluster.AllocID
-	name  string // "job.group[index]"
+	name  string // for people: "web[0]"
 	group cluster.GroupKey
 	turn  opinion.Turn
 	// changes are the phases it came into, each other than the one before it.

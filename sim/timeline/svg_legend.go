@@ -1,5 +1,10 @@
 package timeline
 
+import (
+	"slices"
+	"time"
+)
+
 // legend says what the colours mean that are drawn.
 func (s *svg) legend() {
 	x := svgMargin
@@ -25,6 +30,9 @@ func (s *svg) legend() {
 		entry(func(x, y int) { s.circle("replaced", x+6, y+5, 3, "") }, "replacement healthy")
 		entry(func(x, y int) { s.line("due", x+6, y-1, x+6, y+11) }, "deadline")
 	}
+	if slices.ContainsFunc(s.nodes, (*node).wasAway) {
+		entry(box("lost"), "node down or gone")
+	}
 	if len(s.run.writes) > 0 {
 		entry(box("marks"), "entry of marks")
 		entry(box("ends"), "entry of ends")
@@ -43,8 +51,9 @@ func (s *svg) legend() {
 func (s *svg) phasesSeen() (seen [PhaseCount]bool) {
 	for _, n := range s.nodes {
 		for _, w := range n.rows {
-			for _, c := range w.changes {
-				seen[c.phase] = true
+			for i, c := range w.changes {
+				end := until(w.changes, i, func(c change) time.Duration { return c.at }, s.scale.end)
+				seen[c.phase] = seen[c.phase] || s.x(end) > s.x(c.at)
 			}
 		}
 	}
