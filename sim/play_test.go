@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write down what the scenarios come to as what is expected of them")
@@ -36,8 +39,29 @@ func TestScenarios(t *testing.T) {
 				must.NoError(t, os.WriteFile(file, scenario.Rewrite(text, result.Story, result.End), 0o644))
 				return
 			}
+			must.SliceEmpty(t, result.Violations)
 			must.Eq(t, s.Story, result.Story, must.Sprint("\n"+result.Story+"\n"))
 			must.Eq(t, s.End, result.End, must.Sprint("\n"+result.End+"\n"))
 		})
 	}
+}
+
+// Equal scenarios go alike to the last step, however many processors there are. Not
+// parallel: it sets their number.
+func TestPlay_sameHash(t *testing.T) {
+	hashes := func(processors int) []uint64 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		var hashes []uint64
+		for seed := range uint64(20) {
+			result, err := sim.Play(swarm.Generate(seed+1, swarm.Small), sim.Options{})
+			must.NoError(t, err)
+			hashes = append(hashes, result.Hash)
+		}
+		return hashes
+	}
+	one := hashes(1)
+	must.Eq(t, one, hashes(2))
+	must.Eq(t, one, hashes(1))
+	slices.Sort(one)
+	must.Len(t, 20, slices.Compact(one), must.Sprint("other seeds go otherwise"))
 }
