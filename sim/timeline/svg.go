@@ -182,8 +182,8 @@ func (s *svg) list() {
 			s.text("muted", svgMargin, s.y, fmt.Sprintf("and %s", counted(len(s.run.violations)-many, "more violation")))
 			break
 		}
-		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, 12))
-		s.text("muted", svgMargin+12*svgLetter, s.y, about(v.at))
+		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, maxWord))
+		s.text("muted", svgMargin+maxWord*svgLetter, s.y, about(v.at))
 		for j, line := range packed(strings.Fields(v.Text), " ", (svgWidth-svgLeft-svgMargin)/svgLetter) {
 			if j > 0 {
 				s.y += 16

@@ -13,7 +13,7 @@ func (s *svg) flags() {
 	deepest := -1
 	s.y += 8
 	for _, v := range s.run.violations {
-		text := s.glyphs.fit(v.Guarantee, 12)
+		text := s.glyphs.fit(v.Guarantee, maxWord)
 		width := (len([]rune(text)) + 2) * svgLetter
 		x := min(s.x(v.at)-1, svgRight-width)
 		for row := range rows {

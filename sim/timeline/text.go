@@ -81,8 +81,12 @@ func (t *text) measure(r *Recorder) {
 	t.scale.width = t.columns - t.label - t.number - t.remark - 3
 }
 
-// breakColumns is how wide a break in the times is.
-const breakColumns = 3
+const (
+	// breakColumns is how wide a break in the times is.
+	breakColumns = 3
+	// maxWord is how long the name of a guarantee may be.
+	maxWord = 12
+)
 
 // write writes a line without the blanks at its end.
 func (t *text) write(line string) {

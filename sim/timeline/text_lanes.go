@@ -192,7 +192,7 @@ func (t *text) violationLane() {
 	}
 	cells := t.blank()
 	for _, v := range t.run.violations {
-		word := []rune(t.glyphs.clean(v.Guarantee))
+		word := []rune(t.guarantee(v))
 		x := max(0, min(t.scale.column(v.at), len(cells)-len(word)))
 		space := cells[x:min(len(cells), x+len(word))]
 		switch {
@@ -208,6 +208,11 @@ func (t *text) violationLane() {
 			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-many, "violation")))
 			break
 		}
-		t.wrap(fmt.Sprintf("  %s at %s: ", t.glyphs.clean(v.Guarantee), about(v.at)), t.glyphs.clean(v.Text))
+		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), about(v.at)), t.glyphs.clean(v.Text))
 	}
+}
+
+// guarantee is what was broken, in a word.
+func (t *text) guarantee(v violation) string {
+	return t.glyphs.fit(t.glyphs.clean(v.Guarantee), maxWord)
 }

@@ -1,0 +1,245 @@
+package timeline_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+)
+
+// nasty are names that break what is not written with care.
+func nasty() []string {
+	return []string{
+		"", " ", `<&"'>`, "]]>", "<!--", "&amp;", "a\nb\tc\x00\x1b[31m", "\xff\xfe", "日本語", "e\u0301", "👩‍🚀", "\u202eabc",
+		strings.Repeat("long-", 60), "-", "\u2028", "\ufffe", "</title><script>", "%d%s%!", "\U0010ffff", "ǅ",
+	}
+}
+
+// wild is a run in which whatever may happen happens, to things with the names given.
+func wild(t testing.TB, seed uint64, names []string, o timeline.Options) *timeline.Recorder {
+	c := newChaos(t, seed)
+	name := func() string { return names[c.rng.IntN(len(names))] }
+	for i := range c.nodes {
+		c.nodes[i] = cluster.NodeID(fmt.Sprint(name(), i))
+	}
+	r := timeline.New(o)
+	c.seen = append(c.seen, r.Applied)
+	c.begin()
+	for i := range 4 {
+		c.groups = append(c.groups, c.job(cluster.JobID(fmt.Sprint(name(), i)), cluster.JobService, 6, 1))
+	}
+	for range 120 {
+		c.step()
+		switch c.rng.IntN(8) {
+		case 0:
+			r.Fault(c.at, c.at+time.Duration(c.rng.Int64N(int64(time.Hour))), name(), name())
+		case 1:
+			r.Fault(c.at, 0, "apply/reject", "")
+		case 2:
+			r.Leader(c.at, c.rng.IntN(9))
+		case 3:
+			r.NoLeader(c.at)
+		case 4:
+			r.Violation(c.at, timeline.Violation{Guarantee: name(), Text: name() + " " + name(), Node: c.someNode(), Group: c.group()})
+		case 5:
+			c.at += time.Duration(c.rng.Int64N(int64(20 * time.Minute)))
+		}
+	}
+	if c.chance(50) {
+		r.End(c.at + time.Duration(c.rng.Int64N(int64(time.Hour))))
+	}
+	return r
+}
+
+// checkText checks what holds of every terminal picture.
+func checkText(t testing.TB, r *timeline.Recorder, o timeline.TextOptions) {
+	t.Helper()
+	text := textOf(t, r, o)
+	columns := o.Columns
+	switch {
+	case columns == 0:
+		columns = timeline.DefaultColumns
+	case columns < timeline.MinColumns:
+		columns = timeline.MinColumns
+	}
+	must.True(t, utf8.ValidString(text))
+	must.StrHasSuffix(t, "\n", text)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		must.LessEq(t, columns, utf8.RuneCountInString(line), must.Sprintf("%q", line))
+		must.Eq(t, strings.TrimRight(line, " "), line)
+		for _, c := range line {
+			must.False(t, c < ' ' || c == 0x7f || o.ASCII && c > 0x7f, must.Sprintf("%q in %q", c, line))
+		}
+	}
+}
+
+// place is where a mark of an SVG may say it is.
+var place = regexp.MustCompile(`-?[0-9]+`)
+
+// checkSVG checks what holds of every SVG: it is XML, all of it is within the picture
+// and in whole numbers, and no id is there twice.
+func checkSVG(t testing.TB, r *timeline.Recorder) {
+	t.Helper()
+	picture := svgOf(t, r)
+	must.Eq(t, picture, svgOf(t, r), must.Sprint("drawn twice"))
+	d := xml.NewDecoder(strings.NewReader(picture))
+	width, height, ids := 0, 0, make(map[string]bool)
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must.NoError(t, err)
+		e, is := token.(xml.StartElement)
+		if !is {
+			continue
+		}
+		if e.Name.Local == "svg" {
+			width, height = number(t, e, "width"), number(t, e, "height")
+			continue
+		}
+		checkMark(t, e, width, height)
+		if id := attribute(e, "id"); id != "" {
+			must.False(t, ids[id], must.Sprintf("%s is there twice", id))
+			ids[id] = true
+		}
+	}
+	must.Positive(t, height)
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// number is a whole number that a mark says, or zero if it says nothing.
+func number(t testing.TB, e xml.StartElement, name string) int {
+	t.Helper()
+	text := attribute(e, name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	must.NoError(t, err, must.Sprintf("%v", e))
+	return n
+}
+
+func checkMark(t testing.TB, e xml.StartElement, width, height int) {
+	t.Helper()
+	within := func(n, most int) {
+		must.Between(t, 0, n, most, must.Sprintf("%v", e))
+	}
+	for _, x := range []string{"x", "x1", "x2", "cx"} {
+		within(number(t, e, x), width)
+	}
+	for _, y := range []string{"y", "y1", "y2", "cy"} {
+		within(number(t, e, y), height)
+	}
+	within(number(t, e, "x")+number(t, e, "width"), width)
+	within(number(t, e, "y")+number(t, e, "height"), height)
+	must.GreaterEq(t, 0, number(t, e, "width"))
+	must.GreaterEq(t, 0, number(t, e, "height"))
+	if d := attribute(e, "d"); d != "" && !strings.Contains(d, "h") { // absolute, but for arrows
+		for _, n := range place.FindAllString(d, -1) {
+			at, err := strconv.Atoi(n)
+			must.NoError(t, err)
+			within(at, max(width, height))
+		}
+	}
+}
+
+// Whatever happens to whomever, pictures are whole.
+func TestPictures_ofWildRuns(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		r := wild(t, seed, nasty(), timeline.Options{
+			Name: nasty()[seed%20], Replay: strings.Join(nasty(), " "), Epoch: epoch, MaxNodes: int(seed % 7), MaxGroups: int(seed % 5),
+		})
+		rng := rand.New(rand.NewPCG(seed, 1))
+		checkText(t, r, timeline.TextOptions{Columns: rng.IntN(250), ASCII: seed%2 == 0})
+		checkSVG(t, r)
+	}
+}
+
+// A run in which nothing happened has a picture too.
+func TestPictures_ofNothing(t *testing.T) {
+	t.Parallel()
+	r := timeline.New(timeline.Options{})
+	checkText(t, r, timeline.TextOptions{})
+	checkSVG(t, r)
+	must.StrContains(t, textOf(t, r, timeline.TextOptions{}), "simulation: OK")
+	r.End(time.Hour)
+	checkText(t, r, timeline.TextOptions{ASCII: true})
+	checkSVG(t, r)
+}
+
+// A run of the longest time there is has a picture too.
+func TestPictures_ofAllTime(t *testing.T) {
+	t.Parallel()
+	r := timeline.New(timeline.Options{})
+	r.Leader(0, 0)
+	r.Fault(time.Second, 1<<63-1, "node/crash", "n1")
+	r.Leader(1<<62, 1)
+	r.Leader(1<<63-1, 2)
+	r.Violation(-time.Hour, timeline.Violation{Guarantee: "G4", Text: "before it began"})
+	r.End(1<<63 - 1)
+	checkText(t, r, timeline.TextOptions{})
+	checkSVG(t, r)
+}
+
+// Of a thousand nodes those are shown that a post-mortem would ask for.
+func TestPictures_ofAThousandNodes(t *testing.T) {
+	t.Parallel()
+	h, r := newHistory(t), timeline.New(timeline.Options{MaxNodes: 5})
+	h.seen = append(h.seen, r.Applied)
+	var all []cluster.NodeID
+	for i := range 1000 {
+		all = append(all, cluster.NodeID(fmt.Sprintf("n%d", i)))
+	}
+	h.node(all...)
+	h.drain(&cluster.DrainSpec{}, all...)
+	h.at = time.Minute
+	h.finish(all[:990]...)
+	h.at = 2 * time.Minute
+	h.drain(nil, all[990:996]...)
+	h.at = 3 * time.Minute
+	h.finish("n996", "n997")
+	r.Violation(h.at, timeline.Violation{Guarantee: "G8", Text: "n7 has no reason", Node: "n7"})
+
+	must.Eq(t, []cluster.NodeID{"n7", "n990", "n991", "n998", "n999"}, r.Shown())
+	must.StrContains(t, textOf(t, r, timeline.TextOptions{}), "and 995 more nodes: 4 cancelled, 991 complete")
+	checkText(t, r, timeline.TextOptions{})
+	checkSVG(t, r)
+}
+
+// What a name holds is no way out of its place.
+func FuzzNames(f *testing.F) {
+	for i, name := range nasty() {
+		f.Add(name, uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, name string, seed uint64) {
+		if len(name) > 300 { // names are bounded in raft entries
+			t.Skip()
+		}
+		r := wild(t, seed, []string{name}, timeline.Options{Name: name, Replay: name})
+		checkText(t, r, timeline.TextOptions{ASCII: seed%2 == 0, Columns: int(seed % 200)})
+		checkSVG(t, r)
+	})
+}

@@ -1,0 +1,116 @@
+package timeline_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+)
+
+// Later times are never further left, all are on the line, and ticks are as far
+// apart as was asked.
+func TestScale_keepsOrder(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	broken := 0
+	for range 2000 {
+		end := time.Duration(rng.Int64N(1 << (1 + rng.IntN(62))))
+		times := make([]time.Duration, rng.IntN(8))
+		for i := range times {
+			times[i] = time.Duration(rng.Int64N(int64(end) + 1))
+		}
+		width := 1 + rng.IntN(1000)
+		s := timeline.NewScale(end, width, times, 3)
+		broken += len(s.Breaks())
+		probes := slices.Concat(times, []time.Duration{-1, 0, end / 3, end / 2, end, 1<<63 - 1})
+		slices.Sort(probes)
+		last := 0
+		for _, at := range probes {
+			x := s.X(at)
+			must.Between(t, last, x, width)
+			must.Between(t, 0, s.Column(at), width-1)
+			last = x
+		}
+		gap := 1 + rng.IntN(80)
+		ticks := s.Ticks(gap)
+		must.Zero(t, ticks[0])
+		for i, at := range ticks[1:] {
+			must.GreaterEq(t, gap, s.X(at)-s.X(ticks[i]))
+			for _, b := range s.Breaks() {
+				must.False(t, b[0] < at && at < b[1], must.Sprint("a tick in a break"))
+			}
+		}
+	}
+	must.Greater(t, 1000, broken)
+}
+
+// A minute of action, an hour of waiting for a deadline, and a minute of action are
+// two minutes of action and a break.
+func TestScale_breaks(t *testing.T) {
+	t.Parallel()
+	var times []time.Duration
+	for at := range 7 {
+		times = append(times, time.Duration(at)*10*time.Second, time.Hour+time.Duration(at)*10*time.Second)
+	}
+	s := timeline.NewScale(time.Hour+time.Minute, 100, times, 4)
+	must.SliceLen(t, 1, s.Breaks())
+	must.Between(t, 40, s.X(time.Minute), 50)
+	must.Between(t, 48, s.X(time.Hour), 58)
+	must.Between(t, 90, s.X(time.Hour+time.Minute), 100)
+
+	unbroken := timeline.NewScale(time.Hour, 100, []time.Duration{0, 15 * time.Minute, 30 * time.Minute, 45 * time.Minute}, 4)
+	must.SliceEmpty(t, unbroken.Breaks())
+	short := timeline.NewScale(time.Minute, 100, []time.Duration{0, time.Second, time.Minute}, 4)
+	must.SliceEmpty(t, short.Breaks(), must.Sprint("a minute is read as it is"))
+}
+
+func TestBriefAndAbout(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]struct{ brief, about string }{
+		0:                           {"0s", "0s"},
+		1500 * time.Microsecond:     {"1.5ms", "2ms"},
+		41_260 * time.Millisecond:   {"41.26s", "41.3s"},
+		2 * time.Minute:             {"2m", "2m"},
+		90*time.Second + 400*1e6:    {"1m30.4s", "1m30s"},
+		10 * time.Second:            {"10s", "10s"},
+		time.Hour:                   {"1h", "1h"},
+		time.Hour + 30*time.Minute:  {"1h30m", "1h30m"},
+		time.Hour + 10*time.Second:  {"1h0m10s", "1h"},
+		20*time.Hour + 20*time.Hour: {"40h", "40h"},
+	} {
+		must.Eq(t, want.brief, timeline.Brief(d))
+		must.Eq(t, want.about, timeline.About(d))
+	}
+}
+
+// Names are ordered as people do, and it is an order.
+func TestNatural(t *testing.T) {
+	t.Parallel()
+	ordered := []string{"", "0", "1", "a", "n", "n-1", "n0", "n01", "n1", "n2", "n2a", "n10", "n10b", "n010c", "web.a", "web.b"}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			must.Eq(t, cmp.Compare(i, j), timeline.Natural(a, b), must.Sprintf("%q and %q", a, b))
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	name := func() string {
+		letters := make([]byte, rng.IntN(5))
+		for i := range letters {
+			letters[i] = "0012a-"[rng.IntN(6)]
+		}
+		return string(letters)
+	}
+	for range 100_000 {
+		a, b, c := name(), name(), name()
+		must.Eq(t, -timeline.Natural(b, a), timeline.Natural(a, b))
+		must.Eq(t, a == b, timeline.Natural(a, b) == 0)
+		if timeline.Natural(a, b) < 0 && timeline.Natural(b, c) < 0 {
+			must.Negative(t, timeline.Natural(a, c), must.Sprintf("%q %q %q", a, b, c))
+		}
+	}
+}
