@@ -8,6 +8,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
+// fewNodes is how many nodes there are at most where now and then all are drained:
+// with more it costs as much as many seeds, and shows no more.
+const fewNodes = 20
+
 // firstDrains is when the last of the first drains begins at the latest.
 const firstDrains = 90 * time.Second
 
@@ -25,7 +29,7 @@ type episode struct {
 func (m *maker) drawDrains() {
 	d := m.dice("drains")
 	count := d.within(m.shape.drains)
-	if m.has(drainAll) && d.odds(0.1) && len(m.nodes) <= 50 {
+	if m.has(drainAll) && d.odds(0.1) && len(m.nodes) <= fewNodes {
 		count = len(m.nodes)
 	}
 	nodes := some(d, count, m.loaded())

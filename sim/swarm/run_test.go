@@ -41,10 +41,21 @@ func TestPlay_inTheOrderOfSeeds(t *testing.T) {
 		must.Eq(t, 50*time.Hour, report.Busy)
 		must.Positive(t, report.SeedsPerMinute())
 		must.Positive(t, report.BusyHoursPerSecond())
-		must.True(t, report.OK())
+		must.Eq(t, 0, report.Failed)
 		reports[workers] = report
 	}
 	must.Eq(t, reports[1].Hash, reports[4].Hash)
+}
+
+// A swarm in which nothing has happened says nothing, and fails.
+func TestPlay_nothingHappened(t *testing.T) {
+	t.Parallel()
+	report, err := swarm.Play(context.Background(), swarm.Options{Seeds: 500, Play: plays})
+	must.NoError(t, err)
+	must.Eq(t, 0, report.Failed)
+	must.False(t, report.OK())
+	must.SliceNotEmpty(t, report.Short)
+	must.StrContains(t, report.Short[0].String(), "in 0 runs, and should be in ")
 }
 
 func TestPlay_keepsTheFirstFailures(t *testing.T) {

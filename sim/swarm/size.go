@@ -66,7 +66,7 @@ func (s Size) shape() shape {
 	case Medium:
 		return shape{
 			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 8}, count: bounds{1, 40},
-			spares: 4, times: 4, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
+			spares: 4, times: 3, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
 		}
 	case Large:
 		return shape{
