@@ -87,7 +87,7 @@ func (n *node) enter(at time.Duration, s cluster.NodeStatus) {
 	}
 }
 
-// recount counts what has to leave after the strategy changed.
+// recount counts what has to leave when a drain has begun or ended.
 func (n *node) recount(at time.Duration) {
 	left := 0
 	for _, w := range n.rows {

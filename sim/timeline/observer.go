@@ -55,7 +55,7 @@ func (o *observer) node(id cluster.NodeID) {
 		return
 	}
 	for a := range o.After.LiveAllocsByNode(id) {
-		o.count(a, after)
+		o.count(a)
 	}
 }
 
@@ -89,8 +89,7 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	case n.running() == nil:
 		o.begin(n, now)
 	case n.running().revision != now.Revision:
-		n.last().update(now, o.at, o.lag(now))
-		n.recount(o.at)
+		n.last().update(now, o.at, o.lag(now)) // its entry names the node's allocations
 	}
 }
 
@@ -150,7 +149,7 @@ func (o *observer) alloc(id cluster.AllocID) {
 	if n := o.nodes[after.NodeID]; n != nil {
 		o.row(n, after)
 	}
-	o.count(after, o.After.Node(after.NodeID))
+	o.count(after)
 	if g := o.groups[groupOf(after)]; g != nil && (before == nil || !opinion.Asked(before)) && after.DesiredTransition.Migrate {
 		g.marks++
 	}
@@ -190,11 +189,10 @@ func (o *observer) replaces(before, after *cluster.Allocation) {
 	}
 }
 
-// count counts an allocation in its group, if that is followed. The node is the
-// allocation's own, or nil.
-func (o *observer) count(a *cluster.Allocation, n *cluster.Node) {
+// count counts an allocation in its group, if that is followed.
+func (o *observer) count(a *cluster.Allocation) {
 	if g := o.groups[groupOf(a)]; g != nil {
-		g.count(a.ID, opinion.Healthy(a, n))
+		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
 		o.touched = append(o.touched, g)
 	}
 }

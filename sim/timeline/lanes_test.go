@@ -1,0 +1,147 @@
+package timeline_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+)
+
+// moved is a run that has just marked and stopped web/0 on n1, with one in its place
+// on n2 that is not healthy yet.
+func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, cluster.GroupKey) {
+	h, r := newHistory(t), timeline.New(o)
+	h.seen = append(h.seen, r.Applied)
+	h.node("n1", "n2", "n3")
+	web := h.job("web", cluster.JobService, 2, 1)
+	h.place(web, "n1", "n3")
+	h.at = time.Minute
+	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
+	h.mark(web, cluster.MarkPaced, "web/0")
+	h.plan(web, []cluster.AllocID{"web/0"}, h.alloc(web, "web/0b", "n2", 0, "web/0"))
+	h.at += 10 * time.Second
+	h.gone("web/0")
+	return h, r, web
+}
+
+// A replacement that did not last has one of its own, which counts.
+func TestSVG_replacementOfAReplacement(t *testing.T) {
+	t.Parallel()
+	h, r, web := moved(t, timeline.Options{})
+	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0b on n2 at 1m</title>")
+	h.report(cluster.ClientFailed, nil, "web/0b")
+	h.at = 2 * time.Minute
+	h.plan(web, nil, h.alloc(web, "web/0c", "n3", 0, "web/0b"))
+	h.at = 3 * time.Minute
+	h.healthy("web/0c")
+	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0c on n3 at 2m, healthy 3m</title>")
+}
+
+// A deadline is where the state has it, however late its entry was applied.
+func TestSVG_deadlineOfALateEntry(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]timeline.Options{
+		"1 to go, deadline at 1h1m": {Epoch: epoch},
+		"1 to go, deadline at 1h5m": {},
+	} {
+		h, r := newHistory(t), timeline.New(o)
+		h.node("n1")
+		h.place(h.job("web", cluster.JobService, 1, 1), "n1")
+		h.at = time.Minute
+		h.seen = append(h.seen, func(_ time.Duration, a shims.Applied) { r.Applied(5*time.Minute, a) })
+		h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
+		must.StrContains(t, svgOf(t, r), want)
+	}
+}
+
+// A moment below the limit is seen, however short.
+func TestPictures_ofAMomentBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	h, r, _ := moved(t, timeline.Options{})
+	must.StrNotContains(t, svgOf(t, r), `class="below" x="2`)
+	no := false
+	h.report(cluster.ClientRunning, &no, "web/1")
+	h.healthy("web/1")
+	h.at = 5 * time.Minute
+	h.healthy("web/0b")
+	must.StrContains(t, svgOf(t, r), "web: 0 of 2 healthy, limit 1, 1m10s to 1m10s")
+	must.StrContains(t, textOf(t, r, timeline.TextOptions{}), "▼")
+}
+
+// A node that is drained again has one lane for all its drains.
+func TestPictures_ofANodeDrainedTwice(t *testing.T) {
+	t.Parallel()
+	h, r, _ := moved(t, timeline.Options{})
+	h.finish("n1")
+	h.at = 2 * time.Minute
+	h.drain(&cluster.DrainSpec{Deadline: -1}, "n1")
+	h.finish("n1")
+	h.at = 3 * time.Minute
+	h.drain(&cluster.DrainSpec{}, "n1")
+	text, picture := textOf(t, r, timeline.TextOptions{}), svgOf(t, r)
+	must.StrContains(t, text, "3 drains")
+	must.StrContains(t, picture, "one of 3 drains")
+	must.StrContains(t, picture, "n1: drain d5, 0 to go, 2m to 2m: complete")
+}
+
+// What a leader does not say is not said of any.
+func TestPictures_ofRepeatedLeaders(t *testing.T) {
+	t.Parallel()
+	r := timeline.New(timeline.Options{})
+	r.Leader(0, 0)
+	r.NoLeader(time.Second)
+	r.NoLeader(2 * time.Second)
+	r.Leader(3*time.Second, 2)
+	r.End(4 * time.Second)
+	picture := svgOf(t, r)
+	must.StrContains(t, picture, "s1 leads, 0s to 1s")
+	must.StrContains(t, picture, "nobody leads, 1s to 3s")
+	must.StrContains(t, picture, "s3 leads, 3s to")
+	must.StrNotContains(t, picture, "leader-3")
+}
+
+// failing is a writer that takes so many writes.
+type failing struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.left--; f.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// A picture or a trace that cannot be written says so.
+func TestPictures_ofAFullDisk(t *testing.T) {
+	t.Parallel()
+	r := timeline.New(timeline.Options{})
+	must.ErrorIs(t, r.Text(&failing{}, timeline.TextOptions{}), errFull)
+	must.ErrorIs(t, r.SVG(&failing{}), errFull)
+	trace := timeline.NewTrace(&failing{left: 1})
+	trace.Event(timeline.Moment{Step: 1}, timeline.Event{Kind: "woken"})
+	must.NoError(t, trace.Err())
+	trace.Event(timeline.Moment{Step: 2}, timeline.Event{Kind: "woken"})
+	trace.Event(timeline.Moment{Step: 3}, timeline.Event{Kind: "woken"})
+	must.ErrorIs(t, trace.Err(), errFull)
+	must.StrContains(t, trace.Err().Error(), "step 2")
+}
+
+// An event says what it is about.
+func TestTrace_event(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	trace := timeline.NewTrace(&out)
+	trace.Event(timeline.Moment{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: 2}, timeline.Event{
+		Kind: "fault", Text: "<&\"> and\n", Index: 9, Nodes: []cluster.NodeID{"n1"}, Drains: []cluster.DrainID{"d1"},
+		Allocs: []cluster.AllocID{"a1"}, Jobs: []cluster.JobKey{{Namespace: "default", ID: "web"}},
+	})
+	must.Eq(t, `{"step":3,"ms":1500,"at":"1.5s","server":"s2","event":"fault","index":9,"nodes":["n1"],"drains":["d1"],`+
+		`"allocs":["a1"],"jobs":["default/web"],"text":"<&\"> and\n","cause":2}`+"\n", out.String())
+}
