@@ -29,8 +29,7 @@ func (w *World) Commit(m shims.Message) error {
 // would ask first. Nobody is told but those who read the state. do is called for
 // each server, some much later, and does the same each time.
 func (w *World) Begin(do func(*statestore.Txn) error) error {
-	w.log.entries = append(w.log.entries, logEntry{begin: do})
-	_, err := w.leader.server.machine.catchUp(w.log.entries)
+	_, err := w.log.commitEntry(logEntry{begin: do, Entry: Entry{Term: w.terms}})
 	return err
 }
 

@@ -6,21 +6,46 @@ import (
 )
 
 // Calm ends all faults: those that are armed, and what has been done and can be
-// undone. What clients were born with stays.
+// undone. Whoever stands still runs, whoever was deposed knows, what is late comes.
+// What clients were born with stays.
 func (w *World) Calm() error {
 	w.faults.armed = nil
+	w.faults.calms++
 	for _, s := range w.servers {
 		s.pausedUntil = time.Time{}
 	}
 	for _, l := range slices.Clone(w.deposed) {
 		l.stepDown()
 	}
+	w.log.hasten()
+	w.leader.drains.hasten(w.now.Add(w.options.Wake.Max))
+	w.leader.schedules.hasten(w.now.Add(w.options.Schedule.Max))
 	for len(w.faults.ends) > 0 {
 		if err := w.faults.end(w.faults.ends[0]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasten has what is under way be settled as soon as if it had just been proposed, and
+// depose nobody.
+func (l *raftLog) hasten() {
+	for _, p := range l.queue {
+		p.due = sooner(p.due, l.due(p.Source, l.world.now))
+		p.deposes = false
+	}
+}
+
+// unlessCalm does something after a while, unless faults have ended by then.
+func (w *World) unlessCalm(d time.Duration, do func() error) {
+	calms := w.faults.calms
+	w.At(w.now.Add(d), func() error {
+		if w.faults.calms != calms {
+			return nil
+		}
+		return do()
+	})
 }
 
 // undo is how the effect of a fault ends.
@@ -31,8 +56,8 @@ type undo struct {
 
 // after has something undone at a time, or when the faults end if that is sooner.
 func (w *World) after(d time.Duration, do func() error) {
-	w.ids.undos++
-	u := undo{id: w.ids.undos, do: do}
+	w.faults.undos++
+	u := undo{id: w.faults.undos, do: do}
 	w.faults.ends = append(w.faults.ends, u)
 	w.At(w.now.Add(d), func() error { return w.faults.end(u) })
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -14,11 +15,14 @@ import (
 type Election struct {
 	// Next is who leads, from 0; negative is the next server in turn.
 	Next int
-	// Lost says that what the old leader had proposed and not been told of is lost.
-	// Otherwise it survives in the log, before anything of the next leader's.
+	// Lost says that what the old leader had in flight is lost, but for the first Kept
+	// of its writes. Otherwise all of it survives in the log, before anything of the
+	// next leader's.
 	Lost bool
+	Kept int
 	// Believes is how long the old leader goes on believing that it leads: it sees
-	// nothing new, and nothing that it proposes comes to anything.
+	// nothing new, and nothing that it proposes comes to anything. One that stands
+	// still believes it at least until it runs again.
 	Believes time.Duration
 }
 
@@ -29,34 +33,27 @@ func (w *World) Elect(survive bool) error {
 
 // Depose ends the leader's term and begins another's.
 func (w *World) Depose(e Election) error {
-	next := w.next(e.Next)
-	old := w.leader
-	if delay, strikes := w.strike(scenario.LeaderTwo, target{}); strikes {
-		e.Believes = max(e.Believes, delay)
+	if w.log.heir != nil { // it was to come before an entry that an election lets survive
+		w.At(w.now, func() error { return w.Depose(e) })
+		return nil
 	}
-	if next == old.server {
-		e.Believes = 0 // a server knows what it is itself
-	}
-	old.until = w.now.Add(e.Believes)
-	if e.Believes > 0 && old.server.behind == nil && w.options.Views {
-		old.server.behind = old.server.state()
-	}
-	if err := w.log.resign(old, !e.Lost); err != nil {
+	old, next := w.leader, w.next(e.Next)
+	believes := w.believes(e, next)
+	old.depose(believes > 0)
+	if err := w.log.resign(old, e, next); err != nil {
 		return fmt.Errorf("ending a term: %w", err)
 	}
-	w.drop(old.schedulerActor)
-	w.elections++
 	for _, l := range slices.Clone(w.deposed) {
 		if l.server == next {
-			l.stepDown()
+			l.stepDown() // it hears of the election that it has won
 		}
 	}
 	w.fallBehind(next)
-	if e.Believes == 0 {
+	if believes == 0 {
 		old.stepDown()
 	} else {
 		w.deposed = append(w.deposed, old)
-		w.At(old.until, func() error { old.stepDown(); return nil })
+		w.At(w.now.Add(believes), func() error { old.stepDown(); return nil })
 	}
 	if err := w.lead(next); err != nil {
 		return err
@@ -73,6 +70,32 @@ func (w *World) next(number int) *server {
 	return w.servers[(w.leader.server.number+1)%len(w.servers)]
 }
 
+// believes is how long the leader goes on believing that it leads when another does.
+func (w *World) believes(e Election, next *server) time.Duration {
+	old := w.leader.server
+	if next == old {
+		return 0 // a server knows what it is itself
+	}
+	believes := max(0, e.Believes)
+	if old.paused(w.now) {
+		believes = max(believes, old.pausedUntil.Sub(w.now))
+	}
+	if delay, strikes := w.strike(scenario.LeaderTwo, target{}); strikes {
+		believes = max(believes, delay)
+	}
+	return believes
+}
+
+// depose has the leader see nothing new if it goes on believing that it leads.
+func (l *leadership) depose(believes bool) {
+	w := l.world
+	l.deposed = true
+	w.drop(l.schedulerActor)
+	if believes && w.options.Views {
+		l.server.behind = l.server.state()
+	}
+}
+
 // fallBehind has a view that begins to lead see the state of some entries ago: as
 // long as it did not lead, it heard of them late.
 func (w *World) fallBehind(s *server) {
@@ -83,29 +106,45 @@ func (w *World) fallBehind(s *server) {
 	first, _ := slices.BinarySearchFunc(w.history, s.seen, func(h *statestore.Snapshot, index uint64) int {
 		return cmp.Compare(h.Index(), index)
 	})
+	s.behind = nil
 	if could := w.history[first:]; len(could) > 0 {
 		s.behind = could[w.streams.of("lag").IntN(len(could))]
 	}
+	if s.behind != nil && s.behind.Index() == s.machine.state().Index() {
+		s.behind = nil
+	}
 }
 
-// resign settles what a leader that is gone had proposed: it survives in the log
-// and is applied before anything of the next leader's, or is lost. What had not left
-// its process is lost anyway. Clients and operators ask the next leader.
-func (l *raftLog) resign(old *leadership, survive bool) error {
+// resign settles what a leader that is gone had in flight: its first writes survive
+// in the log and are applied before anything of the next leader's, and the others are
+// lost. What had not left its process is lost anyway. What clients and operators ask
+// for, and nobody has answered, they ask of the next leader.
+func (l *raftLog) resign(old *leadership, e Election, next *server) error {
+	survive := math.MaxInt
+	if e.Lost {
+		survive = e.Kept
+	}
+	queue := l.queue
+	l.queue, l.heir = nil, next
+	defer func() { l.heir = nil }()
 	var kept []*proposal
-	for _, p := range l.queue {
-		if p.from == nil {
+	for _, p := range queue {
+		if p.from == nil && !p.answered {
+			p.due = sooner(p.due, l.due(p.Source, l.world.now))
 			kept = append(kept, p)
 			continue
 		}
-		if survive && !p.held && p.fate != Reject && p.fate != UnknownLost {
+		if survive > 0 && p.inLog(l.world.now) {
+			survive--
 			if err := l.append(p); err != nil {
 				return err
 			}
 		}
-		old.limbo = append(old.limbo, p)
+		if p.from != nil {
+			old.limbo = append(old.limbo, p)
+		}
 	}
-	l.queue = kept
+	l.queue = append(kept, l.queue...)
 	return nil
 }
 
@@ -117,11 +156,10 @@ func (l *raftLog) append(p *proposal) error {
 	if err := l.race(p.Message); err != nil {
 		return err
 	}
-	l.add(p.data)
-	l.survivors++
+	l.add(logEntry{data: p.data, Entry: p.entry()})
 	if l.world.options.Views {
 		// The machine is the truth, whoever has seen it.
-		if _, err := l.world.leader.server.machine.catchUp(l.entries); err != nil {
+		if _, err := l.heir.machine.catchUp(l.entries); err != nil {
 			return fmt.Errorf("applying entry %d: %w", len(l.entries), err)
 		}
 	}

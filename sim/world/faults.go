@@ -15,8 +15,13 @@ type faults struct {
 	armed []*fault
 	// onStrike are told of every strike.
 	onStrike []func(Strike)
-	// ends is what is to be undone when the faults end, by what it undoes.
-	ends []undo
+	// ends is what is to be undone when the faults end, undos counts what ever was.
+	ends  []undo
+	undos int
+	// calms counts how often the faults have ended.
+	calms int
+	// evals are the evaluations that were an opportunity.
+	evals map[cluster.EvalID]bool
 }
 
 // fault is a fault that is armed.
@@ -59,11 +64,16 @@ func (w *World) Arm(f scenario.Fault) error {
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return w.loseNode(armed)
 	case scenario.SchedUnplaceable:
-		return w.cordon(armed)
+		return w.cordonAll(armed)
 	case scenario.LeaderFlap:
 		w.flap()
 	}
 	return nil
+}
+
+// armedAny reports whether any fault of that name is armed.
+func (f *faults) armedAny(name scenario.FaultName) bool {
+	return slices.ContainsFunc(f.armed, func(a *fault) bool { return a.Name == name })
 }
 
 // ended reports whether the fault can strike no more.

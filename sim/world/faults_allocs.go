@@ -9,7 +9,7 @@ import (
 )
 
 // behave is how an allocation fares: as the world's options have it, and as faults
-// will.
+// will. One that is never judged, or was, is no opportunity for what is about verdicts.
 func (w *World) behave(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	b := w.options.Client(a)
 	if len(w.faults.armed) == 0 {
@@ -24,6 +24,9 @@ func (w *World) behave(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	}
 	if strikes(scenario.ClientNeverStop) {
 		b.Stop = simclient.Never
+	}
+	if a.HasVerdict() || a.JobType().ToCompletion() || a.ServerTerminal() {
+		return b
 	}
 	if strikes(scenario.ClientFailNew) {
 		b.Unhealthy = true

@@ -11,11 +11,11 @@ import (
 func (l *leadership) travel() (delay time.Duration, merges bool) {
 	w := l.world
 	delay = w.draw("wake", w.options.Wake)
-	if len(w.faults.armed) == 0 {
+	if len(w.faults.armed) == 0 || l.drains.spurious {
 		return delay, false
 	}
 	if later, strikes := w.strike(scenario.WatchSpurious, target{}); strikes {
-		w.At(w.now.Add(later), func() error { l.drains.wake(); return nil })
+		w.unlessCalm(later, func() error { l.drains.wakeForNothing(); return nil })
 	}
 	if longer, strikes := w.strike(scenario.WatchDelay, target{}); strikes {
 		delay += longer

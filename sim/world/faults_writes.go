@@ -1,17 +1,20 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // decide draws the fate of a write, and how late it is if it is late.
-func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
+func (w *World) decide(p *proposal) (fate Fate, late time.Duration) {
+	late = w.options.Late
 	if w.fate != nil {
-		if f := w.fate(write); f != Apply {
+		if f := w.fate(p.Write); f != Apply {
 			return f, late
 		}
 	}
@@ -29,73 +32,64 @@ func (w *World) decide(write Write, late time.Duration) (Fate, time.Duration) {
 		{scenario.ApplyAmbiguousLost, UnknownLost},
 		{scenario.ApplySlow, Slow},
 	} {
-		if delay, strikes := w.strike(f.name, target{words: write.words()}); strikes {
+		if delay, strikes := w.strike(f.name, target{words: p.words()}); strikes {
 			if delay > 0 {
 				late = delay
 			}
 			return f.fate, late
 		}
 	}
-	if write.Source == FromDrainer && write.Message != nil {
-		w.loseLeader()
-	}
+	w.mayLoseLeader(p)
 	return Apply, late
 }
 
 // refuseSome has an allocation fail that an entry of marks counts on.
 func (w *World) refuseSome(m shims.Message) error {
 	entry, is := m.(*shims.AllocUpdateDesiredTransition)
-	if !is || len(entry.Marks.Marks) == 0 || len(w.faults.armed) == 0 {
+	if !is || len(w.faults.armed) == 0 {
 		return nil
 	}
-	group := entry.Marks.Marks[0].Group
-	victim := w.victim(group, entry)
-	if victim == nil {
-		return nil
+	var groups []cluster.GroupKey // in the order of the marks, which is that of groups
+	for _, mark := range entry.Marks.Marks {
+		groups = append(groups, mark.Group)
 	}
-	if _, strikes := w.strike(scenario.ApplyPartialRefuse, target{group: &group}); !strikes {
-		return nil
+	for _, group := range slices.Compact(groups) {
+		victim := w.victim(group, entry.Marks.Marks)
+		if victim == nil {
+			continue
+		}
+		if _, strikes := w.strike(scenario.ApplyPartialRefuse, target{group: &group}); strikes {
+			return w.Commit(w.exit(victim, cluster.ClientFailed))
+		}
 	}
-	return w.Commit(w.exit(victim, cluster.ClientFailed))
+	return nil
 }
 
-// victim is the first allocation of a group that runs and is not marked by the
-// entry; or, if it marks all of them, the first that it marks.
-func (w *World) victim(group cluster.GroupKey, entry *shims.AllocUpdateDesiredTransition) *cluster.Allocation {
+// victim is an allocation of a group that runs, whose loss makes marks untrue: first
+// one that is healthy and stays, without which there is less room; then any that
+// stays; then one that is to be marked. It is nil if nothing of the group runs.
+func (w *World) victim(group cluster.GroupKey, marks []drainer.Mark) *cluster.Allocation {
 	marked := map[cluster.AllocID]bool{}
-	for _, m := range entry.Marks.Marks {
+	for _, m := range marks {
 		marked[m.Alloc] = true
 	}
-	var second *cluster.Allocation
-	for a := range w.Truth().GroupAllocs(group) {
+	state := w.Truth()
+	var best *cluster.Allocation
+	least := 3
+	for a := range state.GroupAllocs(group) {
 		if a.DesiredStatus != cluster.DesiredRun || a.ClientStatus != cluster.ClientRunning {
 			continue
 		}
-		if !marked[a.ID] {
-			return a
+		rank := 1
+		switch {
+		case marked[a.ID]:
+			rank = 2
+		case a.JudgedHealthy() && !a.Asked() && state.Node(a.NodeID).Reachable():
+			rank = 0
 		}
-		if second == nil {
-			second = a
+		if rank < least {
+			best, least = a, rank
 		}
 	}
-	return second
-}
-
-// failEval has an evaluation of a drain fail that the scheduler was to look at.
-func (w *World) failEval() error {
-	if len(w.faults.armed) == 0 {
-		return nil
-	}
-	for e := range w.State().PendingEvals() {
-		if e.TriggeredBy != cluster.TriggerNodeDrain {
-			continue
-		}
-		if _, strikes := w.strike(scenario.SchedFailEval, target{group: &cluster.GroupKey{Job: e.JobKey()}}); strikes {
-			failed := e.Copy()
-			failed.Status, failed.StatusDescription = cluster.EvalFailed, "simulated: too many attempts"
-			return w.Commit(&shims.EvalUpdate{Evals: []*cluster.Evaluation{failed}})
-		}
-		return nil
-	}
-	return nil
+	return best
 }

@@ -27,15 +27,14 @@ type fleet struct {
 	clients *simclient.Fleet
 	// at is when they are to be stepped though nobody wakes them; zero is never.
 	at time.Time
-	// silent counts the reasons for which the client of a node says nothing and
-	// hears nothing.
-	silent map[cluster.NodeID]int
+	// silent are the nodes whose client says nothing and hears nothing.
+	silent map[cluster.NodeID]*silence
 	// ended are the allocations of which a client was told that their end was applied.
 	ended map[cluster.AllocID]bool
 }
 
 func newFleet(w *World) (*fleet, error) {
-	f := &fleet{world: w, silent: map[cluster.NodeID]int{}, ended: map[cluster.AllocID]bool{}}
+	f := &fleet{world: w, silent: map[cluster.NodeID]*silence{}, ended: map[cluster.AllocID]bool{}}
 	var err error
 	f.clients, err = simclient.New(simclient.Options{
 		Snapshot: f.state,
@@ -57,13 +56,13 @@ func (f *fleet) state() simclient.State {
 // partly is a state of which some clients see nothing.
 type partly struct {
 	*statestore.Snapshot
-	silent map[cluster.NodeID]int
+	silent map[cluster.NodeID]*silence
 }
 
 // Node returns the node as its client knows it.
 func (p partly) Node(id cluster.NodeID) *cluster.Node {
 	n := p.Snapshot.Node(id)
-	if p.silent[id] == 0 || n == nil {
+	if p.silent[id] == nil || n == nil {
 		return n
 	}
 	cut := n.Copy()
@@ -91,7 +90,7 @@ func (f *fleet) step() error {
 func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	w := f.world
 	m := &shims.AllocClientUpdate{Reports: reports}
-	m.Evals = scheduler.ReportEvals(w.State(), reports, w.Clock(), w.ids.eval)
+	m.Evals = scheduler.ReportEvals(w.leader.server.state(), reports, w.Clock(), w.ids.eval)
 	return w.log.propose(nil, FromClients, m, func(a shims.Answer) {
 		f.taken(reports, a)
 		reply(a.Outcome == drainer.Applied)

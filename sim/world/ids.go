@@ -7,7 +7,7 @@ import (
 )
 
 // ids makes ids that sort in the order in which they were made.
-type ids struct{ allocs, evals, drains, undos int }
+type ids struct{ allocs, evals, drains int }
 
 func (i *ids) alloc() cluster.AllocID {
 	i.allocs++

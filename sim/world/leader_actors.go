@@ -10,6 +10,7 @@ import (
 type drainerActor struct{ *leadership }
 
 func (a *drainerActor) wants(now time.Time) time.Time {
+	a.sight.pass()
 	a.drains.notice(now, a.travel)
 	at := a.drains.wants()
 	if at.IsZero() {
@@ -19,29 +20,37 @@ func (a *drainerActor) wants(now time.Time) time.Time {
 }
 
 func (a *drainerActor) step() error {
-	w := a.world
-	if w.now.Before(a.established) || !a.drains.ready(w.now, a.server.ahead) {
+	if a.world.now.Before(a.established) || !a.drains.ready(a.world.now, a.server.ahead) {
 		return nil
 	}
-	if delay, strikes := w.strike(scenario.LeaderPaused, target{}); strikes {
-		w.Pause(a.server.number, delay)
+	if a.deposed { // what it does comes to nothing, and so would faults
+		a.run()
+		return nil
 	}
-	stale, freezes := w.strike(scenario.ViewStale, target{})
-	woken := len(a.drains.woken) > 0 || !a.drains.wokenAt.IsZero()
-	a.drains.begin()
-	a.looks = looks{}
-	wakeAt := a.drainer.Step(a.clock())
-	a.drains.set(wakeAt, a.server.ahead)
-	if freezes {
-		a.freeze(stale) // what it has just looked at is what it sees for a while
+	if delay, strikes := a.world.strike(scenario.LeaderPaused, target{}); strikes {
+		a.world.Pause(a.server.number, delay)
 	}
-	for _, f := range w.onDrainer {
-		f(DrainerStep{
-			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
-			View: a.looks.view, Looks: a.looks.count,
-		})
+	stale, freezes := a.world.strike(scenario.ViewStale, target{})
+	a.run()
+	if freezes { // what it has just looked at is what it sees for a while
+		a.sight.freeze(a.world, stale)
 	}
 	return nil
+}
+
+// run steps the drainer.
+func (a *drainerActor) run() {
+	woken := a.drains.pending()
+	a.drains.begin(a.clock())
+	a.sight.looks = looks{}
+	wakeAt := a.drainer.Step(a.clock())
+	a.drains.set(wakeAt, a.server.ahead)
+	for _, f := range a.world.onDrainer {
+		f(DrainerStep{
+			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
+			View: a.sight.looks.view, Looks: a.sight.looks.count,
+		})
+	}
 }
 
 // schedulerActor steps the leader's scheduler.
@@ -53,14 +62,13 @@ func (a *schedulerActor) wants(now time.Time) time.Time {
 }
 
 func (a *schedulerActor) step() error {
-	w := a.world
-	if !a.schedules.ready(w.now, a.server.ahead) {
+	if !a.schedules.ready(a.world.now, a.server.ahead) {
 		return nil
 	}
-	if err := w.failEval(); err != nil {
+	if err := a.world.failEvals(); err != nil {
 		return err
 	}
-	a.schedules.begin()
+	a.schedules.begin(a.clock())
 	a.schedules.set(a.scheduler.Step(a.clock()), a.server.ahead)
 	return nil
 }

@@ -19,37 +19,35 @@ type leadership struct {
 
 	drainer   *drainer.Term
 	scheduler *scheduler.Scheduler
+	// sight is how the drainer sees the server's state.
+	sight *sight
 	// drains and schedules are how the two are woken.
 	drains, schedules wakeUp
-	// drainerActor and schedulerActor step them.
+	// drainerActor and schedulerActor step them; drainerActor is nil once the term has
+	// ended and the drainer knows.
 	drainerActor   *drainerActor
 	schedulerActor *schedulerActor
 	// established is when the drainer is enabled.
 	established time.Time
-	// looks are those of the drainer's step at the state.
-	looks looks
 	// caughtUp says that something of this term has been committed.
 	caughtUp bool
-
-	// The following are of one that was deposed and does not know.
-
-	// limbo is what it proposed since, and what it was not told of.
+	// deposed says that the term has ended, whether the drainer knows or not.
+	deposed bool
+	// limbo is what it proposed since it was deposed, and what it was not told of by
+	// then.
 	limbo []*proposal
-	// until is when it finds out.
-	until time.Time
 }
 
 // lead begins a term on a server.
 func (w *World) lead(s *server) error {
 	w.terms++
-	l := &leadership{world: w, server: s, term: w.terms, drains: newWakeUp(), schedules: newWakeUp()}
+	l := &leadership{world: w, server: s, term: w.terms, sight: w.sight(s), drains: newWakeUp(), schedules: newWakeUp()}
 	l.established = w.now.Add(w.draw("establish", w.options.Establish))
 	config := w.options.Drainer
 	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval
 	var err error
-	state := reader{server: s, looks: &l.looks, StateReader: w.options.Reader(s.machine.fsm.Store())}
-	if l.drainer, err = drainer.NewTerm(config, state, l.drains.woken); err != nil {
+	if l.drainer, err = drainer.NewTerm(config, l.sight, l.drains.woken); err != nil {
 		return fmt.Errorf("beginning a term of the drainer: %w", err)
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
@@ -66,6 +64,7 @@ func (w *World) lead(s *server) error {
 	w.leader = l
 	w.add(Drainer, l.drainerActor)
 	w.add(Scheduler, l.schedulerActor)
+	w.hash.add(uint64(l.term), uint64(s.number))
 	for _, f := range w.onElect {
 		f(s.number)
 	}
@@ -77,9 +76,8 @@ func (w *World) lead(s *server) error {
 func (l *leadership) catchUp() {
 	l.caughtUp = true
 	if l.server.behind != nil {
-		l.server.behind, l.server.missed = nil, true
-		l.drains.wake()
-		l.schedules.wake()
+		l.server.behind = nil
+		l.sight.catchUp()
 	}
 }
 

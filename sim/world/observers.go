@@ -75,11 +75,13 @@ func (w *World) observe(server int, a shims.Applied) {
 	for _, f := range w.replicas {
 		f(server, a)
 	}
-	w.clients.applied(a)
-	w.leader.schedules.wake()
+	if w.servers[server].machine == w.leader.server.machine {
+		w.leader.schedules.wake()
+	}
 	if a.Index <= w.observed {
 		return // a server catches up
 	}
+	w.clients.applied(a)
 	w.observed = a.Index
 	if len(w.history) == historyLength {
 		w.history = append(w.history[:0], w.history[1:]...)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -16,17 +15,21 @@ import (
 // Between plan and apply of another write, see [World.Before], it is committed at
 // once.
 func (w *World) Propose(m shims.Message, reply func(shims.Answer)) {
-	if !w.racing {
-		w.log.propose(nil, FromOperator, m, reply)
+	if reply == nil {
+		reply = func(shims.Answer) {}
+	}
+	if w.racing == 0 {
+		if !w.log.propose(nil, FromOperator, m, reply) {
+			reply(rejected())
+		}
 		return
 	}
 	answer, err := w.log.commit(m)
 	if err != nil {
-		answer = shims.Answer{Outcome: drainer.Rejected, Err: err}
+		w.broken = err
+		return
 	}
-	if reply != nil {
-		reply(answer)
-	}
+	reply(answer)
 }
 
 // DrainRequest is a request to drain a node, or to end its drain if the spec is
@@ -116,16 +119,26 @@ func (w *World) SetNodeStatus(id cluster.NodeID, s cluster.NodeStatus) {
 
 // SetNodeStatusUnnoticed is SetNodeStatus, of which the scheduler is told or not.
 func (w *World) SetNodeStatusUnnoticed(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) {
+	w.Propose(w.nodeStatus(id, s, !unnoticed), nil)
+}
+
+// nodeStatus says what has become of a node, and if it is noticed has the scheduler
+// look at what that concerns.
+func (w *World) nodeStatus(id cluster.NodeID, s cluster.NodeStatus, noticed bool) *shims.NodeUpdateStatus {
 	m := &shims.NodeUpdateStatus{At: w.Clock(), Node: id, Status: s}
-	if !unnoticed {
+	if noticed {
 		m.Evals = w.nodeEvals(id)
 	}
-	w.Propose(m, nil)
+	return m
 }
 
 // SetEligibility asks for a node to be used, or not.
 func (w *World) SetEligibility(id cluster.NodeID, e cluster.Eligibility) {
-	w.Propose(&shims.NodeUpdateEligibility{At: w.Clock(), Node: id, Eligibility: e, Evals: w.nodeEvals(id)}, nil)
+	w.Propose(w.eligibility(id, e), nil)
+}
+
+func (w *World) eligibility(id cluster.NodeID, e cluster.Eligibility) *shims.NodeUpdateEligibility {
+	return &shims.NodeUpdateEligibility{At: w.Clock(), Node: id, Eligibility: e, Evals: w.nodeEvals(id)}
 }
 
 // RegisterNode has a node registered, anew or again.
@@ -141,7 +154,7 @@ func (w *World) DeleteNode(id cluster.NodeID) {
 // nodeEvals are the evaluations that go with a change of a node. What comes between
 // plan and apply is the bare write.
 func (w *World) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
-	if w.racing {
+	if w.racing > 0 {
 		return nil
 	}
 	return scheduler.NodeEvals(w.Truth(), id, cluster.TriggerNodeUpdate, w.Clock(), w.ids.eval)
@@ -153,7 +166,7 @@ func (w *World) JobEvals(j *cluster.Job) []*cluster.Evaluation {
 }
 
 func (w *World) jobEvals(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
-	if w.racing {
+	if w.racing > 0 {
 		return nil
 	}
 	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, w.Clock(), w.ids.eval())}

@@ -12,16 +12,54 @@ import (
 type proposal struct {
 	Write
 	// from is the leadership that proposed it, or nil: clients and operators ask
-	// whoever leads.
-	from *leadership
-	fate Fate
+	// whoever leads. leader is who led when it was proposed.
+	from, leader *leadership
+	fate         Fate
 	// reply is told what became of it; nil if nobody wants to know.
 	reply func(shims.Answer)
-	due   time.Time
+	// answered says that its writer has been told already, so that it is in the log of
+	// its leader and of nobody else.
+	answered bool
+	// leaves is when it leaves its server's process, due when it is settled.
+	leaves, due time.Time
 	// data is the entry, nil for a barrier.
 	data []byte
-	// held says that it has not left its server's process, which stands still.
-	held bool
+	// deposes says that the leader is deposed before it has the answer.
+	deposes bool
+}
+
+// late returns the proposal as it waits in the queue, if it is late twice: once to be
+// answered, and once to be applied. The answer must not come before propose has
+// returned.
+func (p *proposal) late(by time.Duration) []*proposal {
+	switch p.fate {
+	case Slow:
+		p.due = p.due.Add(by)
+	case UnknownLate:
+		told := *p
+		told.fate = UnknownLost
+		if p.Message == nil {
+			return []*proposal{&told} // a barrier has no effect that could come late
+		}
+		p.fate, p.reply, p.answered, p.due = Apply, nil, true, p.due.Add(by)
+		return []*proposal{&told, p}
+	}
+	return []*proposal{p}
+}
+
+// applies reports whether it is applied, if its leader leads by then.
+func (p *proposal) applies() bool { return p.fate != Reject && p.fate != UnknownLost }
+
+// inLog reports whether its leader has it in its log, where the next may find it.
+func (p *proposal) inLog(now time.Time) bool { return p.applies() && !now.Before(p.leaves) }
+
+// entry is the entry that it becomes.
+func (p *proposal) entry() Entry {
+	term := p.leader.world.terms
+	if p.from != nil || p.answered {
+		term = p.leader.term
+	}
+	return Entry{Term: term, Proposed: true, Source: p.Source, N: p.N}
 }
 
 // answer says what became of it.
@@ -53,7 +91,8 @@ var (
 	errUnknown  = errors.New("simulated: leadership lost while committing")
 )
 
-func unknown() shims.Answer { return shims.Answer{Outcome: drainer.Unknown, Err: errUnknown} }
+func rejected() shims.Answer { return shims.Answer{Outcome: drainer.Rejected, Err: errRejected} }
+func unknown() shims.Answer  { return shims.Answer{Outcome: drainer.Unknown, Err: errUnknown} }
 
 // proposals are what one source proposes to the log.
 type proposals struct {

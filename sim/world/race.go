@@ -19,22 +19,35 @@ func (w *World) Before(match func(shims.Message) bool, do func() error) {
 	w.log.hooks = append(w.log.hooks, hook{match, do})
 }
 
-// race does what comes between the plan of a message and its apply.
+// race does what comes between the plan of a message and its apply; nil is a barrier,
+// before which nothing comes.
 func (l *raftLog) race(m shims.Message) error {
+	if m == nil {
+		return nil
+	}
 	if err := l.runHooks(m); err != nil {
 		return err
 	}
 	return l.world.refuseSome(m)
 }
 
-// runHooks does what a script has to do before the message is applied.
+// runHooks does what a script has to do before the message is applied, in the order
+// in which it was asked for.
 func (l *raftLog) runHooks(m shims.Message) error {
-	for i, h := range l.hooks {
-		if m != nil && h.before(m) {
-			l.hooks = slices.Delete(l.hooks, i, i+1)
-			l.world.racing = true
-			defer func() { l.world.racing = false }()
-			return h.do()
+	var due []hook
+	l.hooks = slices.DeleteFunc(l.hooks, func(h hook) bool {
+		if !h.before(m) {
+			return false
+		}
+		due = append(due, h)
+		return true
+	})
+	w := l.world
+	w.racing++
+	defer func() { w.racing-- }()
+	for _, h := range due {
+		if err := h.do(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -30,8 +30,11 @@ func (w *World) Restore() error {
 	for _, f := range w.onRestore {
 		f(taken, m.state())
 	}
-	w.leader.drainer.Step(w.Clock())
-	return w.Elect(true)
+	l := w.leader
+	if !l.server.paused(w.now) && !w.now.Before(l.established) {
+		l.drainerActor.run()
+	}
+	return w.Depose(Election{Next: l.server.number})
 }
 
 // Forget has the leader's drainer lose all that it remembers: it is enabled anew over

@@ -72,8 +72,8 @@ func (w *World) step(e *event) error {
 	w.queue.pop()
 	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
 	if e.slot == nil {
-		return e.do()
+		return errors.Join(e.do(), w.broken)
 	}
 	e.slot.at = time.Time{}
-	return e.slot.actor.step()
+	return errors.Join(e.slot.actor.step(), w.broken)
 }

@@ -21,13 +21,25 @@ type server struct {
 	behind *statestore.Snapshot
 	// seen is the index of the newest state that it saw when it last led.
 	seen uint64
-	// missed says that a view catches up with entries of which its feed has not
-	// told.
-	missed bool
 	// ahead is how far its clock is ahead of the world's time.
 	ahead time.Duration
 	// pausedUntil is until when its process stands still, or long past.
 	pausedUntil time.Time
+}
+
+// startServers starts the servers.
+func (w *World) startServers() {
+	var shared *machine
+	for i := range w.options.Servers {
+		s := &server{number: i, machine: shared}
+		if s.machine == nil {
+			s.machine = newMachine(func(a Applied) { w.observe(i, a) })
+		}
+		if w.options.Views {
+			shared = s.machine
+		}
+		w.servers = append(w.servers, s)
+	}
 }
 
 // state is the newest state that the server has.
@@ -36,21 +48,6 @@ func (s *server) state() *statestore.Snapshot {
 		return s.behind
 	}
 	return s.machine.state()
-}
-
-// awake is a time, or when the server runs again if that is later.
-func (s *server) awake(at time.Time) time.Time {
-	if at.IsZero() {
-		return at
-	}
-	return later(at, s.pausedUntil)
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // SetClock sets a server's clock: how far it is ahead of the world's time from
@@ -66,9 +63,34 @@ func (w *World) SetClock(number int, ahead time.Duration) {
 	}
 }
 
-// Pause has a server's process stand still: it steps nothing, and what it has just
-// proposed does not leave.
+// Pause has a server's process stand still: it steps nothing, and if it leads,
+// nothing is written and nothing that was just proposed leaves.
 func (w *World) Pause(number int, d time.Duration) {
 	s := w.servers[number]
 	s.pausedUntil = later(s.pausedUntil, w.now.Add(d))
+}
+
+// paused reports whether the server's process stands still.
+func (s *server) paused(now time.Time) bool { return now.Before(s.pausedUntil) }
+
+// awake is a time, or when the server runs again if that is later; zero stays zero.
+func (s *server) awake(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return later(at, s.pausedUntil)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

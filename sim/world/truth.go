@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -20,8 +21,7 @@ func (w *World) Unseen() Truth { return Truth{w} }
 func (t Truth) Held() bool {
 	w := t.world
 	l := w.leader
-	return l.server.behind != nil || w.now.Before(l.established) || w.now.Before(l.server.pausedUntil) ||
-		len(l.drains.woken) > 0 || !l.drains.wokenAt.IsZero() || l.drains.merging
+	return l.sight.held() || w.now.Before(l.established) || l.server.paused(w.now) || l.drains.pending()
 }
 
 // Ended reports whether an allocation's client has said that its tasks have ended,
@@ -32,18 +32,8 @@ func (t Truth) Ended(id cluster.AllocID) bool { return t.world.clients.ended[id]
 // proposed is under way: what it says now is said at a quiet point.
 func (w *World) Settled() bool {
 	l := w.leader
-	if !l.caughtUp || l.server.behind != nil || w.now.Before(l.established) || w.now.Before(l.server.pausedUntil) {
-		return false
-	}
-	if len(l.drains.woken) > 0 || !l.drains.wokenAt.IsZero() {
-		return false
-	}
-	for _, p := range w.log.queue {
-		if p.Source == FromDrainer {
-			return false
-		}
-	}
-	return true
+	return l.caughtUp && !w.Unseen().Held() &&
+		!slices.ContainsFunc(w.log.queue, func(p *proposal) bool { return p.Source == FromDrainer })
 }
 
 // Reports is what the leader's drainer says of every node that drains, by node.
@@ -59,8 +49,9 @@ func (w *World) Reports() []drainer.Report {
 
 // Reader reads the leader's state, as another drainer on its server would.
 func (w *World) Reader() drainer.StateReader {
-	s := w.leader.server
-	return reader{server: s, looks: new(looks), StateReader: w.options.Reader(s.machine.fsm.Store())}
+	s := w.sight(w.leader.server)
+	s.stale = w.leader.sight.stale
+	return s
 }
 
 // States are the states of the servers once each has applied the whole log, the

@@ -15,8 +15,11 @@ type wakeUp struct {
 	// merging says that the next one to be sent arrives at once, and takes this one
 	// with it.
 	merging bool
-	// until is the time that is waited for, by the server's clock; zero is none.
-	until time.Time
+	// spurious says that the one that was sent is for nothing.
+	spurious bool
+	// stepped is the time of the last step, and until the time that is waited for,
+	// both by the server's clock; zero is none.
+	stepped, until time.Time
 	// fires is when to look, by the world's time; zero is never.
 	fires time.Time
 }
@@ -24,9 +27,18 @@ type wakeUp struct {
 func newWakeUp() wakeUp { return wakeUp{woken: make(chan struct{}, 1)} }
 
 // wake asks for a step. It never blocks.
-func (u *wakeUp) wake() {
+func (u *wakeUp) wake() { send(u.woken) }
+
+// wakeForNothing asks for a step that nobody needs.
+func (u *wakeUp) wakeForNothing() {
+	u.spurious = u.spurious || len(u.woken) == 0
+	u.wake()
+}
+
+// send sends to a channel of capacity 1 without blocking.
+func send(to chan<- struct{}) {
 	select {
-	case u.woken <- struct{}{}:
+	case to <- struct{}{}:
 	default: // a wake-up is there already
 	}
 }
@@ -48,9 +60,21 @@ func (u *wakeUp) notice(now time.Time, travel func() (delay time.Duration, merge
 	}
 }
 
-// begin is called when a step begins: it answers the wake-up.
-func (u *wakeUp) begin() {
-	u.wokenAt, u.merging = time.Time{}, false
+// pending reports whether a wake-up is on its way.
+func (u *wakeUp) pending() bool { return len(u.woken) > 0 || !u.wokenAt.IsZero() }
+
+// hasten has a wake-up that is on its way arrive by a time.
+func (u *wakeUp) hasten(by time.Time) {
+	if !u.wokenAt.IsZero() {
+		u.wokenAt, u.merging = sooner(u.wokenAt, by), false
+	}
+}
+
+// begin is called when a step begins, at the time of the server's clock: it answers
+// the wake-up.
+func (u *wakeUp) begin(clock time.Time) {
+	u.stepped = clock
+	u.wokenAt, u.merging, u.spurious = time.Time{}, false, false
 	select {
 	case <-u.woken:
 	default:
@@ -65,7 +89,8 @@ func (u *wakeUp) set(until time.Time, ahead time.Duration) {
 	}
 }
 
-// jumped is called when the clock was set. Who waits finds out at the next look.
+// jumped is called when the clock was set. Who waits for a time finds out at the next
+// look.
 func (u *wakeUp) jumped(now time.Time) {
 	if look := now.Add(clockCheck); look.Before(u.fires) {
 		u.fires = look
@@ -80,8 +105,9 @@ func (u *wakeUp) wants() time.Time {
 	return u.wokenAt
 }
 
-// ready reports whether it is time for a step. A timer that fires before the
-// clock is there waits for the rest.
+// ready reports whether it is time for a step. A timer that fires before the clock
+// is there waits for the rest, unless the clock was set back beyond the last step:
+// then who waits for a time cannot know how long that is.
 func (u *wakeUp) ready(now time.Time, ahead time.Duration) bool {
 	if !u.wokenAt.IsZero() && !now.Before(u.wokenAt) {
 		return true
@@ -89,7 +115,7 @@ func (u *wakeUp) ready(now time.Time, ahead time.Duration) bool {
 	if u.fires.IsZero() || now.Before(u.fires) {
 		return false
 	}
-	if now.Add(ahead).Before(u.until) {
+	if clock := now.Add(ahead); clock.Before(u.until) && !clock.Before(u.stepped) {
 		u.set(u.until, ahead)
 		return false
 	}

@@ -30,13 +30,15 @@ type World struct {
 	// leader is what runs on the server that leads; never nil.
 	leader *leadership
 	// deposed are leaderships that do not know that they have ended.
-	deposed   []*leadership
-	terms     int
-	elections int
-	steps     int
-	asked     int // steps that onStep was asked about
-	// racing says that what is asked for now comes between plan and apply of a write.
-	racing bool
+	deposed []*leadership
+	terms   int
+	steps   int
+	asked   int // steps that onStep was asked about
+	// racing counts the writes between whose plan and apply comes what is asked for
+	// now: more than one only during an election.
+	racing int
+	// broken is why the world cannot go on, or nil.
+	broken error
 	hash   hash
 
 	// observed is the index of the last entry that the observers were shown.
@@ -63,8 +65,9 @@ func New(o Options) (*World, error) {
 	for k := range KindCount {
 		w.ties[k] = Stream(o.Seed, "tie/"+k.String())
 	}
-	w.log.world, w.faults.world = w, w
-	w.start()
+	w.log.world = w
+	w.faults.evals = map[cluster.EvalID]bool{}
+	w.startServers()
 	var err error
 	if w.clients, err = newFleet(w); err != nil {
 		return nil, fmt.Errorf("simulating clients: %w", err)
@@ -75,21 +78,6 @@ func New(o Options) (*World, error) {
 	}
 	w.add(Clients, w.clients)
 	return w, nil
-}
-
-// start starts the servers.
-func (w *World) start() {
-	var shared *machine
-	for i := range w.options.Servers {
-		s := &server{number: i, machine: shared}
-		if s.machine == nil {
-			s.machine = newMachine(func(a shims.Applied) { w.observe(i, a) })
-		}
-		if w.options.Views {
-			shared = s.machine
-		}
-		w.servers = append(w.servers, s)
-	}
 }
 
 // Now is the world's time.
@@ -120,8 +108,9 @@ func (w *World) Truth() *statestore.Snapshot {
 	return newest.state()
 }
 
-// State is the leader's newest state.
-func (w *World) State() *statestore.Snapshot { return w.leader.server.state() }
+// State is the state that the leader's drainer sees: its server's newest, unless a
+// fault keeps it from that.
+func (w *World) State() *statestore.Snapshot { return w.leader.sight.state() }
 
 // Leader is the server that leads, from 0, and Term the number of its term.
 func (w *World) Leader() int { return w.leader.server.number }
