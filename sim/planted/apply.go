@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -85,15 +86,16 @@ func (b *Bug) Plant(root, dir string) (overlay string, err error) {
 	return overlay, nil
 }
 
-// Build builds the nodedrain command with the bug in it, below dir, and returns
-// its file. root is the top of the repository, absolute.
-func (b *Bug) Build(ctx context.Context, root, dir string) (binary string, err error) {
+// Build builds a command of the repository, such as ./cmd/nodedrain, with the bug in
+// it. It writes below dir and returns the command's file. root is the top of the
+// repository, absolute.
+func (b *Bug) Build(ctx context.Context, root, dir, command string) (binary string, err error) {
 	overlay, err := b.Plant(root, dir)
 	if err != nil {
 		return "", err
 	}
-	binary = filepath.Join(dir, "nodedrain")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, "./cmd/nodedrain")
+	binary = filepath.Join(dir, path.Base(command))
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, command)
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", b.Name, err, output)

@@ -17,7 +17,10 @@ import (
 // simulator. It works in a copy of the repository, because tests leave files
 // behind when they fail, and source checks read what is there and no overlay.
 type Survey struct {
-	root string // the copy
+	// Parts are the arguments of go test, run one after the other until a test fails.
+	// What is fast comes first, since most bugs end there.
+	Parts [][]string
+	root  string // the copy
 }
 
 // NewSurvey copies the repository below root into an empty folder.
@@ -44,12 +47,11 @@ func NewSurvey(root, dir string) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("copying the repository: %w", err)
 	}
-	return &Survey{root: dir}, nil
+	return &Survey{Parts: ordinary(), root: dir}, nil
 }
 
-// parts are the arguments of go test, one run after the other: what is fast
-// first, since most bugs end there.
-func parts() [][]string {
+// ordinary are all tests but those of the simulator.
+func ordinary() [][]string {
 	return [][]string{
 		{"./cluster", "./drainer", "./statestore", "./shims", "./scheduler", "./simclient", "./witness/..."},
 		{"-skip", "TestCase30|TestScale", "./drainer/drainertest"},
@@ -70,7 +72,7 @@ func (s *Survey) Try(ctx context.Context, b *Bug) (test string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, args := range parts() {
+	for _, args := range s.Parts {
 		if test, err = s.run(ctx, args); test != "" || err != nil {
 			return test, err
 		}

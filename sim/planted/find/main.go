@@ -1,16 +1,18 @@
 // Command find measures planted bugs and writes down what it finds.
 //
 //	go run ./sim/planted/find survive [NAME...]
-//	go run ./sim/planted/find swarm [NAME...]
+//	go run ./sim/planted/find hunt [NAME...]
 //
-// It runs at the top of the repository. Survive runs the ordinary tests against
-// each bug, which takes minutes for one that they do not find. Without names it
-// measures what has not been measured yet. The table in sim/planted/FOUND.md is
-// written after each bug.
+// It runs at the top of the repository. Survive runs the ordinary tests against each
+// bug: seconds for one that the tests of its own package find, minutes for one that
+// none finds. Hunt builds the simulator with each bug and plays seeds until one fails.
+// Without names it measures what has not been measured. The table in
+// sim/planted/FOUND.md is written after each bug.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,7 +24,7 @@ import (
 
 const (
 	folder = "sim/planted/bugs"
-	found  = "sim/planted/FOUND.md"
+	table  = "sim/planted/FOUND.md"
 )
 
 func main() {
@@ -34,9 +36,9 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	if len(args) == 0 || args[0] != "survive" {
-		return fmt.Errorf("usage: find survive|swarm [NAME...]")
+func run(ctx context.Context, args []string) (err error) {
+	if len(args) == 0 {
+		return errors.New("usage: find survive|hunt [NAME...]")
 	}
 	root, err := filepath.Abs(".")
 	if err != nil {
@@ -46,56 +48,92 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	bugs, err := planted.Load(os.DirFS(folder))
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	f := &finder{root: root, dir: dir, names: args[1:]}
+	switch args[0] {
+	case "survive":
+		return f.survive(ctx)
+	case "hunt":
+		return f.hunt(ctx)
+	}
+	return fmt.Errorf("%q is neither survive nor hunt", args[0])
+}
+
+// finder measures bugs one after the other.
+type finder struct {
+	root, dir string
+	// names are the bugs to measure; none for all that have not been.
+	names []string
+}
+
+// survive runs the ordinary tests against bugs.
+func (f *finder) survive(ctx context.Context) error {
+	survey, err := planted.NewSurvey(f.root, f.dir)
 	if err != nil {
 		return err
 	}
-	survey, err := planted.NewSurvey(root, dir)
+	return f.each(
+		func(r *planted.Row) bool { return r.Test != "" },
+		func(b *planted.Bug, r *planted.Row) (said string, err error) {
+			r.Test, err = survey.Try(ctx, b)
+			return r.Test, err
+		})
+}
+
+// hunt has the simulator look for bugs.
+func (f *finder) hunt(ctx context.Context) error {
+	return f.each(
+		func(r *planted.Row) bool { return r.Starts > 0 },
+		func(b *planted.Bug, r *planted.Row) (said string, err error) {
+			dir, err := os.MkdirTemp(f.dir, b.Name)
+			if err != nil {
+				return "", err
+			}
+			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+			catches, err := planted.Hunt{}.For(ctx, f.root, dir, b)
+			if err != nil {
+				return "", err
+			}
+			r.Note(catches)
+			return fmt.Sprintf("%s, %d of %d, %d seeds, %d operations", r.Invariant, r.Found, r.Starts, r.Seeds, r.Ops), nil
+		})
+}
+
+// each measures bugs and writes the table after each. One that cannot be measured
+// hinders no other.
+func (f *finder) each(measured func(*planted.Row) bool, measure func(*planted.Bug, *planted.Row) (string, error)) error {
+	bugs, err := planted.Load(os.DirFS(filepath.Join(f.root, folder)))
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, b := range bugs {
-		if len(args) > 1 && !slices.Contains(args[1:], b.Name) {
-			continue
-		}
-		measured, err := measured()
+		text, err := os.ReadFile(table)
 		if err != nil {
 			return err
 		}
-		table := measured.Match(bugs)
-		row := table.Row(b.Name)
-		if len(args) == 1 && row.Test != "" {
+		known, err := planted.ReadTable(string(text))
+		if err != nil {
+			return err
+		}
+		rows := known.Match(bugs)
+		row := rows.Row(b.Name)
+		if asked := slices.Contains(f.names, b.Name); !asked && (len(f.names) > 0 || measured(row)) {
 			continue
 		}
-		if row.Test, err = survey.Try(ctx, b); err != nil {
-			fmt.Printf("%s: %v\n", b.Name, err)
+		said, err := measure(b, row)
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		fmt.Println(b.Name, row.Test)
-		if err := write(table); err != nil {
+		fmt.Printf("%s: %s\n", b.Name, said)
+		after, err := planted.WriteTable(string(text), rows)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(table, []byte(after), 0o644); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func measured() (planted.Table, error) {
-	text, err := os.ReadFile(found)
-	if err != nil {
-		return nil, err
-	}
-	return planted.ReadTable(string(text))
-}
-
-func write(t planted.Table) error {
-	text, err := os.ReadFile(found)
-	if err != nil {
-		return err
-	}
-	after, err := planted.WriteTable(string(text), t)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(found, []byte(after), 0o644)
+	return errors.Join(errs...)
 }
