@@ -1,5 +1,6 @@
 // Command nodedrain shows what the library does. "nodedrain demo" drains nodes of
-// a cluster that lives in this process and kills the leader half-way.
+// a cluster that lives in this process and kills the leader half-way; "nodedrain sim"
+// plays whole clusters in virtual time, with everything that may go wrong.
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/hashicorp/cli"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
 )
 
 func main() {
@@ -23,6 +26,7 @@ func main() {
 // run runs the command of that line and returns the exit code. What a command
 // was asked for goes to out, why it could not to errs.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	simulate := simCommand{ctx: ctx, out: out, errs: errs, play: sim.Play}
 	app := &cli.CLI{
 		Name:        "nodedrain",
 		Version:     version(),
@@ -30,8 +34,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		HelpWriter:  out,
 		ErrorWriter: errs,
 		Commands: map[string]cli.CommandFactory{
-			"demo":    func() (cli.Command, error) { return &demoCommand{ctx: ctx, out: out, errs: errs}, nil },
-			"version": func() (cli.Command, error) { return &versionCommand{out: out}, nil },
+			"demo":       func() (cli.Command, error) { return &demoCommand{ctx: ctx, out: out, errs: errs}, nil },
+			"sim":        func() (cli.Command, error) { return &simulate, nil },
+			"sim run":    func() (cli.Command, error) { return &simRunCommand{simulate}, nil },
+			"sim swarm":  func() (cli.Command, error) { return &simSwarmCommand{simulate}, nil },
+			"sim shrink": func() (cli.Command, error) { return &simShrinkCommand{simulate}, nil },
+			"version":    func() (cli.Command, error) { return &versionCommand{out: out}, nil },
 		},
 	}
 	code, err := app.Run()

@@ -70,6 +70,8 @@ func TestFreeze(t *testing.T) {
 # Frozen from case: 8 events, 3 nodes, 2 jobs and 3 allocations of 6 events, 3 nodes, 2 jobs and 3
 # allocations. To play it: nodedrain sim run FILE
 #
+# What that one said of itself:
+#
 # What chance decides.
 
 cluster commit=1ms

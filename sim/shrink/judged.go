@@ -14,13 +14,20 @@ import (
 // are those of the guarantees, "G1 below limit"; a scenario that panics or cannot be
 // played to its end fails a check that tells why, so that others that end so for
 // another reason are not taken for it.
-func Judged(s *scenario.Scenario) (o Outcome) {
+func Judged(s *scenario.Scenario) Outcome { return judged(s, sim.Play) }
+
+// Judging is Judged by whoever plays in place of [sim.Play].
+func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
+	return func(s *scenario.Scenario) Outcome { return judged(s, play) }
+}
+
+func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) (o Outcome) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			o.Failures = []Failure{because("panic", fmt.Sprint(reason))}
 		}
 	}()
-	result, err := sim.Play(s, sim.Options{Watch: func(w *world.World) {
+	result, err := play(s, sim.Options{Watch: func(w *world.World) {
 		w.OnStrike(func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) })
 	}})
 	if err != nil {

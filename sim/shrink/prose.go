@@ -22,7 +22,7 @@ func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
 	made = fmt.Sprintf("%s from %s: %s of %s.", made, from, m.report.After, m.report.Before)
 	lines = append(lines, wrapped(made+" To play it: nodedrain sim run FILE")...)
 	if len(of.Prose) > 0 {
-		lines = append(append(lines, ""), of.Prose...)
+		lines = append(append(lines, "", "What that one said of itself:", ""), of.Prose...)
 	}
 	return lines
 }

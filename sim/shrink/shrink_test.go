@@ -3,6 +3,7 @@ package shrink_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -102,6 +103,8 @@ func TestShrink_needles(t *testing.T) {
 # Shrunk from busy: 4 events, 0 nodes, 4 jobs and 0 allocations of 200 events, 10 nodes, 10 jobs
 # and 100 allocations. To play it: nodedrain sim run FILE
 #
+# What that one said of itself:
+#
 # What there is too much of.
 
 job job0..job1 count=0
@@ -192,10 +195,12 @@ func TestShrink_everything(t *testing.T) {
 	golden(t, "testdata/everything.golden", text(t, small))
 }
 
-// golden compares a text with a file's, which says what is to come of a test.
+var rewrite = flag.Bool("rewrite", false, "write what the tests see into testdata; read the diff before you commit it")
+
+// golden compares a text with a file's.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
-	if os.Getenv("REWRITE") != "" {
+	if *rewrite {
 		must.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// picture records a run for a timeline and a trace.
+type picture struct {
+	recorder *timeline.Recorder
+	// trace is where the trace goes, or nil.
+	trace *timeline.Trace
+	world *world.World // nil before it is watched
+}
+
+// newPicture is of a scenario that is about to be played. The trace goes to a writer,
+// or nowhere if that is nil.
+func newPicture(s *scenario.Scenario, replay string, trace io.Writer) *picture {
+	p := &picture{recorder: timeline.New(timeline.Options{
+		Name: s.Name, Seed: s.Seed, Epoch: world.Epoch, Replay: replay, Servers: max(1, s.Cluster.Servers),
+	})}
+	if trace != nil {
+		p.trace = timeline.NewTrace(trace)
+	}
+	for _, e := range s.Events {
+		p.disturbed(e)
+	}
+	return p
+}
+
+// disturbed notes what a scenario does to servers: it is no strike of a fault and no
+// entry, and still what a reader asks for first. What comes before an entry comes
+// nobody knows when.
+func (p *picture) disturbed(e scenario.Event) {
+	if e.Before != "" {
+		return
+	}
+	switch op := e.Op.(type) {
+	case *scenario.Pause:
+		p.recorder.Fault(e.At, e.At+op.For, "pause", serverName(op.Server))
+	case *scenario.Clock:
+		p.recorder.Fault(e.At, e.At, "clock", serverName(op.Server))
+	case *scenario.Restore:
+		p.recorder.Fault(e.At, e.At, "restore", "")
+	case *scenario.Forget:
+		p.recorder.Fault(e.At, e.At, "forget", "")
+	}
+}
+
+// serverName is a server by its number from 1, as scenarios name it; zero is the
+// leader, whoever that is.
+func serverName(n int) string {
+	if n == 0 {
+		return "the leader"
+	}
+	return fmt.Sprintf("s%d", n)
+}
+
+// watch begins to record.
+func (p *picture) watch(w *world.World) {
+	p.world = w
+	p.recorder.Leader(0, w.Leader())
+	w.OnApply(func(a world.Applied) { p.recorder.Applied(p.now(), a) })
+	w.OnElect(func(server int) { p.recorder.Leader(p.now(), server) })
+	w.OnStrike(func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) })
+	if p.trace != nil {
+		p.watchForTrace(w)
+	}
+}
+
+// watchForTrace writes the trace while the run goes on.
+func (p *picture) watchForTrace(w *world.World) {
+	p.event("elected", w.Leader(), "")
+	w.OnApply(func(a world.Applied) {
+		if a.Message != nil {
+			p.trace.Applied(p.moment(w.Leader()), a)
+		} else {
+			p.event("placed", -1, "past the log")
+		}
+	})
+	w.OnElect(func(server int) { p.event("elected", server, fmt.Sprintf("term %d", w.Term())) })
+	w.OnEnd(func(term int) { p.event("deposed", -1, fmt.Sprintf("term %d", term)) })
+	w.OnStrike(func(s world.Strike) { p.event("fault", -1, struck(s)) })
+	w.OnDrainer(func(s world.DrainerStep) {
+		text := "was due"
+		if s.Woken {
+			text = "was woken"
+		}
+		p.event("drainer", s.Server, text)
+	})
+	w.OnPropose(func(m world.Proposal) {
+		text := fmt.Sprintf("term %d write %d: %s", m.Term, m.N, messageName(m.Message))
+		if !m.Taken {
+			text += ", not taken"
+		}
+		p.event("proposed", w.Leader(), text)
+	})
+	w.OnAnswer(func(term, n int, a shims.Answer) {
+		text := fmt.Sprintf("term %d write %d: %s", term, n, a.Outcome)
+		if a.Err != nil {
+			text += ", " + a.Err.Error()
+		}
+		p.event("answered", -1, text)
+	})
+}
+
+func messageName(m shims.Message) string {
+	if m == nil {
+		return "barrier"
+	}
+	return m.Type().String()
+}
+
+// struck is a strike in words.
+func struck(s world.Strike) string {
+	text := string(s.Name)
+	if s.Target != "" {
+		text += " on " + s.Target
+	}
+	if s.For > 0 {
+		text += " for " + s.For.String()
+	}
+	return text
+}
+
+// now is the time since the run began.
+func (p *picture) now() time.Duration { return p.world.Now().Sub(world.Epoch) }
+
+func (p *picture) moment(server int) timeline.Moment {
+	return timeline.Moment{Step: uint64(p.world.Steps()), At: p.now(), Server: server}
+}
+
+func (p *picture) event(kind string, server int, text string) {
+	p.trace.Event(p.moment(server), timeline.Event{Kind: kind, Text: text})
+}
+
+// end ends the recording with what came of the run, and says whether the trace could
+// be written.
+func (p *picture) end(r *sim.Result) error {
+	for _, v := range r.Violations {
+		at := v.At.Sub(world.Epoch)
+		p.recorder.Violation(at, timeline.Violation{
+			Guarantee: v.Guarantee, Text: v.Check + ": " + v.Text, Node: v.Node, Group: v.Group,
+		})
+		if p.trace != nil {
+			p.trace.Event(timeline.Moment{Step: uint64(r.Steps), At: at, Server: -1},
+				timeline.Event{Kind: "violation", Index: v.Index, Text: v.String()})
+		}
+	}
+	p.recorder.End(r.Lasted)
+	if p.trace != nil {
+		return p.trace.Err()
+	}
+	return nil
+}
+
+// created writes a file.
+func created(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	if err = write(out); err == nil {
+		err = out.Flush()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

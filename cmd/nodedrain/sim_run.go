@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+)
+
+// simRunCommand is "nodedrain sim run".
+type simRunCommand struct{ simCommand }
+
+// simRunFlags are the flags of "nodedrain sim run".
+type simRunFlags struct {
+	clusterFlags
+	sizeName                     string
+	rewrite, print, story, quiet bool
+	svg, trace                   string
+	ascii                        bool
+	width                        int
+}
+
+func (f *simRunFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("run", flag.ContinueOnError)
+	f.clusterFlags.add(set)
+	set.StringVar(&f.sizeName, "size", "", "")
+	set.BoolVar(&f.rewrite, "rewrite", false, "")
+	set.BoolVar(&f.print, "print", false, "")
+	set.BoolVar(&f.story, "story", false, "")
+	set.BoolVar(&f.story, "v", false, "")
+	set.BoolVar(&f.quiet, "q", false, "")
+	set.StringVar(&f.svg, "svg", "", "")
+	set.StringVar(&f.trace, "trace", "", "")
+	set.BoolVar(&f.ascii, "ascii", false, "")
+	set.IntVar(&f.width, "width", 0, "")
+	return set
+}
+
+func (c *simRunCommand) Synopsis() string { return "Play scenario files, or drains of a real cluster" }
+
+func (c *simRunCommand) Help() string {
+	return strings.TrimSpace(fmt.Sprintf(`
+Usage: nodedrain sim run [options] FILE...
+       nodedrain sim run [options] -size SIZE -seed S
+       nodedrain sim run [options] -cluster DIR
+
+  Plays scenarios and draws what happened: who leads, what struck, a lane for each
+  node that drains and for each group with its limit. A scenario fails if it breaks
+  a guarantee of the drainer, or if its file says what is to come of it and
+  something else does; then the exit code is 1, and the difference is shown.
+
+  Of several scenarios only those that fail are drawn.
+
+Options:
+
+  -story, -v        Print the story: what operators asked for, what the drainer
+                    wrote, and why allocations wait; then the final facts.
+  -q                Draw nothing.
+  -ascii            Draw with letters and signs alone.
+  -width N          Columns to draw in. Default: those of the terminal, or %d.
+  -svg FILE         Draw an SVG too. Only of one scenario.
+  -trace FILE       Write what happens as JSON objects, one a line. Only of one
+                    scenario.
+  -rewrite          Write what comes of a scenario into its file, as what is
+                    expected from now on.
+  -print            Print the scenario and do not play it.
+
+  -size SIZE        Play the scenario of a seed, as "nodedrain sim swarm" makes it,
+                    rather than files: small, medium or large.
+  -seed S           That seed; of a cluster, what the choice of nodes and how long
+                    things take are drawn from. Default: 1.
+
+  -cluster DIR      Play the cluster of DIR/nodes.csv and DIR/pods.csv, in the
+                    format of Alibaba's cluster-trace-gpu-v2023, rather than files:
+                    running pods of equal request and QoS make one job.
+  -nodes A,B,C      Of the cluster, the nodes to drain.
+  -drains N         Or how many to drain, drawn from the seed. Default: 5%% of
+                    them.
+  -deadline D       Deadline of the drains; 0 is none. Default: %s.
+`, timeline.DefaultColumns, defaultDeadline))
+}
+
+func (c *simRunCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+// errScenarios says that some scenarios failed, and that what was wrong was told.
+type errScenarios struct{ failed, of int }
+
+func (e errScenarios) Error() string {
+	if e.of == 1 {
+		return "the scenario failed"
+	}
+	return fmt.Sprintf("%d of %d scenarios failed", e.failed, e.of)
+}
+
+func (c *simRunCommand) run(args []string) error {
+	var f simRunFlags
+	set := f.set()
+	files, err := arguments(set, "sim run", args)
+	if err != nil {
+		return err
+	}
+	if err := f.check(given(set), files); err != nil {
+		return err
+	}
+	plays, err := c.plays(&f, files)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, p := range plays {
+		if c.ctx.Err() != nil {
+			return errors.New("interrupted before all scenarios were played")
+		}
+		if !c.one(&f, p, len(plays) == 1) {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return errScenarios{failed, len(plays)}
+	}
+	return nil
+}
+
+// check refuses options that do not go together.
+func (f *simRunFlags) check(given map[string]bool, files []string) error {
+	made := given["cluster"] || given["size"]
+	switch {
+	case !made && len(files) == 0:
+		return errors.New("no scenario file is named; \"nodedrain sim run -h\" says how")
+	case made && len(files) > 0:
+		return fmt.Errorf("%s stands beside -cluster or -size: either files or one of these", files[0])
+	case !made && given["seed"]:
+		return errors.New("-seed is of -size or -cluster: files have their own")
+	case given["seed"] && f.seed == 0:
+		return errors.New("-seed is 0 and must be above 0: none draws nothing")
+	case len(files) > 1 && (f.svg != "" || f.trace != ""):
+		return errors.New("-svg and -trace are of one scenario")
+	case f.width < 0:
+		return fmt.Errorf("-width is %d and must be above 0", f.width)
+	}
+	if err := notTogether(given, [][2]string{{"rewrite", "cluster"}, {"rewrite", "size"}, {"rewrite", "print"}, {"nodes", "drains"}, {"cluster", "size"}}); err != nil {
+		return err
+	}
+	return f.clusterFlags.check(given)
+}
+
+// plays are the scenarios that the command line names.
+func (c *simRunCommand) plays(f *simRunFlags, files []string) (plays []playing, err error) {
+	switch {
+	case f.dir != "":
+		p, err := f.playing()
+		return []playing{p}, err
+	case f.sizeName != "":
+		size, err := swarm.ParseSize(f.sizeName)
+		if err != nil {
+			return nil, fmt.Errorf("-size: %w", err)
+		}
+		s := swarm.Generate(f.seed, size)
+		return []playing{{label: s.Name, replay: replaySeed(size, f.seed), scenario: s}}, nil
+	}
+	for _, file := range files {
+		plays = append(plays, c.playing(file))
+	}
+	return plays, nil
+}
+
+// playing is a scenario that is to be played.
+type playing struct {
+	// label names it, replay is the command that plays it again.
+	label, replay string
+	scenario      *scenario.Scenario
+	// file is where it stands, text what stands there; empty if it is of no file.
+	file string
+	text []byte
+	// err says why it cannot be played, or is nil.
+	err error
+}
+
+// playing reads a scenario file. Warnings are told.
+func (c *simRunCommand) playing(file string) playing {
+	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + file, file: file}
+	if p.text, p.err = os.ReadFile(file); p.err != nil {
+		return p
+	}
+	var warnings []scenario.Warning
+	p.scenario, warnings, p.err = scenario.Parse(file, bytes.NewReader(p.text))
+	for _, w := range warnings {
+		fmt.Fprintln(c.errs, w)
+	}
+	return p
+}
+
+// one plays a scenario and tells what came of it. It returns false if it failed.
+func (c *simRunCommand) one(f *simRunFlags, p playing, alone bool) bool {
+	if p.err != nil {
+		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
+		return false
+	}
+	if f.print {
+		_ = scenario.Print(c.out, p.scenario) // a terminal that is gone reads no error either
+		return true
+	}
+	result, drawn, err := c.played(f, p)
+	if err != nil {
+		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(err.Error()))
+		c.replay(p)
+		return false
+	}
+	wrong := c.wrong(f, p, result)
+	if !f.quiet && (alone || len(wrong) > 0) {
+		_ = drawn.recorder.Text(c.out, timeline.TextOptions{Columns: c.columns(f), ASCII: f.ascii})
+		fmt.Fprintln(c.out)
+	}
+	if f.story {
+		fmt.Fprintf(c.out, "%s\n\n%s\n\n", result.Story, result.End)
+	}
+	verdict := "ok  "
+	if len(wrong) > 0 {
+		verdict = "FAIL"
+	}
+	fmt.Fprintf(c.out, "%s  %s  %d entries in %s, hash %016x\n", verdict, p.label, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
+	for _, w := range wrong {
+		fmt.Fprint(c.out, indented(w))
+	}
+	if len(wrong) > 0 {
+		c.replay(p)
+	}
+	return len(wrong) == 0
+}
+
+func (c *simRunCommand) replay(p playing) {
+	fmt.Fprintf(c.out, "      to play it again: %s\n", p.replay)
+}
+
+// indented sets lines under a verdict.
+func indented(text string) string {
+	text = strings.TrimRight(text, "\n")
+	return "      " + strings.ReplaceAll(text, "\n", "\n      ") + "\n"
+}
+
+// columns is how wide the picture is.
+func (c *simRunCommand) columns(f *simRunFlags) int {
+	if f.width > 0 {
+		return f.width
+	}
+	return terminal(c.out)
+}
+
+// played plays a scenario and writes the files that were asked for.
+func (c *simRunCommand) played(f *simRunFlags, p playing) (result *sim.Result, drawn *picture, err error) {
+	play := func(trace io.Writer) error {
+		drawn = newPicture(p.scenario, p.replay, trace)
+		if result, err = c.play(p.scenario, sim.Options{Tell: true, Watch: drawn.watch}); err != nil {
+			return err
+		}
+		return drawn.end(result)
+	}
+	if f.trace != "" {
+		err = created(f.trace, play)
+	} else {
+		err = play(nil)
+	}
+	if err == nil && f.svg != "" {
+		err = created(f.svg, drawn.recorder.SVG)
+	}
+	return result, drawn, err
+}
+
+// wrong is what was wrong with a run, each in lines of its own.
+func (c *simRunCommand) wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
+	for _, v := range r.Violations {
+		wrong = append(wrong, v.String())
+	}
+	if f.rewrite {
+		return append(wrong, c.rewritten(p, r)...)
+	}
+	if p.scenario.Story == "" && p.scenario.End == "" {
+		return wrong
+	}
+	for _, section := range [...]struct{ name, want, got string }{
+		{"story", p.scenario.Story, r.Story}, {"end", p.scenario.End, r.End},
+	} {
+		if d := diff(section.want, section.got); d != "" {
+			wrong = append(wrong, fmt.Sprintf("the %s is not what the file says (-rewrite has it say so):\n%s", section.name, d))
+		}
+	}
+	return wrong
+}
+
+// rewritten writes what came of a run into its file, and returns why it cannot.
+func (c *simRunCommand) rewritten(p playing, r *sim.Result) (wrong []string) {
+	text := scenario.Rewrite(p.text, r.Story, r.End)
+	if bytes.Equal(text, p.text) {
+		return nil
+	}
+	if err := os.WriteFile(p.file, text, 0o644); err != nil {
+		return []string{err.Error()}
+	}
+	fmt.Fprintf(c.out, "%s is rewritten\n", p.file)
+	return nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// swarmReport is what "nodedrain sim swarm -json" prints.
+type swarmReport struct {
+	Version int    `json:"version"`
+	OK      bool   `json:"ok"`
+	Size    string `json:"size"`
+	// First is the first seed, Seeds how many were played, PlayedTwice how many of
+	// them twice.
+	First       uint64 `json:"first"`
+	Seeds       int    `json:"seeds"`
+	PlayedTwice int    `json:"played_twice"`
+	Workers     int    `json:"workers"`
+
+	Seconds            float64 `json:"seconds"`
+	SeedsPerMinute     float64 `json:"seeds_per_minute"`
+	BusyHours          float64 `json:"busy_hours"`
+	BusyHoursPerSecond float64 `json:"busy_hours_per_second"`
+	Steps              int     `json:"steps"`
+	Entries            int     `json:"entries"`
+
+	// Hash is of all hashes. Hashes are those of the seeds, in their order: equal on
+	// every machine.
+	Hash   string     `json:"hash"`
+	Hashes []seedHash `json:"hashes"`
+
+	// Failed is how many seeds failed, Failures are the first of them; never null.
+	Failed   int           `json:"failed"`
+	Failures []seedFailure `json:"failures"`
+	// Events are what was seen, by name, and Short those that were too rare; never
+	// null.
+	Events []seenEvent  `json:"events"`
+	Short  []shortEvent `json:"short"`
+}
+
+// swarmReportVersion changes when a field changes its meaning or goes.
+const swarmReportVersion = 1
+
+type seedHash struct {
+	Seed uint64 `json:"seed"`
+	Hash string `json:"hash"`
+}
+
+type seedFailure struct {
+	Seed uint64 `json:"seed"`
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+	// Violations are in the order in which they were; null if none was.
+	Violations []violation `json:"violations"`
+	// Replay is the command that plays the seed again; File is where it is kept, or
+	// empty.
+	Replay string `json:"replay"`
+	File   string `json:"file,omitempty"`
+}
+
+type violation struct {
+	Guarantee string `json:"guarantee"`
+	Check     string `json:"check"`
+	At        string `json:"at"`
+	Index     uint64 `json:"index,omitempty"`
+	Drain     string `json:"drain,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Alloc     string `json:"alloc,omitempty"`
+	Group     string `json:"group,omitempty"`
+	Text      string `json:"text"`
+}
+
+type seenEvent struct {
+	Event string `json:"event"`
+	Runs  int    `json:"runs"`
+	Times int    `json:"times"`
+}
+
+type shortEvent struct {
+	Event string `json:"event"`
+	Runs  int    `json:"runs"`
+	Want  int    `json:"want"`
+}
+
+// printSwarm prints a report as JSON.
+func printSwarm(out io.Writer, r *swarm.Report, hashes []seedHash, kept map[uint64]string) error {
+	report := swarmReport{
+		Version: swarmReportVersion, OK: r.OK(), Size: r.Size.String(),
+		First: r.First, Seeds: r.Seeds, PlayedTwice: r.Twice, Workers: r.Workers,
+		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
+		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
+		Steps: r.Steps, Entries: r.Entries,
+		Hash: hexHash(r.Hash), Hashes: hashes,
+		Failed: r.Failed, Failures: []seedFailure{}, Events: []seenEvent{}, Short: []shortEvent{},
+	}
+	for _, f := range r.Failures {
+		report.Failures = append(report.Failures, seedFailure{
+			Seed: f.Seed, Kind: string(f.Kind), Text: f.Text, Violations: violations(f.Violations),
+			Replay: replaySeed(f.Size, f.Seed), File: kept[f.Seed],
+		})
+	}
+	for event, seen := range r.Tally.Events {
+		report.Events = append(report.Events, seenEvent{string(event), seen.Runs, seen.Times})
+	}
+	slices.SortFunc(report.Events, func(a, b seenEvent) int { return strings.Compare(a.Event, b.Event) })
+	for _, s := range r.Short {
+		report.Short = append(report.Short, shortEvent{string(s.Event), s.Runs, s.Want})
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(report)
+}
+
+func violations(all []invariant.Violation) (told []violation) {
+	for _, v := range all {
+		w := violation{
+			Guarantee: v.Guarantee, Check: v.Check, At: v.At.Sub(world.Epoch).String(), Index: v.Index,
+			Drain: string(v.Drain), Node: string(v.Node), Alloc: string(v.Alloc), Text: v.Text,
+		}
+		if v.Group.Name != "" {
+			w.Group = v.Group.String()
+		}
+		told = append(told, w)
+	}
+	return told
+}
+
+// hexHash is a hash as it is printed everywhere.
+func hexHash(h uint64) string { return fmt.Sprintf("%016x", h) }
+
+// replaySeed is the command that plays a seed again.
+func replaySeed(size swarm.Size, seed uint64) string {
+	return fmt.Sprintf("nodedrain sim run -size %s -seed %d", size, seed)
+}

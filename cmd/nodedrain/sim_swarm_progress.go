@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+// swarmProgress shows how far a swarm has come.
+type swarmProgress interface {
+	// played is told of each seed, one after the other.
+	played(swarm.Run)
+	// close ends it.
+	close()
+}
+
+// progress draws a bar on a terminal, writes a line now and then elsewhere, and does
+// neither if there is to be nothing but JSON.
+func (c *simSwarmCommand) progress(f *simSwarmFlags) swarmProgress {
+	pace := pace{began: time.Now(), of: f.seeds}
+	switch {
+	case f.json:
+		return noProgress{}
+	case terminal(c.out) > 0:
+		return newSwarmBar(c.out, pace)
+	}
+	return &swarmLines{pace: pace, out: c.out, told: pace.began}
+}
+
+type noProgress struct{}
+
+func (noProgress) played(swarm.Run) {}
+func (noProgress) close()           {}
+
+// pace is how fast a swarm goes.
+type pace struct {
+	began             time.Time
+	of, seeds, failed int
+	busy              time.Duration
+}
+
+func (p *pace) add(r swarm.Run) {
+	p.seeds++
+	p.busy += r.Busy
+	if r.Failure != nil {
+		p.failed++
+	}
+}
+
+// String is the pace so far.
+func (p *pace) String() string {
+	took := max(time.Since(p.began), time.Millisecond)
+	return fmt.Sprintf("%d of %d seeds, %d failed, %.0f seeds per minute, %.2f busy hours per second",
+		p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes(), p.busy.Hours()/took.Seconds())
+}
+
+// swarmLines writes a line now and then.
+type swarmLines struct {
+	pace
+	out io.Writer
+	// told is when a line was written last.
+	told time.Time
+}
+
+// lineInterval is how often a line is written.
+const lineInterval = 10 * time.Second
+
+func (l *swarmLines) played(r swarm.Run) {
+	l.add(r)
+	if now := time.Now(); now.Sub(l.told) >= lineInterval {
+		l.told = now
+		fmt.Fprintf(l.out, "%7s  %s\n", now.Sub(l.began).Round(time.Second), l.pace.String())
+	}
+}
+
+func (l *swarmLines) close() {}
+
+// swarmBar draws a bar. It owns the goroutines of its container until it is closed.
+type swarmBar struct {
+	pace
+	container *mpb.Progress
+	bar       *mpb.Bar
+	text      atomic.Pointer[string] // read while drawing
+}
+
+// swarmBarWidth is the width of the bar in columns.
+const swarmBarWidth = 24
+
+func newSwarmBar(out io.Writer, pace pace) *swarmBar {
+	b := &swarmBar{pace: pace, container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
+	b.text.Store(new(string))
+	b.bar = b.container.AddBar(int64(pace.of), mpb.BarWidth(swarmBarWidth), mpb.BarRemoveOnComplete(),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *b.text.Load() })))
+	return b
+}
+
+func (b *swarmBar) played(r swarm.Run) {
+	b.add(r)
+	text := b.pace.String()
+	b.text.Store(&text)
+	b.bar.Increment()
+}
+
+func (b *swarmBar) close() {
+	b.bar.Abort(true) // nothing, if it is complete
+	b.container.Wait()
+}
