@@ -43,8 +43,9 @@ type actor interface {
 // due, so that a wake-up that somebody forgot to send shows as a world that stands
 // still.
 type slot struct {
-	actor actor
-	kind  Kind
+	number int // of the slots that there ever were, from 1
+	actor  actor
+	kind   Kind
 	// at is when the actor is to be stepped; zero is never.
 	at time.Time
 	// generation counts how often that has changed: events of an older one are void.
@@ -70,7 +71,10 @@ func (w *World) queueSlots() {
 }
 
 // add gives an actor a place in the queue.
-func (w *World) add(k Kind, a actor) { w.slots = append(w.slots, &slot{actor: a, kind: k}) }
+func (w *World) add(k Kind, a actor) {
+	w.added++
+	w.slots = append(w.slots, &slot{number: w.added, actor: a, kind: k})
+}
 
 // drop takes an actor out.
 func (w *World) drop(a actor) {

@@ -163,6 +163,7 @@ func (w *World) struck(f *fault, t target) time.Duration {
 	f.strikes++
 	delay := w.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, Target: t.String(), At: w.now.Sub(Epoch), For: delay}
+	w.hash.bytes([]byte(string(s.Name) + s.Target))
 	for _, tell := range w.faults.onStrike {
 		tell(s)
 	}

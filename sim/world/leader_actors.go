@@ -45,6 +45,7 @@ func (a *drainerActor) run() {
 	a.sight.looks = looks{}
 	wakeAt := a.drainer.Step(a.clock())
 	a.drains.set(wakeAt, a.server.ahead)
+	a.world.hash.add(uint64(wakeAt.Sub(Epoch)))
 	for _, f := range a.world.onDrainer {
 		f(DrainerStep{
 			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,

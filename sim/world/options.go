@@ -14,8 +14,10 @@ var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Options are what a [World] is made of. The zero value of each is its default.
 type Options struct {
-	// Seed is what everything is drawn from. Zero draws nothing: every range is at
-	// its least, and what happens at one time happens first come, first served.
+	// Seed is what everything is drawn from. With zero no time is drawn, every range
+	// is at its least, and what happens at one time happens first come, first served;
+	// only what has no least is drawn all the same: which node is lost, what of the
+	// writes in flight, how far a new leader is behind, and what is but likely.
 	Seed uint64
 	// Servers is how many servers take turns at leading. Each has a state of its
 	// own and falls behind while it does not lead. Zero is one, which succeeds

@@ -74,6 +74,7 @@ func (w *World) step(e *event) error {
 	if e.slot == nil {
 		return errors.Join(e.do(), w.broken)
 	}
+	w.hash.add(uint64(e.slot.number))
 	e.slot.at = time.Time{}
 	return errors.Join(e.slot.actor.step(), w.broken)
 }

@@ -20,6 +20,7 @@ type World struct {
 	ties  [KindCount]*rand.Rand
 	queue queue
 	slots []*slot
+	added int // slots
 
 	log     raftLog
 	clients *fleet
