@@ -30,9 +30,10 @@
 //
 // # Cost
 //
-// An entry costs a look at the rows it touched, and a pass over a node's
-// allocations when its drain changes or it comes into or out of reach, and over
-// a group's when its lane begins. Memory grows with what changed. A picture costs what is recorded.
+// An entry costs a look at the rows it touched, a pass over a node's allocations
+// when its drain begins, ends or changes or it comes into or out of reach, and one
+// over a group's when its lane begins. Memory grows with what changed, and a picture
+// costs what is recorded.
 //
 // # Determinism
 //

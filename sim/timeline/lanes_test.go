@@ -82,10 +82,12 @@ func TestPictures_ofANodeDrainedTwice(t *testing.T) {
 	h.at = 2 * time.Minute
 	h.drain(&cluster.DrainSpec{Deadline: -1}, "n1")
 	h.finish("n1")
+	must.StrContains(t, svgOf(t, r), "1 to go, deadline at 1h1m", must.Sprint("the one that had most to do"))
 	h.at = 3 * time.Minute
 	h.drain(&cluster.DrainSpec{}, "n1")
 	text, picture := textOf(t, r, timeline.TextOptions{}), svgOf(t, r)
 	must.StrContains(t, text, "3 drains")
+	must.StrContains(t, text, "runs on", must.Sprint("the one that runs"))
 	must.StrContains(t, picture, "one of 3 drains")
 	must.StrContains(t, picture, "n1: drain d5, 0 to go, 2m to 2m: complete")
 }

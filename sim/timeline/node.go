@@ -166,9 +166,12 @@ func (n *node) leftDuring(d *drain) []count {
 	return during
 }
 
-// main is the drain that had to see most go, the last of equals.
+// main is the drain that runs, or the one that had to see most go, the last of equals.
 func (n *node) main() *drain {
 	main := n.drains[0]
+	if d := n.running(); d != nil {
+		return d
+	}
 	for _, d := range n.drains[1:] {
 		if d.initially >= main.initially {
 			main = d

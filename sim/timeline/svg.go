@@ -11,10 +11,11 @@ import (
 const (
 	svgWidth   = 1280
 	svgLeft    = 200 // where the lanes begin
-	svgRight   = 1110
+	svgRight   = 1104
 	svgMargin  = 24
 	svgBreak   = 30
 	svgLetter  = 7 // how wide a letter is at most, on average
+	svgBold    = 8 // and a bold one
 	svgSmall   = 6 // and a small one
 	svgPadding = 6
 )
@@ -167,7 +168,23 @@ func (s *svg) remark(text string) {
 
 // label writes a lane's name before it, shortened if it must be.
 func (s *svg) label(class string, y int, text string) {
-	s.text(class, svgMargin, y, s.glyphs.fit(text, (svgLeft-svgMargin)/svgLetter))
+	letter := svgLetter
+	if class == "name" {
+		letter = svgBold
+	}
+	s.text(class, svgMargin, y, s.glyphs.fit(text, (svgLeft-svgMargin)/letter))
+}
+
+// after writes lines of remarks after a lane, the first baseline at y. They take so
+// much room below it as is returned.
+func (s *svg) after(y int, name string, remarks ...string) (height int) {
+	const x = svgRight + 2*svgPadding
+	s.text("name", x, y, name)
+	for _, text := range remarks {
+		height += 13
+		s.text("small muted", x, y+height, text)
+	}
+	return height
 }
 
 // list writes what was violated.
@@ -183,7 +200,7 @@ func (s *svg) list() {
 			break
 		}
 		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, maxWord))
-		s.text("muted", svgMargin+maxWord*svgLetter, s.y, about(v.at))
+		s.text("muted", svgMargin+maxWord*svgBold+svgPadding*2, s.y, about(v.at))
 		for j, line := range packed(strings.Fields(v.Text), " ", (svgWidth-svgLeft-svgMargin)/svgLetter) {
 			if j > 0 {
 				s.y += 16

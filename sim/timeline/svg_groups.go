@@ -61,18 +61,18 @@ func (s *svg) groupLane(number int, g *group) {
 	s.steps("limit", g, base, h, func(l level) int { return max(0, l.limit) })
 	s.steps("healthy", g, base, h, func(l level) int { return l.healthy })
 	low := g.lowest()
-	s.text("name", svgMargin, s.y+14, s.glyphs.fit(g.name(), (svgLeft-svgMargin-30)/svgLetter))
+	s.text("name", svgMargin, s.y+14, s.glyphs.fit(g.name(), (svgLeft-svgMargin-30)/svgBold))
 	s.text("small muted", svgMargin, s.y+28, "limit "+limit(low))
 	s.text("small muted right", svgLeft-svgPadding, s.y+10, fmt.Sprint(h.high))
 	s.text("small muted right", svgLeft-svgPadding, base, fmt.Sprint(h.low))
-	x := svgRight + svgPadding*2
-	s.text("name", x, s.y+14, fmt.Sprintf("lowest %d", low.healthy))
+	var remarks []string
 	switch {
 	case low.below():
-		s.text("small muted", x, s.y+28, fmt.Sprintf("%d below at %s", -low.room(), about(low.at)))
+		remarks = append(remarks, fmt.Sprintf("%d below at %s", -low.room(), about(low.at)))
 	case low.exists && !low.whole():
-		s.text("small muted", x, s.y+28, fmt.Sprintf("room for %d at %s", low.room(), about(low.at)))
+		remarks = append(remarks, fmt.Sprintf("room for %d at %s", low.room(), about(low.at)))
 	}
+	s.after(s.y+14, fmt.Sprintf("lowest %d", low.healthy), remarks...)
 	s.close()
 	s.y += groupHeight + svgPadding*2
 }

@@ -72,13 +72,11 @@ func (s *svg) nodeLane(number int, n *node, many bool) {
 	if area {
 		height = areaHeight
 	}
-	if height = max(height, 24); len(n.drains) > 1 {
-		height = max(height, 36)
-	}
 	id := fmt.Sprintf("node-%d", number)
 	s.open(id, "")
 	s.drainStrips(n)
 	s.y += 10
+	height = max(height, 24, s.nodeText(n)+8)
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
 	s.unreachable(n, height)
 	if area {
@@ -93,13 +91,13 @@ func (s *svg) nodeLane(number int, n *node, many bool) {
 			s.close()
 		}
 	}
-	s.nodeText(n)
 	s.close()
 	s.y += height + svgPadding*2
 }
 
-// nodeText writes whose lane it is, and how the drain went that had most to do.
-func (s *svg) nodeText(n *node) {
+// nodeText writes whose lane it is, and how the drain went that had most to do. It
+// returns how much room that takes.
+func (s *svg) nodeText(n *node) (height int) {
 	d := n.main()
 	s.label("name", s.y+6, string(n.id))
 	asked := fmt.Sprintf("%d to go", d.initially)
@@ -110,21 +108,19 @@ func (s *svg) nodeText(n *node) {
 		asked += ", deadline at " + about(d.deadline)
 	}
 	s.text("small muted", svgMargin, s.y+20, asked)
-	x := svgRight + svgPadding*2
 	end := "runs on"
-	var facts []string
+	var remarks []string
 	if d.outcome != cluster.OutcomeNone {
 		end = string(d.outcome)
-		facts = append(facts, "in "+about(d.end-d.start))
+		remarks = append(remarks, "in "+about(d.end-d.start))
 	}
 	if d.stopping > 0 {
-		facts = append(facts, fmt.Sprintf("%d still stopping", d.stopping))
+		remarks = append(remarks, fmt.Sprintf("%d still stopping", d.stopping))
 	}
-	s.text("name", x, s.y+6, end)
-	s.text("small muted", x, s.y+20, strings.Join(facts, ", "))
 	if len(n.drains) > 1 {
-		s.text("small muted", x, s.y+32, fmt.Sprintf("one of %d drains", len(n.drains)))
+		remarks = append(remarks, fmt.Sprintf("one of %d drains", len(n.drains)))
 	}
+	return s.after(s.y+6, end, remarks...)
 }
 
 // drainStrips draws when the node drained, in the colour of how that ended.

@@ -14,7 +14,7 @@ func (s *svg) flags() {
 	s.y += 8
 	for _, v := range s.run.violations {
 		text := s.glyphs.fit(v.Guarantee, maxWord)
-		width := (len([]rune(text)) + 2) * svgLetter
+		width := (len([]rune(text)) + 1) * svgBold
 		x := min(s.x(v.at)-1, svgRight-width)
 		for row := range rows {
 			if x <= ends[row] {
