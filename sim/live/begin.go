@@ -53,7 +53,7 @@ func (p *player) begin() beginning {
 	for some := range slices.Chunk(stakes, stakesAtOnce) {
 		b.writes = append(b.writes, func(txn *statestore.Txn) error {
 			for _, s := range some {
-				if err := s.place(txn, p.start); err != nil {
+				if err := s.place(txn, p.began); err != nil {
 					return err
 				}
 			}
@@ -70,7 +70,7 @@ func (p *player) placeNodes(txn *statestore.Txn) error {
 			continue
 		}
 		for _, n := range setting.Nodes(declared) {
-			if err := txn.UpsertNode(n, p.start); err != nil {
+			if err := txn.UpsertNode(n, p.began); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func (p *player) allocs(job *cluster.Job, declared []scenario.Alloc) []*cluster.
 	var made []*cluster.Allocation
 	byIndex := map[int]*cluster.Allocation{}
 	for _, d := range declared {
-		for _, a := range setting.Allocs(d, job, p.start, p.ids.alloc) {
+		for _, a := range setting.Allocs(d, job, p.began, p.ids.alloc) {
 			if d.Replaces != nil && byIndex[*d.Replaces] != nil {
 				old := byIndex[*d.Replaces]
 				a.PreviousAllocation, old.NextAllocation = old.ID, a.ID

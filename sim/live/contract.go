@@ -22,7 +22,7 @@ var _ servers = (*contract)(nil)
 func newContract(p *player, config drainer.NodeDrainerConfig) (*contract, error) {
 	l := &contract{player: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 	for i := range max(1, p.scenario.Cluster.Servers) {
-		s, err := l.newServer(i, config)
+		s, err := l.newPeer(i, config)
 		if err != nil {
 			return nil, fmt.Errorf("server %d: %w", i+1, err)
 		}
@@ -34,7 +34,8 @@ func newContract(p *player, config drainer.NodeDrainerConfig) (*contract, error)
 
 // start writes what the scenario begins with, has the first server lead, and starts the
 // log's goroutine.
-func (l *contract) start(b beginning) error {
+func (l *contract) start() error {
+	b := l.begin()
 	for _, write := range b.writes {
 		l.entries = append(l.entries, entry{place: write})
 	}
@@ -92,11 +93,17 @@ func (l *contract) races() bool { return l.racing }
 // place writes what no message could.
 func (l *contract) place(write func(*statestore.Txn) error) error {
 	l.entries = append(l.entries, entry{place: write})
+	if l.leader == nil { // between two terms: the next leader applies it
+		return nil
+	}
 	_, err := l.applyAll(l.leader.server)
 	return err
 }
 
 func (l *contract) pause(number int, d time.Duration) error {
+	if l.leader == nil {
+		return nil // between two terms nobody stands still for long
+	}
 	s := l.leader.server
 	if number > 0 {
 		s = l.members[(number-1)%len(l.members)]
@@ -109,6 +116,9 @@ func (l *contract) pause(number int, d time.Duration) error {
 // the term anew, as a server does.
 func (l *contract) restore() error {
 	led := l.leader
+	if led == nil {
+		return nil // a term begins anyway
+	}
 	s := led.server
 	var snapshot bytes.Buffer
 	if err := s.store().Snapshot().Persist(&snapshot); err != nil {
@@ -125,7 +135,12 @@ func (l *contract) restore() error {
 }
 
 // forget enables the leader's drainer anew over the same state.
-func (l *contract) forget() error { return l.leader.enable() }
+func (l *contract) forget() error {
+	if l.leader == nil {
+		return nil // a term begins anyway
+	}
+	return l.leader.enable()
+}
 
 // calm has every server run and see, and tells the deposed.
 func (l *contract) calm() {
@@ -139,7 +154,7 @@ func (l *contract) calm() {
 
 // end ends the log's goroutine and then everything else, and has all servers apply the
 // whole log.
-func (l *contract) end() error {
+func (l *contract) end() (*statestore.Snapshot, error) {
 	close(l.stop)
 	<-l.stopped
 	for _, led := range append(slices.Clone(l.deposed), l.leader) {
@@ -149,7 +164,7 @@ func (l *contract) end() error {
 	var want []byte
 	for i, s := range l.members {
 		if _, err := l.applyAll(s); err != nil {
-			return errors.Join(append(errs, err)...)
+			return nil, errors.Join(append(errs, err)...)
 		}
 		var got bytes.Buffer
 		errs = append(errs, s.store().Snapshot().Dump(&got))
@@ -159,5 +174,5 @@ func (l *contract) end() error {
 			errs = append(errs, fmt.Errorf("server %d has another state than server 1", i+1))
 		}
 	}
-	return errors.Join(errs...)
+	return l.truth(), errors.Join(errs...)
 }

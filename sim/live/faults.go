@@ -16,7 +16,11 @@ type faults struct {
 	chance *chance // never nil
 	mu     sync.Mutex
 	armed  []*fault // guarded by mu, as what they hold is
+	// struck counts by name how often they did something; guarded by mu.
+	struck map[scenario.FaultName]int
 }
+
+func newFaults(c *chance) *faults { return &faults{chance: c, struck: map[scenario.FaultName]int{}} }
 
 // fault is a fault that is armed.
 type fault struct {
@@ -78,6 +82,7 @@ func (f *faults) strike(name scenario.FaultName, t target) (delay time.Duration,
 	for _, a := range f.armed {
 		if a.Name == name && a.hits(t) && f.takes(a, t) {
 			a.strikes++
+			f.struck[name]++
 			return f.chance.draw("delay/"+string(name), a.Delay), true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // or for nothing, and which keeps back what its server does not see.
 type feed struct {
 	drainer.Feed
-	server *server
+	server *peer
 	woken  chan struct{} // capacity 1; the store sends to it
 	closed chan struct{} // closed by Close
 }

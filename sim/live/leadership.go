@@ -17,7 +17,7 @@ import (
 // drainer, enabled, and a scheduler. Its fields are the log's goroutine's, but for what
 // says otherwise.
 type leadership struct {
-	server *server
+	server *peer
 	// limbo is what it proposed after its end; guarded by the contract's mu.
 	limbo []*proposal
 	// scheduler is never nil; it is safe to be woken by anybody.
@@ -30,13 +30,14 @@ type leadership struct {
 }
 
 // lead begins a term on a server.
-func (l *contract) lead(s *server) error {
+func (l *contract) lead(s *peer) error {
 	s.view.clear()
-	l.terms++
+	l.result.Terms++
 	led := &leadership{server: s}
 	if err := led.schedule(); err != nil {
 		return err
 	}
+	s.view.subscribe(led.scheduler.Wake)
 	l.mu.Lock()
 	l.leader, s.leads = led, led
 	l.mu.Unlock()
@@ -88,6 +89,9 @@ func (led *leadership) enable() error {
 
 // depose ends the leader's term and begins one on another server.
 func (l *contract) depose(e world.Election) error {
+	if l.leader == nil {
+		return nil // a term is ending
+	}
 	old, next := l.leader, l.successor(e.Next)
 	if delay, strikes := l.faults.strike(scenario.LeaderTwo, target{}); strikes {
 		e.Believes = max(e.Believes, delay)
@@ -121,7 +125,7 @@ func (l *contract) elect(survive bool) error {
 }
 
 // successor is who leads next.
-func (l *contract) successor(number int) *server {
+func (l *contract) successor(number int) *peer {
 	if number < 0 {
 		number = l.leader.server.number + 1
 	}
@@ -226,7 +230,7 @@ func (led *leadership) tell(to world.Source, deliver func()) {
 
 // proposals are what one source on a server proposes while it leads.
 type proposals struct {
-	server *server
+	server *peer
 	source world.Source
 }
 

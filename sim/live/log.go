@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -25,7 +26,7 @@ var (
 // the same goroutine: nothing is applied meanwhile.
 type contract struct {
 	*player
-	members []*server
+	members []*peer
 	// wake has capacity 1 and is sent to without blocking. stop is closed when the
 	// play is over, stopped when the goroutine has ended.
 	wake, stop, stopped chan struct{}
@@ -51,7 +52,9 @@ type contract struct {
 	observed uint64
 	// deposed are leaderships that do not know that they have ended.
 	deposed []*leadership
-	terms   int
+	// newest is the server that has applied most, never nil; written to only by the
+	// log's goroutine.
+	newest atomic.Pointer[peer]
 	// err is the first thing that went wrong with the play itself, or nil.
 	err error
 }
@@ -154,7 +157,7 @@ func (l *contract) rouse() { send(l.wake) }
 
 // take takes a write and reports whether it did. by is the server that proposes it
 // as its leader, or nil.
-func (l *contract) take(by *server, p *proposal) (taken bool) {
+func (l *contract) take(by *peer, p *proposal) (taken bool) {
 	if p.message != nil {
 		var err error
 		if p.data, err = shims.Encode(p.message); err != nil {
@@ -251,6 +254,9 @@ func (l *contract) race(m shims.Message) error {
 // has not.
 func (l *contract) commit(data []byte) (shims.Answer, error) {
 	l.entries = append(l.entries, entry{data: data})
+	if l.leader == nil { // between two terms: the next leader applies it
+		return unknown(), nil
+	}
 	response, err := l.applyAll(l.leader.server)
 	if err != nil {
 		return shims.Answer{}, err
@@ -264,7 +270,7 @@ func (l *contract) commit(data []byte) (shims.Answer, error) {
 
 // applyAll has a server apply what it has not, and returns the response to the last
 // entry; nil if that is no message.
-func (l *contract) applyAll(s *server) (response shims.Response, err error) {
+func (l *contract) applyAll(s *peer) (response shims.Response, err error) {
 	for s.applied < len(l.entries) {
 		e := l.entries[s.applied]
 		s.applied++

@@ -61,7 +61,7 @@ func (o *operator) at(at time.Duration, do func() error) bool {
 	select {
 	case <-o.stop:
 		return false
-	case <-time.After(time.Until(o.start.Add(at))):
+	case <-time.After(time.Until(o.began.Add(at))):
 		o.servers.do(do)
 		return true
 	}
@@ -203,7 +203,7 @@ func (o *operator) place(op *scenario.Place) error {
 	if j == nil {
 		j = setting.DeclaredJob(o.scenario, op.Alloc.Group.Job)
 	}
-	if j = j.Copy(); j == nil || j.Group(op.Alloc.Group.Name) == nil {
+	if j = j.Copy(); j == nil || j.Stop || j.Group(op.Alloc.Group.Name) == nil {
 		return nil
 	}
 	if op.Count != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,41 +18,90 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// read reads a scenario.
-func read(t testing.TB, file string) *scenario.Scenario {
+// scenarios are those that are kept, by name.
+func scenarios(t testing.TB) map[string]*scenario.Scenario {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	files, err := filepath.Glob("../scenarios/*.drain")
 	must.NoError(t, err)
-	s, _, err := scenario.Parse(filepath.Base(file), bytes.NewReader(text))
+	must.SliceNotEmpty(t, files)
+	kept := map[string]*scenario.Scenario{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must.NoError(t, err)
+		s, _, err := scenario.Parse(filepath.Base(file), bytes.NewReader(text))
+		must.NoError(t, err)
+		kept[strings.TrimSuffix(filepath.Base(file), ".drain")] = s
+	}
+	return kept
+}
+
+// ending is what the deterministic run comes to.
+type ending struct {
+	facts []string
+	// lasts is for how long goroutines are to play the same. Where steps had nothing left
+	// to do they have time enough to come to that too; rests says so.
+	lasts time.Duration
+	rests bool
+}
+
+// afterRest is for goroutines to come to rest when steps have.
+const afterRest = 10 * time.Minute
+
+func step(t testing.TB, s *scenario.Scenario) ending {
+	t.Helper()
+	var w *world.World
+	result, err := sim.Play(s, sim.Options{Watch: func(its *world.World) { w = its }})
 	must.NoError(t, err)
-	return s
+	e := ending{live.Facts(w.Truth()), result.Lasted, result.Idle}
+	if e.rests {
+		e.lasts += afterRest
+	}
+	return e
+}
+
+// play plays a scenario in a bubble: it comes to the same end, and the witness finds
+// nothing.
+func play(t *testing.T, s *scenario.Scenario, want ending, o live.Options) (result *live.Result) {
+	t.Helper()
+	o.For = want.lasts
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		result, err = live.Play(s, o)
+		must.NoError(t, err)
+		must.Eq(t, want.facts, result.Facts)
+		must.SliceEmpty(t, result.Findings)
+	})
+	return result
 }
 
 // Goroutines come to the same end as steps do.
-func TestPlay_sameFacts(t *testing.T) {
+func TestPlay_sameEnd(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../scenarios/*.drain")
-	must.NoError(t, err)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".drain"), func(t *testing.T) {
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := read(t, file)
-			if why := live.Unplayable(s); why != nil {
-				t.Skip(why)
+			if why := live.Unplayable(s, live.Options{}); why != nil {
+				t.Skip(strings.Join(why, "; "))
 			}
-			var w *world.World
-			stepped, err := sim.Play(s, sim.Options{Watch: func(its *world.World) { w = its }})
-			must.NoError(t, err)
-			lasts := stepped.Lasted
-			if stepped.Idle {
-				lasts += 10 * time.Minute
-			}
-			synctest.Test(t, func(t *testing.T) {
-				got, err := live.Play(s, live.Options{For: lasts})
-				must.NoError(t, err)
-				must.Eq(t, live.Facts(w.Truth()), got.Facts)
-				must.SliceEmpty(t, got.Findings)
-			})
+			play(t, s, step(t, s), live.Options{})
 		})
 	}
+}
+
+// What cannot be played is little, and is said.
+func TestUnplayable(t *testing.T) {
+	t.Parallel()
+	const most = 0.1
+	all := scenarios(t)
+	var reasons []string
+	for name, s := range all {
+		for _, why := range live.Unplayable(s, live.Options{}) {
+			reasons = append(reasons, name+": "+why)
+			_, err := live.Play(s, live.Options{})
+			must.ErrorContains(t, err, why)
+		}
+	}
+	slices.Sort(reasons)
+	t.Logf("%d of %d cannot be played:\n%s", len(reasons), len(all), strings.Join(reasons, "\n"))
+	must.LessEq(t, most*float64(len(all)), float64(len(reasons)))
 }

@@ -12,8 +12,8 @@ import (
 // servers are what a scenario is played on. Those below the line are called by an
 // errand of do and by nobody else.
 type servers interface {
-	// start starts them with a state in which the scenario has begun.
-	start(beginning) error
+	// start has the scenario begin: they all begin with the same state, and one leads.
+	start() error
 	// propose asks whoever leads for a write, and the next leader again if need be.
 	// reply is told what became of it.
 	propose(s world.Source, m shims.Message, reply func(shims.Answer)) (taken bool)
@@ -21,9 +21,9 @@ type servers interface {
 	truth() *statestore.Snapshot
 	// do has something done by one goroutine, one after the other.
 	do(errand func() error)
-	// end ends them, waits for all their goroutines, and says what went wrong. All have
-	// the same state then, or that is what went wrong.
-	end() error
+	// end ends them and waits for all their goroutines. It returns the last state, which
+	// all have then, or that is what went wrong.
+	end() (*statestore.Snapshot, error)
 
 	// ---
 

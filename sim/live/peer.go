@@ -11,11 +11,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// server is one server: a state machine of its own and a drainer, which is enabled
+// peer is one server: a state machine of its own and a drainer, which is enabled
 // while the server leads. Only the leader applies as the log grows. The others fall
 // behind, and catch up when one of them leads and has something committed: until then
 // a new leader sees an old state, as in raft.
-type server struct {
+type peer struct {
 	*contract
 	number int // from 0
 	// fsm belongs to the log's goroutine but for its store. applied is how many
@@ -30,9 +30,9 @@ type server struct {
 	view view
 }
 
-// newServer returns a server with an empty state.
-func (l *contract) newServer(number int, config drainer.NodeDrainerConfig) (*server, error) {
-	s := &server{contract: l, number: number}
+// newPeer returns a server with an empty state.
+func (l *contract) newPeer(number int, config drainer.NodeDrainerConfig) (*peer, error) {
+	s := &peer{contract: l, number: number}
 	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: l.observe})
 	config.Raft = shims.NewRaftApplier(proposals{s, world.FromDrainer})
 	config.NewEvalID = l.ids.eval
@@ -41,10 +41,10 @@ func (l *contract) newServer(number int, config drainer.NodeDrainerConfig) (*ser
 	return s, err
 }
 
-func (s *server) store() *statestore.Store { return s.fsm.Store() }
+func (s *peer) store() *statestore.Store { return s.fsm.Store() }
 
 // apply applies one entry. It returns the response, nil if it is no message.
-func (s *server) apply(index uint64, e entry) (shims.Response, error) {
+func (s *peer) apply(index uint64, e entry) (shims.Response, error) {
 	switch {
 	case e.place != nil:
 		return nil, s.write(index, e.place)
@@ -55,7 +55,7 @@ func (s *server) apply(index uint64, e entry) (shims.Response, error) {
 }
 
 // write writes what no message of the log could.
-func (s *server) write(index uint64, place func(*statestore.Txn) error) error {
+func (s *peer) write(index uint64, place func(*statestore.Txn) error) error {
 	before := s.store().Snapshot()
 	txn := s.store().Begin(index)
 	defer txn.Abort()
@@ -68,7 +68,7 @@ func (s *server) write(index uint64, place func(*statestore.Txn) error) error {
 }
 
 // state is the newest state that the server sees.
-func (s *server) state() *statestore.Snapshot {
+func (s *peer) state() *statestore.Snapshot {
 	if frozen := s.view.frozen(); frozen != nil {
 		return frozen
 	}
@@ -76,29 +76,29 @@ func (s *server) state() *statestore.Snapshot {
 }
 
 // freeze has the server see nothing new for a while.
-func (s *server) freeze(d time.Duration) {
+func (s *peer) freeze(d time.Duration) {
 	if d > 0 && s.view.freeze(s.store().Snapshot(), time.Now().Add(d)) {
 		time.AfterFunc(d, s.thaw)
 	}
 }
 
 // thaw has the server look again, if it has waited for long enough.
-func (s *server) thaw() {
+func (s *peer) thaw() {
 	if s.view.frozen() == nil {
-		s.view.rouse()
+		s.view.open()
 	}
 }
 
 // pause has the server's process stand still, as far as others can see: it sees nothing
 // new, hears no answer, and what it proposes does not leave. Its goroutines cannot be
 // stopped, and its timers fire.
-func (s *server) pause(d time.Duration) {
+func (s *peer) pause(d time.Duration) {
 	s.view.pause(time.Now().Add(d))
 	s.freeze(d)
 }
 
 // awake is a time, or when the server's process runs again if that is later.
-func (s *server) awake(at time.Time) time.Time { return later(at, s.view.paused()) }
+func (s *peer) awake(at time.Time) time.Time { return later(at, s.view.paused()) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -116,8 +116,8 @@ type view struct {
 	until time.Time
 	// pausedUntil is until when the process stands still, or long past.
 	pausedUntil time.Time
-	// wake are where to send, without blocking, when there is something to see again.
-	wake []chan<- struct{}
+	// rouse are called when there is something to see again, and never block.
+	rouse []func()
 }
 
 // frozen is the state that is seen, or nil if it is the newest.
@@ -161,7 +161,7 @@ func (v *view) paused() time.Time {
 func (v *view) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.held, v.until, v.pausedUntil, v.wake = nil, time.Time{}, time.Time{}, nil
+	v.held, v.until, v.pausedUntil, v.rouse = nil, time.Time{}, time.Time{}, nil
 }
 
 // end has everything be seen and the process run at once.
@@ -169,29 +169,29 @@ func (v *view) end() {
 	v.mu.Lock()
 	v.held, v.until, v.pausedUntil = nil, time.Time{}, time.Time{}
 	v.mu.Unlock()
-	v.rouse()
+	v.open()
 }
 
-// subscribe adds where to send.
-func (v *view) subscribe(wake chan<- struct{}) {
+// subscribe adds what to call when there is something to see again.
+func (v *view) subscribe(rouse func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.wake = append(v.wake, wake)
+	v.rouse = append(v.rouse, rouse)
 }
 
-// rouse wakes everybody who looks.
-func (v *view) rouse() {
+// open has everybody look again.
+func (v *view) open() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, wake := range v.wake {
-		send(wake)
+	for _, rouse := range v.rouse {
+		rouse()
 	}
 }
 
 // reader is how a server's drainer reads its state, with faults between.
 type reader struct {
 	drainer.StateReader
-	server *server
+	server *peer
 }
 
 // Snapshot returns what the server sees.
@@ -213,7 +213,7 @@ func (r reader) Snapshot() drainer.View {
 func (r reader) Subscribe(wake chan<- struct{}) drainer.Feed {
 	f := &feed{server: r.server, woken: make(chan struct{}, 1), closed: make(chan struct{})}
 	f.Feed = r.StateReader.Subscribe(f.woken)
-	r.server.view.subscribe(f.woken)
+	r.server.view.subscribe(func() { send(f.woken) })
 	go f.forward(wake)
 	return f
 }
