@@ -50,7 +50,7 @@ type Result struct {
 	// Hash is of every step and every entry: equal for equal scenarios.
 	Hash uint64
 	// Steps and Entries count them; Lasted is how much virtual time passed, Busy how
-	// much of it until the last drain ended or the last thing happened.
+	// much of it while a node drained.
 	Steps, Entries int
 	Lasted, Busy   time.Duration
 	// Idle says that nothing was left to be done.
@@ -90,7 +90,12 @@ type player struct {
 	judging  *judging // never nil once it is built
 	// teller tells the story, or nil.
 	teller *teller
-	result *Result
+	// busy is how long nodes have drained, drainedAt until when that is counted, and
+	// drains says that one drains since then.
+	busy      time.Duration
+	drainedAt time.Time
+	drains    bool
+	result    *Result
 }
 
 // build builds the world and what it begins with.
@@ -144,7 +149,7 @@ func (p *player) play() error {
 	}
 	p.result = &Result{
 		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
-		Lasted: p.world.Now().Sub(p.start), Idle: idle,
+		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle,
 	}
 	if p.result.Violations, err = p.judging.end(); err != nil {
 		return err
@@ -158,6 +163,7 @@ func (p *player) play() error {
 
 // quiet is called before the time moves on.
 func (p *player) quiet() error {
+	p.countBusy()
 	p.judging.quiet()
 	if p.teller != nil {
 		p.teller.quiet()
@@ -166,6 +172,19 @@ func (p *player) quiet() error {
 		p.options.Quiet(p.world)
 	}
 	return nil
+}
+
+// countBusy counts the time since the last quiet point, if a node has drained.
+func (p *player) countBusy() {
+	now := p.world.Now()
+	if p.drains {
+		p.busy += now.Sub(p.drainedAt)
+	}
+	p.drainedAt, p.drains = now, false
+	for range p.world.Truth().DrainingNodes() {
+		p.drains = true
+		break
+	}
 }
 
 // schedule has every event happen at its time. Those that come before one entry wait
