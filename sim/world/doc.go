@@ -67,7 +67,8 @@
 // answers, and its scheduler is gone at once; clients see the newest state of any
 // server; nothing but elections makes a server catch up. What raft cannot do it does
 // not: no entry of an old term after one of a newer, none applied and then not, none
-// out of the order in which its leader had proposed them, no answer before the apply.
+// out of the order in which its leader had proposed them, none said to be applied before it
+// is.
 //
 // It does not explore: what happens is what the script, the seed and the faults say,
 // and what follows from it.
