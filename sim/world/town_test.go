@@ -195,3 +195,12 @@ func (w *town) stepped(after, before time.Duration) int {
 	}
 	return n
 }
+
+// sequence names the entries in their order.
+func (w *town) sequence() []string {
+	names := make([]string, len(w.entries))
+	for i, e := range w.entries {
+		names[i] = e.Type.String()
+	}
+	return names
+}
