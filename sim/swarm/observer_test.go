@@ -1,0 +1,196 @@
+package swarm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+// observed plays a scenario and returns what was seen.
+func observed(t *testing.T, text string) map[swarm.Event]int {
+	t.Helper()
+	s, _, err := scenario.Parse("test"+scenario.Ending, strings.NewReader(text))
+	must.NoError(t, err)
+	o := swarm.NewObserver()
+	_, err = sim.Play(s, sim.Options{Watch: o.Watch, Reports: o.Reports})
+	must.NoError(t, err)
+	return o.Seen()
+}
+
+// A drain in which nothing is rare.
+func TestObserver_nothingRare(t *testing.T) {
+	t.Parallel()
+	seen := observed(t, `
+node n1..n3
+job web count=2
+alloc web[0..1] on=n1,n2
+at 1s drain n1
+`)
+	must.MapContainsKeys(t, seen, []swarm.Event{"class/paced", "outcome/complete", "reason/stopping"})
+	for event := range seen {
+		common := strings.HasPrefix(string(event), "class/") || strings.HasPrefix(string(event), "outcome/") || strings.HasPrefix(string(event), "reason/")
+		must.True(t, common, must.Sprintf("%s", event))
+	}
+}
+
+// Each event in a story in which it happens.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	const town = "node n1..n4\njob web count=2\nalloc web[0..1] on=n1,n2\n"
+	const batch = "node n1..n4\njob sum type=batch count=1 lost-after=10m\nalloc sum[0] on=n1\n"
+	for _, test := range []struct {
+		name, text string
+		want       []swarm.Event
+	}{
+		{"cancelled with marks in flight", town + `
+at 1s before marks cancel n1
+at 1s drain n1`, []swarm.Event{swarm.MarksRefused, swarm.MarksOfCancelled, "outcome/cancelled"}},
+
+		{"drained anew with marks in flight", town + `
+at 1s before marks cancel n1
+at 1s before marks drain n1
+at 1s drain n1`, []swarm.Event{swarm.MarksOfRedrained}},
+
+		{"another strategy with marks in flight", town + `
+at 1s before marks drain n1 deadline=1h
+at 1s drain n1 deadline=force`, []swarm.Event{swarm.MarksOfOldRevision}},
+
+		{"a mark of two is refused", `
+node n1..n4
+job web1..web2 count=2
+alloc web1..web2[0..1] on=n1
+at 1s before marks fail web1[0]
+at 1s drain n1`, []swarm.Event{swarm.MarksPartlyRefused}},
+
+		{"an allocation lands with the completion in flight", town + `
+at 1s before completion place web[2] on=n3 count=3
+at 1s drain n3`, []swarm.Event{swarm.EndRefused, swarm.EndTooEarly, swarm.MarksOfLate}},
+
+		{"drained anew with the completion in flight", town + `
+at 1s before completion cancel n3
+at 1s before completion drain n3
+at 1s drain n3`, []swarm.Event{swarm.EndOfRedrained}},
+
+		{"another strategy with the completion in flight", town + `
+at 1s before completion drain n3 deadline=1h
+at 1s drain n3`, []swarm.Event{swarm.EndOfOldRevision}},
+
+		{"several end at once", "cluster wake=1s\n" + town + `
+at 1s drain n3,n4`, []swarm.Event{swarm.EndOfMany}},
+
+		{"the entry survives its term", "cluster servers=2 commit=1s\n" + town + `
+at 10s drain n1
+at 11500ms elect`, []swarm.Event{swarm.EntrySurvives}},
+
+		{"the entry comes late", town + `
+at 1s fault apply/ambiguous-late on=marks delay=2s
+at 1s drain n1`, []swarm.Event{swarm.EntryLate}},
+
+		{"the entry is rejected, then not taken", town + `
+at 1s fault apply/reject on=marks
+at 1500ms fault apply/full on=completion
+at 1s drain n1`, []swarm.Event{swarm.EntryRejected, swarm.EntryNotTaken, "fault/apply/reject"}},
+
+		{"two entries abreast", "drainer max-ids=2\n" + `
+node n1..n4
+job web1..web2 count=2
+alloc web1..web2[0..1] on=n1
+at 1s drain n1`, []swarm.Event{swarm.EntryAbreast}},
+
+		{"a term ends unseen", "cluster servers=3 establish=5s\n" + town + `
+at 10s elect
+at 12s elect`, []swarm.Event{swarm.TermBlind}},
+
+		{"a leader that does not know", "cluster servers=2\n" + batch + `
+at 1s drain n1 deadline=10s
+at 10s elect believes=5s`, []swarm.Event{swarm.DeposedSteps, swarm.DeposedProposes}},
+
+		{"a restore", batch + `
+at 1s drain n1
+at 5s restore`, []swarm.Event{swarm.RestoreInDrain}},
+
+		{"one entry for two nodes", `
+cluster wake=1s
+node n1..n4
+job web count=4
+alloc web[0..3] on=n1,n2
+at 1s drain n1,n2 deadline=force`, []swarm.Event{swarm.MarksOfManyNodes, "class/forced", "outcome/forced"}},
+
+		{"an evaluation fails", town + `
+at 1s fault sched/fail-eval
+at 1s drain n1`, []swarm.Event{swarm.Reevaluated}},
+
+		{"left running", town + `
+client web[0] stop=never
+at 1s drain n1 deadline=10s`, []swarm.Event{swarm.EndLeavesRunning, "reason/stopping"}},
+
+		{"a stage ends in a later term", `
+cluster servers=2
+node n1..n4
+job web count=2
+job logs type=system
+alloc web[0..1] on=n1,n2
+alloc logs[0..3] on=n1..n4
+client * stop=5s
+at 1s drain n1
+at 3s elect`, []swarm.Event{swarm.StageAcrossTerms, "class/stage"}},
+
+		{"a deadline without a leader", "cluster servers=2 establish=10s\n" + batch + `
+at 20s drain n1 deadline=10s
+at 25s elect`, []swarm.Event{swarm.DeadlineNoLeader, "outcome/deadline reached"}},
+
+		{"a deadline that nobody sees", batch + `
+at 1s drain n1 deadline=10s
+at 5s node n1 disconnected`, []swarm.Event{swarm.DeadlineAway, "class/deadline", "reason/disconnected"}},
+
+		{"marks are taken back", "cluster schedule=5s\n" + town + `
+at 10s drain n1
+at 11s cancel n1`, []swarm.Event{swarm.CancelWithdraws}},
+
+		{"too late", town + `
+client * stop=4s
+at 1s drain n1
+at 3s cancel n1`, []swarm.Event{swarm.CancelTooLate}},
+
+		{"the same request", batch + `
+at 1s drain n1 deadline=force key=k twice
+at 1m drain n1 deadline=force key=k`, []swarm.Event{swarm.Repeated, swarm.RepeatedAfterEnd}},
+
+		{"purged while it runs", batch + `
+at 1s drain n1
+at 5s purge sum`, []swarm.Event{swarm.PurgedRunning}},
+
+		{"the node is gone", batch + `
+at 1s drain n1
+at 5s node n1 delete`, []swarm.Event{"outcome/node gone"}},
+
+		{"three at once", `
+node n1..n4
+job sum type=batch count=3
+alloc sum[0..2] on=n1..n3
+at 1s drain n1..n3`, []swarm.Event{swarm.ManyDrains}},
+
+		{"a plan is refused", town + `
+at 1s before plan node n3,n4 ineligible
+at 1s drain n1`, []swarm.Event{swarm.PlanRefused}},
+
+		{"nowhere to go", `
+node n1..n2 max-allocs=1
+job web count=2 max-parallel=2
+alloc web[0..1] on=n1,n2
+at 1s drain n1`, []swarm.Event{swarm.PlanBlocked}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			seen := observed(t, test.text)
+			for _, event := range test.want {
+				must.Positive(t, seen[event], must.Sprintf("%s: %v", event, seen))
+			}
+		})
+	}
+}
