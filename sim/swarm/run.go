@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,8 +66,12 @@ func setDefault[T comparable](field *T, value T) {
 // does not depend on how many there are. When the context ends no other seed is begun;
 // the report is then of those before the first that was not played, and the error the
 // context's. The report is never nil.
+//
+// While it plays, the garbage of the whole process is collected later than usual: what
+// a run has made is garbage when it ends, and little of it before.
 func Play(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
+	defer debug.SetGCPercent(debug.SetGCPercent(o.Size.garbage()))
 	began := time.Now()
 	report := &Report{Size: o.Size, First: o.First, Workers: o.Workers}
 	order := sequence{next: 0, done: map[int]Run{}, deliver: func(run Run) {

@@ -79,3 +79,15 @@ func (s Size) shape() shape {
 		spares: 2, times: 1, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 	}
 }
+
+// garbage is how much garbage there may be before it is collected, in hundredths of
+// what is in use: the smaller the worlds, the more.
+func (s Size) garbage() int {
+	switch s {
+	case Medium:
+		return 400
+	case Large:
+		return 150
+	}
+	return 1000
+}
