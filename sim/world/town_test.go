@@ -204,3 +204,8 @@ func (w *town) sequence() []string {
 	}
 	return names
 }
+
+func isMarks(m shims.Message) bool {
+	_, is := m.(marks)
+	return is
+}

@@ -1,0 +1,141 @@
+package world_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// Whatever is elected and whatever strikes, the log does nothing that raft cannot.
+func TestLog_raft(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for seed := range uint64(80) {
+		w := stormy(t, seed)
+		must.NoError(t, w.SameStates())
+		must.NoError(t, checkLog(w, seen), must.Sprintf("seed %d", seed))
+	}
+	for _, what := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {
+		must.Positive(t, seen[what], must.Sprintf("%s was not seen: %v", what, seen))
+	}
+}
+
+// stormy is a town in which leaders come and go while faults strike, and that has run.
+func stormy(t *testing.T, seed uint64) *town {
+	t.Helper()
+	w := newTown(t, world.Options{
+		Seed: seed, Servers: 3, Views: seed%2 == 0, Late: 2 * time.Second,
+		Commit:   scenario.Range{Min: time.Millisecond, Max: 400 * time.Millisecond},
+		Schedule: scenario.Range{Max: 100 * time.Millisecond},
+		Drainer:  drainer.NodeDrainerConfig{MaxIDsPerEntry: 2, MaxInFlight: 3},
+	})
+	for i := range 6 {
+		w.place(t, cluster.JobID(fmt.Sprintf("job%d", i)), "n1", "n2", "n3")
+	}
+	chance := world.Stream(seed, "storm")
+	in := func(most time.Duration) time.Duration { return time.Duration(chance.Int64N(int64(most))) }
+	for _, kind := range scenario.Faults() {
+		f := scenario.Fault{Name: kind.Name}
+		if !kind.Lasts {
+			f.Probability, f.For, f.Count = 0.2, 30*time.Second, 5
+		}
+		if kind.Delays != scenario.NoDelay {
+			f.Delay = scenario.Range{Max: 3 * time.Second}
+		}
+		if chance.IntN(3) > 0 {
+			w.at(in(time.Minute), func() { must.NoError(t, w.Arm(f)) })
+		}
+	}
+	for range 20 {
+		e := world.Election{Next: chance.IntN(4) - 1, Lost: chance.IntN(2) == 0, Kept: chance.IntN(3)}
+		e.Believes = in(5 * time.Second)
+		w.at(in(time.Minute), func() { must.NoError(t, w.Depose(e)) })
+	}
+	for _, id := range []cluster.NodeID{"n1", "n2", "n1"} {
+		w.at(in(40*time.Second), func() { w.Drain(id, cluster.DrainSpec{Deadline: in(time.Minute)}, "") })
+	}
+	w.at(in(time.Minute), func() {
+		w.Before(isMarks, func() error { return w.Depose(world.Election{Next: -1, Lost: seed%3 == 0}) })
+	})
+	w.at(in(time.Minute), func() { w.Pause(w.Leader(), in(10*time.Second)) })
+	w.at(in(time.Minute), func() { must.NoError(t, w.Restore()) })
+	w.run(t, 3*time.Minute)
+	return w
+}
+
+// checkLog says what raft cannot have done, and counts what it can.
+func checkLog(w *town, seen map[string]int) error {
+	type key struct {
+		source world.Source
+		n      int
+	}
+	logged := map[key]time.Duration{}
+	applied := map[uint64]time.Duration{}
+	for _, e := range w.entries {
+		applied[e.Index] = e.at
+	}
+	term, last := 0, map[world.Source]int{}
+	for index, e := range w.Log() {
+		if e.Term < term {
+			return fmt.Errorf("entry %d is of term %d, after one of term %d", index, e.Term, term)
+		}
+		term = e.Term
+		if !e.Proposed {
+			continue
+		}
+		k := key{e.Source, e.N}
+		if _, twice := logged[k]; twice {
+			return fmt.Errorf("entry %d, %v, is in the log twice", index, k)
+		}
+		// What operators ask for and nobody has answered they ask of the next leader.
+		if before, any := last[e.Source]; any && e.N < before && e.Source != world.FromOperator {
+			return fmt.Errorf("entry %d, %v, comes after number %d", index, k, before)
+		}
+		last[e.Source] = e.N
+		logged[k] = applied[index]
+	}
+	for _, p := range w.writes {
+		at, is := logged[key{world.FromDrainer, p.N}]
+		ended, over := w.ended[p.Term]
+		switch {
+		case p.deposed && is:
+			return fmt.Errorf("term %d had ended when it proposed %d, which is an entry", p.Term, p.N)
+		case !p.Taken && (is || p.answered):
+			return fmt.Errorf("write %d was not taken", p.N)
+		case p.Taken && !p.answered && over:
+			return fmt.Errorf("term %d ended, and was not told of %d", p.Term, p.N)
+		case !p.answered:
+		case p.answer.Outcome == drainer.Applied && (!is || p.Message != nil && at != p.told):
+			return fmt.Errorf("write %d was said to be applied", p.N)
+		case p.answer.Outcome == drainer.Applied && over && p.told > ended:
+			return fmt.Errorf("write %d was said to be applied to a term that had ended", p.N)
+		case p.answer.Outcome == drainer.Rejected && is:
+			return fmt.Errorf("write %d was said to be rejected", p.N)
+		}
+		count(seen, w, p, is)
+	}
+	return nil
+}
+
+func count(seen map[string]int, w *town, p write, logged bool) {
+	ended, over := w.ended[p.Term]
+	atEnd := over && p.answered && p.told == ended && p.Message != nil
+	for what, is := range map[string]bool{
+		"survived":            atEnd && logged,
+		"lost":                atEnd && !logged && !p.deposed,
+		"rejected":            p.answered && p.answer.Outcome == drainer.Rejected,
+		"unknown and applied": p.answered && p.answer.Outcome == drainer.Unknown && logged && !atEnd,
+		"of a deposed leader": p.deposed,
+	} {
+		if is {
+			seen[what]++
+		}
+	}
+}
