@@ -32,11 +32,11 @@ func (j *Judge) audit(s *statestore.Snapshot) {
 	records := compare(j, "record", len(b.records), s.Drains(), digestDrain, func(row *cluster.Drain) (string, *cluster.Drain) {
 		return string(row.ID), b.records[row.ID]
 	})
-	j.checkRecords()
-	j.checkDrains()
 	if !nodes || !jobs || !allocs || !evals || !records {
 		j.take(s)
 	}
+	j.checkRecords()
+	j.checkDrains()
 }
 
 // compare holds the rows of a table to those that the entries have made, and

@@ -119,10 +119,8 @@ func (t *names) addRequest(before *statestore.Snapshot, m *shims.NodeUpdateDrain
 		return
 	}
 	t.addEnd(before, m.Node)
-	if n := before.Node(m.Node); n != nil && n.Drain != nil {
-		for a := range before.DrainAllocs(n.Drain.ID) {
-			t.allocs = append(t.allocs, a.ID)
-		}
+	for a := range before.LiveAllocsByNode(m.Node) { // whoever has marked them
+		t.allocs = append(t.allocs, a.ID)
 	}
 }
 

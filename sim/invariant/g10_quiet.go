@@ -29,7 +29,6 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	j.checkFresh(t, s, seen)
 	j.checkCircles(t, s)
 	t.takeIn(s.Clock)
-	jumped := t.last.any && s.Clock.Sub(now) != t.ahead()
 	if t.last.any && s.Clock.Before(t.last.clock) {
 		t.last.setBack++
 	}
@@ -37,9 +36,7 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	if s.View != nil {
 		t.last.view = s.View
 	}
-	if t == j.leader && jumped {
-		j.rebound()
-	}
+	j.ClockSet(now, s.Term, s.Clock.Sub(now))
 	j.watchTime(now)
 }
 

@@ -21,8 +21,8 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 	switch {
 	case held || !l.any || t.ended || t.owes || t.inFlight > 0 || len(t.writes) > 0 || t.news.any:
 		return false
-	case clock.Sub(j.now) != t.ahead():
-		return false // its clock was set since it looked at it
+	case t.unseen(clock, j.now):
+		return false
 	case within(t.failure):
 		return false
 	case j.awaitsLook(t, clock):

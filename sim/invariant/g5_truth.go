@@ -30,7 +30,10 @@ func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 			ended[c.Node] = true
 		default:
 			refused++
-			if v.holds && !ended[c.Node] {
+			switch said := slices.ContainsFunc(answer.Ended, func(end drainer.Ending) bool { return end.Completion == c }); {
+			case said && !v.holds:
+				j.find(v.check, about, "its end was accepted, and %s", v.why)
+			case v.holds && !ended[c.Node]:
 				j.find(GoodRefused, about, "its end was refused, and nothing is left to be waited for")
 			}
 		}
@@ -104,7 +107,6 @@ func (j *Judge) judgeStart(e *entry, d *cluster.Drain) {
 	}
 	if j.drains[d.ID] != nil {
 		j.find(SecondOutcome, about, "the drain has been before")
-		return
 	}
 	j.drains[d.ID] = &drain{id: d.ID, node: d.NodeID}
 }

@@ -1,5 +1,7 @@
 package invariant
 
+import "time"
+
 // G6 nothing lost, of what is proposed: an outcome that is unknown is never
 // guessed. After one, and at the beginning of a term, nothing is planned before a
 // barrier that was asked for later, and then from a state behind it. What is in
@@ -15,6 +17,15 @@ func (j *Judge) checkPlan(t *term, p *write) {
 		}
 		j.find(PlannedBehind, Violation{}, "term %d of server %d proposed a %s before a barrier: %s", t.number, t.server, p.Message.Type(), what)
 	}
+}
+
+// checkBarrier finds a term that owes a barrier and neither waits for one nor has
+// any reason to ask for it later.
+func (j *Judge) checkBarrier(t *term, clock time.Time, held bool) {
+	if !t.owes || held || !t.last.any || t.ended || t.news.any || len(t.writes) > 0 || t.unseen(clock, j.now) || j.recent(t.failure, clock) {
+		return
+	}
+	j.find(NotRetried, Violation{}, "term %d of server %d plans nothing before a barrier, and nobody is about to ask for one", t.number, t.server)
 }
 
 // checkFresh judges what was proposed in a step, now that the step is known.

@@ -127,7 +127,7 @@ func (j *Judge) End(now time.Time, states ...*statestore.Snapshot) {
 	if len(states) == 0 {
 		return
 	}
-	if !j.began {
+	if !j.began || states[0].Index() != j.book.index {
 		j.take(states[0])
 	}
 	j.audit(states[0])

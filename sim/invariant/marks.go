@@ -34,6 +34,9 @@ type markJudge struct {
 	// claimed counts the marks that an item of the entry has asked for, refused the
 	// items that were not marked.
 	claimed, refused int
+	// accepted are the marks that the answer says were made, those that come before
+	// the one that is judged taken out.
+	accepted []drainer.Mark
 	// made counts the marks made, by node and class, and jobs are those with one,
 	// in order.
 	made map[*node]*[cluster.MarkClassCount]int
@@ -54,6 +57,8 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 		marks = slices.Clone(marks)
 		slices.SortStableFunc(marks, compareMarks)
 	}
+	answer, _ := e.Response.(shims.Marked)
+	w.accepted = answer.Accepted
 	doubled := false
 	for i, mark := range marks {
 		doubled = i > 0 && marks[i-1].Alloc == mark.Alloc && (doubled || e.made(marks[i-1]))
@@ -75,9 +80,16 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 func (w *markJudge) judge(mark drainer.Mark) {
 	v := w.now.judgeMark(mark)
 	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
+	accepted := len(w.accepted) > 0 && w.accepted[0] == mark
+	if accepted {
+		w.accepted = w.accepted[1:]
+	}
 	if !w.e.made(mark) {
 		w.refused++
-		if v.holds && w.evalled(mark.Group.Job) {
+		switch {
+		case accepted && !v.holds:
+			w.find(v.check, about, "accepted as %s, and %s", mark.Class, v.why)
+		case v.holds && w.evalled(mark.Group.Job):
 			w.find(GoodRefused, about, "a mark %s was refused that holds here", mark.Class)
 		}
 		return

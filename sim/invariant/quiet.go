@@ -41,18 +41,17 @@ type Truth interface {
 func (j *Judge) Quiet(now time.Time, q Quiet) {
 	j.now = now
 	j.counters.QuietPoints++
-	if !j.began {
-		j.take(q.State)
-	}
 	b := j.book
-	if q.State.Index() != b.index {
+	if !j.began || q.State.Index() != b.index {
 		b = bookOf(q.State) // the leader has yet to catch up
 	}
 	t, m := j.term(q.Term), b.moment(q.Clock, j.options.Policy)
+	j.ClockSet(now, q.Term, q.Clock.Sub(now))
 	held := q.Truth != nil && q.Truth.Held()
 	r := newReasons(j, t, m, q)
-	r.behind = held || t.owes || t.news.any || q.Clock.Sub(now) != t.ahead() || j.awaitsLook(t, q.Clock)
+	r.behind = held || t.owes || t.news.any || t.unseen(q.Clock, now) || j.awaitsLook(t, q.Clock)
 	r.judge()
+	j.checkBarrier(t, q.Clock, held)
 	if b == j.book && j.settled(t, q.Clock, held) {
 		j.counters.Settled++
 		j.checkProgress(m, t)

@@ -42,6 +42,8 @@ type Step struct {
 type term struct {
 	server, number int
 	ended          bool
+	// offset is how far the clock is ahead of the world's.
+	offset time.Duration
 	// sequence counts the term's proposals.
 	sequence int
 	writes   map[int]*write // proposed and not answered, by N
@@ -121,12 +123,31 @@ type write struct {
 	seen uint64
 }
 
-// ahead is how far the drainer's clock was ahead of the world's at its last step.
+// ahead is how far the drainer's clock is ahead of the world's, as far as is known.
 func (t *term) ahead() time.Duration {
-	if t == nil || !t.last.any {
+	if t == nil {
 		return 0
 	}
-	return t.last.clock.Sub(t.last.at)
+	return t.offset
+}
+
+// unseen reports whether the drainer's clock was set since its last step.
+func (t *term) unseen(clock, now time.Time) bool {
+	return t.last.any && clock.Sub(now) != t.last.clock.Sub(t.last.at)
+}
+
+// ClockSet tells how far the clock of the server on which a term runs is ahead of
+// the world's from now on.
+func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
+	j.now = now
+	t := j.term(number)
+	if t.offset == ahead {
+		return
+	}
+	t.offset = ahead
+	if t == j.leader {
+		j.rebound()
+	}
 }
 
 // Began tells of the beginning of a drainer's term: terms have numbers of their
@@ -195,7 +216,9 @@ func (j *Judge) NotTaken(now time.Time, w Write) {
 	j.events++
 	t := j.term(w.Term)
 	j.fail(t, w.Message)
-	t.news.entry, t.news.full = false, true // it may be taken at any moment
+	if w.Message != nil {
+		t.news.entry, t.news.full = false, true // it may be taken at any moment
+	}
 }
 
 // Answered judges the answer to a write when the drainer's side is told of it.

@@ -1,0 +1,147 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func brokenQuiet() []broken {
+	return []broken{
+		{"a step at a time that is no time of anything", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.stepUntil(1, true, s.now.Add(time.Minute))
+			s.wait(time.Minute)
+			s.due(1)
+			return s
+		}},
+		{"a step before the deadline", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.stepUntil(1, true, s.now.Add(time.Minute-1))
+			s.wait(time.Minute - 1)
+			s.due(1)
+			return s
+		}},
+		{"a step for a verdict that was given", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", 0)
+			due := epoch.Add(5*time.Minute + invariant.DefaultHealthGrace)
+			s.stepUntil(1, true, due)
+			s.now = due
+			s.due(1)
+			return s
+		}},
+		{"a mark refused by the state that it was planned from", invariant.IdleWrite, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.sick("a3")
+			s.look(1)
+			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"an end refused by the state that it was planned from", invariant.IdleWrite, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.write(1, 1, s.ends("n1"))
+			return s
+		}},
+		{"a group evaluated again that is not stuck", invariant.IdleWrite, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.write(1, 1, s.again("web"))
+			return s
+		}},
+		{"an entry of nothing", invariant.IdleWrite, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.propose(1, 1, &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: s.now}})
+			return s
+		}},
+		{"an evaluation of a job of which nothing was marked", invariant.IdleWrite, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.job(service("other", 1, 1))
+			s.drain("n1", 0)
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.Evals = append(m.Evals, s.eval("other"))
+			s.lie(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
+			return s
+		}},
+		{"steps without end", invariant.Circles, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			for range 40 {
+				s.stepUntil(1, true, s.now)
+			}
+			return s
+		}},
+	}
+}
+
+func fineQuiet() []fine {
+	return []fine{
+		{"steps at a deadline, at a verdict due, at the end of a wait", func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.place("b1", "web", "n1")
+			s.report(cluster.ClientRunning, nil, "b1")
+			s.drain("n1", time.Hour)
+			s.look(1)
+			for _, at := range []time.Duration{5*time.Minute + invariant.DefaultHealthGrace, time.Hour} {
+				s.stepUntil(1, true, epoch.Add(at))
+				s.now = epoch.Add(at)
+				s.due(1)
+			}
+			s.write(1, 1, s.marks(cluster.MarkDeadline, "a1", "b1"))
+			s.stepUntil(1, true, s.now.Add(5*time.Second+invariant.DefaultStopMargin))
+			s.wait(5*time.Second + invariant.DefaultStopMargin)
+			s.due(1)
+			return s
+		}},
+		{"a step that coalesces deadlines", func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.stepUntil(1, true, s.now.Add(time.Minute+invariant.DefaultCoalesce))
+			s.wait(time.Minute + invariant.DefaultCoalesce)
+			s.due(1)
+			return s
+		}},
+		{"a step that tries again", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.look(1)
+			s.answer(1, 1, drainer.Rejected)
+			s.stepUntil(1, true, s.now.Add(50*time.Millisecond))
+			s.wait(50 * time.Millisecond)
+			s.due(1)
+			return s
+		}},
+		{"a step at a time that the state it was computed from had stated", func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.stepUntil(1, true, s.now.Add(time.Minute))
+			s.cancel("n1") // nobody has told the drainer yet
+			s.wait(time.Minute)
+			s.due(1)
+			return s
+		}},
+		{"a mark refused because the state has moved", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			m := s.marks(cluster.MarkPaced, "a1")
+			s.propose(1, 1, m)
+			s.look(1)
+			s.sick("a3")
+			r := s.apply(m)
+			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+			s.look(1)
+			return s
+		}},
+		{"some steps at one time", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			for range 20 {
+				s.stepUntil(1, true, s.now)
+			}
+			return s
+		}},
+	}
+}

@@ -1,0 +1,228 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// bounded is options with figures that are easy to add up: a write takes 4 s, of
+// which 1 s is the wait before it is tried again and three rounds take 1 s each.
+func bounded() invariant.Options {
+	return invariant.Options{
+		Coalesce: -1, RetryMax: time.Second, QueriesPerSecond: 1e9,
+		Bounds: invariant.Bounds{Settle: 10 * time.Second, Write: 600 * time.Millisecond, Wake: 400*time.Millisecond - 4},
+	}
+}
+
+const (
+	writeTime = 4 * time.Second
+	stopTime  = 5*time.Second + invariant.DefaultStopMargin
+)
+
+func brokenEnd() []broken {
+	return []broken{
+		{"a drain that runs on past deadline, marks, stop time and end", invariant.LateEnd, nil, func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Minute)
+			s.wait(time.Minute + writeTime + stopTime + writeTime + 1)
+			s.look(1)
+			return s
+		}},
+		{"a drain whose stages take longer than they may", invariant.LateEnd, nil, func(t *testing.T) *stage {
+			s := layers(t, bounded(), time.Minute)
+			s.lead(1)
+			s.j.Calm(s.now)
+			s.wait(time.Minute + 3*(writeTime+stopTime) + writeTime + 1)
+			s.look(1)
+			return s
+		}},
+		{"a drain whose deadline had passed in the storm", invariant.LateEnd, nil, func(t *testing.T) *stage {
+			s := leading(t, bounded())
+			s.drain("n1", time.Minute)
+			s.wait(time.Hour)
+			s.j.Calm(s.now)
+			s.wait(10*time.Second + writeTime + stopTime + writeTime + 1)
+			s.look(1)
+			return s
+		}},
+		{"an empty node that drains on", invariant.EndForgotten, nil, func(t *testing.T) *stage {
+			s := calm(t, bounded(), 0)
+			s.wait(20 * time.Second)
+			s.ended("a1")
+			s.wait(writeTime + 1)
+			s.look(1)
+			return s
+		}},
+		{"a paced mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.quiet(waiting)
+			return s
+		}},
+		{"an end that nobody is about to make", invariant.Stalled, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.ended("a1")
+			s.look(1)
+			s.quiet()
+			return s
+		}},
+		{"a deadline mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.wait(time.Minute + invariant.DefaultCoalesce)
+			s.look(1)
+			s.quiet(waiting)
+			return s
+		}},
+		{"a free mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.sick("a1")
+			s.look(1)
+			s.quiet(waiting)
+			return s
+		}},
+		{"a drain with a deadline that shows no bound", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = time.Time{} })
+			return s
+		}},
+		{"a drain without a deadline that shows a bound", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", 0)
+			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Hour) })
+			return s
+		}},
+		{"a bound that nothing gives", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+			s := leading(t, bounded())
+			s.drain("n1", time.Minute)
+			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute + 2*writeTime + stopTime + 1) })
+			return s
+		}},
+		{"a bound that was shown and is not kept", invariant.BoundBroken, nil, func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Hour)
+			s.wait(20 * time.Second)
+			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute) })
+			s.wait(time.Minute + 12*time.Second + time.Microsecond)
+			s.look(1)
+			return s
+		}},
+		{"an entry that carries another time", invariant.Mistimed, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.At = m.At.Add(time.Second)
+			s.propose(1, 1, m)
+			s.look(1)
+			return s
+		}},
+		{"a deadline that counts from the drain's start", invariant.DeadlineMoved, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", time.Hour)
+			s.wait(time.Minute)
+			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
+			s.forge(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+				state.Node("n1").Drain.Strategy.ForceDeadline = epoch.Add(time.Hour)
+			})
+			return s
+		}},
+	}
+}
+
+func fineEnd() []fine {
+	return []fine{
+		{"a drain that ends at its bound", func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Minute)
+			s.wait(time.Minute)
+			s.mark(cluster.MarkDeadline, "a1")
+			s.wait(writeTime + stopTime + writeTime)
+			s.end("n1")
+			return s
+		}},
+		{"stages that take all of their time", func(t *testing.T) *stage {
+			s := layers(t, bounded(), time.Minute)
+			s.lead(1)
+			s.j.Calm(s.now)
+			s.wait(time.Minute + 3*(writeTime+stopTime) + writeTime)
+			s.look(1)
+			return s
+		}},
+		{"a deadline that is extended in the calm, and an allocation that lands", func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Minute)
+			s.drain("n1", time.Hour)
+			s.wait(time.Hour)
+			s.place("b1", "web", "n1")
+			s.wait(writeTime + stopTime + writeTime)
+			s.look(1)
+			return s
+		}},
+		{"a leader whose clock is behind", func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Minute)
+			s.j.ClockSet(s.now, 1, -time.Hour)
+			s.wait(time.Hour + time.Minute)
+			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-time.Hour), Woken: true, View: s.state(), Looks: 1})
+			return s
+		}},
+		{"plugins that wait for what never stops", func(t *testing.T) *stage {
+			o := bounded()
+			o.Policy.PluginsAfterDeadline = drainer.AfterStop
+			s := layers(t, o, time.Minute)
+			s.lead(1)
+			s.j.Calm(s.now)
+			s.wait(24 * time.Hour)
+			s.look(1)
+			return s
+		}},
+		{"a storm, whatever it takes", func(t *testing.T) *stage {
+			s := leading(t, bounded())
+			s.drain("n1", time.Minute)
+			s.wait(24 * time.Hour)
+			s.look(1)
+			return s
+		}},
+		{"a deadline within its coalescing window", func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.wait(time.Minute + invariant.DefaultCoalesce - 1)
+			s.look(1)
+			s.quiet()
+			return s
+		}},
+		{"what could be done while something holds the drainer up", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.quiet(held, waiting)
+			s.stepUntil(1, false, s.now.Add(time.Millisecond)) // it waits for a look
+			s.quiet(waiting)
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.look(1)
+			s.quiet(waiting)
+			return s
+		}},
+		{"a mark that was refused not long ago", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			m := s.marks(cluster.MarkPaced, "a1")
+			s.propose(1, 1, m)
+			s.look(1)
+			s.sick("a3")
+			r := s.apply(m)
+			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+			s.run("a3")
+			s.look(1)
+			s.wait(invariant.DefaultRetryMax - 1)
+			s.quiet(waiting)
+			return s
+		}},
+	}
+}
+
+// calm is a stage in the calm, with a leader and n1 that drains.
+func calm(t *testing.T, o invariant.Options, deadline time.Duration) *stage {
+	s := leading(t, o)
+	s.drain("n1", deadline)
+	s.look(1)
+	s.j.Calm(s.now)
+	return s
+}

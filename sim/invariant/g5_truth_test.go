@@ -1,0 +1,213 @@
+package invariant_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func brokenTruth() []broken {
+	return []broken{
+		{"complete with a consumer that stops", invariant.EndedEarly, []invariant.Check{invariant.UntrueOutcome}, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.mark(cluster.MarkPaced, "a1")
+			s.stop("a1", true)
+			s.endAnyway("n1", cluster.OutcomeComplete, 1)
+			return s
+		}},
+		{"the deadline's end just before the stop time is over", invariant.EndedEarly, nil, func(t *testing.T) *stage {
+			s := atDeadline(t)
+			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
+			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 1)
+			return s
+		}},
+		{"complete without the replacement that it promises", invariant.EndedEarly, nil, func(t *testing.T) *stage {
+			s := web(t, replaced(), 3, 1)
+			s.drain("n1", 0)
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.Policy = replaced().Policy
+			s.apply(m)
+			s.ended("a1") // its evaluation is pending
+			e := s.ends("n1")
+			e.Policy = replaced().Policy
+			r := endings("n1", "dn1", cluster.OutcomeComplete)
+			s.lie(e, shims.Completed{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
+			return s
+		}},
+		{"complete although the deadline marked", invariant.UntrueOutcome, nil, func(t *testing.T) *stage {
+			s := atDeadline(t)
+			s.ended("a1")
+			s.endAnyway("n1", cluster.OutcomeComplete, 0)
+			return s
+		}},
+		{"a cancel that is recorded as complete", invariant.UntrueOutcome, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			m := s.request("n1", nil)
+			s.forge(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+				state.DrainRecord("dn1").Outcome = cluster.OutcomeComplete
+			})
+			return s
+		}},
+		{"a record that miscounts what was left", invariant.MiscountedLeft, nil, func(t *testing.T) *stage {
+			s := atDeadline(t)
+			s.wait(time.Hour)
+			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 2)
+			return s
+		}},
+		{"a mark that is not counted", invariant.MiscountedMarks, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			m := s.marks(cluster.MarkPaced, "a1")
+			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) },
+				func(state *statestore.Snapshot) { state.Node("n1").Drain.Marked = [cluster.MarkClassCount]int{} })
+			return s
+		}},
+		{"a purge that is not counted", invariant.MiscountedPurged, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.forge(&shims.JobDeregister{Job: jobKey("web"), Purge: true}, shims.Done{},
+				func(txn *statestore.Txn) { _ = txn.DeleteJob(jobKey("web"), true) },
+				func(state *statestore.Snapshot) { state.Node("n1").Drain.PurgedRunning = 0 })
+			return s
+		}},
+		{"an end without an outcome", invariant.NoRecord, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.ended("a1")
+			s.drain("n1", 0)
+			s.endAnyway("n1", cluster.OutcomeNone, 0)
+			return s
+		}},
+		{"a drain that is nowhere any more", invariant.NoRecord, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{Every: -1}, 1, 1)
+			s.drain("n1", 0)
+			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })
+			s.j.End(s.now, s.state())
+			return s
+		}},
+		{"the id of a drain used again", invariant.SecondOutcome, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drainAs("n1", "first")
+			s.cancel("n1")
+			for i := range cluster.MaxDrainRecordsPerNode { // until the store has forgotten it
+				s.drainAs("n1", cluster.DrainID(fmt.Sprintf("d%02d", i)))
+				s.cancel("n1")
+			}
+			s.drainAs("n1", "first")
+			return s
+		}},
+		{"a record that is changed", invariant.SecondOutcome, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.cancel("n1")
+			m := s.request("n1", &cluster.DrainSpec{})
+			m.Drain = "second"
+			s.apply(m)
+			last := s.request("n1", nil)
+			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "second"}}
+			s.forge(last, r, s.updates(last), func(state *statestore.Snapshot) { state.DrainRecord("dn1").Outcome = cluster.OutcomeForced })
+			return s
+		}},
+		{"a drain that ends in a change of eligibility", invariant.EndedByNothing, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{Every: -1}, 1, 1)
+			s.drain("n1", 0)
+			m := &shims.NodeUpdateEligibility{At: s.now, Node: "n1", Eligibility: cluster.NodeEligible}
+			s.lie(m, shims.Done{}, func(txn *statestore.Txn) { txn.CompleteDrains(s.now, endings("n1", "dn1", cluster.OutcomeComplete)) })
+			return s
+		}},
+		{"a node that its drain's end makes eligible", invariant.MadeEligible, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.ended("a1")
+			s.drain("n1", 0)
+			m := s.ends("n1")
+			r := []drainer.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
+			s.forge(m, shims.Completed{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, r) },
+				func(state *statestore.Snapshot) { state.Node("n1").SchedulingEligibility = cluster.NodeEligible })
+			return s
+		}},
+	}
+}
+
+func fineTruth() []fine {
+	return []fine{
+		{"complete when the last has ended", func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.mark(cluster.MarkPaced, "a1")
+			s.ended("a1")
+			s.end("n1")
+			return s
+		}},
+		{"the deadline's end when the stop time is over", func(t *testing.T) *stage {
+			s := atDeadline(t)
+			s.wait(5*time.Second + invariant.DefaultStopMargin)
+			s.end("n1")
+			return s
+		}},
+		{"forced, with one left that nobody can reach", func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", -1)
+			s.mark(cluster.MarkForced, "a1")
+			s.status("n1", cluster.NodeDown)
+			s.end("n1")
+			return s
+		}},
+		{"complete with a replacement placed, or a blocked evaluation", func(t *testing.T) *stage {
+			s := web(t, replaced(), 3, 2)
+			s.drain("n1", 0)
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.Policy = replaced().Policy
+			s.apply(m)
+			s.stop("a1", true)
+			s.blocked("web")
+			s.ended("a1")
+			e := s.ends("n1")
+			e.Policy = replaced().Policy
+			s.apply(e)
+			return s
+		}},
+		{"a node deleted under its drain, and a job purged", func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.drain("n2", 0)
+			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1"}})
+			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true})
+			s.end("n2")
+			return s
+		}},
+		{"more drains of a node than records are kept", func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			for i := range cluster.MaxDrainRecordsPerNode + 3 {
+				s.drainAs("n1", cluster.DrainID(fmt.Sprintf("d%02d", i)))
+				s.cancel("n1")
+			}
+			return s
+		}},
+		{"an end that was planned too early, refused", func(t *testing.T) *stage {
+			s := atDeadline(t)
+			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
+			s.end("n1")
+			return s
+		}},
+	}
+}
+
+// atDeadline has a1 marked by the deadline of its node.
+func atDeadline(t *testing.T) *stage {
+	s := web(t, invariant.Options{}, 1, 1)
+	s.drain("n1", time.Minute)
+	s.wait(time.Minute)
+	s.mark(cluster.MarkDeadline, "a1")
+	return s
+}
+
+func replaced() invariant.Options {
+	return invariant.Options{Policy: drainer.Policy{Completion: drainer.Replaced}}
+}

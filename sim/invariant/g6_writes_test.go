@@ -1,0 +1,185 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+)
+
+func brokenWrites() []broken {
+	return []broken{
+		{"planned at the beginning of a term", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 3, 1)
+			s.drain("n1", 0)
+			s.j.Began(s.now, 0, 1)
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"sent again after an unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(drainer.Unknown)
+			s.wait(time.Minute)
+			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"a barrier that was asked for before the write of unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.ask(1, 8)
+			s.fail(drainer.Unknown)
+			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.wait(time.Minute)
+			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"planned from a state older than the barrier's", invariant.PlannedFromOld, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			old := s.state()
+			s.ask(1, 8)
+			s.drain("n2", 0)
+			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1})
+			return s
+		}},
+		{"the same mark in flight twice", invariant.SentTwice, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"the same end in flight twice", invariant.SentTwice, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.propose(1, 1, s.ends("n1"))
+			s.propose(1, 2, s.ends("n1"))
+			return s
+		}},
+		{"a mark that was rejected and is forgotten", invariant.NotRetried, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(drainer.Rejected)
+			s.wait(invariant.DefaultRetryMax)
+			s.quiet(waiting)
+			return s
+		}},
+		{"an end that was rejected and is forgotten", invariant.NotRetried, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.ended("a1")
+			s.propose(1, 1, s.ends("n1"))
+			s.look(1)
+			s.answer(1, 1, drainer.Rejected)
+			s.look(1)
+			s.wait(invariant.DefaultRetryMax)
+			s.quiet()
+			return s
+		}},
+		{"a barrier that failed and is not asked for again", invariant.NotRetried, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 3, 1)
+			s.j.Began(s.now, 0, 1)
+			s.ask(1, 0)
+			s.step(1, false)
+			s.answer(1, 0, drainer.Unknown)
+			s.step(1, false)
+			s.wait(invariant.DefaultRetryMax)
+			s.quiet()
+			return s
+		}},
+		{"marked, its evaluation failed, and nobody asks again", invariant.NotReevaluated, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.answered("web")
+			s.look(1)
+			s.quiet()
+			return s
+		}},
+	}
+}
+
+func fineWrites() []fine {
+	return []fine{
+		{"an unknown outcome, a barrier, and planned again", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(drainer.Unknown)
+			s.ask(1, 2)
+			s.step(1, false)
+			s.j.Answered(s.now, 1, 2, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.wait(time.Second)
+			s.write(1, 3, s.marks(cluster.MarkPaced, "a1"))
+			s.quiet()
+			return s
+		}},
+		{"a rejected mark that still has time", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(drainer.Rejected)
+			s.wait(invariant.DefaultRetryMax - 1)
+			s.quiet(waiting)
+			return s
+		}},
+		{"two writes of unknown outcome, and a barrier after both", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.drain("n2", 0)
+			s.sick("a2")
+			s.propose(1, 1, s.marks(cluster.MarkFree, "a2"))
+			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			s.look(1)
+			s.answer(1, 1, drainer.Unknown)
+			s.ask(1, 3)
+			s.step(1, false)
+			s.answer(1, 2, drainer.Unknown)
+			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.step(1, false)
+			s.wait(time.Minute)
+			s.write(1, 4, s.marks(cluster.MarkFree, "a2"))
+			return s
+		}},
+		{"a stuck group that was evaluated again not long ago", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.answered("web")
+			s.write(1, 2, s.again("web"))
+			s.answered("web")
+			s.look(1)
+			s.wait(invariant.DefaultRetryMax - 1)
+			s.quiet()
+			return s
+		}},
+		{"a barrier that failed, with time to ask again", func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 3, 1)
+			s.j.Began(s.now, 0, 1)
+			s.ask(1, 0)
+			s.step(1, false)
+			s.answer(1, 0, drainer.Unknown)
+			s.step(1, false)
+			s.wait(invariant.DefaultRetryMax - 1)
+			s.quiet()
+			return s
+		}},
+	}
+}
+
+// draining is a stage with a leader on which n1 drains, and the leader has seen it.
+func draining(t *testing.T, o invariant.Options) *stage {
+	s := leading(t, o)
+	s.drain("n1", 0)
+	s.look(1)
+	return s
+}
+
+// fail has a mark of a1 fail, and the drainer take it in.
+func (s *stage) fail(o drainer.Outcome) {
+	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+	s.look(1)
+	s.answer(1, 1, o)
+	s.look(1)
+}
+
+// waiting has the report say of a1 that it waits for room, although it need not.
+func waiting(q *invariant.Quiet) {
+	for i := range q.Reports[0].Allocs {
+		if a := &q.Reports[0].Allocs[i]; a.Alloc == "a1" {
+			a.Reason, a.Since = drainer.ReasonWritePending, drainer.Since{Seen: true, At: epoch}
+		}
+	}
+}

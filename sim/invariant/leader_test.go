@@ -1,0 +1,101 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+)
+
+// leading is a stage with three nodes and a job of three, limit one, and a drainer
+// that leads in term 1 behind its barrier.
+func leading(t *testing.T, o invariant.Options) *stage {
+	s := web(t, o, 3, 1)
+	s.lead(1)
+	return s
+}
+
+// lead begins a term.
+func (s *stage) lead(term int) {
+	s.j.Began(s.now, 0, term)
+	s.ask(term, 0)
+	s.step(term, false)
+	s.j.Answered(s.now, term, 0, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+	s.look(term)
+}
+
+// ask proposes a barrier.
+func (s *stage) ask(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
+
+// propose proposes a write of a reasonable size.
+func (s *stage) propose(term, n int, m shims.Message) {
+	s.j.Proposed(s.now, invariant.Write{Term: term, N: n, Message: m, Bytes: 100})
+}
+
+// answer says what became of a write that was not applied.
+func (s *stage) answer(term, n int, o drainer.Outcome) {
+	s.j.Answered(s.now, term, n, shims.Answer{Outcome: o})
+}
+
+// write proposes a write in a step, has it applied and says so in another.
+func (s *stage) write(term, n int, m shims.Message) {
+	s.propose(term, n, m)
+	s.look(term)
+	r := s.apply(m)
+	s.j.Answered(s.now, term, n, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+	s.look(term)
+}
+
+// step is a step for which somebody asked, and in which the drainer may have looked
+// at the newest state.
+func (s *stage) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
+
+func (s *stage) look(term int) { s.step(term, true) }
+
+// stepUntil is a step that names the time of the next.
+func (s *stage) stepUntil(term int, looks bool, wakeAt time.Time) {
+	st := invariant.Step{Term: term, Clock: s.now, Woken: true, WakeAt: wakeAt}
+	if looks {
+		st.View, st.Looks = s.state(), 1
+	}
+	s.j.Stepped(s.now, st)
+}
+
+// due is a step for which nobody asked.
+func (s *stage) due(term int) {
+	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Looks: 1})
+}
+
+// world is what the world knows.
+type world struct {
+	held  bool
+	ended cluster.AllocID
+}
+
+func (w world) Held() bool                    { return w.held }
+func (w world) Ended(id cluster.AllocID) bool { return id == w.ended }
+
+// explain is what a drainer that knows nothing of itself says of all that drains.
+func (s *stage) explain() (reports []drainer.Report) {
+	for n := range s.state().DrainingNodes() {
+		r, _ := drainer.Explain(s.state(), nil, n.ID, s.now, drainer.Policy{})
+		r.EndsBy = drainer.EndBound(s.state(), n, s.now, drainer.Policy{}, time.Second)
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// quiet judges a quiet point at which the drainer says what it should, but for what
+// is changed of it.
+func (s *stage) quiet(change ...func(q *invariant.Quiet)) {
+	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: world{}}
+	for _, c := range change {
+		c(&q)
+	}
+	s.j.Quiet(s.now, q)
+}
+
+func held(q *invariant.Quiet) { q.Truth = world{held: true} }
