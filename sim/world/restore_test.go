@@ -1,0 +1,66 @@
+package world_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// A restore and a lapse of memory begin a term anew on the same server, and everything
+// goes on as before: what was in flight is written, and nothing twice.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, o world.Options) {
+		for _, restored := range []bool{true, false} {
+			for _, when := range []time.Duration{armed, inFlight, drains + 3*time.Second} {
+				w := newTown(t, o)
+				w.drain()
+				restores := 0
+				w.OnRestore(func(taken, restored *statestore.Snapshot) {
+					restores++
+					must.Eq(t, taken.Index(), restored.Index())
+				})
+				w.at(when, func() {
+					steps := len(w.steps)
+					if restored {
+						must.NoError(t, w.Restore())
+						must.Len(t, steps+1, w.steps) // on the store that was abandoned
+					} else {
+						must.NoError(t, w.Forget())
+					}
+					must.Eq(t, 0, w.Leader())
+					must.Eq(t, 2, w.Term())
+				})
+				w.run(t, lasts)
+				must.Eq(t, restored, restores == 1)
+				must.Eq(t, when, w.ended[1])
+				must.Nil(t, nth[marks](w, 1))
+				must.False(t, w.State().Node("n1").Draining())
+				must.NoError(t, w.SameStates())
+				must.NoError(t, checkLog(w, map[string]int{}))
+				if marked := first[marks](w); when == inFlight {
+					must.Eq(t, drainer.Unknown, marked.answer.Outcome)
+					must.True(t, w.logged(marked))
+				}
+			}
+		}
+	})
+}
+
+// Who cannot step does not step because a snapshot is restored.
+func TestRestore_paused(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, world.Options{})
+	w.at(armed, func() {
+		w.Pause(0, time.Minute)
+		must.NoError(t, w.Restore())
+	})
+	w.run(t, lasts)
+	must.Eq(t, 0, w.stepped(armed-1, armed+time.Minute))
+	must.Positive(t, w.stepped(armed+time.Minute-1, lasts))
+}
