@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -174,32 +171,6 @@ func (c *simRunCommand) plays(f *simRunFlags, files []string) (plays []playing, 
 	return plays, nil
 }
 
-// playing is a scenario that is to be played.
-type playing struct {
-	// label names it, replay is the command that plays it again.
-	label, replay string
-	scenario      *scenario.Scenario
-	// file is where it stands, text what stands there; empty if it is of no file.
-	file string
-	text []byte
-	// err says why it cannot be played, or is nil.
-	err error
-}
-
-// playing reads a scenario file. Warnings are told.
-func (c *simRunCommand) playing(file string) playing {
-	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + file, file: file}
-	if p.text, p.err = os.ReadFile(file); p.err != nil {
-		return p
-	}
-	var warnings []scenario.Warning
-	p.scenario, warnings, p.err = scenario.Parse(file, bytes.NewReader(p.text))
-	for _, w := range warnings {
-		fmt.Fprintln(c.errs, w)
-	}
-	return p
-}
-
 // one plays a scenario and tells what came of it. It returns false if it failed.
 func (c *simRunCommand) one(f *simRunFlags, p playing, alone bool) bool {
 	if p.err != nil {
@@ -274,38 +245,4 @@ func (c *simRunCommand) played(f *simRunFlags, p playing) (result *sim.Result, d
 		err = created(f.svg, drawn.recorder.SVG)
 	}
 	return result, drawn, err
-}
-
-// wrong is what was wrong with a run, each in lines of its own.
-func (c *simRunCommand) wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
-	for _, v := range r.Violations {
-		wrong = append(wrong, v.String())
-	}
-	if f.rewrite {
-		return append(wrong, c.rewritten(p, r)...)
-	}
-	if p.scenario.Story == "" && p.scenario.End == "" {
-		return wrong
-	}
-	for _, section := range [...]struct{ name, want, got string }{
-		{"story", p.scenario.Story, r.Story}, {"end", p.scenario.End, r.End},
-	} {
-		if d := diff(section.want, section.got); d != "" {
-			wrong = append(wrong, fmt.Sprintf("the %s is not what the file says (-rewrite has it say so):\n%s", section.name, d))
-		}
-	}
-	return wrong
-}
-
-// rewritten writes what came of a run into its file, and returns why it cannot.
-func (c *simRunCommand) rewritten(p playing, r *sim.Result) (wrong []string) {
-	text := scenario.Rewrite(p.text, r.Story, r.End)
-	if bytes.Equal(text, p.text) {
-		return nil
-	}
-	if err := os.WriteFile(p.file, text, 0o644); err != nil {
-		return []string{err.Error()}
-	}
-	fmt.Fprintf(c.out, "%s is rewritten\n", p.file)
-	return nil
 }

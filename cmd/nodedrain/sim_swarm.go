@@ -141,6 +141,7 @@ func (c *simSwarmCommand) tell(r *swarm.Report, kept map[uint64]string) {
 	for _, failure := range r.Failures {
 		fmt.Fprintf(c.out, "FAIL  seed %d: %s: %s\n", failure.Seed, failure.Kind, failure.Text)
 		fmt.Fprintf(c.out, "      to play it again: %s\n", replaySeed(failure.Size, failure.Seed))
+		fmt.Fprintf(c.out, "      to make it small: nodedrain sim shrink -size %s -seed %d\n", failure.Size, failure.Seed)
 		if file := kept[failure.Seed]; file != "" {
 			fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", file)
 		}

@@ -36,7 +36,7 @@ func passes() []passOf {
 		lighter(lightest), lighter(nextLighter), lowerNumbers(half), lowerNumbers(oneLessOfFew),
 		closeGaps(0), closeGaps(time.Second), closeGaps(10 * time.Second),
 	}
-	for _, unit := range [...]time.Duration{10 * time.Minute, time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, time.Millisecond} {
+	for _, unit := range [...]time.Duration{10 * time.Minute, time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
 		all = append(all, round(unit, false), round(unit, true))
 	}
 	return append(all, join, inOrder, takeSeed(1), takeSeed(2), takeSeed(3))

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+// A swarm that finds nothing says how fast it was; its JSON has the hash of each
+// seed, which are those that its scenarios come to alone.
+func TestSimSwarm(t *testing.T) {
+	t.Parallel()
+	s := &simulating{}
+	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: flawless}
+	must.Zero(t, (&simSwarmCommand{s.simCommand}).Run([]string{"--seeds", "12", "-seed", "5", "-workers", "3"}), must.Sprint(s.stdout.String()))
+	must.StrHasPrefix(t, "ok    12 small seeds from 5 on, 0 failed, ", s.stdout.String())
+	must.StrContains(t, s.stdout.String(), "seeds per minute")
+
+	s.stdout.Reset()
+	must.Zero(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds=12", "--seed=5", "-json"}))
+	var report swarmReport
+	decoder := json.NewDecoder(&s.stdout)
+	decoder.DisallowUnknownFields()
+	must.NoError(t, decoder.Decode(&report))
+	must.True(t, report.OK)
+	must.Eq(t, swarmReportVersion, report.Version)
+	must.SliceLen(t, 12, report.Hashes)
+	must.SliceEmpty(t, report.Failures)
+	must.SliceNotEmpty(t, report.Events)
+	for i, h := range report.Hashes {
+		must.Eq(t, uint64(5+i), h.Seed)
+	}
+	_, out, _ := command(t.Context(), "sim run -q -size small -seed 7")
+	must.StrContains(t, out, "hash "+report.Hashes[2].Hash)
+	must.Eq(t, "", s.stderr.String())
+}
+
+// flawless is a simulator whose judges find nothing.
+func flawless(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	r, err := sim.Play(s, o)
+	if err == nil {
+		r.Violations = nil
+	}
+	return r, err
+}
+
+// Seeds that fail are named with what plays them again, and kept as scenarios that
+// fail too.
+func TestSimSwarm_fails(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	dir := filepath.Join(t.TempDir(), "kept")
+	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
+	must.Eq(t, "the swarm failed\n", s.stderr.String())
+	kept, err := filepath.Glob(filepath.Join(dir, "small-*.drain"))
+	must.NoError(t, err)
+	must.SliceNotEmpty(t, kept)
+	for _, file := range kept {
+		seed := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "small-"), ".drain")
+		must.StrContains(t, s.stdout.String(), "\n      to play it again: nodedrain sim run -size small -seed "+seed+"\n"+
+			"      to make it small: nodedrain sim shrink -size small -seed "+seed+"\n"+
+			"      kept, frozen: nodedrain sim run "+file+"\n")
+		again := newSimulating(t)
+		must.One(t, (&simRunCommand{again.simCommand}).Run([]string{file, "-q"}))
+		must.StrContains(t, again.stdout.String(), "G1 below limit at index 17, node ")
+	}
+
+	s = newSimulating(t)
+	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir, "-json"}))
+	var report swarmReport
+	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+	must.False(t, report.OK)
+	must.Eq(t, len(kept), report.Failed)
+	must.Eq(t, "5s", report.Failures[0].Violations[0].At)
+	must.Eq(t, "below limit", report.Failures[0].Violations[0].Check)
+	must.FileExists(t, report.Failures[0].File)
+}
+
+// A failing scenario shrinks to what is needed, and plays and fails again.
+func TestSimShrink(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/limited.drain"
+	s := newSimulating(t)
+	must.Zero(t, (&simShrinkCommand{s.simCommand}).Run([]string{file}))
+	golden(t, "sim_shrink.drain", s.stdout.String())
+	must.StrHasPrefix(t, "G1 below limit: 3 of 5 are healthy, and it has to be 4\n2 events, 3 nodes, 1 jobs and 2 allocations before, "+
+		"1 events, 1 nodes, 0 jobs and 0 allocations now; ", s.stderr.String())
+
+	s = newSimulating(t)
+	small := filepath.Join(t.TempDir(), "small.drain")
+	must.Zero(t, (&simShrinkCommand{s.simCommand}).Run([]string{file, "-freeze", "-o", small}))
+	must.Eq(t, "", s.stdout.String())
+	must.StrHasSuffix(t, "to play it: nodedrain sim run "+small+"\n", s.stderr.String())
+	again := newSimulating(t)
+	must.One(t, (&simRunCommand{again.simCommand}).Run([]string{small, "-q"}))
+
+	code, out, errs := command(t.Context(), "sim shrink "+file)
+	must.One(t, code)
+	must.Eq(t, "", out)
+	must.Eq(t, "shrinking limited: the scenario does not fail\n", errs)
+}
+
+// A long swarm says every ten seconds how far it is.
+func TestSwarmLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		c := simSwarmCommand{simCommand{out: &out}}
+		progress := c.progress(&simSwarmFlags{seeds: 100})
+		swarming(progress)
+		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+
+			"    20s  80 of 100 seeds, 2 failed, 240 seeds per minute, 2.00 busy hours per second\n", out.String())
+		must.Eq(t, swarmProgress(noProgress{}), c.progress(&simSwarmFlags{json: true}))
+	})
+}
+
+// The bar of a swarm says the same all the time, and leaves the terminal as it was,
+// also when the swarm ends early.
+func TestSwarmBar(t *testing.T) {
+	t.Parallel()
+	for _, of := range []int{100, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			swarming(newSwarmBar(&out, pace{began: time.Now(), of: of}))
+			must.StrContains(t, out.String(), "1 failed, 240 seeds per minute, 2.00 busy hours per second")
+		})
+	}
+}
+
+// swarming plays a hundred seeds in 25 seconds, of which some fail.
+func swarming(progress swarmProgress) {
+	for i := range 100 {
+		time.Sleep(250 * time.Millisecond)
+		run := swarm.Run{Seed: uint64(i), Busy: 30 * time.Minute}
+		if i%33 == 30 {
+			run.Failure = &swarm.Failure{}
+		}
+		progress.played(run)
+	}
+	progress.close()
+}
