@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -30,7 +31,7 @@ type Options struct {
 
 // Result is what came of a scenario.
 type Result struct {
-	// Facts are the final facts; see [Facts].
+	// Facts are the final facts; see [invariant.Facts].
 	Facts []string
 	// Findings are what the witness found wrong.
 	Findings []string
@@ -115,7 +116,7 @@ func (p *player) play() error {
 	if p.result.State, err = p.servers.end(); err != nil {
 		return err
 	}
-	p.result.Facts, p.result.Strikes = Facts(p.result.State), p.faults.struck
+	p.result.Facts, p.result.Strikes = invariant.Facts(p.result.State), p.faults.struck
 	p.witness.Audit(p.result.State)
 	for _, f := range p.witness.Report().Findings {
 		p.result.Findings = append(p.result.Findings, f.String())

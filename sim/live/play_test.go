@@ -13,8 +13,10 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
@@ -52,26 +54,41 @@ func step(t testing.TB, s *scenario.Scenario) ending {
 	var w *world.World
 	result, err := sim.Play(s, sim.Options{Watch: func(its *world.World) { w = its }})
 	must.NoError(t, err)
-	e := ending{live.Facts(w.Truth()), result.Lasted, result.Idle}
+	e := ending{invariant.Facts(w.Truth()), result.Lasted, result.Idle}
 	if e.rests {
 		e.lasts += afterRest
 	}
 	return e
 }
 
-// play plays a scenario in a bubble: it comes to the same end, and the witness finds
-// nothing.
+// play plays a scenario in a bubble: it comes to the same end, and neither the witness
+// nor the judge of every entry finds anything.
 func play(t *testing.T, s *scenario.Scenario, want ending, o live.Options) (result *live.Result) {
 	t.Helper()
 	o.For = want.lasts
 	synctest.Test(t, func(t *testing.T) {
-		var err error
-		result, err = live.Play(s, o)
-		must.NoError(t, err)
+		var violations []invariant.Violation
+		result, violations = judged(t, s, o)
 		must.Eq(t, want.facts, result.Facts)
-		must.SliceEmpty(t, result.Findings)
+		must.SliceEmpty(t, violations)
 	})
 	return result
+}
+
+// judged plays a scenario and has every entry judged. It is to be called in a bubble.
+func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, []invariant.Violation) {
+	t.Helper()
+	config, err := setting.Drainer(s.Drainer)
+	must.NoError(t, err)
+	judge := invariant.New(invariant.Options{
+		Policy: config.Policy, MaxIDs: config.MaxIDsPerEntry, MaxBytes: config.MaxBytesPerEntry, MaxInFlight: config.MaxInFlight,
+	})
+	o.OnApply = judge.Applied
+	result, err := live.Play(s, o)
+	must.NoError(t, err)
+	must.SliceEmpty(t, result.Findings)
+	judge.End(time.Now(), result.State)
+	return result, judge.Violations()
 }
 
 // Goroutines come to the same end as steps do.

@@ -69,6 +69,11 @@ func cannotTakeMore(s *scenario.Scenario, e ending) string {
 	if !e.rests {
 		return "it ends while something goes on"
 	}
+	for _, e := range s.Events {
+		if _, is := e.Op.(*scenario.Cancel); is {
+			return "how far a drain has come when it is cancelled is a matter of time"
+		}
+	}
 	for _, a := range s.Allocs {
 		if a.Indexes.Count > most {
 			return "it is large"
