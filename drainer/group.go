@@ -112,8 +112,10 @@ func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
 }
 
 // awaitsVerdict reports whether a verdict on the allocation's health is still to
-// come in time.
-func (g *group) awaitsVerdict(a *cluster.Allocation) bool { return !a.Asked() && g.lacksVerdict(a) }
+// come in time. What is left of a group that is gone leaves without one.
+func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
+	return g.exists && !a.Asked() && g.lacksVerdict(a)
+}
 
 // lacksVerdict reports whether the allocation has no verdict on its health and is
 // not overdue.

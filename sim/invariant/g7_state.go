@@ -20,6 +20,9 @@ import (
 // has neither planned nor in flight. Of a group it is the number that counts: which
 // of equal candidates go may depend on what was planned before.
 func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster.AllocID]bool) {
+	if j.options.MinInterval > 0 && m.at.Before(t.round.Add(j.options.MinInterval)) {
+		return // a fresh drainer has no round behind it that it had to wait for
+	}
 	waiting := map[cluster.GroupKey]bool{}
 	for _, n := range m.draining {
 		if j.coalesces(m, n) {
