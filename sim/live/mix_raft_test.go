@@ -1,0 +1,152 @@
+package live_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// raftServer is one server with hashicorp/raft, whose log is of evaluations.
+type raftServer struct {
+	*recorder
+	raft      *raft.Raft
+	transport *link
+	proposer  *shims.Proposer
+}
+
+// link is a transport that can lose what others answer to its server's entries.
+type link struct {
+	*raft.InmemTransport
+	deaf atomic.Bool
+}
+
+// AppendEntries delivers the entries, whether or not it loses the answer.
+func (l *link) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+	err := l.InmemTransport.AppendEntries(id, to, request, response)
+	if l.deaf.Load() {
+		return errors.New("the answer was lost")
+	}
+	return err
+}
+
+// AppendEntriesPipeline makes raft use AppendEntries alone.
+func (*link) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// recorder is a state machine that notes by which raft it is asked to apply what.
+type recorder struct {
+	*shims.FSM
+	mu sync.Mutex
+	// entries are the applied entries, in order; guarded by mu.
+	entries []raftEntry
+	leads   func() (term uint64, leads bool)
+}
+
+// raftEntry is an applied entry.
+type raftEntry struct {
+	index, term uint64
+	name        string
+	// own says that the server led in the entry's term when it applied it.
+	own bool
+}
+
+// Apply notes the entry.
+func (r *recorder) Apply(l *raft.Log) any {
+	m, err := shims.Decode(l.Data)
+	if err != nil {
+		return err
+	}
+	term, leads := r.leads()
+	r.mu.Lock()
+	name := string(m.(*shims.EvalUpdate).Evals[0].ID)
+	r.entries = append(r.entries, raftEntry{l.Index, l.Term, name, leads && term == l.Term})
+	r.mu.Unlock()
+	return r.FSM.Apply(l)
+}
+
+// applied are the entries so far.
+func (r *recorder) applied() []raftEntry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.entries)
+}
+
+// startRaft starts three servers with raft. They end with the test.
+func startRaft(t *testing.T) []*raftServer {
+	t.Helper()
+	var servers []*raftServer
+	var voters raft.Configuration
+	for i := range 3 {
+		s := &raftServer{recorder: &recorder{FSM: shims.NewFSM(shims.FSMConfig{})}}
+		address := raft.ServerAddress(fmt.Sprintf("s%d", i+1))
+		_, memory := raft.NewInmemTransport(address)
+		s.transport = &link{InmemTransport: memory}
+		voters.Servers = append(voters.Servers, raft.Server{ID: raft.ServerID(address), Address: address})
+		servers = append(servers, s)
+	}
+	connect(servers, nil)
+	for i, s := range servers {
+		conf := raft.DefaultConfig()
+		conf.LocalID, conf.Logger, conf.BatchApplyCh = voters.Servers[i].ID, hclog.NewNullLogger(), true
+		store, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
+		must.NoError(t, raft.BootstrapCluster(conf, store, store, snapshots, s.transport, voters))
+		s.leads = func() (uint64, bool) { return s.raft.CurrentTerm(), s.raft.State() == raft.Leader }
+		var err error
+		s.raft, err = raft.NewRaft(conf, s.recorder, store, store, snapshots, s.transport)
+		must.NoError(t, err)
+		s.proposer, err = shims.NewProposer(s.raft, s.FSM, shims.Options{})
+		must.NoError(t, err)
+		t.Cleanup(func() {
+			s.proposer.Close()
+			must.NoError(t, s.raft.Shutdown().Error())
+		})
+	}
+	return servers
+}
+
+// connect joins all servers with each other but the one that is cut off, or nil.
+func connect(servers []*raftServer, cut *raftServer) {
+	for _, a := range servers {
+		for _, b := range servers {
+			if a == cut || b == cut {
+				a.transport.Disconnect(b.transport.LocalAddr())
+			} else if a != b {
+				a.transport.Connect(b.transport.LocalAddr(), b.transport.InmemTransport)
+			}
+		}
+	}
+}
+
+// leading waits for a server that leads and that a quorum follows.
+func leading(t *testing.T, servers []*raftServer) *raftServer {
+	t.Helper()
+	for range 1000 {
+		for _, s := range servers {
+			if s.raft.State() == raft.Leader && s.raft.VerifyLeader().Error() == nil {
+				return s
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("nobody leads")
+	return nil
+}
+
+// eval is a message that makes an evaluation of that name.
+func eval(name string) *shims.EvalUpdate {
+	return &shims.EvalUpdate{Evals: []*cluster.Evaluation{{
+		ID: cluster.EvalID(name), Namespace: cluster.DefaultNamespace, JobID: "job", Type: cluster.JobService, Status: cluster.EvalPending,
+	}}}
+}

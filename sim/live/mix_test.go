@@ -1,0 +1,242 @@
+package live_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// fate is what became of one proposed write, as far as anybody can tell.
+type fate struct {
+	told drainer.Outcome
+	// logged says that it was applied; after that its proposer's term had ended by then.
+	logged, after bool
+}
+
+func (f fate) String() string {
+	switch {
+	case !f.logged:
+		return fmt.Sprintf("said to be %s, never applied", f.told)
+	case f.after:
+		return fmt.Sprintf("said to be %s, applied after its term", f.told)
+	}
+	return fmt.Sprintf("said to be %s, applied in its term", f.told)
+}
+
+// The model of raft may do what raft does not, but raft does nothing that the model
+// does not: its leaders are cut off, killed for a moment and asked to hand over with
+// entries in flight, and everything that becomes of these also becomes of some in
+// worlds.
+func TestMix(t *testing.T) {
+	t.Parallel()
+	model, real := map[fate]int{}, map[fate]int{}
+	barriers := 0
+	for seed := range uint64(30) {
+		modelMix(t, seed, model)
+	}
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) { barriers += realMix(t, seed, real) })
+	}
+	must.GreaterEq(t, 15, barriers)
+	t.Logf("model: %v", model)
+	t.Logf("raft:  %v", real)
+	for f := range real {
+		must.MapContainsKey(t, model, f, must.Sprintf("raft does what the model does not: %s", f))
+	}
+	for _, f := range []fate{
+		{drainer.Applied, true, false}, {drainer.Unknown, true, true}, {drainer.Unknown, false, false}, {drainer.Rejected, false, false},
+	} {
+		must.Positive(t, real[f], must.Sprintf("raft was not seen to do this: %s", f))
+	}
+}
+
+// modelMix counts what becomes of the drainers' writes in a world in which leaders come
+// and go.
+func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
+	t.Helper()
+	chance := world.Stream(seed, "mix")
+	w, err := world.New(world.Options{
+		Seed: seed + 1, Servers: 3, Commit: scenario.Range{Min: time.Millisecond, Max: 300 * time.Millisecond},
+		Drainer: drainer.NodeDrainerConfig{MaxIDsPerEntry: 2},
+	})
+	must.NoError(t, err)
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		must.NoError(t, w.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
+	}
+	j := world.NewJob(cluster.JobBatch, "sum", 12)
+	var allocs []*cluster.Allocation
+	for i := range 12 {
+		allocs = append(allocs, w.NewAlloc(j, "sum", i, "n1"))
+	}
+	must.NoError(t, w.Place(j, allocs...))
+
+	told := map[int]drainer.Outcome{}
+	applied := map[uint64]int{} // the term in which an entry was applied, by index
+	w.OnAnswer(func(_, n int, a shims.Answer) { told[n] = a.Outcome })
+	w.OnApply(func(a world.Applied) { applied[a.Index] = w.Term() })
+	w.OnWrite(func(world.Write) world.Fate { return world.Fate(chance.IntN(int(world.NoRoom))) })
+	for i := range 10 {
+		e := world.Election{Next: -1, Lost: chance.IntN(2) == 0, Believes: time.Duration(chance.IntN(int(time.Second)))}
+		at := time.Duration(i)*time.Second + time.Duration(chance.IntN(int(time.Second)))
+		w.At(world.Epoch.Add(at), func() error { return w.Depose(e) })
+	}
+	w.Drain("n1", cluster.DrainSpec{Deadline: -1}, "")
+	_, err = w.Run(world.Epoch.Add(time.Minute))
+	must.NoError(t, err)
+
+	logged := map[int]fate{}
+	for index, e := range w.Log() {
+		if e.Proposed && e.Source == world.FromDrainer {
+			logged[e.N] = fate{logged: true, after: applied[index] > e.Term}
+		}
+	}
+	for n, outcome := range told {
+		f := logged[n]
+		f.told = outcome
+		mix[f]++
+	}
+}
+
+// barrier is the answer to a leader's first.
+type barrier struct {
+	term uint64
+	// last is the index of the last entry that the leader had applied.
+	last uint64
+}
+
+// watch asks for a barrier whenever the server begins to lead, until stop is closed.
+func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
+	for {
+		select {
+		case <-stop:
+			return
+		case leads := <-s.raft.LeaderCh():
+			term := s.raft.CurrentTerm()
+			if !leads {
+				continue
+			}
+			s.proposer.Barrier(func(a shims.Answer) {
+				if entries := s.applied(); a.Outcome == drainer.Applied && len(entries) > 0 {
+					answered(barrier{term, entries[len(entries)-1].index})
+				}
+			})
+		}
+	}
+}
+
+// strikes are what happens to a leader.
+func strikes(servers []*raftServer) []func(leader *raftServer) {
+	return []func(*raftServer){
+		func(leader *raftServer) { // cut off for a moment, or until another leads
+			connect(servers, leader)
+			time.Sleep(time.Second / 10)
+			connect(servers, nil)
+		},
+		func(leader *raftServer) {
+			connect(servers, leader)
+			time.Sleep(4 * time.Second)
+			connect(servers, nil)
+		},
+		func(leader *raftServer) { // it does not hear what the others answer
+			leader.transport.deaf.Store(true)
+			time.Sleep(4 * time.Second)
+			leader.transport.deaf.Store(false)
+		},
+		func(leader *raftServer) { _ = leader.raft.LeadershipTransfer().Error() }, // or it loses it otherwise
+	}
+}
+
+// realMix counts what becomes of writes that three rafts are asked for all the time,
+// while leaders come and go. It returns how many barriers of new leaders were answered.
+func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
+	t.Helper()
+	servers := startRaft(t)
+	chance := world.Stream(seed, "mix")
+	var mu sync.Mutex
+	told := map[string]drainer.Outcome{} // guarded by mu
+	var barriers []barrier               // guarded by mu
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for i, s := range servers {
+		running.Go(func() {
+			s.watch(stop, func(b barrier) {
+				mu.Lock()
+				defer mu.Unlock()
+				barriers = append(barriers, b)
+			})
+		})
+		running.Go(func() {
+			for n := 0; ; n++ {
+				name := fmt.Sprintf("%d/%d", i, n)
+				s.proposer.Propose(eval(name), func(a shims.Answer) {
+					mu.Lock()
+					defer mu.Unlock()
+					told[name] = a.Outcome
+				})
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
+	for range 5 {
+		time.Sleep(time.Second + time.Duration(chance.IntN(int(time.Second))))
+		all := strikes(servers)
+		all[chance.IntN(len(all))](leading(t, servers))
+	}
+	close(stop)
+	running.Wait()
+	time.Sleep(2 * shims.DefaultTimeout) // every write has its answer, every server every entry
+
+	final := servers[0].applied()
+	checkOrder(t, final, barriers)
+	own := map[string]bool{}
+	for _, s := range servers {
+		must.Eq(t, withoutOwn(final), withoutOwn(s.applied()))
+		for _, e := range s.applied() {
+			own[e.name] = own[e.name] || e.own
+		}
+	}
+	logged := map[string]bool{}
+	for _, e := range final {
+		logged[e.name] = true
+	}
+	for name, outcome := range told {
+		mix[fate{outcome, logged[name], logged[name] && !own[name]}]++
+	}
+	return len(barriers)
+}
+
+// checkOrder fails the test if an entry comes after one of a later term, or after the
+// barrier of a later leader.
+func checkOrder(t *testing.T, entries []raftEntry, barriers []barrier) {
+	t.Helper()
+	for i, e := range entries {
+		if i > 0 {
+			must.LessEq(t, e.term, entries[i-1].term)
+		}
+		for _, b := range barriers {
+			must.False(t, e.term < b.term && e.index > b.last, must.Sprintf("%+v comes after the barrier %+v", e, b))
+		}
+	}
+}
+
+// withoutOwn are entries without who led when they were applied.
+func withoutOwn(entries []raftEntry) []raftEntry {
+	for i := range entries {
+		entries[i].own = false
+	}
+	return entries
+}
