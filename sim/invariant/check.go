@@ -77,6 +77,7 @@ const (
 	ReplicasDiffer // two servers made different states of the same log
 	RestoreDiffers // a restored state is not the one that the snapshot was taken of
 	Unnamed        // an entry wrote what it does not name
+	Unordered      // an entry whose items are in another order than they are to be
 
 	// CheckCount is how many checks there are.
 	CheckCount
@@ -117,7 +118,7 @@ func (c Check) String() string {
 		"no reason", "two reasons", "reason for none", "untrue reason", "wrong numbers", "wrong since", "wrong totals",
 		"too many ids", "too many bytes", "too many in flight", "too many queries", "too many records", "too soon",
 		"idle wake", "idle write", "circles",
-		"replicas differ", "restore differs", "unnamed",
+		"replicas differ", "restore differs", "unnamed", "unordered",
 	}
 	if c >= CheckCount {
 		return "unknown check"

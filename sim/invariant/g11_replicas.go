@@ -2,8 +2,12 @@ package invariant
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -13,6 +17,22 @@ import (
 // entry names are compared by their digest; whole states, after a restore and at
 // the end, line by line. That entries write no more than they name is found when
 // everything is counted.
+
+// checkOrder holds the items of an entry to the order that they are to be in: with
+// another, equal states would not give equal entries.
+func (j *Judge) checkOrder(w Write) {
+	sorted := true
+	switch m := w.Message.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		sorted = slices.IsSortedFunc(m.Marks.Marks, compareMarks) && slices.IsSortedFunc(m.Reevaluate, cluster.GroupKey.Compare) &&
+			slices.IsSortedFunc(m.Evals, func(a, b *cluster.Evaluation) int { return jobOf(a).Compare(jobOf(b)) })
+	case *shims.NodesDrainComplete:
+		sorted = slices.IsSortedFunc(m.Completions.Completions, func(a, b drainer.Completion) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	if !sorted {
+		j.find(Unordered, Violation{}, "the items of a %s are in no order", w.Message.Type())
+	}
+}
 
 // Replica compares what an entry has made on another server with what it made on
 // the first. It may be told before or after [Judge.Applied] is.

@@ -45,6 +45,18 @@ func brokenReplicas() []broken {
 			s.j.End(s.now, s.state())
 			return s
 		}},
+		{"an entry in no order", invariant.Unordered, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.drain("n2", 0)
+			s.propose(1, 1, s.ends("n2", "n1"))
+			return s
+		}},
+		{"marks in no order", invariant.Unordered, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.drain("n2", 0)
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a2", "a1"))
+			return s
+		}},
 		{"a row that goes", invariant.Unnamed, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.lie(reportOf("a1", "n1"), shims.Done{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })

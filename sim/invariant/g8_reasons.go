@@ -278,24 +278,89 @@ func (r *reasons) judgeOutstanding(a *alloc, said []cluster.AllocID) {
 	}
 }
 
+// since is when the reason began to hold, by the times that are in the state, or
+// zero if none says.
+func (r *reasons) since(a *alloc, reason drainer.Reason) time.Time {
+	d := a.node.drain()
+	here := later(a.row.CreateTime, d.Strategy.StartedAt)
+	switch reason {
+	case drainer.ReasonLeftByRequest:
+		return d.UpdatedAt
+	case drainer.ReasonStopping:
+		return a.row.StoppedAt
+	case drainer.ReasonWaitingForScheduler:
+		return a.row.DesiredTransition.MarkedAt
+	case drainer.ReasonDisconnected:
+		if !opinion.Reachable(a.node.row) {
+			return a.node.row.StatusChangedAt
+		}
+	case drainer.ReasonBatchRunning, drainer.ReasonWaitingForStage, drainer.ReasonWaitingForHealth:
+		return here
+	case drainer.ReasonWaitingForReplacement:
+		return later(a.group.blocked().CreateTime, here)
+	}
+	return time.Time{}
+}
+
 // judgeSince judges since when a reason is said to be so.
 func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
-	want := time.Time{}
-	switch ar.Reason {
-	case drainer.ReasonStopping:
-		want = a.row.StoppedAt
-	case drainer.ReasonWaitingForScheduler:
-		want = a.row.DesiredTransition.MarkedAt
-	}
-	s := ar.Since
+	want, s := r.since(a, ar.Reason), ar.Since
 	switch {
 	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
+	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
+		r.find(WrongSince, of(a), "%q seen since %s, and at %s it was not so", ar.Reason, s.At, r.term.quiet.clock)
 	case s.At.After(later(later(r.q.Clock, r.Judge.now), r.latest)):
 		r.find(WrongSince, of(a), "%q since %s, which is to come", ar.Reason, s.At)
 	}
+}
+
+// heard is what a drainer said at one quiet point at which it had had its say.
+type heard struct {
+	// clock is the time on its clock, zero if there was none.
+	clock time.Time
+	// groups are the reasons of each group on a draining node, allocs those whose
+	// mark was pending.
+	groups map[cluster.GroupKey][drainer.ReasonCount]bool
+	allocs map[cluster.AllocID]bool
+}
+
+// began reports whether a reason that only a leader dates cannot have held at the
+// quiet point before: what is pending is dated by allocation, the rest by group. A
+// group that waits because something of it was refused has not been looked at since.
+func (r *reasons) began(a *alloc, reason drainer.Reason) bool {
+	before := &r.term.quiet
+	switch {
+	case r.behind || before.clock.IsZero() || !before.clock.Before(r.q.Clock):
+		return false
+	case r.waits(r.term, before.clock, a.node.id, a.group.key) || r.waits(r.term, r.q.Clock, a.node.id, a.group.key):
+		return false
+	}
+	if reason == drainer.ReasonWritePending {
+		return !before.allocs[a.id()]
+	}
+	held, known := before.groups[a.group.key]
+	return known && !held[reason]
+}
+
+// remember keeps what the drainer has said for the next quiet point.
+func (r *reasons) remember() {
+	h := heard{groups: map[cluster.GroupKey][drainer.ReasonCount]bool{}, allocs: r.planned}
+	if !r.behind {
+		h.clock = r.q.Clock
+	}
+	for i := range r.q.Reports {
+		for _, ar := range r.q.Reports[i].Allocs {
+			if ar.Reason < drainer.ReasonCount {
+				held := h.groups[ar.Group]
+				held[ar.Reason] = true
+				h.groups[ar.Group] = held
+			}
+		}
+	}
+	r.term.quiet = h
 }
 
 // judgeTotals judges the sums of a report.

@@ -45,7 +45,7 @@ func brokenReasons() []broken {
 		}, invariant.WrongTotals)
 	}
 	add("a reason for what has ended, as its client knows", invariant.UntrueReason, func(_ *stage, q *invariant.Quiet) {
-		q.Truth = world{held: true, ended: "stopping"}
+		q.Truth = known{held: true, ended: "stopping"}
 	})
 	add("a number of a group", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "a1").Healthy++ })
 	add("when a stop is due", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) {
@@ -73,6 +73,23 @@ func brokenReasons() []broken {
 	})
 	add("the sum of a stage", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
 	add("the worst reason", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Reason = drainer.ReasonLeftByRequest })
+	all = append(all, broken{"a hold that dates from before it began", invariant.WrongSince, nil, func(t *testing.T) *stage {
+		s := blockedUp(t)
+		s.quiet(sinceEver)
+		s.wait(time.Second)
+		s.job(service("web", 3, 0))
+		s.look(1)
+		s.quiet(sinceEver)
+		return s
+	}}, broken{"a pending mark that dates from before it was wanted", invariant.WrongSince, nil, func(t *testing.T) *stage {
+		s := blockedUp(t)
+		s.wait(time.Second)
+		s.run("a3")
+		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+		s.look(1)
+		s.quiet(sinceEver)
+		return s
+	}})
 	return append(all, broken{"a mark said to be pending that nobody is about to make", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
 		func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
@@ -107,6 +124,16 @@ func fineReasons() []fine {
 			s.quiet(held)
 			return s
 		}},
+		{"a hold that goes on, another that begins", func(t *testing.T) *stage {
+			s := blockedUp(t)
+			s.quiet(sinceEver)
+			s.wait(time.Second)
+			s.quiet(sinceEver)
+			s.job(service("web", 3, 0))
+			s.look(1)
+			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since.At = s.now })
+			return s
+		}},
 		{"a leader that has yet to catch up", func(t *testing.T) *stage {
 			s := reasons(t)
 			old, reports := s.state(), s.explain()
@@ -123,6 +150,17 @@ func fineReasons() []fine {
 			s.quiet(held)
 			return s
 		}},
+	}
+}
+
+// sinceEver dates what the leader has seen from the beginning.
+func sinceEver(q *invariant.Quiet) {
+	for i := range q.Reports {
+		for k := range q.Reports[i].Allocs {
+			if s := &q.Reports[i].Allocs[k].Since; s.Seen {
+				s.At = epoch.Add(-time.Second)
+			}
+		}
 	}
 }
 

@@ -69,14 +69,14 @@ func (s *stage) due(term int) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Looks: 1})
 }
 
-// world is what the world knows.
-type world struct {
+// known is what the world knows.
+type known struct {
 	held  bool
 	ended cluster.AllocID
 }
 
-func (w world) Held() bool                    { return w.held }
-func (w world) Ended(id cluster.AllocID) bool { return id == w.ended }
+func (w known) Held() bool                    { return w.held }
+func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
 
 // explain is what a drainer that knows nothing of itself says of all that drains.
 func (s *stage) explain() (reports []drainer.Report) {
@@ -91,11 +91,11 @@ func (s *stage) explain() (reports []drainer.Report) {
 // quiet judges a quiet point at which the drainer says what it should, but for what
 // is changed of it.
 func (s *stage) quiet(change ...func(q *invariant.Quiet)) {
-	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: world{}}
+	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: known{}}
 	for _, c := range change {
 		c(&q)
 	}
 	s.j.Quiet(s.now, q)
 }
 
-func held(q *invariant.Quiet) { q.Truth = world{held: true} }
+func held(q *invariant.Quiet) { q.Truth = known{held: true} }

@@ -59,14 +59,13 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	}
 	answer, _ := e.Response.(shims.Marked)
 	w.accepted = answer.Accepted
-	doubled := false
+	made := false
 	for i, mark := range marks {
-		doubled = i > 0 && marks[i-1].Alloc == mark.Alloc && (doubled || e.made(marks[i-1]))
-		if doubled {
+		if made = made && marks[i-1].Alloc == mark.Alloc; made {
 			w.refused++ // the one before it has been made
 			continue
 		}
-		w.judge(mark)
+		made = w.judge(mark)
 	}
 	w.checkAnswer()
 	w.checkEvals()
@@ -76,15 +75,17 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	}
 }
 
-// judge judges one mark.
-func (w *markJudge) judge(mark drainer.Mark) {
+// judge judges one mark, and reports whether it was made. Of several for one
+// allocation it is the one that the answer names.
+func (w *markJudge) judge(mark drainer.Mark) (made bool) {
 	v := w.now.judgeMark(mark)
 	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
-	accepted := len(w.accepted) > 0 && w.accepted[0] == mark
+	another := len(w.accepted) > 0 && w.accepted[0].Alloc == mark.Alloc
+	accepted := another && w.accepted[0] == mark
 	if accepted {
 		w.accepted = w.accepted[1:]
 	}
-	if !w.e.made(mark) {
+	if !w.e.made(mark) || another && !accepted {
 		w.refused++
 		switch {
 		case accepted && !v.holds:
@@ -92,7 +93,7 @@ func (w *markJudge) judge(mark drainer.Mark) {
 		case v.holds && w.evalled(mark.Group.Job):
 			w.find(GoodRefused, about, "a mark %s was refused that holds here", mark.Class)
 		}
-		return
+		return false
 	}
 	if !v.holds {
 		w.find(v.check, about, "marked %s, and %s", mark.Class, v.why)
@@ -100,7 +101,7 @@ func (w *markJudge) judge(mark drainer.Mark) {
 	w.claimed++
 	a := w.book.allocs[mark.Alloc]
 	if a == nil {
-		return // the verdict has said so
+		return true // the verdict has said so
 	}
 	w.now.take(a, mark.Class)
 	if w.made[a.node] == nil {
@@ -112,6 +113,7 @@ func (w *markJudge) judge(mark drainer.Mark) {
 	if n := len(w.jobs); n == 0 || w.jobs[n-1] != a.group.key.Job {
 		w.jobs = append(w.jobs, a.group.key.Job)
 	}
+	return true
 }
 
 // judgeMark judges a mark in the state left by those before it.

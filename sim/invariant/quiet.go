@@ -51,6 +51,7 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	r := newReasons(j, t, m, q)
 	r.behind = held || t.owes || t.news.any || t.unseen(q.Clock, now) || j.awaitsLook(t, q.Clock)
 	r.judge()
+	r.remember()
 	j.checkBarrier(t, q.Clock, held)
 	if b == j.book && j.settled(t, q.Clock, held) {
 		j.counters.Settled++

@@ -84,6 +84,8 @@ type term struct {
 	news news
 
 	last steps
+	// quiet is what it said at the last quiet point.
+	quiet heard
 }
 
 // news is what a drainer was told since its last step.
@@ -199,6 +201,7 @@ func (j *Judge) Proposed(now time.Time, w Write) {
 	}
 	j.checkPlan(t, p)
 	j.checkSize(w)
+	j.checkOrder(w)
 	t.writes[w.N] = p
 	t.fresh = append(t.fresh, p)
 	if p.barrier {

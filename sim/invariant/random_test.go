@@ -1,0 +1,323 @@
+package invariant_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+)
+
+// chance is a stage on which anything happens.
+type chance struct {
+	*stage
+	rng    *rand.Rand
+	policy drainer.Policy
+	placed int
+	drains int
+}
+
+func newChance(t *testing.T, seed uint64) *chance {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	c := &chance{rng: rng, policy: drainer.Policy{
+		HealthGrace: time.Second, StopMargin: 2 * time.Second,
+		BelowBudget: drainer.BelowBudget(rng.IntN(2)), PluginsAfterDeadline: drainer.PluginOrder(rng.IntN(2)), Completion: drainer.Contract(rng.IntN(4)),
+	}}
+	c.stage = newStage(t, invariant.Options{Policy: c.policy, Every: 10})
+	for i := range 4 {
+		c.node(c.nodeID(i))
+	}
+	for i := range 6 {
+		c.job(c.randomJob(i))
+	}
+	for range 30 {
+		c.act()
+	}
+	return c
+}
+
+func (c *chance) nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
+
+func (c *chance) someNode() cluster.NodeID { return c.nodeID(c.rng.IntN(4)) }
+
+func (c *chance) randomJob(i int) *cluster.Job {
+	kinds := [...]cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobService, cluster.JobSysBatch}
+	j := newJob(kinds[i], cluster.JobID(fmt.Sprintf("j%d", i)), c.rng.IntN(6))
+	g := j.TaskGroups[0]
+	if g.Migrate != nil {
+		g.Migrate.MaxParallel = c.rng.IntN(3)
+		g.Migrate.MinHealthyTime, g.Migrate.HealthyDeadline = 0, time.Duration(c.rng.IntN(20))*time.Second
+	}
+	g.EphemeralDisk.Migrate = c.rng.IntN(3) == 0
+	if i >= 4 && c.rng.IntN(2) == 0 || c.rng.IntN(10) == 0 {
+		plugin(j)
+	}
+	if c.rng.IntN(10) == 0 {
+		g.Name = "renamed"
+	}
+	return j
+}
+
+// someAlloc is an allocation, nil if there is none.
+func (c *chance) someAlloc() *cluster.Allocation {
+	all := slices.Collect(c.state().Allocs())
+	if len(all) == 0 {
+		return nil
+	}
+	return all[c.rng.IntN(len(all))]
+}
+
+// act has something happen, which is as it should be.
+func (c *chance) act() {
+	c.wait(time.Duration(c.rng.IntN(4)) * time.Second)
+	a, n := c.someAlloc(), c.someNode()
+	switch what := c.rng.IntN(20); {
+	case what < 5 || a == nil:
+		c.placeSome(n, a)
+	case what < 9:
+		c.report(pick(c.rng, cluster.ClientRunning, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed),
+			pick(c.rng, nil, pointer(true), pointer(true), pointer(false)), a.ID)
+	case what == 9:
+		c.stop(a.ID, false)
+	case what < 12:
+		m := c.request(n, &cluster.DrainSpec{Deadline: pick(c.rng, -1, 0, 0, 5*time.Second, time.Minute), IgnoreSystemJobs: c.rng.IntN(4) == 0})
+		c.drains++
+		m.Drain = cluster.DrainID(fmt.Sprintf("d%d", c.drains))
+		c.apply(m)
+	case what == 12:
+		c.apply(c.request(n, nil))
+	case what == 13:
+		c.status(n, pick(c.rng, cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected))
+	case what == 14:
+		c.job(c.randomJob(c.rng.IntN(6)))
+	case what == 15:
+		c.apply(&shims.JobDeregister{Job: a.JobKey(), Purge: c.rng.IntN(4) == 0})
+	case what == 16:
+		c.answered(a.JobID)
+	case what == 17:
+		c.blocked(a.JobID)
+	case what == 18:
+		c.unknown(a)
+	default:
+		c.apply(&shims.NodeDeregister{At: c.now, Nodes: []cluster.NodeID{n}})
+		c.node(n)
+	}
+}
+
+// placeSome places an allocation, perhaps in the place of another.
+func (c *chance) placeSome(on cluster.NodeID, instead *cluster.Allocation) {
+	of := cluster.JobID(fmt.Sprintf("j%d", c.rng.IntN(6)))
+	if j := c.state().Job(jobKey(of)); j == nil || j.Stop {
+		c.job(c.randomJob(int(of[1] - '0')))
+	}
+	c.placed++
+	c.place(cluster.AllocID(fmt.Sprintf("a%03d", c.placed)), of, on, func(a *cluster.Allocation) {
+		a.TaskGroup = c.state().Job(jobKey(of)).TaskGroups[0].Name
+		if c.rng.IntN(6) == 0 {
+			canary(a)
+		}
+		if instead != nil && instead.NextAllocation == "" && instead.JobID == of && c.rng.IntN(2) == 0 {
+			a.PreviousAllocation = instead.ID
+		}
+		a.DesiredTransition.Migrate = c.rng.IntN(20) == 0
+	})
+}
+
+// unknown has an allocation out of touch.
+func (c *chance) unknown(a *cluster.Allocation) {
+	e := c.eval(a.JobID)
+	e.Status = cluster.EvalComplete
+	m := &shims.ApplyPlan{Plan: cluster.Plan{At: c.now, Eval: e, Stops: []cluster.PlanStop{{Alloc: a.ID, Unknown: true}}}}
+	c.lie(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) { _, _ = txn.ApplyPlan(&m.Plan) })
+}
+
+func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+// someMarks is an entry that marks whatever it likes, mostly under a class that
+// could be.
+func (c *chance) someMarks(count int) *shims.AllocUpdateDesiredTransition {
+	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: c.now, Policy: c.policy}}
+	for range count {
+		a := c.someAlloc()
+		if a == nil {
+			break
+		}
+		m.Marks.Marks = append(m.Marks.Marks, c.marks(c.someClass(a), a.ID).Marks.Marks...)
+		if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool { return e.JobKey() == a.JobKey() }) {
+			m.Evals = append(m.Evals, c.eval(a.JobID))
+		}
+	}
+	for i := range m.Marks.Marks {
+		if mark := &m.Marks.Marks[i]; c.rng.IntN(8) == 0 {
+			mark.Revision--
+		}
+	}
+	return m
+}
+
+// wanted is an entry that marks everything on draining nodes.
+func (c *chance) wanted() *shims.AllocUpdateDesiredTransition {
+	m := c.someMarks(0)
+	for n := range c.state().DrainingNodes() {
+		for a := range c.state().LiveAllocsByNode(n.ID) {
+			m.Marks.Marks = append(m.Marks.Marks, c.marks(c.someClass(a), a.ID).Marks.Marks...)
+			if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool { return e.JobKey() == a.JobKey() }) {
+				m.Evals = append(m.Evals, c.eval(a.JobID))
+			}
+		}
+	}
+	return m
+}
+
+// someClass is a guess at the class that an allocation may leave under, or any.
+func (c *chance) someClass(a *cluster.Allocation) cluster.MarkClass {
+	switch n := c.state().Node(a.NodeID); {
+	case c.rng.IntN(4) == 0 || !n.Draining():
+		return cluster.MarkClass(1 + c.rng.IntN(int(cluster.MarkClassCount)-1))
+	case c.state().Job(a.JobKey()).Group(a.TaskGroup) == nil && a.Stage() == cluster.StageConsumers:
+		return cluster.MarkGone
+	case a.Stage() != cluster.StageConsumers:
+		return cluster.MarkStage
+	case n.Drain.Strategy.Forced():
+		return cluster.MarkForced
+	case n.Drain.Strategy.Passed(c.now):
+		return cluster.MarkDeadline
+	case a.Canary():
+		return cluster.MarkCanary
+	case a.Healthy(n):
+		return cluster.MarkPaced
+	}
+	return cluster.MarkFree
+}
+
+// Two separate pieces of code judge marks, ends, reasons and bounds: whatever
+// happens, the judge has nothing to say about what the drainer's own re-checks and
+// explanations come to.
+func TestJudge_agreesWithTheDrainer(t *testing.T) {
+	t.Parallel()
+	made, refused, ended, said := 0, 0, 0, 0
+	for seed := range uint64(80) {
+		c := newChance(t, seed)
+		for range 40 {
+			switch c.rng.IntN(6) {
+			case 0:
+				c.apply(c.someMarks(1 + c.rng.IntN(4)))
+			case 1, 2:
+				c.apply(c.wanted())
+			case 3:
+				c.apply(c.someEnds())
+			case 4:
+				c.reevaluateAll()
+			}
+			c.quietly()
+			c.act()
+		}
+		c.j.End(c.now, c.state())
+		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d, policy %+v: %v", seed, c.policy, c.j.Violations()))
+		counted := c.j.Counters()
+		made, refused, ended, said = made+counted.Marked, refused+counted.Refused, ended+counted.Ends, said+counted.Reasons
+	}
+	t.Logf("%d marks, %d refused, %d entries of ends, %d reasons", made, refused, ended, said)
+	for _, count := range []int{made, refused, ended, said} {
+		must.Greater(t, 200, count, must.Sprint("the worlds are too poor to say anything"))
+	}
+}
+
+// someEnds is an entry that ends whatever drains.
+func (c *chance) someEnds() *shims.NodesDrainComplete {
+	m := &shims.NodesDrainComplete{Completions: drainer.Completions{At: c.now, Policy: c.policy}}
+	for n := range c.state().DrainingNodes() {
+		end := drainer.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
+		if c.rng.IntN(8) == 0 {
+			end.Revision--
+		}
+		m.Completions.Completions = append(m.Completions.Completions, end)
+	}
+	return m
+}
+
+// reevaluateAll has groups evaluated again, stuck or not.
+func (c *chance) reevaluateAll() {
+	m := c.someMarks(0)
+	for i := range 6 {
+		key := groupKey(cluster.JobID(fmt.Sprintf("j%d", i)))
+		if c.rng.IntN(2) == 0 {
+			m.Reevaluate = append(m.Reevaluate, key)
+			m.Evals = append(m.Evals, c.eval(key.Job.ID))
+		}
+	}
+	c.apply(m)
+}
+
+// quietly judges what a drainer says that remembers nothing.
+func (c *chance) quietly() {
+	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
+	for n := range c.state().DrainingNodes() {
+		r, _ := drainer.Explain(c.state(), nil, n.ID, c.now, c.policy)
+		r.EndsBy = drainer.EndBound(c.state(), n, c.now, c.policy, time.Second)
+		for i := range r.Allocs {
+			if s := &r.Allocs[i].Since; s.Seen {
+				s.At = c.now
+			}
+		}
+		q.Reports = append(q.Reports, r)
+	}
+	c.j.Quiet(c.now, q)
+}
+
+// Where everything is applied that is proposed, the judge finds exactly what the
+// drainer's re-check would have refused, and at least what the witness finds.
+func TestJudge_findsWhatTheRecheckWouldRefuse(t *testing.T) {
+	t.Parallel()
+	good, bad, witnessed := 0, 0, 0
+	for seed := range uint64(150) {
+		c := newChance(t, seed)
+		w := witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == drainer.AfterStop})
+		for range 20 {
+			c.act()
+			m := c.someMarks(1)
+			if len(m.Marks.Marks) == 0 || m.Marks.Marks[0].Drain == "" || c.state().Alloc(m.Marks.Marks[0].Alloc).Asked() {
+				continue // a store would not take it
+			}
+			accepted, _, _ := drainer.Recheck(c.state(), &m.Marks)
+			before, was := c.j.Found(), c.state()
+			c.believe(m)
+			if made := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !made {
+				continue
+			}
+			found := c.j.Found() - before
+			must.Eq(t, len(accepted) == 1, found == 0, must.Sprintf("seed %d: %+v %v", seed, m.Marks.Marks[0], c.j.Violations()))
+			w.Observe(applied.Entry(shims.Applied{Index: c.index, Type: m.Type(), Message: m, Before: was, After: c.state()}))
+			if report := w.Report(); len(report.Findings) > 0 {
+				witnessed++
+				must.Greater(t, 0, found, must.Sprint(report.Findings))
+			}
+			w = witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == drainer.AfterStop})
+			if found == 0 {
+				good++
+			} else {
+				bad++
+			}
+			c.reset()
+		}
+	}
+	t.Logf("%d good marks, %d bad, of which the witness found %d", good, bad, witnessed)
+	must.Greater(t, 50, good)
+	must.Greater(t, 200, bad)
+	must.Greater(t, 50, witnessed)
+}
+
+// reset has another judge go on: the one before has found all that it keeps.
+func (c *chance) reset() {
+	c.j = invariant.New(invariant.Options{Policy: c.policy, Every: 10})
+}
