@@ -100,9 +100,25 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.compareDigest(a.Index, uint64(e.digest(a)), 0)
 	}
 	j.watchEnds(e)
-	if j.unread++; j.options.Every > 0 && j.unread >= j.options.Every {
+	if j.unread++; j.auditIsDue() {
 		j.audit(a.After)
 	}
+}
+
+// rowsPerEntry is how many rows are counted for each entry, at most, on account of
+// everything being counted: of a large state that is done less often.
+const rowsPerEntry = 16
+
+// auditIsDue reports whether it is time to count everything.
+func (j *Judge) auditIsDue() bool {
+	every := j.options.Every
+	switch {
+	case every <= 0:
+		return false
+	case every == 1:
+		return true
+	}
+	return j.unread >= every && j.unread*rowsPerEntry >= j.book.rows()
 }
 
 // take takes a state as it is.

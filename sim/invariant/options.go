@@ -32,7 +32,8 @@ type Options struct {
 	Bounds Bounds
 
 	// Every is after how many entries everything is counted. Zero is
-	// [DefaultEvery], 1 after each; below zero only at the end.
+	// [DefaultEvery], 1 after each; below zero only at the end. Of a large state it
+	// is done less often, so that an entry never costs more than a few rows.
 	Every int
 	// Digests has the digest of every entry kept, for [Judge.Replica] to be compared
 	// with.
