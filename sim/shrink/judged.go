@@ -14,33 +14,52 @@ import (
 // are those of the guarantees, "G1 below limit"; a scenario that panics or cannot be
 // played to its end fails a check that tells why, so that others that end so for
 // another reason are not taken for it.
-func Judged(s *scenario.Scenario) Outcome { return judged(s, sim.Play) }
+func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
 
-// Judging is Judged by whoever plays in place of [sim.Play].
+// Judging is Judged for one [Shrink] or [Freeze], by whoever plays in place of
+// [sim.Play]. The scenario that is played first sets how many steps the others may
+// take: some smaller ones run in circles, and would do so for long.
 func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
-	return func(s *scenario.Scenario) Outcome { return judged(s, play) }
+	maxSteps := 0
+	return func(s *scenario.Scenario) Outcome {
+		o, steps := judged(s, play, maxSteps)
+		if maxSteps == 0 {
+			maxSteps = leastSteps + moreSteps*steps
+		}
+		return o
+	}
 }
 
-func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) (o Outcome) {
+// A scenario may take moreSteps times as many steps as the first one, and leastSteps
+// in any case.
+const (
+	leastSteps = 20_000
+	moreSteps  = 2
+)
+
+// judged plays a scenario and tells how many steps it took, zero if it did not come to
+// its end: what runs in circles does so in few steps as well. No more than maxSteps
+// are taken; zero is no bound.
+func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*sim.Result, error), maxSteps int) (o Outcome, steps int) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			o.Failures = []Failure{because("panic", fmt.Sprint(reason))}
 		}
 	}()
-	result, err := play(s, sim.Options{Watch: func(w *world.World) {
+	result, err := play(s, sim.Options{MaxSteps: maxSteps, Watch: func(w *world.World) {
 		w.OnStrike(func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) })
 	}})
 	if err != nil {
 		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
-		return o
+		return o, 0
 	}
 	for _, v := range result.Violations {
 		check := v.Guarantee + " " + v.Check
 		if _, known := o.of(check); !known {
-			o.Failures = append(o.Failures, Failure{Check: check, Text: v.Text})
+			o.Failures = append(o.Failures, Failure{Check: check, Text: v.Text, At: v.At.Sub(world.Epoch)})
 		}
 	}
-	return o
+	return o, result.Steps
 }
 
 // because is a failure of a kind for a reason. Of the reason, the numbers do not

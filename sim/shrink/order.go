@@ -11,6 +11,7 @@ type passOf func(*scenario.Scenario) []edit
 
 // shrink repeats all passes until none finds anything.
 func (m *shrinker) shrink() {
+	m.endAfterFailure()
 	m.pass(dropEvents(m.best))
 	m.unfold()
 	for progress := true; progress && !m.spent(); {
@@ -25,6 +26,21 @@ func (m *shrinker) shrink() {
 		}
 	}
 	m.report.Complete = !m.spent()
+}
+
+// endAfterFailure has the run end soon after it has failed: all plays that follow are
+// shorter for it.
+func (m *shrinker) endAfterFailure() {
+	at := m.report.Failure.At
+	if at == 0 {
+		return
+	}
+	end := at.Truncate(time.Second) + 2*time.Second
+	if m.best.Run.For == 0 || end < m.best.Run.For {
+		m.growing = true
+		m.pass([]edit{func(d *draft) { d.Run.For = end }})
+		m.growing = false
+	}
 }
 
 // passes are all passes of a round, in the order in which they make what follows

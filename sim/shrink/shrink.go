@@ -3,6 +3,7 @@ package shrink
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -29,6 +30,8 @@ type Failure struct {
 	Check string
 	// Text says what was wrong.
 	Text string
+	// At is when it was found, from the beginning; zero is not known.
+	At time.Duration
 }
 
 // of returns the failure of a check.
