@@ -73,18 +73,23 @@ func TestFaults_ended(t *testing.T) {
 	for _, name := range []scenario.FaultName{scenario.NodeCrash, scenario.NodeDisconnect, scenario.SchedUnplaceable} {
 		for _, failure := range failures {
 			for _, away := range []time.Duration{11 * time.Second, 40 * time.Second} {
-				w := newTown(t, world.Options{Servers: 3, Views: true})
-				w.at(armed, func() {
-					failure.On = "operator"
-					must.NoError(t, w.Arm(failure))
-					must.NoError(t, w.Arm(scenario.Fault{Name: name, Delay: exactly(away)}))
-				})
-				w.at(armed+away-time.Millisecond, func() { must.NoError(t, w.Elect(false)) })
-				must.True(t, w.run(t, time.Hour))
-				must.Positive(t, len(w.strikes))
-				for n := range w.State().Nodes() {
-					must.True(t, n.Reachable(), must.Sprintf("%s and %s for %s", name, failure.Name, away))
-					must.Eq(t, cluster.NodeEligible, n.SchedulingEligibility, must.Sprintf("%s and %s for %s", name, failure.Name, away))
+				for _, fails := range []time.Duration{armed, armed + away - time.Millisecond} {
+					w := newTown(t, world.Options{Servers: 3, Views: true})
+					w.at(fails, func() {
+						failure.On = "operator"
+						must.NoError(t, w.Arm(failure))
+					})
+					w.at(armed, func() {
+						must.NoError(t, w.Arm(scenario.Fault{Name: name, Delay: exactly(away)}))
+					})
+					w.at(armed+away-time.Millisecond, func() { must.NoError(t, w.Elect(false)) })
+					must.True(t, w.run(t, time.Hour))
+					must.Greater(t, 1, len(w.strikes))
+					for n := range w.State().Nodes() {
+						about := must.Sprintf("%s and from %s %s for %s", name, fails, failure.Name, away)
+						must.True(t, n.Reachable(), about)
+						must.Eq(t, cluster.NodeEligible, n.SchedulingEligibility, about)
+					}
 				}
 			}
 		}
@@ -109,4 +114,20 @@ func TestFaults_cordonLeavesDrains(t *testing.T) {
 		eligible[n.ID] = n.SchedulingEligibility == cluster.NodeEligible
 	}
 	must.Eq(t, map[cluster.NodeID]bool{"n1": true, "n3": true, "n4": false}, eligible)
+}
+
+// An election that was to come before an answer does not come after the calm.
+func TestCalm_loseLeader(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{15 * time.Second, time.Hour} {
+		w := newTown(t, world.Options{Servers: 3, Views: true, Commit: exactly(10 * time.Second)})
+		w.drain()
+		w.at(armed, func() {
+			must.NoError(t, w.Arm(scenario.Fault{Name: scenario.LeaderLoseMidBatch, Delay: exactly(delay)}))
+		})
+		w.at(drains+15*time.Second, func() { must.NoError(t, w.Calm()) }) // the marks are on their way
+		w.run(t, lasts)
+		must.Len(t, 1, w.strikes)
+		must.Eq(t, 1, w.Term())
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -135,6 +136,7 @@ func storiesOfTheRest() []faultStory {
 					}
 				}
 				must.Eq(t, 1, failed)
+				must.Eq(t, when[marks](struck), struck.strikes[0].At) // before anything is planned for it
 			},
 		}, {
 			fault:  scenario.Fault{Name: scenario.SchedUnplaceable, Delay: exactly(away)},
@@ -153,3 +155,45 @@ func storiesOfTheRest() []faultStory {
 }
 
 func places(m plan) bool { return len(m.Places) > 0 }
+
+// An evaluation is an opportunity once, however often the scheduler looks while it
+// waits.
+func TestFaults_evaluationsOnce(t *testing.T) {
+	t.Parallel()
+	struck := 0
+	for seed := range uint64(20) {
+		w := newTown(t, world.Options{Seed: seed + 1})
+		w.drain()
+		w.at(armed, func() {
+			slow := scenario.Fault{Name: scenario.ApplySlow, On: "scheduler", Delay: exactly(time.Hour)}
+			must.NoError(t, w.Arm(slow))
+			must.NoError(t, w.Arm(scenario.Fault{Name: scenario.SchedFailEval, For: time.Hour, Probability: 0.01}))
+		})
+		for i := range 300 { // what is written while the log waits is committed at once
+			w.at(drains+time.Second+time.Duration(i)*time.Millisecond, func() {
+				must.NoError(t, w.Commit(&shims.NodeUpdateStatus{At: w.Now(), Node: "n4", Status: cluster.NodeReady}))
+			})
+		}
+		w.run(t, time.Minute)
+		struck += len(w.strikes) - 1
+	}
+	must.Less(t, 4, struck)
+}
+
+// A client that falls silent says nothing more, not even what it was about to say.
+func TestFaults_silentAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, world.Options{Commit: exactly(5 * time.Second)})
+	w.drain()
+	// n4 reports a second after its allocation is placed, and the log takes five for
+	// that: n1 has to wait with what it has to say after two, and is silent by then.
+	const planned = drains + 3*5*time.Second
+	const silent, away = planned + 3*time.Second, 8 * time.Second
+	w.at(silent, func() {
+		must.NoError(t, w.Arm(scenario.Fault{Name: scenario.NodeCrash, On: "n1", Delay: exactly(away)}))
+	})
+	w.run(t, lasts)
+	must.Eq(t, planned, when[plan](w))
+	must.Eq(t, planned+6*time.Second, w.reported("n4", running))
+	must.Eq(t, silent+away+5*time.Second, w.reported("n1", ended))
+}

@@ -111,6 +111,9 @@ func TestFaults_staleAndThenTold(t *testing.T) {
 				w.WakeDrainer()
 				w.Drain("n3", cluster.DrainSpec{}, "")
 			})
+			for j := range 60 { // it looks although it was told of nothing
+				w.at(at+time.Duration(j)*500*time.Millisecond, w.WakeDrainer)
+			}
 			must.True(t, w.run(t, time.Hour))
 			must.Positive(t, len(w.strikes))
 			must.False(t, w.State().Node("n1").Draining())
