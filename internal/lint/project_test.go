@@ -73,6 +73,25 @@ func snapshotRule() lint.LoopRule {
 	}
 }
 
+// judgeRule is for the judges of simulated runs: they find the same in equal runs,
+// in the same order.
+func judgeRule() lint.LoopRule {
+	judge := module + "/sim/invariant"
+	rule := lint.LoopRule{
+		Roots: []lint.Root{{Package: judge, Name: "Digest"}, {Package: judge, Name: "Facts"}, {Package: judge, Name: "MarkFacts"}},
+		Outside: []string{
+			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "io", "maps", "math/bits", "reflect", "slices", "strconv", "strings", "time",
+			"github.com/hashicorp/go-memdb",
+		},
+	}
+	for _, method := range []string{
+		"Applied", "Replica", "Restored", "Began", "Ended", "ClockSet", "Proposed", "NotTaken", "Answered", "Stepped", "Quiet", "Calm", "End", "SameFacts",
+	} {
+		rule.Roots = append(rule.Roots, lint.Root{Package: judge, Receiver: "Judge", Name: method})
+	}
+	return rule
+}
+
 // importRules say which package must not import which, and why.
 func importRules() []lint.ImportRule {
 	const (
@@ -181,7 +200,7 @@ func TestProject_loopRule(t *testing.T) {
 	t.Parallel()
 	m, err := project()
 	must.NoError(t, err)
-	report(t, lint.CheckLoopRules(m, loopRule(), snapshotRule()))
+	report(t, lint.CheckLoopRules(m, loopRule(), snapshotRule(), judgeRule()))
 }
 
 func TestProject_imports(t *testing.T) {

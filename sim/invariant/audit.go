@@ -62,7 +62,7 @@ func compare[T any](j *Judge, what string, known int, rows iter.Seq[*T], hash fu
 
 // absent counts the nodes that are only named.
 func (b *book) absent() (count int) {
-	for _, n := range b.nodes { //lint:order a count
+	for _, n := range b.nodes {
 		if n.row == nil {
 			count++
 		}
@@ -72,7 +72,7 @@ func (b *book) absent() (count int) {
 
 // unregistered counts the jobs that are only named.
 func (b *book) unregistered() (count int) {
-	for _, j := range b.jobs { //lint:order a count
+	for _, j := range b.jobs {
 		if j.row == nil {
 			count++
 		}
@@ -89,7 +89,7 @@ func (j *Judge) checkDrains() {
 		}
 	}
 	running := 0
-	for _, d := range j.drains { //lint:order a count
+	for _, d := range j.drains {
 		if !d.ended {
 			running++
 		}

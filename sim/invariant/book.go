@@ -103,7 +103,9 @@ func bookOf(s *statestore.Snapshot) *book {
 }
 
 // rows is how many rows the state has.
-func (b *book) rows() int { return len(b.nodes) + len(b.jobs) + len(b.allocs) + len(b.evals) + len(b.records) }
+func (b *book) rows() int {
+	return len(b.nodes) + len(b.jobs) + len(b.allocs) + len(b.evals) + len(b.records)
+}
 
 func keyOf(j *cluster.Job) cluster.JobKey { return cluster.JobKey{Namespace: j.Namespace, ID: j.ID} }
 

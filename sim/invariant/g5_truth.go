@@ -264,7 +264,7 @@ func (j *Judge) judgeRecordRow(e *entry, c change[cluster.Drain]) {
 		}
 	default:
 		ofNode := 0
-		for _, d := range j.book.records { //lint:order a count
+		for _, d := range j.book.records {
 			if d.NodeID == c.before.NodeID {
 				ofNode++
 			}

@@ -32,7 +32,7 @@ func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster
 		}
 	}
 	wanted, has := map[cluster.GroupKey]int{}, map[cluster.GroupKey]int{}
-	for id := range planned { //lint:order a count
+	for id := range planned {
 		if a := m.allocs[id]; a != nil {
 			has[a.group.key]++
 		}
@@ -90,7 +90,7 @@ func Facts(s *statestore.Snapshot) []string {
 	for _, n := range b.draining {
 		facts = append(facts, fmt.Sprintf("node %s drain %s runs%s", n.id, n.drain().ID, leftOn(n)))
 	}
-	for id, d := range b.records { //lint:order sorted below
+	for id, d := range b.records {
 		fact := fmt.Sprintf("node %s drain %s ended %q", d.NodeID, id, d.Outcome)
 		if d.StillStopping > 0 {
 			fact += fmt.Sprintf(", %d left", d.StillStopping)

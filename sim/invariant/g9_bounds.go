@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -67,14 +69,14 @@ func (j *Judge) checkRound(t *term, s Step) {
 // checkRecords holds the records of ended drains to their bounds.
 func (j *Judge) checkRecords() {
 	counts := make(map[cluster.NodeID]int)
-	for _, d := range j.book.records { //lint:order a count
+	for _, d := range j.book.records {
 		counts[d.NodeID]++
 	}
 	if n := len(j.book.records); n > cluster.MaxDrainRecords {
 		j.find(TooManyRecords, Violation{}, "%d records are kept, and %d may be", n, cluster.MaxDrainRecords)
 	}
-	for id, n := range counts { //lint:order each node by itself
-		if n > cluster.MaxDrainRecordsPerNode {
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[id]; n > cluster.MaxDrainRecordsPerNode {
 			j.find(TooManyRecords, Violation{Node: id}, "%d records of the node are kept, and %d may be", n, cluster.MaxDrainRecordsPerNode)
 		}
 	}

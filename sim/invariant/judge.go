@@ -129,7 +129,7 @@ func (j *Judge) take(s *statestore.Snapshot) {
 		d := n.drain()
 		j.drains[d.ID] = &drain{id: d.ID, node: n.id, marked: d.Marked}
 	}
-	for id, d := range j.book.records { //lint:order each record by itself
+	for id, d := range j.book.records {
 		j.drains[id] = &drain{id: id, node: d.NodeID, marked: d.Marked, ended: true}
 	}
 	j.recount()
