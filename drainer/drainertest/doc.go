@@ -6,7 +6,6 @@
 // a feed tells of all that it has to tell of. See drainer.View and drainer.Feed for
 // what is asked.
 //
-// Its tests are the cases: stories told by the real state, state machine, drainer
-// and scheduler, stepped in one goroutine by package sim/world, each told again with
-// a leader change at every step and a failed and an unknown write at every write.
+// Its tests are the cases: the stories of sim/scenarios/case-*.drain, each told again
+// with a leader change at every step and a failed and an unknown write at every write.
 package drainertest

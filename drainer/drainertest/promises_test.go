@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
 
 // promises are by when drains were said to end, by drain and what they were then
@@ -19,22 +19,19 @@ type promised struct {
 
 // check says which drain runs on beyond the last time by which it was said to end.
 // A drain may say later and later times while things land on its node, but never
-// be past all that it has said.
-func (p *promises) check(w *world.World) error {
-	if *p == nil {
-		*p = promises{}
-	}
-	for n := range w.State().DrainingNodes() {
-		report, _ := w.Explain(n.ID)
+// be past all that it has said: not by a moment, whatever one thing has gone wrong.
+func (p promises) check(clock time.Time, reports []drainer.Report) error {
+	for i := range reports {
+		report := &reports[i]
 		if report.EndsBy.IsZero() {
 			continue
 		}
-		key := promised{n.Drain.ID, n.Drain.Revision}
-		if report.EndsBy.After((*p)[key]) {
-			(*p)[key] = report.EndsBy
+		key := promised{report.Drain.ID, report.Drain.Revision}
+		if report.EndsBy.After(p[key]) {
+			p[key] = report.EndsBy
 		}
-		if late := w.Clock().Sub((*p)[key]); late > 0 {
-			return fmt.Errorf("the drain of %s was to end %s ago", n.ID, late)
+		if late := clock.Sub(p[key]); late > 0 {
+			return fmt.Errorf("the drain of %s was to end %s ago", report.Drain.NodeID, late)
 		}
 	}
 	return nil

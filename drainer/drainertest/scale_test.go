@@ -44,7 +44,10 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			must.NoError(t, err)
 			watch := witness.New(witness.Options{StopMargin: drainer.DefaultStopMargin})
 			w.OnApply(func(a world.Applied) { watch.Observe(applied.Entry(a)) })
-			nodes := numbers(town.nodes)
+			nodes := make([]cluster.NodeID, town.nodes)
+			for i := range nodes {
+				nodes[i] = cluster.NodeID(fmt.Sprintf("n%04d", i))
+			}
 			must.NoError(t, town.build(w, nodes, pace))
 
 			for _, id := range nodes[:town.draining] {
@@ -94,7 +97,8 @@ func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	}
 	stride := t.nodes / t.perJob
 	for i := range t.nodes * t.perNode / t.perJob {
-		j := service(cluster.JobID(fmt.Sprintf("job%04d", i)), t.perJob, parallel(pace))
+		j := world.NewJob(cluster.JobService, cluster.JobID(fmt.Sprintf("job%04d", i)), t.perJob)
+		j.TaskGroups[0].Migrate.MaxParallel = pace
 		allocs := make([]*cluster.Allocation, t.perJob)
 		for k := range allocs {
 			allocs[k] = w.NewAlloc(j, j.TaskGroups[0].Name, k, nodes[(k*stride+i)%t.nodes])

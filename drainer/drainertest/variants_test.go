@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// maxSmallSteps is how many steps a story may have to be told once for each.
-	maxSmallSteps = 500
 	// largePoints is how many points of a larger story are tried: half of them
 	// steps, half writes.
 	largePoints = 64
@@ -68,23 +66,41 @@ func points(n int, large bool) []int {
 	return points
 }
 
+// telling is how a case is told: what goes wrong. The zero value is as it stands.
+type telling struct {
+	name string
+	// servers is how many servers there are, each with a state of its own; zero is as
+	// many as the case has.
+	servers int
+	// reader is how drainers read a store; nil is the store's own.
+	reader func(*statestore.Store) drainer.StateReader
+	// begin is called before anything happens; nil does nothing.
+	begin func(*world.World)
+	// quiet is called at each quiet point; nil does nothing.
+	quiet func(*world.World)
+	// faults says that it may go otherwise, as long as it comes to the same end.
+	faults bool
+	// everything is written down.
+	everything bool
+}
+
 // spurious steps the drainer for nothing at each quiet point.
 func spurious() telling {
 	woken := world.Epoch.AddDate(-1, 0, 0)
-	return telling{name: "with steps for nothing", quiet: func(s *Stage) error {
-		if !s.Now().Equal(woken) {
-			woken = s.Now()
-			s.WakeDrainer()
+	return telling{name: "with steps for nothing", quiet: func(w *world.World) {
+		if !w.Now().Equal(woken) {
+			woken = w.Now()
+			w.WakeDrainer()
 		}
-		return nil
 	}}
 }
 
 // withoutFeed has a store that cannot say what changed.
 func withoutFeed() telling {
-	return telling{name: "with a store that has no feed", options: func(o *world.Options) {
-		o.Reader = func(s *statestore.Store) drainer.StateReader { return feedless{s.Reader()} }
-	}}
+	return telling{
+		name:   "with a store that has no feed",
+		reader: func(s *statestore.Store) drainer.StateReader { return feedless{s.Reader()} },
+	}
 }
 
 // elected has an election before a step. What the old leader had in flight
@@ -92,31 +108,32 @@ func withoutFeed() telling {
 // same server leads again.
 func elected(step int, survive bool) telling {
 	what := map[bool]string{true: "survives", false: "is lost"}[survive]
-	return telling{
-		name: fmt.Sprintf("with an election before step %d, where what was in flight %s", step, what), faults: true,
-		options: func(o *world.Options) {
-			if survive {
-				o.Servers = 2
-			}
-		},
-		begin: func(s *Stage) {
-			s.OnStep(func(n int) error {
+	how := telling{
+		name:   fmt.Sprintf("with an election before step %d, where what was in flight %s", step, what),
+		faults: true,
+		begin: func(w *world.World) {
+			w.OnStep(func(n int) error {
 				if n != step {
 					return nil
 				}
-				return s.Elect(survive)
+				return w.Elect(survive)
 			})
 		},
 	}
+	if survive {
+		how.servers = 2
+	}
+	return how
 }
 
 // failing gives a fate to the nth write of the drainer.
 func failing(n int, fate world.Fate) telling {
 	return telling{
-		name: fmt.Sprintf("with the drainer's write %d %s", n, fate), faults: true,
-		begin: func(s *Stage) {
-			s.OnWrite(func(w world.Write) world.Fate {
-				if w.Source == world.FromDrainer && w.N == n {
+		name:   fmt.Sprintf("with the drainer's write %d %s", n, fate),
+		faults: true,
+		begin: func(w *world.World) {
+			w.OnWrite(func(write world.Write) world.Fate {
+				if write.Source == world.FromDrainer && write.N == n {
 					return fate
 				}
 				return world.Apply
