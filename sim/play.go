@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -144,15 +145,23 @@ func (p *player) play() error {
 		limit = DefaultFor
 	}
 	idle, err := p.world.Run(p.start.Add(limit))
-	if err != nil {
+	circles := errors.Is(err, world.ErrTooManySteps)
+	if err != nil && !circles {
 		return err
 	}
 	p.result = &Result{
 		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
 		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle,
 	}
-	if p.result.Violations, err = p.judging.end(); err != nil {
-		return err
+	violations, failed := p.judging.end()
+	if failed != nil {
+		return failed
+	}
+	p.result.Violations = violations
+	if circles {
+		p.result.Violations = append(p.result.Violations, invariant.Violation{
+			Guarantee: "G10", Check: "too many steps", At: p.world.Now(), Text: err.Error(),
+		})
 	}
 	p.result.Counters = p.judging.judge.Counters()
 	if p.teller != nil {
