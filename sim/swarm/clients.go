@@ -15,11 +15,12 @@ func (m *maker) drawClients() {
 	if m.has(slowClients) {
 		slow = one(d, 5*time.Second, 20*time.Second)
 	}
-	start := d.ranging(50*time.Millisecond, 2*slow)
-	stop := d.ranging(50*time.Millisecond, 3*slow)
-	all := scenario.Client{Start: &start, Stop: &stop}
+	all := scenario.Client{
+		Start: m.usually(d, 50*time.Millisecond, 2*slow),
+		Stop:  m.usually(d, 50*time.Millisecond, 3*slow),
+	}
 	if m.has(disks) {
-		all.Copy = ref(d.ranging(100*time.Millisecond, 10*slow))
+		all.Copy = m.usually(d, 100*time.Millisecond, 10*slow)
 	}
 	m.s.Clients = append(m.s.Clients, all)
 	m.drawRuns()
@@ -28,17 +29,51 @@ func (m *maker) drawClients() {
 	m.drawNeverStop()
 }
 
-// drawRuns draws how long batch work runs.
+// usually draws how long something takes for all allocations. Where there are very
+// many it is known: what each does at a time of its own is an entry of its own.
+func (m *maker) usually(d dice, least, most time.Duration) *scenario.Range {
+	r := d.ranging(least, most)
+	if len(m.nodes) > manyNodes {
+		r.Max = r.Min
+	}
+	return &r
+}
+
+const manyNodes = 500
+
+// drawRuns draws how long batch work runs: some of it, and what is on nodes that
+// drain, ends while faults last. The rest would end one by one and show nothing.
 func (m *maker) drawRuns() {
 	d := m.dice("clients/run")
+	batch := false
 	for i := range m.s.Jobs {
-		if j := &m.s.Jobs[i]; j.Type.ToCompletion() {
+		j := &m.s.Jobs[i]
+		if !j.Type.ToCompletion() {
+			continue
+		}
+		batch = true
+		run := never()
+		if len(m.nodes) <= fewNodes && d.odds(0.5) {
+			run = ref(d.ranging(shortRun, longRun))
+		}
+		m.s.Clients = append(m.s.Clients, scenario.Client{Match: scenario.Selector{Job: j.Key}, Run: run})
+	}
+	for _, e := range m.drains {
+		if batch && d.odds(0.8) {
 			m.s.Clients = append(m.s.Clients, scenario.Client{
-				Match: scenario.Selector{Job: j.Key}, Run: ref(d.ranging(5*time.Second, 10*time.Minute)),
+				Match: scenario.Selector{Node: e.node}, Run: ref(d.ranging(shortRun, longRun)),
 			})
 		}
 	}
 }
+
+// Bounds of how long batch work runs that ends.
+const (
+	shortRun = 5 * time.Second
+	longRun  = 8 * time.Minute
+)
+
+func never() *scenario.Range { return &scenario.Range{Min: scenario.Never, Max: scenario.Never} }
 
 // drawTail draws what is far slower than all the rest.
 func (m *maker) drawTail() {
@@ -74,7 +109,7 @@ func (m *maker) drawNeverGood() {
 		c := scenario.Client{Match: m.selects(g)}
 		c.Match.Replacement = true
 		if d.odds(0.4) {
-			c.Verdict = ref(scenario.Range{Min: scenario.Never, Max: scenario.Never})
+			c.Verdict = never()
 		} else {
 			c.Unhealthy = ref(d.share(20, 100))
 		}
@@ -93,7 +128,7 @@ func (m *maker) drawNeverStop() {
 	}
 	d := m.dice("clients/never-stop")
 	for _, g := range some(d, m.times(d, neverStop), m.groups) {
-		c := scenario.Client{Match: m.selects(g), Stop: ref(scenario.Range{Min: scenario.Never, Max: scenario.Never})}
+		c := scenario.Client{Match: m.selects(g), Stop: never()}
 		c.Match.Indexes = scenario.Indexes{First: d.between(0, g.next-1), Count: 1}
 		m.s.Clients = append(m.s.Clients, c)
 	}

@@ -51,7 +51,7 @@ func (m *maker) tune(c *scenario.Drainer, d dice) {
 			set()
 		}
 	}
-	tuned(func() { c.MaxIDs = d.between(2, 12) })
+	tuned(func() { c.MaxIDs = d.within(m.shape.ids) })
 	tuned(func() { c.MaxBytes = d.between(4<<10, 8<<10) })
 	tuned(func() { c.InFlight = d.between(1, 4) })
 	tuned(func() { c.QueriesPerSecond = one(d, 0.5, 1, 2, 5, 20) })

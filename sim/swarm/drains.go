@@ -8,8 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// fewNodes is how many nodes there are at most where now and then all are drained:
-// with more it costs as much as many seeds, and shows no more.
+// fewNodes is how many nodes there are at most where everything happens now and then:
+// that all are drained, and that all batch work ends. With more it costs as much as
+// many seeds, and shows no more.
 const fewNodes = 20
 
 // firstDrains is when the last of the first drains begins at the latest.

@@ -11,7 +11,7 @@ import (
 func (m *maker) drawFaults() {
 	for _, kind := range scenario.Faults() {
 		d := m.dice("fault/" + string(kind.Name))
-		for range m.times(d, trait(kind.Name)) {
+		for range m.strikes(d, kind.Name) {
 			f := &scenario.Fault{Name: kind.Name, On: m.drawTarget(d, kind.On)}
 			if least, most := delays(kind.Name); most > 0 {
 				f.Delay = d.ranging(least, most)
@@ -32,6 +32,18 @@ func (m *maker) drawFaults() {
 			m.happens(at, f)
 		}
 	}
+}
+
+// strikes draws how often a fault is armed.
+func (m *maker) strikes(d dice, name scenario.FaultName) int {
+	n := m.times(d, trait(name))
+	switch {
+	case name != scenario.SchedUnplaceable || len(m.nodes) <= fewNodes:
+		return n
+	case len(m.nodes) > manyNodes:
+		return 0 // two entries for each node
+	}
+	return min(n, 1)
 }
 
 // lasts reports whether a fault strikes when it is armed, and lasts for its delay.

@@ -34,6 +34,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	m.drawNodes()
 	m.drawJobs()
 	m.drawCapacity()
+	m.drawDrains()
 	m.drawClients()
 	m.drawStory()
 	m.drawFaults()

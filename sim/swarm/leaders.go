@@ -26,10 +26,7 @@ func (m *maker) drawElections() {
 		}
 		m.happens(m.moment(d), op)
 	}
-	for range m.times(d, restores) {
-		if d.odds(0.3) {
-			continue // they cost as much as many entries
-		}
+	for range min(m.shape.restores, m.times(d, restores)) {
 		m.happens(m.moment(d), &scenario.Restore{})
 	}
 	for range m.times(d, forgets) {

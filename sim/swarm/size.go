@@ -52,8 +52,11 @@ type shape struct {
 	count bounds
 	// groups are how many groups of a kind are odd in one way, apart from the odds.
 	spares int
-	// times is how often one kind of thing happens at most.
-	times int
+	// times is how often one kind of thing happens at most, restores how often a
+	// snapshot is restored in all: that costs as much as many entries.
+	times, restores int
+	// ids is the least of the bounds of entries, and the most that is drawn.
+	ids bounds
 	// calm is when all faults have ended.
 	calm [2]time.Duration
 }
@@ -66,17 +69,17 @@ func (s Size) shape() shape {
 	case Medium:
 		return shape{
 			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 8}, count: bounds{1, 40},
-			spares: 4, times: 3, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
+			spares: 4, times: 3, restores: 2, ids: bounds{2, 24}, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
 		}
 	case Large:
 		return shape{
 			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{45, 55}, count: bounds{4, 80},
-			spares: 20, times: 12, calm: [2]time.Duration{6 * time.Minute, 10 * time.Minute},
+			spares: 20, times: 5, restores: 1, ids: bounds{20, 100}, calm: [2]time.Duration{6 * time.Minute, 10 * time.Minute},
 		}
 	}
 	return shape{
 		nodes: bounds{8, 10}, allocs: bounds{40, 60}, drains: bounds{2, 4}, count: bounds{2, 10},
-		spares: 2, times: 1, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
+		spares: 2, times: 1, restores: 1, ids: bounds{2, 12}, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 	}
 }
 

@@ -6,10 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// drawStory draws what happens: drains first, and then what happens to them, to what
-// they drain, and to those who do it.
+// drawStory draws what happens to drains, to what they drain, and to those who do it.
 func (m *maker) drawStory() {
-	m.drawDrains()
 	m.drawUpdates()
 	m.drawCancels()
 	m.drawRepeats()
