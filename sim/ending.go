@@ -13,9 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// Ending is the final facts: how each drain ended, what is left on the nodes that
+// ending is the final facts: how each drain ended, what is left on the nodes that
 // were drained, and how the jobs stand. Facts of many are counted.
-func Ending(w *world.World, brief bool) string {
+func ending(w *world.World, brief bool) string {
 	state := w.State()
 	var lines []string
 	drains := slices.Collect(state.Drains())
@@ -110,8 +110,8 @@ func GroupLabel(key cluster.GroupKey) string {
 	return strings.TrimPrefix(strings.TrimSuffix(key.String(), string("."+key.Job.ID)), "default/")
 }
 
-// Judged returns the lowest healthy counts the witness saw, and what it found.
-func Judged(w *witness.Witness, state witness.World) (lowest string, err error) {
+// witnessed returns the lowest healthy counts the witness saw, and what it found.
+func witnessed(w *witness.Witness, state witness.World) (lowest string, err error) {
 	w.Audit(state)
 	report := w.Report()
 	var errs []error

@@ -29,9 +29,9 @@ func (t *teller) quiet() { t.transcript.Reasons() }
 // tell tells the story, and the final facts with the lowest healthy counts that a
 // witness saw. What the witness found is told at the end.
 func (t *teller) tell(r *Result) {
-	lowest, err := Judged(t.witness, t.player.world.State())
+	lowest, err := witnessed(t.witness, t.player.world.State())
 	r.Story, r.Lowest = t.transcript.String(), lowest
-	r.End = Ending(t.player.world, t.player.scenario.Run.Brief) + "\n" + lowest
+	r.End = ending(t.player.world, t.player.scenario.Run.Brief) + "\n" + lowest
 	if err != nil {
 		r.End += "\n" + err.Error()
 	}
