@@ -21,9 +21,13 @@
 //     each in the state left by those before it.
 //   - G2: a mark on a node that was not draining, or was draining for another
 //     drain; a deadline mark before the deadline; a forced mark without force.
+//   - G2, of entries that say what was planned: a deadline, forced or stage mark, or
+//     an end, planned against another revision.
 //   - G3: a mark on an allocation whose stage had not come.
 //   - G5: a drain that ended with an untrue outcome or count, without a record,
 //     too early, or twice.
+//   - G6, of entries that say what was planned: a mark without an evaluation of its
+//     job in the same entry.
 //
 // # What it counts
 //

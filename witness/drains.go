@@ -3,6 +3,7 @@ package witness
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
@@ -57,6 +58,11 @@ func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 		return
 	}
 	d.ended, d.EndIndex = true, e.Index
+	if revisions := planned(e, func(p Planned) bool { return p.Alloc == "" && p.Node == running.NodeID }); len(revisions) > 0 &&
+		!slices.Contains(revisions, running.Revision) {
+		f.Kind, f.Why = StaleRevision, fmt.Sprintf("planned against revision %d and ended at revision %d", revisions[0], running.Revision)
+		w.find(e, f)
+	}
 	record := e.After.DrainRecord(running.ID)
 	if record == nil || record.Outcome == "" {
 		f.Kind, f.Why = NoRecord, "a drain ended without a record of its outcome"
@@ -153,6 +159,38 @@ func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
 	}
 	w.judgeDue(e, f, t, node.Drain)
 	w.judgeTurn(e, f, a, node)
+	w.judgePlan(e, f, t, node.Drain)
+}
+
+// judgePlan finds marks that were planned against another strategy, and marks that
+// nobody was asked to act upon.
+func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
+	revisions := planned(e, func(p Planned) bool { return p.Alloc == f.Alloc })
+	if len(revisions) == 0 {
+		return
+	}
+	bound := t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced || t.Class == cluster.MarkStage
+	if bound && !slices.Contains(revisions, d.Revision) {
+		f.Kind, f.Why = StaleRevision, fmt.Sprintf("planned against revision %d and marked at revision %d", revisions[0], d.Revision)
+		w.find(e, f)
+	}
+	for eval := range e.After.EvalsByJob(f.Group.Job) {
+		if eval.CreateIndex == e.Index && eval.Status == "pending" {
+			return
+		}
+	}
+	f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job beside it"
+	w.find(e, f)
+}
+
+// planned returns the revisions against which the items that match were planned.
+func planned(e Entry, match func(Planned) bool) (revisions []cluster.Revision) {
+	for _, p := range e.Planned {
+		if match(p) {
+			revisions = append(revisions, p.Revision)
+		}
+	}
+	return revisions
 }
 
 // judgeDue finds deadline marks before the deadline and forced ones without force.

@@ -22,6 +22,9 @@ const (
 	// NotDue (G2): a deadline mark before the deadline, or a forced mark without
 	// force.
 	NotDue
+	// StaleRevision (G2): a deadline, forced or stage mark, or an end, that was
+	// planned against another revision of its drain.
+	StaleRevision
 	// OutOfTurn (G3): a mark on an allocation while an earlier stage was not over.
 	OutOfTurn
 	// UntrueOutcome (G5): the outcome is not what happened.
@@ -36,6 +39,8 @@ const (
 	NoRecord
 	// SecondOutcome (G5): a drain ended twice, or started again after its end.
 	SecondOutcome
+	// NoEvaluation (G6): a mark without an evaluation of its job in the same entry.
+	NoEvaluation
 	// Unseen: the audit found a mark, a drain or an outcome no entry had named.
 	Unseen
 
@@ -47,12 +52,14 @@ func (k Kind) Guarantee() string {
 	switch k {
 	case BelowLimit, NoLimit:
 		return "G1"
-	case NotDraining, NotDue:
+	case NotDraining, NotDue, StaleRevision:
 		return "G2"
 	case OutOfTurn:
 		return "G3"
 	case UntrueOutcome, MiscountedStopping, EndedEarly, NoRecord, SecondOutcome:
 		return "G5"
+	case NoEvaluation:
+		return "G6"
 	}
 	return "audit"
 }
@@ -60,8 +67,8 @@ func (k Kind) Guarantee() string {
 // String returns the kind in a few words.
 func (k Kind) String() string {
 	names := [kindCount]string{
-		"below limit", "no limit", "not draining", "not due", "out of turn", "untrue outcome",
-		"miscounted stopping", "ended early", "no record", "second outcome", "unseen",
+		"below limit", "no limit", "not draining", "not due", "stale revision", "out of turn", "untrue outcome",
+		"miscounted stopping", "ended early", "no record", "second outcome", "no evaluation", "unseen",
 	}
 	if k >= kindCount {
 		return "unknown kind"

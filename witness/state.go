@@ -20,6 +20,8 @@ type State interface {
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
 	// AllocsByNode yields every allocation of the node, terminal ones too.
 	AllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	// EvalsByJob yields every evaluation of the job, closed ones too.
+	EvalsByJob(cluster.JobKey) iter.Seq[*cluster.Evaluation]
 	// DrainRecord returns the record of an ended drain, or nil.
 	DrainRecord(cluster.DrainID) *cluster.Drain
 }
@@ -44,6 +46,18 @@ type Entry struct {
 	// Before is the state without the entry, After the state with it.
 	Before, After State
 	Touched       Touched
+	// Planned are the items of an entry that a drainer planned, or nil: then what
+	// follows from plans is not judged.
+	Planned []Planned
+}
+
+// Planned is one item of an entry that a drainer planned: a mark, or the end of a
+// drain if it names no allocation.
+type Planned struct {
+	Alloc cluster.AllocID
+	Node  cluster.NodeID
+	// Revision is that of the drain's strategy when it was planned.
+	Revision cluster.Revision
 }
 
 // Touched names what an entry may have written: everything it did write, and

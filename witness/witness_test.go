@@ -159,6 +159,20 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(changed("a1", stopped), changed("a2", unknown))
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
+		{"a deadline mark planned against an older revision", witness.StaleRevision, func(l *log) {
+			l.apply(drained("n1", deadline), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
+			l.at = epoch.Add(time.Minute)
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 6}}, marked("a1", cluster.MarkDeadline), evaluated("web", l.index+1))
+		}},
+		{"an end planned against an older revision", witness.StaleRevision, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
+			l.apply(changed("a1", stopped), changed("a2", stopped))
+			l.plan([]witness.Planned{{Node: "n1", Revision: 6}}, ended("n1", cluster.OutcomeComplete, 0))
+		}},
+		{"a mark without an evaluation", witness.NoEvaluation, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), evaluated("web", 1))
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1"}}, marked("a1", cluster.MarkFree))
+		}},
 		{"the deadline's end before the stop time is over", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
@@ -311,6 +325,10 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 		}},
 		{"a mark somebody else made", func(l *log) {
 			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
+		}},
+		{"a free mark planned against an older revision, and its evaluation", func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
+			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 6}}, marked("a1", cluster.MarkFree), evaluated("web", l.index+1))
 		}},
 		{"a mark at the very deadline", func(l *log) {
 			l.apply(drained("n1", deadline))

@@ -19,6 +19,7 @@ type world struct {
 	jobs    map[cluster.JobKey]*cluster.Job
 	allocs  map[cluster.AllocID]*cluster.Allocation
 	records map[cluster.DrainID]*cluster.Drain
+	evals   map[cluster.EvalID]*cluster.Evaluation
 }
 
 var _ witness.World = (*world)(nil)
@@ -29,11 +30,12 @@ func newWorld() *world {
 		jobs:    make(map[cluster.JobKey]*cluster.Job),
 		allocs:  make(map[cluster.AllocID]*cluster.Allocation),
 		records: make(map[cluster.DrainID]*cluster.Drain),
+		evals:   make(map[cluster.EvalID]*cluster.Evaluation),
 	}
 }
 
 func (w *world) clone() *world {
-	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records)}
+	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records), maps.Clone(w.evals)}
 }
 
 func (w *world) Node(id cluster.NodeID) *cluster.Node          { return w.nodes[id] }
@@ -62,6 +64,16 @@ func (w *world) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return w.where(func(a *cluster.Allocation) bool { return a.NodeID == id })
 }
 
+func (w *world) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
+	return func(yield func(*cluster.Evaluation) bool) {
+		for _, id := range slices.Sorted(maps.Keys(w.evals)) {
+			if e := w.evals[id]; e.JobKey() == k && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // log applies entries to a world under the eyes of a witness.
 type log struct {
 	now   *world
@@ -75,11 +87,14 @@ func newLog(o witness.Options) *log {
 }
 
 // apply makes one entry out of edits of single rows, and names what it touched.
-func (l *log) apply(edits ...edit) {
+func (l *log) apply(edits ...edit) { l.plan(nil, edits...) }
+
+// plan makes an entry that says what was planned.
+func (l *log) plan(planned []witness.Planned, edits ...edit) {
 	before := l.now
 	l.index++
 	l.now = before.clone()
-	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now}
+	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now, Planned: planned}
 	for _, edit := range edits {
 		edit(l.now, l.at, &e.Touched)
 	}
@@ -209,6 +224,14 @@ func replaced(id, by cluster.AllocID, on cluster.NodeID) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		silently(changed(id, func(a *cluster.Allocation) { a.DesiredStatus, a.NextAllocation = cluster.DesiredStop, by }))(w, now, touched)
 		alloc(by, w.allocs[id].JobID, on, pending, func(a *cluster.Allocation) { a.PreviousAllocation = id })(w, now, touched)
+	}
+}
+
+// evaluated makes an evaluation of a job, in the entry of that index.
+func evaluated(id cluster.JobID, index uint64) edit {
+	return func(w *world, _ time.Time, _ *witness.Touched) {
+		e := &cluster.Evaluation{ID: "e", Namespace: "default", JobID: id, Status: cluster.EvalPending, CreateIndex: index}
+		w.evals[e.ID] = e
 	}
 }
 

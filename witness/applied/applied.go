@@ -54,11 +54,13 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At = m.At
 		for _, mark := range m.Marks.Marks {
 			t.Allocs = append(t.Allocs, mark.Alloc)
+			e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision})
 		}
 	case *shims.NodesDrainComplete:
 		e.At = m.At
 		for _, c := range m.Completions.Completions {
 			t.Nodes = append(t.Nodes, c.Node)
+			e.Planned = append(e.Planned, witness.Planned{Node: c.Node, Revision: c.Revision})
 		}
 	}
 	return e
