@@ -16,6 +16,7 @@ const module = "github.com/seed-f9cf0b39/nodedrain"
 
 // loopRule says what decides in this project, and what it may use.
 func loopRule() lint.LoopRule {
+	const live = "a shell of goroutines around the steps, in which time passes and chance falls"
 	return lint.LoopRule{
 		Roots: []lint.Root{
 			// Every step machine, whoever adds it.
@@ -47,6 +48,14 @@ func loopRule() lint.LoopRule {
 			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs draws them at random",
 			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs draws them at random",
 			"(*" + module + "/sim/world.fleet).Report":                  "a world decides what becomes of a report: that may be the end of a term",
+			"(*" + module + "/sim/live.clients).Report":                 live,
+			"(*" + module + "/sim/live.clients).behave":                 live,
+			"(*" + module + "/sim/live.contract).observe":               live,
+			"(*" + module + "/sim/live.quorum).observe":                 live,
+			"(*" + module + "/sim/live.view).frozen":                    live,
+			"(" + module + "/sim/live.proposals).Propose":               live,
+			"(" + module + "/sim/live.reader).Snapshot":                 live,
+			"(" + module + "/sim/live.reader).Subscribe":                live,
 			"(*" + module + "/demo.clients).Report":                     "reports leave in a goroutine of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
 		},

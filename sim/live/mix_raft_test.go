@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -127,21 +126,6 @@ func connect(servers []*raftServer, cut *raftServer) {
 			}
 		}
 	}
-}
-
-// leading waits for a server that leads and that a quorum follows.
-func leading(t *testing.T, servers []*raftServer) *raftServer {
-	t.Helper()
-	for range 1000 {
-		for _, s := range servers {
-			if s.raft.State() == raft.Leader && s.raft.VerifyLeader().Error() == nil {
-				return s
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("nobody leads")
-	return nil
 }
 
 // eval is a message that makes an evaluation of that name.

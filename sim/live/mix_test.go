@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -239,4 +240,19 @@ func withoutOwn(entries []raftEntry) []raftEntry {
 		entries[i].own = false
 	}
 	return entries
+}
+
+// leading waits for a server that leads and that a quorum follows.
+func leading(t *testing.T, servers []*raftServer) *raftServer {
+	t.Helper()
+	for range 1000 {
+		for _, s := range servers {
+			if s.raft.State() == raft.Leader && s.raft.VerifyLeader().Error() == nil {
+				return s
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("nobody leads")
+	return nil
 }
