@@ -15,9 +15,9 @@ type Rate struct {
 	Least [sizeCount]float64
 }
 
-// Rates are the rates that swarms are held to: at most two thirds of what the small
-// seeds 1 to 5,000 have shown, and no more than what the medium ones have. Of large ones
-// too few are played to say anything.
+// Rates are the rates that swarms are held to: at most seven tenths of what the
+// small seeds 1 to 1,200 have shown, and no more than what the medium ones have. Of
+// large ones too few are played to say anything.
 func Rates() []Rate {
 	rates := []Rate{
 		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", each(0.09)},
@@ -39,14 +39,14 @@ func Rates() []Rate {
 		{MarksOfManyNodes, "an entry marks some of a group on several nodes", each(0.2)},
 		{Reevaluated, "a marked allocation needs another evaluation", each(0.15)},
 		{EndRefused, "a completion is refused", each(0.13)},
-		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", each(0.025)},
+		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", each(0.024)},
 		{EndOfOldRevision, "a strategy is changed with the drain's completion in flight", each(0.03)},
 		{EndTooEarly, "an allocation lands with the completion in flight", each(0.05)},
-		{EndOfMany, "several drains end in one entry", each(0.13)},
+		{EndOfMany, "several drains end in one entry", each(0.115)},
 		{EndLeavesRunning, "a drain ends and leaves something running", each(0.16)},
 		{StageAcrossTerms, "a stage ends in a later term than it began in", each(0.3)},
 		{DeadlineNoLeader, "a deadline passes while nobody leads", each(0.03)},
-		{DeadlineAway, "a deadline takes what is out of touch", each(0.018)},
+		{DeadlineAway, "a deadline takes what is out of touch", each(0.015)},
 		{CancelWithdraws, "a cancel takes marks back", each(0.07)},
 		{CancelTooLate, "a cancel comes when what was marked is stopping", each(0.13)},
 		{Repeated, "a request comes again with its key", each(0.25)},
