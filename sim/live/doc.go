@@ -20,8 +20,13 @@
 // written a second time, for many who propose at once, and shares nothing with the
 // first but names.
 //
+// With [Options].Raft three real servers (package server) over hashicorp/raft play the
+// scenario instead. Leaders hand over, are cut off, and crash and begin again from a
+// snapshot, in the words that scenarios have for elections.
+//
 // # What cannot be played
 //
 // [Unplayable] says it. Clocks cannot be set: all goroutines of a process read one. A
-// server that is paused hears and says nothing, but its timers fire.
+// server that is paused hears and says nothing, but its timers fire. Over raft much more
+// cannot be played: nobody can come between it and its state machine.
 package live

@@ -201,6 +201,8 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	running.Wait()
 	time.Sleep(2 * shims.DefaultTimeout) // every write has its answer, every server every entry
 
+	mu.Lock()
+	defer mu.Unlock()
 	final := servers[0].applied()
 	checkOrder(t, final, barriers)
 	own := map[string]bool{}

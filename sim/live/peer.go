@@ -1,6 +1,7 @@
 package live
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -194,7 +195,8 @@ type reader struct {
 	server *peer
 }
 
-// Snapshot returns what the server sees.
+// Snapshot returns what the server sees. It gives way to others then: what they wake the
+// drainer for while it steps must not be lost.
 func (r reader) Snapshot() drainer.View {
 	s := r.server
 	if delay, strikes := s.faults.strike(scenario.LeaderPaused, target{}); strikes {
@@ -203,10 +205,12 @@ func (r reader) Snapshot() drainer.View {
 	if delay, strikes := s.faults.strike(scenario.ViewStale, target{}); strikes {
 		s.freeze(delay)
 	}
+	view := r.StateReader.Snapshot()
 	if frozen := s.view.frozen(); frozen != nil {
-		return frozen
+		view = frozen
 	}
-	return r.StateReader.Snapshot()
+	runtime.Gosched() // for others to do something in the middle of the step
+	return view
 }
 
 // Subscribe returns a feed whose wake-ups travel.
