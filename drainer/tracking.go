@@ -106,6 +106,7 @@ func (t *Term) planNodes(look Look) {
 	for _, id := range t.alarms.pop(look.Now) {
 		t.dirty[id] = true
 	}
+	t.planEndsAgain()
 	if len(t.dirty) == 0 {
 		return
 	}
@@ -125,6 +126,19 @@ func (t *Term) planNodes(look Look) {
 			continue
 		}
 		t.planNode(m, node, n)
+	}
+}
+
+// planEndsAgain has the nodes planned whose end is still to be written and hangs on
+// replacements: their jobs are not followed any more.
+func (t *Term) planEndsAgain() {
+	if c := t.config.Policy.Completion; c != Replaced && c != Migrated {
+		return
+	}
+	for id := range t.ready {
+		if t.nodes[id].completion != nil && !t.writer.nodes[id] {
+			t.dirty[id] = true
+		}
 	}
 }
 

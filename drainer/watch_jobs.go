@@ -227,11 +227,12 @@ func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
 // judge plans one group, keeps what it wants, and returns what has left its
 // draining nodes since it was last judged.
 func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
+	plan := m.planGroup(g.key, g.asked)
 	if wait := g.refused.wait(m.now); !wait.IsZero() {
 		w.alarms.wake(g.key, wait)
+		w.dropStale(g, plan)
 		return nil
 	}
-	plan := m.planGroup(g.key, g.asked)
 	asked, reevaluate := g.asked, g.reevaluate
 	g.asked = make(map[cluster.AllocID]Mark, len(plan.marks))
 	for _, mark := range plan.marks {
@@ -244,6 +245,24 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
 	w.changed = w.changed || reevaluate != g.reevaluate || !maps.Equal(asked, g.asked)
 	w.keep(g)
 	return moved
+}
+
+// dropStale takes back what a group that waits after a refusal wishes no longer:
+// planned from another state, it would be refused too. Nothing is added.
+func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
+	kept := make(map[cluster.AllocID]Mark, len(g.asked))
+	for _, mark := range plan.marks {
+		if _, asked := g.asked[mark.Alloc]; asked {
+			kept[mark.Alloc] = mark
+		}
+	}
+	if maps.Equal(kept, g.asked) {
+		return
+	}
+	g.asked, w.changed = kept, true
+	if len(kept) == 0 && !g.reevaluate {
+		delete(w.wanting, g.key)
+	}
 }
 
 // keep notes whether the group wants something, and drops a group that has

@@ -36,19 +36,22 @@ func judged(p *player) *judging {
 	j := &judging{player: p, world: p.world, judge: invariant.New(p.judgeOptions())}
 	w := p.world
 	j.judge.Began(w.Now(), w.Leader(), w.Term())
+	w.OnClock(func(term int, ahead time.Duration) { j.judge.ClockSet(w.Now(), term, ahead) })
 	w.OnApply(func(a world.Applied) { j.judge.Applied(w.Now(), a) })
-	w.OnReplica(func(server int, a world.Applied) {
-		if a.Message != nil {
-			j.judge.Replica(w.Now(), server, a)
-		}
-	})
+	if p.scenario.Cluster.Replicas {
+		w.OnReplica(func(server int, a world.Applied) {
+			if a.Message != nil {
+				j.judge.Replica(w.Now(), server, a)
+			}
+		})
+	}
 	w.OnElect(func(server int) { j.judge.Began(w.Now(), server, w.Term()) })
 	w.OnEnd(func(term int) { j.judge.Ended(w.Now(), term) })
 	w.OnPropose(j.proposed)
 	w.OnAnswer(func(term, n int, a shims.Answer) { j.judge.Answered(w.Now(), term, n, a) })
 	w.OnDrainer(func(s world.DrainerStep) {
 		j.judge.Stepped(w.Now(), invariant.Step{
-			Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt,
+			Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
 		})
 	})
 	w.OnRestore(func(taken, restored *statestore.Snapshot) { j.judge.Restored(w.Now(), taken, restored) })
@@ -62,7 +65,7 @@ func (p *player) judgeOptions() invariant.Options {
 	return invariant.Options{
 		Policy: d.Policy, MaxIDs: d.MaxIDsPerEntry, MaxBytes: d.MaxBytesPerEntry, MaxInFlight: d.MaxInFlight,
 		QueriesPerSecond: d.StateQueriesPerSecond, MinInterval: d.MinWriteInterval, Coalesce: d.DeadlineCoalesce,
-		RetryMax: d.RetryMax,
+		RetryMax: d.RetryMax, Digests: c.Replicas,
 		Bounds: invariant.Bounds{
 			Settle: settle(p.scenario), Write: c.Commit.Max, Wake: c.Wake.Max + c.Schedule.Max,
 		},

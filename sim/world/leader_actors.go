@@ -49,7 +49,7 @@ func (a *drainerActor) run() {
 	for _, f := range a.world.onDrainer {
 		f(DrainerStep{
 			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
-			View: a.sight.looks.view, Looks: a.sight.looks.count,
+			View: a.sight.looks.view, Looks: a.sight.looks.count, Held: a.sight.held(),
 		})
 	}
 }

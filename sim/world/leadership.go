@@ -68,6 +68,7 @@ func (w *World) lead(s *server) error {
 	for _, f := range w.onElect {
 		f(s.number)
 	}
+	l.tellClock()
 	return nil
 }
 

@@ -20,6 +20,8 @@ type DrainerStep struct {
 	// how many it looked at.
 	View  *statestore.Snapshot
 	Looks int
+	// Held says that the newest state was kept from it.
+	Held bool
 }
 
 // Applied is one entry that was applied.
@@ -33,6 +35,13 @@ func (w *World) OnReplica(f func(server int, a shims.Applied)) { w.replicas = ap
 
 // OnElect calls f whenever a server begins to lead, from now on.
 func (w *World) OnElect(f func(server int)) { w.onElect = append(w.onElect, f) }
+
+// OnClock calls f with how far the clock of the server is ahead on which a term runs:
+// when the term begins, and when the clock is set.
+func (w *World) OnClock(f func(term int, ahead time.Duration)) {
+	w.onClock = append(w.onClock, f)
+	f(w.leader.term, w.leader.server.ahead)
+}
 
 // OnEnd calls f whenever a term has ended and its drainer knows.
 func (w *World) OnEnd(f func(term int)) { w.onEnd = append(w.onEnd, f) }

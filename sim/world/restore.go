@@ -31,6 +31,9 @@ func (w *World) Restore() error {
 		f(taken, m.state())
 	}
 	l := w.leader
+	for _, f := range w.onEnd {
+		f(l.term) // its store is abandoned, and says so
+	}
 	if !l.server.paused(w.now) && !w.now.Before(l.established) {
 		l.drainerActor.run()
 	}

@@ -59,7 +59,15 @@ func (w *World) SetClock(number int, ahead time.Duration) {
 		if l.server == s {
 			l.drains.jumped(w.now)
 			l.schedules.jumped(w.now)
+			l.tellClock()
 		}
+	}
+}
+
+// tellClock tells those who observe of the clock by which a term runs.
+func (l *leadership) tellClock() {
+	for _, f := range l.world.onClock {
+		f(l.term, l.server.ahead)
 	}
 }
 

@@ -51,6 +51,7 @@ type World struct {
 	replicas  []func(server int, a shims.Applied)
 	onElect   []func(server int)
 	onEnd     []func(term int)
+	onClock   []func(term int, ahead time.Duration)
 	onRestore []func(taken, restored *statestore.Snapshot)
 	onPropose []func(Proposal)
 	onAnswer  []func(term, n int, a shims.Answer)
