@@ -109,20 +109,20 @@ func (t *Term) date(marks []Mark, now time.Time) {
 			t.wanted[m.Alloc] = now
 		}
 	}
-	if len(t.wanted) > 2*(len(marks)+len(t.writer.marks))+minDated {
-		t.undate()
-	}
 }
 
-// minDated is how many dates are kept before it is worth looking which are of
-// marks that nobody wants any more.
-const minDated = 1024
-
-// undate forgets since when marks were wanted that are not any more.
+// undate forgets since when marks were wanted that are not any more, if some may
+// not be: what is wanted again later is wanted since then.
 func (t *Term) undate() {
-	kept := map[cluster.AllocID]time.Time{}
+	if !t.withdrawn {
+		return
+	}
+	t.withdrawn = false
+	kept := make(map[cluster.AllocID]time.Time, len(t.wanted))
 	for _, w := range t.wishes() {
-		kept[w.mark.Alloc] = t.wanted[w.mark.Alloc]
+		if !w.reevaluate {
+			kept[w.mark.Alloc] = t.wanted[w.mark.Alloc]
+		}
 	}
 	for id := range t.writer.marks {
 		kept[id] = t.wanted[id]

@@ -65,6 +65,8 @@ type Term struct {
 	request *DrainRequest
 	// wanted is since when each mark has been planned or in flight.
 	wanted map[cluster.AllocID]time.Time
+	// withdrawn says that some of them may not be wanted any more.
+	withdrawn bool
 }
 
 // NewTerm begins a term over the state. After each change of what it looks at,
@@ -225,6 +227,7 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	wakeAt = earliest(wakeAt, t.notifier.Step(look))
 	t.receive(look.Now)
 	t.planNodes(look)
+	t.undate()
 	wakeAt = earliest(wakeAt, t.submit(look))
 	wakeAt = earliest(wakeAt, t.alarms.first())
 	if t.again {

@@ -10,17 +10,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// What is remembered of marks that nobody wants any more has a bound; since when
-// others are wanted is not forgotten.
+// Since when a mark was wanted that nobody wants any more is forgotten: wanted again,
+// it is wanted since then. Since when others are wanted is not forgotten.
 func TestTerm_ForgetsDates(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
 	r.run()
 	r.raft.answer()
 	r.run() // one mark is in flight, one planned
-	for i := range 10 * minDated {
+	for i := range 1000 {
 		r.term.date([]Mark{{Alloc: cluster.AllocID(fmt.Sprint(i))}}, epoch.Add(time.Hour))
-		must.LessEq(t, minDated+6, len(r.term.wanted))
+		r.term.withdrawn = true
+		r.term.undate()
+		must.LessEq(t, 2, len(r.term.wanted))
 	}
 	report, _ := r.term.Explain("n1", epoch.Add(time.Hour))
 	for _, a := range report.Allocs {

@@ -64,6 +64,7 @@ func (t *Term) forget(id cluster.NodeID) {
 		return
 	}
 	t.awaitJobs(n, nil)
+	t.withdrawn = t.withdrawn || len(n.marks) > 0
 	t.notifier.Remove(id)
 	t.alarms.remove(id)
 	delete(t.nodes, id)
@@ -75,6 +76,7 @@ func (t *Term) forget(id cluster.NodeID) {
 func (t *Term) receive(now time.Time) {
 	select {
 	case t.request = <-t.jobWatcher.Drain():
+		t.withdrawn = true
 		t.date(t.request.Marks, now)
 	default:
 	}
@@ -163,6 +165,7 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 
 // adopt takes over what a node wants written.
 func (t *Term) adopt(n *drainingNode, marks []Mark, completion *Completion) {
+	t.withdrawn = t.withdrawn || len(n.marks) > 0
 	n.marks, n.completion = marks, completion
 	if len(marks) > 0 || completion != nil {
 		t.ready[n.id] = true

@@ -21,6 +21,8 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 	switch {
 	case held || !l.any || t.ended || t.owes || t.inFlight > 0 || len(t.writes) > 0 || t.news.any:
 		return false
+	case l.view == nil || l.view.Index() < t.minIndex: // it waits to see what it was told of
+		return false
 	case t.unseen(clock, j.now):
 		return false
 	case within(t.failure):

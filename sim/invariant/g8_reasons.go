@@ -310,6 +310,7 @@ func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
+	case r.term.clockSet: // what was seen before has times of another clock
 	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
 		r.find(WrongSince, of(a), "%q seen since %s, and at %s it was not so", ar.Reason, s.At, r.term.quiet.clock)
 	case s.At.After(later(later(r.q.Clock, r.Judge.now), r.latest)):

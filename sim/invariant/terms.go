@@ -44,6 +44,8 @@ type term struct {
 	ended          bool
 	// offset is how far the clock is ahead of the world's.
 	offset time.Duration
+	// clockSet says that the clock was set while the term ran.
+	clockSet bool
 	// sequence counts the term's proposals.
 	sequence int
 	writes   map[int]*write // proposed and not answered, by N
@@ -146,7 +148,7 @@ func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
 	if t.offset == ahead {
 		return
 	}
-	t.offset = ahead
+	t.offset, t.clockSet = ahead, t.last.any
 	if t == j.leader {
 		j.rebound()
 	}
