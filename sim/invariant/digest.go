@@ -16,7 +16,7 @@ type digest uint64
 
 const (
 	digestStart digest = 0x9E3779B97F4A7C15
-	digestPrime        = 0x9FB21C651E98DF25
+	digestPrime uint64 = 0x9FB21C651E98DF25
 )
 
 func (d digest) number(n uint64) digest {

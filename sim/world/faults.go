@@ -11,7 +11,6 @@ import (
 
 // faults are those that are armed, and what they have done.
 type faults struct {
-	world *World
 	armed []*fault
 	// onStrike are told of every strike.
 	onStrike []func(Strike)

@@ -146,7 +146,6 @@ type (
 	plan        = *shims.ApplyPlan
 	report      = *shims.AllocClientUpdate
 	status      = *shims.NodeUpdateStatus
-	eligibility = *shims.NodeUpdateEligibility
 )
 
 // first is the drainer's first write whose message is of type M; nil if there is none.
