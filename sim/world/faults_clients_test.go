@@ -87,8 +87,8 @@ func TestFaults_bornWithAVerdict(t *testing.T) {
 	must.SliceEmpty(t, w.strikes)
 }
 
-// A node's silence is found out, if it is long, and told; its client says nothing
-// before it is over, and what it has to say then.
+// storiesOfTheRest are of nodes and of the scheduler. A node's silence is found out if
+// it is long, and told; its client says nothing before it is over.
 func storiesOfTheRest() []faultStory {
 	const away = 40 * time.Second
 	lost := func(name scenario.FaultName, said cluster.NodeStatus) faultStory {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // failed is what the drainer was told of its first marks, and whether they are in the
@@ -99,13 +100,35 @@ func storiesOfWrites() []faultStory {
 		fault:  scenario.Fault{Name: scenario.ApplyPartialRefuse, On: "web"},
 		begin:  func(t *testing.T, w *town) { w.place(t, "log", "n1", "n2") }, // its marks come first
 		leaves: terms | ending,                                                // what was refused is written again
-		check:  checkPartialRefuse,
+		check:  func(t *testing.T, plain, struck *town) { checkPartialRefuse(t, plain, struck, web) },
+	}, {
+		fault:  scenario.Fault{Name: scenario.ApplyPartialRefuse, On: "api"},
+		begin:  placeIll,
+		leaves: terms | ending,
+		check: func(t *testing.T, plain, struck *town) {
+			checkPartialRefuse(t, plain, struck, cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "api"})
+		},
 	}}
+}
+
+// placeIll begins with a job whose allocations are well, but for the second: its loss
+// would make nothing untrue.
+func placeIll(t *testing.T, w *town) {
+	t.Helper()
+	j := world.NewJob(cluster.JobService, "api", 4)
+	j.TaskGroups[0].Migrate.MaxParallel = 2
+	var allocs []*cluster.Allocation
+	for i, on := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
+		allocs = append(allocs, w.NewAlloc(j, "api", i, on))
+	}
+	*allocs[1].DeploymentStatus.Healthy = false
+	must.NoError(t, w.Place(j, allocs...))
 }
 
 // One group of an entry has its peer fail, and with it the room for its mark; the
 // other is marked.
-func checkPartialRefuse(t *testing.T, plain, struck *town) {
+func checkPartialRefuse(t *testing.T, plain, struck *town, job cluster.JobKey) {
+	t.Helper()
 	must.Eq(t, when[marks](plain), when[marks](struck))
 	for i, e := range struck.entries {
 		if _, is := e.Message.(marks); !is {
@@ -114,10 +137,11 @@ func checkPartialRefuse(t *testing.T, plain, struck *town) {
 		failing := struck.entries[i-1].Message.(report).Reports
 		must.Len(t, 1, failing)
 		must.Eq(t, cluster.ClientFailed, failing[0].ClientStatus)
-		must.Eq(t, web, e.Before.Alloc(failing[0].Alloc).JobKey())
+		must.Eq(t, job, e.Before.Alloc(failing[0].Alloc).JobKey())
 		response := e.Response.(shims.Marked)
 		must.Len(t, 1, response.Refused)
-		must.Eq(t, web, e.Before.Alloc(response.Refused[0].Alloc).JobKey())
+		must.NotEq(t, failing[0].Alloc, response.Refused[0].Alloc)
+		must.Eq(t, job, e.Before.Alloc(response.Refused[0].Alloc).JobKey())
 		must.Len(t, 1, response.Accepted)
 		return
 	}

@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -70,56 +71,76 @@ func stormy(t *testing.T, seed uint64) *town {
 	return w
 }
 
+// proposed tells a write from all others.
+type proposed struct {
+	source world.Source
+	n      int
+}
+
 // checkLog says what raft cannot have done, and counts what it can.
 func checkLog(w *town, seen map[string]int) error {
-	type key struct {
-		source world.Source
-		n      int
+	logged, err := checkEntries(w)
+	if err != nil {
+		return err
 	}
-	logged := map[key]time.Duration{}
+	for _, p := range w.writes {
+		at, is := logged[proposed{world.FromDrainer, p.N}]
+		if err := checkWrite(p, at, is, w.ended); err != nil {
+			return fmt.Errorf("write %d of term %d: %w", p.N, p.Term, err)
+		}
+		count(seen, w, p, is)
+	}
+	return nil
+}
+
+// checkEntries returns when each write was applied that is an entry.
+func checkEntries(w *town) (map[proposed]time.Duration, error) {
+	logged := map[proposed]time.Duration{}
 	applied := map[uint64]time.Duration{}
 	for _, e := range w.entries {
 		applied[e.Index] = e.at
 	}
 	term, last := 0, map[world.Source]int{}
 	for index, e := range w.Log() {
-		if e.Term < term {
-			return fmt.Errorf("entry %d is of term %d, after one of term %d", index, e.Term, term)
-		}
-		term = e.Term
-		if !e.Proposed {
-			continue
-		}
-		k := key{e.Source, e.N}
-		if _, twice := logged[k]; twice {
-			return fmt.Errorf("entry %d, %v, is in the log twice", index, k)
-		}
-		// What operators ask for and nobody has answered they ask of the next leader.
-		if before, any := last[e.Source]; any && e.N < before && e.Source != world.FromOperator {
-			return fmt.Errorf("entry %d, %v, comes after number %d", index, k, before)
-		}
-		last[e.Source] = e.N
-		logged[k] = applied[index]
-	}
-	for _, p := range w.writes {
-		at, is := logged[key{world.FromDrainer, p.N}]
-		ended, over := w.ended[p.Term]
+		k := proposed{e.Source, e.N}
+		before, any := last[e.Source]
+		_, twice := logged[k]
 		switch {
-		case p.deposed && is:
-			return fmt.Errorf("term %d had ended when it proposed %d, which is an entry", p.Term, p.N)
-		case !p.Taken && (is || p.answered):
-			return fmt.Errorf("write %d was not taken", p.N)
-		case p.Taken && !p.answered && over:
-			return fmt.Errorf("term %d ended, and was not told of %d", p.Term, p.N)
-		case !p.answered:
-		case p.answer.Outcome == drainer.Applied && (!is || p.Message != nil && at != p.told):
-			return fmt.Errorf("write %d was said to be applied", p.N)
-		case p.answer.Outcome == drainer.Applied && over && p.told > ended:
-			return fmt.Errorf("write %d was said to be applied to a term that had ended", p.N)
-		case p.answer.Outcome == drainer.Rejected && is:
-			return fmt.Errorf("write %d was said to be rejected", p.N)
+		case e.Term < term:
+			return nil, fmt.Errorf("entry %d is of term %d, after one of term %d", index, e.Term, term)
+		case !e.Proposed:
+			term = e.Term
+			continue
+		case twice:
+			return nil, fmt.Errorf("entry %d, %v, is in the log twice", index, k)
+		case any && e.N < before && e.Source != world.FromOperator:
+			// What operators ask for and nobody has answered they ask of the next leader.
+			return nil, fmt.Errorf("entry %d, %v, comes after number %d", index, k, before)
 		}
-		count(seen, w, p, is)
+		term, last[e.Source], logged[k] = e.Term, e.N, applied[index]
+	}
+	return logged, nil
+}
+
+// checkWrite says what a drainer cannot have been told of a write, which became an
+// entry at a time or did not.
+func checkWrite(p write, at time.Duration, is bool, ends map[int]time.Duration) error {
+	ended, over := ends[p.Term]
+	switch outcome := p.answer.Outcome; {
+	case p.deposed && is:
+		return errors.New("its term had ended, and it is an entry")
+	case !p.Taken && (is || p.answered):
+		return errors.New("it was not taken")
+	case p.Taken && !p.answered && over:
+		return errors.New("the term has ended, and was not told of it")
+	case !p.answered:
+		return nil
+	case outcome == drainer.Applied && (!is || p.Message != nil && at != p.told):
+		return errors.New("it was said to be applied")
+	case outcome == drainer.Applied && over && p.told > ended:
+		return errors.New("it was said to be applied to a term that had ended")
+	case outcome == drainer.Rejected && is:
+		return errors.New("it was said to be rejected")
 	}
 	return nil
 }
