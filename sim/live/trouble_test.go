@@ -73,6 +73,9 @@ func cannotTakeMore(s *scenario.Scenario, e ending) string {
 		if _, is := e.Op.(*scenario.Cancel); is {
 			return "how far a drain has come when it is cancelled is a matter of time"
 		}
+		if _, is := e.Op.(*scenario.Fault); is {
+			return "it has trouble of its own, which would strike at other times"
+		}
 	}
 	for _, a := range s.Allocs {
 		if a.Indexes.Count > most {
