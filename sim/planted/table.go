@@ -145,6 +145,11 @@ func readRow(line string) (Row, error) {
 		if _, err := fmt.Sscanf(cells[5], "%d of %d", &r.Found, &r.Starts); err != nil {
 			return Row{}, fmt.Errorf("%q is not found of starts: %w", cells[5], err)
 		}
+		if r.Starts < 1 || r.Found < 0 || r.Found > r.Starts {
+			return Row{}, fmt.Errorf("found %d of %d starts", r.Found, r.Starts)
+		}
+	} else if cells[6] != "" {
+		return Row{}, fmt.Errorf("%q seeds of no start", cells[6])
 	}
 	var err error
 	if r.Seeds, err = readCount(cells[6]); err != nil {
