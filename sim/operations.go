@@ -136,7 +136,7 @@ func (p *player) change(op *scenario.NodeChange) {
 			}
 		default:
 			if known {
-				w.SetNodeStatusUnnoticed(id, cluster.NodeStatus(op.Change), op.Unnoticed)
+				w.SetNodeStatus(id, cluster.NodeStatus(op.Change), op.Unnoticed)
 			}
 		}
 	}

@@ -112,13 +112,9 @@ func (w *World) StopAlloc(a *cluster.Allocation) {
 	}}, nil)
 }
 
-// SetNodeStatus tells the servers what has become of a node.
-func (w *World) SetNodeStatus(id cluster.NodeID, s cluster.NodeStatus) {
-	w.SetNodeStatusUnnoticed(id, s, false)
-}
-
-// SetNodeStatusUnnoticed is SetNodeStatus, of which the scheduler is told or not.
-func (w *World) SetNodeStatusUnnoticed(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) {
+// SetNodeStatus tells the servers what has become of a node; of something unnoticed the
+// scheduler is not told.
+func (w *World) SetNodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) {
 	w.Propose(w.nodeStatus(id, s, !unnoticed), nil)
 }
 
