@@ -24,35 +24,35 @@ func Rates() []Rate {
 		{EntryLate, "an entry is applied after its drainer was told that nobody knows", each(0.05)},
 		{EntryRejected, "an entry is rejected", each(0.045)},
 		{EntryNotTaken, "an entry is not taken", each(0.06)},
-		{EntryAbreast, "an entry is proposed while another is in flight", each(0.15)},
+		{EntryAbreast, "an entry is proposed while another is in flight", each(0.13)},
 		{TermBlind, "a term ends before its drainer has looked at the state", each(0.11)},
 		{TermBehind, "a drainer first sees an older state than others have", each(0.01)},
 		{DeposedSteps, "a drainer steps that does not know that its term is over", each(0.03)},
 		{DeposedProposes, "a drainer proposes that does not know that its term is over", each(0.015)},
 		{RestoreInDrain, "a snapshot is restored while nodes drain", each(0.15)},
-		{MarksRefused, "a mark is refused: a group has changed between plan and apply", each(0.2)},
-		{MarksPartlyRefused, "marks are refused in part", each(0.06)},
+		{MarksRefused, "a mark is refused: a group has changed between plan and apply", each(0.19)},
+		{MarksPartlyRefused, "marks are refused in part", each(0.042)},
 		{MarksOfCancelled, "a drain is cancelled with marks in flight", each(0.045)},
 		{MarksOfRedrained, "a drain is cancelled and another begins with marks in flight", each(0.035)},
 		{MarksOfOldRevision, "a strategy is changed with marks in flight", each(0.03)},
 		{MarksOfLate, "what is marked has landed on its node while it drained", each(0.12)},
-		{MarksOfManyNodes, "an entry marks some of a group on several nodes", each(0.2)},
-		{Reevaluated, "a marked allocation needs another evaluation", each(0.15)},
+		{MarksOfManyNodes, "an entry marks some of a group on several nodes", each(0.16)},
+		{Reevaluated, "a marked allocation needs another evaluation", each(0.135)},
 		{EndRefused, "a completion is refused", each(0.13)},
 		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", each(0.024)},
 		{EndOfOldRevision, "a strategy is changed with the drain's completion in flight", each(0.03)},
 		{EndTooEarly, "an allocation lands with the completion in flight", each(0.05)},
-		{EndOfMany, "several drains end in one entry", each(0.115)},
-		{EndLeavesRunning, "a drain ends and leaves something running", each(0.16)},
+		{EndOfMany, "several drains end in one entry", each(0.09)},
+		{EndLeavesRunning, "a drain ends and leaves something running", each(0.15)},
 		{StageAcrossTerms, "a stage ends in a later term than it began in", each(0.3)},
 		{DeadlineNoLeader, "a deadline passes while nobody leads", each(0.03)},
 		{DeadlineAway, "a deadline takes what is out of touch", each(0.015)},
-		{CancelWithdraws, "a cancel takes marks back", each(0.07)},
+		{CancelWithdraws, "a cancel takes marks back", each(0.055)},
 		{CancelTooLate, "a cancel comes when what was marked is stopping", each(0.13)},
 		{Repeated, "a request comes again with its key", each(0.25)},
 		{RepeatedAfterEnd, "a request comes again when its drain is over", each(0.11)},
 		{PurgedRunning, "a job is purged that runs on a draining node", each(0.16)},
-		{ManyDrains, "three nodes drain at once", each(0.35)},
+		{ManyDrains, "three nodes drain at once", each(0.275)},
 		{PlanRefused, "a plan is refused in part", each(0.35)},
 		{PlanBlocked, "something can be placed nowhere", each(0.3)},
 	}
@@ -67,8 +67,8 @@ func each(share float64) [sizeCount]float64 { return [sizeCount]float64{Small: s
 
 func classRates() []Rate {
 	least := [cluster.MarkClassCount]float64{
-		cluster.MarkPaced: 0.55, cluster.MarkFree: 0.15, cluster.MarkCanary: 0.10, cluster.MarkGone: 0.05,
-		cluster.MarkStage: 0.30, cluster.MarkDeadline: 0.35, cluster.MarkForced: 0.10, cluster.MarkProceed: 0.05,
+		cluster.MarkPaced: 0.55, cluster.MarkFree: 0.14, cluster.MarkCanary: 0.085, cluster.MarkGone: 0.05,
+		cluster.MarkStage: 0.30, cluster.MarkDeadline: 0.31, cluster.MarkForced: 0.10, cluster.MarkProceed: 0.048,
 	}
 	var rates []Rate
 	for c := cluster.MarkPaced; c < cluster.MarkClassCount; c++ {
@@ -83,7 +83,7 @@ func outcomeRates() []Rate {
 		is    cluster.Outcome
 		least float64
 	}{
-		{cluster.OutcomeComplete, 0.5}, {cluster.OutcomeDeadlineReached, 0.35}, {cluster.OutcomeForced, 0.10},
+		{cluster.OutcomeComplete, 0.5}, {cluster.OutcomeDeadlineReached, 0.3}, {cluster.OutcomeForced, 0.09},
 		{cluster.OutcomeCancelled, 0.35}, {cluster.OutcomeNodeGone, 0.12},
 	} {
 		rates = append(rates, Rate{outcomeEvent(o.is), "a drain's outcome is " + string(o.is), each(o.least)})
@@ -94,7 +94,7 @@ func outcomeRates() []Rate {
 func reasonRates() []Rate {
 	var rates []Rate
 	for r := range drainer.ReasonCount {
-		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(0.13)})
+		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(0.12)})
 	}
 	return rates
 }

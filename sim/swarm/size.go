@@ -10,7 +10,7 @@ type Size uint8
 
 // The sizes.
 const (
-	// Small is some ten nodes with some seven allocations each, of which two to four
+	// Small is some eight nodes with some five allocations each, of which two or three
 	// drain.
 	Small Size = iota
 	// Medium is fifty nodes with some twenty allocations each, of which five to eight
@@ -78,7 +78,7 @@ func (s Size) shape() shape {
 		}
 	}
 	return shape{
-		nodes: bounds{8, 10}, allocs: bounds{40, 60}, drains: bounds{2, 4}, count: bounds{2, 10},
+		nodes: bounds{6, 9}, allocs: bounds{28, 44}, drains: bounds{2, 3}, count: bounds{2, 9},
 		spares: 2, times: 1, restores: 1, ids: bounds{2, 12}, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 	}
 }
