@@ -81,6 +81,9 @@ type DrainRequest struct {
 // DrainReply is what became of one write of a request's wishes.
 type DrainReply struct {
 	Answer
+	// At is when the drainer took the answer in: waits on account of it begin
+	// then, however much later the watcher is stepped.
+	At          time.Time
 	Marks       []Mark
 	Reevaluated []cluster.GroupKey
 }

@@ -83,7 +83,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	jobs.drain <- &DrainRequest{Marks: []Mark{mark}, Reply: func(d DrainReply) { replies = append(replies, d) }}
 	env.Wake()
 	r.settle()
-	must.Eq(t, []DrainReply{{Answer: Answer{Outcome: Applied, Index: 11}, Marks: []Mark{mark}}}, replies)
+	must.Eq(t, []DrainReply{{Answer: Answer{Outcome: Applied, Index: 11}, At: r.now, Marks: []Mark{mark}}}, replies)
 	must.Len(t, 1, r.raft.written())
 
 	// A wish that is not taken back is not written again.

@@ -249,7 +249,7 @@ func (t *Term) settle(a answered, now time.Time) {
 		t.logger.Warn("raft write failed", "outcome", a.answer.Outcome, "error", a.answer.Err,
 			"marks", len(a.entry.wishes), "completions", len(a.entry.completions), "attempt", t.writer.failed.count)
 	}
-	reply := DrainReply{Answer: a.answer}
+	reply := DrainReply{Answer: a.answer, At: now}
 	refused := refusals(a.answer)
 	for _, w := range a.entry.wishes {
 		switch {

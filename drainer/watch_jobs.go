@@ -50,7 +50,7 @@ type watchedGroup struct {
 	// asked are the marks that are wanted and not answered.
 	asked map[cluster.AllocID]Mark
 	// reevaluate says that an evaluation is wanted and not answered, reevaluated
-	// spaces them.
+	// spaces those that were written.
 	reevaluate  bool
 	reevaluated attempts
 	// refused spaces the plans of a group whose marks are refused.
@@ -102,7 +102,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 	registered, replies := w.takePosts()
 	w.see(w.fresh)
 	w.fresh = nil
-	w.settle(replies, look.Now)
+	w.settle(replies)
 	w.admit(registered)
 	w.admit(look.Changes.Groups)
 	w.seeJobs(look.Changes)
@@ -178,7 +178,7 @@ func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 
 // settle takes in what became of what was asked. Every group spoken of is judged
 // anew.
-func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
+func (w *jobWatcher) settle(replies []DrainReply) {
 	for _, r := range replies {
 		w.changed = true
 		refusals := r.refusedGroups()
@@ -192,16 +192,25 @@ func (w *jobWatcher) settle(replies []DrainReply, now time.Time) {
 			}
 		}
 		for key := range refusals { //lint:order each group by itself
-			if g := w.groups[key]; g != nil && g.refused.wait(now).IsZero() {
-				g.refused.failed(w.backoff, now)
+			if g := w.groups[key]; g != nil && g.refused.wait(r.At).IsZero() {
+				g.refused.failed(w.backoff, r.At)
 			}
 		}
 		for _, key := range r.Reevaluated {
 			if g := w.groups[key]; g != nil {
-				g.reevaluate = false
-				w.dirty[key] = true
+				w.answerEvaluation(g, r)
 			}
 		}
+	}
+}
+
+// answerEvaluation takes in what became of an evaluation that was wanted. Only one
+// that was written is waited for: what failed is spaced with all that failed.
+func (w *jobWatcher) answerEvaluation(g *watchedGroup, r DrainReply) {
+	g.reevaluate = false
+	w.dirty[g.key] = true
+	if r.Outcome == Applied {
+		g.reevaluated.failed(w.backoff, r.At)
 	}
 }
 
@@ -311,9 +320,8 @@ func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.T
 		return g.reevaluated.until
 	default:
 		g.reevaluate = true
-		g.reevaluated.failed(w.backoff, now)
 		w.logger.Info("marked allocations run on without an evaluation, evaluating their job again",
-			"namespace", g.key.Job.Namespace, "job_id", g.key.Job.ID, "attempt", g.reevaluated.count)
+			"namespace", g.key.Job.Namespace, "job_id", g.key.Job.ID, "attempt", g.reevaluated.count+1)
 	}
 	return time.Time{}
 }

@@ -40,7 +40,7 @@ func TestJobWatcher_Answers(t *testing.T) {
 			if test.applied {
 				w.state.commit(func(t *town) { t.mark(r.Marks, nil, w.now); t.index-- })
 			}
-			r.Reply(DrainReply{Answer: test.answer, Marks: r.Marks})
+			r.Reply(DrainReply{Answer: test.answer, At: w.now, Marks: r.Marks})
 			wakeAt := w.step()
 			must.Eq(t, test.want, wished(w.request()))
 			if test.again != nil {
@@ -66,7 +66,7 @@ func TestJobWatcher_RefusedGroupBacksOff(t *testing.T) {
 	for _, wait := range []time.Duration{1, 2, 4, 8} {
 		r := w.request()
 		must.Eq(t, []cluster.AllocID{"b1", "a1"}, wished(r))
-		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks[1:]})
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, At: w.now, Marks: r.Marks[1:]})
 		wakeAt := w.step()
 		must.Eq(t, []cluster.AllocID{"b1"}, wished(w.request()))
 		must.Eq(t, w.now.Add(wait*time.Second), wakeAt)
@@ -76,12 +76,50 @@ func TestJobWatcher_RefusedGroupBacksOff(t *testing.T) {
 	// Answers of one step that refuse it are one refusal, and one that does not
 	// ends the row.
 	r := w.request()
-	r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, Marks: r.Marks[1:]})
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, At: w.now, Marks: r.Marks[1:]})
 	w.step()
 	for range 2 {
-		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks[1:]})
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, At: w.now, Marks: r.Marks[1:]})
 	}
 	must.Eq(t, w.now.Add(time.Second), w.step())
+}
+
+// The wait after a refusal begins when the drainer was told of it: a watcher that is
+// stepped later does not wait once more.
+func TestJobWatcher_WaitsFromTheAnswer(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	r := w.request()
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, At: w.now, Marks: r.Marks})
+	w.now = w.now.Add(time.Second)
+	w.step()
+	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+}
+
+// An evaluation that was wanted and not written is not waited for: it came from
+// elsewhere, failed, and one is wanted at once. Nor is one whose write failed.
+func TestJobWatcher_EvaluationNeverWritten(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 1)
+	begin.drain("n1", 0)
+	begin.alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.Eq(t, []cluster.GroupKey{web}, w.request().Reevaluate)
+	for _, status := range []cluster.EvalStatus{cluster.EvalPending, cluster.EvalFailed} {
+		w.state.commit(func(t *town) {
+			t.evals = []*cluster.Evaluation{{ID: "e", Namespace: "default", JobID: "web", Status: status}}
+		})
+		w.step()
+	}
+	r := w.request()
+	must.Eq(t, []cluster.GroupKey{web}, r.Reevaluate)
+	r.Reply(DrainReply{Answer: Answer{Outcome: Rejected}, At: w.now, Reevaluated: r.Reevaluate})
+	w.step()
+	must.Eq(t, []cluster.GroupKey{web}, w.request().Reevaluate)
 }
 
 // An evaluation that is wanted and has come from elsewhere is not wanted any more,
@@ -120,7 +158,7 @@ func TestJobWatcher_Reevaluates(t *testing.T) {
 		must.NotNil(t, r)
 		must.Eq(t, []cluster.GroupKey{web}, r.Reevaluate)
 		must.SliceEmpty(t, r.Marks)
-		r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, Reevaluated: r.Reevaluate})
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, At: w.now, Reevaluated: r.Reevaluate})
 	}
 	answer()
 	for i, wait := range []time.Duration{1, 2, 4} {
@@ -155,7 +193,7 @@ func TestJobWatcher_LateAnswer(t *testing.T) {
 	r := w.request()
 	w.state.commit(func(t *town) { t.node("n1").Drain = nil })
 	w.register(web)
-	r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, Marks: r.Marks, Reevaluated: []cluster.GroupKey{web}})
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, At: w.now, Marks: r.Marks, Reevaluated: []cluster.GroupKey{web}})
 	must.True(t, w.step().IsZero())
 	must.MapEmpty(t, w.groups)
 }
