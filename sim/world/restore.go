@@ -31,6 +31,7 @@ func (w *World) Restore() error {
 		f(taken, m.state())
 	}
 	l := w.leader
+	l.sight.abandoned = true
 	for _, f := range w.onEnd {
 		f(l.term) // its store is abandoned, and says so
 	}

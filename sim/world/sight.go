@@ -16,7 +16,10 @@ type sight struct {
 	server              *server
 	// stale is the state that it sees for now and no other, or nil.
 	stale *statestore.Snapshot
-	feeds []*feed
+	// abandoned says that the store was replaced. That is news of no state: its feeds
+	// tell of it whatever else they keep back.
+	abandoned bool
+	feeds     []*feed
 	looks looks
 }
 
@@ -127,7 +130,7 @@ func (f *feed) pass() {
 // Take returns what has changed in what is seen.
 func (f *feed) Take() drainer.Changes {
 	if f.sight.held() {
-		return drainer.Changes{}
+		return drainer.Changes{Abandoned: f.sight.abandoned}
 	}
 	changes := f.Feed.Take()
 	changes.All = changes.All || f.missed

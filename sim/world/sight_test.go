@@ -83,6 +83,28 @@ func TestSight_stale(t *testing.T) {
 	})
 }
 
+// A stale view does not hide that its store was replaced: that is told at once, and no
+// more of the rest than before.
+func TestSight_staleAndRestored(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, world.Options{})
+	var o *onlooker
+	w.at(drains, func() {
+		o = w.onlooker()
+		must.NoError(t, w.Arm(scenario.Fault{Name: scenario.ViewStale, Delay: exactly(time.Minute)}))
+		w.WakeDrainer()
+	})
+	w.at(drains+time.Second, func() {
+		w.Drain("n4", cluster.DrainSpec{}, "")
+	})
+	w.at(drains+2*time.Second, func() {
+		must.True(t, o.Take().Empty())
+		must.NoError(t, w.Restore())
+		must.Eq(t, drainer.Changes{Abandoned: true}, o.Take())
+	})
+	w.run(t, drains+2*time.Second)
+}
+
 // A leader that is behind is told that anything may have changed when it has caught
 // up; one that is not is told of nothing.
 func TestSight_behind(t *testing.T) {
