@@ -116,6 +116,17 @@ func brokenCause() []broken {
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition = mark })
 			return s
 		}},
+		{"a cancel that leaves the class of a mark", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.mark(cluster.MarkPaced, "a1")
+			m := s.request("n1", nil)
+			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Withdrawn: 1}}
+			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) {
+				state.Alloc("a1").DesiredTransition.Class = cluster.MarkPaced
+			})
+			return s
+		}},
 		{"a cancel that miscounts", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)

@@ -310,6 +310,8 @@ func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
+	case s.At.IsZero() && ar.Reason == drainer.ReasonWritePending && r.term.marks[a.id()] > 0:
+		r.find(WrongSince, of(a), "%q since no time, and its mark is in flight", ar.Reason)
 	case r.term.clockSet: // what was seen before has times of another clock
 	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
 		r.find(WrongSince, of(a), "%q seen since %s, and at %s it was not so", ar.Reason, s.At, r.term.quiet.clock)

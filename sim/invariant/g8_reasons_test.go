@@ -90,6 +90,14 @@ func brokenReasons() []broken {
 		s.quiet(sinceEver)
 		return s
 	}})
+	all = append(all, broken{"a mark in flight since no time", invariant.WrongSince, nil, func(t *testing.T) *stage {
+		s := blockedUp(t)
+		s.run("a3")
+		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+		s.look(1)
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = drainer.Since{Seen: true} })
+		return s
+	}})
 	return append(all, broken{"a mark said to be pending that nobody is about to make", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
 		func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})

@@ -93,8 +93,14 @@ func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainUpd
 			continue
 		}
 		withdrawn++
-		if c := e.change(a.id()); c == nil || c.after == nil || c.after.DesiredTransition.Migrate {
+		c := e.change(a.id())
+		if c == nil || c.after == nil || c.after.DesiredTransition.Migrate {
 			j.find(NotWithdrawn, of(a), "its mark outlives the drain, and it was to run on")
+			continue
+		}
+		// A class that is left behind would hold a slot of the group for good.
+		if left := c.after.DesiredTransition; left.Class != cluster.MarkNone || left.Drain != "" || !left.MarkedAt.IsZero() {
+			j.find(NotWithdrawn, of(a), "its mark is taken back, and of it are left drain %q, class %s, %s", left.Drain, left.Class, left.MarkedAt)
 		}
 	}
 	slices.Sort(stopping)
