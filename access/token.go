@@ -1,0 +1,127 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Right is what the bearer of a token may do. The zero value is no right.
+type Right uint8
+
+// The rights.
+const (
+	// Read allows to see everything.
+	Read Right = iota + 1
+	// Write allows to change things, and to see them.
+	Write
+)
+
+// String returns the right as a tokens file writes it.
+func (r Right) String() string {
+	switch r {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	}
+	return "none"
+}
+
+// ParseRight returns the right of that name. The error does not repeat the name: it
+// may be a secret in the wrong column.
+func ParseRight(name string) (Right, error) {
+	switch name {
+	case "read":
+		return Read, nil
+	case "write":
+		return Write, nil
+	}
+	return 0, fmt.Errorf("the right must be read or write")
+}
+
+// MaxNameLength is how many bytes a token's name may have.
+const MaxNameLength = 64
+
+// checkName refuses a name that could not stand in a line of the file, or of a log.
+func checkName(name string) error {
+	if name == "" || len(name) > MaxNameLength {
+		return fmt.Errorf("a token's name must have 1 to %d characters", MaxNameLength)
+	}
+	if strings.HasPrefix(name, secretPrefix) {
+		return fmt.Errorf("a token's name must not begin with %s: that is how secrets begin", secretPrefix)
+	}
+	for _, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("._-@", rune(c)) {
+			return fmt.Errorf("a token's name must be of letters, digits and . _ - @")
+		}
+	}
+	return nil
+}
+
+// Token is what is known of a secret without knowing it.
+type Token struct {
+	// Name says whose it is. It is no secret.
+	Name  string
+	Right Right
+	hash  [sha256.Size]byte // of the secret
+}
+
+// Line returns the token's line of a tokens file, without its end.
+func (t Token) Line() string {
+	return t.Name + " " + t.Right.String() + " " + hex.EncodeToString(t.hash[:])
+}
+
+// Format writes name and right, whatever the verb: a hash is no secret, but nobody
+// needs it in a log.
+func (t Token) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s (%s)", t.Name, t.Right) }
+
+// Secret is what the bearer of a token shows. It prints as "[secret]" in every way
+// but [Secret.Reveal].
+type Secret struct {
+	// text is nil in the zero value, which is nobody's. It is a pointer because fmt
+	// does not ask what lies in an unexported field of somebody's struct how it wants
+	// to be printed: it prints it, but follows no pointer there.
+	text *string
+}
+
+// secretPrefix lets people, and scanners of what people publish by mistake, know a
+// secret when they see one.
+const secretPrefix = "nodedrain_"
+
+// secretBytes is how much chance is in a secret.
+const secretBytes = 32
+
+// Generate draws a secret and returns it with the token it is for.
+func Generate(name string, right Right) (Secret, Token, error) {
+	if err := checkName(name); err != nil {
+		return Secret{}, Token{}, err
+	}
+	if right != Read && right != Write {
+		return Secret{}, Token{}, fmt.Errorf("the right must be read or write")
+	}
+	chance := make([]byte, secretBytes)
+	rand.Read(chance) // never fails: it ends the process rather
+	text := secretPrefix + base64.RawURLEncoding.EncodeToString(chance)
+	return Secret{&text}, Token{Name: name, Right: right, hash: sha256.Sum256([]byte(text))}, nil
+}
+
+// Reveal returns the secret, to be handed to its bearer and kept nowhere.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// Format writes "[secret]", whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
+
+// MarshalText returns "[secret]".
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+const redacted = "[secret]"
