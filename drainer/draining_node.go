@@ -20,6 +20,9 @@ type drainingNode struct {
 	// wait is what the drain was last seen to wait for after its deadline, or
 	// zero.
 	wait stageWait
+	// pluginsTurn says that its storage plugins had their turn when it was last
+	// planned, and had not all left.
+	pluginsTurn bool
 	// armed is the deadline the notifier was last told of; zero if it was told of
 	// none, or has fired.
 	armed time.Time

@@ -36,8 +36,9 @@ func (t *Term) track(look Look) {
 		}
 	}
 	for _, id := range look.Changes.Nodes {
-		if t.nodes[id] != nil {
+		if n := t.nodes[id]; n != nil {
 			t.dirty[id] = true
+			t.judgePlugins(look.View, n)
 		}
 	}
 	t.trackJobs(look.Changes)
@@ -154,13 +155,24 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
 		t.again = true
 	}
-	if plan.end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins) {
-		// Plugins of type service leave at their group's pace, from their turn on:
-		// nothing of their group has changed that would say so.
-		t.jobWatcher.RegisterJobs(groupsOn(m.view, n.id, cluster.StagePlugins))
+	pluginsTurn := plan.end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins)
+	if pluginsTurn && !n.pluginsTurn {
+		n.pluginsTurn = true
+		t.judgePlugins(m.view, n)
 		t.again = true
 	}
+	n.pluginsTurn = pluginsTurn
 	t.awaitJobs(n, plan.end.waitsFor)
+}
+
+// judgePlugins has the node's storage plugins judged anew if their turn had come:
+// those of type service leave at their group's pace from then on, and stay when
+// the turn is taken back by what lands on the node. Nothing of their group
+// changes that would say so.
+func (t *Term) judgePlugins(v View, n *drainingNode) {
+	if n.pluginsTurn {
+		t.jobWatcher.RegisterJobs(groupsOn(v, n.id, cluster.StagePlugins))
+	}
 }
 
 // adopt takes over what a node wants written.
