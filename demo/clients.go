@@ -66,7 +66,10 @@ func (c *clients) run(ctx context.Context, g *server.Group) (stop func()) {
 // batch in flight, so there is one goroutine at most.
 func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	c.reports.Go(func() {
-		err := c.group.Do(c.ctx, func(ctx context.Context, s *server.Server) error { return s.ReportAllocs(ctx, reports) })
+		err := c.group.Do(c.ctx, func(ctx context.Context, s *server.Server) error {
+			_, err := s.ReportAllocs(ctx, reports)
+			return err
+		})
 		reply(err == nil)
 	})
 	return true

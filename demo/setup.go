@@ -32,14 +32,20 @@ func (c *Config) cluster() (*Cluster, error) {
 // register registers nodes, then jobs.
 func (r *run) register(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes {
-		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.RegisterNode(ctx, n) })
+		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
+			_, err := s.RegisterNode(ctx, n)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("registering %s: %w", n.Name, err)
 		}
 	}
 	for _, j := range r.cluster.Jobs {
 		scaled := r.scale.job(j)
-		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.RegisterJob(ctx, scaled) })
+		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
+			_, err := s.RegisterJob(ctx, scaled)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("registering job %s: %w", j.ID, err)
 		}

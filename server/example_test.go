@@ -23,7 +23,7 @@ func ExampleGroup() {
 	var leader *server.Server
 	var drain cluster.DrainID
 	err = group.Do(context.Background(), func(ctx context.Context, s *server.Server) error {
-		if err := s.RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
+		if _, err := s.RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
 			return err
 		}
 		updated, err := s.UpdateDrain(ctx, statestore.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}, Key: "once"})

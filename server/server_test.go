@@ -61,16 +61,18 @@ func register(t *testing.T, g *server.Group, nodes, count int) {
 	for i := range nodes {
 		do(t, g, func(ctx context.Context, s *server.Server) error {
 			id := fmt.Sprintf("n%d", i+1)
-			return s.RegisterNode(ctx, &cluster.Node{
+			_, err := s.RegisterNode(ctx, &cluster.Node{
 				ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady,
 				Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000},
 			})
+			return err
 		})
 	}
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		return s.RegisterJob(ctx, &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
+		_, err := s.RegisterJob(ctx, &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
 			Name: "g", Count: count, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
 		}}})
+		return err
 	})
 }
 
@@ -102,7 +104,8 @@ func runs(t *testing.T, g *server.Group, count int) {
 			if len(reports) == 0 {
 				return nil
 			}
-			return s.ReportAllocs(ctx, reports)
+			_, err := s.ReportAllocs(ctx, reports)
+			return err
 		})
 		if running == count && len(reports) == 0 {
 			return
@@ -118,7 +121,7 @@ func runs(t *testing.T, g *server.Group, count int) {
 	}
 }
 
-func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated statestore.DrainUpdated) {
+func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated server.DrainWritten) {
 	t.Helper()
 	key := fmt.Sprintf("%s %v", id, spec)
 	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
@@ -126,6 +129,12 @@ func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.Drain
 		return err
 	})
 	return updated
+}
+
+func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster.NodeStatus) {
+	t.Helper()
+	_, err := s.UpdateNodeStatus(t.Context(), id, status)
+	must.NoError(t, err)
 }
 
 // A drain that one leader has begun is ended by the next, and the dead one
@@ -143,7 +152,7 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 		must.SliceLen(t, 2, g.Servers())
 		_, err := first.Drainer().Status()
 		must.ErrorIs(t, err, drainer.ErrNotEnabled)
-		err = first.ReportAllocs(t.Context(), nil)
+		_, err = first.ReportAllocs(t.Context(), nil)
 		must.ErrorIs(t, err, shims.ErrBusy)
 
 		for ended := false; !ended; {
@@ -168,9 +177,10 @@ func TestServer_aNodeReturns(t *testing.T) {
 		register(t, g, 2, 15) // ten fit on a node
 		runs(t, g, 15)
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			return s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
+			_, err := s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
 				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
 			}}})
+			return err
 		})
 		logs := func(s *statestore.Snapshot, on cluster.NodeID) (running int) {
 			for a := range s.LiveAllocsByNode(on) {
@@ -185,10 +195,10 @@ func TestServer_aNodeReturns(t *testing.T) {
 			return logs(snap, "n1") == 1 && logs(snap, "n2") == 1
 		})
 
-		must.NoError(t, s.UpdateNodeStatus(t.Context(), "n1", cluster.NodeDown))
+		setStatus(t, s, "n1", cluster.NodeDown)
 		await(t, s, "its logger is lost", func(snap *statestore.Snapshot) bool { return logs(snap, "n1") == 0 })
 		runs(t, g, 10)
-		must.NoError(t, s.UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady))
+		setStatus(t, s, "n1", cluster.NodeReady)
 		await(t, s, "its logger is back", func(snap *statestore.Snapshot) bool { return logs(snap, "n1") == 1 })
 		runs(t, g, 15)
 
@@ -213,9 +223,10 @@ func TestServer_aNewNodeGetsSystemJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
 		s := do(t, g, func(ctx context.Context, s *server.Server) error {
-			return s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
+			_, err := s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
 				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
 			}}})
+			return err
 		})
 		register(t, g, 1, 0)
 		await(t, s, "a logger on it", func(snap *statestore.Snapshot) bool { return snap.LiveCount("n1") == 1 })
@@ -282,11 +293,29 @@ func TestServer_refuses(t *testing.T) {
 		s := g.Leader()
 		_, err := s.UpdateDrain(t.Context(), statestore.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		must.ErrorIs(t, s.UpdateNodeStatus(t.Context(), "none", cluster.NodeDown), statestore.ErrNodeNotFound)
-		must.ErrorContains(t, s.RegisterJob(t.Context(), nil), "job is missing")
-		must.ErrorContains(t, s.RegisterJob(t.Context(), &cluster.Job{ID: "a"}), "Missing job task groups")
-		must.Error(t, s.RegisterNode(t.Context(), nil))
-		must.Error(t, s.RegisterNode(t.Context(), &cluster.Node{}))
+		_, err = s.UpdateNodeStatus(t.Context(), "none", cluster.NodeDown)
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		_, err = s.UpdateEligibility(t.Context(), "none", cluster.NodeIneligible)
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		_, err = s.DeregisterNode(t.Context(), "none")
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		_, err = s.EvaluateNode(t.Context(), "none")
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		none := cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}
+		_, err = s.EvaluateJob(t.Context(), none)
+		must.ErrorIs(t, err, statestore.ErrJobNotFound)
+		for _, purge := range []bool{false, true} {
+			_, err = s.StopJob(t.Context(), none, purge)
+			must.ErrorIs(t, err, statestore.ErrJobNotFound)
+		}
+		_, err = s.RegisterJob(t.Context(), nil)
+		must.ErrorContains(t, err, "job is missing")
+		_, err = s.RegisterJob(t.Context(), &cluster.Job{ID: "a"})
+		must.ErrorContains(t, err, "Missing job task groups")
+		_, err = s.RegisterNode(t.Context(), nil)
+		must.Error(t, err)
+		_, err = s.RegisterNode(t.Context(), &cluster.Node{})
+		must.Error(t, err)
 	})
 }
 
@@ -316,7 +345,10 @@ func TestGroup_doEndsWithItsContext(t *testing.T) {
 		stop := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, stop)
 		defer cancel()
-		err := g.Do(ctx, func(ctx context.Context, s *server.Server) error { return s.ReportAllocs(ctx, nil) })
+		err := g.Do(ctx, func(ctx context.Context, s *server.Server) error {
+			_, err := s.ReportAllocs(ctx, nil)
+			return err
+		})
 		must.ErrorIs(t, err, stop)
 	})
 }
@@ -368,7 +400,8 @@ func TestServer_restarts(t *testing.T) {
 		for !s.Leads() {
 			time.Sleep(time.Second)
 		}
-		must.NoError(t, s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"}))
+		_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n1"})
+		must.NoError(t, err)
 		must.NoError(t, s.Shutdown())
 		must.NoError(t, s.Shutdown())
 		s = start()

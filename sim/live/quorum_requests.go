@@ -23,13 +23,25 @@ func requestOf(m shims.Message) request {
 			return err
 		}
 	case *shims.NodeRegister:
-		return func(ctx context.Context, s *server.Server) error { return s.RegisterNode(ctx, m.Node) }
+		return func(ctx context.Context, s *server.Server) error {
+			_, err := s.RegisterNode(ctx, m.Node)
+			return err
+		}
 	case *shims.NodeUpdateStatus:
-		return func(ctx context.Context, s *server.Server) error { return s.UpdateNodeStatus(ctx, m.Node, m.Status) }
+		return func(ctx context.Context, s *server.Server) error {
+			_, err := s.UpdateNodeStatus(ctx, m.Node, m.Status)
+			return err
+		}
 	case *shims.JobRegister:
-		return func(ctx context.Context, s *server.Server) error { return s.RegisterJob(ctx, m.Job) }
+		return func(ctx context.Context, s *server.Server) error {
+			_, err := s.RegisterJob(ctx, m.Job)
+			return err
+		}
 	case *shims.AllocClientUpdate:
-		return func(ctx context.Context, s *server.Server) error { return s.ReportAllocs(ctx, m.Reports) }
+		return func(ctx context.Context, s *server.Server) error {
+			_, err := s.ReportAllocs(ctx, m.Reports)
+			return err
+		}
 	}
 	return nil
 }
