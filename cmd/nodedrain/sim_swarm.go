@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +26,8 @@ type simSwarmFlags struct {
 	sizeName       string
 	json           bool
 	keep           string
+	// metamorphic is the share of seeds whose story is told otherwise too.
+	metamorphic float64
 
 	size swarm.Size
 }
@@ -38,6 +40,7 @@ func (f *simSwarmFlags) set() *flag.FlagSet {
 	set.IntVar(&f.workers, "workers", 0, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.StringVar(&f.keep, "keep", "", "")
+	set.Float64Var(&f.metamorphic, "metamorphic", swarm.DefaultMetamorphic, "")
 	return set
 }
 
@@ -50,8 +53,10 @@ Usage: nodedrain sim swarm [options]
   Makes a scenario from each of many seeds and plays it: a cluster, jobs, drains,
   and whatever may go wrong, of which each seed has some kinds and not others. A
   seed fails if it breaks a guarantee of the drainer, or if, played again, it comes
-  to something else. The swarm fails too if what is rare was rarer than it should
-  be, since then it says little. The exit code is 0 only if nothing failed.
+  to something else. Of some seeds the story is also told otherwise, with what must
+  not change its end, and they fail if it does. The swarm fails too if what is rare
+  was rarer than it should be, since then it says little. The exit code is 0 only if
+  nothing failed.
 
   Equal seeds are played equally on every machine.
 
@@ -65,9 +70,11 @@ Options:
                     processors.
   -keep DIR         Write what fails into DIR, as scenarios that leave as little
                     to chance as they can.
+  -metamorphic P    The share of seeds whose story is told otherwise too, from 0 to
+                    1. Default: %g.
   -json             Print nothing but one object in JSON: the hash of each seed,
                     what failed, what was counted, and how fast it went.
-`, swarm.DefaultSeeds, swarm.DefaultFirst))
+`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultMetamorphic))
 }
 
 func (c *simSwarmCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -91,6 +98,7 @@ func (c *simSwarmCommand) run(args []string) error {
 	progress := c.progress(&f)
 	report, interrupted := swarm.Play(c.ctx, swarm.Options{
 		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.play,
+		Metamorphic: cmp.Or(f.metamorphic, -1), // of the options, zero is the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
 			progress.played(r)
@@ -129,6 +137,8 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 		return errors.New("-seed is 0 and must be above 0: none draws nothing")
 	case given["workers"] && f.workers <= 0:
 		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
+	case !(f.metamorphic >= 0 && f.metamorphic <= 1):
+		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", f.metamorphic)
 	}
 	if f.size, err = swarm.ParseSize(f.sizeName); err != nil {
 		return fmt.Errorf("-size: %w", err)
@@ -137,14 +147,9 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 }
 
 // tell tells what came of a swarm.
-func (c *simSwarmCommand) tell(r *swarm.Report, kept map[uint64]string) {
+func (c *simSwarmCommand) tell(r *swarm.Report, kept map[uint64][]string) {
 	for _, failure := range r.Failures {
-		fmt.Fprintf(c.out, "FAIL  seed %d: %s: %s\n", failure.Seed, failure.Kind, failure.Text)
-		fmt.Fprintf(c.out, "      to play it again: %s\n", replaySeed(failure.Size, failure.Seed))
-		fmt.Fprintf(c.out, "      to make it small: nodedrain sim shrink -size %s -seed %d\n", failure.Size, failure.Seed)
-		if file := kept[failure.Seed]; file != "" {
-			fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", file)
-		}
+		c.tellFailure(failure, kept[failure.Seed])
 	}
 	if more := r.Failed - len(r.Failures); more > 0 {
 		fmt.Fprintf(c.out, "FAIL  and %d seeds more\n", more)
@@ -156,15 +161,32 @@ func (c *simSwarmCommand) tell(r *swarm.Report, kept map[uint64]string) {
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s  %d %s seeds from %d on, %d failed, %d played twice, hash %s\n",
-		verdict, r.Seeds, r.Size, r.First, r.Failed, r.Twice, hexHash(r.Hash))
+	fmt.Fprintf(c.out, "%s  %d %s seeds from %d on, %d failed, %d played twice, %d told otherwise, hash %s\n",
+		verdict, r.Seeds, r.Size, r.First, r.Failed, r.Twice, r.Retold, hexHash(r.Hash))
 	fmt.Fprintf(c.out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
 
-// keep writes what failed into files, by seed.
-func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint64]string, err error) {
-	kept = map[uint64]string{}
+// tellFailure tells what was wrong with a seed, and what to do about it.
+func (c *simSwarmCommand) tellFailure(f *swarm.Failure, kept []string) {
+	fmt.Fprintf(c.out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
+	fmt.Fprintf(c.out, "      to play it again: %s\n", replay(f))
+	if f.Relation == "" {
+		fmt.Fprintf(c.out, "      to make it small: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
+	}
+	switch {
+	case len(kept) == 0:
+	case f.Relation == "":
+		fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", kept[0])
+	default:
+		fmt.Fprintf(c.out, "      kept, to be compared: nodedrain sim run %s\n", strings.Join(kept, " "))
+	}
+}
+
+// keep writes what failed into files, by seed: its scenario frozen, or both ways in which
+// its story was told.
+func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint64][]string, err error) {
+	kept = map[uint64][]string{}
 	if f.keep == "" || len(r.Failures) == 0 {
 		return kept, nil
 	}
@@ -172,16 +194,16 @@ func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint
 		return nil, fmt.Errorf("keeping what failed: %w", err)
 	}
 	for _, failure := range r.Failures {
-		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
-		var text bytes.Buffer
-		if err := scenario.Print(&text, s); err != nil {
-			return nil, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
+		for _, s := range failure.Scenarios() {
+			if failure.Relation == "" {
+				s = c.frozen(s)
+			}
+			file := filepath.Join(f.keep, s.Name+scenario.Ending)
+			if err := created(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+				return nil, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
+			}
+			kept[failure.Seed] = append(kept[failure.Seed], file)
 		}
-		file := filepath.Join(f.keep, fmt.Sprintf("%s-%d%s", failure.Size, failure.Seed, scenario.Ending))
-		if err := created(file, func(w io.Writer) error { _, err := text.WriteTo(w); return err }); err != nil {
-			return nil, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
-		}
-		kept[failure.Seed] = file
 	}
 	return kept, nil
 }

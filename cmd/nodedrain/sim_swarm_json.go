@@ -18,11 +18,12 @@ type swarmReport struct {
 	OK      bool   `json:"ok"`
 	Size    string `json:"size"`
 	// First is the first seed, Seeds how many were played, PlayedTwice how many of
-	// them twice.
-	First       uint64 `json:"first"`
-	Seeds       int    `json:"seeds"`
-	PlayedTwice int    `json:"played_twice"`
-	Workers     int    `json:"workers"`
+	// them twice, ToldOtherwise of how many the story was told otherwise too.
+	First         uint64 `json:"first"`
+	Seeds         int    `json:"seeds"`
+	PlayedTwice   int    `json:"played_twice"`
+	ToldOtherwise int    `json:"told_otherwise"`
+	Workers       int    `json:"workers"`
 
 	Seconds            float64 `json:"seconds"`
 	SeedsPerMinute     float64 `json:"seeds_per_minute"`
@@ -46,7 +47,7 @@ type swarmReport struct {
 }
 
 // swarmReportVersion changes when a field changes its meaning or goes.
-const swarmReportVersion = 1
+const swarmReportVersion = 2
 
 type seedHash struct {
 	Seed uint64 `json:"seed"`
@@ -59,10 +60,12 @@ type seedFailure struct {
 	Text string `json:"text"`
 	// Violations are in the order in which they were; null if none was.
 	Violations []violation `json:"violations"`
-	// Replay is the command that plays the seed again; File is where it is kept, or
-	// empty.
-	Replay string `json:"replay"`
-	File   string `json:"file,omitempty"`
+	// Relation is by which relation its story was told otherwise when it failed, or empty.
+	Relation string `json:"relation,omitempty"`
+	// Replay is the command that plays the seed again; Files are where it is kept, or
+	// null.
+	Replay string   `json:"replay"`
+	Files  []string `json:"files,omitempty"`
 }
 
 type violation struct {
@@ -90,10 +93,10 @@ type shortEvent struct {
 }
 
 // printSwarm prints a report as JSON.
-func printSwarm(out io.Writer, r *swarm.Report, hashes []seedHash, kept map[uint64]string) error {
+func printSwarm(out io.Writer, r *swarm.Report, hashes []seedHash, kept map[uint64][]string) error {
 	report := swarmReport{
 		Version: swarmReportVersion, OK: r.OK(), Size: r.Size.String(),
-		First: r.First, Seeds: r.Seeds, PlayedTwice: r.Twice, Workers: r.Workers,
+		First: r.First, Seeds: r.Seeds, PlayedTwice: r.Twice, ToldOtherwise: r.Retold, Workers: r.Workers,
 		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
 		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
 		Steps: r.Steps, Entries: r.Entries,
@@ -103,7 +106,7 @@ func printSwarm(out io.Writer, r *swarm.Report, hashes []seedHash, kept map[uint
 	for _, f := range r.Failures {
 		report.Failures = append(report.Failures, seedFailure{
 			Seed: f.Seed, Kind: string(f.Kind), Text: f.Text, Violations: violations(f.Violations),
-			Replay: replaySeed(f.Size, f.Seed), File: kept[f.Seed],
+			Relation: f.Relation, Replay: replay(f), Files: kept[f.Seed],
 		})
 	}
 	for event, seen := range r.Tally.Events {
@@ -134,6 +137,14 @@ func violations(all []invariant.Violation) (told []violation) {
 
 // hexHash is a hash as it is printed everywhere.
 func hexHash(h uint64) string { return fmt.Sprintf("%016x", h) }
+
+// replay is the command that plays a seed again that failed.
+func replay(f *swarm.Failure) string {
+	if f.Relation != "" {
+		return f.Replay()
+	}
+	return replaySeed(f.Size, f.Seed)
+}
 
 // replaySeed is the command that plays a seed again.
 func replaySeed(size swarm.Size, seed uint64) string {

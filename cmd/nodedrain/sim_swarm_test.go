@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,43 @@ func TestSimSwarm_fails(t *testing.T) {
 	must.Eq(t, len(kept), report.Failed)
 	must.Eq(t, "5s", report.Failures[0].Violations[0].At)
 	must.Eq(t, "below limit", report.Failures[0].Violations[0].Check)
-	must.Eq(t, "", report.Failures[0].File)
+	must.SliceEmpty(t, report.Failures[0].Files)
+}
+
+// A story that comes to another end when it is told otherwise fails, and both ways of
+// telling it are kept, to be compared.
+func TestSimSwarm_toldOtherwise(t *testing.T) {
+	t.Parallel()
+	s := &simulating{}
+	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: forgetful}
+	dir := t.TempDir()
+	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-keep", dir}))
+	kept, err := filepath.Glob(filepath.Join(dir, "small-1-steady*.drain"))
+	must.NoError(t, err)
+	must.SliceLen(t, 2, kept)
+	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
+	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: told steadily and with ", s.stdout.String())
+	must.StrContains(t, s.stdout.String(), "\n      to play it again: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
+		"      kept, to be compared: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
+	must.StrContains(t, s.stdout.String(), "1 failed, 0 played twice, 1 told otherwise")
+
+	s.stdout.Reset()
+	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-json"}))
+	var report swarmReport
+	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+	must.One(t, report.ToldOtherwise)
+	must.NotEq(t, "", report.Failures[0].Relation)
+	must.Eq(t, "other end", report.Failures[0].Violations[0].Check)
+}
+
+// forgetful is a simulator in which nobody drains anything when a steady story is told
+// otherwise.
+func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	if strings.Contains(s.Name, "-steady-") {
+		s = s.Copy()
+		s.Events = nil
+	}
+	return flawless(s, o)
 }
 
 // A failing scenario shrinks to what is needed, and plays and fails again.

@@ -17,6 +17,15 @@
 // and each seed is played by one of them alone. Some seeds are played twice, and fail
 // if they do not come to the same.
 //
+// # Told otherwise
+//
+// Of some seeds the story is told twice more: steadily ([Steady]), with everything left
+// out that its end may hang on without anybody being wrong, and otherwise, by one of
+// [Relations]: with another seed, with writes that fail, with terms that end. When things
+// happen may change, and what comes of them may not: the facts of both ends are the same,
+// or the seed fails. No bound and no model is needed for that, so it finds what all judges
+// take for granted.
+//
 // # Not vacuous
 //
 // A swarm that finds nothing says something only of what has happened in it. An

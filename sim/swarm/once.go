@@ -22,6 +22,9 @@ func (o Options) run(seed uint64) Run {
 	if failure == nil && o.isTwice(seed) {
 		failure = o.again(s, result.Hash)
 	}
+	if failure == nil && o.isRetold(seed) {
+		failure = o.retell(s, relation(seed))
+	}
 	if failure != nil {
 		failure.Seed, failure.Size = seed, o.Size
 	}

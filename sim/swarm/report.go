@@ -31,6 +31,8 @@ const (
 	Violated Kind = "violation"
 	// Nondeterminism: the seed played again came to something else.
 	Nondeterminism Kind = "nondeterminism"
+	// Metamorphic: its story, told otherwise, came to other facts.
+	Metamorphic Kind = "metamorphic"
 	// Panicked: something panicked.
 	Panicked Kind = "panic"
 	// Unplayable: the scenario could not be played to its end.
@@ -45,22 +47,34 @@ type Failure struct {
 	// Violations are the guarantees that were broken, in the order in which they were;
 	// of [Violated] at least one.
 	Violations []invariant.Violation
+	// Relation is the name of the [Relation] by which its story was told when it failed, or
+	// empty if it failed as it is.
+	Relation string
 	// Text says what was wrong, in one line, or in many after a panic.
 	Text string
 }
 
 // String is what was wrong, with how to see it again.
 func (f *Failure) String() string {
-	return fmt.Sprintf("seed %d: %s: %s\n\tnodedrain sim swarm --size %s --seed %d --seeds 1", f.Seed, f.Kind, f.Text, f.Size, f.Seed)
+	return fmt.Sprintf("seed %d: %s: %s\n\t%s", f.Seed, f.Kind, f.Text, f.Replay())
+}
+
+// Replay is the command that plays the seed again as it was played when it failed.
+func (f *Failure) Replay() string {
+	command := fmt.Sprintf("nodedrain sim swarm --size %s --seed %d --seeds 1", f.Size, f.Seed)
+	if f.Relation != "" {
+		command += " --metamorphic 1"
+	}
+	return command
 }
 
 // Report is what came of a swarm.
 type Report struct {
 	Size Size
 	// First is the first seed, Seeds how many were played, Twice how many of them
-	// twice.
-	First        uint64
-	Seeds, Twice int
+	// twice, Retold of how many the story was told otherwise too.
+	First                uint64
+	Seeds, Twice, Retold int
 	// Hash is of the hashes of all seeds, in their order.
 	Hash uint64
 	// Failed is how many seeds failed. Failures are the first of them.

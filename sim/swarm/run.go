@@ -26,6 +26,10 @@ type Options struct {
 	// Twice is the share of seeds that are played twice, to come to the same. Zero is
 	// [DefaultTwice], below zero none.
 	Twice float64
+	// Metamorphic is the share of seeds whose story is also told steadily, and otherwise
+	// by one of [Relations], to come to the same facts. Zero is [DefaultMetamorphic],
+	// below zero none.
+	Metamorphic float64
 	// Keep is how many failures are kept. Zero is [DefaultKeep].
 	Keep int
 	// Play plays a scenario; nil is [sim.Play]. Workers call it at the same time.
@@ -37,10 +41,11 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	DefaultFirst = 1
-	DefaultSeeds = 1000
-	DefaultTwice = 0.01
-	DefaultKeep  = 10
+	DefaultFirst       = 1
+	DefaultSeeds       = 1000
+	DefaultTwice       = 0.01
+	DefaultMetamorphic = 0.01
+	DefaultKeep        = 10
 )
 
 func (o Options) withDefaults() Options {
@@ -48,6 +53,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Seeds, DefaultSeeds)
 	setDefault(&o.Workers, runtime.GOMAXPROCS(0))
 	setDefault(&o.Twice, DefaultTwice)
+	setDefault(&o.Metamorphic, DefaultMetamorphic)
 	setDefault(&o.Keep, DefaultKeep)
 	if o.Play == nil {
 		o.Play = sim.Play
@@ -78,6 +84,9 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 		report.add(run, o.Keep)
 		if o.isTwice(run.Seed) {
 			report.Twice++
+		}
+		if o.isRetold(run.Seed) {
+			report.Retold++
 		}
 		if o.Each != nil {
 			o.Each(run)

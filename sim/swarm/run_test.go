@@ -21,6 +21,11 @@ func plays(s *scenario.Scenario, _ sim.Options) (*sim.Result, error) {
 	return &sim.Result{Hash: s.Seed * 31, Steps: 3, Entries: 2, Busy: time.Hour}, nil
 }
 
+// broken is a guarantee that is.
+func broken() []invariant.Violation {
+	return []invariant.Violation{{Guarantee: "G1", Check: "below limit", Text: "one too few"}}
+}
+
 func TestPlay_inTheOrderOfSeeds(t *testing.T) {
 	t.Parallel()
 	reports := map[int]*swarm.Report{}
@@ -66,7 +71,7 @@ func TestPlay_keepsTheFirstFailures(t *testing.T) {
 			switch s.Seed {
 			case 7:
 				result, _ := plays(s, o)
-				result.Violations = []invariant.Violation{{Guarantee: "G1", Check: "below limit", Text: "one too few"}}
+				result.Violations = broken()
 				return result, nil
 			case 9:
 				return nil, errors.New("too many steps")

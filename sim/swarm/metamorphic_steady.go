@@ -1,0 +1,153 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// How a steady story goes. Whatever ends by itself has ended long before a deadline
+// comes, and whatever stops has stopped long before a stage's wait is over: so no fact
+// hangs on what comes first.
+const (
+	// steadyBegin is when the first drain begins, steadyApart how far the next is from
+	// it: in one order, whoever tells it.
+	steadyBegin = time.Second
+	steadyApart = 10 * time.Millisecond
+	// steadyDeadline is what is added to a deadline, and what a drain without gets.
+	steadyDeadline = 30 * time.Minute
+	// steadyCalm is when all faults end: some time after the last deadline.
+	steadyCalm = 45 * time.Minute
+	// steadyRun is the least that batch work runs: until all have begun to drain.
+	steadyRun = time.Minute
+	// Bounds of what clients take.
+	steadyStart = 5 * time.Second
+	steadyCopy  = 10 * time.Second
+	steadyStop  = 2 * time.Second
+)
+
+// Steady is the scenario with everything left out of it that a story's end may hang on
+// without anybody being wrong: what has to be there in time, what goes to whoever comes
+// first, and what is but likely. What is left are its nodes, jobs and allocations, the
+// drainer's configuration and the first drain of each node. Its facts are the same with
+// every seed, and whatever delays it.
+func Steady(s *scenario.Scenario) *scenario.Scenario {
+	steady := s.Copy()
+	steady.Name += "-steady"
+	steady.Prose = append(steady.Prose, "Told steadily: what comes first decides nothing.")
+	steadyServers(&steady.Cluster)
+	steadyDrainer(&steady.Drainer)
+	steady.Nodes = steadyNodes(steady.Nodes)
+	steady.Clients = steadyClients(steady)
+	steady.Events = steadyEvents(steady.Events)
+	steady.Run.Calm, steady.Run.For = steadyCalm, steadyCalm+afterwards
+	return steady
+}
+
+// steadyNodes have room for all, also when all of them are drained: of each class there
+// is one more.
+func steadyNodes(nodes []scenario.Node) []scenario.Node {
+	var havens []scenario.Node
+	has := map[string]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		n.CPU, n.MemoryMB, n.DiskMB, n.GPUMilli, n.MaxAllocs = 0, 0, 0, 0, 0
+		if !has[n.Class] {
+			has[n.Class] = true
+			haven := cluster.NodeID(fmt.Sprintf("haven%d", len(havens)+1))
+			havens = append(havens, scenario.Node{IDs: ids(haven), Class: n.Class})
+		}
+	}
+	return append(nodes, havens...)
+}
+
+func steadyServers(c *scenario.Cluster) {
+	for _, way := range []struct {
+		is   *scenario.Range
+		most time.Duration
+	}{
+		{&c.Commit, 20 * time.Millisecond}, {&c.Establish, time.Second}, {&c.Wake, 5 * time.Millisecond},
+		{&c.Schedule, 50 * time.Millisecond}, {&c.Late, scenario.DefaultLate},
+	} {
+		*way.is = atMost(*way.is, way.most)
+	}
+}
+
+// steadyDrainer leaves the drainer's configuration but for what ends a drain while
+// something of it goes on.
+func steadyDrainer(d *scenario.Drainer) {
+	d.StopMargin = 0
+	if d.Completion == "asked" {
+		d.Completion = ""
+	}
+}
+
+func atMost(r scenario.Range, most time.Duration) scenario.Range {
+	return scenario.Range{Min: min(r.Min, most), Max: min(r.Max, most)}
+}
+
+// steadyClients are clients who take little time, or never do what they are to do. That
+// is known of what is there at first; what is placed later is as good as it can be,
+// since where it is placed hangs on who comes first.
+func steadyClients(s *scenario.Scenario) []scenario.Client {
+	paced := map[cluster.JobKey]bool{}
+	for _, j := range s.Jobs {
+		paced[j.Key] = j.Type == "" || j.Type == cluster.JobService
+	}
+	var steady []scenario.Client
+	for _, c := range s.Clients {
+		if c.Match.Node != "" || c.Match.Replacement {
+			continue
+		}
+		if c.Stop != nil && c.Stop.Min == scenario.Never && paced[c.Match.Job] {
+			continue // who comes after it stays
+		}
+		for _, field := range []struct {
+			is   *scenario.Range
+			most time.Duration
+		}{{c.Start, steadyStart}, {c.Copy, steadyCopy}, {c.Stop, steadyStop}} {
+			if field.is != nil && field.is.Min < scenario.Never {
+				*field.is = atMost(*field.is, field.most)
+			}
+		}
+		if c.Run != nil && c.Run.Min < scenario.Never {
+			c.Run.Min, c.Run.Max = c.Run.Min+steadyRun, c.Run.Max+steadyRun
+		}
+		c.Verdict, c.Unhealthy = nil, nil
+		steady = append(steady, c)
+	}
+	return append(steady, scenario.Client{
+		Match: scenario.Selector{Replacement: true}, Stop: &scenario.Range{Min: time.Second, Max: steadyStop},
+	})
+}
+
+// steadyEvents are the first drain of each node, all with a deadline: what a drain
+// without one leaves behind hangs on who was to go first.
+func steadyEvents(events []scenario.Event) []scenario.Event {
+	var steady []scenario.Event
+	drained := map[cluster.NodeID]bool{}
+	for _, e := range events {
+		op, is := e.Op.(*scenario.Drain)
+		if !is || e.Before != "" {
+			continue
+		}
+		var nodes []cluster.NodeID
+		for _, id := range op.Nodes {
+			if !drained[id] {
+				drained[id] = true
+				nodes = append(nodes, id)
+			}
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		op.Nodes = nodes
+		if op.Deadline >= 0 {
+			op.Deadline = min(op.Deadline, steadyDeadline/3) + steadyDeadline
+		}
+		steady = append(steady, scenario.Event{At: steadyBegin + time.Duration(len(steady))*steadyApart, Op: op})
+	}
+	return steady
+}

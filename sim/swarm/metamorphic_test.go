@@ -1,0 +1,126 @@
+package swarm_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+)
+
+// Every relation tells a story otherwise, in words that can be kept and read, and it goes
+// otherwise; equal stories are told equally.
+func TestRelations_goOtherwise(t *testing.T) {
+	t.Parallel()
+	steady := swarm.Steady(swarm.Generate(3, swarm.Small))
+	was, err := sim.Play(steady, sim.Options{})
+	must.NoError(t, err)
+	before := printed(t, steady)
+	var names []string
+	for _, r := range swarm.Relations() {
+		told := r.Tell(steady)
+		must.Eq(t, printed(t, told), printed(t, r.Tell(steady)))
+		must.Eq(t, before, printed(t, steady), must.Sprint("the steady story stays as it is"))
+		read, _, err := scenario.Parse(told.Name+scenario.Ending, strings.NewReader(printed(t, told)))
+		must.NoError(t, err)
+		is, err := sim.Play(read, sim.Options{})
+		must.NoError(t, err)
+		must.NotEq(t, was.Hash, is.Hash, must.Sprint(r.Name))
+		must.SliceEmpty(t, is.Violations, must.Sprint(r.Name))
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	must.Len(t, len(swarm.Relations()), slices.Compact(names))
+}
+
+// Stories come to the same facts, however they are told.
+func TestPlay_metamorphic(t *testing.T) {
+	t.Parallel()
+	for size, seeds := range map[swarm.Size]int{swarm.Small: 40, swarm.Medium: 1} {
+		report, err := swarm.Play(context.Background(), swarm.Options{Seeds: seeds, Size: size, Twice: -1, Metamorphic: 1})
+		must.NoError(t, err)
+		must.Eq(t, seeds, report.Retold)
+		for _, f := range report.Failures {
+			must.Eq(t, "", f.Relation, must.Sprint(f.String()))
+		}
+	}
+}
+
+// clumsy is a simulator with a bug that loses something whenever a thing happens that
+// must not matter.
+func clumsy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	broken := s.Copy()
+	if slices.ContainsFunc(broken.Events, harmless) {
+		broken.Events = slices.DeleteFunc(broken.Events, func(e scenario.Event) bool {
+			_, is := e.Op.(*scenario.Drain)
+			return is
+		})
+	}
+	return sim.Play(broken, o)
+}
+
+// harmless reports whether a drainer forgets, or a write of one fails.
+func harmless(e scenario.Event) bool {
+	if f, is := e.Op.(*scenario.Fault); is {
+		return f.On == "drainer"
+	}
+	_, is := e.Op.(*scenario.Forget)
+	return is
+}
+
+// What comes to other facts has failed, and says how it was told and how to see it again.
+func TestPlay_otherFacts(t *testing.T) {
+	t.Parallel()
+	const seeds = 24
+	report, err := swarm.Play(context.Background(), swarm.Options{
+		Seeds: seeds, Keep: seeds, Twice: -1, Metamorphic: 1,
+		Play: func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			if !strings.Contains(s.Name, "steady") {
+				return sim.Play(&scenario.Scenario{Name: s.Name, Nodes: s.Nodes}, o) // that is not what is tested
+			}
+			return clumsy(s, o)
+		},
+	})
+	must.NoError(t, err)
+	must.Positive(t, report.Failed)
+	for _, f := range report.Failures {
+		must.Eq(t, swarm.Metamorphic, f.Kind, must.Sprint(f.Text))
+		must.SliceContains(t, []string{"terms", "writes"}, f.Relation)
+		must.SliceLen(t, 1, f.Violations)
+		must.Eq(t, "other end", f.Violations[0].Check)
+		must.StrContains(t, f.Text, "told steadily and with "+f.Relation+" (")
+		must.StrHasSuffix(t, " --metamorphic 1", f.String())
+		var names []string
+		for _, s := range f.Scenarios() {
+			names = append(names, s.Name)
+			var text bytes.Buffer
+			must.NoError(t, scenario.Print(&text, s))
+		}
+		must.StrHasSuffix(t, "-steady "+names[0]+"-"+f.Relation, strings.Join(names, " "))
+	}
+}
+
+// A relation by which one telling breaks a guarantee has failed too.
+func TestPlay_retoldBreaksAGuarantee(t *testing.T) {
+	t.Parallel()
+	report, err := swarm.Play(context.Background(), swarm.Options{
+		Seeds: 1, Twice: -1, Metamorphic: 1,
+		Play: func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			result, err := plays(s, o)
+			if strings.HasSuffix(s.Name, "-steady") {
+				result.Violations = broken()
+			}
+			return result, err
+		},
+	})
+	must.NoError(t, err)
+	must.SliceLen(t, 1, report.Failures)
+	must.Eq(t, swarm.Violated, report.Failures[0].Kind)
+	must.NotEq(t, "", report.Failures[0].Relation)
+}
