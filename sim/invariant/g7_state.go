@@ -49,6 +49,12 @@ func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster
 			j.find(Forgotten, about, "a fresh drainer would mark %d of the group, and %d are planned", wanted[mark.Group], has[mark.Group])
 		}
 	}
+	if t.inFlight > 0 {
+		// A round is on its way, and what has become due since is gathered for the
+		// next. Reports show which marks are; the rest is judged when the round is
+		// over, by [Judge.checkProgress] too.
+		return
+	}
 	for _, c := range w.Completions {
 		if t.ends[c.Node] == 0 && !j.waits(t, m.at, c.Node, cluster.GroupKey{}) && !j.recent(t.failure, m.at) && !j.coalesces(m, m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")

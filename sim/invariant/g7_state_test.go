@@ -59,6 +59,15 @@ func fineMemory() []fine {
 			s.quiet(s.fresh(cluster.MarkPaced, "a1"), held)
 			return s
 		}},
+		{"an end and an evaluation are gathered while a round is on its way", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.look(1)
+			s.quiet(func(q *invariant.Quiet) {
+				q.Fresh = &invariant.Wants{Completions: s.ends("n1").Completions.Completions, Reevaluate: []cluster.GroupKey{groupKey("web")}}
+			}, inFlight)
+			return s
+		}},
 		{"a deadline mark within the coalescing window", func(t *testing.T) *stage {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
