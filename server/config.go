@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -38,6 +39,11 @@ type Config struct {
 	// Scheduler configures the scheduler, but for its Logger, Snapshot and
 	// Applier.
 	Scheduler scheduler.Config
+	// WhileLeading runs on the leader, in a goroutine of its own, from the
+	// beginning of each term until its context ends, and the server waits for it
+	// then; or nil. A restored snapshot begins a term anew. The state may lack
+	// what earlier leaders wrote: see [Server.CaughtUp].
+	WhileLeading func(context.Context)
 	// OnApply is called after each entry, in the order of the log; or nil. Raft
 	// waits for it.
 	OnApply func(shims.Applied)

@@ -20,8 +20,9 @@
 // # Goroutines
 //
 // Each server owns one goroutine, which follows leadership. On the leader there
-// are two more, one of the drainer's and one of the scheduler's; the first owns
-// and joins both. The two proposers own one each and one per entry in flight, and
+// are two more, one of the drainer's and one of the scheduler's, and a third with
+// [Config].WhileLeading; the first owns and joins them. One more runs while
+// somebody waits in [Server.Consistent]. The two proposers own one each and one per entry in flight, and
 // raft owns its own. [Server.Shutdown] ends all of them and waits for them.
 //
 // # Requests
@@ -29,5 +30,11 @@
 // The methods in requests.go propose one change each, stamped with the time and
 // the ids it needs, and wait for it to be applied here. They work on the leader;
 // elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards within one
-// process.
+// process, package agent between processes.
+//
+// # Reads
+//
+// [Server.Store] is the state as this server knows it, which may be behind.
+// Whoever must not miss a write that was acknowledged waits for
+// [Server.Consistent] first, on the leader.
 package server

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
@@ -46,16 +47,16 @@ func (s *Server) beginTerm() (end func()) {
 	}
 	s.scheduler.Store(sched)
 	ctx, cancel := context.WithCancel(context.Background())
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		sched.Run(ctx)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { sched.Run(ctx) })
+	if s.config.WhileLeading != nil {
+		running.Go(func() { s.config.WhileLeading(ctx) })
+	}
 	return func() {
 		s.enableDrainer(false, nil)
 		s.scheduler.Store(nil)
 		cancel()
-		<-exited
+		running.Wait()
 	}
 }
 

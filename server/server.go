@@ -28,6 +28,7 @@ type Server struct {
 	drainer       *drainer.NodeDrainer
 	// scheduler is the one of the present term, or nil.
 	scheduler atomic.Pointer[scheduler.Scheduler]
+	reads     readIndex
 
 	// restored has capacity 1 and is sent to, without blocking, when a snapshot
 	// has replaced the state.
@@ -51,6 +52,7 @@ func New(config Config) (*Server, error) {
 		stopped:  make(chan struct{}),
 	}
 	s.shutdown = sync.OnceValue(s.close)
+	s.reads.confirm = s.confirmRead
 	s.fsm = shims.NewFSM(shims.FSMConfig{Logger: config.Logger, OnApply: s.applied, OnRestore: s.replaced})
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("server %s: %w", config.ID, errors.Join(err, s.release()))
@@ -156,6 +158,7 @@ func (s *Server) release() error {
 			errs = append(errs, p.Settle(ctx))
 		}
 	}
+	s.reads.close() // raft still answers
 	if s.raft != nil {
 		errs = append(errs, s.raft.Shutdown().Error())
 	}
