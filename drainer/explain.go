@@ -60,6 +60,8 @@ type explainer struct {
 	*moment
 	soft   Soft // never nil
 	groups map[cluster.GroupKey]*explained
+	// waits remembers the answers of before.
+	waits map[turn]string
 }
 
 // explained is a group with what is pending of it.
@@ -76,7 +78,10 @@ func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
 	if soft == nil {
 		soft = nothingKnown{}
 	}
-	return &explainer{moment: newMoment(v, now, p), soft: soft, groups: map[cluster.GroupKey]*explained{}}
+	return &explainer{
+		moment: newMoment(v, now, p), soft: soft,
+		groups: map[cluster.GroupKey]*explained{}, waits: map[turn]string{},
+	}
 }
 
 func (e *explainer) report(n *cluster.Node) Report {
@@ -272,11 +277,11 @@ func (e *explainer) group(key cluster.GroupKey) *explained {
 		if _, pending := e.soft.Pending(a.ID); pending {
 			asked[a.ID] = Mark{}
 			g.planned = append(g.planned, a.ID)
-		} else if leavesWithNode(g.judge(a, e.view.Node(a.NodeID)).class) {
+		} else if leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
 			g.planned = append(g.planned, a.ID)
 		}
 	}
-	for _, m := range e.planGroup(key, asked).marks {
+	for _, m := range g.copied().plan(asked).marks {
 		g.planned = append(g.planned, m.Alloc)
 		if m.Class == cluster.MarkFree || m.Class == cluster.MarkCanary {
 			g.taking = append(g.taking, m.Alloc)
@@ -292,8 +297,19 @@ func (e *explainer) seen(key cluster.GroupKey, r Reason) Since {
 	return Since{At: at, Seen: true}
 }
 
-// before says what of the earlier stages is left.
+// before says what of the earlier stages is left. It is found out once for all that
+// wait for it.
 func (e *explainer) before(n *cluster.Node, s cluster.Stage) string {
+	key := turn{node: n.ID, stage: s}
+	text, known := e.waits[key]
+	if !known {
+		text = e.findBefore(n, s)
+		e.waits[key] = text
+	}
+	return text
+}
+
+func (e *explainer) findBefore(n *cluster.Node, s cluster.Stage) string {
 	left := countLeft(e.view, n)
 	var parts []string
 	for _, earlier := range cluster.Stages() {

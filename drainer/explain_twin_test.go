@@ -26,12 +26,14 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 			return ok
 		}
 		state := &twin{world: w, now: now, policy: policy}
+		all := newExplainer(w, soft, now, policy)
 		for _, n := range w.nodes {
 			report, draining := Explain(w, soft, n.ID, now, policy)
 			must.Eq(t, n.Drain != nil, draining)
 			if !draining {
 				continue
 			}
+			must.Eq(t, report, all.report(n), must.Sprint("beside other nodes"))
 			var ids []cluster.AllocID
 			for _, a := range state.liveOn(n) {
 				ids = append(ids, a.ID)

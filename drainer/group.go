@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -48,6 +49,13 @@ func (m *moment) lookAt(key cluster.GroupKey) *group {
 	return g
 }
 
+// copied returns the group to be planned, which counts marks, and stays as it was.
+func (g *group) copied() *group {
+	c := *g
+	c.slots, c.underway = slices.Clone(g.slots), slices.Clone(g.underway)
+	return &c
+}
+
 // count adds one allocation to the group's numbers.
 func (g *group) count(a *cluster.Allocation) {
 	for range g.slotsOf(a) {
@@ -56,7 +64,7 @@ func (g *group) count(a *cluster.Allocation) {
 	if a.ClientTerminal() {
 		return
 	}
-	node := g.view.Node(a.NodeID)
+	node := g.node(a.NodeID)
 	if a.Healthy(node) {
 		g.healthy++
 	}

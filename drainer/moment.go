@@ -13,8 +13,9 @@ type moment struct {
 	view   View
 	now    time.Time
 	policy Policy
-	// turns remembers the answers of turnHasCome.
+	// turns remembers the answers of turnHasCome, nodes those of node.
 	turns map[turn]bool
+	nodes map[cluster.NodeID]*cluster.Node
 }
 
 // turn names the beginning of one stage on one node.
@@ -24,5 +25,19 @@ type turn struct {
 }
 
 func newMoment(v View, now time.Time, p Policy) *moment {
-	return &moment{view: v, now: now, policy: p.withDefaults(), turns: map[turn]bool{}}
+	return &moment{
+		view: v, now: now, policy: p.withDefaults(),
+		turns: map[turn]bool{}, nodes: map[cluster.NodeID]*cluster.Node{},
+	}
+}
+
+// node returns the node, or nil. It is remembered: every group that has something on
+// it asks for it.
+func (m *moment) node(id cluster.NodeID) *cluster.Node {
+	n, known := m.nodes[id]
+	if !known {
+		n = m.view.Node(id)
+		m.nodes[id] = n
+	}
+	return n
 }

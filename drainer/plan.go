@@ -58,11 +58,15 @@ func (c candidate) cost() int {
 // What leaves with its whole stage, or at the deadline, is not planned here but
 // with its node. It takes room all the same.
 func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark) groupPlan {
-	g := m.lookAt(key)
+	return m.lookAt(key).plan(asked)
+}
+
+// plan is planGroup of a group that has been counted. It counts what it marks.
+func (g *group) plan(asked map[cluster.AllocID]Mark) groupPlan {
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
 	var again, fresh []candidate
 	for _, a := range g.staying {
-		n := m.view.Node(a.NodeID)
+		n := g.node(a.NodeID)
 		could := g.judge(a, n)
 		if leavesWithNode(could.class) {
 			g.release(a, n) // its node wants it marked now
@@ -71,11 +75,11 @@ func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark)
 		if could.class == cluster.MarkNone {
 			plan.holds[could.hold] = true
 			if could.hold == ReasonWaitingForHealth { // also one that is judged healthy but does not run
-				plan.wakeAt = earliest(plan.wakeAt, a.DueAt(g.pace, m.policy.HealthGrace))
+				plan.wakeAt = earliest(plan.wakeAt, a.DueAt(g.pace, g.policy.HealthGrace))
 			}
 			continue
 		}
-		c := candidate{alloc: a, node: n, class: could.class, consumers: m.view.Consumers(n.ID)}
+		c := candidate{alloc: a, node: n, class: could.class, consumers: g.view.Consumers(n.ID)}
 		if _, ok := asked[a.ID]; ok {
 			again = append(again, c)
 		} else {

@@ -1,6 +1,8 @@
 package drainer
 
 import (
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -26,18 +28,34 @@ func (t *Term) Explain(id cluster.NodeID, now time.Time) (Report, bool) {
 	return report, draining
 }
 
+// Reports reports every running drain, by node, as Explain does: for less, because
+// a group with allocations on several of the nodes is counted once.
+func (t *Term) Reports(now time.Time) []Report {
+	return slices.Collect(t.reports(now))
+}
+
 // Status reports every running drain in numbers, by node.
 func (t *Term) Status(now time.Time) []Status {
-	view, soft := t.state.Snapshot(), t.soft()
-	writeTime := t.config.writeTime(view)
-	e := newExplainer(view, soft, now, t.config.Policy)
 	var all []Status
-	for n := range view.DrainingNodes() {
-		s := e.report(n).Status
-		s.EndsBy = EndBound(view, n, now, t.config.Policy, writeTime)
-		all = append(all, s)
+	for r := range t.reports(now) {
+		all = append(all, r.Status)
 	}
 	return all
+}
+
+func (t *Term) reports(now time.Time) iter.Seq[Report] {
+	return func(yield func(Report) bool) {
+		view, soft := t.state.Snapshot(), t.soft()
+		writeTime := t.config.writeTime(view)
+		e := newExplainer(view, soft, now, t.config.Policy)
+		for n := range view.DrainingNodes() {
+			r := e.report(n)
+			r.EndsBy = EndBound(view, n, now, t.config.Policy, writeTime)
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // Abandoned reports whether the term has stopped deciding because its store was

@@ -74,7 +74,7 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 	must.False(t, draining)
 }
 
-// Status has every running drain, by node, and says what Explain says.
+// Status and Reports have every running drain, by node, and say what Explain says.
 func TestTerm_Status(t *testing.T) {
 	t.Parallel()
 	w := everyKind()
@@ -84,11 +84,14 @@ func TestTerm_Status(t *testing.T) {
 	r := newRig(t, w, nil)
 	r.settle()
 	var ids []cluster.NodeID
-	for _, s := range r.term.Status(r.now) {
+	reports := r.term.Reports(r.now)
+	for i, s := range r.term.Status(r.now) {
 		ids = append(ids, s.Drain.NodeID)
 		report, _ := r.term.Explain(s.Drain.NodeID, r.now)
 		must.Eq(t, report.Status, s)
+		must.Eq(t, report, reports[i])
 	}
+	must.Len(t, len(ids), reports)
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, ids)
 }
 

@@ -38,13 +38,7 @@ func (w *World) Settled() bool {
 
 // Reports is what the leader's drainer says of every node that drains, by node.
 func (w *World) Reports() []drainer.Report {
-	var reports []drainer.Report
-	for n := range w.State().DrainingNodes() {
-		if r, draining := w.Explain(n.ID); draining {
-			reports = append(reports, r)
-		}
-	}
-	return reports
+	return w.leader.drainer.Reports(w.Clock())
 }
 
 // Reader reads the leader's state, as another drainer on its server would.
