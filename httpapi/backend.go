@@ -80,8 +80,8 @@ const (
 type Reader interface {
 	// Read calls query with the newest state, again whenever what it has read has
 	// changed, until the index it returns is above minIndex or ctx ends; a minIndex of
-	// zero never waits. The error is the query's, the context's, or says that the state
-	// was replaced meanwhile: then read again.
+	// zero never waits. It runs one query at a time, in the caller's goroutine. The error
+	// is the query's, the context's, or wraps [ErrReplaced].
 	Read(ctx context.Context, minIndex uint64, query func(State) (index uint64, err error)) error
 	// Consistent returns when the state shows every write that was acknowledged before
 	// the call. The error wraps [ErrNotLeader] on a server that does not lead.
@@ -140,7 +140,8 @@ type Writer interface {
 	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (Written, error)
 
 	// RegisterNode, Heartbeat and ReportAllocs are what clients call. The TTL is how
-	// soon the client must be heard again, or its node is down.
+	// soon the client must be heard again, or its node is down. A registration with
+	// another secret than the node has is refused with [ErrForbidden].
 	RegisterNode(context.Context, *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(context.Context, cluster.NodeID) (ttl time.Duration, err error)
 	ReportAllocs(context.Context, []cluster.AllocReport) (Written, error)
@@ -156,14 +157,23 @@ var (
 	ErrUnknown = errors.New("the outcome of the write is not known")
 	// ErrNotFound: what the request is about does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrNodeDraining: a node cannot be made eligible while it drains. End the drain
+	// first.
+	ErrNodeDraining = errors.New("can not set node's scheduling eligibility to eligible while it is draining")
+	// ErrForbidden: who asks may not do that, whatever they try.
+	ErrForbidden = errors.New("permission denied")
+	// ErrReplaced: a snapshot was restored while its predecessor was read. Read again.
+	ErrReplaced = errors.New("the state was replaced")
 )
 
 // Peers are the servers of a cluster, as one of them knows them.
 type Peers interface {
 	// Leads reports whether this server believes that it leads.
 	Leads() bool
-	// Forward has the leader answer the request, body included, and passes its answer
-	// on. It answers 500 "No cluster leader" itself if there is none.
+	// Forward has the leader answer the request, headers and body included, and passes
+	// its answer on. It answers 500 "No cluster leader" itself if there is none. What
+	// was forwarded once is not forwarded again: the request says so in a header of the
+	// handler's, which Forward leaves alone.
 	Forward(http.ResponseWriter, *http.Request)
 	// Leader is the address of the leader's raft, or empty if none is known.
 	Leader() string

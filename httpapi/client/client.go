@@ -1,0 +1,181 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Client asks one server, which passes on what another has to answer. It is safe for
+// concurrent use.
+type Client struct {
+	base   *url.URL
+	fixed  url.Values // sent with every request
+	header http.Header
+	http   *http.Client
+}
+
+// New returns a client. It does not speak to the server yet.
+func New(c Config) (*Client, error) {
+	base, err := c.base()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if base.Scheme == "https" {
+		if transport.TLSClientConfig, err = c.TLS.load(); err != nil {
+			return nil, err
+		}
+	}
+	client := &Client{base: base, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
+	for name, value := range map[string]string{"region": c.Region, "namespace": c.Namespace} {
+		if value != "" {
+			client.fixed.Set(name, value)
+		}
+	}
+	if c.Token != "" {
+		client.header.Set("X-Nomad-Token", c.Token)
+	}
+	return client, nil
+}
+
+// Address is the URL of the server.
+func (c *Client) Address() string { return c.base.String() }
+
+// Close lets go of connections that nobody uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Query says what a read is to be answered with. The zero value reads the newest state.
+type Query struct {
+	// Index has the read wait until there is something newer than this index, an earlier
+	// answer's; zero does not wait.
+	Index uint64
+	// Wait bounds the wait; zero leaves that to the server.
+	Wait time.Duration
+	// Stale lets any server answer, with what it knows.
+	Stale bool
+	// Prefix, Filter, PerPage and NextToken select from a list. Filter is an expression
+	// over the fields of what is listed, NextToken what the page before ended with.
+	Prefix, Filter, NextToken string
+	PerPage                   int
+}
+
+func (q Query) values() url.Values {
+	v := url.Values{}
+	set := func(name, value string, given bool) {
+		if given {
+			v.Set(name, value)
+		}
+	}
+	set("index", strconv.FormatUint(q.Index, 10), q.Index > 0)
+	set("wait", strconv.FormatInt(q.Wait.Milliseconds(), 10)+"ms", q.Wait > 0)
+	set("stale", "", q.Stale)
+	set("prefix", q.Prefix, q.Prefix != "")
+	set("filter", q.Filter, q.Filter != "")
+	set("next_token", q.NextToken, q.NextToken != "")
+	set("per_page", strconv.Itoa(q.PerPage), q.PerPage > 0)
+	return v
+}
+
+// Answer is what stands beside the body of an answer.
+type Answer struct {
+	// Index is the raft index of what was read or written; zero if the server named none.
+	Index uint64
+	// NextToken is where the next page begins, or empty.
+	NextToken string
+	// KnownLeader says whether the server knew a leader, LastContact how long it had not
+	// heard of it.
+	KnownLeader bool
+	LastContact time.Duration
+}
+
+func readAnswer(h http.Header) Answer {
+	a := Answer{NextToken: h.Get("X-Nomad-NextToken"), KnownLeader: h.Get("X-Nomad-KnownLeader") == "true"}
+	a.Index, _ = strconv.ParseUint(h.Get("X-Nomad-Index"), 10, 64)
+	ms, _ := strconv.ParseInt(h.Get("X-Nomad-LastContact"), 10, 64)
+	a.LastContact = time.Duration(ms) * time.Millisecond
+	return a
+}
+
+// Pause is how long a loop of reads waits after one that failed.
+const Pause = 500 * time.Millisecond
+
+// get reads what a path holds.
+func get[T any](ctx context.Context, c *Client, path string, values url.Values) (T, Answer, error) {
+	return call[T](ctx, c, http.MethodGet, path, values, nil)
+}
+
+// put writes a body to a path.
+func put[T, Body any](ctx context.Context, c *Client, path string, body Body) (T, Answer, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		var none T
+		return none, Answer{}, fmt.Errorf("encoding the request: %w", err)
+	}
+	return call[T](ctx, c, http.MethodPut, path, nil, text)
+}
+
+// do makes a request of which only matters that it was done.
+func do[Body any](ctx context.Context, c *Client, method, path string, values url.Values, body Body) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	response, err := c.send(ctx, method, path, values, text)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return readError(response)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	return nil
+}
+
+// call makes a request. The answer's index is read of errors too.
+func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
+	response, err := c.send(ctx, method, path, values, body)
+	if err != nil {
+		return out, a, err
+	}
+	defer response.Body.Close()
+	a = readAnswer(response.Header)
+	if response.StatusCode != http.StatusOK {
+		return out, a, readError(response)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
+		return out, a, fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
+	return out, a, nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
+	target := c.base.JoinPath(path)
+	all := url.Values{}
+	for name, v := range c.fixed {
+		all[name] = v
+	}
+	for name, v := range values {
+		all[name] = v
+	}
+	target.RawQuery = all.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range c.header {
+		request.Header[name] = v
+	}
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return c.http.Do(request)
+}

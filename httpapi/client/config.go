@@ -1,0 +1,84 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Config says where the servers are and who asks.
+type Config struct {
+	// Address is the URL of any server's API; a bare host and port is taken for http.
+	// Empty is [DefaultAddress].
+	Address string
+	// Token says who asks; empty is nobody in particular.
+	Token string
+	// Region and Namespace are sent with every request, unless empty.
+	Region    string
+	Namespace string
+	// TLS is read if Address begins with https.
+	TLS TLS
+}
+
+// DefaultAddress is where a server listens that runs on this machine.
+const DefaultAddress = "http://127.0.0.1:4646"
+
+// The environment variables that [FromEnv] reads. They are those of the compatible
+// command, so that one setting serves both.
+const (
+	EnvAddress       = "NOMAD_ADDR"
+	EnvToken         = "NOMAD_TOKEN"
+	EnvRegion        = "NOMAD_REGION"
+	EnvNamespace     = "NOMAD_NAMESPACE"
+	EnvCACert        = "NOMAD_CACERT"
+	EnvCAPath        = "NOMAD_CAPATH"
+	EnvClientCert    = "NOMAD_CLIENT_CERT"
+	EnvClientKey     = "NOMAD_CLIENT_KEY"
+	EnvTLSServerName = "NOMAD_TLS_SERVER_NAME"
+	EnvSkipVerify    = "NOMAD_SKIP_VERIFY"
+)
+
+// FromEnv returns the configuration that environment variables give, read by getenv: that
+// is os.Getenv, but for tests. The error names the variable that cannot be read.
+func FromEnv(getenv func(string) string) (Config, error) {
+	c := Config{
+		Address: getenv(EnvAddress), Token: getenv(EnvToken), Region: getenv(EnvRegion), Namespace: getenv(EnvNamespace),
+		TLS: TLS{
+			CACert: getenv(EnvCACert), CAPath: getenv(EnvCAPath),
+			ClientCert: getenv(EnvClientCert), ClientKey: getenv(EnvClientKey),
+			ServerName: getenv(EnvTLSServerName),
+		},
+	}
+	if v := getenv(EnvSkipVerify); v != "" {
+		skip, err := strconv.ParseBool(v)
+		if err != nil {
+			return Config{}, fmt.Errorf("%s is %q and must be true or false", EnvSkipVerify, v)
+		}
+		c.TLS.SkipVerify = skip
+	}
+	return c, nil
+}
+
+// base is the address as a URL.
+func (c Config) base() (*url.URL, error) {
+	address := c.Address
+	switch {
+	case address == "":
+		address = DefaultAddress
+	case !strings.Contains(address, "://"):
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("invalid address '%s': %w", c.Address, errors.Unwrap(err))
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("invalid address '%s': it must begin with http:// or https://", c.Address)
+	case u.Host == "":
+		return nil, fmt.Errorf("invalid address '%s': it names no host", c.Address)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u, nil
+}

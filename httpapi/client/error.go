@@ -1,0 +1,48 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Error is an answer other than 200.
+type Error struct {
+	// Status is the answer's status code, Body what it said, without space around it.
+	Status int
+	Body   string
+}
+
+// Error says it in the words that users of the compatible client know.
+func (e *Error) Error() string {
+	return fmt.Sprintf("Unexpected response code: %d (%s)", e.Status, e.Body)
+}
+
+// maxErrorBody bounds what is read of an answer that is an error.
+const maxErrorBody = 16 << 10
+
+func readError(r *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
+	if err != nil {
+		body = []byte(err.Error())
+	}
+	return &Error{Status: r.StatusCode, Body: strings.TrimSpace(string(body))}
+}
+
+// NotFound reports whether the server said that what was asked for does not exist.
+func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+func hasStatus(err error, status int) bool {
+	answer, is := errors.AsType[*Error](err)
+	return is && answer.Status == status
+}
+
+// Refused reports whether the server understood the request and said no: asking again
+// gets the same answer. Anything else may pass: no connection, no leader, a server that
+// is going down.
+func Refused(err error) bool {
+	answer, is := errors.AsType[*Error](err)
+	return is && answer.Status < http.StatusInternalServerError
+}

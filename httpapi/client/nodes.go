@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// NodesQuery selects from the list of nodes.
+type NodesQuery struct {
+	Query
+	// OS adds the name of each node's operating system.
+	OS bool
+}
+
+// Nodes lists the nodes by id.
+func (c *Client) Nodes(ctx context.Context, q NodesQuery) ([]*wire.NodeListStub, Answer, error) {
+	values := q.values()
+	if q.OS {
+		values.Set("os", "true")
+	}
+	return get[[]*wire.NodeListStub](ctx, c, "/v1/nodes", values)
+}
+
+// Node reads a node by its whole id. There is none if [NotFound] says so.
+func (c *Client) Node(ctx context.Context, id string, q Query) (*wire.Node, Answer, error) {
+	return get[*wire.Node](ctx, c, nodePath(id, ""), q.values())
+}
+
+// NodeAllocations lists the allocations on a node, those that have ended among them.
+func (c *Client) NodeAllocations(ctx context.Context, id string, q Query) ([]*wire.Allocation, Answer, error) {
+	return get[[]*wire.Allocation](ctx, c, nodePath(id, "/allocations"), q.values())
+}
+
+// UpdateDrain begins, changes or ends the drain of a node.
+func (c *Client) UpdateDrain(ctx context.Context, id string, r wire.DrainRequest) (*wire.DrainResponse, Answer, error) {
+	return put[*wire.DrainResponse](ctx, c, nodePath(id, "/drain"), r)
+}
+
+// UpdateEligibility says whether a node gets new work.
+func (c *Client) UpdateEligibility(ctx context.Context, id string, r wire.EligibilityRequest) (*wire.EligibilityResponse, Answer, error) {
+	return put[*wire.EligibilityResponse](ctx, c, nodePath(id, "/eligibility"), r)
+}
+
+// NodeDrain reads the drain of a node, running or last, and why what is left of it has not
+// moved.
+func (c *Client) NodeDrain(ctx context.Context, id string, q Query) (*wire.NodeDrain, Answer, error) {
+	return get[*wire.NodeDrain](ctx, c, nodePath(id, "/drain"), q.values())
+}
+
+// Drains lists the drains that run and those that have ended.
+func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, error) {
+	return get[*wire.DrainList](ctx, c, "/v1/drains", q.values())
+}
+
+func nodePath(id, what string) string { return "/v1/node/" + url.PathEscape(id) + what }

@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Allocation is an allocation in full. Every field that is zero is left out.
+type Allocation struct {
+	ID        string `json:",omitempty"`
+	Namespace string `json:",omitempty"`
+	EvalID    string `json:",omitempty"`
+	Name      string `json:",omitempty"`
+	NodeID    string `json:",omitempty"`
+	NodeName  string `json:",omitempty"`
+	JobID     string `json:",omitempty"`
+	// Job is the version of the job the allocation was placed for.
+	Job       *Job       `json:",omitempty"`
+	TaskGroup string     `json:",omitempty"`
+	Resources *Resources `json:",omitempty"`
+
+	DesiredStatus      string             `json:",omitempty"`
+	DesiredDescription string             `json:",omitempty"`
+	DesiredTransition  *DesiredTransition `json:",omitempty"`
+	// StoppedAt is when the servers stopped it. Ours.
+	StoppedAt Time `json:",omitzero"`
+
+	ClientStatus      string `json:",omitempty"`
+	ClientDescription string `json:",omitempty"`
+
+	DeploymentID       string            `json:",omitempty"`
+	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
+	PreviousAllocation string            `json:",omitempty"`
+	NextAllocation     string            `json:",omitempty"`
+
+	CreateIndex      uint64 `json:",omitempty"`
+	ModifyIndex      uint64 `json:",omitempty"`
+	AllocModifyIndex uint64 `json:",omitempty"`
+	// CreateTime and ModifyTime are in Unix nanoseconds.
+	CreateTime int64 `json:",omitempty"`
+	ModifyTime int64 `json:",omitempty"`
+}
+
+// DesiredTransition is what servers want an allocation to do next. Its first five keys
+// are always there, null for no.
+type DesiredTransition struct {
+	Migrate                 *bool
+	Reschedule              *bool
+	ForceReschedule         *bool
+	NoShutdownDelay         *bool
+	MigrateDisablePlacement *bool
+
+	// What follows is ours: the drain that set Migrate, under which rule, and when.
+	DrainID   string `json:",omitempty"`
+	MarkClass string `json:",omitempty"`
+	MarkedAt  Time   `json:",omitzero"`
+}
+
+// DeploymentStatus is the verdict on an allocation's health.
+type DeploymentStatus struct {
+	// Healthy is nil while there is no verdict.
+	Healthy     *bool
+	Timestamp   Time
+	Canary      bool
+	ModifyIndex uint64
+}
+
+// AllocationListStub is an allocation in a list.
+type AllocationListStub struct {
+	ID                 string
+	EvalID             string
+	Name               string
+	Namespace          string
+	NodeID             string
+	NodeName           string
+	JobID              string
+	JobType            string
+	JobVersion         uint64
+	TaskGroup          string
+	DesiredStatus      string
+	DesiredDescription string
+	// DesiredTransition is nil unless something is wanted. Ours: the reference's list
+	// does not say it.
+	DesiredTransition  *DesiredTransition `json:",omitempty"`
+	ClientStatus       string
+	ClientDescription  string
+	TaskStates         map[string]*Nothing
+	DeploymentStatus   *DeploymentStatus
+	FollowupEvalID     string
+	PreviousAllocation string `json:",omitempty"`
+	NextAllocation     string
+	CreateIndex        uint64
+	ModifyIndex        uint64
+	CreateTime         int64
+	ModifyTime         int64
+}
+
+// NewAllocation returns the allocation with its job.
+func NewAllocation(a *cluster.Allocation) *Allocation {
+	return newAllocation(a, newJobOrNil(a.Job))
+}
+
+// NewAllocations returns allocations with their jobs, each version converted once, and
+// never nil.
+func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
+	jobs := map[*cluster.Job]*Job{}
+	list := make([]*Allocation, len(allocs))
+	for i, a := range allocs {
+		job, seen := jobs[a.Job]
+		if !seen {
+			job = newJobOrNil(a.Job)
+			jobs[a.Job] = job
+		}
+		list[i] = newAllocation(a, job)
+	}
+	return list
+}
+
+func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
+	return &Allocation{
+		ID: string(a.ID), Namespace: string(a.Namespace), EvalID: string(a.EvalID), Name: a.Name,
+		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), Job: job, TaskGroup: a.TaskGroup,
+		Resources:     newResources(a.Resources),
+		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
+		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
+		ClientStatus: string(a.ClientStatus), ClientDescription: a.ClientDescription,
+		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
+		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
+		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
+		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),
+	}
+}
+
+// NewAllocationListStub returns the allocation as a list has it.
+func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
+	w := &AllocationListStub{
+		ID: string(a.ID), EvalID: string(a.EvalID), Name: a.Name, Namespace: string(a.Namespace),
+		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), TaskGroup: a.TaskGroup,
+		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
+		DesiredTransition: newDesiredTransition(a.DesiredTransition),
+		ClientStatus:      string(a.ClientStatus), ClientDescription: a.ClientDescription,
+		TaskStates: map[string]*Nothing{}, DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
+		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
+		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
+		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),
+	}
+	if a.Job != nil {
+		w.JobType, w.JobVersion = string(a.Job.Type), a.Job.Version
+	}
+	return w
+}
+
+func newDesiredTransition(d cluster.DesiredTransition) *DesiredTransition {
+	if d == (cluster.DesiredTransition{}) {
+		return nil
+	}
+	w := &DesiredTransition{
+		Migrate: yes(d.Migrate), Reschedule: yes(d.Reschedule), ForceReschedule: yes(d.ForceReschedule),
+		NoShutdownDelay: yes(d.NoShutdownDelay), MigrateDisablePlacement: yes(d.MigrateDisablePlacement),
+		DrainID: string(d.Drain), MarkedAt: NewTime(d.MarkedAt),
+	}
+	if d.Class != cluster.MarkNone {
+		w.MarkClass = d.Class.String()
+	}
+	return w
+}
+
+// yes is true, or nil for no.
+func yes(b bool) *bool {
+	if !b {
+		return nil
+	}
+	return &b
+}
+
+func newDeploymentStatus(s *cluster.DeploymentStatus) *DeploymentStatus {
+	if s == nil {
+		return nil
+	}
+	return &DeploymentStatus{Healthy: s.Healthy, Timestamp: NewTime(s.Timestamp), Canary: s.Canary, ModifyIndex: s.ModifyIndex}
+}
+
+// Allocation returns what a client needs to know of an allocation: what to run, and
+// what the servers want of it. The job is converted as far as [Job.Job] goes; an error is
+// its.
+func (w *Allocation) Allocation() (*cluster.Allocation, error) {
+	a := &cluster.Allocation{
+		ID: cluster.AllocID(w.ID), Namespace: cluster.Namespace(w.Namespace), EvalID: cluster.EvalID(w.EvalID), Name: w.Name,
+		NodeID: cluster.NodeID(w.NodeID), NodeName: w.NodeName, JobID: cluster.JobID(w.JobID), TaskGroup: w.TaskGroup,
+		DesiredStatus: cluster.DesiredStatus(w.DesiredStatus), DesiredDescription: w.DesiredDescription,
+		DesiredTransition: w.DesiredTransition.transition(), StoppedAt: w.StoppedAt.Time,
+		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription,
+		DeploymentID: cluster.DeploymentID(w.DeploymentID), DeploymentStatus: w.DeploymentStatus.status(),
+		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation),
+		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,
+		CreateTime: fromUnixNano(w.CreateTime), ModifyTime: fromUnixNano(w.ModifyTime),
+	}
+	var err error
+	if a.Resources, err = w.Resources.resources(); err != nil {
+		return nil, err
+	}
+	if w.Job != nil {
+		if a.Job, _, err = w.Job.Job(); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (w *DesiredTransition) transition() cluster.DesiredTransition {
+	if w == nil {
+		return cluster.DesiredTransition{}
+	}
+	d := cluster.DesiredTransition{
+		Migrate: said(w.Migrate), Reschedule: said(w.Reschedule), ForceReschedule: said(w.ForceReschedule),
+		NoShutdownDelay: said(w.NoShutdownDelay), MigrateDisablePlacement: said(w.MigrateDisablePlacement),
+		Drain: cluster.DrainID(w.DrainID), MarkedAt: w.MarkedAt.Time,
+	}
+	for class := range cluster.MarkClassCount {
+		if class.String() == w.MarkClass {
+			d.Class = class
+		}
+	}
+	return d
+}
+
+func (w *DeploymentStatus) status() *cluster.DeploymentStatus {
+	if w == nil {
+		return nil
+	}
+	return &cluster.DeploymentStatus{Healthy: w.Healthy, Timestamp: w.Timestamp.Time, Canary: w.Canary, ModifyIndex: w.ModifyIndex}
+}
+
+// said is the value, or zero for nil.
+func said[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

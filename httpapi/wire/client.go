@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// RegisterRequest is the body of PUT /v1/client/{id}/register. Ours.
+type RegisterRequest struct {
+	// Node is the client's node, with its secret. Its id is empty or that of the path.
+	Node *Node
+}
+
+// HeartbeatResponse answers a registration and a heartbeat. Ours.
+type HeartbeatResponse struct {
+	// HeartbeatTTL is how soon the client must be heard again, in nanoseconds, or its
+	// node is down.
+	HeartbeatTTL time.Duration
+}
+
+// AllocsRequest is the body of PUT /v1/client/{id}/allocations: what the client says of
+// its allocations. Ours.
+type AllocsRequest struct {
+	Allocs []AllocReport
+}
+
+// AllocReport is what a client says of one of its allocations: all that it knows, each
+// time.
+type AllocReport struct {
+	ID                string
+	ClientStatus      string
+	ClientDescription string
+	// Healthy is nil while there is no verdict; HealthyAt is when it was given.
+	Healthy   *bool
+	HealthyAt Time
+}
+
+// AllocsResponse answers an [AllocsRequest]. Ours.
+type AllocsResponse struct {
+	// Index is that of the entry that was written.
+	Index uint64
+}
+
+// Reports are the reports of a node, said at a time. The error names the first that a
+// client cannot make.
+func (r *AllocsRequest) Reports(node cluster.NodeID, at time.Time) ([]cluster.AllocReport, error) {
+	reports := make([]cluster.AllocReport, len(r.Allocs))
+	for i := range r.Allocs {
+		report, err := r.Allocs[i].report(node, at)
+		if err != nil {
+			return nil, fmt.Errorf("report %d: %w", i, err)
+		}
+		reports[i] = report
+	}
+	return reports, nil
+}
+
+func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocReport, error) {
+	if r.ID == "" {
+		return cluster.AllocReport{}, errors.New("missing allocation ID")
+	}
+	switch status := cluster.ClientStatus(r.ClientStatus); status {
+	case cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed:
+		return cluster.AllocReport{
+			Alloc: cluster.AllocID(r.ID), Node: node, ClientStatus: status, ClientDescription: r.ClientDescription,
+			Healthy: r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
+		}, nil
+	}
+	return cluster.AllocReport{}, fmt.Errorf("a client cannot report the status %q", r.ClientStatus)
+}
+
+// NewAllocReport returns the report as it travels.
+func NewAllocReport(r cluster.AllocReport) AllocReport {
+	return AllocReport{
+		ID: string(r.Alloc), ClientStatus: string(r.ClientStatus), ClientDescription: r.ClientDescription,
+		Healthy: r.Healthy, HealthyAt: NewTime(r.HealthyAt),
+	}
+}
+
+// NewRegistration returns the node as its client registers it, with its secret.
+func NewRegistration(n *cluster.Node) *RegisterRequest {
+	w := NewNode(n)
+	w.SecretID = n.SecretID
+	return &RegisterRequest{Node: w}
+}

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// DrainSpec is what an operator asks for.
+type DrainSpec struct {
+	// Deadline is in nanoseconds: above zero it counts from the request, zero is no
+	// limit, below zero forces.
+	Deadline         time.Duration
+	IgnoreSystemJobs bool
+}
+
+// DrainStrategy is a [DrainSpec] with the times that its request fixed.
+type DrainStrategy struct {
+	Deadline         time.Duration
+	ForceDeadline    Time
+	IgnoreSystemJobs bool
+	StartedAt        Time
+}
+
+func newDrainStrategy(s cluster.DrainStrategy) *DrainStrategy {
+	return &DrainStrategy{
+		Deadline: s.Deadline, ForceDeadline: NewTime(s.ForceDeadline), IgnoreSystemJobs: s.IgnoreSystemJobs, StartedAt: NewTime(s.StartedAt),
+	}
+}
+
+// DrainMetadata is the reference's account of a node's last drain. Its times are whole
+// seconds.
+type DrainMetadata struct {
+	AccessorID string
+	Meta       map[string]string
+	StartedAt  Time
+	// Status is draining, complete or canceled.
+	Status    string
+	UpdatedAt Time
+}
+
+func newDrainMetadata(m *cluster.DrainMetadata) *DrainMetadata {
+	if m == nil {
+		return nil
+	}
+	return &DrainMetadata{
+		AccessorID: m.AccessorID, Meta: m.Meta, StartedAt: NewTime(m.StartedAt), Status: string(m.Status), UpdatedAt: NewTime(m.UpdatedAt),
+	}
+}
+
+// DrainRequest is the body of PUT /v1/node/{id}/drain. NodeID is not used: the path says
+// which node.
+type DrainRequest struct {
+	NodeID string
+	// DrainSpec is nil to end the drain.
+	DrainSpec *DrainSpec
+	// MarkEligible makes the node eligible if the request leaves it not draining.
+	MarkEligible bool
+	// Meta is what the operator says of the request; empty or nil keeps what was said.
+	Meta map[string]string
+}
+
+// Spec is what the request asks for, or nil.
+func (r *DrainRequest) Spec() *cluster.DrainSpec {
+	if r.DrainSpec == nil {
+		return nil
+	}
+	return &cluster.DrainSpec{Deadline: r.DrainSpec.Deadline, IgnoreSystemJobs: r.DrainSpec.IgnoreSystemJobs}
+}
+
+// DrainResponse answers a [DrainRequest].
+type DrainResponse struct {
+	EvalCreateIndex uint64
+	EvalIDs         []string
+	// Index is that of the entry that was written; of a repeated request, that of the
+	// entry that the first one wrote.
+	Index           uint64
+	NodeModifyIndex uint64
+
+	// What follows is ours.
+
+	// DrainID is the drain that the request started, updated or ended, or empty.
+	DrainID string `json:",omitempty"`
+	// Repeated says that the idempotency key was seen before, and nothing changed.
+	Repeated bool `json:",omitempty"`
+	// Withdrawn counts the allocations that ending the drain lets stay; StillStopping
+	// are those, by id, that were to stop already.
+	Withdrawn     int      `json:",omitempty"`
+	StillStopping []string `json:",omitempty"`
+}

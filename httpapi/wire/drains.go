@@ -1,0 +1,194 @@
+package wire
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// The states of a [NodeDrain].
+const (
+	// StateDraining: the node drains.
+	StateDraining = "draining"
+	// StateEnded: the node does not drain, and the record of its last drain is kept.
+	StateEnded = "ended"
+	// StateNone: the node does not drain, and nothing is known of a drain of it.
+	StateNone = "none"
+)
+
+// NodeDrain answers GET /v1/node/{id}/drain: the node's drain, running or last. Ours.
+type NodeDrain struct {
+	NodeID string
+	// NodeName is the name, or what it was when the node was last drained.
+	NodeName string
+	// State is draining, ended or none.
+	State string
+	// Drain is the drain that runs, or the record of the last one; nil if State is none.
+	Drain *Drain
+	// Progress is how far the running drain is; nil unless State is draining, and nil
+	// from a server that does not lead.
+	Progress *DrainProgress
+	// Allocs are the allocations still on the draining node, by stage, then id; null
+	// where Progress is.
+	Allocs []DrainAlloc
+	// Recent are records of drains that have ended, newest first, the one in Drain not
+	// among them.
+	Recent []*Drain
+}
+
+// DrainList answers GET /v1/drains. Ours.
+type DrainList struct {
+	// Active are the drains that run, by node.
+	Active []ActiveDrain
+	// Recent are records of drains that have ended, newest first.
+	Recent []*Drain
+}
+
+// ActiveDrain is a drain that runs.
+type ActiveDrain struct {
+	Drain *Drain
+	// Progress is nil from a server that does not lead.
+	Progress *DrainProgress
+}
+
+// Drain is one episode of draining one node. Ours.
+type Drain struct {
+	ID       string
+	NodeID   string
+	NodeName string
+	// Revision moves with every write to Strategy.
+	Revision  uint64
+	Strategy  *DrainStrategy
+	UpdatedAt Time
+	Meta      map[string]string
+	UpdatedBy string
+	// Marked counts the allocations that the drain asked to leave, by class of mark.
+	// Classes without any are left out.
+	Marked map[string]int
+	// PurgedRunning counts allocations whose records were purged while they may still
+	// have been running.
+	PurgedRunning int
+
+	// Outcome is empty while the drain runs; EndedAt, StillStopping and EndIndex are set
+	// with it.
+	Outcome       string
+	EndedAt       Time
+	StillStopping int
+	CreateIndex   uint64
+	EndIndex      uint64
+}
+
+// NewDrain returns the drain without its idempotency keys.
+func NewDrain(d *cluster.Drain) *Drain {
+	w := &Drain{
+		ID: string(d.ID), NodeID: string(d.NodeID), NodeName: d.NodeName, Revision: uint64(d.Revision),
+		Strategy: newDrainStrategy(d.Strategy), UpdatedAt: NewTime(d.UpdatedAt), Meta: d.Meta, UpdatedBy: d.UpdatedBy,
+		Marked: map[string]int{}, PurgedRunning: d.PurgedRunning,
+		Outcome: string(d.Outcome), EndedAt: NewTime(d.EndedAt), StillStopping: d.StillStopping,
+		CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
+	}
+	for class := range cluster.MarkClassCount {
+		if count := d.Marked[class]; count > 0 {
+			w.Marked[class.String()] = count
+		}
+	}
+	return w
+}
+
+// DrainProgress is how far a running drain is. Ours.
+type DrainProgress struct {
+	// Left counts, by stage, the allocations that have to leave and have not ended.
+	Left DrainStages
+	// Ignored counts those that stay by request.
+	Ignored int
+	// Waiting counts the allocations still on the node by reason. Reasons without any
+	// are left out.
+	Waiting map[string]int
+	// Reason is the worst of them: that of the allocation least likely to leave by
+	// itself. Empty if none is left.
+	Reason string
+	// EndsBy is when the drain ends at the latest while a leader has a quorum; null if
+	// there is no such time.
+	EndsBy Time
+}
+
+// DrainStages are counts by the turn in which allocations leave.
+type DrainStages struct {
+	Consumers      int
+	System         int
+	StoragePlugins int
+}
+
+// NewDrainProgress returns the numbers of a running drain.
+func NewDrainProgress(s *drainer.Status) *DrainProgress {
+	w := &DrainProgress{
+		Left: DrainStages{
+			Consumers: s.Left[cluster.StageConsumers], System: s.Left[cluster.StageSystem], StoragePlugins: s.Left[cluster.StagePlugins],
+		},
+		Ignored: s.Ignored, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
+	}
+	for reason := range drainer.ReasonCount {
+		if count := s.Waiting[reason]; count > 0 {
+			w.Waiting[reason.String()] = count
+			w.Reason = s.Reason.String()
+		}
+	}
+	return w
+}
+
+// DrainAlloc is why one allocation is still on its draining node. Ours.
+type DrainAlloc struct {
+	ID        string
+	Namespace string
+	JobID     string
+	TaskGroup string
+	// Stage is the turn in which it leaves: consumers, system or storage plugins.
+	Stage string
+	// Reason is one of the closed set; Detail its numbers in a line for people.
+	Reason string
+	Detail string
+	// Since is when the reason began to hold, null if that is not known; SinceSeen says
+	// that it is when this leader first saw it.
+	Since     Time
+	SinceSeen bool `json:",omitempty"`
+	// Due is when the reason ends by itself or is overdue; null if there is no such time.
+	Due Time
+
+	// EvalID and EvalStatus are the evaluation that the reason speaks of, or empty.
+	EvalID     string `json:",omitempty"`
+	EvalStatus string `json:",omitempty"`
+	// Outstanding are the allocations that it waits for, by id, or nil.
+	Outstanding []string `json:",omitempty"`
+	// Attempts counts failed writes in a row, LastError is the last one's.
+	Attempts  int    `json:",omitempty"`
+	LastError string `json:",omitempty"`
+	// Healthy, Count and MaxParallel are its group's numbers, of services alone.
+	Healthy     int `json:",omitempty"`
+	Count       int `json:",omitempty"`
+	MaxParallel int `json:",omitempty"`
+}
+
+// NewDrainAllocs returns the reasons in their order, never nil.
+func NewDrainAllocs(reports []drainer.AllocReport) []DrainAlloc {
+	list := make([]DrainAlloc, len(reports))
+	for i := range reports {
+		list[i] = newDrainAlloc(&reports[i])
+	}
+	return list
+}
+
+func newDrainAlloc(r *drainer.AllocReport) DrainAlloc {
+	w := DrainAlloc{
+		ID: string(r.Alloc), Namespace: string(r.Group.Job.Namespace), JobID: string(r.Group.Job.ID), TaskGroup: r.Group.Name,
+		Stage: r.Stage.String(), Reason: r.Reason.String(), Detail: r.Detail,
+		Since: NewTime(r.Since.At), SinceSeen: r.Since.Seen, Due: NewTime(r.Due),
+		Outstanding: IDs(r.Outstanding), Attempts: r.Attempts,
+		Healthy: r.Healthy, Count: r.Count, MaxParallel: r.MaxParallel,
+	}
+	if r.Eval != nil {
+		w.EvalID, w.EvalStatus = string(r.Eval.ID), string(r.Eval.Status)
+	}
+	if r.LastError != nil {
+		w.LastError = r.LastError.Error()
+	}
+	return w
+}

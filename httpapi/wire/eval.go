@@ -1,0 +1,37 @@
+package wire
+
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
+
+// Evaluation is an evaluation in full, also in lists. Every field that is zero is left
+// out.
+type Evaluation struct {
+	ID                string         `json:",omitempty"`
+	Namespace         string         `json:",omitempty"`
+	Priority          int            `json:",omitempty"`
+	Type              string         `json:",omitempty"`
+	TriggeredBy       string         `json:",omitempty"`
+	JobID             string         `json:",omitempty"`
+	NodeID            string         `json:",omitempty"`
+	Status            string         `json:",omitempty"`
+	StatusDescription string         `json:",omitempty"`
+	PreviousEval      string         `json:",omitempty"`
+	BlockedEval       string         `json:",omitempty"`
+	QueuedAllocations map[string]int `json:",omitempty"`
+	SnapshotIndex     uint64         `json:",omitempty"`
+	CreateIndex       uint64         `json:",omitempty"`
+	ModifyIndex       uint64         `json:",omitempty"`
+	// CreateTime and ModifyTime are in Unix nanoseconds.
+	CreateTime int64 `json:",omitempty"`
+	ModifyTime int64 `json:",omitempty"`
+}
+
+// NewEvaluation returns the evaluation.
+func NewEvaluation(e *cluster.Evaluation) *Evaluation {
+	return &Evaluation{
+		ID: string(e.ID), Namespace: string(e.Namespace), Priority: e.Priority, Type: string(e.Type), TriggeredBy: string(e.TriggeredBy),
+		JobID: string(e.JobID), NodeID: string(e.NodeID), Status: string(e.Status), StatusDescription: e.StatusDescription,
+		PreviousEval: string(e.PreviousEval), BlockedEval: string(e.BlockedEval), QueuedAllocations: e.Queued,
+		SnapshotIndex: e.SnapshotIndex, CreateIndex: e.CreateIndex, ModifyIndex: e.ModifyIndex,
+		CreateTime: unixNano(e.CreateTime), ModifyTime: unixNano(e.ModifyTime),
+	}
+}

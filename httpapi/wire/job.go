@@ -1,0 +1,236 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Job is a job. A field that is nil in a registration is left to its default.
+type Job struct {
+	Region      *string
+	Namespace   *string
+	ID          *string
+	Name        *string
+	Type        *string
+	Priority    *int
+	Datacenters []string
+	NodePool    *string
+	TaskGroups  []*TaskGroup
+	// Constraints are honoured if they name node classes; see [Job.Job].
+	Constraints []Constraint     `json:",omitempty"`
+	Migrate     *MigrateStrategy `json:",omitempty"`
+
+	// What follows is read to say that it is not supported; see [Job.Job].
+	Affinities       []Nothing `json:",omitempty"`
+	Spreads          []Nothing `json:",omitempty"`
+	Periodic         *Nothing  `json:",omitempty"`
+	ParameterizedJob *Nothing  `json:",omitempty"`
+	Multiregion      *Nothing  `json:",omitempty"`
+
+	// What follows is the servers' to say.
+	Stop *bool
+	// Status is pending, running or dead.
+	Status            *string
+	StatusDescription *string
+	Version           *uint64
+	CreateIndex       *uint64
+	ModifyIndex       *uint64
+	JobModifyIndex    *uint64
+}
+
+// TaskGroup is a set of tasks that are placed together.
+type TaskGroup struct {
+	Name *string
+	// Count is one if nil.
+	Count         *int
+	Constraints   []Constraint     `json:",omitempty"`
+	Migrate       *MigrateStrategy `json:",omitempty"`
+	EphemeralDisk *EphemeralDisk   `json:",omitempty"`
+	Disconnect    *Disconnect      `json:",omitempty"`
+	// ShutdownDelay is in nanoseconds.
+	ShutdownDelay *time.Duration `json:",omitempty"`
+	// MaxClientDisconnect is an old word for Disconnect.LostAfter.
+	MaxClientDisconnect *time.Duration `json:",omitempty"`
+	Affinities          []Nothing      `json:",omitempty"`
+	Spreads             []Nothing      `json:",omitempty"`
+	Tasks               []*Task
+}
+
+// Task is one process of a group.
+type Task struct {
+	Name        string
+	Constraints []Constraint `json:",omitempty"`
+	Affinities  []Nothing    `json:",omitempty"`
+	Resources   *Resources
+	// KillTimeout and ShutdownDelay are in nanoseconds.
+	KillTimeout   *time.Duration
+	ShutdownDelay time.Duration
+	// CSIPluginConfig, if not nil, makes every allocation of the job a storage plugin.
+	CSIPluginConfig *CSIPlugin `json:",omitempty"`
+}
+
+// CSIPlugin says that a task is a storage plugin.
+type CSIPlugin struct{ ID string }
+
+// Constraint restricts where allocations may run.
+type Constraint struct {
+	LTarget string
+	RTarget string
+	Operand string
+}
+
+// MigrateStrategy is the pace at which a drain may move a group. What is nil is taken
+// from the job's block, then from the defaults.
+type MigrateStrategy struct {
+	MaxParallel     *int
+	HealthCheck     *string
+	MinHealthyTime  *time.Duration
+	HealthyDeadline *time.Duration
+}
+
+// EphemeralDisk is what happens to a group's data when it moves.
+type EphemeralDisk struct {
+	Sticky  *bool
+	Migrate *bool
+	SizeMB  *int64
+}
+
+// Disconnect is how a group behaves when its node is out of touch.
+type Disconnect struct {
+	// LostAfter is in nanoseconds.
+	LostAfter *time.Duration
+}
+
+// JobListStub is a job in a list.
+type JobListStub struct {
+	ID                string
+	ParentID          string
+	Name              string
+	Namespace         string `json:",omitempty"`
+	Datacenters       []string
+	NodePool          string
+	Type              string
+	Priority          int
+	Periodic          bool
+	ParameterizedJob  bool
+	Stop              bool
+	Status            string
+	StatusDescription string
+	JobSummary        *JobSummary
+	CreateIndex       uint64
+	ModifyIndex       uint64
+	JobModifyIndex    uint64
+	SubmitTime        int64
+}
+
+// JobSummary counts a job's allocations, by group.
+type JobSummary struct {
+	JobID       string
+	Namespace   string
+	Summary     map[string]GroupSummary
+	Children    *JobChildren
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// JobChildren counts the jobs that a job has made. Jobs of this system make none.
+type JobChildren struct {
+	Pending int64
+	Running int64
+	Dead    int64
+}
+
+// GroupSummary counts a group's allocations by what became of them.
+type GroupSummary struct {
+	Queued   int
+	Complete int
+	Failed   int
+	Running  int
+	Starting int
+	Lost     int
+	Unknown  int
+}
+
+// JobRegisterRequest is the body of PUT /v1/jobs and PUT /v1/job/{id}.
+type JobRegisterRequest struct {
+	Job *Job
+	// EnforceIndex refuses the registration unless the job's JobModifyIndex is the one
+	// given; zero is a job that does not exist.
+	EnforceIndex   bool   `json:",omitempty"`
+	JobModifyIndex uint64 `json:",omitempty"`
+}
+
+// JobEvaluateRequest is the body of PUT /v1/job/{id}/evaluate, and may be missing.
+type JobEvaluateRequest struct {
+	JobID string
+}
+
+// JobResponse answers a registration, an evaluation and a deregistration.
+type JobResponse struct {
+	// EvalID is the evaluation that the request made, or empty.
+	EvalID          string
+	EvalCreateIndex uint64
+	JobModifyIndex  uint64
+	// Warnings say what of a registered job has no effect, a line each.
+	Warnings string
+	Index    uint64
+	// What follows is always zero, as a write of the reference has it.
+	LastContact int64
+	KnownLeader bool
+	NextToken   string
+}
+
+// NewJob returns the job. Its Status is left to who knows what became of it.
+func NewJob(j *cluster.Job) *Job {
+	w := &Job{
+		Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),
+		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), Version: new(j.Version),
+		CreateIndex: new(j.CreateIndex), ModifyIndex: new(j.ModifyIndex), JobModifyIndex: new(j.JobModifyIndex),
+	}
+	for _, g := range j.TaskGroups {
+		if g != nil {
+			w.TaskGroups = append(w.TaskGroups, newTaskGroup(g))
+		}
+	}
+	return w
+}
+
+func newJobOrNil(j *cluster.Job) *Job {
+	if j == nil {
+		return nil
+	}
+	return NewJob(j)
+}
+
+func newTaskGroup(g *cluster.TaskGroup) *TaskGroup {
+	w := &TaskGroup{
+		Name: new(g.Name), Count: new(g.Count), Constraints: classConstraints(g.NodeClasses), ShutdownDelay: new(g.ShutdownDelay),
+		EphemeralDisk: &EphemeralDisk{
+			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),
+		},
+	}
+	if m := g.Migrate; m != nil {
+		w.Migrate = &MigrateStrategy{
+			MaxParallel: new(m.MaxParallel), HealthCheck: new(string(m.HealthCheck)),
+			MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
+		}
+	}
+	if g.Disconnect.LostAfter != 0 {
+		w.Disconnect = &Disconnect{LostAfter: new(g.Disconnect.LostAfter)}
+	}
+	for _, t := range g.Tasks {
+		if t != nil {
+			w.Tasks = append(w.Tasks, newTask(t))
+		}
+	}
+	return w
+}
+
+func newTask(t *cluster.Task) *Task {
+	w := &Task{Name: t.Name, Resources: newResources(t.Resources), KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay}
+	if t.StoragePlugin {
+		w.CSIPluginConfig = &CSIPlugin{ID: t.Name}
+	}
+	return w
+}

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"net"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Node is a node in full.
+type Node struct {
+	ID string
+	// SecretID is read in a registration, and always empty in an answer.
+	SecretID   string
+	Name       string
+	Datacenter string
+	NodePool   string
+	NodeClass  string
+	HTTPAddr   string
+	TLSEnabled bool
+	Attributes map[string]string
+	Meta       map[string]string
+	Links      map[string]string
+
+	// NodeResources and ReservedResources are never nil in an answer: the reference
+	// command reads through them.
+	NodeResources     *NodeResources
+	ReservedResources *ReservedResources
+	NodeMaxAllocs     int
+
+	Status            string
+	StatusDescription string
+	// StatusUpdatedAt is in Unix seconds.
+	StatusUpdatedAt       int64
+	SchedulingEligibility string
+	// Drain says whether DrainStrategy is not nil.
+	Drain         bool
+	DrainStrategy *DrainStrategy
+	LastDrain     *DrainMetadata
+	Events        []NodeEvent
+	// DrainID is the running drain, or empty. Ours.
+	DrainID string `json:",omitempty"`
+
+	// What nodes of this system do not have, empty or null as the reference has it.
+	Drivers              map[string]*Driver
+	HostVolumes          map[string]*Nothing
+	HostNetworks         map[string]*Nothing
+	CSIControllerPlugins map[string]*Nothing
+	CSINodePlugins       map[string]*Nothing
+
+	LastAllocUpdateIndex     uint64
+	LastMissedHeartbeatIndex uint64
+	CreateIndex              uint64
+	ModifyIndex              uint64
+}
+
+// Nothing is a value of a map that is always empty.
+type Nothing struct{}
+
+// Driver is what a node says of a task driver. Nodes of this system have none.
+type Driver struct {
+	Attributes        map[string]string
+	Detected          bool
+	Healthy           bool
+	HealthDescription string
+	UpdateTime        Time
+}
+
+// NodeEvent is one line of a node's history.
+type NodeEvent struct {
+	Message     string
+	Subsystem   string
+	Details     map[string]string
+	Timestamp   Time
+	CreateIndex uint64
+}
+
+// NodeListStub is a node in a list.
+type NodeListStub struct {
+	// Address is the host of the node's HTTP address.
+	Address    string
+	ID         string
+	Datacenter string
+	Name       string
+	NodeClass  string
+	NodePool   string
+	// Version is the node's attribute "nomad.version".
+	Version               string
+	Drain                 bool
+	SchedulingEligibility string
+	Status                string
+	StatusDescription     string
+	Drivers               map[string]*Driver
+	HostVolumes           map[string]*Nothing
+	LastDrain             *DrainMetadata
+	CreateIndex           uint64
+	ModifyIndex           uint64
+	// DrainID is the running drain, or empty. Ours.
+	DrainID string `json:",omitempty"`
+
+	// Attributes hold "os.name" if the request said os=true.
+	Attributes map[string]string `json:",omitempty"`
+	// NodeResources and ReservedResources are told if the request said resources=true.
+	NodeResources     *NodeResources     `json:",omitempty"`
+	ReservedResources *ReservedResources `json:",omitempty"`
+}
+
+// NewNode returns the node without its secret.
+func NewNode(n *cluster.Node) *Node {
+	w := &Node{
+		ID: string(n.ID), Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass,
+		HTTPAddr: n.HTTPAddr, TLSEnabled: n.TLSEnabled, Attributes: n.Attributes, Meta: n.Meta, Links: n.Links,
+		NodeResources: newNodeResources(n.Resources), ReservedResources: newReservedResources(n.Reserved), NodeMaxAllocs: n.MaxAllocs,
+		Status: string(n.Status), StatusDescription: n.StatusDescription, StatusUpdatedAt: n.StatusUpdatedAt,
+		SchedulingEligibility: string(n.SchedulingEligibility),
+		LastDrain:             newDrainMetadata(n.LastDrain),
+		Drivers:               map[string]*Driver{},
+		HostVolumes:           map[string]*Nothing{},
+		CSIControllerPlugins:  map[string]*Nothing{},
+		CSINodePlugins:        map[string]*Nothing{},
+
+		LastMissedHeartbeatIndex: n.LastMissedHeartbeatIndex,
+		CreateIndex:              n.CreateIndex,
+		ModifyIndex:              n.ModifyIndex,
+	}
+	if n.Draining() {
+		w.Drain, w.DrainID, w.DrainStrategy = true, string(n.Drain.ID), newDrainStrategy(n.Drain.Strategy)
+	}
+	for _, e := range n.Events {
+		w.Events = append(w.Events, NodeEvent{
+			Message: e.Message, Subsystem: e.Subsystem, Details: e.Details, Timestamp: NewTime(e.Timestamp), CreateIndex: e.CreateIndex,
+		})
+	}
+	return w
+}
+
+// NewNodeListStub returns the node as a list has it, without what has to be asked for.
+func NewNodeListStub(n *cluster.Node) *NodeListStub {
+	w := &NodeListStub{
+		Address: host(n.HTTPAddr), ID: string(n.ID), Datacenter: n.Datacenter, Name: n.Name, NodeClass: n.NodeClass, NodePool: n.NodePool,
+		Version: n.Attributes["nomad.version"], Drain: n.Draining(), SchedulingEligibility: string(n.SchedulingEligibility),
+		Status: string(n.Status), StatusDescription: n.StatusDescription,
+		Drivers: map[string]*Driver{}, HostVolumes: map[string]*Nothing{}, LastDrain: newDrainMetadata(n.LastDrain),
+		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
+	}
+	if n.Draining() {
+		w.DrainID = string(n.Drain.ID)
+	}
+	return w
+}
+
+// WithOS adds the name of the node's operating system.
+func (w *NodeListStub) WithOS(n *cluster.Node) {
+	w.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
+}
+
+// WithResources adds what the node has, and what of it is reserved.
+func (w *NodeListStub) WithResources(n *cluster.Node) {
+	w.NodeResources, w.ReservedResources = newNodeResources(n.Resources), newReservedResources(n.Reserved)
+}
+
+// Node returns the node that a client registers: what a client says of itself, secret
+// included. What belongs to the servers (drain, events, indexes) is left out.
+func (w *Node) Node() *cluster.Node {
+	return &cluster.Node{
+		ID: cluster.NodeID(w.ID), SecretID: w.SecretID, Name: w.Name, Datacenter: w.Datacenter, NodePool: w.NodePool, NodeClass: w.NodeClass,
+		HTTPAddr: w.HTTPAddr, TLSEnabled: w.TLSEnabled, Attributes: w.Attributes, Meta: w.Meta, Links: w.Links,
+		Resources: w.NodeResources.resources(), Reserved: w.ReservedResources.resources(), MaxAllocs: w.NodeMaxAllocs,
+		Status: cluster.NodeStatus(w.Status), StatusDescription: w.StatusDescription,
+		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
+	}
+}
+
+// host is the address without its port, if it has one.
+func host(address string) string {
+	if h, _, err := net.SplitHostPort(address); err == nil {
+		return h
+	}
+	return address
+}
+
+// EligibilityRequest is the body of PUT /v1/node/{id}/eligibility. NodeID is not used:
+// the path says which node.
+type EligibilityRequest struct {
+	NodeID      string
+	Eligibility string
+}
+
+// EligibilityResponse answers an [EligibilityRequest]. NodeModifyIndex is always zero,
+// as the reference has it; Index is zero if nothing had to be written.
+type EligibilityResponse struct {
+	EvalCreateIndex uint64
+	EvalIDs         []string
+	Index           uint64
+	NodeModifyIndex uint64
+}
+
+// NodeUpdateResponse answers PUT /v1/node/{id}/purge and …/evaluate.
+type NodeUpdateResponse struct {
+	EvalCreateIndex       uint64
+	EvalIDs               []string
+	Features              uint64
+	HeartbeatTTL          int64
+	Index                 uint64
+	KnownLeader           bool
+	LastContact           int64
+	LeaderRPCAddr         string
+	NextToken             string
+	NodeModifyIndex       uint64
+	NumNodes              int32
+	SchedulingEligibility string
+	Servers               []Nothing
+	SignedIdentity        *string
+}

@@ -1,0 +1,93 @@
+package wire
+
+// AgentSelf answers GET /v1/agent/self. Its three keys are lower case.
+type AgentSelf struct {
+	Config AgentConfig                  `json:"config"`
+	Member AgentMember                  `json:"member"`
+	Stats  map[string]map[string]string `json:"stats"`
+}
+
+// AgentConfig is what clients ask of an agent's configuration.
+type AgentConfig struct {
+	Region     string
+	Datacenter string
+	Name       string
+	// UI says that no hints of a web interface are to be shown: there is none.
+	UI AgentUI
+}
+
+// AgentUI is the web interface, of which there is none.
+type AgentUI struct{ ShowCLIHints bool }
+
+// AgentMember is a server.
+type AgentMember struct {
+	Name string
+	// Addr and Port are the address of its raft.
+	Addr string
+	Port uint16
+	Tags map[string]string
+	// Status is alive if this server has it from the server itself, as of itself and of
+	// the leader it hears; otherwise none.
+	Status string
+
+	ProtocolMin, ProtocolMax, ProtocolCur uint8
+	DelegateMin, DelegateMax, DelegateCur uint8
+}
+
+// ServerMembers answers GET /v1/agent/members.
+type ServerMembers struct {
+	ServerName   string
+	ServerRegion string
+	ServerDC     string
+	Members      []AgentMember
+}
+
+// Namespace is a namespace in a list.
+type Namespace struct {
+	Name        string
+	Description string
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// RaftConfiguration answers GET /v1/operator/raft/configuration.
+type RaftConfiguration struct {
+	Servers []RaftServer
+	Index   uint64
+}
+
+// RaftServer is one server of the raft configuration.
+type RaftServer struct {
+	ID           string
+	Node         string
+	Address      string
+	Leader       bool
+	Voter        bool
+	RaftProtocol string
+}
+
+// JoinRequest is the body of POST /v1/operator/raft/join: the server to add, or to
+// bring up to date. Ours.
+type JoinRequest struct {
+	ID string
+	// Address is host:port of its raft.
+	Address string
+}
+
+// SearchRequest is the body of POST /v1/search.
+type SearchRequest struct {
+	Prefix string
+	// Context is nodes, jobs, allocs, evals, or all; empty is all.
+	Context string
+}
+
+// SearchResponse answers a [SearchRequest]: ids by context.
+type SearchResponse struct {
+	Matches map[string][]string
+	// Truncations say of which contexts there were more.
+	Truncations map[string]bool
+	Index       uint64
+	LastContact int64
+	KnownLeader bool
+	NextToken   string
+}

@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// NodeResources is what a node has.
+type NodeResources struct {
+	Cpu            NodeCPU
+	Memory         Memory
+	Disk           Disk
+	Networks       []Nothing
+	Devices        []Nothing
+	MinDynamicPort int
+	MaxDynamicPort int
+	// GPU is in thousandths of a device. Ours.
+	GPU int64 `json:",omitempty"`
+}
+
+// NodeCPU is what a node has of processors. A share is a thousandth of a core.
+type NodeCPU struct {
+	CpuShares          int64
+	ReservableCpuCores []uint16
+	TotalCpuCores      uint16
+}
+
+// Memory is an amount in mebibytes.
+type Memory struct{ MemoryMB int64 }
+
+// Disk is an amount in mebibytes.
+type Disk struct{ DiskMB int64 }
+
+// ReservedResources is what of a node is not for allocations.
+type ReservedResources struct {
+	Cpu      ReservedCPU
+	Memory   Memory
+	Disk     Disk
+	Networks ReservedNetworks
+	// GPU is in thousandths of a device. Ours.
+	GPU int64 `json:",omitempty"`
+}
+
+// ReservedCPU is what of a node's processors is not for allocations.
+type ReservedCPU struct {
+	CpuShares        int64
+	ReservedCpuCores []uint16
+}
+
+// ReservedNetworks are the ports that are not for allocations.
+type ReservedNetworks struct{ ReservedHostPorts string }
+
+func newNodeResources(r cluster.Resources) *NodeResources {
+	cores := uint16(max(0, min(r.CPU/1000, math.MaxUint16)))
+	return &NodeResources{
+		Cpu: NodeCPU{CpuShares: r.CPU, TotalCpuCores: cores}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU,
+	}
+}
+
+func (w *NodeResources) resources() cluster.Resources {
+	if w == nil {
+		return cluster.Resources{}
+	}
+	return cluster.Resources{CPU: w.Cpu.CpuShares, MemoryMB: w.Memory.MemoryMB, DiskMB: w.Disk.DiskMB, GPU: w.GPU}
+}
+
+func newReservedResources(r cluster.Resources) *ReservedResources {
+	return &ReservedResources{Cpu: ReservedCPU{CpuShares: r.CPU}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU}
+}
+
+func (w *ReservedResources) resources() cluster.Resources {
+	if w == nil {
+		return cluster.Resources{}
+	}
+	return cluster.Resources{CPU: w.Cpu.CpuShares, MemoryMB: w.Memory.MemoryMB, DiskMB: w.Disk.DiskMB, GPU: w.GPU}
+}
+
+// Resources is what an allocation or a task asks for. In a job, what is nil is zero.
+type Resources struct {
+	// CPU is in thousandths of a core.
+	CPU      *int64
+	MemoryMB *int64
+	DiskMB   *int64
+	// Devices are read in a job: those of type gpu are counted.
+	Devices []Device `json:",omitempty"`
+	// GPU is in thousandths of a device. Ours.
+	GPU int64 `json:",omitempty"`
+}
+
+// Device is a request for devices: "type", "vendor/type" or "vendor/type/name".
+type Device struct {
+	Name string
+	// Count is one if nil.
+	Count *int64
+}
+
+func newResources(r cluster.Resources) *Resources {
+	return &Resources{CPU: new(r.CPU), MemoryMB: new(r.MemoryMB), DiskMB: new(r.DiskMB), GPU: r.GPU}
+}
+
+// resources adds up what is asked for. The error says that it is too much to count.
+func (w *Resources) resources() (cluster.Resources, error) {
+	if w == nil {
+		return cluster.Resources{}, nil
+	}
+	r := cluster.Resources{CPU: said(w.CPU), MemoryMB: said(w.MemoryMB), DiskMB: said(w.DiskMB), GPU: w.GPU}
+	for _, d := range w.Devices {
+		if !d.gpu() {
+			continue
+		}
+		count := int64(1)
+		if d.Count != nil {
+			count = *d.Count
+		}
+		if count < 0 || count > (math.MaxInt64-max(r.GPU, 0))/1000 {
+			return cluster.Resources{}, fmt.Errorf("device %q: cannot ask for %d", d.Name, count)
+		}
+		r.GPU += count * 1000
+	}
+	return r, nil
+}
+
+// gpu reports whether the request's type is gpu.
+func (d Device) gpu() bool {
+	parts := strings.Split(d.Name, "/")
+	return parts[min(len(parts)-1, 1)] == "gpu"
+}
