@@ -41,7 +41,8 @@
 // An entry costs a look at what it touched and one pass over the allocations of
 // each job with a touched group, once that group has had an allocation on a
 // draining node; before that, nothing but the look. Memory grows with the groups
-// and drains seen and with the marks made, until [Witness] is dropped.
+// and drains seen and with the marks made, until [Witness] is dropped and another
+// goes on in its place by [Resume].
 //
 // A Witness starts no goroutine, reads no clock, and is not safe for concurrent
 // use: its owner serialises.

@@ -80,6 +80,8 @@ type Options struct {
 	// AskedIsComplete says that a drain promises no more than to have marked
 	// everything: what is marked counts as left.
 	AskedIsComplete bool
+	// OnFinding is called with each finding when it is made, kept or not; or nil.
+	OnFinding func(Finding)
 	// MaxFindings is how many findings are kept; the rest is counted. Zero is
 	// [DefaultMaxFindings].
 	MaxFindings int

@@ -238,6 +238,9 @@ func (w *Witness) find(e Entry, f Finding) {
 	if w.found++; len(w.findings) < w.options.MaxFindings {
 		w.findings = append(w.findings, f)
 	}
+	if w.options.OnFinding != nil {
+		w.options.OnFinding(f)
+	}
 }
 
 func groupOf(a *cluster.Allocation) cluster.GroupKey {

@@ -294,6 +294,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			t.Parallel()
 			l := web(1)
 			c.run(l)
+			l.checkResumed(t)
 			report := l.w.Report()
 			must.SliceLen(t, 1, report.Findings, must.Sprint(report.Findings))
 			f := report.Findings[0]
@@ -419,6 +420,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			t.Parallel()
 			l := web(1)
 			c.run(l)
+			l.checkResumed(t)
 			l.w.Audit(l.now)
 			must.SliceEmpty(t, l.w.Report().Findings)
 		})

@@ -76,14 +76,16 @@ func (w *world) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 
 // log applies entries to a world under the eyes of a witness.
 type log struct {
-	now   *world
-	index uint64
-	at    time.Time
-	w     *witness.Witness
+	now     *world
+	index   uint64
+	at      time.Time
+	w       *witness.Witness
+	options witness.Options
+	entries []witness.Entry
 }
 
 func newLog(o witness.Options) *log {
-	return &log{now: newWorld(), at: epoch, w: witness.New(o)}
+	return &log{now: newWorld(), at: epoch, w: witness.New(o), options: o}
 }
 
 // apply makes one entry out of edits of single rows, and names what it touched.
@@ -99,6 +101,7 @@ func (l *log) plan(planned []witness.Planned, edits ...edit) {
 		edit(l.now, l.at, &e.Touched)
 	}
 	l.w.Observe(e)
+	l.entries = append(l.entries, e)
 }
 
 // edit writes one row and says so.

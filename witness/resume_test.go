@@ -1,0 +1,59 @@
+package witness_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+)
+
+// checkResumed has another witness come in before each entry, who sees only what
+// follows: it finds of that what the first one found. But what was hidden from the
+// first stands before the eyes of the others.
+func (l *log) checkResumed(t *testing.T) {
+	t.Helper()
+	var all []witness.Finding
+	for _, f := range l.w.Report().Findings {
+		if f.Kind != witness.Unseen {
+			all = append(all, f)
+		}
+	}
+	for i, e := range l.entries {
+		found := []witness.Finding{}
+		options := l.options
+		options.OnFinding = func(f witness.Finding) { found = append(found, f) }
+		late := witness.Resume(options, e.Before.(*world))
+		for _, next := range l.entries[i:] {
+			late.Observe(next)
+		}
+		must.Eq(t, len(found), late.Report().Found)
+		found = slices.DeleteFunc(found, func(f witness.Finding) bool { return f.Kind == witness.Unseen })
+		want := []witness.Finding{}
+		for _, f := range all {
+			if f.Index >= e.Index {
+				want = append(want, f)
+			}
+		}
+		must.Eq(t, want, found, must.Sprintf("who came before entry %d", e.Index))
+	}
+}
+
+// Who goes on in the place of another remembers what runs, not what has been.
+func TestResume_size(t *testing.T) {
+	t.Parallel()
+	l := web(3)
+	for range 50 {
+		l.apply(drained("n1", cluster.DrainSpec{}))
+		l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
+		l.apply(ended("n1", cluster.OutcomeCancelled, 0), changed("a1", unmarked), changed("a2", unmarked))
+	}
+	l.apply(node("n2", func(n *cluster.Node) { n.Drain = &cluster.Drain{ID: "last", NodeID: "n2"} }))
+	l.apply(changed("a3", func(a *cluster.Allocation) {
+		a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "last", Class: cluster.MarkFree}
+	}))
+	// The running drain with its mark and group, and the one record that is kept.
+	must.Eq(t, 4, witness.Resume(l.options, l.now).Size())
+}
