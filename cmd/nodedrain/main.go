@@ -1,12 +1,12 @@
-// Command nodedrain shows what the library does. "nodedrain demo" drains nodes of
-// a cluster that lives in this process and kills the leader half-way; "nodedrain sim"
-// plays whole clusters in virtual time, with everything that may go wrong.
+// Command nodedrain takes nodes of a cluster out of service, and shows what the library
+// does. "nodedrain node" and "nodedrain drain" ask servers over HTTP; "nodedrain demo"
+// drains nodes of a cluster that lives in this process and kills the leader half-way;
+// "nodedrain sim" plays whole clusters in virtual time, with everything that may go wrong.
 package main
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,36 +16,71 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 )
 
-func main() {
+func main() { os.Exit(process()) }
+
+// process runs the command of this process and returns the exit code.
+func process() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	defer stop()
+	return run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, errs: os.Stderr, getenv: os.Getenv})
 }
 
 // run runs the command of that line and returns the exit code. What a command
 // was asked for goes to out, why it could not to errs.
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	simulate := simCommand{ctx: ctx, out: out, errs: errs, play: sim.Play}
+func run(ctx context.Context, args []string, std stdio) int {
 	app := &cli.CLI{
-		Name:        "nodedrain",
-		Version:     version(),
-		Args:        args,
-		HelpWriter:  out,
-		ErrorWriter: errs,
-		Commands: map[string]cli.CommandFactory{
-			"demo":       func() (cli.Command, error) { return &demoCommand{ctx: ctx, out: out, errs: errs}, nil },
-			"sim":        func() (cli.Command, error) { return &simulate, nil },
-			"sim run":    func() (cli.Command, error) { return &simRunCommand{simulate}, nil },
-			"sim swarm":  func() (cli.Command, error) { return &simSwarmCommand{simulate}, nil },
-			"sim shrink": func() (cli.Command, error) { return &simShrinkCommand{simulate}, nil },
-			"version":    func() (cli.Command, error) { return &versionCommand{out: out}, nil },
-		},
+		Name:         "nodedrain",
+		Version:      version(),
+		Args:         args,
+		HelpWriter:   std.out,
+		ErrorWriter:  std.errs,
+		Commands:     commands(ctx, std),
+		Autocomplete: true,
 	}
 	code, err := app.Run()
 	if err != nil {
-		fmt.Fprintln(errs, err)
+		fmt.Fprintln(std.errs, err)
 		return 1
 	}
 	return code
 }
+
+// commands are all there are.
+func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
+	simulate := simCommand{ctx: ctx, out: std.out, errs: std.errs, play: sim.Play}
+	operate := operatorCommand{ctx: ctx, stdio: std}
+	return map[string]cli.CommandFactory{
+		"node":             is(&parentCommand{"Drain nodes, and see how they are", nodeHelp}),
+		"node drain":       is(&nodeDrainCommand{operate}),
+		"node eligibility": is(&nodeEligibilityCommand{operate}),
+		"node explain":     is(&nodeExplainCommand{operate}),
+		"node status":      is(&nodeStatusCommand{operate}),
+		"drain":            is(&parentCommand{"See drains of all nodes", drainHelp}),
+		"drain list":       is(&drainListCommand{operate}),
+
+		"demo":       is(&demoCommand{ctx: ctx, out: std.out, errs: std.errs}),
+		"sim":        is(&simulate),
+		"sim run":    is(&simRunCommand{simulate}),
+		"sim swarm":  is(&simSwarmCommand{simulate}),
+		"sim shrink": is(&simShrinkCommand{simulate}),
+		"version":    is(&versionCommand{out: std.out}),
+
+		"token":        is(&parentCommand{"Make tokens for the HTTP API", tokenHelp}),
+		"token create": is(&tokenCreateCommand{out: std.out, errs: std.errs}),
+	}
+}
+
+// is makes a command that is ready.
+func is(c cli.Command) cli.CommandFactory {
+	return func() (cli.Command, error) { return c, nil }
+}
+
+const nodeHelp = `Usage: nodedrain node <command> [options]
+
+  Takes nodes out of service and back, and says how they are and why one has not
+  drained yet. The commands are those that operators of the compatible system know,
+  with the same flags and words, and "explain".`
+
+const drainHelp = `Usage: nodedrain drain <command> [options]
+
+  Says what drains run, and how those ended that did.`

@@ -18,7 +18,9 @@ import (
 // command runs a command line.
 func command(ctx context.Context, line string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	code = run(ctx, strings.Fields(line), &stdout, &stderr)
+	code = run(ctx, strings.Fields(line), stdio{
+		in: strings.NewReader(""), out: &stdout, errs: &stderr, getenv: func(string) string { return "" },
+	})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// completionPatience bounds how long a shell waits for ids.
+const completionPatience = 2 * time.Second
+
+// nodeIDs completes the beginning of a node's id. Without a server there is nothing to
+// complete.
+func (c *operatorCommand) nodeIDs() complete.Predictor {
+	return complete.PredictFunc(func(typed complete.Args) []string {
+		asked, err := c.connect(&connectFlags{})
+		if err != nil {
+			return nil
+		}
+		defer asked.Close()
+		ctx, cancel := context.WithTimeout(c.ctx, completionPatience)
+		defer cancel()
+		found, err := asked.Search(ctx, wire.SearchRequest{Prefix: typed.Last, Context: searchNodes})
+		if err != nil {
+			return nil
+		}
+		return found.Matches[searchNodes]
+	})
+}
+
+// searchNodes is the context of a search for nodes.
+const searchNodes = "nodes"
+
+// flagPredictors completes flags: values of those that name files and folders, and
+// nothing after those that are yes or no.
+func flagPredictors(set *flag.FlagSet) complete.Flags {
+	known := map[string]complete.Predictor{
+		"ca-cert": complete.PredictFiles("*"), "client-cert": complete.PredictFiles("*"), "client-key": complete.PredictFiles("*"),
+		"ca-path": complete.PredictDirs("*"), "data-dir": complete.PredictDirs("*"),
+		"deadline": complete.PredictSet("10m", "30m", "1h", "2h"),
+	}
+	flags := complete.Flags{}
+	set.VisitAll(func(f *flag.Flag) {
+		predictor := known[f.Name]
+		if yesNo, is := f.Value.(interface{ IsBoolFlag() bool }); is && yesNo.IsBoolFlag() {
+			predictor = complete.PredictNothing
+		} else if predictor == nil {
+			predictor = complete.PredictAnything
+		}
+		flags["-"+f.Name] = predictor
+	})
+	return flags
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeDrainCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeDrainCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeDrainFlags).set())
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeStatusCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeStatusCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeStatusFlags).set())
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeEligibilityCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeEligibilityCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeEligibilityFlags).set())
+}
+
+// AutocompleteArgs completes the node.
+func (c *nodeExplainCommand) AutocompleteArgs() complete.Predictor { return c.nodeIDs() }
+
+// AutocompleteFlags completes the flags.
+func (c *nodeExplainCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(nodeExplainFlags).set())
+}
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *drainListCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *drainListCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(drainListFlags).set())
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// drainListCommand is "nodedrain drain list".
+type drainListCommand struct{ operatorCommand }
+
+// drainListFlags are its flags.
+type drainListFlags struct {
+	connectFlags
+	outputFlags
+	verbose bool
+}
+
+func (f *drainListFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("drain list", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	f.outputFlags.set(set)
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	return set
+}
+
+func (c *drainListCommand) Synopsis() string { return "List drains that run and those that ended" }
+
+func (c *drainListCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain drain list [options]
+
+  Lists the drains that run, with how many allocations are left, the reason of the one
+  least likely to leave by itself, and by when the drain ends; and those that ended, the
+  newest first, also of nodes that are gone.
+
+Options:
+
+  -verbose          Whole ids, and what was said of each drain.
+` + outputHelp + "\n" + connectHelp)
+}
+
+func (c *drainListCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *drainListCommand) run(args []string) error {
+	var f drainListFlags
+	about, err := arguments(f.set(), "drain list", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return misused("drain list", "This command takes no arguments")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	drains, _, err := asked.Drains(c.ctx, client.Query{})
+	switch {
+	case err != nil:
+		return saidf("Error querying drains: %v", err)
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, drains)
+	}
+	c.list(drains, f.verbose)
+	return nil
+}
+
+func (c *drainListCommand) list(drains *wire.DrainList, verbose bool) {
+	if len(drains.Active) == 0 {
+		fmt.Fprintln(c.out, "No drain runs")
+	} else {
+		fmt.Fprintln(c.out, "Active")
+		activeTable(drains.Active, verbose).write(c.out)
+	}
+	if len(drains.Recent) > 0 {
+		fmt.Fprintln(c.out, "\nRecent")
+		recentTable(drains.Recent, verbose).write(c.out)
+	}
+}
+
+func activeTable(drains []wire.ActiveDrain, verbose bool) *table {
+	columns := []string{"Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By"}
+	if verbose {
+		columns = append(columns, "Drain", "By", "Meta")
+	}
+	t := newTable(columns...)
+	for _, a := range drains {
+		left, reason, endsBy := "unknown", "unknown", "unknown"
+		if p := a.Progress; p != nil {
+			left = fmt.Sprint(p.Left.Consumers + p.Left.System + p.Left.StoragePlugins)
+			reason, endsBy = p.Reason, timeCell(p.EndsBy)
+		}
+		d := a.Drain
+		cells := []string{
+			shortID(d.NodeID, verbose), d.NodeName, clock(d.Strategy.StartedAt), strings.TrimPrefix(drainText(d.Strategy), "true; "), left, reason, endsBy,
+		}
+		if verbose {
+			cells = append(cells, d.ID, d.UpdatedBy, pairsText(d.Meta))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+func recentTable(drains []*wire.Drain, verbose bool) *table {
+	columns := []string{"Node", "Name", "Started", "Ended", "Outcome"}
+	if verbose {
+		columns = append(columns, "Drain", "By", "Meta")
+	}
+	t := newTable(columns...)
+	for _, d := range drains {
+		cells := []string{shortID(d.NodeID, verbose), d.NodeName, clock(d.Strategy.StartedAt), timeCell(d.EndedAt), outcomeCell(d)}
+		if verbose {
+			cells = append(cells, d.ID, d.UpdatedBy, pairsText(d.Meta))
+		}
+		t.row(cells...)
+	}
+	return t
+}

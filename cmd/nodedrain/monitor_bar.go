@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// drainBar draws a bar, and below it why what is left has not moved. What happens scrolls
+// away above. It owns the goroutines of its container until it is closed.
+type drainBar struct {
+	container *mpb.Progress
+	bar       *mpb.Bar
+	look      atomic.Pointer[drainLook] // read while drawing
+}
+
+const (
+	// drainBarWidth is the width of the bar in columns.
+	drainBarWidth = 24
+	// heldRows is how many reasons are shown.
+	heldRows = 6
+)
+
+func newDrainBar(out io.Writer) *drainBar {
+	b := &drainBar{container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
+	b.look.Store(new(drainLook))
+	b.bar = b.container.AddBar(0, mpb.BarWidth(drainBarWidth),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.line(time.Now()) })),
+		mpb.BarExtender(mpb.BarFillerFunc(b.reasons), false))
+	return b
+}
+
+// line is what stands beside the bar: time goes on between two looks.
+func (b *drainBar) line(now time.Time) string {
+	look := *b.look.Load()
+	look.at = now
+	return look.String()
+}
+
+// reasons are the lines below the bar. Each must fit the terminal: a line that wraps is
+// not drawn over.
+func (b *drainBar) reasons(out io.Writer, s decor.Statistics) error {
+	held := b.look.Load().held
+	for i, h := range held {
+		text := h.String()
+		if i == heldRows-1 && len(held) > heldRows {
+			text = fmt.Sprintf("and %d more; \"nodedrain node explain\" lists them", len(held)-i)
+		}
+		if _, err := fmt.Fprintln(out, runewidth.Truncate("  "+text, max(s.AvailableWidth, 1), "…")); err != nil || i == heldRows-1 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *drainBar) event(at time.Time, text string)   { stamped(b.container, at, text) }
+func (b *drainBar) trouble(at time.Time, text string) { stamped(b.container, at, text) }
+
+func (b *drainBar) progress(look drainLook) {
+	b.look.Store(&look)
+	b.bar.SetTotal(int64(max(look.total, 1)), false) // its end is the drain's
+	b.bar.SetCurrent(int64(look.total - look.left))
+}
+
+func (b *drainBar) close() {
+	b.bar.Abort(false)
+	b.container.Wait()
+}

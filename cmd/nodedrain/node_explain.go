@@ -1,0 +1,211 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// nodeExplainCommand is "nodedrain node explain".
+type nodeExplainCommand struct{ operatorCommand }
+
+// nodeExplainFlags are its flags.
+type nodeExplainFlags struct {
+	connectFlags
+	outputFlags
+	self, verbose bool
+}
+
+func (f *nodeExplainFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("node explain", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	f.outputFlags.set(set)
+	set.BoolVar(&f.self, "self", false, "")
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	return set
+}
+
+func (c *nodeExplainCommand) Synopsis() string { return "Say why a node has not drained yet" }
+
+func (c *nodeExplainCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain node explain [options] NODE
+
+  Says of every allocation still on a draining node why it is there: the one reason
+  that holds, with its numbers, since when, and when it is due to end by itself. A "~"
+  before a time says that it is when the leader first saw the reason. Of a node that
+  does not drain it says how its last drain ended. NODE is the node's id or its
+  beginning.
+
+Options:
+
+  -self             The node that runs where the server asked runs.
+  -verbose          Whole ids, and what each allocation waits for.
+` + outputHelp + "\n" + connectHelp)
+}
+
+func (c *nodeExplainCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *nodeExplainCommand) run(args []string) error {
+	const doing = "Error explaining drain"
+	var f nodeExplainFlags
+	nodes, err := arguments(f.set(), "node explain", args)
+	switch {
+	case err != nil:
+		return err
+	case f.self && len(nodes) != 0 || !f.self && len(nodes) != 1:
+		return misused("node explain", "Node ID must be specified if -self isn't being used")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	id, err := c.named(asked, nodes)
+	if err != nil {
+		return err
+	}
+	node, _, err := c.find(asked, id, doing)
+	if err != nil {
+		return err
+	}
+	report, _, err := asked.NodeDrain(c.ctx, node.ID, client.Query{})
+	switch {
+	case err != nil:
+		return saidf("%s: %v", doing, err)
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, report)
+	}
+	c.explain(report, f.verbose)
+	return nil
+}
+
+func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
+	switch {
+	case r.Drain == nil:
+		fmt.Fprintf(c.out, "Node %q does not drain, and no drain of it is known\n", r.NodeID)
+		return
+	case r.State != wire.StateDraining:
+		fmt.Fprintf(c.out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
+		drainFacts(r.Drain, nil).write(c.out)
+		return
+	}
+	drainFacts(r.Drain, r.Progress).write(c.out)
+	if r.Progress == nil {
+		fmt.Fprintln(c.out, "\nThe server asked does not lead: it does not know why allocations have not moved")
+		return
+	}
+	if len(r.Allocs) == 0 {
+		fmt.Fprintln(c.out, "\nNothing is left on the node")
+		return
+	}
+	fmt.Fprintln(c.out, "\nReasons")
+	reasonTable(r).write(c.out)
+	fmt.Fprintln(c.out, "\nAllocations Left")
+	leftTable(r.Allocs, verbose).write(c.out)
+}
+
+// drainFacts are what is known of a drain. The progress is that of a running one, or nil.
+func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *facts {
+	var f facts
+	f.add("Drain", d.ID)
+	f.add("Node", d.NodeID)
+	f.add("Name", d.NodeName)
+	if d.Outcome == "" {
+		f.add("Limit", strings.TrimPrefix(drainText(d.Strategy), "true; "))
+	} else {
+		f.add("Outcome", outcomeCell(d))
+	}
+	if d.Strategy != nil {
+		f.add("Started", clock(d.Strategy.StartedAt))
+	}
+	if !d.EndedAt.IsZero() {
+		f.add("Ended", clock(d.EndedAt))
+	}
+	if progress != nil {
+		f.add("Left", stagesText(progress))
+		if !progress.EndsBy.IsZero() {
+			f.add("Ends By", clock(progress.EndsBy))
+		}
+	}
+	if d.UpdatedBy != "" {
+		f.add("By", d.UpdatedBy)
+	}
+	if meta := pairsText(d.Meta); meta != "" {
+		f.add("Meta", meta)
+	}
+	return &f
+}
+
+// stagesText says how many are left in each turn.
+func stagesText(p *wire.DrainProgress) string {
+	text := fmt.Sprintf("%d consumers, %d system, %d storage plugins", p.Left.Consumers, p.Left.System, p.Left.StoragePlugins)
+	if p.Ignored > 0 {
+		text += fmt.Sprintf("; %d left by request", p.Ignored)
+	}
+	return text
+}
+
+// outcomeCell is how a drain ended, and what had not stopped by then.
+func outcomeCell(d *wire.Drain) string {
+	if d.StillStopping > 0 {
+		return fmt.Sprintf("%s; %d still stopping", d.Outcome, d.StillStopping)
+	}
+	return d.Outcome
+}
+
+// reasonTable counts allocations by reason, in the order in which reasons are tried.
+func reasonTable(r *wire.NodeDrain) *table {
+	t := newTable("Count", "Reason")
+	for reason := range drainer.ReasonCount {
+		if n := r.Progress.Waiting[reason.String()]; n > 0 {
+			t.row(fmt.Sprint(n), reason.String())
+		}
+	}
+	return t
+}
+
+func leftTable(allocs []wire.DrainAlloc, verbose bool) *table {
+	columns := []string{"ID", "Job", "Task Group", "Reason", "Since", "Due", "Detail"}
+	if verbose {
+		columns = []string{"ID", "Namespace", "Job", "Task Group", "Stage", "Reason", "Since", "Due", "Waits For", "Detail"}
+	}
+	t := newTable(columns...)
+	for _, a := range allocs {
+		if verbose {
+			t.row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), timeCell(a.Due), waitsForCell(a), a.Detail)
+			continue
+		}
+		t.row(shortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), timeCell(a.Due), a.Detail)
+	}
+	return t
+}
+
+func timeCell(t wire.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clock(t)
+}
+
+func sinceCell(a wire.DrainAlloc) string {
+	if a.SinceSeen && !a.Since.IsZero() {
+		return "~" + clock(a.Since)
+	}
+	return timeCell(a.Since)
+}
+
+// waitsForCell names the evaluation or the allocations that an allocation waits for.
+func waitsForCell(a wire.DrainAlloc) string {
+	switch {
+	case a.EvalID != "":
+		return fmt.Sprintf("evaluation %s (%s)", a.EvalID, a.EvalStatus)
+	case len(a.Outstanding) > 0:
+		return strings.Join(a.Outstanding, " ")
+	}
+	return "-"
+}

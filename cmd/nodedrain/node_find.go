@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// minPrefix is the shortest beginning of an id that names anything.
+const minPrefix = 2
+
+// find returns the node whose id begins with a prefix, and the index it was read at. An
+// answer that is an error is told after what was being done, as "Error doing so".
+func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wire.Node, uint64, error) {
+	if len(prefix) < minPrefix {
+		return nil, 0, said("Identifier must contain at least two characters.")
+	}
+	stubs, _, err := asked.Nodes(c.ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(prefix)}})
+	switch {
+	case err != nil:
+		return nil, 0, saidf("%s: %v", doing, err)
+	case len(stubs) == 0:
+		return nil, 0, saidf("No node(s) with prefix or id %q found", prefix)
+	case len(stubs) > 1:
+		return nil, 0, saidf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
+	}
+	node, answer, err := asked.Node(c.ctx, stubs[0].ID, client.Query{})
+	if err != nil {
+		return nil, 0, saidf("%s: %v", doing, err)
+	}
+	return node, answer.Index, nil
+}
+
+// evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look ids
+// up by their bytes.
+func evenDigits(prefix string) string {
+	digits := 0
+	for _, r := range prefix {
+		if r != '-' {
+			digits++
+		}
+	}
+	if digits%2 == 0 {
+		return prefix
+	}
+	return prefix[:len(prefix)-1]
+}
+
+// matchTable is for choosing among nodes whose ids begin alike.
+func matchTable(stubs []*wire.NodeListStub) *table {
+	t := newTable("ID", "DC", "Name", "Class", "Drain", "Eligibility", "Status")
+	for _, n := range stubs {
+		t.row(n.ID, n.Datacenter, n.Name, n.NodeClass, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
+	}
+	return t
+}
+
+// ownNode is the id of the node that runs where the server asked runs.
+func (c *operatorCommand) ownNode(asked *client.Client) (string, error) {
+	self, err := asked.Self(c.ctx)
+	switch {
+	case err != nil:
+		return "", saidf("Error querying agent info: failed querying self endpoint: %v", err)
+	case self.Stats["client"]["node_id"] == "":
+		return "", said("Nomad not running in client mode")
+	}
+	return self.Stats["client"]["node_id"], nil
+}

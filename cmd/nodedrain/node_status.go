@@ -1,0 +1,191 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// nodeStatusCommand is "nodedrain node status".
+type nodeStatusCommand struct{ operatorCommand }
+
+// nodeStatusFlags are its flags.
+type nodeStatusFlags struct {
+	connectFlags
+	outputFlags
+	allocs, os, quiet, short, verbose, self bool
+	filter, pageToken                       string
+	perPage                                 int
+}
+
+func (f *nodeStatusFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("node status", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	f.outputFlags.set(set)
+	set.BoolVar(&f.allocs, "allocs", false, "")
+	set.BoolVar(&f.os, "os", false, "")
+	set.BoolVar(&f.quiet, "quiet", false, "")
+	set.BoolVar(&f.short, "short", false, "")
+	set.BoolVar(&f.verbose, "verbose", false, "")
+	set.BoolVar(&f.self, "self", false, "")
+	set.StringVar(&f.filter, "filter", "", "")
+	set.StringVar(&f.pageToken, "page-token", "", "")
+	set.IntVar(&f.perPage, "per-page", 0, "")
+	return set
+}
+
+func (c *nodeStatusCommand) Synopsis() string { return "List nodes, or show one" }
+
+func (c *nodeStatusCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain node status [options] [NODE]
+
+  Without a node, lists them. With one, shows how it is, its drain, its events with the
+  newest first, and what runs on it. NODE is the node's id or its beginning.
+
+Options of the list:
+
+  -allocs           How many allocations run on each node.
+  -os               The operating system of each node.
+  -quiet            Nothing but ids.
+  -filter EXPR      Those of which an expression over their fields holds, such as
+                    'Status == "ready"'.
+  -per-page N       So many at a time.
+  -page-token ID    From where the page before ended.
+
+Options of a node:
+
+  -self             The node that runs where the server asked runs.
+  -short            No events and no resources.
+
+Options of both:
+
+  -verbose          Whole ids, and more columns.
+` + outputHelp + "\n" + connectHelp)
+}
+
+func (c *nodeStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *nodeStatusCommand) run(args []string) error {
+	var f nodeStatusFlags
+	nodes, err := arguments(f.set(), "node status", args)
+	if err != nil {
+		return err
+	}
+	if len(nodes) > 1 || f.self && len(nodes) == 1 {
+		return misused("node status", "This command takes either one or no arguments")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	if len(nodes) == 0 && !f.self {
+		return c.list(asked, &f)
+	}
+	id, err := c.named(asked, nodes)
+	if err != nil {
+		return err
+	}
+	return c.one(asked, &f, id)
+}
+
+// list lists nodes, the youngest first.
+func (c *nodeStatusCommand) list(asked *client.Client, f *nodeStatusFlags) error {
+	stubs, answer, err := asked.Nodes(c.ctx, client.NodesQuery{OS: f.os, Query: client.Query{
+		Filter: f.filter, PerPage: f.perPage, NextToken: f.pageToken,
+	}})
+	if err != nil {
+		return saidf("Error querying node status: %v", err)
+	}
+	switch {
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, stubs)
+	case f.quiet:
+		for _, n := range stubs {
+			fmt.Fprintln(c.out, n.ID)
+		}
+		return nil
+	case len(stubs) == 0:
+		return nil
+	}
+	t, err := c.listTable(asked, f, stubs)
+	if err != nil {
+		return err
+	}
+	t.write(c.out)
+	if answer.NextToken != "" {
+		fmt.Fprintf(c.out, "\nResults have been paginated. To get the next page run:\n\n%s -page-token %s\n",
+			"nodedrain node status "+f.again(), answer.NextToken)
+	}
+	return nil
+}
+
+// again are the flags with which the next page is asked for.
+func (f *nodeStatusFlags) again() string {
+	parts := []string{fmt.Sprintf("-per-page %d", f.perPage)}
+	if f.filter != "" {
+		parts = append(parts, fmt.Sprintf("-filter %q", f.filter))
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"-allocs", f.allocs}, {"-os", f.os}, {"-verbose", f.verbose}} {
+		if flag.given {
+			parts = append(parts, flag.name)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (c *nodeStatusCommand) listTable(asked *client.Client, f *nodeStatusFlags, stubs []*wire.NodeListStub) (*table, error) {
+	columns := []string{"ID", "Node Pool", "DC", "Name", "Class"}
+	if f.os {
+		columns = append(columns, "OS")
+	}
+	if f.verbose {
+		columns = append(columns, "Address", "Version")
+	}
+	columns = append(columns, "Drain", "Eligibility", "Status")
+	if f.allocs {
+		columns = append(columns, "Running Allocs")
+	}
+	t := newTable(columns...)
+	for _, n := range stubs {
+		cells := []string{shortID(n.ID, f.verbose), n.NodePool, n.Datacenter, n.Name, n.NodeClass}
+		if f.os {
+			cells = append(cells, n.Attributes["os.name"])
+		}
+		if f.verbose {
+			cells = append(cells, n.Address, n.Version)
+		}
+		cells = append(cells, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
+		if f.allocs {
+			running, err := c.running(asked, n.ID)
+			if err != nil {
+				return nil, err
+			}
+			cells = append(cells, fmt.Sprint(running))
+		}
+		t.row(cells...)
+	}
+	return t, nil
+}
+
+// running counts the allocations that run on a node.
+func (c *nodeStatusCommand) running(asked *client.Client, node string) (n int, err error) {
+	allocs, _, err := asked.NodeAllocations(c.ctx, node, client.Query{})
+	if err != nil {
+		return 0, saidf("Error querying node allocations: %v", err)
+	}
+	for _, a := range allocs {
+		if a.ClientStatus == string(cluster.ClientRunning) {
+			n++
+		}
+	}
+	return n, nil
+}

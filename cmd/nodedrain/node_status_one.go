@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// one shows one node.
+func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix string) error {
+	node, _, err := c.find(asked, prefix, "Error querying node info")
+	switch {
+	case err != nil:
+		return err
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, node)
+	}
+	allocs, _, err := asked.NodeAllocations(c.ctx, node.ID, client.Query{})
+	if err != nil {
+		return saidf("Error querying node allocations: %v", err)
+	}
+	nodeFacts(node, f.verbose).write(c.out)
+	if !f.short {
+		fmt.Fprintln(c.out, "\nNode Events")
+		eventTable(node, f.verbose).write(c.out)
+		fmt.Fprintln(c.out, "\nAllocated Resources")
+		resourceTable(node, allocs).write(c.out)
+	}
+	fmt.Fprintln(c.out, "\nAllocations")
+	if len(allocs) == 0 {
+		fmt.Fprintln(c.out, "No allocations placed")
+		return nil
+	}
+	allocTable(allocs, f.verbose, time.Now()).write(c.out)
+	return nil
+}
+
+func nodeFacts(n *wire.Node, verbose bool) *facts {
+	var f facts
+	f.add("ID", shortID(n.ID, verbose))
+	f.add("Name", n.Name)
+	f.add("Node Pool", n.NodePool)
+	f.add("Class", n.NodeClass)
+	f.add("DC", n.Datacenter)
+	f.add("Drain", drainText(n.DrainStrategy))
+	f.add("Eligibility", n.SchedulingEligibility)
+	f.add("Status", n.Status)
+	if n.DrainID != "" {
+		f.add("Drain ID", n.DrainID)
+	}
+	if last := n.LastDrain; last != nil {
+		f.add("Last Drain", lastDrainText(last))
+	}
+	if verbose {
+		f.add("Address", n.HTTPAddr)
+		for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+			f.add(name, n.Attributes[name])
+		}
+	}
+	return &f
+}
+
+// drainText is the drain of a node in a cell.
+func drainText(s *wire.DrainStrategy) string {
+	if s == nil {
+		return "false"
+	}
+	text := "true; " + limitText(s)
+	if s.IgnoreSystemJobs {
+		text += "; ignoring system jobs"
+	}
+	return text
+}
+
+func limitText(s *wire.DrainStrategy) string {
+	switch {
+	case s.Deadline < 0:
+		return "force drain"
+	case s.ForceDeadline.IsZero():
+		return "no deadline"
+	}
+	return clock(s.ForceDeadline) + " deadline"
+}
+
+// clock is a time as the compatible command prints it.
+func clock(t wire.Time) string { return t.Local().Format(time.RFC3339) }
+
+// lastDrainText says how the last drain went, since when, and what was said of it.
+func lastDrainText(d *wire.DrainMetadata) string {
+	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, clock(d.StartedAt), clock(d.UpdatedAt))
+	if said := pairsText(d.Meta); said != "" {
+		text += "; " + said
+	}
+	return text
+}
+
+// pairsText is what operators said, by key.
+func pairsText(pairs map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		parts = append(parts, key+"="+pairs[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// eventTable lists what happened to a node, the newest first.
+func eventTable(n *wire.Node, verbose bool) *table {
+	columns := []string{"Time", "Subsystem", "Message"}
+	if verbose {
+		columns = append(columns, "Details")
+	}
+	t := newTable(columns...)
+	for _, e := range slices.Backward(n.Events) {
+		cells := []string{clock(e.Timestamp), e.Subsystem, e.Message}
+		if verbose {
+			cells = append(cells, pairsText(e.Details))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// resourceTable says how much of a node is given away to what runs there.
+func resourceTable(n *wire.Node, allocs []*wire.Allocation) *table {
+	var cpu, memory, disk int64
+	for _, a := range allocs {
+		if a.ClientStatus == string(cluster.ClientRunning) && a.Resources != nil {
+			cpu += number(a.Resources.CPU)
+			memory += number(a.Resources.MemoryMB)
+			disk += number(a.Resources.DiskMB)
+		}
+	}
+	var has wire.NodeResources
+	var reserved wire.ReservedResources
+	if n.NodeResources != nil {
+		has = *n.NodeResources
+	}
+	if n.ReservedResources != nil {
+		reserved = *n.ReservedResources
+	}
+	t := newTable("CPU", "Memory", "Disk")
+	t.row(fmt.Sprintf("%d/%d MHz", cpu, has.Cpu.CpuShares-reserved.Cpu.CpuShares),
+		fmt.Sprintf("%d/%d MiB", memory, has.Memory.MemoryMB-reserved.Memory.MemoryMB),
+		fmt.Sprintf("%d/%d MiB", disk, has.Disk.DiskMB-reserved.Disk.DiskMB))
+	return t
+}
+
+// number is the number, or zero for nil.
+func number(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// allocTable lists allocations, the newest first.
+func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *table {
+	allocs = slices.Clone(allocs)
+	slices.SortStableFunc(allocs, func(a, b *wire.Allocation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
+	columns := []string{"ID", "Job", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}
+	if verbose {
+		columns = slices.Insert(columns, 1, "Eval ID", "Namespace")
+	}
+	t := newTable(columns...)
+	for _, a := range allocs {
+		cells := []string{
+			shortID(a.ID, verbose), a.JobID, a.TaskGroup, jobVersion(a), a.DesiredStatus, a.ClientStatus,
+			ago(a.CreateTime, now, verbose), ago(a.ModifyTime, now, verbose),
+		}
+		if verbose {
+			cells = slices.Insert(cells, 1, a.EvalID, a.Namespace)
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+func jobVersion(a *wire.Allocation) string {
+	if a.Job == nil || a.Job.Version == nil {
+		return ""
+	}
+	return fmt.Sprint(*a.Job.Version)
+}
+
+// ago says how long a time in Unix nanoseconds is past, or when it was.
+func ago(ns int64, now time.Time, exact bool) string {
+	switch {
+	case ns == 0:
+		return ""
+	case exact:
+		return time.Unix(0, ns).Local().Format(time.RFC3339)
+	}
+	return rough(now.Sub(time.Unix(0, ns))) + " ago"
+}
