@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -94,11 +95,19 @@ func (b *Bug) Build(ctx context.Context, root, dir, command string) (binary stri
 	if err != nil {
 		return "", err
 	}
+	if binary, err = build(ctx, root, dir, command, "-overlay", overlay); err != nil {
+		return "", fmt.Errorf("%s: %w", b.Name, err)
+	}
+	return binary, nil
+}
+
+// build builds a command below dir, with flags.
+func build(ctx context.Context, root, dir, command string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(command))
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, command)
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", b.Name, err, output)
+	run := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, flags, []string{command})...)
+	run.Dir = root
+	if output, err := run.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", command, err, output)
 	}
 	return binary, nil
 }

@@ -35,10 +35,22 @@ type Hunt struct {
 	Seeds int
 	// Patience is how long a scenario is shrunk. Zero is a minute.
 	Patience time.Duration
+	// Control is the hunter without a bug, see [Control], or empty: a seed that fails
+	// it too says nothing of a bug, and the hunt goes on behind it.
+	Control string
 }
 
 // MaxSeeds is within how many small seeds a bug has to be found.
 const MaxSeeds = 10_000
+
+// hunter is the command that plays seeds.
+const hunter = "./sim/planted/hunt"
+
+// Control builds the hunter without a bug below dir. root is the top of the
+// repository.
+func Control(ctx context.Context, root, dir string) (binary string, err error) {
+	return build(ctx, root, dir, hunter)
+}
 
 // Starts are the seeds to start from.
 func Starts() []uint64 { return []uint64{1, 1_000_001, 2_000_001} }
@@ -59,29 +71,53 @@ func (h Hunt) withDefaults() Hunt {
 // For looks for a bug and returns what each start came to.
 func (h Hunt) For(ctx context.Context, root, dir string, b *Bug) ([]Catch, error) {
 	h = h.withDefaults()
-	binary, err := b.Build(ctx, root, dir, "./sim/planted/hunt")
+	binary, err := b.Build(ctx, root, dir, hunter)
 	if err != nil {
 		return nil, err
 	}
 	var catches []Catch
 	for _, first := range h.Starts {
-		hunt := exec.CommandContext(ctx, binary,
-			"-first", strconv.FormatUint(first, 10), "-seeds", strconv.Itoa(h.Seeds), "-patience", h.Patience.String())
-		output, err := hunt.Output()
+		c, err := h.from(ctx, binary, first)
 		if err != nil {
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				err = fmt.Errorf("%w\n%s", err, exit.Stderr)
-			}
-			return nil, fmt.Errorf("hunting %s: %w", b.Name, err)
-		}
-		var c Catch
-		if err := json.Unmarshal(output, &c); err != nil {
 			return nil, fmt.Errorf("hunting %s: %w", b.Name, err)
 		}
 		catches = append(catches, c)
 	}
 	return catches, nil
+}
+
+// from hunts from a seed on.
+func (h Hunt) from(ctx context.Context, binary string, first uint64) (Catch, error) {
+	played := 0
+	for {
+		c, err := play(ctx, binary, first+uint64(played), h.Seeds-played, h.Patience)
+		c.Seeds += played
+		if err != nil || c.Check == "" || h.Control == "" {
+			return c, err
+		}
+		control, err := play(ctx, h.Control, c.Seed, 1, 0)
+		if err != nil || control.Check == "" {
+			return c, err
+		}
+		if played = c.Seeds; played == h.Seeds {
+			return Catch{Seeds: played}, nil
+		}
+	}
+}
+
+// play has a hunter play seeds until one fails.
+func play(ctx context.Context, binary string, first uint64, seeds int, patience time.Duration) (c Catch, err error) {
+	hunt := exec.CommandContext(ctx, binary,
+		"-first", strconv.FormatUint(first, 10), "-seeds", strconv.Itoa(seeds), "-patience", patience.String())
+	output, err := hunt.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+	}
+	if err == nil {
+		err = json.Unmarshal(output, &c)
+	}
+	return c, err
 }
 
 // Note writes down in the row what a hunt came to.

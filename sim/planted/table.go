@@ -14,8 +14,8 @@ type Row struct {
 	Bug    string
 	Breaks []Guarantee
 	// Test is the ordinary test that was seen to fail, as "drainer.TestName", or
-	// [Survives].
-	Test string
+	// [Survives]; TestedAt is the commit whose tests they were.
+	Test, TestedAt string
 	// Invariant is the one that found the bug most often, or [Hides] if none did.
 	Invariant string
 	// Found counts the starts from which the bug was found, of Starts. Seeds is the
@@ -24,6 +24,8 @@ type Row struct {
 	Found, Starts, Seeds int
 	// Ops is how many operations and faults the shrunk scenario has.
 	Ops int
+	// HuntedAt is the commit whose simulator it was.
+	HuntedAt string
 }
 
 const (
@@ -41,7 +43,7 @@ type Table []Row
 const (
 	tableBegin = "<!-- planted -->"
 	tableEnd   = "<!-- /planted -->"
-	tableHead  = "| bug | breaks | go test | found by | from | seeds | operations |\n|---|---|---|---|---|---|---|\n"
+	tableHead  = "| bug | breaks | go test | at | found by | from | seeds | operations | at |\n|---|---|---|---|---|---|---|---|---|\n"
 )
 
 // Row returns the bug's row, or nil.
@@ -82,7 +84,8 @@ func (t Table) String() string {
 		if r.Ops > 0 {
 			ops = strconv.Itoa(r.Ops)
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.Bug, join(r.Breaks), r.Test, r.Invariant, from, seeds, ops)
+		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			r.Bug, join(r.Breaks), r.Test, r.TestedAt, r.Invariant, from, seeds, ops, r.HuntedAt)
 	}
 	return text.String()
 }
@@ -131,31 +134,31 @@ func WriteTable(document string, t Table) (string, error) {
 
 func readRow(line string) (Row, error) {
 	cells := strings.Split(line, "|")
-	if len(cells) != 9 {
-		return Row{}, fmt.Errorf("%d cells, not 7", max(0, len(cells)-2))
+	if len(cells) != 11 {
+		return Row{}, fmt.Errorf("%d cells, not 9", max(0, len(cells)-2))
 	}
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
-	r := Row{Bug: strings.Trim(cells[1], "`"), Test: cells[3], Invariant: cells[4]}
+	r := Row{Bug: strings.Trim(cells[1], "`"), Test: cells[3], TestedAt: cells[4], Invariant: cells[5], HuntedAt: cells[9]}
 	for _, name := range strings.Fields(cells[2]) {
 		r.Breaks = append(r.Breaks, Guarantee(name))
 	}
-	if cells[5] != "" {
-		if _, err := fmt.Sscanf(cells[5], "%d of %d", &r.Found, &r.Starts); err != nil {
-			return Row{}, fmt.Errorf("%q is not found of starts: %w", cells[5], err)
+	if cells[6] != "" {
+		if _, err := fmt.Sscanf(cells[6], "%d of %d", &r.Found, &r.Starts); err != nil {
+			return Row{}, fmt.Errorf("%q is not found of starts: %w", cells[6], err)
 		}
 		if r.Starts < 1 || r.Found < 0 || r.Found > r.Starts {
 			return Row{}, fmt.Errorf("found %d of %d starts", r.Found, r.Starts)
 		}
-	} else if cells[6] != "" {
-		return Row{}, fmt.Errorf("%q seeds of no start", cells[6])
+	} else if cells[7] != "" {
+		return Row{}, fmt.Errorf("%q seeds of no start", cells[7])
 	}
 	var err error
-	if r.Seeds, err = readCount(cells[6]); err != nil {
+	if r.Seeds, err = readCount(cells[7]); err != nil {
 		return Row{}, err
 	}
-	r.Ops, err = readCount(cells[7])
+	r.Ops, err = readCount(cells[8])
 	return r, err
 }
 

@@ -12,7 +12,7 @@ import (
 // rows are measured, half measured and not at all.
 func rows() planted.Table {
 	return planted.Table{
-		{Bug: "a", Breaks: []planted.Guarantee{"G1"}, Test: "drainer.TestX", Invariant: "G1 budget", Found: 5, Starts: 5, Seeds: 12, Ops: 4},
+		{Bug: "a", Breaks: []planted.Guarantee{"G1"}, Test: "drainer.TestX", TestedAt: "abc", Invariant: "G1 budget", Found: 5, Starts: 5, Seeds: 12, Ops: 4, HuntedAt: "def"},
 		{Bug: "b", Breaks: []planted.Guarantee{"G4", "G6"}, Test: planted.Survives, Invariant: planted.Hides, Starts: 3, Seeds: 10_000},
 		{Bug: "c", Breaks: []planted.Guarantee{"G2"}},
 	}
@@ -40,9 +40,9 @@ func TestReadTable_NamesTheLine(t *testing.T) {
 	document, err := planted.WriteTable("top\n<!-- planted -->\n<!-- /planted -->\n", rows())
 	must.NoError(t, err)
 	for _, c := range []struct{ row, want string }{
-		{"| `a` | G1 |\n", "line 5: 2 cells, not 7"},
-		{"| `a` | G1 | x | y | all | 1 | 2 |\n", `line 5: "all" is not found of starts`},
-		{"| `a` | G1 | x | y | 1 of 2 | one | 2 |\n", `line 5: strconv.Atoi: parsing "one"`},
+		{"| `a` | G1 |\n", "line 5: 2 cells, not 9"},
+		{"| `a` | G1 | x | c | y | all | 1 | 2 | d |\n", `line 5: "all" is not found of starts`},
+		{"| `a` | G1 | x | c | y | 1 of 2 | one | 2 | d |\n", `line 5: strconv.Atoi: parsing "one"`},
 	} {
 		head, tail := document[:len("top\n<!-- planted -->\n")+len(headOf(document))], "<!-- /planted -->\n"
 		_, err := planted.ReadTable(head + c.row + tail)

@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/planted"
 )
@@ -75,13 +77,30 @@ func (f *finder) survive(ctx context.Context) error {
 	return f.each(
 		func(r *planted.Row) bool { return r.Test != "" },
 		func(b *planted.Bug, r *planted.Row) (said string, err error) {
-			r.Test, err = survey.Try(ctx, b)
+			if r.Test, err = survey.Try(ctx, b); err == nil {
+				r.TestedAt, err = f.commit(ctx)
+			}
 			return r.Test, err
 		})
 }
 
+// commit is the short name of the commit that is checked out.
+func (f *finder) commit(ctx context.Context) (string, error) {
+	git := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD")
+	git.Dir = f.root
+	name, err := git.Output()
+	if err != nil {
+		return "", fmt.Errorf("asking which commit is measured: %w", err)
+	}
+	return strings.TrimSpace(string(name)), nil
+}
+
 // hunt has the simulator look for bugs.
 func (f *finder) hunt(ctx context.Context) error {
+	control, err := planted.Control(ctx, f.root, f.dir)
+	if err != nil {
+		return err
+	}
 	return f.each(
 		func(r *planted.Row) bool { return r.Starts > 0 },
 		func(b *planted.Bug, r *planted.Row) (said string, err error) {
@@ -90,11 +109,14 @@ func (f *finder) hunt(ctx context.Context) error {
 				return "", err
 			}
 			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-			catches, err := planted.Hunt{}.For(ctx, f.root, dir, b)
+			catches, err := planted.Hunt{Control: control}.For(ctx, f.root, dir, b)
 			if err != nil {
 				return "", err
 			}
 			r.Note(catches)
+			if r.HuntedAt, err = f.commit(ctx); err != nil {
+				return "", err
+			}
 			return fmt.Sprintf("%s, %d of %d, %d seeds, %d operations", r.Invariant, r.Found, r.Starts, r.Seeds, r.Ops), nil
 		})
 }

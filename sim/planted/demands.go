@@ -1,0 +1,83 @@
+package planted
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Demands are what a catalog of planted bugs and its table have to come up to, to say
+// anything of a simulator. The zero value of each asks for nothing.
+type Demands struct {
+	// Bugs is how many there are at least, Each how many break each of the guarantees
+	// Of before any other.
+	Bugs, Each int
+	Of         []Guarantee
+	// Survivors is how many of them no ordinary test finds.
+	Survivors int
+	// Seeds is within how many each is found, in the median of its starts.
+	Seeds int
+	// Of those that were shrunk Share, in hundredths, have at most Ops operations left.
+	Ops, Share int
+}
+
+// Asked is what is asked of the bugs of this repository.
+func Asked() Demands {
+	return Demands{Bugs: 25, Each: 2, Of: Guarantees()[:8], Survivors: 10, Seeds: MaxSeeds, Ops: 10, Share: 90}
+}
+
+// Unmet says what of the demands a table does not meet, all of it. Nil is that it
+// meets them. That it has a row for each bug is for [Table.Match] to see to.
+func (d Demands) Unmet(t Table) error {
+	var unmet []error
+	miss := func(format string, args ...any) { unmet = append(unmet, fmt.Errorf(format, args...)) }
+	breaking := map[Guarantee]int{}
+	survivors, shrunk, small := 0, 0, 0
+	for _, r := range t {
+		if len(r.Breaks) > 0 {
+			breaking[r.Breaks[0]]++
+		}
+		if r.Test == Survives {
+			survivors++
+		}
+		if r.Ops > 0 {
+			shrunk++
+		}
+		if r.Ops > 0 && r.Ops <= d.Ops {
+			small++
+		}
+		if err := d.unfound(r); err != nil {
+			unmet = append(unmet, err)
+		}
+	}
+	if len(t) < d.Bugs {
+		miss("%d bugs, and %d are asked for", len(t), d.Bugs)
+	}
+	for _, g := range d.Of {
+		if breaking[g] < d.Each {
+			miss("%d bugs break %s before others, and %d are asked for", breaking[g], g, d.Each)
+		}
+	}
+	if survivors < d.Survivors {
+		miss("%d bugs survive the ordinary tests, and %d are asked for", survivors, d.Survivors)
+	}
+	if 100*small < d.Share*max(1, shrunk) {
+		miss("%d of the %d bugs whose scenario was shrunk have at most %d operations, and %d %% are asked for", small, shrunk, d.Ops, d.Share)
+	}
+	return errors.Join(unmet...)
+}
+
+// unfound says why a bug does not count as found, or nil. One that was found from
+// half of the starts or fewer has a median that nobody knows.
+func (d Demands) unfound(r Row) error {
+	switch {
+	case d.Seeds == 0:
+		return nil
+	case r.Starts == 0:
+		return fmt.Errorf("%s has not been hunted", r.Bug)
+	case 2*r.Found <= r.Starts:
+		return fmt.Errorf("%s was found from %d of %d starts", r.Bug, r.Found, r.Starts)
+	case r.Seeds > d.Seeds:
+		return fmt.Errorf("%s takes %d seeds, and %d are allowed", r.Bug, r.Seeds, d.Seeds)
+	}
+	return nil
+}
