@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
@@ -73,75 +72,12 @@ func (p *picture) watch(w *world.World) {
 	w.OnElect(func(server int) { p.recorder.Leader(p.now(), server) })
 	w.OnStrike(func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) })
 	if p.trace != nil {
-		p.watchForTrace(w)
+		newTracer(p.trace, w).watch()
 	}
-}
-
-// watchForTrace writes the trace while the run goes on.
-func (p *picture) watchForTrace(w *world.World) {
-	p.event("elected", w.Leader(), "")
-	w.OnApply(func(a world.Applied) {
-		if a.Message != nil {
-			p.trace.Applied(p.moment(w.Leader()), a)
-		} else {
-			p.event("placed", -1, "past the log")
-		}
-	})
-	w.OnElect(func(server int) { p.event("elected", server, fmt.Sprintf("term %d", w.Term())) })
-	w.OnEnd(func(term int) { p.event("deposed", -1, fmt.Sprintf("term %d", term)) })
-	w.OnStrike(func(s world.Strike) { p.event("fault", -1, struck(s)) })
-	w.OnDrainer(func(s world.DrainerStep) {
-		text := "was due"
-		if s.Woken {
-			text = "was woken"
-		}
-		p.event("drainer", s.Server, text)
-	})
-	w.OnPropose(func(m world.Proposal) {
-		text := fmt.Sprintf("term %d write %d: %s", m.Term, m.N, messageName(m.Message))
-		if !m.Taken {
-			text += ", not taken"
-		}
-		p.event("proposed", w.Leader(), text)
-	})
-	w.OnAnswer(func(term, n int, a shims.Answer) {
-		text := fmt.Sprintf("term %d write %d: %s", term, n, a.Outcome)
-		if a.Err != nil {
-			text += ", " + a.Err.Error()
-		}
-		p.event("answered", -1, text)
-	})
-}
-
-func messageName(m shims.Message) string {
-	if m == nil {
-		return "barrier"
-	}
-	return m.Type().String()
-}
-
-// struck is a strike in words.
-func struck(s world.Strike) string {
-	text := string(s.Name)
-	if s.Target != "" {
-		text += " on " + s.Target
-	}
-	if s.For > 0 {
-		text += " for " + s.For.String()
-	}
-	return text
 }
 
 // now is the time since the run began.
 func (p *picture) now() time.Duration { return p.world.Now().Sub(world.Epoch) }
-
-func (p *picture) moment(server int) timeline.Moment {
-	return timeline.Moment{Step: uint64(p.world.Steps()), At: p.now(), Server: server}
-}
-
-func (p *picture) event(kind string, server int, text string) {
-	p.trace.Event(p.moment(server), timeline.Event{Kind: kind, Text: text})
-}
 
 // end ends the recording with what came of the run, and says whether the trace could
 // be written.

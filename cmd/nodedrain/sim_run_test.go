@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
 // A file that says nothing of what is to come of it only has to keep the guarantees;
@@ -153,4 +155,57 @@ func TestDiff(t *testing.T) {
 		diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10", "1\n2\n3\nfour\n5\n6\n7\n8\n9\n9.5\n10"))
 	long := diff("x\n"+strings.Repeat("a\n", 2100)+"y", "x\n"+strings.Repeat("b\n", 2100)+"y")
 	must.Eq(t, "  x\n"+strings.Repeat("- a\n", 2100)+strings.Repeat("+ b\n", 2100)+"  y\n", long)
+}
+
+// traceLine is what a test reads of a line of a trace.
+type traceLine struct {
+	Step        uint64
+	Event, Text string
+	Index       uint64
+	Cause       *timeline.Cause
+}
+
+// A trace leads from each line back to what had it happen, which is a line of the step
+// that it names.
+func TestSimRun_traceCauses(t *testing.T) {
+	t.Parallel()
+	causes := map[timeline.By]int{}
+	for _, seed := range []string{"1", "2", "3", "12"} {
+		trace := filepath.Join(t.TempDir(), "seed.ndjson")
+		command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
+		said := map[uint64][]traceLine{} // by step
+		for text := range strings.Lines(read(t, trace)) {
+			var l traceLine
+			must.NoError(t, json.Unmarshal([]byte(text), &l))
+			if l.Cause != nil {
+				causes[l.Cause.By]++
+				must.True(t, l.follows(said[l.Cause.Step]), must.Sprint(text))
+			} else if l.Event != "violation" {
+				must.Eq(t, traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
+			}
+			said[l.Step] = append(said[l.Step], l)
+		}
+	}
+	for _, by := range []timeline.By{
+		timeline.ByOperation, timeline.ByTimer, timeline.ByEntry, timeline.ByAnswer, timeline.ByElection, timeline.ByFault, timeline.ByRace,
+		timeline.ByDrainer, timeline.ByScheduler, timeline.ByClients, timeline.ByOperator,
+	} {
+		must.Positive(t, causes[by], must.Sprint(by))
+	}
+}
+
+// follows reports whether the cause of a line is among those of its step.
+func (l traceLine) follows(said []traceLine) bool {
+	want := map[timeline.By]string{
+		timeline.ByEntry: "applied", timeline.ByAnswer: "answered", timeline.ByElection: "elected", timeline.ByFault: "fault",
+	}[l.Cause.By]
+	switch {
+	case l.Event == "answered":
+		want = "proposed"
+	case l.Event == "drainer" && l.Text == "was due":
+		return l.Cause.By == timeline.ByTimer
+	}
+	return want == "" || slices.ContainsFunc(said, func(s traceLine) bool {
+		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
+	})
 }

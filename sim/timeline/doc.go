@@ -28,6 +28,17 @@
 // would ask for: violated, not ended, ended otherwise than complete, ended last;
 // for groups the lowest against its limit. It says how many it leaves out.
 //
+// # Trace
+//
+// A [Trace] is for looking things up, one JSON object a line. Each line but those of what
+// nobody has asked for names its [Cause]: the step before it in the story, and what of that
+// step it was. Of a drainer's step that is the entry, answer or election that woke it, or
+// that its time has come; of an entry who proposed it, and in which step. So
+//
+//	jq -c 'select(.step == 118)'
+//
+// again and again leads from an entry back to what an operator has asked for.
+//
 // # Cost
 //
 // An entry costs a look at the rows it touched, a pass over a node's allocations

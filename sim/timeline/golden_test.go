@@ -65,7 +65,7 @@ func TestTrace(t *testing.T) {
 	trace.Event(timeline.Moment{Server: 0}, timeline.Event{Kind: "elected", Text: "begins to lead"})
 	story(t, storyOptions(), func(at time.Duration, a shims.Applied) {
 		step++
-		trace.Applied(timeline.Moment{Step: step, At: at, Server: -1, Cause: step - 1}, a)
+		trace.Applied(timeline.Moment{Step: step, At: at, Server: -1, Cause: &timeline.Cause{By: timeline.ByEntry, Step: step - 1, Index: a.Index - 1}}, a)
 	})
 	must.NoError(t, trace.Err())
 	golden(t, "story.ndjson", out.String())

@@ -140,10 +140,10 @@ func TestTrace_event(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
-	trace.Event(timeline.Moment{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: 2}, timeline.Event{
+	trace.Event(timeline.Moment{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: &timeline.Cause{By: timeline.ByTimer, Step: 2}}, timeline.Event{
 		Kind: "fault", Text: "<&\"> and\n", Index: 9, Nodes: []cluster.NodeID{"n1"}, Drains: []cluster.DrainID{"d1"},
 		Allocs: []cluster.AllocID{"a1"}, Jobs: []cluster.JobKey{{Namespace: "default", ID: "web"}},
 	})
 	must.Eq(t, `{"step":3,"ms":1500,"at":"1.5s","server":"s2","event":"fault","index":9,"nodes":["n1"],"drains":["d1"],`+
-		`"allocs":["a1"],"jobs":["default/web"],"text":"<&\"> and\n","cause":2}`+"\n", out.String())
+		`"allocs":["a1"],"jobs":["default/web"],"text":"<&\"> and\n","cause":{"by":"timer","step":2}}`+"\n", out.String())
 }

@@ -14,9 +14,10 @@ import (
 // Trace writes what happens in a run as it happens, one JSON object a line:
 //
 //	{"step":12,"ms":41000,"at":"41s","server":"s2","event":"applied","entry":"NodesDrainComplete","index":118,
-//	 "nodes":["n1"],"drains":["d1"],"text":"end n1 complete","cause":9}
+//	 "nodes":["n1"],"drains":["d1"],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
 //
-// The fields come in that order; those with nothing to say are left out.
+// The fields come in that order; those with nothing to say are left out. What had it
+// happen is its [Cause].
 // Make it with [NewTrace].
 type Trace struct {
 	out *json.Encoder
@@ -37,8 +38,8 @@ type Moment struct {
 	At   time.Duration
 	// Server is where it happened, from zero; negative is nowhere.
 	Server int
-	// Cause is the step that had it happen, or zero if that is not known.
-	Cause uint64
+	// Cause is what had it happen, or nil if that is not known.
+	Cause *Cause
 }
 
 // Event is what happened, but for an applied entry.
@@ -71,7 +72,7 @@ type line struct {
 	Jobs    []string          `json:"jobs,omitempty"`
 	Refused []refused         `json:"refused,omitempty"`
 	Text    string            `json:"text,omitempty"`
-	Cause   uint64            `json:"cause,omitempty"`
+	Cause   *Cause            `json:"cause,omitempty"`
 }
 
 // refused is an item of an entry that was not applied with it.

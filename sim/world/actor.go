@@ -65,7 +65,7 @@ func (w *World) queueSlots() {
 		s.at = at
 		s.generation++
 		if !at.IsZero() {
-			w.queue.push(&event{at: at, tie: w.tie(s.kind), kind: s.kind, slot: s, generation: s.generation})
+			w.queue.push(&event{at: at, tie: w.tie(s.kind), kind: s.kind, cause: w.steps, slot: s, generation: s.generation})
 		}
 	}
 }

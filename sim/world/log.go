@@ -48,6 +48,8 @@ type Entry struct {
 	Proposed bool
 	Source   Source
 	N        int
+	// Step is the step in which it was proposed.
+	Step int
 }
 
 // Log yields every committed entry with its index, in order.
@@ -61,10 +63,13 @@ func (w *World) Log() iter.Seq2[uint64, Entry] {
 	}
 }
 
+// Entry returns the committed entry of an index. The index is one of the log.
+func (w *World) Entry(index uint64) Entry { return w.log.entries[index-1].Entry }
+
 // propose queues a write and reports whether it was taken.
 func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply func(shims.Answer)) bool {
 	w := l.world
-	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, from: from, leader: w.leader, reply: reply}
+	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, step: w.steps, from: from, leader: w.leader, reply: reply}
 	l.count[s]++
 	if m != nil {
 		var err error
@@ -112,6 +117,7 @@ func (l *raftLog) step() error {
 		return nil
 	}
 	p := l.queue[0]
+	l.world.cause = p.step
 	if p.deposes && p.from == l.world.leader {
 		return l.world.loseLeader(scenario.LeaderLoseMidBatch)
 	}

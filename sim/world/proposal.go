@@ -11,6 +11,8 @@ import (
 // proposal is a write that waits for its turn.
 type proposal struct {
 	Write
+	// step is the step in which it was proposed.
+	step int
 	// from is the leadership that proposed it, or nil: clients and operators ask
 	// whoever leads. leader is who led when it was proposed.
 	from, leader *leadership
@@ -59,7 +61,7 @@ func (p *proposal) entry() Entry {
 	if p.from != nil || p.answered {
 		term = p.leader.term
 	}
-	return Entry{Term: term, Proposed: true, Source: p.Source, N: p.N}
+	return Entry{Term: term, Proposed: true, Source: p.Source, N: p.N, Step: p.step}
 }
 
 // answer says what became of it.

@@ -15,6 +15,8 @@ type event struct {
 	// sequence orders what is still alike: first come, first served.
 	sequence uint64
 	kind     Kind
+	// cause is the step in which it was asked for.
+	cause int
 	// slot is the actor that is to be stepped, or nil; generation is how often it
 	// had changed its mind by then.
 	slot       *slot

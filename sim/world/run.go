@@ -12,7 +12,7 @@ var ErrTooManySteps = errors.New("too many steps")
 // At has something done at a time, which must not have passed. What is to be done
 // at one time is done in the order in which it was asked for, if there is no seed.
 func (w *World) At(at time.Time, do func() error) {
-	w.queue.push(&event{at: at, tie: w.tie(Scripted), kind: Scripted, do: do})
+	w.queue.push(&event{at: at, tie: w.tie(Scripted), kind: Scripted, cause: w.steps, do: do})
 }
 
 // Run steps until nobody has anything to do any more, or would have only after
@@ -70,6 +70,7 @@ func (w *World) step(e *event) error {
 		return ErrTooManySteps
 	}
 	w.queue.pop()
+	w.kind, w.cause = e.kind, e.cause
 	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
 	if e.slot == nil {
 		return errors.Join(e.do(), w.broken)

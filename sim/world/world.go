@@ -34,7 +34,10 @@ type World struct {
 	deposed []*leadership
 	terms   int
 	steps   int
-	asked   int // steps that onStep was asked about
+	// kind is that of the step that was taken last, cause the step that asked for it.
+	kind  Kind
+	cause int
+	asked int // steps that onStep was asked about
 	// racing counts the writes between whose plan and apply comes what is asked for
 	// now: more than one only during an election.
 	racing int
@@ -93,6 +96,11 @@ func (w *World) Entries() int { return len(w.log.entries) }
 
 // Steps is how many steps were taken.
 func (w *World) Steps() int { return w.steps }
+
+// Step is of which kind the step was that was taken last, and in which step what it does
+// was asked for: where the write that it settles was proposed, where the drainer that it
+// steps was woken or said until when it waits. Zero is before the first step.
+func (w *World) Step() (k Kind, cause int) { return w.kind, w.cause }
 
 // Hash is the hash of every step so far and of every entry: equal for equal
 // scripts and seeds on every machine.
