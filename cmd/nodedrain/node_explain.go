@@ -36,7 +36,7 @@ func (c *nodeExplainCommand) Help() string {
 Usage: nodedrain node explain [options] NODE
 
   Says of every allocation still on a draining node why it is there: the one reason
-  that holds, with its numbers, since when, and when it is due to end by itself. A "~"
+  that holds, with its numbers, since when, and when it is due to end by itself. "seen"
   before a time says that it is when the leader first saw the reason. Of a node that
   does not drain it says how its last drain ended. NODE is the node's id or its
   beginning.
@@ -194,7 +194,7 @@ func timeCell(t wire.Time) string {
 
 func sinceCell(a wire.DrainAlloc) string {
 	if a.SinceSeen && !a.Since.IsZero() {
-		return "~" + clock(a.Since)
+		return "seen " + clock(a.Since)
 	}
 	return timeCell(a.Since)
 }

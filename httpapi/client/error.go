@@ -44,5 +44,6 @@ func hasStatus(err error, status int) bool {
 // is going down.
 func Refused(err error) bool {
 	answer, is := errors.AsType[*Error](err)
-	return is && answer.Status < http.StatusInternalServerError
+	passes := is && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusRequestTimeout)
+	return is && answer.Status < http.StatusInternalServerError && !passes
 }

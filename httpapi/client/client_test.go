@@ -1,0 +1,165 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// request is what a server was asked.
+type request struct {
+	method, path, query, token, body string
+}
+
+// answering is a server that gives one answer and remembers what it was asked last.
+func answering(t *testing.T, c client.Config, status int, header map[string]string, body string) (*client.Client, *request) {
+	t.Helper()
+	last := new(request)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		*last = request{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("X-Nomad-Token"), string(text)}
+		for name, value := range header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	c.Address = server.URL
+	asking, err := client.New(c)
+	must.NoError(t, err)
+	t.Cleanup(asking.Close)
+	return asking, last
+}
+
+// A read says all that it is to be answered with, and who asks.
+func TestClient_read(t *testing.T) {
+	t.Parallel()
+	c, last := answering(t, client.Config{Token: "secret", Region: "eu", Namespace: "web"}, http.StatusOK, map[string]string{
+		"X-Nomad-Index": "17", "X-Nomad-LastContact": "250", "X-Nomad-KnownLeader": "true", "X-Nomad-NextToken": "n2",
+	}, `[{"ID":"n1","Drain":true}]`)
+	nodes, answer, err := c.Nodes(t.Context(), client.NodesQuery{OS: true, Query: client.Query{
+		Index: 12, Wait: time.Minute, Stale: true, Prefix: "ab", Filter: `Name == "a b"`, NextToken: "n1", PerPage: 3,
+	}})
+	must.NoError(t, err)
+	must.Eq(t, request{
+		method: "GET", path: "/v1/nodes", token: "secret",
+		query: "filter=Name+%3D%3D+%22a+b%22&index=12&namespace=web&next_token=n1&os=true&per_page=3&prefix=ab&region=eu&stale=&wait=60000ms",
+	}, *last)
+	must.Eq(t, client.Answer{Index: 17, LastContact: 250 * time.Millisecond, KnownLeader: true, NextToken: "n2"}, answer)
+	must.SliceLen(t, 1, nodes)
+	must.Eq(t, "n1", nodes[0].ID)
+	must.True(t, nodes[0].Drain)
+}
+
+// What is zero is not said: it would mean something else.
+func TestClient_readPlain(t *testing.T) {
+	t.Parallel()
+	c, last := answering(t, client.Config{}, http.StatusOK, nil, `{}`)
+	_, answer, err := c.Node(t.Context(), "a/b?c", client.Query{})
+	must.NoError(t, err)
+	must.Eq(t, request{method: "GET", path: "/v1/node/a%2Fb%3Fc"}, *last)
+	must.Eq(t, client.Answer{}, answer)
+}
+
+func TestClient_write(t *testing.T) {
+	t.Parallel()
+	c, last := answering(t, client.Config{}, http.StatusOK, map[string]string{"X-Nomad-Index": "9"},
+		`{"Index":9,"Withdrawn":2,"StillStopping":["a1"]}`)
+	written, answer, err := c.UpdateDrain(t.Context(), "n1", wire.DrainRequest{
+		DrainSpec: &wire.DrainSpec{Deadline: time.Minute}, Meta: map[string]string{},
+	})
+	must.NoError(t, err)
+	must.Eq(t, 9, answer.Index)
+	must.Eq(t, []string{"a1"}, written.StillStopping)
+	must.Eq(t, "PUT", last.method)
+	must.Eq(t, "/v1/node/n1/drain", last.path)
+	must.Eq(t, `{"NodeID":"","DrainSpec":{"Deadline":60000000000,"IgnoreSystemJobs":false},"MarkEligible":false,"Meta":{}}`, last.body)
+}
+
+// Each call asks what it is there for.
+func TestClient_calls(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for want, call := range map[string]func(*client.Client) error{
+		"GET /v1/node/n/allocations":          func(c *client.Client) error { _, _, err := c.NodeAllocations(ctx, "n", client.Query{}); return err },
+		"GET /v1/node/n/drain":                func(c *client.Client) error { _, _, err := c.NodeDrain(ctx, "n", client.Query{}); return err },
+		"GET /v1/drains":                      func(c *client.Client) error { _, _, err := c.Drains(ctx, client.Query{}); return err },
+		"GET /v1/agent/self":                  func(c *client.Client) error { _, err := c.Self(ctx); return err },
+		"GET /v1/agent/members":               func(c *client.Client) error { _, err := c.Members(ctx); return err },
+		"GET /v1/operator/raft/configuration": func(c *client.Client) error { _, err := c.RaftConfiguration(ctx); return err },
+		"POST /v1/operator/raft/join":         func(c *client.Client) error { return c.Join(ctx, wire.JoinRequest{ID: "s2"}) },
+		"DELETE /v1/operator/raft/peer?id=s2": func(c *client.Client) error { return c.Remove(ctx, "s2") },
+		"PUT /v1/search":                      func(c *client.Client) error { _, err := c.Search(ctx, wire.SearchRequest{}); return err },
+		"PUT /v1/node/n/eligibility": func(c *client.Client) error {
+			_, _, err := c.UpdateEligibility(ctx, "n", wire.EligibilityRequest{})
+			return err
+		},
+	} {
+		c, last := answering(t, client.Config{}, http.StatusOK, nil, "null")
+		must.NoError(t, call(c))
+		got := last.method + " " + last.path
+		if last.query != "" {
+			got += "?" + last.query
+		}
+		must.Eq(t, want, got)
+	}
+}
+
+// What the server refused is told in its words, and whether asking again is any use.
+func TestClient_errors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status            int
+		body, want        string
+		notFound, refused bool
+	}{
+		{404, "node not found", "Unexpected response code: 404 (node not found)", true, true},
+		{403, "Permission denied\n", "Unexpected response code: 403 (Permission denied)", false, true},
+		{500, "No cluster leader", "Unexpected response code: 500 (No cluster leader)", false, false},
+		{429, "", "Unexpected response code: 429 ()", false, false},
+	} {
+		c, _ := answering(t, client.Config{}, test.status, map[string]string{"X-Nomad-Index": "4"}, test.body)
+		_, answer, err := c.Node(t.Context(), "n", client.Query{})
+		must.EqError(t, err, test.want)
+		must.Eq(t, test.notFound, client.NotFound(err))
+		must.Eq(t, test.refused, client.Refused(err))
+		must.Eq(t, 4, answer.Index)
+		said, is := errors.AsType[*client.Error](err)
+		must.True(t, is)
+		must.Eq(t, test.status, said.Status)
+		must.EqError(t, c.Remove(t.Context(), "s"), test.want)
+	}
+}
+
+// An answer may be as long as it likes, an error's body is not read for ever.
+func TestClient_longError(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, client.Config{}, http.StatusInternalServerError, nil, strings.Repeat("x", 1<<20))
+	_, err := c.Self(t.Context())
+	must.ErrorContains(t, err, "xxx")
+	must.Less(t, 20<<10, len(err.Error()))
+}
+
+func TestClient_noAnswer(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, client.Config{}, http.StatusOK, nil, "<html>")
+	_, err := c.Self(t.Context())
+	must.ErrorContains(t, err, "reading the answer to GET /v1/agent/self")
+	must.False(t, client.Refused(err))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Self(ctx)
+	must.ErrorIs(t, err, context.Canceled)
+}
