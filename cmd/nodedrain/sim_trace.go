@@ -65,13 +65,13 @@ func (t *tracer) proposer(index uint64) *timeline.Cause {
 }
 
 func (t *tracer) drainer(s world.DrainerStep) {
-	text := "was due"
-	if s.Woken {
-		text = "was woken"
-	}
-	cause := t.stepped()
-	if kind, _ := t.world.Step(); kind == world.Drainer && !s.Woken {
-		cause.By, cause.Index = timeline.ByTimer, 0
+	cause, text := t.stepped(), "was woken"
+	switch kind, _ := t.world.Step(); {
+	case s.Woken:
+	case kind == world.Drainer:
+		cause.By, cause.Index, text = timeline.ByTimer, 0, "was due"
+	default:
+		text = "was not asked" // the last step on a store that is replaced
 	}
 	t.event(cause, "drainer", s.Server, text)
 }
