@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// packages hold the benchmarks: what can be measured from outside is measured here.
+var packages = [...]string{"./bench", "./statestore", "./drainer"}
+
+// benchmarks are those to run.
+type benchmarks struct {
+	size measure.Size
+	// match is a regular expression for what follows "BenchmarkFigure/", or empty.
+	match string
+	// progress is told what go test says; never nil.
+	progress io.Writer
+}
+
+// result is one benchmark's metrics, by unit.
+type result struct {
+	// Name is without "Figure/" and the number of processors.
+	Name    string
+	Metrics map[string]float64
+}
+
+// run runs the benchmarks, one after the other, and returns what they report in their
+// order.
+func (b benchmarks) run(ctx context.Context) ([]result, error) {
+	pattern := "^BenchmarkFigure$"
+	if b.match != "" {
+		pattern += "/(" + b.match + ")"
+	}
+	args := append([]string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "1x", "-timeout", "3h", "-p", "1"}, packages[:]...)
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size))
+	var output bytes.Buffer
+	command.Stdout = io.MultiWriter(&output, b.progress)
+	command.Stderr = b.progress
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("running the benchmarks: %w", err)
+	}
+	return parse(&output)
+}
+
+// parse reads what go test prints of benchmarks.
+func parse(output io.Reader) ([]result, error) {
+	var results []result
+	reader := benchfmt.NewReader(output, "go test")
+	for reader.Scan() {
+		record, is := reader.Result().(*benchfmt.Result)
+		if !is {
+			continue
+		}
+		r := result{Name: nameOf(record), Metrics: map[string]float64{}}
+		for _, v := range record.Values {
+			r.Metrics[v.Unit] = v.Value
+			if v.OrigUnit != "" {
+				r.Metrics[v.OrigUnit] = v.OrigValue
+			}
+		}
+		results = append(results, r)
+	}
+	if err := reader.Err(); err != nil {
+		return nil, fmt.Errorf("reading what the benchmarks report: %w", err)
+	}
+	return results, nil
+}
+
+func nameOf(record *benchfmt.Result) string {
+	base, parts := record.Name.Parts()
+	name := string(base)
+	for _, p := range parts {
+		if !strings.HasPrefix(string(p), "-") { // the number of processors
+			name += string(p)
+		}
+	}
+	return strings.TrimPrefix(name, "Figure/")
+}

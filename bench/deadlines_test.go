@@ -1,0 +1,118 @@
+package main
+
+import (
+	"container/heap"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// deadlineRounds is how many watches, removes and looks for the next are measured, on
+// top of the nodes that are tracked.
+const deadlineRounds = 200_000
+
+// deadlineTable is a book of deadlines.
+type deadlineTable interface {
+	watch(cluster.NodeID, time.Time)
+	remove(cluster.NodeID)
+	next() time.Time
+}
+
+// notified is the drainer's own.
+type notified struct{ drainer.DrainDeadlineNotifier }
+
+func (n notified) watch(id cluster.NodeID, at time.Time) { n.Watch(id, at) }
+func (n notified) remove(id cluster.NodeID)              { n.Remove(id) }
+func (n notified) next() time.Time                       { return n.Step(drainer.Look{Now: time.Unix(0, 0)}) }
+
+// plainHeap is a heap of the standard library with a map from nodes to their places.
+type plainHeap struct {
+	items []*plainItem
+	at    map[cluster.NodeID]*plainItem
+}
+
+type plainItem struct {
+	node     cluster.NodeID
+	deadline time.Time
+	place    int
+}
+
+func (h *plainHeap) Len() int           { return len(h.items) }
+func (h *plainHeap) Less(i, j int) bool { return h.items[i].deadline.Before(h.items[j].deadline) }
+func (h *plainHeap) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	h.items[i].place, h.items[j].place = i, j
+}
+
+func (h *plainHeap) Push(item any) {
+	i := item.(*plainItem)
+	i.place = len(h.items)
+	h.items = append(h.items, i)
+}
+
+func (h *plainHeap) Pop() any {
+	last := len(h.items) - 1
+	item := h.items[last]
+	h.items = h.items[:last]
+	return item
+}
+
+func (h *plainHeap) watch(id cluster.NodeID, at time.Time) {
+	if item := h.at[id]; item != nil {
+		item.deadline = at
+		heap.Fix(h, item.place)
+		return
+	}
+	item := &plainItem{node: id, deadline: at}
+	h.at[id] = item
+	heap.Push(h, item)
+}
+
+func (h *plainHeap) remove(id cluster.NodeID) {
+	if item := h.at[id]; item != nil {
+		heap.Remove(h, item.place)
+		delete(h.at, id)
+	}
+}
+
+func (h *plainHeap) next() time.Time { return h.items[0].deadline }
+
+// figureDeadlines: watching, removing and finding the next deadline costs about what a
+// heap and a map of that size cost, whatever is tracked.
+func figureDeadlines(b *testing.B) {
+	const tracked = 100_000
+	nodes := make([]cluster.NodeID, tracked)
+	for i := range nodes {
+		nodes[i] = cluster.NodeID(fmt.Sprintf("7c6b3110-d0f8-951f-b791-%012d", i))
+	}
+	// A deadline for every node, spread without an order over a month.
+	at := func(i int) time.Time { return time.Unix(1_000_000+int64(i*7919%2_592_000), 0) }
+	side := func(make func() deadlineTable) measure.Side {
+		return func() func(*measure.Meter) {
+			table := make()
+			for i, n := range nodes {
+				table.watch(n, at(i))
+			}
+			table.next()
+			return func(*measure.Meter) {
+				for i := range deadlineRounds {
+					n := nodes[i*31%tracked]
+					table.remove(n)
+					table.next()
+					table.watch(n, at(i))
+					table.next()
+				}
+			}
+		}
+	}
+	measure.Compare(
+		side(func() deadlineTable { return &plainHeap{at: map[cluster.NodeID]*plainItem{}} }),
+		side(func() deadlineTable {
+			return notified{drainer.NewDeadlineHeap(drainer.Env{DeadlineCoalesce: drainer.DefaultDeadlineCoalesce})}
+		}),
+	).Report(b)
+}

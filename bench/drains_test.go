@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// drainCase is some whole drains.
+type drainCase struct {
+	drained, nodes, perNode int
+}
+
+func (c drainCase) String() string {
+	return fmt.Sprintf("%d-of-%d-nodes-with-%d", c.drained, c.nodes, c.perNode)
+}
+
+// drainCases are those of a size.
+func drainCases(s measure.Size) []drainCase {
+	if s == measure.Full {
+		return []drainCase{{1, 10, 1000}, {100, 1000, 50}, {1000, 10_000, 50}}
+	}
+	return []drainCase{{1, 10, 200}, {20, 200, 50}}
+}
+
+// plan is the town of the case.
+func (c drainCase) plan(maxParallel int) townPlan {
+	return townPlan{nodes: c.nodes, perNode: c.perNode, jobSize: 100, job: cluster.JobService, maxParallel: maxParallel}
+}
+
+// figureDrains: whole drains cost little more than writing down what they do, and take
+// hardly more entries than they must.
+func figureDrains(b *testing.B) {
+	for _, c := range drainCases(measure.SizeOf(b)) {
+		for _, maxParallel := range []int{1, 10, 100} {
+			plan := c.plan(maxParallel)
+			var empty bytes.Buffer
+			must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&empty))
+			b.Run(fmt.Sprintf("cpu/max_parallel=%d/%s", maxParallel, c), func(b *testing.B) { compareDrains(b, c, plan, empty.Bytes()) })
+			b.Run(fmt.Sprintf("lockstep/max_parallel=%d/%s", maxParallel, c), func(b *testing.B) { countEntries(b, c, plan, empty.Bytes()) })
+		}
+	}
+}
+
+// compareDrains compares whole drains with applying the entries that they came to.
+func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
+	recorded := newDrains(b, c, plan, state)
+	recorded.record = true
+	recorded.run(new(measure.Meter))
+	ratio := measure.Compare(
+		func() func(*measure.Meter) {
+			t := restoreTown(b, plan, state)
+			return func(*measure.Meter) {
+				for _, e := range recorded.entries {
+					t.replay(e)
+				}
+			}
+		},
+		func() func(*measure.Meter) { return newDrains(b, c, plan, state).run },
+	)
+	ratio.Report(b)
+	b.ReportMetric(float64(recorded.marks)/float64(max(1, recorded.markEntries)), "marks/entry")
+	b.ReportMetric(float64(recorded.most), "in-flight")
+	b.ReportMetric(float64(recorded.steps), "steps")
+	b.ReportMetric(float64(len(recorded.entries)), "entries")
+}
+
+// countEntries counts the entries of drains in lockstep: a round is all that the
+// drainer wants, and then all that the scheduler and the clients make of it, of which
+// the drainer sees nothing before the last of it is applied.
+func countEntries(b *testing.B, c drainCase, plan townPlan, state []byte) {
+	d := newDrains(b, c, plan, state)
+	d.lockstep = true
+	d.run(new(measure.Meter))
+	measure.Count(b, float64(d.markEntries)/float64(max(1, d.markFloor)), "mark-entries")
+	measure.Count(b, float64(d.endEntries)/float64(max(1, d.endFloor)), "end-entries")
+	b.ReportMetric(float64(d.rounds), "rounds")
+}
+
+// restoreTown returns the town of a state that was persisted.
+func restoreTown(tb testing.TB, plan townPlan, state []byte) *town {
+	t := &town{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
+	must.NoError(tb, t.fsm.Restore(nopCloser{bytes.NewReader(state)}))
+	t.index = t.fsm.Store().Snapshot().Index()
+	for i := range plan.nodes {
+		t.nodes = append(t.nodes, nodeID(i))
+	}
+	return t
+}
+
+type nopCloser struct{ *bytes.Reader }
+
+func (nopCloser) Close() error { return nil }
+
+// replay applies an entry without judging again what the drainer planned: what is left
+// is what the write alone costs.
+func (t *town) replay(e recordedEntry) {
+	t.index++
+	message, err := shims.Decode(e.data)
+	must.NoError(t.tb, err)
+	switch m := message.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		txn := t.fsm.Store().Begin(t.index)
+		must.NoError(t.tb, txn.ApplyMarks(m.At, e.accepted, m.Evals))
+		txn.Commit()
+	case *shims.NodesDrainComplete:
+		txn := t.fsm.Store().Begin(t.index)
+		txn.CompleteDrains(m.At, e.ended)
+		txn.Commit()
+	default:
+		_, err := t.fsm.ApplyEntry(t.index, e.data)
+		must.NoError(t.tb, err)
+	}
+}
+
+// entryTime is how long an entry takes: ten thousand a second.
+const entryTime = 100 * time.Microsecond
+
+// drains are whole drains, with a scheduler and clients that take no time.
+type drains struct {
+	*leader
+	meter *measure.Meter
+	now   time.Time
+	ready []cluster.NodeID // nodes that take what moves
+	next  int              // where the next goes
+	moved int              // how many have moved, for their ids
+
+	// record keeps the entries; lockstep has rounds.
+	record, lockstep bool
+	entries          []recordedEntry
+	stops            []stopped // what was marked in this round
+	answering        bool      // the scheduler and the clients have their turn of a round
+
+	// Counts; a round's marks and ends, and what they make in all.
+	marks, markEntries, endEntries, rounds     int
+	roundMarks, roundEnds, markFloor, endFloor int
+}
+
+// recordedEntry is an entry with what came of it.
+type recordedEntry struct {
+	data     []byte
+	accepted []drainer.Mark
+	ended    []drainer.Ending
+}
+
+// stopped is what an accepted mark stops, by its evaluation.
+type stopped struct {
+	eval   cluster.EvalID
+	allocs []cluster.AllocID
+}
+
+func newDrains(tb testing.TB, c drainCase, plan townPlan, state []byte) *drains {
+	t := restoreTown(tb, plan, state)
+	d := &drains{leader: lead(t), ready: t.nodes[c.drained:], now: epoch}
+	for _, n := range t.nodes[:c.drained] {
+		d.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
+		}}, func(drainer.Answer) {})
+	}
+	return d
+}
+
+// run runs the drains to their ends. What the scheduler and the clients do is not
+// measured; that their entries are applied is.
+func (d *drains) run(meter *measure.Meter) {
+	d.meter = meter
+	defer d.term.Close()
+	for d.turn() || d.step(d.now) || d.endRound() || d.later() {
+	}
+	meter.Pause()
+	for n := range d.fsm.Store().Snapshot().DrainingNodes() {
+		d.tb.Fatalf("node %s still drains: %+v", n.ID, d.term.Status(d.now)[0])
+	}
+	meter.Resume()
+}
+
+// turn applies the next entry, and has the drainer look unless the round goes on.
+func (d *drains) turn() bool {
+	if !d.applyNext() {
+		return false
+	}
+	if !d.answering || len(d.log) == 0 {
+		d.answering = false
+		d.step(d.now)
+	}
+	return true
+}
+
+// later lets the time come that the drainer wants to be stepped at, if there is one.
+func (d *drains) later() bool {
+	if d.wakeAt.IsZero() || d.wakeAt.Sub(epoch) > time.Hour {
+		return false
+	}
+	d.now = d.wakeAt
+	return d.step(d.now)
+}
+
+// applyNext applies the first entry in the log, and has the scheduler and the clients
+// answer it.
+func (d *drains) applyNext() bool {
+	if len(d.log) == 0 {
+		return false
+	}
+	p := d.log[0]
+	d.log = d.log[1:]
+	d.now = d.now.Add(entryTime)
+	answer := drainer.Answer{Outcome: drainer.Applied, Index: d.index}
+	if p.message != nil {
+		data := d.encode(p.message)
+		d.index++
+		answer.Index = d.index
+		response, err := d.fsm.ApplyEntry(d.index, data)
+		must.NoError(d.tb, err)
+		d.meter.Pause()
+		answer.Refused = refusals(response)
+		d.follow(p.message, data, response)
+		d.meter.Resume()
+	}
+	p.reply(answer)
+	return true
+}
+
+// encode encodes an entry: what the drainer's take is its own, what others' take is
+// not measured.
+func (d *drains) encode(m shims.Message) []byte {
+	if !ofDrainer(m) {
+		d.meter.Pause()
+		defer d.meter.Resume()
+	}
+	data, err := shims.Encode(m)
+	must.NoError(d.tb, err)
+	return data
+}
+
+func ofDrainer(m shims.Message) bool {
+	return m != nil && (m.Type() == shims.AllocUpdateDesiredTransitionType || m.Type() == shims.NodesDrainCompleteType)
+}
+
+// follow counts an entry that was applied, and does what follows from it.
+func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
+	e := recordedEntry{data: data}
+	switch r := response.(type) {
+	case shims.Marked:
+		e.accepted = r.Accepted
+		d.markEntries++
+		d.marks += len(r.Accepted)
+		d.roundMarks += len(m.(*shims.AllocUpdateDesiredTransition).Marks.Marks) + len(r.Evals)
+		d.schedule(r)
+	case shims.Completed:
+		e.ended = r.Ended
+		d.endEntries++
+		d.roundEnds += len(r.Ended)
+	case shims.PlanApplied:
+		d.report(r.Accepted)
+	}
+	if d.record {
+		d.entries = append(d.entries, e)
+	}
+}
+
+// schedule plans for each job of which something was marked: at once, or when the round
+// is over.
+func (d *drains) schedule(r shims.Marked) {
+	state := d.fsm.Store().Snapshot()
+	byJob := map[cluster.JobKey]int{}
+	from := len(d.stops)
+	for _, id := range r.Evals {
+		byJob[state.Eval(id).JobKey()] = len(d.stops)
+		d.stops = append(d.stops, stopped{eval: id})
+	}
+	for _, m := range r.Accepted {
+		s := &d.stops[byJob[m.Group.Job]]
+		s.allocs = append(s.allocs, m.Alloc)
+	}
+	if d.lockstep {
+		return
+	}
+	for _, s := range d.stops[from:] {
+		d.plan(s)
+	}
+	d.stops = d.stops[:from]
+}
+
+// plan proposes the plan that answers an evaluation.
+func (d *drains) plan(s stopped) {
+	state := d.fsm.Store().Snapshot()
+	eval := state.Eval(s.eval).Copy()
+	eval.Status, eval.ModifyTime = cluster.EvalComplete, d.now
+	plan := cluster.Plan{At: d.now, SnapshotIndex: state.Index(), Eval: eval}
+	for _, id := range s.allocs {
+		plan.Stops = append(plan.Stops, cluster.PlanStop{Alloc: id, Description: cluster.DescMigrating, Migrate: true})
+		plan.Places = append(plan.Places, d.replacement(state.Alloc(id)))
+	}
+	d.propose(&shims.ApplyPlan{Plan: plan}, func(drainer.Answer) {})
+}
+
+func (d *drains) replacement(old *cluster.Allocation) *cluster.Allocation {
+	d.moved++
+	d.next = (d.next + 1) % len(d.ready)
+	a := old.Copy()
+	a.ID = cluster.AllocID(fmt.Sprintf("%08x-0000-b24c-f8a5-ca0ec0ff5747", d.moved))
+	a.NodeID, a.PreviousAllocation = d.ready[d.next], old.ID
+	a.DesiredTransition, a.DeploymentStatus = cluster.DesiredTransition{}, nil
+	a.ClientStatus, a.CreateTime = cluster.ClientPending, d.now
+	return a
+}
+
+// report has the clients stop what a plan stops, and run what it places.
+func (d *drains) report(plan *cluster.Plan) {
+	healthy := true
+	state := d.fsm.Store().Snapshot()
+	m := new(shims.AllocClientUpdate)
+	for _, s := range plan.Stops {
+		m.Reports = append(m.Reports, cluster.AllocReport{Alloc: s.Alloc, Node: state.Alloc(s.Alloc).NodeID, ClientStatus: cluster.ClientComplete, At: d.now})
+	}
+	for _, a := range plan.Places {
+		m.Reports = append(m.Reports, cluster.AllocReport{
+			Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: d.now, At: d.now,
+		})
+	}
+	if len(m.Reports) > 0 {
+		d.propose(m, func(drainer.Answer) {})
+	}
+}
+
+// endRound has the scheduler answer a round, and reports whether there was anything to
+// answer.
+func (d *drains) endRound() bool {
+	d.meter.Pause()
+	defer d.meter.Resume()
+	const bound = drainer.DefaultMaxIDsPerEntry
+	d.markFloor += (d.roundMarks + bound - 1) / bound
+	d.endFloor += (d.roundEnds + bound - 1) / bound
+	d.roundMarks, d.roundEnds = 0, 0
+	if len(d.stops) == 0 {
+		return false
+	}
+	d.rounds++
+	for _, s := range d.stops {
+		d.plan(s)
+	}
+	d.stops, d.answering = nil, true
+	return true
+}

@@ -1,0 +1,11 @@
+package main
+
+import "testing"
+
+// BenchmarkFigure runs the figures that are measured from outside.
+func BenchmarkFigure(b *testing.B) {
+	b.Run("deadlines", figureDeadlines)
+	b.Run("idle", figureIdle)
+	b.Run("memory", figureMemory)
+	b.Run("drains", figureDrains)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// leader is a drainer over a town, stepped by hand, with the log that its writes wait
+// in until they are applied.
+type leader struct {
+	*town
+	term *drainer.Term
+	wake chan struct{}
+	// wakeAt is when the last step wanted the next, or zero.
+	wakeAt time.Time
+	// log is what was proposed and not applied yet.
+	log []proposal
+	// steps and writes count; inFlight is how many writes are not answered, most how
+	// many ever were.
+	steps, writes, inFlight, most int
+	evals                         int
+}
+
+// proposal is an entry, or a barrier if there is no message, with who is to be told.
+type proposal struct {
+	message shims.Message
+	reply   drainer.Reply
+}
+
+// lead begins a term over the town.
+func lead(t *town) *leader {
+	l := &leader{town: t, wake: make(chan struct{}, 1)}
+	term, err := drainer.NewTerm(drainer.NodeDrainerConfig{Raft: l, NewEvalID: l.newEvalID}, t.fsm.Store().Reader(), l.wake)
+	must.NoError(t.tb, err)
+	l.term = term
+	return l
+}
+
+func (l *leader) newEvalID() cluster.EvalID {
+	l.evals++
+	return cluster.EvalID("eval-" + time.Duration(l.evals).String())
+}
+
+var _ drainer.RaftApplier = (*leader)(nil)
+
+func (l *leader) AllocUpdateDesiredTransition(m *drainer.Marks, reply drainer.Reply) bool {
+	return l.write(&shims.AllocUpdateDesiredTransition{Marks: *m}, reply)
+}
+
+func (l *leader) NodesDrainComplete(c *drainer.Completions, reply drainer.Reply) bool {
+	return l.write(&shims.NodesDrainComplete{Completions: *c}, reply)
+}
+
+func (l *leader) Barrier(reply drainer.Reply) bool {
+	l.log = append(l.log, proposal{reply: reply})
+	return true
+}
+
+// write proposes a write of the drainer's.
+func (l *leader) write(m shims.Message, reply drainer.Reply) bool {
+	l.writes++
+	l.inFlight++
+	l.most = max(l.most, l.inFlight)
+	return l.propose(m, func(a drainer.Answer) {
+		l.inFlight--
+		reply(a)
+	})
+}
+
+// propose appends an entry to the log.
+func (l *leader) propose(m shims.Message, reply drainer.Reply) bool {
+	l.log = append(l.log, proposal{message: m, reply: reply})
+	return true
+}
+
+// step steps the drainer if it was woken or its time has come, and reports whether it
+// was.
+func (l *leader) step(now time.Time) bool {
+	select {
+	case <-l.wake:
+	default:
+		if l.wakeAt.IsZero() || now.Before(l.wakeAt) {
+			return false
+		}
+	}
+	l.steps++
+	l.wakeAt = l.term.Step(now)
+	return true
+}
+
+// commit applies the first entry in the log, and reports whether there was one.
+func (l *leader) commit() bool {
+	if len(l.log) == 0 {
+		return false
+	}
+	p := l.log[0]
+	l.log = l.log[1:]
+	answer := drainer.Answer{Outcome: drainer.Applied}
+	if p.message != nil {
+		answer.Refused = refusals(l.apply(p.message))
+	}
+	answer.Index = l.index
+	p.reply(answer)
+	return true
+}
+
+func refusals(r shims.Response) []drainer.Refusal {
+	switch r := r.(type) {
+	case shims.Marked:
+		return r.Refused
+	case shims.Completed:
+		return r.Refused
+	}
+	return nil
+}
+
+// settle steps and applies until nothing is left to do at the time.
+func (l *leader) settle(now time.Time) {
+	l.steps++
+	l.wakeAt = l.term.Step(now)
+	for l.commit() || l.step(now) {
+	}
+}
+
+// status is how far the drains are.
+func (l *leader) status() []drainer.Status { return l.term.Status(epoch) }

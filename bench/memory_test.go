@@ -1,0 +1,48 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// figureMemory: what a term holds while it drains many nodes full of services, at the
+// moment when it has planned what it can and nothing of it is applied yet.
+func figureMemory(b *testing.B) {
+	const nodes, perNode = 1000, 50
+	for _, pace := range []struct {
+		name        string
+		maxParallel int
+	}{{"max_parallel=1", 1}, {"max_parallel=100", 100}} {
+		b.Run(pace.name, func(b *testing.B) {
+			t := newTown(b, townPlan{nodes: nodes, perNode: perNode, jobSize: 100, job: cluster.JobService, maxParallel: pace.maxParallel})
+			t.drain(nodes, cluster.DrainSpec{Deadline: time.Hour})
+			before := heapInUse()
+			l := lead(t)
+			l.term.Step(epoch)
+			l.commit() // the barrier
+			for l.step(epoch) {
+			}
+			held := heapInUse() - before
+			if l.writes == 0 || len(l.log) == 0 {
+				b.Fatal("nothing is in flight")
+			}
+			measure.Count(b, held, "bytes")
+			measure.Count(b, float64(held)/(2048*nodes+100*nodes*perNode), "share")
+			runtime.KeepAlive(t)
+			l.term.Close()
+		})
+	}
+}
+
+// heapInUse is what is reachable.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

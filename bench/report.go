@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// figure is one measured figure against its bound.
+type figure struct {
+	What    string          `json:"what"`
+	Case    string          `json:"case"`
+	Unit    string          `json:"unit"`
+	Value   float64         `json:"value"`
+	Bound   float64         `json:"bound"`
+	Verdict measure.Verdict `json:"verdict"`
+	// Ratio is the ratio as measured, or nil of a count.
+	Ratio *measure.Ratio `json:"ratio,omitempty"`
+	count bool
+}
+
+// report is the table.
+type report struct {
+	Size    measure.Size `json:"size"`
+	Figures []figure     `json:"figures"`
+}
+
+// judge holds the results against the bounds. A result without a bound is an error,
+// and so is one that lacks what is bounded: a bound that bounds nothing says nothing.
+func judge(size measure.Size, results []result) (*report, error) {
+	r := &report{Size: size}
+	bounded := map[string]bool{}
+	for _, b := range bounds() {
+		for _, result := range results {
+			if result.Name != b.name && !strings.HasPrefix(result.Name, b.name+"/") {
+				continue
+			}
+			bounded[result.Name] = true
+			f, err := b.judge(result)
+			if err != nil {
+				return nil, err
+			}
+			r.Figures = append(r.Figures, f)
+		}
+	}
+	for _, result := range results {
+		if !bounded[result.Name] {
+			return nil, fmt.Errorf("figure %s has no bound", result.Name)
+		}
+	}
+	return r, nil
+}
+
+func (b bound) judge(r result) (figure, error) {
+	value, is := r.Metrics[b.unit]
+	if !is {
+		return figure{}, fmt.Errorf("figure %s reports no %s", r.Name, b.unit)
+	}
+	f := figure{What: b.what, Case: strings.TrimPrefix(strings.TrimPrefix(r.Name, b.name), "/"), Unit: b.unit, Value: value, Bound: b.most, count: b.count()}
+	if f.count {
+		f.Verdict = measure.Holds
+		if value > b.most {
+			f.Verdict = measure.Broken
+		}
+		return f, nil
+	}
+	f.Ratio = &measure.Ratio{Median: value, Low: r.Metrics[measure.UnitLow], High: r.Metrics[measure.UnitHigh], GC: r.Metrics[measure.UnitGC] / 100}
+	f.Verdict = f.Ratio.Verdict(b.most)
+	return f, nil
+}
+
+// broken reports whether a bound is broken, of counts alone or of all figures.
+func (r *report) broken(countsOnly bool) bool {
+	for _, f := range r.Figures {
+		if f.Verdict == measure.Broken && (f.count || !countsOnly) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *report) writeTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "what (%s)\tcase\tfigure\tbound\tverdict\tcollector\n", r.Size)
+	for _, f := range r.Figures {
+		value, collector := fmt.Sprintf("%.6g %s", f.Value, f.Unit), ""
+		if f.Ratio != nil {
+			value, collector = f.Ratio.String(), fmt.Sprintf("%.0f %%", 100*f.Ratio.GC)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%g\t%s\t%s\n", f.What, f.Case, value, f.Bound, f.Verdict, collector)
+	}
+	return t.Flush()
+}
+
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,86 @@
+package measure
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"syscall"
+	"time"
+)
+
+// Cost is what a piece of work took.
+type Cost struct {
+	// CPU is the process's CPU without GC, which is what collecting the garbage took
+	// afterwards, or in pauses.
+	CPU, GC time.Duration
+	// Bytes is what was allocated.
+	Bytes uint64
+}
+
+// collectAt is how much may be allocated before a pause collects it.
+const collectAt = 1 << 30
+
+// memoryLimit is how much memory there may be before the collector runs although
+// something is measured.
+const memoryLimit = 12 << 30
+
+// Meter measures a piece of work while it runs, except in the pauses that the work asks
+// for.
+type Meter struct {
+	cost Cost
+	// cpu and bytes are where the process stood when the meter was last set going.
+	cpu   time.Duration
+	bytes uint64
+	// garbage is what was allocated in all when it was last collected.
+	garbage uint64
+}
+
+// Measure runs work and returns what it took. The garbage collector does not run while
+// it is measured; see [Cost].
+func Measure(work func(*Meter)) Cost {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	runtime.GC()
+	m := &Meter{garbage: allocated()}
+	m.Resume()
+	work(m)
+	m.Pause()
+	m.collect()
+	return m.cost
+}
+
+// Pause has what follows not measured, until Resume.
+func (m *Meter) Pause() {
+	m.cost.CPU += processCPU() - m.cpu
+	now := allocated()
+	m.cost.Bytes += now - m.bytes
+	if now-m.garbage > collectAt {
+		m.collect()
+	}
+}
+
+// Resume ends a pause.
+func (m *Meter) Resume() { m.cpu, m.bytes = processCPU(), allocated() }
+
+func (m *Meter) collect() {
+	before := processCPU()
+	runtime.GC()
+	m.cost.GC += processCPU() - before
+	m.garbage = allocated()
+}
+
+// processCPU is what the process has used, in user and system mode.
+func processCPU() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// allocated is what was ever allocated.
+func allocated() uint64 {
+	sample := [...]metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample[:])
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Pairs is how many pairs a ratio is the median of.
+const Pairs = 5
+
+// Side makes ready one run of one side of a pair, and returns the work that is
+// measured. What work leaves behind is garbage when the next is made ready.
+type Side func() (work func(*Meter))
+
+// Ratio is the CPU of some work as a multiple of the baseline's.
+type Ratio struct {
+	// Median is the median of the pairs' ratios, Low and High are those below and
+	// above it: half of the pairs lie between them.
+	Median, Low, High float64
+	// Base and With are the medians of the two sides without the collector, GC is the
+	// collector's share of all that was used, from 0 to 1: see [Cost].
+	Base, With time.Duration
+	GC         float64
+}
+
+// Compare measures the baseline and the work in turn. Which of them comes first
+// changes from pair to pair.
+func Compare(base, with Side) Ratio {
+	var costs [2][]time.Duration
+	var ratios []float64
+	var used, collector time.Duration
+	for i := range Pairs {
+		var pair [2]time.Duration
+		for _, side := range [2][2]int{{0, 1}, {1, 0}}[i%2] {
+			cost := Measure([]Side{base, with}[side]())
+			pair[side] = cost.CPU
+			used += cost.CPU + cost.GC
+			collector += cost.GC
+			costs[side] = append(costs[side], cost.CPU)
+		}
+		ratios = append(ratios, float64(pair[1])/float64(max(1, pair[0])))
+	}
+	slices.Sort(ratios)
+	return Ratio{
+		Median: ratios[Pairs/2], Low: ratios[Pairs/2-1], High: ratios[Pairs/2+1],
+		Base: median(costs[0]), With: median(costs[1]), GC: float64(collector) / float64(max(1, used)),
+	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// Verdict is what a figure says of its bound.
+type Verdict string
+
+// The verdicts.
+const (
+	// Holds: the figure is within its bound.
+	Holds Verdict = "holds"
+	// Broken: it is not.
+	Broken Verdict = "broken"
+	// Unclear: the pairs spread too wide to tell; measure on a quieter machine.
+	Unclear Verdict = "unclear"
+)
+
+// Verdict says whether the ratio is at most the bound. It is unclear if the pairs
+// around the median spread wider than the median's distance from the bound.
+func (r Ratio) Verdict(bound float64) Verdict {
+	switch margin := bound - r.Median; {
+	case r.High-r.Low > math.Abs(margin):
+		return Unclear
+	case margin < 0:
+		return Broken
+	}
+	return Holds
+}
+
+// String returns the ratio as it is read.
+func (r Ratio) String() string {
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High)
+}

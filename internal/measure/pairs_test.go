@@ -1,0 +1,66 @@
+package measure_test
+
+import (
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// spin is work that the compiler cannot leave out.
+func spin(n int) measure.Side {
+	return func() func(*measure.Meter) {
+		return func(*measure.Meter) {
+			x := uint64(1)
+			for range n {
+				x = x*6364136223846793005 + 1
+			}
+			if x == 0 {
+				panic("not reached")
+			}
+		}
+	}
+}
+
+// Three times the work takes about three times the CPU.
+func TestCompare(t *testing.T) {
+	r := measure.Compare(spin(20_000_000), spin(60_000_000))
+	must.Between(t, 1.5, r.Median, 6)
+	must.LessEq(t, r.Median, r.Low)
+	must.GreaterEq(t, r.Median, r.High)
+	must.Between(t, 0, r.GC, 1)
+}
+
+// What is allocated is counted, whatever the collector does meanwhile.
+func TestMeasure_bytes(t *testing.T) {
+	var keep [][]byte
+	cost := measure.Measure(func(m *measure.Meter) {
+		for range 100 {
+			keep = append(keep, make([]byte, 1<<16))
+			m.Pause()
+			keep[0] = make([]byte, 1<<24)
+			m.Resume()
+		}
+	})
+	must.Len(t, 100, keep)
+	must.Less(t, 1<<24, cost.Bytes)
+	must.GreaterEq(t, 100<<16, cost.Bytes)
+}
+
+func TestRatio_Verdict(t *testing.T) {
+	for _, c := range []struct {
+		low, median, high, bound float64
+		want                     measure.Verdict
+	}{
+		{1.0, 1.1, 1.2, 2, measure.Holds},
+		{1.7, 1.8, 1.95, 2, measure.Unclear}, // wider than the distance from the bound
+		{1.2, 1.9, 2.4, 2, measure.Unclear},
+		{1.9, 2.1, 2.2, 2, measure.Unclear},
+		{2.1, 2.2, 2.3, 2, measure.Broken},
+		{2, 2, 2, 2, measure.Holds},
+	} {
+		r := measure.Ratio{Low: c.low, Median: c.median, High: c.high}
+		must.Eq(t, c.want, r.Verdict(c.bound), must.Sprintf("%s against %.2f", r, c.bound))
+	}
+}
