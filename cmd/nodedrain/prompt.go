@@ -23,12 +23,13 @@ func (c *operatorCommand) ask(question string) (answer int, err error) {
 	if err != nil && err != io.EOF {
 		return answerNo, fmt.Errorf("Failed to parse answer: %w", err)
 	}
-	switch line := strings.ToLower(strings.TrimSpace(line)); {
-	case line == "" || line[0] == 'n':
+	line = strings.TrimSpace(line)
+	switch low := strings.ToLower(line); {
+	case low == "" || low[0] == 'n':
 		return answerNo, nil
 	case line == "y":
 		return answerYes, nil
-	case line[0] == 'y':
+	case low[0] == 'y' && len(low) > 1:
 		return answerAlmost, nil
 	}
 	return answerOther, nil

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// seenNode is a node that drains by a deadline.
+func seenNode(limit time.Duration) *wire.Node {
+	return &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{
+		Deadline: limit, StartedAt: wire.NewTime(began), ForceDeadline: wire.NewTime(began.Add(limit)),
+	}}
+}
+
+// seenAlloc is an allocation of a job of that type.
+func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocation {
+	a := &wire.Allocation{ID: id, JobID: "job", TaskGroup: "web", DesiredStatus: desired, ClientStatus: client, Job: &wire.Job{Type: &jobType}}
+	if migrate {
+		a.DesiredTransition = &wire.DesiredTransition{Migrate: &migrate}
+	}
+	return a
+}
+
+// A drain is told as the compatible command tells it, from the first mark to the end.
+func TestFollower_story(t *testing.T) {
+	t.Parallel()
+	f := follower{node: "n1"}
+	must.SliceEmpty(t, f.sawNode(seenNode(time.Hour), nil))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "service", "run", "running", false),
+	}, began))
+	must.Eq(t, []string{`Alloc "a1" marked for migration`}, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
+	}, began))
+	must.Eq(t, []string{`Node "n1" drain updated: drain with deadline at 2026-01-02 12:30:00 +0000 UTC`}, f.sawNode(seenNode(30*time.Minute), nil))
+	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
+	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
+	}, began.Add(time.Second)))
+	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
+	}, began.Add(10*time.Second)))
+	must.Eq(t, "1 of 2 allocations left, 10s at this pace", f.look(began.Add(10*time.Second)).String())
+
+	down := seenNode(30 * time.Minute)
+	down.Status = "down"
+	must.Eq(t, []string{`Node "n1" down`}, f.sawNode(down, nil))
+
+	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+	must.Eq(t, []string{"Drain complete for node n1"}, f.sawNode(ended, &wire.Drain{Outcome: "complete"}))
+	must.False(t, f.over())
+	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, f.sawAllocs([]*wire.Allocation{
+		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "complete", true),
+	}, began.Add(20*time.Second)))
+	must.True(t, f.over())
+	must.False(t, f.cancelled)
+}
+
+// A slow read sees several changes of an allocation at once: none is left out.
+func TestFollower_several(t *testing.T) {
+	t.Parallel()
+	var f follower
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)}, began)
+	must.Eq(t, []string{`Alloc "a1" marked for migration`, `Alloc "a1" draining`, `Alloc "a1" status running -> complete`},
+		f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)}, began))
+}
+
+func TestFollower_ended(t *testing.T) {
+	t.Parallel()
+	node := func(status string, meta map[string]string) *wire.Node {
+		return &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: status, Meta: meta}}
+	}
+	for name, test := range map[string]struct {
+		node      *wire.Node
+		record    *wire.Drain
+		want      []string
+		cancelled bool
+	}{
+		"complete":         {node("complete", nil), &wire.Drain{Outcome: "complete"}, []string{"Drain complete for node n1"}, false},
+		"nothing kept":     {&wire.Node{ID: "n1"}, nil, []string{"Drain complete for node n1"}, false},
+		"deadline reached": {node("complete", nil), &wire.Drain{Outcome: "deadline reached"}, []string{"Drain complete for node n1", "Outcome: deadline reached"}, false},
+		"still stopping": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "forced", StillStopping: 1},
+			[]string{"Drain complete for node n1", "Outcome: forced; 1 allocation still stopping"},
+			false,
+		},
+		"cancelled": {node("canceled", nil), &wire.Drain{Outcome: "cancelled"}, []string{`Drain of node "n1" was cancelled`}, true},
+		"cancelled, and why": {
+			node("canceled", map[string]string{"cancel_message": "wrong\nnode"}),
+			nil,
+			[]string{`Drain of node "n1" was cancelled: wrong node`},
+			true,
+		},
+	} {
+		f := follower{node: "n1"}
+		must.Eq(t, test.want, f.sawNode(test.node, test.record), must.Sprint(name))
+		must.Eq(t, test.cancelled, f.cancelled, must.Sprint(name))
+		must.Eq(t, test.cancelled, f.over(), must.Sprint(name))
+	}
+}
+
+// What has not to leave is not waited for: system jobs if they are ignored, but for
+// storage plugins. What is lost has left, what is unknown is not waited for.
+func TestFollower_left(t *testing.T) {
+	t.Parallel()
+	plugin := seenAlloc("a4", "system", "run", "running", false)
+	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "ebs"}}}}}
+	all := []*wire.Allocation{
+		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "pending", false),
+		seenAlloc("a3", "system", "run", "running", false), plugin,
+		seenAlloc("a5", "service", "stop", "lost", false), seenAlloc("a6", "service", "run", "unknown", false),
+		seenAlloc("a7", "batch", "run", "failed", false),
+	}
+	for want, f := range map[int]follower{
+		4: {strategy: &wire.DrainStrategy{}},
+		3: {strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
+	} {
+		f.sawAllocs(all, began)
+		must.Eq(t, want, f.left())
+		f.skipSystem = true
+		must.Eq(t, 3, f.left())
+	}
+}
+
+func report(allocs ...wire.DrainAlloc) *wire.NodeDrain {
+	return &wire.NodeDrain{State: wire.StateDraining, Progress: &wire.DrainProgress{EndsBy: wire.NewTime(began.Add(time.Hour))}, Allocs: allocs}
+}
+
+func leftAlloc(group, reason, detail string) wire.DrainAlloc {
+	return wire.DrainAlloc{Namespace: "default", JobID: "shop", TaskGroup: group, Reason: reason, Detail: detail}
+}
+
+// A group that does not move is told once, with what it waits for, and again when it
+// waits for something else.
+func TestFollower_report(t *testing.T) {
+	t.Parallel()
+	var f follower
+	web := leftAlloc("web", "waiting for room", "3 of 4 healthy, max_parallel 1; 1 of the group on their way")
+	must.Eq(t, []string{
+		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group on their way",
+		"Waiting: 1 of default/shop.cron: batch running: until done",
+	}, f.sawReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s"))))
+	must.SliceEmpty(t, f.sawReport(report(web, leftAlloc("cron", "batch running", "until done"))))
+	must.Eq(t, []string{"Waiting: 1 of default/shop.web: below budget: 2 of 4 healthy"},
+		f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy"))))
+	must.SliceEmpty(t, f.sawReport(&wire.NodeDrain{State: wire.StateEnded}))
+
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)}, began)
+	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, ends by ")
+}
+
+// Every reason that is not of the set is one that holds: no reason is swallowed.
+func TestOnItsWay(t *testing.T) {
+	t.Parallel()
+	must.True(t, onItsWay("stopping"))
+	must.False(t, onItsWay("below budget"))
+	must.False(t, onItsWay("a reason of a newer server"))
+}
+
+// The pace is that of the last departures, arrivals make more to do.
+func TestPacer(t *testing.T) {
+	t.Parallel()
+	var p pacer
+	p.saw(100, began)
+	_, ok := p.remaining(began)
+	must.False(t, ok)
+	for i := range 10 {
+		p.saw(99-i, began.Add(time.Duration(i+1)*time.Minute))
+	}
+	left, ok := p.remaining(began.Add(10 * time.Minute))
+	must.True(t, ok)
+	must.Eq(t, 90*time.Minute, left)
+
+	p.saw(95, began.Add(10*time.Minute)) // five came
+	must.Eq(t, 105, p.most)
+	p.saw(0, began.Add(11*time.Minute))
+	left, _ = p.remaining(began.Add(12 * time.Minute))
+	must.Zero(t, left)
+}
+
+// A change of pace shows: what was long ago is forgotten.
+func TestPacer_window(t *testing.T) {
+	t.Parallel()
+	var p pacer
+	now := began
+	p.saw(1000, now)
+	for i := range 100 {
+		now = now.Add(time.Second)
+		p.saw(999-i, now)
+	}
+	for i := range 2 * paceWindow {
+		now = now.Add(time.Minute)
+		p.saw(899-i, now)
+	}
+	left, _ := p.remaining(now)
+	must.Eq(t, time.Duration(p.left)*time.Minute, left)
+}
+
+// Without a terminal a line is written only when something has changed.
+func TestDrainLines(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	l := newDrainLines(&out, &errs)
+	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
+		l.progress(drainLook{left: left, total: 2, at: began})
+	}
+	l.event(began, "something")
+	l.trouble(began, "trouble")
+	stamp := began.Local().Format(time.RFC3339) + ": "
+	must.Eq(t, stamp+"2 of 2 allocations left\n"+stamp+"1 of 2 allocations left\n"+stamp+"0 of 2 allocations left\n"+stamp+"something\n", out.String())
+	must.Eq(t, stamp+"trouble\n", errs.String())
+}
+
+func TestRough(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 1400 * time.Millisecond: "1s", 90 * time.Second: "1m30s", time.Hour: "1h00m", 26*time.Hour + 5*time.Minute: "26h05m",
+	} {
+		must.Eq(t, want, rough(d))
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+)
+
+// What makes no sense is refused in the words of the compatible command, in its order,
+// before any server is asked.
+func TestNodeDrain_conflicts(t *testing.T) {
+	t.Parallel()
+	const (
+		monitorAlone = "The -monitor flag cannot be used with the '-enable' or '-disable' flags"
+		either       = "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
+		nodeOrSelf   = "Node ID must be specified if -self isn't being used"
+		noStrategy   = "-disable can't be combined with flags configuring drain strategy"
+		limits       = "-deadline can't be combined with -force or -no-deadline"
+		forceOrNone  = "-force and -no-deadline are mutually exclusive"
+	)
+	for _, c := range []struct{ line, want string }{
+		{"-monitor -enable abcd", monitorAlone},
+		{"-monitor -disable abcd", monitorAlone},
+		{"-monitor -enable -disable", monitorAlone},
+		{"abcd", either},
+		{"-enable -disable abcd", either},
+		{"-enable -disable", either},
+		{"-enable", nodeOrSelf},
+		{"-monitor", nodeOrSelf},
+		{"-enable abcd efgh", nodeOrSelf},
+		{"-enable -self abcd", nodeOrSelf},
+		{"-disable -force -deadline 1h", nodeOrSelf},
+		{"-disable -deadline 1h abcd", noStrategy},
+		{"-disable -force abcd", noStrategy},
+		{"-disable -no-deadline abcd", noStrategy},
+		{"-disable -ignore-system abcd", noStrategy},
+		{"-enable -deadline 1h -force abcd", limits},
+		{"-enable -deadline 1h -no-deadline abcd", limits},
+		{"-enable -deadline 1h -force -no-deadline abcd", limits},
+		{"--enable --force --no-deadline abcd", forceOrNone},
+		{"-monitor -force -no-deadline abcd", forceOrNone},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), "node drain "+c.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.Eq(t, c.want+"\nFor additional help try 'nodedrain node drain -help'\n", errs)
+		})
+	}
+	for _, c := range []struct{ line, want string }{
+		{"-enable -deadline soon abcd", `Failed to parse deadline "soon": time: invalid duration "soon"`},
+		{"-enable -deadline 0s abcd", "A positive drain duration must be given"},
+		{"-enable -deadline -1h abcd", "A positive drain duration must be given"},
+		{"-enable a", "Identifier must contain at least two characters."},
+		{"-enable -address ftp://x abcd", "Error initializing client: invalid address 'ftp://x': it must begin with http:// or https://"},
+		{"-enable -address http://127.0.0.1:1 abcd", "Error toggling drain mode: Get "},
+		{"-enable -self -address http://127.0.0.1:1", "Error querying agent info: failed querying self endpoint: Get "},
+		{"-enable -metal abcd", `flag provided but not defined: -metal; "nodedrain node drain -h" lists the options`},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), "node drain "+c.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.StrHasPrefix(t, c.want, errs)
+			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
+		})
+	}
+}
+
+func TestNodeDrainFlags_limit(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"": "1h0m0s", "-deadline 90s": "1m30s", "-no-deadline": "0s", "-force": "-1s"} {
+		var f nodeDrainFlags
+		_, err := arguments(f.set(), "", strings.Fields(line))
+		must.NoError(t, err)
+		limit, err := f.limit()
+		must.NoError(t, err)
+		must.Eq(t, want, limit.String())
+	}
+}
+
+// What an operator says is kept as it was said; a key alone is kept too.
+func TestMetaFlag(t *testing.T) {
+	t.Parallel()
+	var f nodeDrainFlags
+	_, err := arguments(f.set(), "", []string{"-meta", "a=1", "-meta", "b", "-meta", "c=x=y", "-m", "why"})
+	must.NoError(t, err)
+	must.Eq(t, map[string]string{"a": "1", "b": "", "c": "x=y", "message": "why"}, f.meta.with(nil, "message", f.message))
+	before := map[string]string{"a": "0", "message": "first"}
+	must.Eq(t, map[string]string{"a": "1", "b": "", "c": "x=y", "message": "first", "cancel_message": "why"},
+		f.meta.with(before, "cancel_message", f.message))
+	must.Eq(t, map[string]string{"a": "0", "message": "first"}, before)
+	must.NotNil(t, new(nodeDrainFlags).meta.with(nil, "message", ""))
+}
+
+// Only the letter itself is a yes.
+func TestConfirmed(t *testing.T) {
+	t.Parallel()
+	const (
+		cancelled = "sure? Canceling drain toggle\n"
+		almost    = "sure? For confirmation, an exact ‘y’ is required.\n"
+		nothing   = "No confirmation detected. For confirmation, an exact 'y' is required.\n"
+	)
+	for answer, want := range map[string]struct {
+		code      int
+		out, errs string
+	}{
+		"y\n":     {-1, "sure? ", ""},
+		"Y\n":     {1, "sure? ", nothing},
+		"y":       {-1, "sure? ", ""},
+		"\n":      {0, cancelled, ""},
+		"":        {0, cancelled, ""},
+		"n\n":     {0, cancelled, ""},
+		"never\n": {0, cancelled, ""},
+		"yes\n":   {0, almost, ""},
+		"yo\n":    {0, almost, ""},
+		"ok\n":    {1, "sure? ", nothing},
+	} {
+		var out, errs strings.Builder
+		c := operatorCommand{stdio: stdio{in: strings.NewReader(answer), out: &out, errs: &errs}}
+		code := -1
+		if err := c.confirmed("sure?"); err != nil {
+			code = c.exit(err)
+		}
+		must.Eq(t, want.code, code, must.Sprintf("%q", answer))
+		must.Eq(t, want.out, out.String(), must.Sprintf("%q", answer))
+		must.Eq(t, want.errs, errs.String(), must.Sprintf("%q", answer))
+	}
+}
+
+func TestEvenDigits(t *testing.T) {
+	t.Parallel()
+	for prefix, want := range map[string]string{
+		"7c": "7c", "7c6": "7c", "7c6b3110-": "7c6b3110-", "7c6b3110-d": "7c6b3110-", "7c6b3110-d0": "7c6b3110-d0",
+		"7c6b3110-d0f8-951f-b791-e76fce97e405": "7c6b3110-d0f8-951f-b791-e76fce97e405",
+	} {
+		must.Eq(t, want, evenDigits(prefix))
+	}
+}
+
+// Help of the operators' commands is as it is written down, and names every option.
+func TestOperator_help(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]*flag.FlagSet{
+		"node":             flag.NewFlagSet("", flag.ContinueOnError),
+		"node drain":       new(nodeDrainFlags).set(),
+		"node eligibility": new(nodeEligibilityFlags).set(),
+		"node explain":     new(nodeExplainFlags).set(),
+		"node status":      new(nodeStatusFlags).set(),
+		"drain":            flag.NewFlagSet("", flag.ContinueOnError),
+		"drain list":       new(drainListFlags).set(),
+	} {
+		code, out, _ := command(t.Context(), name+" -h")
+		must.Zero(t, code)
+		golden(t, "help/"+strings.ReplaceAll(name, " ", "_")+".golden", out)
+		set.VisitAll(func(f *flag.Flag) { must.StrContains(t, out, "-"+f.Name) })
+		for i, line := range strings.Split(out, "\n") {
+			must.LessEq(t, 90, len(line), must.Sprintf("%s: line %d: %s", name, i+1, line))
+		}
+	}
+}
