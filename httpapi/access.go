@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// right is what a route needs its request to be allowed.
+type right int
+
+const (
+	needsNothing right = iota
+	needsRead
+	needsWrite
+)
+
+// everybody is who asks while there is no access control; the name is the reference's.
+func everybody() Identity { return Identity{Name: "token:acls-disabled", Read: true, Write: true} }
+
+// authorize finds out who asks, and whether they may. The secret of the node that the
+// path names will do where the route says so, for that node alone.
+func (q *request) authorize() error {
+	if q.route.needs == needsNothing {
+		return nil
+	}
+	if q.route.own && q.secretFits() {
+		q.who = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
+		return nil
+	}
+	if q.backend.Access == nil {
+		q.who = everybody()
+		return nil
+	}
+	token := q.token()
+	who, known := q.backend.Access.Identify(token)
+	switch {
+	case !known && token != "":
+		return fail(http.StatusForbidden, "ACL token not found")
+	case !known, q.route.needs == needsWrite && !who.Write, !who.Read && !who.Write:
+		return errForbidden()
+	}
+	q.who = who
+	return nil
+}
+
+// token is what the request has to show for itself, or empty.
+func (q *request) token() string {
+	if token := q.Header.Get("X-Nomad-Token"); token != "" {
+		return token
+	}
+	scheme, token, _ := strings.Cut(q.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// secretFits reports whether the token is the secret of the node that the path names.
+func (q *request) secretFits() bool {
+	token := q.token()
+	if token == "" {
+		return false
+	}
+	state, err := q.state()
+	if err != nil {
+		return false
+	}
+	node := state.Node(q.nodeID())
+	return node != nil && sameSecret(node.SecretID, token)
+}
+
+// sameSecret compares two secrets in a time that says nothing of either. An empty one
+// is none.
+func sameSecret(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1 && a != ""
+}
+
+// client is whom a reader that waits is counted for: who has the token, or else the
+// address. The server that forwards a request says so for the other one. It may be lied
+// to, and then nobody is kept but by the limit of all.
+func (q *request) client() client {
+	if forwarded := q.Header.Get(forwardedHeader); forwarded != "" {
+		return sha256.Sum256([]byte("forwarded " + forwarded))
+	}
+	if token := q.token(); token != "" {
+		return sha256.Sum256([]byte("token " + token))
+	}
+	host, _, err := net.SplitHostPort(q.RemoteAddr)
+	if err != nil {
+		host = q.RemoteAddr
+	}
+	return sha256.Sum256([]byte("address " + host))
+}

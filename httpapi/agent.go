@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// readAgent answers GET /v1/agent/self: the server that is asked, whoever leads.
+func (q *request) readAgent() error {
+	peers := q.backend.Peers
+	self := wire.AgentMember{Name: peers.Name(), Status: "alive", Tags: map[string]string{}}
+	for _, m := range q.members() {
+		if m.Name == peers.Name() {
+			self = m
+		}
+	}
+	return q.answer(wire.AgentSelf{
+		Config: wire.AgentConfig{Region: q.options.Region, Datacenter: q.options.Datacenter, Name: peers.Name()},
+		Member: self,
+		Stats: map[string]map[string]string{"nomad": {
+			"server": "true", "leader": strconv.FormatBool(peers.Leads()), "leader_addr": peers.Leader(), "known_regions": "1",
+		}},
+	})
+}
+
+// listMembers answers GET /v1/agent/members: the servers, as the one that is asked knows
+// them.
+func (q *request) listMembers() error {
+	return q.answer(wire.ServerMembers{
+		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: q.members(),
+	})
+}
+
+func (q *request) members() []wire.AgentMember {
+	list := []wire.AgentMember{}
+	for _, m := range q.backend.Peers.Members() {
+		status := "none"
+		if m.Leader || m.ID == q.backend.Peers.Name() {
+			status = "alive"
+		}
+		host, port := hostPort(m.Address)
+		list = append(list, wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
+			"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
+			"rpc_addr": host, "port": strconv.Itoa(int(port)),
+		}})
+	}
+	return list
+}
+
+// hostPort splits an address; what is no address is a host.
+func hostPort(address string) (host string, port uint16) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, 0
+	}
+	number, _ := strconv.ParseUint(text, 10, 16)
+	return host, uint16(number)
+}
+
+// readLeader answers GET /v1/status/leader: the address of the leader's raft, empty if
+// none is known. Everybody may ask.
+func (q *request) readLeader() error { return q.answer(q.backend.Peers.Leader()) }
+
+// listPeers answers GET /v1/status/peers: the addresses of the servers' rafts. Everybody
+// may ask.
+func (q *request) listPeers() error {
+	list := []string{}
+	for _, m := range q.backend.Peers.Members() {
+		list = append(list, m.Address)
+	}
+	return q.answer(list)
+}
+
+// listRegions answers GET /v1/regions: the one there is. Everybody may ask.
+func (q *request) listRegions() error { return q.answer([]string{q.options.Region}) }

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// listNodeAllocs answers GET /v1/node/{id}/allocations with allocations in full, by id;
+// with none if there is no such node. It is what clients and monitors wait on.
+func (q *request) listNodeAllocs() error {
+	return q.read(func(s State) (found, error) {
+		allocs := slices.Collect(s.AllocsByNode(q.nodeID()))
+		return q.allocsInFull(s, allocs), nil
+	})
+}
+
+// allocsInFull is found with the allocations in full. Its index is of the newest of
+// them, or of the table if there are none.
+func (q *request) allocsInFull(s State, allocs []*cluster.Allocation) found {
+	f := newestAlloc(s, allocs)
+	f.body = func() (any, error) {
+		rows, err := q.pageOfAllocs(byID(allocs))
+		return wire.NewAllocations(rows), err
+	}
+	return f
+}
+
+// allocStubs is found with the allocations as lists have them.
+func (q *request) allocStubs(s State, allocs []*cluster.Allocation) found {
+	f := newestAlloc(s, allocs)
+	f.body = func() (any, error) { return q.allocStubPage(byID(allocs)) }
+	return f
+}
+
+func newestAlloc(s State, allocs []*cluster.Allocation) found {
+	if len(allocs) == 0 {
+		return found{index: s.TableIndex(TableAllocs)}
+	}
+	f := found{rows: len(allocs)}
+	for _, a := range allocs {
+		f.index = max(f.index, a.ModifyIndex)
+	}
+	return f
+}
+
+// byID sorts allocations, and yields them.
+func byID(allocs []*cluster.Allocation) iter.Seq[*cluster.Allocation] {
+	slices.SortFunc(allocs, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.Values(allocs)
+}
+
+func (q *request) pageOfAllocs(rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
+	return page(q, list[*cluster.Allocation]{
+		rows:    rows,
+		token:   func(a *cluster.Allocation) string { return string(a.ID) },
+		compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
+		full:    func(a *cluster.Allocation) any { return wire.NewAllocation(a) },
+	})
+}
+
+func (q *request) allocStubPage(rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
+	allocs, err := q.pageOfAllocs(rows)
+	stubs := make([]*wire.AllocationListStub, len(allocs))
+	for i, a := range allocs {
+		stubs[i] = wire.NewAllocationListStub(a)
+	}
+	return stubs, err
+}
+
+// listAllocs answers GET /v1/allocations.
+func (q *request) listAllocs() error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableAllocs), body: func() (any, error) {
+			return q.allocStubPage(keep(s.Allocs(), func(a *cluster.Allocation) bool {
+				return q.params.within(a.Namespace) && strings.HasPrefix(string(a.ID), q.params.prefix)
+			}))
+		}}, nil
+	})
+}
+
+// keep yields the rows that are wanted.
+func keep[Row any](rows iter.Seq[Row], wanted func(Row) bool) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for row := range rows {
+			if wanted(row) && !yield(row) {
+				return
+			}
+		}
+	}
+}
+
+// readAlloc answers GET /v1/allocation/{id}, whatever its namespace.
+func (q *request) readAlloc() error {
+	return q.read(func(s State) (found, error) {
+		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
+		if a == nil {
+			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}, nil
+		}
+		return found{index: a.ModifyIndex, body: func() (any, error) { return wire.NewAllocation(a), nil }}, nil
+	})
+}
+
+// listJobAllocs answers GET /v1/job/{id}/allocations, with ?all those too that were
+// placed for a job of the same name that is gone.
+func (q *request) listJobAllocs() error {
+	all, err := flag(q.URL.Query(), "all")
+	if err != nil {
+		return err
+	}
+	return q.read(func(s State) (found, error) {
+		job := s.Job(q.jobKey())
+		allocs := slices.Collect(keep(s.AllocsByJob(q.jobKey()), func(a *cluster.Allocation) bool {
+			return all || job == nil || a.Job == nil || a.Job.CreateIndex == job.CreateIndex
+		}))
+		return q.allocStubs(s, allocs), nil
+	})
+}
+
+// listEvalAllocs answers GET /v1/evaluation/{id}/allocations: what an evaluation placed.
+func (q *request) listEvalAllocs() error {
+	return q.read(func(s State) (found, error) {
+		id := cluster.EvalID(q.PathValue("id"))
+		eval := s.Eval(id)
+		if eval == nil {
+			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
+		}
+		allocs := slices.Collect(keep(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
+		return q.allocStubs(s, allocs), nil
+	})
+}

@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// readHeaders says how new an answer is. Forwarded answers have the leader's.
+func (q *request) readHeaders(index uint64) {
+	peers, header := q.backend.Peers, q.w.Header()
+	q.indexHeader(index)
+	header.Set("X-Nomad-LastContact", strconv.FormatInt(max(0, peers.LastContact().Milliseconds()), 10))
+	header.Set("X-Nomad-KnownLeader", strconv.FormatBool(peers.Leader() != ""))
+}
+
+func (q *request) indexHeader(index uint64) {
+	q.w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
+}
+
+// written answers a write with its index.
+func (q *request) written(index uint64, body any) error {
+	q.indexHeader(index)
+	return q.answer(body)
+}
+
+// answer answers with JSON: on one line without a newline, or, for ?pretty, for people.
+func (q *request) answer(body any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	values := q.URL.Query()
+	pretty := values.Has("pretty") && values.Get("pretty") != "0"
+	if pretty {
+		encoder.SetIndent("", "    ")
+	}
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	if !pretty {
+		b.Truncate(b.Len() - 1)
+	}
+	q.w.Header().Set("Content-Type", "application/json")
+	q.w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	q.w.WriteHeader(http.StatusOK)
+	_, _ = b.WriteTo(q.w) // a client that has gone reads no error either
+	return nil
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// This file is ours: the reference knows of a drain no more than its node says.
+
+// readDrain answers GET /v1/node/{id}/drain: how far the node's drain is and why what is
+// left has not moved, or how its last one ended. A reader that waits is woken when the
+// node, an allocation on it or a record of it changes; reasons also change with time and
+// with what the leader is about, so who wants to watch them waits a few seconds at most.
+//
+// The node need not exist any more, while a record of a drain of it is kept.
+func (q *request) readDrain() error {
+	for {
+		var node *cluster.Node
+		var records []*cluster.Drain
+		got, err := q.look(func(s State) (now found, _ error) {
+			now, node, records = lookAtDrain(s, q.nodeID())
+			return now, nil
+		})
+		if err != nil {
+			return err
+		}
+		if got.missing != "" {
+			q.readHeaders(got.index)
+			return fail(http.StatusNotFound, got.missing)
+		}
+		answer := describe(q.nodeID(), node, records)
+		switch err := q.explain(answer, node); {
+		case err == nil:
+			q.readHeaders(got.index)
+			return q.answer(answer)
+		case !errors.Is(err, drainer.ErrNotDraining), q.Context().Err() != nil:
+			return err
+		}
+		q.params.index = 0 // it has ended since: look again, and do not wait
+	}
+}
+
+// lookAtDrain reads the node, and the records of its drains, newest first. The index is
+// of the newest of them and of the allocations on the node.
+func lookAtDrain(s State, id cluster.NodeID) (f found, n *cluster.Node, records []*cluster.Drain) {
+	records = slices.Collect(s.DrainsByNode(id))
+	slices.Reverse(records)
+	n = s.Node(id)
+	if n == nil && len(records) == 0 {
+		return found{index: max(s.TableIndex(TableNodes), s.TableIndex(TableDrains)), missing: nodeNotFound}, nil, nil
+	}
+	if n != nil {
+		f.index, f.rows = n.ModifyIndex, 1
+	}
+	for _, d := range records {
+		f.index, f.rows = max(f.index, d.EndIndex), f.rows+1
+	}
+	for a := range s.AllocsByNode(id) {
+		f.index, f.rows = max(f.index, a.ModifyIndex), f.rows+1
+	}
+	return f, n, records
+}
+
+// describe tells of a node's drains what the state holds.
+func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wire.NodeDrain {
+	w := &wire.NodeDrain{NodeID: string(id), State: wire.StateNone, Recent: []*wire.Drain{}}
+	if n != nil {
+		w.NodeName = n.Name
+	}
+	switch {
+	case n.Draining():
+		w.State, w.Drain = wire.StateDraining, wire.NewDrain(n.Drain)
+	case len(records) > 0:
+		w.State, w.Drain = wire.StateEnded, wire.NewDrain(records[0])
+		w.NodeName = cmp.Or(w.NodeName, records[0].NodeName)
+		records = records[1:]
+	}
+	for _, d := range records {
+		w.Recent = append(w.Recent, wire.NewDrain(d))
+	}
+	return w
+}
+
+// explain adds what only the drainer knows. A server that does not lead knows nothing,
+// and a reader who takes stale answers is content with that.
+func (q *request) explain(w *wire.NodeDrain, n *cluster.Node) error {
+	if !n.Draining() {
+		return nil
+	}
+	report, err := q.backend.Drains.Explain(n.ID)
+	switch {
+	case err == nil:
+		w.Drain = wire.NewDrain(report.Drain)
+		w.Progress = wire.NewDrainProgress(&report.Status)
+		w.Allocs = wire.NewDrainAllocs(report.Allocs)
+	case q.params.stale && errors.Is(err, drainer.ErrNotEnabled):
+		return nil
+	}
+	return err
+}
+
+// listDrains answers GET /v1/drains: the drains that run, by node, then the records of
+// those that have ended, newest first, in pages over both.
+func (q *request) listDrains() error {
+	return q.read(func(s State) (found, error) {
+		index := max(s.TableIndex(TableNodes), s.TableIndex(TableDrains))
+		return found{index: index, body: func() (any, error) { return q.drainList(s) }}, nil
+	})
+}
+
+func (q *request) drainList(s State) (*wire.DrainList, error) {
+	rows, err := page(q, list[*cluster.Drain]{
+		rows:    allDrains(s),
+		token:   drainToken,
+		compare: compareDrainToken,
+		full:    func(d *cluster.Drain) any { return wire.NewDrain(d) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	progress, err := q.progress()
+	if err != nil {
+		return nil, err
+	}
+	w := &wire.DrainList{Active: []wire.ActiveDrain{}, Recent: []*wire.Drain{}}
+	for _, d := range rows {
+		if d.Outcome != cluster.OutcomeNone {
+			w.Recent = append(w.Recent, wire.NewDrain(d))
+			continue
+		}
+		w.Active = append(w.Active, wire.ActiveDrain{Drain: wire.NewDrain(d), Progress: progress[d.ID]})
+	}
+	return w, nil
+}
+
+// progress is how far running drains are, by id; nil from a server that does not lead.
+func (q *request) progress() (map[cluster.DrainID]*wire.DrainProgress, error) {
+	statuses, err := q.backend.Drains.Status()
+	if q.params.stale && errors.Is(err, drainer.ErrNotEnabled) {
+		return nil, nil
+	}
+	byID := make(map[cluster.DrainID]*wire.DrainProgress, len(statuses))
+	for i := range statuses {
+		byID[statuses[i].Drain.ID] = wire.NewDrainProgress(&statuses[i])
+	}
+	return byID, err
+}
+
+// allDrains yields running drains by node, then records, newest first.
+func allDrains(s State) iter.Seq[*cluster.Drain] {
+	return func(yield func(*cluster.Drain) bool) {
+		for n := range s.DrainingNodes() {
+			if !yield(n.Drain) {
+				return
+			}
+		}
+		records := slices.Collect(s.Drains())
+		for _, d := range slices.Backward(records) {
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// A token names a drain by what it is listed by: a running one by "node.ID", a record by
+// "end.INDEX.ID".
+const (
+	activeToken = "node."
+	recordToken = "end."
+)
+
+func drainToken(d *cluster.Drain) string {
+	if d.Outcome == cluster.OutcomeNone {
+		return activeToken + string(d.NodeID)
+	}
+	return recordToken + strconv.FormatUint(d.EndIndex, 10) + "." + string(d.ID)
+}
+
+// compareDrainToken compares in the order of allDrains. A token that is none comes
+// before everything.
+func compareDrainToken(d *cluster.Drain, token string) int {
+	running := d.Outcome == cluster.OutcomeNone
+	if node, ok := strings.CutPrefix(token, activeToken); ok {
+		if !running {
+			return 1
+		}
+		return d.NodeID.Compare(cluster.NodeID(node))
+	}
+	end, ok := strings.CutPrefix(token, recordToken)
+	if !ok {
+		return 1
+	}
+	if running {
+		return -1
+	}
+	number, id, _ := strings.Cut(end, ".")
+	index, _ := strconv.ParseUint(number, 10, 64)
+	return -cmp.Or(cmp.Compare(d.EndIndex, index), cmp.Compare(d.ID, cluster.DrainID(id)))
+}

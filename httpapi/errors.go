@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// failure is an error with the status code and the text that a client reads.
+type failure struct {
+	code int
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+// fail makes a failure.
+func fail(code int, text string) error { return &failure{code, text} }
+
+// The failures that more than one noun has. The reference answers a write to a node
+// that does not exist 500, a read of one 404.
+func errNodeMissing() error { return fail(http.StatusInternalServerError, nodeNotFound) }
+func errNoLeader() error    { return fail(http.StatusInternalServerError, "No cluster leader") }
+func errForbidden() error   { return fail(http.StatusForbidden, "Permission denied") }
+
+// What is not there, as the reference says it.
+const (
+	nodeNotFound  = "node not found"
+	jobNotFound   = "job not found"
+	allocNotFound = "alloc not found"
+	evalNotFound  = "eval not found"
+)
+
+// orNotFound gives the error of a write, if it says that something does not exist, the
+// code and the text of what that is.
+func orNotFound(err error, code int, text string) error {
+	if errors.Is(err, ErrNotFound) {
+		return fail(code, text)
+	}
+	return err
+}
+
+// asFailure says what a client is told of an error.
+func asFailure(err error) *failure {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, ErrForbidden):
+		return &failure{http.StatusForbidden, "Permission denied"}
+	case errors.Is(err, ErrNotLeader), errors.Is(err, drainer.ErrNotEnabled), errors.Is(err, drainer.ErrAbandoned):
+		return &failure{http.StatusInternalServerError, "No cluster leader"}
+	case errors.Is(err, ErrNotFound):
+		return &failure{http.StatusNotFound, err.Error()}
+	case errors.Is(err, ErrNodeDraining):
+		return &failure{http.StatusInternalServerError, ErrNodeDraining.Error()}
+	case errors.Is(err, ErrUnavailable):
+		return &failure{http.StatusServiceUnavailable, err.Error()}
+	}
+	return &failure{http.StatusInternalServerError, err.Error()}
+}
+
+// fail answers with an error. What is not the client's doing is logged, unless the
+// client has gone.
+func (q *request) fail(err error) {
+	f := asFailure(err)
+	gone := errors.Is(err, context.Canceled) && q.Context().Err() != nil
+	if f.code >= 500 && !gone {
+		q.options.Logger.Debug("request failed", "route", q.route.method+" "+q.route.path, "code", f.code, "error", f.text)
+	}
+	if f.code == http.StatusServiceUnavailable {
+		q.w.Header().Set("Retry-After", "1")
+	}
+	writeError(q.w, f.code, f.text)
+}
+
+// writeError answers with a bare message, as the reference does.
+func writeError(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text) // a client that has gone reads no error either
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// listEvals answers GET /v1/evaluations, by id; ?job and ?status narrow it.
+func (q *request) listEvals() error {
+	job, status := q.URL.Query().Get("job"), q.URL.Query().Get("status")
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableEvals), body: func() (any, error) {
+			return q.evalPage(keep(s.Evals(), func(e *cluster.Evaluation) bool {
+				return q.params.within(e.Namespace) && strings.HasPrefix(string(e.ID), q.params.prefix) &&
+					(job == "" || job == string(e.JobID)) && (status == "" || status == string(e.Status))
+			}))
+		}}, nil
+	})
+}
+
+// listJobEvals answers GET /v1/job/{id}/evaluations, by id.
+func (q *request) listJobEvals() error {
+	return q.read(func(s State) (found, error) {
+		evals := slices.Collect(s.EvalsByJob(q.jobKey()))
+		f := found{index: s.TableIndex(TableEvals)}
+		if len(evals) > 0 {
+			f = found{rows: len(evals)}
+		}
+		for _, e := range evals {
+			f.index = max(f.index, e.ModifyIndex)
+		}
+		f.body = func() (any, error) {
+			slices.SortFunc(evals, func(a, b *cluster.Evaluation) int { return cmp.Compare(a.ID, b.ID) })
+			return q.evalPage(slices.Values(evals))
+		}
+		return f, nil
+	})
+}
+
+func (q *request) evalPage(rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluation, error) {
+	evals, err := page(q, list[*cluster.Evaluation]{
+		rows:    rows,
+		token:   func(e *cluster.Evaluation) string { return string(e.ID) },
+		compare: func(e *cluster.Evaluation, token string) int { return cmp.Compare(e.ID, cluster.EvalID(token)) },
+		full:    func(e *cluster.Evaluation) any { return wire.NewEvaluation(e) },
+	})
+	answers := make([]*wire.Evaluation, len(evals))
+	for i, e := range evals {
+		answers[i] = wire.NewEvaluation(e)
+	}
+	return answers, err
+}
+
+// readEval answers GET /v1/evaluation/{id}, whatever its namespace.
+func (q *request) readEval() error {
+	return q.read(func(s State) (found, error) {
+		e := s.Eval(cluster.EvalID(q.PathValue("id")))
+		if e == nil {
+			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
+		}
+		return found{index: e.ModifyIndex, body: func() (any, error) { return wire.NewEvaluation(e), nil }}, nil
+	})
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Handler answers the API of one server. Build it with [NewHandler]. It is safe for
+// concurrent use, and starts no goroutine.
+type Handler struct {
+	backend Backend
+	options Options
+	mux     *http.ServeMux
+	// waiting counts the readers that wait.
+	waiting *waiting
+}
+
+// NewHandler returns the API of a server. A backend or options that cannot work are
+// refused, with the field named.
+func NewHandler(b Backend, o Options) (*Handler, error) {
+	switch {
+	case b.Reader == nil:
+		return nil, errors.New("httpapi: Backend.Reader is nil")
+	case b.Writer == nil:
+		return nil, errors.New("httpapi: Backend.Writer is nil")
+	case b.Peers == nil:
+		return nil, errors.New("httpapi: Backend.Peers is nil")
+	case b.Drains == nil:
+		return nil, errors.New("httpapi: Backend.Drains is nil")
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	h := &Handler{backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient)}
+	h.route(routes())
+	return h, nil
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// observed tells the observer of what a handler answers.
+func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		seen := &recorder{ResponseWriter: w}
+		handler(seen, r)
+		h.options.Observe(route, seen.status(), time.Since(start))
+	}
+}
+
+// recorder remembers the status code of an answer.
+type recorder struct {
+	http.ResponseWriter
+	code int // zero until the header is written
+}
+
+// WriteHeader remembers the first code that is not informational: the answer's.
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 && code >= 200 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets a forwarder flush.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) status() int {
+	if r.code == 0 {
+		return http.StatusOK
+	}
+	return r.code
+}

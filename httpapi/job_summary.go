@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// jobSummary is a job with what has become of it.
+type jobSummary struct {
+	of     *cluster.Job // never nil
+	groups map[string]wire.GroupSummary
+	// live says that an allocation is neither stopped nor ended; open that an evaluation
+	// is pending or blocked; known that there are evaluations at all.
+	live, open, known bool
+	// index is of the newest of the job, its allocations and its evaluations, rows how
+	// many those are.
+	index uint64
+	rows  int
+}
+
+// summarize counts a job's allocations, and what its open evaluations could not place.
+func summarize(s State, j *cluster.Job) *jobSummary {
+	sum := &jobSummary{of: j, groups: map[string]wire.GroupSummary{}, index: j.ModifyIndex, rows: 1}
+	for _, g := range j.TaskGroups {
+		if g != nil {
+			sum.groups[g.Name] = wire.GroupSummary{}
+		}
+	}
+	for a := range s.AllocsByJob(j.Key()) {
+		sum.count(a)
+	}
+	for e := range s.EvalsByJob(j.Key()) {
+		sum.queue(e)
+	}
+	return sum
+}
+
+func (sum *jobSummary) count(a *cluster.Allocation) {
+	sum.index, sum.rows = max(sum.index, a.ModifyIndex), sum.rows+1
+	sum.live = sum.live || !a.Terminal()
+	g := sum.groups[a.TaskGroup]
+	switch a.ClientStatus {
+	case cluster.ClientPending:
+		g.Starting++
+	case cluster.ClientRunning:
+		g.Running++
+	case cluster.ClientComplete:
+		g.Complete++
+	case cluster.ClientFailed:
+		g.Failed++
+	case cluster.ClientLost:
+		g.Lost++
+	case cluster.ClientUnknown:
+		g.Unknown++
+	}
+	sum.groups[a.TaskGroup] = g
+}
+
+func (sum *jobSummary) queue(e *cluster.Evaluation) {
+	sum.index, sum.rows = max(sum.index, e.ModifyIndex), sum.rows+1
+	sum.known, sum.open = true, sum.open || e.Open()
+	if !e.Open() {
+		return
+	}
+	for name, queued := range e.Queued {
+		g := sum.groups[name]
+		g.Queued = max(g.Queued, queued)
+		sum.groups[name] = g
+	}
+}
+
+// status is pending, running or dead.
+func (sum *jobSummary) status() string {
+	switch {
+	case sum.live, sum.of.Type.EveryNode() && !sum.of.Stop:
+		return "running"
+	case sum.open, !sum.known && !sum.of.Stop:
+		return "pending"
+	}
+	return "dead"
+}
+
+func (sum *jobSummary) job() *wire.Job {
+	w := wire.NewJob(sum.of)
+	w.Status = new(sum.status())
+	w.StatusDescription = new("")
+	return w
+}
+
+func (sum *jobSummary) summary() *wire.JobSummary {
+	return &wire.JobSummary{
+		JobID: string(sum.of.ID), Namespace: string(sum.of.Namespace), Summary: sum.groups, Children: &wire.JobChildren{},
+		CreateIndex: sum.of.CreateIndex, ModifyIndex: sum.index,
+	}
+}
+
+func (sum *jobSummary) stub() *wire.JobListStub {
+	j := sum.of
+	return &wire.JobListStub{
+		ID: string(j.ID), Name: string(j.ID), Namespace: string(j.Namespace), Datacenters: j.Datacenters, NodePool: j.NodePool,
+		Type: string(j.Type), Priority: j.Priority, Stop: j.Stop, Status: sum.status(), JobSummary: sum.summary(),
+		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.JobModifyIndex,
+	}
+}

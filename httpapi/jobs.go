@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// jobKey is the job that the path names, in the namespace of the query string.
+func (q *request) jobKey() cluster.JobKey {
+	return cluster.JobKey{Namespace: q.params.namespace, ID: cluster.JobID(q.PathValue("id"))}
+}
+
+// listJobs answers GET /v1/jobs, by namespace, then id. What is told of a job depends on
+// its allocations and evaluations too.
+func (q *request) listJobs() error {
+	return q.read(func(s State) (found, error) {
+		index := max(s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals))
+		return found{index: index, body: func() (any, error) {
+			jobs, err := page(q, list[*cluster.Job]{
+				rows: keep(s.Jobs(), func(j *cluster.Job) bool {
+					return q.params.within(j.Namespace) && strings.HasPrefix(string(j.ID), q.params.prefix)
+				}),
+				token:   func(j *cluster.Job) string { return jobToken(j.Key()) },
+				compare: func(j *cluster.Job, token string) int { return j.Key().Compare(parseJobToken(token)) },
+				full:    func(j *cluster.Job) any { return summarize(s, j).job() },
+			})
+			stubs := make([]*wire.JobListStub, len(jobs))
+			for i, j := range jobs {
+				stubs[i] = summarize(s, j).stub()
+			}
+			return stubs, err
+		}}, nil
+	})
+}
+
+// jobToken names a job in a list: "namespace/id", with slashes of their own escaped.
+func jobToken(k cluster.JobKey) string {
+	return url.PathEscape(string(k.Namespace)) + "/" + url.PathEscape(string(k.ID))
+}
+
+// parseJobToken is the inverse of jobToken. What is no token is some key.
+func parseJobToken(token string) cluster.JobKey {
+	namespace, id, _ := strings.Cut(token, "/")
+	return cluster.JobKey{Namespace: cluster.Namespace(unescape(namespace)), ID: cluster.JobID(unescape(id))}
+}
+
+func unescape(text string) string {
+	if plain, err := url.PathUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}
+
+// readJob answers GET /v1/job/{id}. Its index is the job's own.
+func (q *request) readJob() error {
+	return q.read(func(s State) (found, error) {
+		j := s.Job(q.jobKey())
+		if j == nil {
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+		}
+		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(), nil }}, nil
+	})
+}
+
+// readJobSummary answers GET /v1/job/{id}/summary.
+func (q *request) readJobSummary() error {
+	return q.read(func(s State) (found, error) {
+		j := s.Job(q.jobKey())
+		if j == nil {
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}, nil
+		}
+		sum := summarize(s, j)
+		return found{index: sum.index, rows: sum.rows, body: func() (any, error) { return sum.summary(), nil }}, nil
+	})
+}
+
+// registerJob answers PUT /v1/jobs and PUT /v1/job/{id}: a job or its next version. What
+// of it has no effect is said in the answer's Warnings.
+func (q *request) registerJob() error {
+	var body wire.JobRegisterRequest
+	if err := q.decode(&body); err != nil {
+		return err
+	}
+	job, warnings, err := q.jobOf(&body)
+	if err != nil {
+		return err
+	}
+	done, err := q.backend.Writer.RegisterJob(q.Context(), job)
+	if err != nil {
+		return err
+	}
+	answer := jobResponse(done, done.Index)
+	answer.Warnings = strings.Join(warnings, "\n")
+	return q.written(done.Index, answer)
+}
+
+// jobOf is the job that the body speaks of, if it can run.
+func (q *request) jobOf(body *wire.JobRegisterRequest) (*cluster.Job, []string, error) {
+	refuse := func(text string) (*cluster.Job, []string, error) { return nil, nil, fail(http.StatusBadRequest, text) }
+	w := body.Job
+	switch {
+	case w == nil:
+		return refuse("Job must be specified")
+	case body.EnforceIndex:
+		return refuse("EnforceIndex is not supported")
+	}
+	if w.Namespace == nil || *w.Namespace == "" {
+		w.Namespace = new(string(q.params.namespace))
+	}
+	job, warnings, err := w.Job()
+	if err == nil {
+		err = job.Validate()
+	}
+	if err != nil {
+		return refuse(err.Error())
+	}
+	if path := q.PathValue("id"); path != "" && path != string(job.ID) {
+		return refuse("Job ID does not match")
+	}
+	if job.Namespace == everyNamespace {
+		return refuse("a job needs one namespace")
+	}
+	return job, warnings, nil
+}
+
+// evaluateJob answers PUT /v1/job/{id}/evaluate: the scheduler looks at the job again.
+// The path says which, whatever the body does.
+func (q *request) evaluateJob() error {
+	done, err := q.backend.Writer.EvaluateJob(q.Context(), q.jobKey())
+	if err != nil {
+		return orNotFound(err, http.StatusNotFound, jobNotFound)
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	version := uint64(0)
+	if j := s.Job(q.jobKey()); j != nil {
+		version = j.JobModifyIndex
+	}
+	return q.written(done.Index, jobResponse(done, version))
+}
+
+// stopJob answers DELETE /v1/job/{id}: the job stops, or with ?purge=true is deleted with
+// all that hangs on it.
+func (q *request) stopJob() error {
+	purge, err := flag(q.URL.Query(), "purge")
+	if err != nil {
+		return err
+	}
+	done, err := q.backend.Writer.StopJob(q.Context(), q.jobKey(), purge)
+	if err != nil {
+		return orNotFound(err, http.StatusNotFound, jobNotFound)
+	}
+	return q.written(done.Index, jobResponse(done, done.Index))
+}
+
+func jobResponse(done Written, modified uint64) wire.JobResponse {
+	w := wire.JobResponse{EvalCreateIndex: done.evalIndex(), JobModifyIndex: modified, Index: done.Index}
+	if len(done.Evals) > 0 {
+		w.EvalID = string(done.Evals[0])
+	}
+	return w
+}
+
+// listNamespaces answers GET /v1/namespaces. Nobody makes namespaces here: there are the
+// default one and those that jobs are in.
+func (q *request) listNamespaces() error {
+	return q.read(func(s State) (found, error) {
+		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return namespaces(s, q.params.prefix), nil }}, nil
+	})
+}
+
+func namespaces(s State, prefix string) []wire.Namespace {
+	names := map[cluster.Namespace]bool{cluster.DefaultNamespace: true}
+	for j := range s.Jobs() {
+		names[j.Namespace] = true
+	}
+	list := []wire.Namespace{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if strings.HasPrefix(string(name), prefix) {
+			list = append(list, wire.Namespace{Name: string(name), CreateIndex: 1, ModifyIndex: 1})
+		}
+	}
+	return list
+}

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/hashicorp/go-bexpr"
+)
+
+// list is rows that a page is taken of.
+type list[Row any] struct {
+	// rows are in the order of token.
+	rows iter.Seq[Row]
+	// token names a row: a page that begins with it is asked for by it.
+	token func(Row) string
+	// compare compares a row with the one that a token names, which need not exist any
+	// more. It is negative if the row comes before.
+	compare func(row Row, token string) int
+	// full is what a filter speaks of.
+	full func(Row) any
+}
+
+// page takes a page of a list, never nil: what the request's filter lets through, from
+// the row that its token names, in the order it asks for. The error is the client's.
+func page[Row any](q *request, l list[Row]) ([]Row, error) {
+	matches, err := newFilter(q.params.filter)
+	if err != nil {
+		return nil, err
+	}
+	from, sign := q.params.nextToken, 1
+	rows := l.rows
+	if q.params.reverse {
+		all := slices.Collect(l.rows)
+		slices.Reverse(all)
+		rows, sign = slices.Values(all), -1
+	}
+	taken := []Row{}
+	for row := range rows {
+		if from != "" && sign*l.compare(row, from) < 0 {
+			continue
+		}
+		ok, err := matches.row(func() any { return l.full(row) })
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if q.params.perPage > 0 && len(taken) == q.params.perPage {
+			q.next = l.token(row)
+			break
+		}
+		taken = append(taken, row)
+	}
+	return taken, nil
+}
+
+// maxFilter bounds a filter, in bytes: parsing one takes time that grows faster than it.
+const maxFilter = 4096
+
+// filter is a boolean expression over a row in full; nil lets everything through.
+type filter struct{ evaluator *bexpr.Evaluator }
+
+func newFilter(expression string) (*filter, error) {
+	if expression == "" {
+		return nil, nil
+	}
+	if len(expression) > maxFilter {
+		return nil, badFilter(fmt.Errorf("it is longer than %d bytes", maxFilter))
+	}
+	evaluator, err := bexpr.CreateEvaluator(expression)
+	if err != nil {
+		return nil, badFilter(err)
+	}
+	return &filter{evaluator}, nil
+}
+
+func badFilter(err error) error {
+	return fail(http.StatusBadRequest, fmt.Sprintf("failed to create result paginator: failed to read filter expression: %v", err))
+}
+
+// row reports whether the filter lets a row through.
+func (f *filter) row(full func() any) (bool, error) {
+	if f == nil {
+		return true, nil
+	}
+	ok, err := f.evaluator.Evaluate(full())
+	if err != nil {
+		return false, fail(http.StatusBadRequest, fmt.Sprintf("failed to read result page: %v", err))
+	}
+	return ok, nil
+}

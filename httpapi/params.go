@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// params are the query parameters that all reads share.
+type params struct {
+	// index is what the answer's index has to be above; zero does not wait.
+	index uint64
+	// wait is how long at most, or zero for the longest.
+	wait time.Duration
+	// stale lets a server answer that does not lead.
+	stale bool
+
+	namespace cluster.Namespace // never empty; everyNamespace is all
+	prefix    string
+	filter    string
+	perPage   int // zero is all
+	nextToken string
+	reverse   bool
+}
+
+// everyNamespace asks for what is in any namespace.
+const everyNamespace cluster.Namespace = "*"
+
+// within reports whether a namespace was asked for.
+func (p params) within(n cluster.Namespace) bool {
+	return p.namespace == everyNamespace || p.namespace == n
+}
+
+// readParams reads the query string. Parameters nobody knows are ignored.
+func (q *request) readParams() error {
+	values := q.URL.Query()
+	if region := values.Get("region"); region != "" && region != q.options.Region {
+		return fail(http.StatusInternalServerError, "No path to region")
+	}
+	q.params.namespace = cluster.Namespace(values.Get("namespace"))
+	orDefault(&q.params.namespace, cluster.DefaultNamespace)
+	if !q.route.reads {
+		return nil
+	}
+	return q.params.read(values)
+}
+
+func (p *params) read(values url.Values) (err error) {
+	if text := values.Get("index"); text != "" {
+		if p.index, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return fail(http.StatusBadRequest, "Invalid index")
+		}
+	}
+	if text := values.Get("wait"); text != "" {
+		if p.wait, err = time.ParseDuration(text); err != nil {
+			return fail(http.StatusBadRequest, "Invalid wait time")
+		}
+	}
+	if p.stale, err = flag(values, "stale"); err != nil {
+		return err
+	}
+	if p.reverse, err = flag(values, "reverse"); err != nil {
+		return err
+	}
+	if text := values.Get("per_page"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return fail(http.StatusBadRequest, "Expect a number for `per_page` query string parameter")
+		}
+		p.perPage = int(n)
+	}
+	p.prefix, p.filter, p.nextToken = values.Get("prefix"), values.Get("filter"), values.Get("next_token")
+	return nil
+}
+
+// flag is a parameter that is true if it is there without a value.
+func flag(values url.Values, name string) (bool, error) {
+	text := values.Get(name)
+	if text == "" {
+		return values.Has(name), nil
+	}
+	set, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fail(http.StatusBadRequest, fmt.Sprintf("Expect `true` or `false` for `%s` query string parameter", name))
+	}
+	return set, nil
+}
+
+// maxIdempotencyToken bounds what a drain remembers of a request, in bytes.
+const maxIdempotencyToken = 256
+
+// idempotencyToken is what tells a repeated request from a new one, or empty.
+func (q *request) idempotencyToken() (string, error) {
+	token := q.URL.Query().Get("idempotency_token")
+	if len(token) > maxIdempotencyToken {
+		return "", fail(http.StatusBadRequest, fmt.Sprintf("idempotency_token is longer than %d bytes", maxIdempotencyToken))
+	}
+	return token, nil
+}

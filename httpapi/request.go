@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// request is a request on its way to its answer. It belongs to one goroutine.
+type request struct {
+	*http.Request
+	*Handler
+	route route
+	w     http.ResponseWriter
+	// params are what a read's query string says; the zero value for a write.
+	params params
+	// body is the whole body, or empty.
+	body []byte
+	// who asks; set by authorize.
+	who Identity
+	// next is where the next page begins, or empty.
+	next string
+}
+
+// serve answers requests of a route.
+func (h *Handler) serve(r route) http.HandlerFunc {
+	return func(w http.ResponseWriter, hr *http.Request) {
+		q := &request{Request: hr, Handler: h, route: r, w: w}
+		if err := q.serve(); err != nil {
+			q.fail(err)
+		}
+	}
+}
+
+// serve answers the request, or has the leader do so. What is wrong with the request
+// itself is said by whichever server is asked; who may ask, and all that depends on the
+// state, is said by the server that answers.
+func (q *request) serve() error {
+	if err := q.readParams(); err != nil {
+		return err
+	}
+	if err := q.readBody(); err != nil {
+		return err
+	}
+	if q.params.index > 0 {
+		client := q.client()
+		if !q.waiting.begin(client) {
+			return fail(http.StatusTooManyRequests, "too many readers are waiting")
+		}
+		defer q.waiting.end(client)
+	}
+	err := q.onLeader()
+	if err == nil {
+		err = q.authorize()
+	}
+	if err == nil {
+		err = q.route.answer(q)
+	}
+	if q.elsewhere(err) {
+		return q.forward()
+	}
+	return err
+}
+
+// readBody reads the body, so that the request can still be forwarded.
+func (q *request) readBody() error {
+	tooLarge := fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", q.options.MaxBody))
+	if q.ContentLength > q.options.MaxBody {
+		return tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, q.options.MaxBody))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return tooLarge
+	}
+	if err != nil {
+		return fail(http.StatusBadRequest, "reading the request body: "+err.Error())
+	}
+	q.body = body
+	return nil
+}
+
+// errEmptyBody says that a body is needed.
+func errEmptyBody() error { return fail(http.StatusBadRequest, "Request body is empty") }
+
+// decode reads the body's one JSON value. Null is no body: a request that says nothing
+// must not end a drain.
+func (q *request) decode(into any) error {
+	if trimmed := bytes.TrimSpace(q.body); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
+		return errEmptyBody()
+	}
+	if err := json.Unmarshal(q.body, into); err != nil {
+		return fail(http.StatusBadRequest, err.Error())
+	}
+	return nil
+}
+
+// nodeID is the node that the path names.
+func (q *request) nodeID() cluster.NodeID { return cluster.NodeID(q.PathValue("id")) }
+
+// state is the newest state.
+func (q *request) state() (State, error) {
+	var newest State
+	err := q.lookAgain(q.Context(), 0, func(s State) (uint64, error) {
+		newest = s
+		return s.Index(), nil
+	})
+	return newest, err
+}

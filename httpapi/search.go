@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// maxMatches bounds what a search finds of each kind.
+const maxMatches = 20
+
+// searchContexts are the kinds of things that can be searched for, in order.
+func searchContexts() []string { return []string{"nodes", "jobs", "allocs", "evals"} }
+
+// search answers POST /v1/search: the ids that begin with a prefix. Shells complete with
+// it.
+func (q *request) search() error {
+	var body wire.SearchRequest
+	if err := q.decode(&body); err != nil {
+		return err
+	}
+	contexts := searchContexts()
+	if body.Context != "" && body.Context != "all" {
+		if !slices.Contains(contexts, body.Context) {
+			return fail(http.StatusBadRequest, fmt.Sprintf("context must be one of %q or %q, not %q", contexts, "all", body.Context))
+		}
+		contexts = []string{body.Context}
+	}
+	return q.read(func(s State) (found, error) {
+		index := max(s.TableIndex(TableNodes), s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals))
+		return found{index: index, body: func() (any, error) {
+			w := wire.SearchResponse{Matches: map[string][]string{}, Truncations: map[string]bool{}, Index: max(1, index), KnownLeader: q.backend.Peers.Leader() != ""}
+			for _, context := range contexts {
+				w.Matches[context], w.Truncations[context] = firstMatches(q.ids(s, context), body.Prefix)
+			}
+			return w, nil
+		}}, nil
+	})
+}
+
+// ids yields the ids of one kind, in order.
+func (q *request) ids(s State, context string) iter.Seq[string] {
+	switch context {
+	case "nodes":
+		return textOf(s.Nodes(), func(n *cluster.Node) (string, bool) { return string(n.ID), true })
+	case "jobs":
+		return textOf(s.Jobs(), func(j *cluster.Job) (string, bool) { return string(j.ID), q.params.within(j.Namespace) })
+	case "allocs":
+		return textOf(s.Allocs(), func(a *cluster.Allocation) (string, bool) { return string(a.ID), q.params.within(a.Namespace) })
+	}
+	return textOf(s.Evals(), func(e *cluster.Evaluation) (string, bool) { return string(e.ID), q.params.within(e.Namespace) })
+}
+
+// textOf yields the ids of the rows that are wanted.
+func textOf[Row any](rows iter.Seq[Row], id func(Row) (text string, wanted bool)) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for row := range rows {
+			if text, wanted := id(row); wanted && !yield(text) {
+				return
+			}
+		}
+	}
+}
+
+// firstMatches are the first ids with the prefix, never nil, and whether there are more.
+func firstMatches(ids iter.Seq[string], prefix string) (matches []string, more bool) {
+	matches = []string{}
+	for id := range ids {
+		if !strings.HasPrefix(id, prefix) {
+			continue
+		}
+		if len(matches) == maxMatches {
+			return matches, true
+		}
+		matches = append(matches, id)
+	}
+	return matches, false
+}
