@@ -17,41 +17,59 @@ import (
 // once, and named by number where a row points to it.
 func (s *Snapshot) Dump(w io.Writer) error {
 	versions, err := s.jobVersions(func(j *cluster.Job) (string, error) {
-		return string(dumper{}.value(nil, reflect.ValueOf(*j))), nil
+		return string(dumper{nil, names{}}.value(nil, reflect.ValueOf(j).Elem())), nil
 	})
 	if err != nil {
 		return err
 	}
-	d, out := dumper{versions.number}, bufio.NewWriter(w)
+	d, out := dumper{versions.number, names{}}, bufio.NewWriter(w)
 	fmt.Fprintln(out, "job versions")
 	for i, text := range versions.texts {
 		fmt.Fprintf(out, "job#%d %s\n", i+1, text)
 	}
+	var line []byte
 	for _, table := range tableNames() {
 		fmt.Fprintln(out, table)
-		for row := range scanAny(s.reads, table, indexID, nil) {
-			out.Write(append(d.value(nil, reflect.ValueOf(row)), '\n'))
+		rows := s.rows(table, indexID, nil)
+		for row := rows.Next(); row != nil; row = rows.Next() {
+			line = append(d.value(line[:0], reflect.ValueOf(row)), '\n')
+			out.Write(line)
 		}
 	}
 	return out.Flush() // which also says what the writes before it met
 }
 
 // dumper prints values. Pointers to jobs are printed as their number.
-type dumper struct{ jobs map[*cluster.Job]int }
+type dumper struct {
+	jobs  map[*cluster.Job]int // nil if none is printed
+	names names                // never nil
+}
+
+// names holds the names of the fields of each type that was met.
+type names map[reflect.Type][]string
+
+func (n names) of(t reflect.Type) []string {
+	known, met := n[t]
+	if !met {
+		for i := range t.NumField() {
+			known = append(known, t.Field(i).Name)
+		}
+		n[t] = known
+	}
+	return known
+}
 
 func (d dumper) value(b []byte, v reflect.Value) []byte {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return append(b, "nil"...)
 	}
-	if v.CanInterface() {
-		switch known := v.Interface().(type) {
-		case *cluster.Job:
-			return fmt.Appendf(b, "job#%d", d.jobs[known])
-		case time.Time:
-			return known.UTC().AppendFormat(b, time.RFC3339Nano)
-		case time.Duration:
-			return append(b, known.String()...)
-		}
+	switch v.Type() {
+	case reflect.TypeFor[*cluster.Job]():
+		return fmt.Appendf(b, "job#%d", d.jobs[v.Interface().(*cluster.Job)])
+	case reflect.TypeFor[time.Time]():
+		return v.Interface().(time.Time).UTC().AppendFormat(b, time.RFC3339Nano)
+	case reflect.TypeFor[time.Duration]():
+		return append(b, time.Duration(v.Int()).String()...)
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -81,11 +99,11 @@ func scalar(b []byte, v reflect.Value) []byte {
 
 func (d dumper) fields(b []byte, v reflect.Value) []byte {
 	b = append(b, '{')
-	for i := range v.NumField() {
+	for i, name := range d.names.of(v.Type()) {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		b = append(append(b, v.Type().Field(i).Name...), ':')
+		b = append(append(b, name...), ':')
 		b = d.value(b, v.Field(i))
 	}
 	return append(b, '}')

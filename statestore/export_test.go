@@ -44,7 +44,7 @@ func (s *Store) InsertRow(row any) {
 	}
 	t.done = true
 	t.flushUsage()
-	t.txn.Commit()
+	s.commit(t.txn)
 }
 
 // UsageRows are the rows of that table by node.

@@ -12,7 +12,7 @@ func idKey[S ~string](id S) key {
 	if id == "" {
 		return nil
 	}
-	return newKey(id)
+	return lone(id)
 }
 
 func nodeID(n *cluster.Node) key { return idKey(n.ID) }
@@ -102,6 +102,6 @@ func queue(s cluster.EvalStatus) key { return newKey(s) }
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
 // usageID holds for the empty id too: an allocation may be on no node at all.
-func usageID(u *usage) key { return newKey(u.NodeID) }
+func usageID(u *usage) key { return lone(u.NodeID) }
 
 func counterID(c *counter) key { return idKey(c.Key) }

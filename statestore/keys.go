@@ -23,6 +23,9 @@ func newKey[S ~string](parts ...S) key {
 	return k
 }
 
+// lone returns the key of one part, to which nothing is appended.
+func lone[S ~string](part S) key { return make(key, 0, len(part)+2).text(string(part)) }
+
 // text appends a string. It ends in 00 01, and a zero byte within it becomes
 // 00 FF, so that no string is taken for the beginning of another.
 func (k key) text(s string) key { return append(k.open(s), 0x00, 0x01) }

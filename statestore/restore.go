@@ -36,7 +36,7 @@ func Restore(r io.Reader) (*Store, error) {
 		t.count(counterRecords, in.records)
 	}
 	t.done = true
-	t.txn.Commit()
+	s.commit(t.txn)
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"iter"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -16,12 +17,29 @@ var (
 
 // Snapshot is one state of the store. It never changes, and is safe for
 // concurrent use, unless it was made by [Snapshot.Watching].
-type Snapshot struct{ reads }
+type Snapshot struct {
+	reads
+	// index is what Index has found, or zero.
+	index atomic.Uint64
+}
 
 // Watching returns the same state, with every read adding to ws what it has to
 // wait for. It belongs to one goroutine.
 func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot {
-	return &Snapshot{reads{txn: s.txn, ws: ws}}
+	return &Snapshot{reads: reads{txn: s.txn, ws: ws}}
+}
+
+// Index is the raft index of the newest entry in the state.
+func (s *Snapshot) Index() uint64 {
+	if s.ws != nil {
+		return s.reads.Index() // which adds it to what is waited for
+	}
+	index := s.index.Load()
+	if index == 0 {
+		index = s.reads.Index()
+		s.index.Store(index)
+	}
+	return index
 }
 
 // reads are the reads that a snapshot and a write transaction have in common.
@@ -49,7 +67,8 @@ func first[T any](r reads, table, index string, k key) *T {
 // key is all of them.
 func scan[T any](r reads, table, index string, k key) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
-		for row := range scanAny(r, table, index, k) {
+		rows := r.rows(table, index, k)
+		for row := rows.Next(); row != nil; row = rows.Next() {
 			if !yield(row.(*T)) {
 				return
 			}
@@ -57,22 +76,17 @@ func scan[T any](r reads, table, index string, k key) iter.Seq[*T] {
 	}
 }
 
-func scanAny(r reads, table, index string, k key) iter.Seq[any] {
+// rows are the rows that scan yields.
+func (r reads) rows(table, index string, k key) memdb.ResultIterator {
 	if k == nil {
 		k = key{}
 	}
-	return func(yield func(any) bool) {
-		rows, err := r.txn.Get(table, index, k)
-		if err != nil {
-			panic("statestore: scanning " + table + " by " + index + ": " + err.Error())
-		}
-		r.ws.Add(rows.WatchCh())
-		for row := rows.Next(); row != nil; row = rows.Next() {
-			if !yield(row) {
-				return
-			}
-		}
+	rows, err := r.txn.Get(table, index, k)
+	if err != nil {
+		panic("statestore: scanning " + table + " by " + index + ": " + err.Error())
 	}
+	r.ws.Add(rows.WatchCh())
+	return rows
 }
 
 // Index is the raft index of the newest entry in the state.
@@ -102,7 +116,7 @@ func (r reads) CapacityIndex() uint64 {
 }
 
 func (r reads) counter(key string) uint64 {
-	if c := first[counter](r, tableIndex, indexID, newKey(key)); c != nil {
+	if c := first[counter](r, tableIndex, indexID, lone(key)); c != nil {
 		return c.Value
 	}
 	return 0
@@ -110,7 +124,7 @@ func (r reads) counter(key string) uint64 {
 
 // Node returns the node, or nil.
 func (r reads) Node(id cluster.NodeID) *cluster.Node {
-	return first[cluster.Node](r, TableNodes, indexID, newKey(id))
+	return first[cluster.Node](r, TableNodes, indexID, lone(id))
 }
 
 // Nodes yields all nodes by id.
@@ -130,7 +144,7 @@ func (r reads) DrainingNodes() iter.Seq[*cluster.Node] {
 
 // DrainingNode returns the node whose running drain has the id, or nil.
 func (r reads) DrainingNode(id cluster.DrainID) *cluster.Node {
-	return first[cluster.Node](r, TableNodes, indexDrain, newKey(id))
+	return first[cluster.Node](r, TableNodes, indexDrain, lone(id))
 }
 
 // Drains yields the records of ended drains by (EndIndex, id): oldest first.
@@ -147,7 +161,7 @@ func (r reads) DrainsByNode(id cluster.NodeID) iter.Seq[*cluster.Drain] {
 // DrainRecord returns the record of an ended drain, or nil if it runs, never
 // was, or has been forgotten.
 func (r reads) DrainRecord(id cluster.DrainID) *cluster.Drain {
-	return first[cluster.Drain](r, TableDrains, indexID, newKey(id))
+	return first[cluster.Drain](r, TableDrains, indexID, lone(id))
 }
 
 // Job returns the current version of the job, or nil.
@@ -162,7 +176,7 @@ func (r reads) Jobs() iter.Seq[*cluster.Job] {
 
 // Alloc returns the allocation, or nil.
 func (r reads) Alloc(id cluster.AllocID) *cluster.Allocation {
-	return first[cluster.Allocation](r, TableAllocs, indexID, newKey(id))
+	return first[cluster.Allocation](r, TableAllocs, indexID, lone(id))
 }
 
 // Allocs yields all allocations by id.
@@ -210,7 +224,7 @@ func (r reads) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 
 // Eval returns the evaluation, or nil.
 func (r reads) Eval(id cluster.EvalID) *cluster.Evaluation {
-	return first[cluster.Evaluation](r, TableEvals, indexID, newKey(id))
+	return first[cluster.Evaluation](r, TableEvals, indexID, lone(id))
 }
 
 // Evals yields all evaluations by id.

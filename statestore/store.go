@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -13,6 +14,12 @@ import (
 type Store struct {
 	db    *memdb.MemDB
 	feeds feeds
+
+	// committing is held while a transaction commits, so that newest never goes back.
+	committing sync.Mutex
+	// newest is the newest state, or nil while a transaction commits: a query that it
+	// wakes must not be shown the state that it has seen.
+	newest atomic.Pointer[Snapshot]
 
 	// abandoned is closed when the store has been replaced.
 	abandoned   chan struct{}
@@ -30,7 +37,21 @@ func New() *Store {
 
 // Snapshot returns the newest state. It costs nothing and never blocks.
 func (s *Store) Snapshot() *Snapshot {
-	return &Snapshot{reads{txn: s.db.Txn(false)}}
+	if newest := s.newest.Load(); newest != nil {
+		return newest
+	}
+	return s.snapshot()
+}
+
+func (s *Store) snapshot() *Snapshot { return &Snapshot{reads: reads{txn: s.db.Txn(false)}} }
+
+// commit makes a transaction's writes the newest state.
+func (s *Store) commit(txn *memdb.Txn) {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	s.newest.Store(nil)
+	txn.Commit()
+	s.newest.Store(s.snapshot())
 }
 
 // Begin starts the write transaction of one raft entry. It blocks while another

@@ -64,7 +64,7 @@ func (t *Txn) Commit() {
 	t.done = true
 	news := t.written.changes.news(t.reads)
 	t.flush()
-	t.txn.Commit()
+	t.store.commit(t.txn)
 	t.store.feeds.publish(news)
 }
 

@@ -24,7 +24,7 @@ func (r reads) usage(id cluster.NodeID) usage {
 			return u
 		}
 	}
-	if u := first[usage](r, tableUsage, indexID, newKey(id)); u != nil {
+	if u := first[usage](r, tableUsage, indexID, lone(id)); u != nil {
 		return *u
 	}
 	return usage{NodeID: id}
@@ -64,7 +64,7 @@ func (t *Txn) flushUsage() {
 	type change struct{ before, after *usage }
 	var changed []change
 	for _, id := range slices.Sorted(maps.Keys(t.written.usage)) {
-		before, after := first[usage](t.reads, tableUsage, indexID, newKey(id)), t.written.usage[id]
+		before, after := first[usage](t.reads, tableUsage, indexID, lone(id)), t.written.usage[id]
 		if before == nil || *before != after {
 			changed = append(changed, change{before, &after})
 		}
