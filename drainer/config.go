@@ -24,6 +24,9 @@ type NodeDrainerConfig struct {
 	JobWatcher       DrainingJobWatcherFactory
 	DeadlineNotifier DrainDeadlineNotifierFactory
 
+	// OnStep is called after each step, by the drainer's goroutine and with how long
+	// the step took; or nil.
+	OnStep func(took time.Duration)
 	// NewEvalID makes the ids of evaluations. Nil makes random UUIDs.
 	NewEvalID func() cluster.EvalID
 

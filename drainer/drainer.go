@@ -101,7 +101,7 @@ func (r *run) loop() {
 	defer timer.Stop()
 	for {
 		stepped := wallClock()
-		wakeAt := r.term.Step(stepped)
+		wakeAt := r.step(stepped)
 		for waiting := true; waiting; {
 			select {
 			case <-r.stop:
@@ -114,6 +114,16 @@ func (r *run) loop() {
 			}
 		}
 	}
+}
+
+// step steps the term, and tells how long that took.
+func (r *run) step(now time.Time) (wakeAt time.Time) {
+	began := time.Now()
+	wakeAt = r.term.Step(now)
+	if observe := r.term.config.OnStep; observe != nil {
+		observe(time.Since(began))
+	}
+	return wakeAt
 }
 
 // timerAt sets the timer to a time, or to the next look at the clock if that is

@@ -47,6 +47,9 @@ type Config struct {
 	// OnApply is called after each entry, in the order of the log; or nil. Raft
 	// waits for it.
 	OnApply func(shims.Applied)
+	// OnAnswer is called with each raft write of this server and what became of it;
+	// or nil. See [shims.Options].
+	OnAnswer func(shims.Message, shims.Answer)
 }
 
 // withDefaults returns c with its zero values filled in, or what is missing.

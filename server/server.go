@@ -80,7 +80,7 @@ func (s *Server) start() (err error) {
 	if err != nil {
 		return fmt.Errorf("starting raft: %w", err)
 	}
-	options := shims.Options{Logger: c.Logger}
+	options := shims.Options{Logger: c.Logger, OnAnswer: c.OnAnswer}
 	if s.requests, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
 		return err
 	}

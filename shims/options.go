@@ -11,6 +11,10 @@ import (
 type Options struct {
 	// Logger is told of entries larger than raft suggests; nil logs nothing.
 	Logger hclog.Logger
+	// OnAnswer is called with each message that was queued, nil for a barrier, and with
+	// what became of it, before its reply; or nil. It is called as replies are: from
+	// any goroutine, with no lock held, and it must not block.
+	OnAnswer func(Message, Answer)
 	// QueueSize is how many writes may wait to be proposed. A write beyond it is
 	// refused at once. Zero is [DefaultQueueSize].
 	QueueSize int

@@ -292,5 +292,8 @@ func (p *Proposer) take(w *write, err error) Answer {
 // reply gives the answer to a write that the caller has taken.
 func (p *Proposer) reply(w *write, a Answer) {
 	defer p.replying.Done()
+	if p.opts.OnAnswer != nil {
+		p.opts.OnAnswer(w.message, a)
+	}
 	w.reply(a)
 }
