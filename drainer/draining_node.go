@@ -20,6 +20,8 @@ type drainingNode struct {
 	// wait is what the drain was last seen to wait for after its deadline, or
 	// zero.
 	wait stageWait
+	// passed says that its deadline was seen to have passed, or that it was forced.
+	passed bool
 	// pluginsTurn says that its storage plugins had their turn when it was last
 	// planned, and had not all left.
 	pluginsTurn bool

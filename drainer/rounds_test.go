@@ -245,6 +245,22 @@ func TestRounds_TheNodesWishGoesBeforeTheGroups(t *testing.T) {
 	must.Eq(t, cluster.MarkDeadline, marks[0].Class)
 }
 
+// What a deadline takes takes the room of a mark that waits to be written: that one
+// would only be refused.
+func TestRounds_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 2)
+	w.drain("n2", 0)
+	r := newRig(t, w, nil)
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	r.commit(func(w *town) { w.drain("n1", DefaultRetryBase/2) })
+	r.advance(DefaultRetryBase)
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
+}
+
 // A job whose evaluation fails again and again is evaluated again, less and less
 // often, in writes of their own.
 func TestRounds_Reevaluations(t *testing.T) {

@@ -31,8 +31,8 @@ type Term struct {
 	mu sync.Mutex // held by Step, Close and Explain; guards what follows
 	// The components, stepped in this order; never nil.
 	nodeWatcher DrainingNodeWatcher
-	jobWatcher  DrainingJobWatcher
 	notifier    DrainDeadlineNotifier
+	jobWatcher  DrainingJobWatcher
 
 	writer  *writer
 	limiter *rate.Limiter
@@ -223,8 +223,9 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.again = false
 	wakeAt = t.nodeWatcher.Step(look)
 	t.track(look)
-	wakeAt = earliest(wakeAt, t.jobWatcher.Step(look))
 	wakeAt = earliest(wakeAt, t.notifier.Step(look))
+	t.ring(look)
+	wakeAt = earliest(wakeAt, t.jobWatcher.Step(look))
 	t.receive(look.Now)
 	t.planNodes(look)
 	t.undate()
@@ -260,10 +261,10 @@ func (t *Term) settle(a answered, now time.Time) {
 		default:
 			reply.Marks = append(reply.Marks, w.mark)
 		}
-		if a.answer.Outcome == Applied {
-			delete(t.wanted, w.mark.Alloc)
-		}
 	}
+	// What was written is wanted no longer, but for what was refused and is wanted
+	// still, under another class perhaps.
+	t.withdrawn = t.withdrawn || a.answer.Outcome == Applied
 	for _, c := range a.entry.completions {
 		t.answerNode(c.Node, "", a.answer, refused[Refusal{Node: c.Node}], now)
 	}

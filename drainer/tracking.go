@@ -25,7 +25,7 @@ func (t *Term) track(look Look) {
 			t.nodes[post.id] = n
 			t.logger.Info("draining node", "node_id", n.id, "node", post.node.Name, "drain_id", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
 		}
-		n.refused, n.heldBack, n.wait = attempts{}, nil, stageWait{}
+		n.refused, n.heldBack, n.wait, n.passed = attempts{}, nil, stageWait{}, false
 		t.dirty[n.id] = true
 		t.jobWatcher.RegisterJobs(groupsOn(look.View, n.id, cluster.StageConsumers))
 	}
@@ -92,6 +92,13 @@ func (t *Term) receive(now time.Time) {
 		}
 	default:
 	}
+}
+
+// ring takes in whose time has come. Where a deadline has passed since the node
+// was last planned its groups are judged anew, before anything of them is
+// written: they have one less to reckon with, and nothing of them has changed
+// that would say so.
+func (t *Term) ring(look Look) {
 	select {
 	case batch := <-t.notifier.NextBatch():
 		for _, id := range batch {
@@ -102,13 +109,20 @@ func (t *Term) receive(now time.Time) {
 		}
 	default:
 	}
-}
-
-// planNodes plans the nodes that something was said of, or whose time has come.
-func (t *Term) planNodes(look Look) {
 	for _, id := range t.alarms.pop(look.Now) {
 		t.dirty[id] = true
 	}
+	for _, id := range slices.Sorted(maps.Keys(t.dirty)) {
+		n, node := t.nodes[id], look.View.Node(id)
+		if n != nil && !n.passed && node.Draining() && node.Drain.Strategy.Passed(look.Now) {
+			n.passed = true
+			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
+		}
+	}
+}
+
+// planNodes plans the nodes that something was said of.
+func (t *Term) planNodes(look Look) {
 	t.planEndsAgain()
 	if len(t.dirty) == 0 {
 		return
