@@ -354,16 +354,46 @@ func (r *reasons) remember() {
 	if !r.behind {
 		h.clock = r.q.Clock
 	}
+	hold := func(key cluster.GroupKey, reason drainer.Reason) {
+		held := h.groups[key]
+		held[reason] = true
+		h.groups[key] = held
+	}
 	for i := range r.q.Reports {
 		for _, ar := range r.q.Reports[i].Allocs {
 			if ar.Reason < drainer.ReasonCount {
-				held := h.groups[ar.Group]
-				held[ar.Reason] = true
-				h.groups[ar.Group] = held
+				hold(ar.Group, ar.Reason)
+			}
+			if reason, hidden := r.hidden(ar.Alloc); hidden {
+				hold(ar.Group, reason)
 			}
 		}
 	}
 	r.term.quiet = h
+}
+
+// hidden is the reason that an allocation would have whose mark is in flight and would
+// not be planned now. Reports say that it is pending, and that is so; but the drainer
+// has seen its group held, and dates by that what it says when the mark is refused or
+// another of the group is held.
+func (r *reasons) hidden(id cluster.AllocID) (reason drainer.Reason, hidden bool) {
+	a := r.now.allocs[id]
+	if a == nil || a.asked() || r.term.marks[id] == 0 || a.node.drain() == nil {
+		return 0, false
+	}
+	t := r.now.tally(a.group)
+	switch rule := r.now.rule(a); rule.class {
+	case cluster.MarkNone:
+		return rule.hold, true
+	case cluster.MarkFree, cluster.MarkCanary:
+		return drainer.ReasonWaitingForRoom, t.slotsLeft() < r.slots[a.group]
+	case cluster.MarkPaced:
+		if t.outstanding+r.all[a.group] > 1 { // besides the allocation
+			return drainer.ReasonWaitingForRoom, t.room() < r.paced[a.group]
+		}
+		return drainer.ReasonBelowBudget, t.room() < r.paced[a.group]
+	}
+	return 0, false
 }
 
 // judgeTotals judges the sums of a report.

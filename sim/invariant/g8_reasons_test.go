@@ -142,6 +142,8 @@ func fineReasons() []fine {
 			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since.At = s.now })
 			return s
 		}},
+		{"a hold that a mark in flight hides, without room", hiddenHold(func(s *stage) { s.sick("a3") })},
+		{"a hold that a mark in flight hides, of all moves", hiddenHold(func(s *stage) { s.job(service("web", 3, 0)) })},
 		{"a leader that has yet to catch up", func(t *testing.T) *stage {
 			s := reasons(t)
 			old, reports := s.state(), s.explain()
@@ -158,6 +160,30 @@ func fineReasons() []fine {
 			s.quiet(held)
 			return s
 		}},
+	}
+}
+
+// hiddenHold has what begins to hold a group while a mark of it is in flight. The write
+// fails, and the drainer says since when it has seen the group held.
+func hiddenHold(begin func(*stage)) func(t *testing.T) *stage {
+	return func(t *testing.T) *stage {
+		s := draining(t, invariant.Options{})
+		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+		s.look(1)
+		s.wait(time.Second)
+		begin(s)
+		s.look(1)
+		since := s.now
+		s.wait(time.Second)
+		s.quiet(inFlight, func(q *invariant.Quiet) {
+			r := &q.Reports[0]
+			r.Reason, r.Waiting = drainer.ReasonWritePending, [drainer.ReasonCount]int{drainer.ReasonWritePending: 1}
+		})
+		s.answer(1, 1, drainer.Rejected)
+		s.wait(time.Second)
+		s.look(1)
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = drainer.Since{At: since, Seen: true} })
+		return s
 	}
 }
 
