@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
+)
+
+// What is in a data directory.
+const (
+	lockFile     = "LOCK"
+	nameFile     = "name"
+	raftDir      = "raft"
+	walDir       = "wal"
+	snapshotKeep = 3
+	// logCacheSize is how many of the newest entries are kept in memory, for peers
+	// that are a little behind.
+	logCacheSize = 512
+)
+
+// disk is a data directory, open and locked.
+type disk struct {
+	lock      *os.File
+	log       *wal.WAL
+	meta      *metadb.BoltMetaDB // of log, which does not close it
+	cached    *raft.LogCache // over log
+	snapshots *raft.FileSnapshotStore
+	// name is the server's name, never empty.
+	name string
+}
+
+// openDisk opens a data directory, making what is not there. Of two processes the
+// second is refused. A name that is not the directory's is refused too, unless
+// it has none yet.
+func openDisk(dir, name string, logger hclog.Logger) (*disk, error) {
+	if err := os.MkdirAll(filepath.Join(dir, raftDir, walDir), 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	d := &disk{}
+	if err := d.open(dir, name, logger); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", dir, errors.Join(err, d.close()))
+	}
+	return d, nil
+}
+
+func (d *disk) open(dir, name string, logger hclog.Logger) (err error) {
+	if d.lock, err = lock(filepath.Join(dir, lockFile)); err != nil {
+		return err
+	}
+	if d.name, err = keptName(filepath.Join(dir, nameFile), name); err != nil {
+		return err
+	}
+	d.meta = new(metadb.BoltMetaDB)
+	d.log, err = wal.Open(filepath.Join(dir, raftDir, walDir), wal.WithLogger(logger.Named("wal")), wal.WithMetaStore(d.meta))
+	if err != nil {
+		return fmt.Errorf("opening raft's log: %w", err)
+	}
+	if d.cached, err = raft.NewLogCache(logCacheSize, d.log); err != nil {
+		return fmt.Errorf("opening raft's log: %w", err)
+	}
+	d.snapshots, err = raft.NewFileSnapshotStoreWithLogger(filepath.Join(dir, raftDir), snapshotKeep, logger.Named("snapshots"))
+	if err != nil {
+		return fmt.Errorf("opening raft's snapshots: %w", err)
+	}
+	return nil
+}
+
+// close closes what is open. Raft must have been shut down.
+func (d *disk) close() error {
+	var errs []error
+	if d.log != nil {
+		errs = append(errs, d.log.Close())
+	}
+	if d.meta != nil {
+		errs = append(errs, d.meta.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close()) // last: it lets go of the lock
+	}
+	return errors.Join(errs...)
+}
+
+// keptName returns the name in a file, and puts the wanted one or a new one there
+// if there is none.
+func keptName(file, want string) (string, error) {
+	kept, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if want == "" {
+			want = uuid.NewString()
+		}
+		return want, writeFile(file, want+"\n")
+	case err != nil:
+		return "", err
+	}
+	name := strings.TrimSpace(string(kept))
+	switch {
+	case name == "":
+		return "", fmt.Errorf("%s is empty: write the server's name into it", file)
+	case want != "" && want != name:
+		return "", fmt.Errorf("belongs to server %q, and Config.Name is %q", name, want)
+	}
+	return name, nil
+}
+
+// writeFile writes a file that is there whole or not at all, whatever happens.
+func writeFile(file, text string) error {
+	unfinished := file + ".new"
+	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, file); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,59 @@
+// Package agent is one process of a cluster: a [server.Server] with the sockets,
+// the disk and the peers that it needs outside a test. [New] starts one,
+// [Agent.Stop] ends it.
+//
+//	clients ──HTTP──▶ HTTPAddr ─▶ httpapi ─┬─ leads? ─▶ reader, writer ─▶ server
+//	                                       └─ else: Forward ──┐
+//	peers ◀──────▶ ServerAddr ─┬ 'r' ─▶ raft                  │
+//	                           └ 'h' ─▶ inner HTTP ◀──────────┘
+//
+// # One port for servers
+//
+// Everything between servers goes over one TCP port, whose address is the only one
+// that raft's configuration holds. The first byte of a connection, inside TLS if
+// there is any, says what it is for: 'r' for raft, 'h' for HTTP. So whoever knows
+// the leader can pass an HTTP request on to it, and no other addresses have to be
+// exchanged. A request that was passed on once is not passed on again.
+//
+// # Membership
+//
+// A new cluster is begun by servers that were all given its voters
+// ([Config].Voters), or that wait until they have found as many as they expect
+// ([Config].BootstrapExpect). Then the one whose name comes first begins it, after
+// all of them have promised to begin no other. A server that is in no cluster, or
+// whose address is not the one its cluster knows, asks any server of it
+// ([Config].Join, and whom its log tells of) to be let in, and goes on asking until
+// it is. [Agent.Leave] takes it out again, [httpapi.Peers].Remove one that is dead.
+//
+// # Reads and writes
+//
+// A read is answered from the state as this server knows it, or after
+// [server.Server.Consistent] on the leader. Writes are the leader's: before one is
+// decided upon, the state shows what earlier leaders wrote. Errors are those of
+// package httpapi, and say whether a write may have been made.
+//
+// # Heartbeats
+//
+// The leader waits for every node that is not down, by package heartbeat. A node
+// that is not heard in time becomes down, one that is heard again ready. A new
+// leader begins all waits anew.
+//
+// # The data directory
+//
+//	LOCK              held while a process uses the directory
+//	name              the server's name, for good
+//	raft/wal/         raft's log and its vote, in segments (hashicorp/raft-wal)
+//	raft/snapshots/   the last three snapshots of the state
+//
+// A write is acknowledged when most servers have it in their logs, synced: a
+// process that is killed, or a machine that loses power, loses none of it.
+//
+// # Goroutines
+//
+// An agent owns, besides those of its server: one that serves HTTP to clients and
+// one to peers, with net/http's own for each connection; one that accepts at the
+// servers' port, and one for each connection there that has not said what it is
+// for; one that looks for a cluster, until the server is in it; one for each change
+// of the servers under way; and on the leader, for each status of a node being
+// written, one. [Agent.Stop] ends and joins them all.
+package agent

@@ -1,0 +1,166 @@
+package heartbeat
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Change is a change of a node's status to write.
+type Change struct {
+	Node cluster.NodeID
+	// Status is [cluster.NodeDown] or [cluster.NodeReady].
+	Status cluster.NodeStatus
+}
+
+// Timers are the heartbeats of all nodes, for one term of leadership. They belong
+// to one goroutine. All times are of one clock.
+type Timers struct {
+	options Options
+	chance  *rand.Rand
+	timers  map[cluster.NodeID]*timer
+	// queue holds the timers that are not writing.
+	queue queue
+	// writes is how many are.
+	writes int
+	// looked is the time of the last call, or zero.
+	looked time.Time
+}
+
+// New returns timers without nodes. The chance spreads TTLs, and belongs to them
+// from now on.
+func New(o Options, chance *rand.Rand) *Timers {
+	return &Timers{options: o.withDefaults(), chance: chance, timers: make(map[cluster.NodeID]*timer)}
+}
+
+// Len is how many nodes are waited for or being written.
+func (t *Timers) Len() int { return len(t.timers) }
+
+// Expect waits for nodes of which nothing is known but that they were not down:
+// an earlier leader may have given each as long as it gives any of that many.
+func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
+	t.look(now)
+	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace
+	for _, id := range nodes {
+		if t.timers[id] == nil {
+			t.arm(t.get(id), now.Add(longest))
+		}
+	}
+}
+
+// Heard says that a node was heard, and returns how soon it must be again: the
+// TTL that it is told. It is waited for by the grace longer.
+func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
+	t.look(now)
+	n := t.get(id)
+	base := t.options.base(len(t.timers))
+	ttl = base + time.Duration(t.chance.Int64N(int64(base)))
+	switch n.state {
+	case writing:
+		n.heard = true
+		return ttl
+	case returned:
+		return ttl // waits to be written first
+	}
+	t.arm(n, now.Add(ttl+t.options.Grace))
+	return ttl
+}
+
+// Forget ends the wait for a node that is gone.
+func (t *Timers) Forget(id cluster.NodeID) {
+	if n := t.timers[id]; n != nil && n.state != writing {
+		t.queue.remove(n)
+		delete(t.timers, id)
+	}
+}
+
+// Settle says what became of a change that Step returned. One that was made, or
+// whose node is gone, is done; any other is asked for again.
+func (t *Timers) Settle(c Change, made bool, now time.Time) {
+	t.look(now)
+	n := t.timers[c.Node]
+	if n == nil || n.state != writing {
+		return
+	}
+	t.writes--
+	switch {
+	case n.heard && c.Status == cluster.NodeDown && made:
+		n.heard, n.state = false, returned
+		t.queue.set(n, now)
+	case n.heard:
+		n.heard = false
+		t.arm(n, now.Add(t.options.base(len(t.timers))+t.options.Grace))
+	case made && c.Status == cluster.NodeReady:
+		t.arm(n, now.Add(2*t.options.base(len(t.timers))+t.options.Grace))
+	case made:
+		delete(t.timers, c.Node)
+	default:
+		n.state = missed
+		if c.Status == cluster.NodeReady {
+			n.state = returned
+		}
+		t.queue.set(n, now.Add(t.options.RetryAfter))
+	}
+}
+
+// MaxPause is how far apart two calls may be before the second one counts the
+// time between them as not having passed.
+const MaxPause = 5 * time.Second
+
+// longestWait is how soon Step wants to be called again at the latest, while there
+// is a node: often enough to tell a pause from an ordinary wait.
+const longestWait = time.Second
+
+// Step returns the changes that are to be written now, each to be answered with
+// Settle, and when it wants to be called again at the latest; zero is never.
+func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
+	t.look(now)
+	for t.writes < t.options.MaxWrites && len(t.queue) > 0 && !now.Before(t.queue[0].at) {
+		n := heap.Pop(&t.queue).(*timer)
+		status := cluster.NodeDown
+		if n.state == returned {
+			status = cluster.NodeReady
+		}
+		n.state = writing
+		t.writes++
+		changes = append(changes, Change{Node: n.node, Status: status})
+	}
+	if len(t.timers) == 0 {
+		return changes, time.Time{}
+	}
+	wakeAt = now.Add(longestWait)
+	if t.writes < t.options.MaxWrites && len(t.queue) > 0 && t.queue[0].at.Before(wakeAt) {
+		wakeAt = t.queue[0].at
+	}
+	return changes, wakeAt
+}
+
+// look notes that the owner looks, and moves every wait by the time that passed
+// without a look, or that a clock was set back.
+func (t *Timers) look(now time.Time) {
+	gone := now.Sub(t.looked)
+	t.looked = now
+	if gone >= 0 && gone <= MaxPause {
+		return
+	}
+	for _, n := range t.queue { // all alike, so that the queue stays in order
+		n.at = n.at.Add(gone)
+	}
+}
+
+// get returns the node's timer, which is new if there is none.
+func (t *Timers) get(id cluster.NodeID) *timer {
+	n := t.timers[id]
+	if n == nil {
+		n = &timer{node: id, position: -1}
+		t.timers[id] = n
+	}
+	return n
+}
+
+func (t *Timers) arm(n *timer, until time.Time) {
+	n.state = armed
+	t.queue.set(n, until)
+}

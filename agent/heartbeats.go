@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// heartbeats are the heartbeats of all nodes, kept by the server while it leads:
+// each term begins with new timers, so that no node is called down for what an
+// earlier leader heard.
+type heartbeats struct {
+	options heartbeat.Options
+	logger  hclog.Logger
+	// server is set before the first term begins.
+	server *server.Server
+	// ready is closed when server is set.
+	ready chan struct{}
+	// wake has capacity 1 and is sent to, without blocking, when there is
+	// something to step for.
+	wake chan struct{}
+
+	mu     sync.Mutex
+	timers *heartbeat.Timers // of the present term, or nil; guarded by mu
+}
+
+func newHeartbeats(o heartbeat.Options, logger hclog.Logger) *heartbeats {
+	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// heard notes that a node was heard, and says how soon it must be again. The state
+// must have shown what earlier leaders wrote.
+func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timers == nil {
+		return 0, httpapi.ErrNotLeader
+	}
+	ttl = h.timers.Heard(id, time.Now())
+	h.poke()
+	return ttl, nil
+}
+
+// forget ends the wait for a node that is gone.
+func (h *heartbeats) forget(id cluster.NodeID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timers != nil {
+		h.timers.Forget(id)
+	}
+}
+
+// lead keeps heartbeats for one term, until its context ends. It owns a goroutine
+// for each change of status under way.
+func (h *heartbeats) lead(ctx context.Context) {
+	select {
+	case <-h.ready:
+	case <-ctx.Done():
+		return
+	}
+	if !h.begin(ctx) {
+		return
+	}
+	var writes sync.WaitGroup
+	defer writes.Wait()
+	defer h.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		case <-timer.C:
+		}
+		changes, wakeAt := h.step()
+		for _, c := range changes {
+			writes.Go(func() { h.write(ctx, c) })
+		}
+		timer.Stop()
+		if !wakeAt.IsZero() {
+			timer.Reset(time.Until(wakeAt))
+		}
+	}
+}
+
+// begin makes the timers of a term, with all nodes that an earlier leader may have
+// heard. It returns false if the term ends meanwhile.
+func (h *heartbeats) begin(ctx context.Context) bool {
+	timers := heartbeat.New(h.options, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	h.mu.Lock()
+	h.timers = timers
+	h.mu.Unlock()
+	for {
+		err := h.server.CaughtUp(ctx)
+		if err == nil {
+			break
+		}
+		h.logger.Debug("heartbeats wait for the state", "error", err)
+		select {
+		case <-ctx.Done():
+			h.end()
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	var nodes []cluster.NodeID
+	for n := range h.server.Store().Snapshot().Nodes() {
+		if n.Status != cluster.NodeDown {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	timers.Expect(nodes, time.Now())
+	return true
+}
+
+func (h *heartbeats) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timers = nil
+}
+
+func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.timers.Step(time.Now())
+}
+
+// write writes a change of status and settles it.
+func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
+	var err error
+	if n := h.server.Store().Snapshot().Node(c.Node); n == nil || n.Status != c.Status {
+		_, err = h.server.UpdateNodeStatus(ctx, c.Node, c.Status)
+	}
+	gone := errors.Is(err, statestore.ErrNodeNotFound)
+	switch {
+	case err == nil:
+		h.logger.Info("a node changed its status by its heartbeat", "node", c.Node, "status", c.Status)
+	case !gone:
+		h.logger.Warn("writing the status of a node", "node", c.Node, "status", c.Status, "error", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timers == nil {
+		return
+	}
+	h.timers.Settle(c, err == nil || gone, time.Now())
+	if gone {
+		h.timers.Forget(c.Node)
+	}
+	h.poke()
+}
+
+func (h *heartbeats) poke() {
+	select {
+	case h.wake <- struct{}{}:
+	default: // a wake-up is pending already
+	}
+}

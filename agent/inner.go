@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// What servers ask of each other, besides what they pass on.
+const (
+	pathServer  = "/internal/server"
+	pathPromise = "/internal/promise"
+	pathJoin    = "/internal/join"
+	pathRemove  = "/internal/remove"
+)
+
+// serverInfo is what a server says of itself.
+type serverInfo struct {
+	ID      string
+	Address string
+	// Expect is its [Config].BootstrapExpect.
+	Expect int
+	// Members is how many servers are in its cluster, zero if it is in none.
+	Members int
+}
+
+// serverRef is a server that is to join, or by its id alone to be removed.
+type serverRef struct {
+	ID      string
+	Address string
+}
+
+// newInner is the handler of the servers' port: the API for what peers pass on,
+// and what only servers ask.
+func newInner(a *Agent, api http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pathServer, func(w http.ResponseWriter, _ *http.Request) { answer(w, a.info()) })
+	mux.HandleFunc("POST "+pathPromise, func(w http.ResponseWriter, r *http.Request) {
+		var p promise
+		if !decode(w, r, &p) {
+			return
+		}
+		if err := a.membership.promise(p); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		answer(w, a.info())
+	})
+	mux.HandleFunc("POST "+pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
+		return a.peers().Join(ctx, s.ID, s.Address)
+	}))
+	mux.HandleFunc("POST "+pathRemove, a.onLeader(func(ctx context.Context, s serverRef) error {
+		return a.peers().Remove(ctx, s.ID)
+	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwarded{}, true)))
+	})
+	return mux
+}
+
+// onLeader handles a change of the servers, here or on the leader.
+func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxInnerBody))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var s serverRef
+		if err := json.Unmarshal(body, &s); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		err = httpapi.ErrNotLeader
+		if a.peers().Leads() {
+			err = change(r.Context(), s)
+		}
+		switch {
+		case err == nil:
+			answer(w, a.info())
+		case errors.Is(err, httpapi.ErrNotLeader):
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			a.peers().Forward(w, a.passedOnce(r))
+		default:
+			httpError(w, err)
+		}
+	}
+}
+
+// passedOnce marks a request as passed on if a peer says that it was.
+func (a *Agent) passedOnce(r *http.Request) *http.Request {
+	if r.Header.Get("X-Forwarded-For") == "" {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), forwarded{}, true))
+}
+
+// maxInnerBody bounds what servers say to each other, in bytes.
+const maxInnerBody = 1 << 20
+
+func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxInnerBody)).Decode(into); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+func answer(w http.ResponseWriter, info serverInfo) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(info) // the peer sees that it is cut off
+}
+
+// info is what this server says of itself.
+func (a *Agent) info() serverInfo {
+	return serverInfo{
+		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Members: len(a.peers().configuration().Servers),
+	}
+}
+
+// ask asks a peer; a nil body is a GET.
+func (a *Agent) ask(ctx context.Context, peer, path string, body []byte) (info serverInfo, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
+	defer cancel()
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+peer+path, bytes.NewReader(body))
+	if err != nil {
+		return info, fmt.Errorf("asking %s: %w", peer, err)
+	}
+	response, err := a.transport.RoundTrip(request)
+	if err != nil {
+		return info, fmt.Errorf("asking %s: %w", peer, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxInnerBody))
+	if err != nil {
+		return info, fmt.Errorf("asking %s: %w", peer, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return info, fmt.Errorf("%s says: %s", peer, bytes.TrimSpace(text))
+	}
+	if err := json.Unmarshal(text, &info); err != nil {
+		return info, fmt.Errorf("asking %s: %w", peer, err)
+	}
+	return info, nil
+}
+
+// promise is a server's word that it takes part in a new cluster of these
+// servers, and in none that another server begins.
+type promise struct {
+	// By is who begins the cluster.
+	By     string
+	Voters []raft.Server
+}

@@ -1,0 +1,26 @@
+//go:build unix
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// lock takes a lock that its holder's end releases, however it comes.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errors.New("is in use by another process: stop it, or use another directory")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking: %w", err), f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// joinInterval is the wait between two rounds of looking for a cluster.
+const joinInterval = 250 * time.Millisecond
+
+// membership brings a server into its cluster. It owns one goroutine until it is
+// there: a server that was removed later stays out until it is started again.
+type membership struct {
+	agent *Agent
+
+	mu sync.Mutex
+	// promised is who this server has promised to take part with, or empty;
+	// guarded by mu.
+	promised string
+}
+
+// run looks for a cluster until the server is in one at its present address.
+func (m *membership) run(ctx context.Context) {
+	logger := m.agent.config.Logger
+	for told := ""; !m.member(); {
+		err := m.round(ctx)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			logger.Warn("not in a cluster yet", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(joinInterval):
+		}
+	}
+	logger.Info("in the cluster", "servers", len(m.agent.peers().configuration().Servers))
+}
+
+// member reports whether the cluster knows the server at its present address.
+func (m *membership) member() bool {
+	return slices.ContainsFunc(m.agent.peers().configuration().Servers, func(s raft.Server) bool {
+		return string(s.ID) == m.agent.Name() && string(s.Address) == m.agent.ServerAddr()
+	})
+}
+
+// round asks everybody who may know of a cluster, and begins one if there is none
+// and enough have come.
+func (m *membership) round(ctx context.Context) error {
+	a := m.agent
+	if a.peers().Leads() { // alone, at a new address
+		return a.peers().Join(ctx, a.Name(), a.ServerAddr())
+	}
+	found := map[string]serverInfo{a.Name(): a.info()}
+	var errs []error
+	for _, address := range m.candidates() {
+		info, err := a.ask(ctx, address, pathServer, nil)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case info.ID == a.Name():
+		case info.Members > 0:
+			if err := m.join(ctx, address); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			return nil
+		default:
+			found[info.ID] = info
+		}
+	}
+	if a.config.BootstrapExpect > 1 && len(a.peers().configuration().Servers) == 0 {
+		errs = append(errs, m.bootstrap(ctx, found))
+	}
+	return errors.Join(errs...)
+}
+
+// candidates are where a cluster may be found: at the addresses of the
+// configuration, and where raft knew its peers.
+func (m *membership) candidates() []string {
+	var addresses []string
+	add := func(address string) {
+		if address != m.agent.ServerAddr() && !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
+	for _, s := range m.agent.peers().configuration().Servers {
+		if string(s.ID) != m.agent.Name() {
+			add(string(s.Address))
+		}
+	}
+	for _, address := range m.agent.config.Join {
+		add(address)
+	}
+	return addresses
+}
+
+// join asks a member of a cluster to have this server in it.
+func (m *membership) join(ctx context.Context, address string) error {
+	body, err := json.Marshal(serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
+	if err != nil {
+		return err
+	}
+	_, err = m.agent.ask(ctx, address, pathJoin, body)
+	return err
+}
+
+// bootstrap begins a new cluster of those that were found, if they are as many as
+// expected and this one's name comes first. All of them promise first to begin no
+// other: servers that do not see the same others would begin two clusters
+// otherwise. One server is enough to begin, the others learn of it by raft.
+func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo) error {
+	expect := m.agent.config.BootstrapExpect
+	if len(found) < expect {
+		return fmt.Errorf("found %d servers of the %d expected", len(found), expect)
+	}
+	if len(found) > expect {
+		return fmt.Errorf("found %d servers and expected %d: which of them are the cluster?", len(found), expect)
+	}
+	p := promise{By: m.agent.Name()}
+	for _, info := range found {
+		if info.Expect != expect {
+			return fmt.Errorf("server %s expects %d servers, this one %d", info.ID, info.Expect, expect)
+		}
+		p.Voters = append(p.Voters, raft.Server{ID: raft.ServerID(info.ID), Address: raft.ServerAddress(info.Address)})
+	}
+	slices.SortFunc(p.Voters, func(a, b raft.Server) int { return cmp.Compare(a.ID, b.ID) })
+	if string(p.Voters[0].ID) != p.By {
+		return nil // that one begins
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := m.promise(p); err != nil {
+		return err
+	}
+	for _, v := range p.Voters[1:] {
+		if _, err := m.agent.ask(ctx, string(v.Address), pathPromise, body); err != nil {
+			return err
+		}
+	}
+	err = m.agent.peers().change(ctx, m.agent.server.Raft().BootstrapCluster(raft.Configuration{Servers: p.Voters}))
+	if err != nil {
+		return fmt.Errorf("beginning a cluster: %w", err)
+	}
+	m.agent.config.Logger.Info("began a new cluster", "servers", len(p.Voters))
+	return nil
+}
+
+// promise gives this server's word, or says why not. It holds for as long as the
+// process runs: nobody else is expected to begin a cluster with it.
+func (m *membership) promise(p promise) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case p.By == "" || !slices.ContainsFunc(p.Voters, func(v raft.Server) bool { return string(v.ID) == m.agent.Name() }):
+		return errors.New("a promise for a cluster without this server")
+	case m.promised != "" && m.promised != p.By:
+		return fmt.Errorf("promised to server %s already", m.promised)
+	case len(m.agent.peers().configuration().Servers) > 0:
+		return errors.New("in a cluster already")
+	}
+	m.promised = p.By
+	return nil
+}
+
+// leave takes the server out of its cluster.
+func (m *membership) leave(ctx context.Context) error {
+	a := m.agent
+	body, err := json.Marshal(serverRef{ID: a.Name()})
+	if err != nil {
+		return err
+	}
+	for {
+		if a.peers().Leads() {
+			// It refuses itself, once somebody else leads.
+			err = a.peers().Remove(ctx, a.Name())
+		}
+		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {
+			if _, err = a.ask(ctx, leader, pathRemove, body); err == nil {
+				a.config.Logger.Info("left the cluster")
+				return nil
+			}
+		}
+		if !m.known() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("leaving the cluster: %w: %w", context.Cause(ctx), err)
+		case <-time.After(joinInterval):
+		}
+	}
+}
+
+// known reports whether the server is in a cluster with others.
+func (m *membership) known() bool {
+	members := m.agent.peers().configuration().Servers
+	return len(members) > 1 && slices.ContainsFunc(members, func(s raft.Server) bool { return string(s.ID) == m.agent.Name() })
+}

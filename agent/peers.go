@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// peers are the servers of the cluster, as this one knows them.
+type peers struct{ agent *Agent }
+
+var _ httpapi.Peers = peers{}
+
+func (p peers) raft() *raft.Raft { return p.agent.server.Raft() }
+
+// Name is this server's.
+func (p peers) Name() string { return p.agent.Name() }
+
+// Leads reports whether this server believes that it leads.
+func (p peers) Leads() bool { return p.agent.server.Leads() }
+
+// Leader is the address of the leader, or empty.
+func (p peers) Leader() string {
+	addr, _ := p.raft().LeaderWithID()
+	return string(addr)
+}
+
+// Members are the servers, in the order in which raft knows them, which is that
+// in which they joined.
+func (p peers) Members() []httpapi.Member {
+	_, leader := p.raft().LeaderWithID()
+	var members []httpapi.Member
+	for _, s := range p.configuration().Servers {
+		members = append(members, httpapi.Member{
+			ID: string(s.ID), Address: string(s.Address), Leader: s.ID == leader, Voter: s.Suffrage == raft.Voter,
+		})
+	}
+	return members
+}
+
+// configuration is the newest one that this server has, empty if it is in no
+// cluster.
+func (p peers) configuration() raft.Configuration {
+	f := p.raft().GetConfiguration()
+	if f.Error() != nil {
+		return raft.Configuration{}
+	}
+	return f.Configuration()
+}
+
+// LastContact is how long ago the leader was heard.
+func (p peers) LastContact() time.Duration {
+	if p.Leads() {
+		return 0
+	}
+	last := p.raft().LastContact()
+	if last.IsZero() {
+		last = p.agent.started
+	}
+	return time.Since(last)
+}
+
+// Join adds a server, or brings its address up to date. One that takes the
+// address of another is refused: remove that one first.
+func (p peers) Join(ctx context.Context, id, address string) error {
+	if id == "" || address == "" {
+		return errors.New("joining: the server's id or address is missing")
+	}
+	if err := p.change(ctx, p.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, configTimeout)); err != nil {
+		return fmt.Errorf("adding server %s: %w", id, err)
+	}
+	p.agent.config.Logger.Info("a server joined, or changed its address", "server", id, "address", address)
+	return nil
+}
+
+// Remove removes a server. A leader that is to remove itself hands over first,
+// and returns [httpapi.ErrNotLeader]: the next one removes it.
+func (p peers) Remove(ctx context.Context, id string) error {
+	if !p.Leads() {
+		return httpapi.ErrNotLeader
+	}
+	members := p.configuration().Servers
+	known := false
+	for _, s := range members {
+		known = known || string(s.ID) == id
+	}
+	switch {
+	case !known:
+		return &apiError{text: "no server has the id " + id, is: []error{httpapi.ErrNotFound}}
+	case len(members) == 1:
+		return errors.New("the last server of a cluster cannot be removed")
+	case id == p.Name():
+		if err := p.change(ctx, p.raft().LeadershipTransfer()); err != nil {
+			return fmt.Errorf("handing over leadership: %w", err)
+		}
+		return httpapi.ErrNotLeader
+	}
+	if err := p.change(ctx, p.raft().RemoveServer(raft.ServerID(id), 0, configTimeout)); err != nil {
+		return fmt.Errorf("removing server %s: %w", id, err)
+	}
+	p.agent.config.Logger.Info("a server was removed", "server", id)
+	return nil
+}
+
+// configTimeout is how long raft may take to take up a change of the servers.
+const configTimeout = 5 * time.Second
+
+// change waits for a change of the servers or of leadership.
+func (p peers) change(ctx context.Context, f raft.Future) error {
+	done := make(chan error, 1)
+	p.agent.running.Go(func() { done <- f.Error() })
+	select {
+	case err := <-done:
+		return apiErrorOf(err)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", httpapi.ErrUnknown, context.Cause(ctx))
+	}
+}
+
+// awaitLeader waits until a leader is known, for some time, and returns its
+// address, or empty.
+func (p peers) awaitLeader(ctx context.Context) string {
+	if leader := p.Leader(); leader != "" {
+		return leader
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.agent.config.LeaderWait)
+	defer cancel()
+	changed := make(chan raft.Observation, 1)
+	observer := raft.NewObserver(changed, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	p.raft().RegisterObserver(observer)
+	defer p.raft().DeregisterObserver(observer)
+	for {
+		if leader := p.Leader(); leader != "" {
+			return leader
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ""
+		}
+	}
+}

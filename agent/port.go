@@ -1,0 +1,252 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// The protocols between servers, by the first byte of a connection.
+const (
+	protocolRaft byte = 'r'
+	protocolHTTP byte = 'h'
+)
+
+// greetTimeout is how long whoever connects may take to say what for.
+const greetTimeout = 10 * time.Second
+
+// port is the one TCP port at which a server is reached by its peers, and from
+// which it reaches theirs. The first byte of each connection, inside TLS if there
+// is any, says what it is for.
+//
+// It owns one goroutine that accepts, and one for each connection that has not
+// said its byte yet.
+type port struct {
+	listener  net.Listener
+	advertise address
+	tls       *tls.Config // or nil
+	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
+	// raft and http get the connections of their protocols.
+	raft, http *lane
+
+	running sync.WaitGroup
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{} // all that are open; guarded by mu
+	closed  bool                  // guarded by mu
+}
+
+// newPort listens. Nothing is accepted before serve.
+func newPort(c *Config) (*port, error) {
+	listener, err := net.Listen("tcp", c.ServerAddr)
+	if err != nil {
+		return nil, fmt.Errorf("listening for servers: %w", err)
+	}
+	p := &port{
+		listener:  listener,
+		advertise: address(c.Advertise),
+		tls:       c.ServerTLS,
+		dialer:    c.Dial,
+		conns:     make(map[net.Conn]struct{}),
+	}
+	if p.advertise == "" {
+		if at := listener.Addr().(*net.TCPAddr); at.IP.IsUnspecified() {
+			return nil, errors.Join(fmt.Errorf("Config.Advertise is required: peers cannot connect to %s", at), listener.Close())
+		}
+		p.advertise = address(listener.Addr().String())
+	}
+	p.raft, p.http = newLane(p.advertise), newLane(p.advertise)
+	return p, nil
+}
+
+// serve begins to accept.
+func (p *port) serve() { p.running.Go(p.accept) }
+
+func (p *port) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files, say: it passes
+			select {
+			case <-p.raft.closed:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		p.running.Go(func() { p.greet(conn) })
+	}
+}
+
+// greet finds out what a connection is for, and passes it on.
+func (p *port) greet(conn net.Conn) {
+	conn = p.track(conn)
+	deadline := time.Now().Add(greetTimeout)
+	_ = conn.SetDeadline(deadline) // if it fails so does the read
+	if p.tls != nil {
+		conn = tls.Server(conn, p.tls)
+	}
+	var first [1]byte
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	switch first[0] {
+	case protocolRaft:
+		p.raft.pass(conn)
+	case protocolHTTP:
+		p.http.pass(conn)
+	default:
+		_ = conn.Close()
+	}
+}
+
+// dial connects to the port of a peer.
+func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, error) {
+	conn, err := p.dialer(ctx, "tcp", peer)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDial, err)
+	}
+	conn = p.track(conn)
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if p.tls != nil {
+		config := p.tls
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(peer)
+		}
+		secured := tls.Client(conn, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: TLS with %s: %w", errDial, peer, err), conn.Close())
+		}
+		conn = secured
+	}
+	if _, err := conn.Write([]byte{protocol}); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errDial, err), conn.Close())
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, nil
+}
+
+// errDial: the peer was not reached, so nothing was asked of it.
+var errDial = errors.New("connecting to a server")
+
+// track has the port close the connection when it closes itself.
+func (p *port) track(conn net.Conn) net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &tracked{Conn: conn, port: p}
+	if p.closed {
+		_ = conn.Close()
+		return c
+	}
+	p.conns[c] = struct{}{}
+	return c
+}
+
+// tracked is a connection that its port knows.
+type tracked struct {
+	net.Conn
+	port *port
+}
+
+// Close closes the connection and has the port forget it.
+func (c *tracked) Close() error {
+	c.port.mu.Lock()
+	delete(c.port.conns, c)
+	c.port.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// close closes the port with all its connections, and waits for its goroutines.
+func (p *port) close() error {
+	err := p.listener.Close()
+	_, _ = p.raft.Close(), p.http.Close() // they never fail
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		_ = c.(*tracked).Conn.Close()
+	}
+	clear(p.conns)
+	p.mu.Unlock()
+	p.running.Wait()
+	return err
+}
+
+// lane is a listener that gets its connections from a port.
+type lane struct {
+	addr  address
+	conns chan net.Conn
+	once  sync.Once
+	// closed is closed with the lane.
+	closed chan struct{}
+}
+
+var _ net.Listener = (*lane)(nil)
+
+func newLane(addr address) *lane {
+	return &lane{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// pass waits until the connection is accepted, or closes it.
+func (l *lane) pass(conn net.Conn) {
+	select {
+	case l.conns <- conn:
+	case <-l.closed:
+		_ = conn.Close()
+	}
+}
+
+// Accept waits for a connection.
+func (l *lane) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. Connections that were accepted stay open.
+func (l *lane) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr is what peers connect to.
+func (l *lane) Addr() net.Addr { return l.addr }
+
+// address is a "host:port", which may be a name that only others can resolve.
+type address string
+
+// Network is always TCP.
+func (a address) Network() string { return "tcp" }
+
+// String is the address.
+func (a address) String() string { return string(a) }
+
+// stream is a port's side for raft.
+type stream struct {
+	*lane
+	port *port
+}
+
+var _ raft.StreamLayer = stream{}
+
+// Dial connects to the raft of a peer.
+func (s stream) Dial(peer raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.port.dial(ctx, string(peer), protocolRaft)
+}

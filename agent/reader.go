@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// reader reads the state of a server for the API.
+type reader struct{ server *server.Server }
+
+var (
+	_ httpapi.Reader = reader{}
+	_ httpapi.State  = (*statestore.Snapshot)(nil)
+)
+
+// Read calls the query until its index is above minIndex. A state that replaces
+// the one it read is read in its place.
+func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
+	for {
+		_, err := r.server.Store().Blocking(ctx, minIndex, func(_ memdb.WatchSet, state *statestore.Snapshot) (uint64, error) {
+			return query(state)
+		})
+		if !errors.Is(err, statestore.ErrAbandoned) {
+			return err
+		}
+	}
+}
+
+// Consistent returns when the state shows every write that was acknowledged.
+func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }
