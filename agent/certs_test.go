@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -245,34 +244,68 @@ func TestCerts_versions(t *testing.T) {
 }
 
 // A server that dials knows a server when it meets one, and nobody else.
-func TestCerts_dialPeer(t *testing.T) {
+func TestCerts_dial(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
+	dial := func(from *agent.Certs, address string) (string, error) {
+		conn, err := (&tls.Dialer{Config: from.Peers()}).DialContext(t.Context(), "tcp", address)
+		return greet(conn, err)
+	}
 	one, two := newFiles(t, ours.pem(), ours.server("global")).open(), newFiles(t, ours.pem(), ours.server("global")).open()
-	said, err := greet(one.DialPeer(t.Context(), "tcp", answer(t, two.Peers())))
+	said, err := dial(one, answer(t, two.Peers()))
 	must.NoError(t, err)
 	must.Eq(t, "hello", said)
 
 	// Impostors, with certificates of the same authority that are not a server's.
 	for _, c := range []struct{ name, want string }{
-		{"localhost", "not " + agent.ServerName("global")},
+		{"localhost", "it does not name " + agent.ServerName("global")},
 		{"*.global.nodedrain", "its certificate is not that of a server of this region"},
 	} {
 		user := ours.sign(time.Hour, anyUse[:], c.name)
 		pair, err := tls.X509KeyPair(user.certificate, user.key)
 		must.NoError(t, err)
-		_, err = one.DialPeer(t.Context(), "tcp", answer(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		_, err = dial(one, answer(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
 		must.ErrorContains(t, err, c.want)
 	}
 
 	strangers := newFiles(t, theirs.pem(), theirs.server("global")).open()
-	_, err = one.DialPeer(t.Context(), "tcp", answer(t, strangers.Peers()))
+	_, err = dial(one, answer(t, strangers.Peers()))
 	must.ErrorContains(t, err, "unknown authority")
 
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = one.DialPeer(ended, "tcp", "127.0.0.1:1")
-	must.ErrorIs(t, err, context.Canceled)
+	// Good for clients alone, expired, or nobody's: none of them is answered.
+	for _, s := range []signed{
+		ours.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, agent.ServerName("global")),
+		ours.sign(-time.Minute, anyUse[:], agent.ServerName("global")),
+	} {
+		pair, err := tls.X509KeyPair(s.certificate, s.key)
+		must.NoError(t, err)
+		_, err = dial(one, answer(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		must.ErrorContains(t, err, "the certificate of a server, by CA")
+	}
+}
+
+// Who dials takes renewed certificates, of another authority too, with the config it
+// has had from the start.
+func TestCerts_dialAfterReload(t *testing.T) {
+	t.Parallel()
+	old, young := newAuthority(t), newAuthority(t)
+	f := newFiles(t, old.pem(), old.server("global"))
+	certs := f.open()
+	config := certs.Peers()
+	moved := newFiles(t, young.pem(), young.server("global")).open()
+	address := answer(t, moved.Peers())
+	dial := func() error {
+		conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+		_, err = greet(conn, err)
+		return err
+	}
+	must.ErrorContains(t, dial(), "unknown authority")
+	s := young.server("global")
+	f.write(f.CA, young.pem())
+	f.write(f.Certificate, s.certificate)
+	f.write(f.Key, s.key)
+	must.NoError(t, certs.Reload())
+	must.NoError(t, dial())
 }
 
 // Renewed certificates are in force from the next handshake on, another authority
