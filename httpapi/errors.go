@@ -20,11 +20,8 @@ func (f *failure) Error() string { return f.text }
 // fail makes a failure.
 func fail(code int, text string) error { return &failure{code, text} }
 
-// The failures that more than one noun has. The reference answers a write to a node
-// that does not exist 500, a read of one 404.
-func errNodeMissing() error { return fail(http.StatusInternalServerError, nodeNotFound) }
-func errNoLeader() error    { return fail(http.StatusInternalServerError, "No cluster leader") }
-func errForbidden() error   { return fail(http.StatusForbidden, "Permission denied") }
+// errForbidden is the failure of who may not.
+func errForbidden() error { return fail(http.StatusForbidden, "Permission denied") }
 
 // What is not there, as the reference says it.
 const (

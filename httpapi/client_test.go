@@ -1,0 +1,218 @@
+package httpapi_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// client is the reference's Go client of a town's API.
+func (w *town) client() *api.Client {
+	w.t.Helper()
+	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
+	must.NoError(w.t, err)
+	return c
+}
+
+func TestReferenceClient_Nodes(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(3)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(2))
+	nodes := w.client().Nodes()
+
+	list, meta, err := nodes.List(&api.QueryOptions{Params: map[string]string{"os": "true", "resources": "true"}})
+	must.NoError(t, err)
+	must.Len(t, 3, list)
+	must.Eq(t, string(nodeID(3)), list[0].ID, must.Sprint("the client sorts by the index of creation, newest first"))
+	must.Eq(t, "10.0.0.3", list[0].Address)
+	must.Eq(t, "debian", list[0].Attributes["os.name"])
+	must.Eq(t, 4000, list[0].NodeResources.Cpu.CpuShares)
+	must.Eq(t, w.snap().TableIndex(httpapi.TableNodes), meta.LastIndex)
+	must.True(t, meta.KnownLeader)
+
+	node, meta, err := nodes.Info(string(nodeID(2)), nil)
+	must.NoError(t, err)
+	must.Eq(t, "n2", node.Name)
+	must.Eq(t, node.ModifyIndex, meta.LastIndex)
+	must.Eq(t, "Node registered", node.Events[0].Message)
+
+	allocs, meta, err := nodes.Allocations(string(nodeID(2)), nil)
+	must.NoError(t, err)
+	must.Len(t, 1, allocs)
+	must.Eq(t, "service", *allocs[0].Job.Type)
+	must.Eq(t, 0, *allocs[0].Job.Version)
+	must.Eq(t, 64, *allocs[0].Resources.MemoryMB)
+	must.True(t, *allocs[0].DeploymentStatus.Healthy)
+	must.Eq(t, allocs[0].ModifyIndex, meta.LastIndex)
+
+	_, _, err = nodes.Info("gone", nil)
+	must.ErrorContains(t, err, "Unexpected response code: 404 (node not found)")
+}
+
+// A drain as the reference's command asks for it and watches it, to its end.
+func TestReferenceClient_Drain(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(2)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	nodes := w.client().Nodes()
+
+	done, err := nodes.UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{
+		DrainSpec: &api.DrainSpec{Deadline: time.Hour, IgnoreSystemJobs: true}, MarkEligible: true, Meta: map[string]string{"message": "kernel"},
+	}, nil)
+	must.NoError(t, err)
+	must.Eq(t, done.NodeModifyIndex, done.LastIndex)
+	node, _, err := nodes.Info(string(nodeID(1)), nil)
+	must.NoError(t, err)
+	must.True(t, node.Drain)
+	must.Eq(t, time.Hour, node.DrainStrategy.Deadline)
+	must.True(t, node.DrainStrategy.IgnoreSystemJobs)
+	must.Eq(t, time.Hour, node.DrainStrategy.ForceDeadline.Sub(node.DrainStrategy.StartedAt))
+	must.Eq(t, api.DrainStatusDraining, node.LastDrain.Status)
+	must.Eq(t, "token:acls-disabled", node.LastDrain.AccessorID)
+	must.Eq(t, map[string]string{"message": "kernel"}, node.LastDrain.Meta)
+
+	_, err = nodes.ToggleEligibility(string(nodeID(1)), true, nil)
+	must.ErrorContains(t, err, "Unexpected response code: 500 (can not set node's scheduling eligibility to eligible while it is draining)")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	messages := nodes.MonitorDrain(ctx, string(nodeID(1)), done.LastIndex, false)
+	w.mark(1, cluster.MarkPaced)
+	w.report(1, cluster.ClientComplete)
+	w.end(nodeID(1))
+	var said []string
+	for m := range messages {
+		said = append(said, m.Message)
+	}
+	must.NoError(t, ctx.Err())
+	must.SliceContains(t, said, "Drain complete for node "+string(nodeID(1)))
+	must.SliceContains(t, said, `All allocations on node "`+string(nodeID(1))+`" have stopped`)
+
+	toggled, err := nodes.ToggleEligibility(string(nodeID(1)), true, nil)
+	must.NoError(t, err)
+	must.Len(t, 1, toggled.EvalIDs)
+	must.Zero(t, toggled.NodeModifyIndex)
+	purged, _, err := nodes.Purge(string(nodeID(1)), nil)
+	must.NoError(t, err)
+	must.Len(t, 1, purged.EvalIDs)
+}
+
+func TestReferenceClient_Disable(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	w.drain(nodeID(1), cluster.DrainSpec{})
+	done, err := w.client().Nodes().UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{MarkEligible: true}, nil)
+	must.NoError(t, err)
+	must.Len(t, 1, done.EvalIDs)
+	must.Eq(t, done.LastIndex, done.EvalCreateIndex)
+	must.Eq(t, cluster.NodeEligible, w.snap().Node(nodeID(1)).SchedulingEligibility)
+}
+
+// A job goes in as the reference's client says it, and comes back as it was said.
+func TestReferenceClient_Jobs(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	client := w.client()
+	group := api.NewTaskGroup("front", 3)
+	group.Migrate = &api.MigrateStrategy{MaxParallel: new(2), HealthyDeadline: new(time.Minute)}
+	group.EphemeralDisk = &api.EphemeralDisk{Sticky: new(true), Migrate: new(true), SizeMB: new(300)}
+	group.Disconnect = &api.DisconnectStrategy{LostAfter: new(time.Hour)}
+	group.ShutdownDelay = new(3 * time.Second)
+	task := api.NewTask("main", "docker").Require(&api.Resources{CPU: new(500), MemoryMB: new(128)})
+	task.KillTimeout, task.ShutdownDelay = new(20*time.Second), 2*time.Second
+	group.AddTask(task)
+	job := api.NewServiceJob("web/front end", "web", "global", 70).AddTaskGroup(group).AddDatacenter("dc1").
+		Constrain(api.NewConstraint("${node.class}", "=", "big")).Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
+	job.NodePool = new("default")
+
+	registered, _, err := client.Jobs().Register(job, nil)
+	must.NoError(t, err)
+	must.NotEq(t, "", registered.EvalID)
+	must.Eq(t, `the constraint "${attr.kernel.name}" = "linux" has no effect`, registered.Warnings)
+	must.Eq(t, &cluster.Job{
+		Namespace: "default", ID: "web/front end", Type: cluster.JobService, Priority: 70, NodePool: "default", Datacenters: []string{"dc1"},
+		TaskGroups: []*cluster.TaskGroup{{
+			Name: "front", Count: 3, NodeClasses: []string{"big"}, ShutdownDelay: 3 * time.Second,
+			Migrate:       &cluster.MigrateStrategy{MaxParallel: 2, HealthCheck: "checks", MinHealthyTime: 10 * time.Second, HealthyDeadline: time.Minute},
+			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300},
+			Disconnect:    cluster.DisconnectStrategy{LostAfter: time.Hour},
+			Tasks: []*cluster.Task{{
+				Name: "main", Resources: cluster.Resources{CPU: 500, MemoryMB: 128}, KillTimeout: 20 * time.Second, ShutdownDelay: 2 * time.Second,
+			}},
+		}},
+		CreateIndex: registered.JobModifyIndex, ModifyIndex: registered.JobModifyIndex, JobModifyIndex: registered.JobModifyIndex,
+	}, w.snap().Job(cluster.JobKey{Namespace: "default", ID: "web/front end"}))
+
+	back, _, err := client.Jobs().Info("web/front end", nil)
+	must.NoError(t, err)
+	must.Eq(t, job.ID, back.ID)
+	must.Eq(t, group.Migrate.MaxParallel, back.TaskGroups[0].Migrate.MaxParallel)
+	must.Eq(t, task.KillTimeout, back.TaskGroups[0].Tasks[0].KillTimeout)
+	must.Eq(t, "pending", *back.Status)
+	list, _, err := client.Jobs().List(nil)
+	must.NoError(t, err)
+	must.Len(t, 1, list)
+	must.Eq(t, "pending", list[0].Status)
+
+	evals, _, err := client.Jobs().Evaluations("web/front end", nil)
+	must.NoError(t, err)
+	must.Len(t, 1, evals)
+	eval, _, err := client.Evaluations().Info(registered.EvalID, nil)
+	must.NoError(t, err)
+	must.Eq(t, "job-register", eval.TriggeredBy)
+	allocs, _, err := client.Jobs().Allocations("web/front end", true, nil)
+	must.NoError(t, err)
+	must.Len(t, 0, allocs)
+	summary, _, err := client.Jobs().Summary("web/front end", nil)
+	must.NoError(t, err)
+	must.MapContainsKey(t, summary.Summary, "front")
+	again, _, err := client.Jobs().ForceEvaluate("web/front end", nil)
+	must.NoError(t, err)
+	must.NotEq(t, registered.EvalID, again)
+
+	_, _, err = client.Jobs().Deregister("web/front end", true, nil)
+	must.NoError(t, err)
+	_, _, err = client.Jobs().Info("web/front end", nil)
+	must.ErrorContains(t, err, "404 (job not found)")
+}
+
+func TestReferenceClient_Agent(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	client := w.client()
+	self, err := client.Agent().Self()
+	must.NoError(t, err)
+	must.Eq(t, "s1", self.Member.Name)
+	must.Eq(t, "alive", self.Member.Status)
+	members, err := client.Agent().Members()
+	must.NoError(t, err)
+	must.Eq(t, 4647, members.Members[0].Port)
+	leader, err := client.Status().Leader()
+	must.NoError(t, err)
+	must.Eq(t, "127.0.0.1:4647", leader)
+	peers, err := client.Status().Peers()
+	must.NoError(t, err)
+	must.Eq(t, []string{"127.0.0.1:4647"}, peers)
+	regions, err := client.Regions().List()
+	must.NoError(t, err)
+	must.Eq(t, []string{"global"}, regions)
+	servers, err := client.Operator().RaftGetConfiguration(nil)
+	must.NoError(t, err)
+	must.True(t, servers.Servers[0].Leader)
+	must.NoError(t, w.Join(t.Context(), "s2", "127.0.0.1:4648"))
+	must.NoError(t, client.Operator().RaftRemovePeerByID("s2", nil))
+	must.Len(t, 1, w.Members())
+	matches, _, err := client.Search().PrefixSearch("a0", "nodes", nil)
+	must.NoError(t, err)
+	must.Eq(t, []string{string(nodeID(1))}, matches.Matches["nodes"])
+	namespaces, _, err := client.Namespaces().List(nil)
+	must.NoError(t, err)
+	must.Eq(t, "default", namespaces[0].Name)
+}
