@@ -82,8 +82,7 @@ func (a *Agent) start() (err error) {
 	if err := a.startServer(); err != nil {
 		return err
 	}
-	a.startHTTP()
-	return nil
+	return a.startHTTP()
 }
 
 // startServer starts the server over the disk and the port.
@@ -120,8 +119,11 @@ func (a *Agent) startServer() (err error) {
 }
 
 // startHTTP serves clients and peers.
-func (a *Agent) startHTTP() {
-	api := a.config.Handler(a.Backend())
+func (a *Agent) startHTTP() error {
+	api, err := httpapi.NewHandler(a.Backend(), a.config.API)
+	if err != nil {
+		return err
+	}
 	logger := a.config.Logger.Named("http").StandardLogger(nil)
 	serve := func(handler http.Handler, at net.Listener) *http.Server {
 		s := &http.Server{
@@ -141,8 +143,9 @@ func (a *Agent) startHTTP() {
 	if a.config.HTTPTLS != nil {
 		a.listener = tls.NewListener(a.listener, a.config.HTTPTLS)
 	}
-	a.outer = serve(api, a.listener)
+	a.outer = serve(a.config.Around(api), a.listener)
 	a.inner = serve(newInner(a, api), a.port.http)
+	return nil
 }
 
 // What an HTTP connection may take, and what a peer may take to answer.

@@ -85,8 +85,11 @@ type Config struct {
 	Drainer   drainer.NodeDrainerConfig
 	Scheduler scheduler.Config
 
-	// Handler makes the API of what the agent offers; nil is package httpapi's.
-	Handler func(httpapi.Backend) http.Handler
+	// API says how the HTTP API answers. Its Logger is set by the agent.
+	API httpapi.Options
+	// Around puts what else is served to clients around the API, such as metrics; or
+	// nil for the API alone.
+	Around func(api http.Handler) http.Handler
 	// OnApply is called after each entry, in the order of the log; or nil. Raft
 	// waits for it.
 	OnApply func(shims.Applied)
@@ -111,9 +114,10 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ServerAddr, DefaultServerAddr)
 	setDefault(&c.LeaderWait, DefaultLeaderWait)
 	setDefault(&c.StopTimeout, DefaultStopTimeout)
-	if c.Handler == nil {
-		c.Handler = func(httpapi.Backend) http.Handler { return http.NotFoundHandler() }
+	if c.Around == nil {
+		c.Around = func(api http.Handler) http.Handler { return api }
 	}
+	c.API.Logger = c.Logger.Named("api")
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}

@@ -32,7 +32,7 @@ type disk struct {
 	lock      *os.File
 	log       *wal.WAL
 	meta      *metadb.BoltMetaDB // of log, which does not close it
-	cached    *raft.LogCache // over log
+	cached    *raft.LogCache     // over log
 	snapshots *raft.FileSnapshotStore
 	// name is the server's name, never empty.
 	name string

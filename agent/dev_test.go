@@ -1,0 +1,50 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/simclient"
+)
+
+// A cluster to try things on is ready within a second, and its nodes drain.
+func TestDev_drains(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := agent.DevConfig{
+		Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"},
+		Fleet: simclient.Options{MinStart: time.Millisecond, MaxStart: 10 * time.Millisecond},
+	}
+	if testing.Verbose() {
+		c.Agent.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug})
+	}
+	dev, err := agent.NewDev(t.Context(), c)
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, dev.Stop()) })
+	t.Logf("ready after %s", time.Since(began))
+
+	api, err := apiclient.New(apiclient.Config{Address: dev.HTTPAddr()})
+	must.NoError(t, err)
+	nodes, _, err := api.Nodes(t.Context(), apiclient.NodesQuery{})
+	must.NoError(t, err)
+	must.SliceLen(t, agent.DefaultDevClients, nodes)
+	id := nodes[0].ID
+	_, a, err := api.UpdateDrain(t.Context(), id, wire.DrainRequest{DrainSpec: &wire.DrainSpec{Deadline: -1}})
+	must.NoError(t, err)
+	for index := a.Index; ; {
+		n, a, err := api.Node(t.Context(), id, apiclient.Query{Index: index})
+		must.NoError(t, err)
+		if n.DrainStrategy == nil {
+			must.Eq(t, string(cluster.NodeIneligible), n.SchedulingEligibility)
+			break
+		}
+		index = a.Index
+	}
+}

@@ -1,0 +1,21 @@
+// Package remote has simulated clients play against real servers: it runs a
+// [simclient.Fleet] whose nodes register, send heartbeats, learn what to run and
+// report, as clients of their own would.
+//
+// [Run] does so over the HTTP API, from any process and against any servers. A
+// server that is down, or that knows no leader, is left for the next one of
+// [Config].Addresses, and whatever was not taken is said again. [KeepAlive] is
+// one node's registration and heartbeats alone, for whoever has servers at hand
+// that are reached in another way.
+//
+// # Each node for itself
+//
+// Each node asks with a connection and a secret of its own, so that servers count
+// it as the client that it is. It waits for news of its allocations by blocking
+// queries that the leader answers: it never sees an older state after a newer one.
+//
+// # Goroutines
+//
+// Run owns three for each node (heartbeats, news, and one while it reports) and
+// one for the fleet, and joins them all before it returns.
+package remote

@@ -1,0 +1,62 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Servers take registrations and heartbeats.
+type Servers interface {
+	// RegisterNode and Heartbeat return how soon the node has to be heard again. A
+	// heartbeat of a node that is not registered fails with an error that wraps
+	// [ErrNotRegistered].
+	RegisterNode(context.Context, *cluster.Node) (ttl time.Duration, err error)
+	Heartbeat(context.Context, cluster.NodeID) (ttl time.Duration, err error)
+}
+
+// ErrNotRegistered: the servers do not know the node. It registers again.
+var ErrNotRegistered = errors.New("the node is not registered")
+
+// RetryInterval is the wait before something is said again that was not taken.
+const RetryInterval = 500 * time.Millisecond
+
+// KeepAlive registers a node and has it heard, until the context ends. It calls
+// registered after each registration, unless that is nil.
+func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Logger, registered func()) {
+	known := false
+	for ctx.Err() == nil {
+		var ttl time.Duration
+		var err error
+		if known {
+			ttl, err = s.Heartbeat(ctx, n.ID)
+		} else if ttl, err = s.RegisterNode(ctx, n); err == nil && registered != nil {
+			registered()
+		}
+		wait := ttl / 2 // so that one may go astray
+		switch {
+		case err == nil:
+			known = true
+		case errors.Is(err, ErrNotRegistered):
+			known, wait = false, 0
+		default:
+			wait = RetryInterval
+			logger.Debug("a node was not heard", "node", n.ID, "error", err)
+		}
+		pause(ctx, wait)
+	}
+}
+
+// pause waits, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

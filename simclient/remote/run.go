@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/simclient"
+)
+
+// Config says who plays, and where the servers are. Addresses and Nodes are
+// required.
+type Config struct {
+	// Addresses are the URLs of servers' APIs, in the form of
+	// [client.Config].Address. Any will do: they pass on what another has to answer.
+	Addresses []string
+	// Token registers the nodes, and is needed for nothing else; empty is none.
+	Token string
+	// TLS is for addresses that begin with https.
+	TLS client.TLS
+	// Nodes are the nodes of the clients, each with an id and a secret, and in a
+	// status that a scheduler likes. They are not written to.
+	Nodes []*cluster.Node
+	// Fleet says how the clients behave; its Snapshot and Applier are set by Run.
+	Fleet simclient.Options
+	// Logger is told of what was not taken; nil logs nothing.
+	Logger hclog.Logger
+	// Registered is called after each registration of a node, by many goroutines;
+	// or nil.
+	Registered func(cluster.NodeID)
+}
+
+// Run plays until the context ends. The error says what of the configuration
+// cannot work.
+func Run(ctx context.Context, c Config) error {
+	r, err := newRunner(c)
+	if err != nil {
+		return fmt.Errorf("remote: %w", err)
+	}
+	r.run(ctx)
+	return nil
+}
+
+// runner is one call of Run.
+type runner struct {
+	config  Config
+	replica *replica
+	fleet   *simclient.Fleet
+	// ctx ends what the runner says; set by run.
+	ctx     context.Context
+	nodes   map[cluster.NodeID]*node
+	running sync.WaitGroup
+}
+
+func newRunner(c Config) (*runner, error) {
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	switch {
+	case len(c.Addresses) == 0:
+		return nil, errors.New("Config.Addresses is required")
+	case len(c.Nodes) == 0:
+		return nil, errors.New("Config.Nodes is required")
+	}
+	r := &runner{config: c, replica: newReplica(c.Nodes), nodes: make(map[cluster.NodeID]*node, len(c.Nodes))}
+	for i, n := range c.Nodes {
+		if n == nil || n.ID == "" || n.SecretID == "" {
+			return nil, fmt.Errorf("node %d has no id or no secret", i)
+		}
+		one, err := newNode(&c, n, i)
+		if err != nil {
+			return nil, err
+		}
+		r.nodes[n.ID] = one
+	}
+	c.Fleet.Snapshot = func() simclient.State { return r.replica.newest() }
+	c.Fleet.Applier = r
+	var err error
+	r.fleet, err = simclient.New(c.Fleet)
+	return r, err
+}
+
+func (r *runner) run(ctx context.Context) {
+	r.ctx = ctx
+	for _, n := range r.nodes {
+		r.running.Go(func() { r.keepAlive(ctx, n) })
+	}
+	r.fleet.Run(ctx)
+	r.running.Wait()
+	for _, n := range r.nodes {
+		n.close()
+	}
+}
+
+// keepAlive has a node heard, and listens for it once it is registered.
+func (r *runner) keepAlive(ctx context.Context, n *node) {
+	var once sync.Once
+	KeepAlive(ctx, n, n.self, r.config.Logger, func() {
+		once.Do(func() { r.running.Go(func() { r.listen(ctx, n) }) })
+		if r.config.Registered != nil {
+			r.config.Registered(n.self.ID)
+		}
+	})
+}
+
+// listen keeps the replica up to date with what is on a node.
+func (r *runner) listen(ctx context.Context, n *node) {
+	var index uint64
+	for ctx.Err() == nil {
+		allocs, newest, err := n.allocs(ctx, index)
+		if err != nil {
+			if ctx.Err() == nil {
+				r.config.Logger.Debug("no news of a node", "node", n.self.ID, "error", err)
+			}
+			index = 0 // whoever answers next may know another state
+			pause(ctx, RetryInterval)
+			continue
+		}
+		if newest == index {
+			continue // the wait was over
+		}
+		index = newest
+		r.replica.set(n.self.ID, allocs)
+		r.fleet.Changed(n.self.ID)
+	}
+}
+
+// Report has each node say its part. What one node could not say is said again by
+// all, which does no harm.
+func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
+	byNode := make(map[cluster.NodeID][]cluster.AllocReport)
+	for _, report := range reports {
+		byNode[report.Node] = append(byNode[report.Node], report)
+	}
+	r.running.Go(func() {
+		var said sync.WaitGroup
+		var mu sync.Mutex
+		failed := false
+		for id, part := range byNode {
+			said.Go(func() {
+				if err := r.nodes[id].report(r.ctx, part); err != nil {
+					r.config.Logger.Debug("reports were not taken", "node", id, "error", err)
+					mu.Lock()
+					failed = true
+					mu.Unlock()
+				}
+			})
+		}
+		said.Wait()
+		reply(!failed)
+	})
+	return true
+}
