@@ -1,0 +1,168 @@
+package telemetry
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+)
+
+// auditor shows the log to a witness, and times drains by it. Its goroutine alone
+// touches what has no other owner.
+type auditor struct {
+	t       *Telemetry
+	options witness.Options
+	// since is when counting began: a log that is replayed at a start is witnessed
+	// again, but what happened before is not counted as if it happened now.
+	since time.Time
+
+	queue chan shims.Applied
+	// stop is closed by close, stopped when run has ended.
+	stop, stopped chan struct{}
+	stopOnce      sync.Once
+
+	// missed counts the entries that found the queue full, index is the index of the
+	// newest that was looked at, and size how much the witness remembers.
+	missed, index, size atomic.Uint64
+
+	witness *witness.Witness // nil before the first entry
+	// floor is what the witness remembered when it began.
+	floor int
+	// found counts the findings, those that were not logged included.
+	found int
+}
+
+func newAuditor(t *Telemetry, o Options) *auditor {
+	a := &auditor{
+		t: t, since: time.Now().Round(0),
+		queue: make(chan shims.Applied, o.QueueSize), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	margin := o.Policy.StopMargin
+	if margin == 0 {
+		margin = drainer.DefaultStopMargin
+	}
+	a.options = witness.Options{
+		StopMargin:       margin,
+		PluginsAfterStop: o.Policy.PluginsAfterDeadline == drainer.AfterStop,
+		AskedIsComplete:  o.Policy.Completion == drainer.Asked,
+		OnFinding:        a.broken,
+	}
+	return a
+}
+
+// offer queues an entry if there is room. Raft's goroutine for the FSM calls it.
+func (a *auditor) offer(entry shims.Applied) {
+	select {
+	case a.queue <- entry:
+	default: // the next one that is seen shows the gap
+		a.missed.Add(1)
+	}
+}
+
+func (a *auditor) close() {
+	a.stopOnce.Do(func() { close(a.stop) })
+	<-a.stopped
+}
+
+// run looks at entries until it is closed, and then at those that are left.
+func (a *auditor) run() {
+	defer close(a.stopped)
+	for {
+		select {
+		case entry := <-a.queue:
+			a.look(entry)
+		case <-a.stop:
+			for {
+				select {
+				case entry := <-a.queue:
+					a.look(entry)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// remembers is how much more than at its beginning a witness may remember before
+// another goes on in its place.
+const remembers = 10_000
+
+// look judges one entry. The witness begins anew, from the state before the entry,
+// when that is not the one it has seen last: at the start, after entries that went by
+// unseen and after a restore; and when it has come to remember too much.
+func (a *auditor) look(entry shims.Applied) {
+	grown := a.witness != nil && a.witness.Size() > 2*a.floor+remembers
+	if a.witness == nil || grown || entry.Before.Index() != a.index.Load() {
+		a.witness = witness.Resume(a.options, entry.Before)
+		a.floor = a.witness.Size()
+	}
+	seen := applied.Entry(entry)
+	a.witness.Observe(seen)
+	a.countMarks(entry)
+	a.countEnds(entry, seen.Touched.Nodes)
+	a.index.Store(entry.Index)
+	a.size.Store(uint64(a.witness.Size()))
+}
+
+// maxLogged is how many findings are logged. A server that breaks its promises at
+// every entry should not fill its disk with that.
+const maxLogged = 100
+
+// broken counts a guarantee that was found broken, and says which.
+func (a *auditor) broken(f witness.Finding) {
+	a.t.count(violationsTotal, 1, label("guarantee", f.Kind.Guarantee()))
+	if a.found++; a.found > maxLogged {
+		return
+	}
+	a.t.logger.Error("a guarantee of the drainer is broken", "guarantee", f.Kind.Guarantee(), "kind", f.Kind, "index", f.Index,
+		"node", f.Node, "drain", f.Drain, "alloc", f.Alloc, "job", f.Group.Job, "group", f.Group.Name, "why", f.Why)
+	if a.found == maxLogged {
+		a.t.logger.Error("no more broken guarantees are logged, but they are counted", "series", namespace+"_"+violationsTotal)
+	}
+}
+
+// countMarks counts the marks of an entry, and how long drains waited for their
+// first.
+func (a *auditor) countMarks(entry shims.Applied) {
+	m, marks := entry.Message.(*shims.AllocUpdateDesiredTransition)
+	marked, judged := entry.Response.(shims.Marked)
+	if !marks || !judged || m.At.Before(a.since) {
+		return
+	}
+	timed := map[cluster.DrainID]bool{}
+	for _, mark := range marked.Accepted {
+		a.t.count(marksTotal, 1, label("class", mark.Class.String()))
+		n := entry.Before.Node(mark.Node)
+		if timed[mark.Drain] || n == nil || n.Drain == nil || n.Drain.Marked != [cluster.MarkClassCount]int{} {
+			continue
+		}
+		timed[mark.Drain] = true
+		a.t.sample(firstMarkSeconds, m.At.Sub(n.Drain.Strategy.StartedAt))
+	}
+}
+
+// countEnds counts the drains that ended in an entry which touched these nodes.
+func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
+	for _, id := range nodes {
+		before, after := entry.Before.Node(id), entry.After.Node(id)
+		if before == nil || before.Drain == nil || after != nil && after.Drain != nil && after.Drain.ID == before.Drain.ID {
+			continue
+		}
+		record := entry.After.DrainRecord(before.Drain.ID)
+		if record == nil || record.EndIndex != entry.Index || record.EndedAt.Before(a.since) {
+			continue // what is wrong with it is for the witness to say
+		}
+		outcome := label("outcome", string(record.Outcome))
+		a.t.count(endedTotal, 1, outcome)
+		a.t.sample(durationSeconds, record.EndedAt.Sub(record.Strategy.StartedAt), outcome)
+		if deadline := record.Strategy.ForceDeadline; !deadline.IsZero() && record.EndedAt.After(deadline) {
+			a.t.sample(latenessSeconds, record.EndedAt.Sub(deadline))
+		}
+	}
+}

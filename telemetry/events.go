@@ -1,0 +1,85 @@
+package telemetry
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// Answered counts what became of a raft write of this server; the message is nil for
+// a barrier. It is an OnAnswer of [shims.Options].
+func (t *Telemetry) Answered(m shims.Message, a shims.Answer) {
+	kind := "Barrier"
+	if m != nil {
+		kind = m.Type().String()
+	}
+	t.count(writesTotal, 1, label("type", kind), label("outcome", outcomeOf(a)))
+	switch response := a.Response.(type) {
+	case shims.Marked:
+		t.countRefused(markKind, len(response.Refused))
+	case shims.Completed:
+		t.countRefused(completionKind, len(response.Refused))
+	}
+}
+
+func (t *Telemetry) countRefused(kind string, n int) {
+	if n > 0 {
+		t.count(refusedTotal, n, label("kind", kind))
+	}
+}
+
+// refused is the outcome of a write that was applied and changed nothing.
+const refused = "refused"
+
+// writeOutcomes are what may become of a write.
+func writeOutcomes() []string {
+	return []string{drainer.Applied.String(), refused, drainer.Rejected.String(), drainer.Unknown.String()}
+}
+
+func outcomeOf(a shims.Answer) string {
+	if _, is := a.Response.(shims.Refused); is {
+		return refused
+	}
+	return a.Outcome.String()
+}
+
+// otherRoute is the route of what matches none, and of those beyond [MaxRoutes].
+const otherRoute = "other"
+
+// MaxRoutes is how many routes of HTTP requests are told apart.
+const MaxRoutes = 100
+
+// Request counts an HTTP request that was answered. The route is the pattern that
+// matched, not the path: there is a series for each.
+func (t *Telemetry) Request(route string, code int, took time.Duration) {
+	route = t.route(route)
+	t.count(requestsTotal, 1, label("route", route), label("code", strconv.Itoa(code)))
+	t.sample(requestSeconds, took, label("route", route))
+}
+
+func (t *Telemetry) route(route string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.routes[route] {
+		if len(t.routes) >= MaxRoutes {
+			return otherRoute
+		}
+		t.routes[route] = true
+	}
+	return route
+}
+
+// Query counts a blocking query that waits, until ended is called.
+func (t *Telemetry) Query() (ended func()) {
+	t.queries.Add(1)
+	return func() { t.queries.Add(-1) }
+}
+
+// HeartbeatMissed counts a node that was not heard in time.
+func (t *Telemetry) HeartbeatMissed() { t.count(heartbeatsTotal, 1) }
+
+// Stepped notes how long a step of the drainer took. It is an OnStep of
+// [drainer.NodeDrainerConfig].
+func (t *Telemetry) Stepped(took time.Duration) { t.sample(stepSeconds, took) }

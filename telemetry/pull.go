@@ -1,0 +1,167 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+)
+
+// Sources are what is asked when somebody asks for the numbers. Each may be nil: then
+// its series are missing.
+type Sources struct {
+	// Drains are the running drains; an error says that another server knows. It is
+	// [drainer.NodeDrainer.Status].
+	Drains func() ([]drainer.Status, error)
+	// Raft is the server's own; see [raft.Raft].
+	Raft Raft
+	// CertificateExpires is when the server's certificate expires.
+	CertificateExpires func() time.Time
+}
+
+// Raft is what is asked of a [raft.Raft].
+type Raft interface {
+	State() raft.RaftState
+	LastContact() time.Time
+	LastIndex() uint64
+	CommitIndex() uint64
+	AppliedIndex() uint64
+}
+
+var _ Raft = (*raft.Raft)(nil)
+
+// Watch says what to ask from now on.
+func (t *Telemetry) Watch(s Sources) { t.sources.Store(&s) }
+
+// The states of a running drain.
+const (
+	// stateDraining: within its deadline, or without one.
+	stateDraining = "draining"
+	// statePastDeadline: its deadline has passed, and what is left is being stopped.
+	statePastDeadline = "past deadline"
+	// statePastBound: it should have ended by now, by the bound shown with it.
+	statePastBound = "past bound"
+)
+
+// puller answers a scrape with what stands in the state now.
+type puller struct {
+	t     *Telemetry
+	descs []*prometheus.Desc // all that follow
+
+	drains, waiting, left                    *prometheus.Desc
+	leads, last, commit, applied, contact    *prometheus.Desc
+	queries, certificate                     *prometheus.Desc
+	witnessMissed, witnessIndex, witnessSize *prometheus.Desc
+}
+
+func newPuller(t *Telemetry) *puller {
+	p := &puller{t: t}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		d := prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+		p.descs = append(p.descs, d)
+		return d
+	}
+	p.drains = desc("drains", "Running drains, by state; only on the leader.", "state")
+	p.waiting = desc("allocs_waiting", "Allocations on draining nodes, by the reason why they are still there; only on the leader.", "reason")
+	p.left = desc("allocs_left", "Allocations that have to leave draining nodes and have not stopped, by stage; only on the leader.", "stage")
+	p.leads = desc("raft_leads", "1 on the server that believes to lead, else 0.")
+	p.last = desc("raft_last_index", "Index of the newest entry in this server's log.")
+	p.commit = desc("raft_commit_index", "Index of the newest entry that this server knows to be committed.")
+	p.applied = desc("raft_applied_index", "Index of the newest entry that this server has applied.")
+	p.contact = desc("raft_last_contact_seconds", "How long ago this server heard of the leader; 0 on the leader, missing if it never has.")
+	p.queries = desc("blocking_queries", "Blocking queries that wait for a change.")
+	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
+	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness has not seen because it was behind.")
+	p.witnessIndex = desc("witness_index", "Index of the newest entry that the witness has judged.")
+	p.witnessSize = desc("witness_size", "Drains, marks and groups that the witness remembers.")
+	return p
+}
+
+// Describe tells of every series there may be.
+func (p *puller) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range p.descs {
+		to <- d
+	}
+}
+
+// Collect asks the sources.
+func (p *puller) Collect(to chan<- prometheus.Metric) {
+	now := time.Now()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(p.queries, float64(p.t.queries.Load()))
+	gauge(p.witnessIndex, float64(p.t.auditor.index.Load()))
+	gauge(p.witnessSize, float64(p.t.auditor.size.Load()))
+	to <- prometheus.MustNewConstMetric(p.witnessMissed, prometheus.CounterValue, float64(p.t.auditor.missed.Load()))
+
+	s := p.t.sources.Load()
+	if s == nil {
+		return
+	}
+	if s.CertificateExpires != nil {
+		gauge(p.certificate, float64(s.CertificateExpires().Unix()))
+	}
+	if s.Raft != nil {
+		p.collectRaft(s.Raft, now, gauge)
+	}
+	if s.Drains != nil {
+		if all, err := s.Drains(); err == nil { // else the leader is asked as well
+			p.collectDrains(all, now, gauge)
+		}
+	}
+}
+
+type gauge func(d *prometheus.Desc, value float64, labels ...string)
+
+func (p *puller) collectRaft(r Raft, now time.Time, gauge gauge) {
+	gauge(p.last, float64(r.LastIndex()))
+	gauge(p.commit, float64(r.CommitIndex()))
+	gauge(p.applied, float64(r.AppliedIndex()))
+	if r.State() == raft.Leader {
+		gauge(p.leads, 1)
+		gauge(p.contact, 0)
+		return
+	}
+	gauge(p.leads, 0)
+	if heard := r.LastContact(); !heard.IsZero() {
+		gauge(p.contact, now.Sub(heard).Seconds())
+	}
+}
+
+func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge) {
+	states := map[string]int{}
+	var waiting [drainer.ReasonCount]int
+	var left [cluster.StageCount]int
+	for i := range all {
+		states[stateOf(&all[i], now)]++
+		for r, n := range all[i].Waiting {
+			waiting[r] += n
+		}
+		for stage, n := range all[i].Left {
+			left[stage] += n
+		}
+	}
+	for _, state := range []string{stateDraining, statePastDeadline, statePastBound} {
+		gauge(p.drains, float64(states[state]), state)
+	}
+	for r := range drainer.ReasonCount {
+		gauge(p.waiting, float64(waiting[r]), r.String())
+	}
+	for stage := range cluster.StageCount {
+		gauge(p.left, float64(left[stage]), stage.String())
+	}
+}
+
+func stateOf(s *drainer.Status, now time.Time) string {
+	switch {
+	case !s.EndsBy.IsZero() && now.After(s.EndsBy):
+		return statePastBound
+	case s.Drain.Strategy.Passed(now):
+		return statePastDeadline
+	}
+	return stateDraining
+}

@@ -1,0 +1,31 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// ServeHTTP answers with all numbers: in Prometheus' text format if the query says
+// format=prometheus, else as a [Summary] in JSON. Who may ask is for the caller to
+// decide.
+func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
+	default:
+		http.Error(w, "too many ask for metrics at once", http.StatusServiceUnavailable)
+		return
+	}
+	if r.URL.Query().Get("format") == "prometheus" {
+		promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
+		return
+	}
+	summary, err := t.Summary()
+	if err != nil {
+		t.logger.Warn("some metrics could not be gathered", "error", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(summary) // the client has gone away: there is nobody to tell
+}

@@ -1,0 +1,125 @@
+package telemetry
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-metrics"
+	metricsprometheus "github.com/hashicorp/go-metrics/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// Options are what a [Telemetry] is built from. The zero value works.
+type Options struct {
+	// Logger is told of every guarantee that is found broken. Nil discards it.
+	Logger hclog.Logger
+	// Policy is the drainer's: what the witness has to be told of it. It must be the
+	// same on all servers.
+	Policy drainer.Policy
+	// QueueSize is how many applied entries may wait for the witness. Each holds on to
+	// the state that it made, so more cost memory, and fewer go by unseen while a
+	// burst is applied. Zero is [DefaultQueueSize].
+	QueueSize int
+}
+
+// DefaultQueueSize is the default of [Options].QueueSize.
+const DefaultQueueSize = 1024
+
+// Telemetry counts what one server does. Its methods are safe for concurrent use, and
+// none of them blocks.
+type Telemetry struct {
+	logger   hclog.Logger
+	registry *prometheus.Registry
+	sink     *metricsprometheus.PrometheusSink
+	metrics  *metrics.Metrics
+
+	// mu is held while something is counted: the sink loses one of two events that
+	// begin a series at the same time.
+	mu sync.Mutex
+	// routes are those seen; guarded by mu.
+	routes map[string]bool
+
+	// queries counts the blocking queries that wait.
+	queries atomic.Int64
+	// sources are what is pulled; nil before Watch.
+	sources atomic.Pointer[Sources]
+	auditor *auditor
+	// asking holds one value for each scrape under way.
+	asking chan struct{}
+}
+
+// maxScrapes is how many may ask at the same time: each walks what runs on draining
+// nodes.
+const maxScrapes = 4
+
+// New returns a Telemetry that counts from now on. Close it to release it.
+func New(o Options) (*Telemetry, error) {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.QueueSize == 0 {
+		o.QueueSize = DefaultQueueSize
+	}
+	if o.QueueSize < 1 {
+		return nil, fmt.Errorf("telemetry: Options.QueueSize is %d and must be > 0", o.QueueSize)
+	}
+	t := &Telemetry{
+		logger:   o.Logger.Named("telemetry"),
+		registry: prometheus.NewRegistry(),
+		routes:   map[string]bool{},
+		asking:   make(chan struct{}, maxScrapes),
+	}
+	var err error
+	counters, summaries := definitions()
+	t.sink, err = metricsprometheus.NewPrometheusSinkFrom(metricsprometheus.PrometheusOpts{
+		Registerer: t.registry, CounterDefinitions: counters, SummaryDefinitions: summaries, Name: namespace + "_events",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: registering the events: %w", err)
+	}
+	if t.metrics, err = metrics.New(&metrics.Config{ServiceName: namespace, FilterDefault: true}, t.sink); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	t.auditor = newAuditor(t, o)
+	for _, c := range []prometheus.Collector{
+		newPuller(t), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := t.registry.Register(c); err != nil {
+			return nil, fmt.Errorf("telemetry: registering a collector: %w", err)
+		}
+	}
+	go t.auditor.run()
+	return t, nil
+}
+
+// Close looks at the entries that are queued and ends the goroutine. What was counted
+// can still be asked for; entries applied later go by unseen.
+func (t *Telemetry) Close() { t.auditor.close() }
+
+// Sink is where events go, for what else counts through go-metrics in this process.
+func (t *Telemetry) Sink() metrics.MetricSink { return t.sink }
+
+// OnApply takes an applied entry, in the order of the log. It is an OnApply of
+// [shims.FSMConfig] and returns at once.
+func (t *Telemetry) OnApply(a shims.Applied) { t.auditor.offer(a) }
+
+// count adds to a counter.
+func (t *Telemetry) count(series string, n int, labels ...metrics.Label) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.metrics.IncrCounterWithLabels([]string{series}, float32(n), labels)
+}
+
+// sample notes a length of time.
+func (t *Telemetry) sample(series string, took time.Duration, labels ...metrics.Label) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.metrics.AddSampleWithLabels([]string{series}, float32(took.Seconds()), labels)
+}
