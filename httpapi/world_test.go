@@ -1,7 +1,11 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -124,4 +128,15 @@ func (w *town) end(id cluster.NodeID) uint64 {
 	}})
 	must.False(w.t, w.snap().Node(id).Draining())
 	return index
+}
+
+// slicesOf collects rows.
+func slicesOf[Row any](rows iter.Seq[Row]) []Row { return slices.Collect(rows) }
+
+// restore puts a snapshot of the state in its own place.
+func (w *town) restore() {
+	w.t.Helper()
+	var b bytes.Buffer
+	must.NoError(w.t, w.snap().Persist(&b))
+	must.NoError(w.t, w.fsm.Restore(io.NopCloser(&b)))
 }

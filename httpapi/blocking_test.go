@@ -1,0 +1,296 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// reader asks in a bubble, without a network, and says when it was answered.
+type reader struct {
+	answered chan struct{}
+	answer   answer
+	at       time.Time
+}
+
+func (w *town) reads(h http.Handler, path string, header ...string) *reader {
+	return w.readsUntil(w.t.Context(), h, path, header...)
+}
+
+func (w *town) readsUntil(ctx context.Context, h http.Handler, path string, header ...string) *reader {
+	r := &reader{answered: make(chan struct{})}
+	request := httptest.NewRequestWithContext(ctx, "GET", path, nil)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	go func() {
+		defer close(r.answered)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, request)
+		r.answer, r.at = answer{rec.Code, rec.Body.String(), rec.Result().Header}, time.Now()
+	}()
+	synctest.Wait()
+	return r
+}
+
+// waits reports whether the reader has no answer yet, once everything has come to rest.
+func (r *reader) waits() bool {
+	synctest.Wait()
+	select {
+	case <-r.answered:
+		return false
+	default:
+		return true
+	}
+}
+
+func at(path string, index uint64) string {
+	sign := "?"
+	if strings.Contains(path, "?") {
+		sign = "&"
+	}
+	return path + sign + "index=" + strconv.FormatUint(index, 10)
+}
+
+// bubble runs a test in virtual time, in a town with a handler.
+func bubble(t *testing.T, o httpapi.Options, test func(t *testing.T, w *town, h http.Handler)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t)
+		test(t, w, w.handler(w.backend(), o))
+	})
+}
+
+// A reader of a node is woken by that node alone, and answered when its index moves.
+func TestBlocking_node(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(2)
+		path := "/v1/node/" + string(nodeID(1))
+		index := w.snap().Node(nodeID(1)).ModifyIndex
+		must.False(t, w.reads(h, path).waits(), must.Sprint("without an index nobody waits"))
+		must.False(t, w.reads(h, at(path, 0)).waits())
+		must.False(t, w.reads(h, at(path, index-1)).waits())
+
+		r := w.reads(h, at(path, index))
+		must.True(t, r.waits())
+		w.drain(nodeID(2), cluster.DrainSpec{})
+		must.True(t, r.waits(), must.Sprint("another node is another matter"))
+		moved := w.drain(nodeID(1), cluster.DrainSpec{})
+		must.False(t, r.waits())
+		must.Eq(t, 200, r.answer.code)
+		must.Eq(t, moved, r.answer.index(t))
+		must.StrContains(t, r.answer.body, `"Drain":true`)
+	})
+}
+
+// Who waits in vain is answered 200 with the index it had, after the time it gave and up
+// to a sixteenth of that more.
+func TestBlocking_timesOut(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		wait string
+		most time.Duration // the handler's
+		want time.Duration
+	}{
+		{"", 0, 300 * time.Second},
+		{"&wait=0s", 0, 300 * time.Second},
+		{"&wait=-5s", 0, 300 * time.Second},
+		{"&wait=160ms", 0, 160 * time.Millisecond},
+		{"&wait=1000h", 0, 300 * time.Second},
+		{"&wait=30s", 10 * time.Second, 10 * time.Second},
+	} {
+		bubble(t, httpapi.Options{MaxWait: test.most}, func(t *testing.T, w *town, h http.Handler) {
+			w.nodes(1)
+			start, index := time.Now(), w.snap().Node(nodeID(1)).ModifyIndex
+			r := w.reads(h, at("/v1/node/"+string(nodeID(1)), index)+test.wait)
+			<-r.answered
+			must.Eq(t, 200, r.answer.code)
+			must.Eq(t, index, r.answer.index(t))
+			must.StrContains(t, r.answer.body, `"Name":"n1"`)
+			must.Between(t, test.want, r.at.Sub(start), test.want+test.want/16)
+		})
+	}
+}
+
+// A node that does not exist yet is waited for.
+func TestBlocking_missing(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		r := w.reads(h, at("/v1/node/"+string(nodeID(2)), w.snap().TableIndex(httpapi.TableNodes)))
+		must.True(t, r.waits())
+		w.nodes(2)
+		must.False(t, r.waits())
+		must.Eq(t, 200, r.answer.code)
+	})
+}
+
+// A node's allocations: any change of any of them, and nothing else.
+func TestBlocking_allocations(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(2)
+		web := w.job("web", cluster.JobService, 2)
+		path := "/v1/node/" + string(nodeID(1)) + "/allocations"
+		r := w.reads(h, at(path, max(1, w.snap().TableIndex(httpapi.TableAllocs))))
+		must.True(t, r.waits())
+		w.place(1, web, nodeID(1))
+		must.False(t, r.waits())
+
+		r = w.reads(h, at(path, w.snap().Alloc(allocID(1)).ModifyIndex))
+		w.place(2, web, nodeID(2))
+		must.True(t, r.waits(), must.Sprint("an allocation on another node"))
+		w.drain(nodeID(1), cluster.DrainSpec{})
+		must.True(t, r.waits(), must.Sprint("the node itself"))
+		index := w.mark(1, cluster.MarkPaced)
+		must.False(t, r.waits())
+		must.Eq(t, index, r.answer.index(t))
+		must.StrContains(t, r.answer.body, `"DesiredTransition":{"Migrate":true,"Reschedule":null,"ForceReschedule":null,"NoShutdownDelay":null,"MigrateDisablePlacement":null,"DrainID":"d1","MarkClass":"paced","MarkedAt":`)
+	})
+}
+
+// A purge takes away the index that a reader waits at: it is answered then, and not when
+// its time is over.
+func TestBlocking_purge(t *testing.T) {
+	t.Parallel()
+	purge := func(w *town, id cluster.JobID) {
+		w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: id}, Purge: true})
+	}
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		w.place(1, w.job("old", cluster.JobService, 1), nodeID(1))
+		w.place(2, w.job("middle", cluster.JobService, 1), nodeID(1))
+		w.place(3, w.job("new", cluster.JobService, 1), nodeID(1))
+		path := "/v1/node/" + string(nodeID(1)) + "/allocations"
+		newest := w.snap().Alloc(allocID(3)).ModifyIndex
+
+		r := w.reads(h, at(path, newest))
+		must.True(t, r.waits())
+		purge(w, "old")
+		must.False(t, r.waits(), must.Sprint("the newest stays, and one is gone"))
+		must.Eq(t, newest, r.answer.index(t))
+
+		r = w.reads(h, at(path, newest))
+		must.True(t, r.waits())
+		purge(w, "new")
+		must.False(t, r.waits())
+		must.Eq(t, w.snap().Alloc(allocID(2)).ModifyIndex, r.answer.index(t))
+
+		late := w.reads(h, at(path, newest))
+		must.False(t, late.waits(), must.Sprint("it was purged before the reader came back"))
+		r = w.reads(h, at(path, late.answer.index(t)))
+		must.True(t, r.waits(), must.Sprint("told the new index, it waits again"))
+		purge(w, "middle")
+		must.False(t, r.waits(), must.Sprint("none is left: the table's index moved"))
+		must.Eq(t, "[]", r.answer.body)
+	})
+}
+
+// A server that is behind the reader waits until it has caught up: what it does not show
+// yet has not gone.
+func TestBlocking_behind(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+		ahead := w.snap().Index() + 2
+		r := w.reads(h, at("/v1/node/"+string(nodeID(1))+"/allocations?stale", ahead))
+		must.True(t, r.waits())
+		w.drain(nodeID(1), cluster.DrainSpec{})
+		must.True(t, r.waits())
+		w.mark(1, cluster.MarkPaced)
+		must.True(t, r.waits(), must.Sprint("what the reader knows already"))
+		w.report(1, cluster.ClientComplete)
+		must.False(t, r.waits())
+		must.Eq(t, ahead+1, r.answer.index(t))
+	})
+}
+
+// The drain of a node, as ours tells it: changes of the node, of what is on it and of its
+// records.
+func TestBlocking_drain(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+		path := "/v1/node/" + string(nodeID(1)) + "/drain"
+		r := w.reads(h, path)
+		for _, change := range []func(){
+			func() { w.drain(nodeID(1), cluster.DrainSpec{}) },
+			func() { w.mark(1, cluster.MarkPaced) },
+			func() { w.report(1, cluster.ClientComplete) },
+			func() { w.end(nodeID(1)) },
+		} {
+			r = w.reads(h, at(path, r.answer.index(t)))
+			must.True(t, r.waits())
+			change()
+			must.False(t, r.waits())
+			must.Eq(t, w.snap().Index(), r.answer.index(t))
+		}
+		must.StrContains(t, r.answer.body, `"Outcome":"complete"`)
+	})
+}
+
+// A restored snapshot replaces the state that readers wait on: they go on with it.
+func TestBlocking_restore(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		path := "/v1/node/" + string(nodeID(1))
+		r := w.reads(h, at(path, w.snap().Node(nodeID(1)).ModifyIndex))
+		w.restore()
+		must.True(t, r.waits())
+		w.drain(nodeID(1), cluster.DrainSpec{})
+		must.False(t, r.waits())
+		must.StrContains(t, r.answer.body, `"Drain":true`)
+	})
+}
+
+// Readers that wait are counted by token, or else by address, and in all; one that has
+// been answered, or has gone, counts no more.
+func TestBlocking_limits(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(1)
+		path := at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		ctx, leave := context.WithCancel(t.Context())
+		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "a")
+		second := w.reads(h, path, "Authorization", "Bearer a")
+		third := w.reads(h, path, "X-Nomad-Token", "a")
+		must.False(t, third.waits())
+		must.Eq(t, 429, third.answer.code)
+		must.Eq(t, "too many readers are waiting", third.answer.body)
+
+		fourth := w.reads(h, path)
+		must.True(t, fourth.waits(), must.Sprint("another client"))
+		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "b").answer.code, must.Sprint("too many in all"))
+		must.Eq(t, 200, w.reads(h, "/v1/nodes", "X-Nomad-Token", "b").answer.code, must.Sprint("who does not wait is served"))
+
+		leave()
+		must.False(t, first.waits())
+		fifth := w.reads(h, path, "X-Nomad-Token", "a")
+		must.True(t, fifth.waits())
+		w.drain(nodeID(1), cluster.DrainSpec{})
+		for _, r := range []*reader{second, fourth, fifth} {
+			must.False(t, r.waits())
+			must.Eq(t, 200, r.answer.code)
+		}
+		path = at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		for range 2 {
+			must.True(t, w.reads(h, path, "X-Nomad-Token", "a").waits())
+		}
+		w.drain(nodeID(1), cluster.DrainSpec{Deadline: 1})
+	})
+}

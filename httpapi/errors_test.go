@@ -1,0 +1,215 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// answer is what a server said.
+type answer struct {
+	code   int
+	body   string
+	header http.Header
+}
+
+// index is the answer's X-Nomad-Index.
+func (a answer) index(t testing.TB) uint64 {
+	t.Helper()
+	index, err := strconv.ParseUint(a.header.Get("X-Nomad-Index"), 10, 64)
+	must.NoError(t, err)
+	return index
+}
+
+// ask asks a server, with pairs of header names and values.
+func ask(t testing.TB, method, url, body string, header ...string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	must.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	must.NoError(t, err)
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	must.NoError(t, err)
+	return answer{response.StatusCode, string(b), response.Header}
+}
+
+// The error table of the reference (E.2), byte for byte, and ours where it is silent.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(2)
+	w.drain(nodeID(2), cluster.DrainSpec{})
+	w.job("web", cluster.JobService, 1)
+	url := w.serve(httpapi.Options{MaxBody: 500}).URL
+	n1, n2 := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
+	const unknown = "/v1/node/7c6b3110-d0f8-951f-b791-e76fce97e405"
+	before := w.snap().Index()
+
+	for _, test := range []struct {
+		method, path, body string
+		code               int
+		text               string
+	}{
+		{"GET", unknown, "", 404, "node not found"},
+		{"PUT", unknown + "/drain", `{"DrainSpec":{"Deadline":1}}`, 500, "node not found"},
+		{"PUT", unknown + "/drain", `{}`, 500, "node not found"},
+		{"PUT", unknown + "/eligibility", `{"Eligibility":"eligible"}`, 500, "node not found"},
+		{"PUT", n1 + "/drain", "", 400, "Request body is empty"},
+		{"PUT", n1 + "/drain", "{bad", 400, "invalid character 'b' looking for beginning of object key string"},
+		{"PUT", n1 + "/drain", `{"DrainSpec":{"Deadline":"1h"}}`, 400, "json: cannot unmarshal string into Go struct field DrainSpec.DrainSpec.Deadline of type time.Duration"},
+		{"DELETE", "/v1/nodes", "", 405, "Invalid method"},
+		{"PUT", n1, "", 405, "Invalid method"},
+		{"DELETE", n1 + "/drain", "", 405, "Invalid method"},
+		{"PUT", n1 + "/eligibility", `{"Eligibility":"maybe"}`, 500, `invalid scheduling eligibility "maybe"`},
+		{"PUT", n2 + "/eligibility", `{"Eligibility":"eligible"}`, 500, "can not set node's scheduling eligibility to eligible while it is draining"},
+		{"GET", "/v1/nodes?index=abc", "", 400, "Invalid index"},
+		{"GET", "/v1/nodes?index=-1", "", 400, "Invalid index"},
+		{"GET", "/v1/nodes?wait=zz", "", 400, "Invalid wait time"},
+		{"GET", "/v1/nodes?stale=maybe", "", 400, "Expect `true` or `false` for `stale` query string parameter"},
+		{"GET", "/v1/nodes?per_page=abc", "", 400, "Expect a number for `per_page` query string parameter"},
+		{"GET", "/v1/nodes?os=maybe", "", 400, `Failed to parse node list fields: Failed to parse value of "os" (maybe) as a bool: strconv.ParseBool: parsing "maybe": invalid syntax`},
+		{"GET", "/v1/nodes?resources=2", "", 400, `Failed to parse node list fields: Failed to parse value of "resources" (2) as a bool: strconv.ParseBool: parsing "2": invalid syntax`},
+		{"GET", "/v1/nodes?prefix=zz", "", 500, "node lookup failed: index error: Invalid UUID: encoding/hex: invalid byte: U+007A 'z'"},
+		{"GET", "/v1/nodes?prefix=123", "", 500, "node lookup failed: index error: Input (without hyphens) must be even length"},
+		{"GET", "/v1/nodes?region=mars", "", 500, "No path to region"},
+		{"PUT", n1 + "/drain?region=mars", "{}", 500, "No path to region"},
+		{"GET", unknown + "/allocations", "", 200, "[]"},
+		{"GET", "/v1/nothing", "", 404, ""},
+		{"GET", "/", "", 404, ""},
+
+		// Ours, where the reference is silent.
+		{"PUT", n1 + "/drain", "null", 400, "Request body is empty"},
+		{"PUT", n1 + "/drain", " \n", 400, "Request body is empty"},
+		{"PUT", n1 + "/drain", "{} {}", 400, "invalid character '{' after top-level value"},
+		{"PUT", n1 + "/drain", `{"DrainSpec":{"Deadline":9223372036854775808}}`, 400, "json: cannot unmarshal number 9223372036854775808 into Go struct field DrainSpec.DrainSpec.Deadline of type time.Duration"},
+		{"PUT", n1 + "/drain?idempotency_token=" + strings.Repeat("x", 257), "{}", 400, "idempotency_token is longer than 256 bytes"},
+		{"PUT", n1 + "/drain", `{"Meta":{"x":"` + strings.Repeat("x", 600) + `"}}`, 413, "request body is larger than 500 bytes"},
+		{"GET", "/v1/nodes?index=99999999999999999999", "", 400, "Invalid index"},
+		{"GET", "/v1/nodes?reverse=maybe", "", 400, "Expect `true` or `false` for `reverse` query string parameter"},
+		{"GET", "/v1/nodes?per_page=-1", "", 400, "Expect a number for `per_page` query string parameter"},
+		{"GET", "/v1/nodes?filter=" + strings.Repeat("x", 4097), "", 400, "failed to create result paginator: failed to read filter expression: it is longer than 4096 bytes"},
+		{"PUT", unknown + "/purge", "", 404, "node not found"},
+		{"PUT", unknown + "/evaluate", "", 404, "node not found"},
+		{"GET", unknown + "/drain", "", 404, "node not found"},
+		{"GET", "/v1/job/none", "", 404, "job not found"},
+		{"GET", "/v1/job/web?namespace=other", "", 404, "job not found"},
+		{"GET", "/v1/job/web?namespace=*", "", 404, "job not found"},
+		{"GET", "/v1/job/none/summary", "", 404, "job not found"},
+		{"PUT", "/v1/job/none/evaluate", "", 404, "job not found"},
+		{"DELETE", "/v1/job/none", "", 404, "job not found"},
+		{"DELETE", "/v1/job/web?purge=maybe", "", 400, "Expect `true` or `false` for `purge` query string parameter"},
+		{"GET", "/v1/allocation/none", "", 404, "alloc not found"},
+		{"GET", "/v1/evaluation/none", "", 404, "eval not found"},
+		{"GET", "/v1/evaluation/none/allocations", "", 404, "eval not found"},
+		{"PUT", "/v1/jobs", `{}`, 400, "Job must be specified"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"},"EnforceIndex":true}`, 400, "EnforceIndex is not supported"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Periodic":{}}}`, 400, "periodic jobs are not supported"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","ParameterizedJob":{}}}`, 400, "parameterized jobs are not supported"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Multiregion":{}}}`, 400, "jobs of several regions are not supported"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"}}`, 400, "Missing job task groups"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[null]}}`, 400, "Task group 0 is missing"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Type":"batch","TaskGroups":[{"Name":"g","Migrate":{},"Tasks":[{"Name":"t"}]}]}}`, 400, `Task group "g": Job type "batch" does not allow migrate block`},
+		{"PUT", "/v1/job/web", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "Job ID does not match"},
+		{"PUT", "/v1/jobs?namespace=*", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "a job needs one namespace"},
+		{"POST", "/v1/search", `{"Context":"volumes"}`, 400, `context must be one of ["nodes" "jobs" "allocs" "evals"] or "all", not "volumes"`},
+		{"PUT", "/v1/client/n9/register", `{}`, 400, "missing Node"},
+		{"PUT", "/v1/client/n9/register", `{"Node":{"ID":"n8","SecretID":"s"}}`, 400, "the node's ID is not that of the path"},
+		{"PUT", "/v1/client/n9/register", `{"Node":{}}`, 400, "missing SecretID"},
+		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","Status":"asleep"}}`, 400, "invalid node status"},
+		{"PUT", "/v1/client/n9/register", `{"Node":{"SecretID":"s","NodeResources":{"Cpu":{"CpuShares":-1}}}}`, 400, "a node's resources must be >= 0"},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/register", `{"Node":{"SecretID":"another"}}`, 403, "Permission denied"},
+		{"PUT", "/v1/client/none/heartbeat", "", 404, "node not found"},
+		{"PUT", "/v1/client/none/allocations", `{"Allocs":[]}`, 404, "node not found"},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/allocations", `{"Allocs":[{"ID":"x","ClientStatus":"lost"}]}`, 400, `report 0: a client cannot report the status "lost"`},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/allocations", `{"Allocs":[{"ClientStatus":"running"}]}`, 400, "report 0: missing allocation ID"},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/allocations", `{"Allocs":[{"ID":"x","HealthyAt":"9999-12-31T23:59:59-12:00"}]}`, 400, `the year of time "9999-12-31T23:59:59-12:00" is not between 0 and 9999 in UTC`},
+		{"DELETE", "/v1/operator/raft/peer", "", 400, "Must specify ?id with the server to remove"},
+		{"DELETE", "/v1/operator/raft/peer?id=none", "", 404, "server not found"},
+		{"POST", "/v1/operator/raft/join", `{"Address":"x:1"}`, 400, "missing ID"},
+		{"POST", "/v1/operator/raft/join", `{"ID":"s9","Address":"x"}`, 400, "Address is not host:port"},
+	} {
+		t.Run(fmt.Sprintf("%s %.60s %.40s", test.method, test.path, test.body), func(t *testing.T) {
+			got := ask(t, test.method, url+test.path, test.body)
+			must.Eq(t, test.text, got.body)
+			must.Eq(t, test.code, got.code)
+			if test.code != 200 && test.text != "" {
+				must.Eq(t, "text/plain; charset=utf-8", got.header.Get("Content-Type"))
+			}
+		})
+	}
+	// A refusal at apply moves the index and nothing else: two drains of a node that
+	// does not exist, its eligibility and its purge, the draining node's eligibility, and
+	// a job that does not exist.
+	must.Eq(t, before+6, w.snap().Index())
+	must.Eq(t, 2, len(slicesOf(w.snap().Nodes())))
+	must.Eq(t, cluster.NodeEligible, w.snap().Node(nodeID(1)).SchedulingEligibility)
+	must.True(t, w.snap().Node(nodeID(2)).Draining())
+	must.Len(t, 1, slicesOf(w.snap().Jobs()))
+}
+
+// An unknown node is said to be so with the headers of a read; nothing of it is no
+// reason to answer at once to who waits.
+func TestErrors_notFoundHasHeaders(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	url := w.serve(httpapi.Options{}).URL
+	got := ask(t, "GET", url+"/v1/node/none", "")
+	must.Eq(t, w.snap().TableIndex(httpapi.TableNodes), got.index(t))
+	must.Eq(t, "true", got.header.Get("X-Nomad-KnownLeader"))
+	must.Eq(t, "0", got.header.Get("X-Nomad-LastContact"))
+	must.Eq(t, 1, newTown(t).asks("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
+	must.Eq(t, 1, newTown(t).asks("GET", "/v1/node/none/allocations").index(t))
+}
+
+// asks asks a fresh server of the town.
+func (w *town) asks(method, path string) answer {
+	w.t.Helper()
+	return ask(w.t, method, w.serve(httpapi.Options{}).URL+path, "")
+}
+
+// A bad filter is the client's mistake, in the reference's words as far as they go.
+func TestErrors_filter(t *testing.T) {
+	t.Parallel()
+	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL
+	got := ask(t, "GET", url+"/v1/nodes?filter=Status+%3D%3D", "")
+	must.Eq(t, 400, got.code)
+	must.StrHasPrefix(t, "failed to create result paginator: failed to read filter expression: ", got.body)
+	got = ask(t, "GET", url+"/v1/nodes?filter=Colour+%3D%3D+red", "")
+	must.Eq(t, 400, got.code)
+	must.StrHasPrefix(t, "failed to read result page: ", got.body)
+	secret := ask(t, "GET", url+"/v1/nodes?filter=SecretID+%3D%3D+%22"+secretOf(nodeID(1))+"%22", "")
+	must.Eq(t, "[]", secret.body, must.Sprint("a filter cannot guess secrets"))
+}
+
+// What a write fails with says whether to ask again.
+func TestErrors_writer(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	url := w.serve(httpapi.Options{}).URL
+	for _, test := range []struct {
+		err  error
+		code int
+		text string
+	}{
+		{fmt.Errorf("no quorum: %w", httpapi.ErrUnavailable), 503, "no quorum: the write was not made"},
+		{fmt.Errorf("timed out: %w", httpapi.ErrUnknown), 500, "timed out: the outcome of the write is not known"},
+		{fmt.Errorf("registering: %w", httpapi.ErrForbidden), 403, "Permission denied"},
+	} {
+		w.broken = test.err
+		got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", "{}")
+		must.Eq(t, test.code, got.code)
+		must.Eq(t, test.text, got.body)
+		must.Eq(t, test.code == 503, got.header.Get("Retry-After") == "1")
+	}
+}
