@@ -23,6 +23,7 @@ func (b bound) count() bool { return b.unit != measure.UnitRatio }
 func bounds() []bound {
 	const ratio = measure.UnitRatio
 	return []bound{
+		{"recheck", ratio, 2, "applying marks that are judged again, to applying them unjudged"},
 		{"deadlines", ratio, 3, "deadlines: watch, remove and next, to container/heap and a map"},
 		{"idle", "writes", 0, "nodes that drain with nothing to do: writes in ten minutes"},
 		{"idle", "steps", 0, "nodes that drain with nothing to do: steps in ten minutes"},

@@ -7,5 +7,6 @@ func BenchmarkFigure(b *testing.B) {
 	b.Run("deadlines", figureDeadlines)
 	b.Run("idle", figureIdle)
 	b.Run("memory", figureMemory)
+	b.Run("recheck", figureRecheck)
 	b.Run("drains", figureDrains)
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// figureRecheck: judging marks again when they are applied costs no more than writing
+// them.
+func figureRecheck(b *testing.B) {
+	for _, jobSize := range []int{100, 1000} {
+		for _, perJob := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("jobs-of-%d/%d-ids-a-job", jobSize, perJob), func(b *testing.B) { compareRecheck(b, jobSize, perJob) })
+		}
+	}
+}
+
+// recheckMarks is how many marks are applied in one measurement, if there are as many.
+const recheckMarks = 5000
+
+// compareRecheck compares entries of marks that are judged with entries that are not.
+func compareRecheck(b *testing.B, jobSize, perJob int) {
+	jobs := min(recheckMarks/perJob, maxAllocs(b)/jobSize)
+	t := newTown(b, townPlan{nodes: 50, perNode: jobs * jobSize / 50, jobSize: jobSize, job: cluster.JobService, maxParallel: perJob})
+	t.drain(len(t.nodes), cluster.DrainSpec{})
+	entries := t.marksOf(perJob, drainer.DefaultMaxIDsPerEntry)
+	var state bytes.Buffer
+	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
+	apply := func(judge bool) measure.Side {
+		return func() func(*measure.Meter) {
+			t := restoreTown(b, townPlan{}, state.Bytes())
+			return func(*measure.Meter) {
+				for _, m := range entries {
+					t.index++
+					txn := t.fsm.Store().Begin(t.index)
+					accepted, evals := m.Marks, m.Evals
+					if judge {
+						var refused []drainer.Refusal
+						accepted, evals, refused = drainer.Recheck(txn, m)
+						must.Len(b, 0, refused)
+					}
+					must.NoError(b, txn.ApplyMarks(m.At, accepted, evals))
+					txn.Commit()
+				}
+			}
+		}
+	}
+	measure.Compare(apply(false), apply(true)).Report(b)
+}
+
+// marksOf are entries with so many marks of each job, each as large as it may be, until
+// there are enough of them.
+func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
+	state := t.fsm.Store().Snapshot()
+	var entries []*drainer.Marks
+	m := &drainer.Marks{At: epoch}
+	total := 0
+	for job := range state.Jobs() {
+		if total >= recheckMarks {
+			break
+		}
+		if len(m.Marks)+len(m.Evals)+perJob+1 > bound && len(m.Marks) > 0 {
+			entries = append(entries, m)
+			m = &drainer.Marks{At: epoch}
+		}
+		marked := 0
+		for a := range state.GroupAllocs(cluster.GroupKey{Job: job.Key(), Name: "g"}) {
+			if marked == perJob {
+				break
+			}
+			marked++
+			n := state.Node(a.NodeID)
+			m.Marks = append(m.Marks, drainer.Mark{
+				Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: cluster.MarkPaced,
+			})
+		}
+		total += marked
+		m.Evals = append(m.Evals, &cluster.Evaluation{
+			ID: cluster.EvalID(fmt.Sprintf("mark-%d", total)), Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority,
+			TriggeredBy: cluster.TriggerNodeDrain, Status: cluster.EvalPending, CreateTime: epoch, ModifyTime: epoch,
+		})
+	}
+	return append(entries, m)
+}
+
+// maxAllocs is how many allocations a town may have.
+func maxAllocs(b *testing.B) int {
+	if measure.SizeOf(b) == measure.Full {
+		return 500_000
+	}
+	return 50_000
+}
