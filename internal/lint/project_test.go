@@ -108,6 +108,7 @@ func importRules() []lint.ImportRule {
 		noNetwork = "what decides does not speak to anybody"
 		noChance  = "decisions are the same every time"
 		dumbTwin  = "a witness that shares code with what it watches shares its mistakes"
+		uncounted = "what is counted does not know who counts"
 		below     = "imports point downwards: cluster ← drainer ← statestore ← shims ← server"
 	)
 	return []lint.ImportRule{
@@ -121,6 +122,7 @@ func importRules() []lint.ImportRule {
 				module + "/shims":                          embedded,
 				module + "/scheduler":                      embedded,
 				module + "/witness":                        dumbTwin,
+				module + "/telemetry":                      uncounted,
 				"github.com/hashicorp/go-memdb":            embedded,
 				"github.com/hashicorp/raft":                embedded,
 				"github.com/hashicorp/go-msgpack/v2/codec": embedded,
@@ -169,7 +171,7 @@ func importRules() []lint.ImportRule {
 		},
 		{
 			Package:  module + "/shims",
-			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/simclient": below},
+			Never:    map[string]string{module + "/server": below, module + "/witness": dumbTwin, module + "/simclient": below, module + "/telemetry": uncounted},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net/http": noNetwork},
 		},
 		{Package: module + "/server", Never: map[string]string{
