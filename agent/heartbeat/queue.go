@@ -11,7 +11,9 @@ import (
 type timer struct {
 	node  cluster.NodeID
 	state state
-	// at is when it is next looked at: its deadline, or when it may be written.
+	// until is when the node has to be heard again.
+	until time.Time
+	// at is when the timer is next looked at: until, or when it may be written.
 	at time.Time
 	// heard says, while writing, that the node was heard since.
 	heard bool

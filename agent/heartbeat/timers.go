@@ -45,7 +45,9 @@ func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace
 	for _, id := range nodes {
 		if t.timers[id] == nil {
-			t.arm(t.get(id), now.Add(longest))
+			n := t.get(id)
+			n.until = now.Add(longest)
+			t.arm(n)
 		}
 	}
 }
@@ -57,14 +59,14 @@ func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 	n := t.get(id)
 	base := t.options.base(len(t.timers))
 	ttl = base + time.Duration(t.chance.Int64N(int64(base)))
+	n.until = now.Add(ttl + t.options.Grace)
 	switch n.state {
 	case writing:
 		n.heard = true
-		return ttl
-	case returned:
-		return ttl // waits to be written first
+	case returned: // waits to be written first
+	default:
+		t.arm(n)
 	}
-	t.arm(n, now.Add(ttl+t.options.Grace))
 	return ttl
 }
 
@@ -89,14 +91,13 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	case n.heard && c.Status == cluster.NodeDown && made:
 		n.heard, n.state = false, returned
 		t.queue.set(n, now)
-	case n.heard:
+	case n.heard && c.Status == cluster.NodeDown, made && c.Status == cluster.NodeReady:
 		n.heard = false
-		t.arm(n, now.Add(t.options.base(len(t.timers))+t.options.Grace))
-	case made && c.Status == cluster.NodeReady:
-		t.arm(n, now.Add(2*t.options.base(len(t.timers))+t.options.Grace))
+		t.arm(n)
 	case made:
 		delete(t.timers, c.Node)
 	default:
+		n.heard = false
 		n.state = missed
 		if c.Status == cluster.NodeReady {
 			n.state = returned
@@ -145,8 +146,8 @@ func (t *Timers) look(now time.Time) {
 	if gone >= 0 && gone <= MaxPause {
 		return
 	}
-	for _, n := range t.queue { // all alike, so that the queue stays in order
-		n.at = n.at.Add(gone)
+	for _, n := range t.timers { //lint:order all alike, so that the queue stays in order
+		n.at, n.until = n.at.Add(gone), n.until.Add(gone)
 	}
 }
 
@@ -160,7 +161,8 @@ func (t *Timers) get(id cluster.NodeID) *timer {
 	return n
 }
 
-func (t *Timers) arm(n *timer, until time.Time) {
+// arm waits for the node.
+func (t *Timers) arm(n *timer) {
 	n.state = armed
-	t.queue.set(n, until)
+	t.queue.set(n, n.until)
 }

@@ -1,0 +1,286 @@
+package heartbeat_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clock steps timers in virtual time.
+type clock struct {
+	*heartbeat.Timers
+	now     time.Time
+	changes []heartbeat.Change // that were asked for and are not settled
+}
+
+func newClock(o heartbeat.Options) *clock {
+	return &clock{Timers: heartbeat.New(o, rand.New(rand.NewPCG(1, 2))), now: epoch}
+}
+
+// pass lets time pass, stepping whenever the timers want to be.
+func (c *clock) pass(d time.Duration) {
+	for end := c.now.Add(d); ; {
+		changes, wakeAt := c.Step(c.now)
+		c.changes = append(c.changes, changes...)
+		if wakeAt.IsZero() || wakeAt.After(end) {
+			c.now = end
+			return
+		}
+		c.now = wakeAt
+	}
+}
+
+// take returns what was asked for, and forgets it.
+func (c *clock) take() []heartbeat.Change {
+	changes := c.changes
+	c.changes = nil
+	return changes
+}
+
+func down(id cluster.NodeID) heartbeat.Change {
+	return heartbeat.Change{Node: id, Status: cluster.NodeDown}
+}
+
+func back(id cluster.NodeID) heartbeat.Change {
+	return heartbeat.Change{Node: id, Status: cluster.NodeReady}
+}
+
+func TestTimers_missed(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	ttl := c.Heard("n1", c.now)
+	must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
+	c.pass(ttl + heartbeat.DefaultGrace - 1)
+	must.SliceEmpty(t, c.take())
+	c.pass(1)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	c.pass(time.Hour)
+	must.SliceEmpty(t, c.take()) // it is asked once
+	c.Settle(down("n1"), true, c.now)
+	must.Eq(t, 0, c.Len())
+	c.pass(time.Hour)
+	must.SliceEmpty(t, c.take())
+}
+
+func TestTimers_aFailedWriteIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	c.Heard("n1", c.now)
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	for range 3 {
+		c.Settle(down("n1"), false, c.now)
+		c.pass(heartbeat.DefaultRetryAfter - 1)
+		must.SliceEmpty(t, c.take())
+		c.pass(1)
+		must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	}
+	c.Settle(down("n1"), false, c.now)
+	c.Heard("n1", c.now) // in time after all
+	c.pass(heartbeat.DefaultMinTTL)
+	must.SliceEmpty(t, c.take())
+}
+
+// A node that is heard while it is being written down is written ready next.
+func TestTimers_heardWhileBeingWrittenDown(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	c.Heard("n1", c.now)
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	c.Heard("n1", c.now)
+	c.Settle(down("n1"), true, c.now)
+	c.Heard("n1", c.now) // waiting for its turn does not undo that
+	c.pass(0)
+	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
+	c.Settle(back("n1"), false, c.now)
+	c.pass(heartbeat.DefaultRetryAfter)
+	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
+	c.Settle(back("n1"), true, c.now)
+	c.pass(time.Hour)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+
+	// If it was not written down nothing has to be undone.
+	c.Heard("n1", c.now)
+	c.Settle(down("n1"), false, c.now)
+	c.pass(heartbeat.DefaultMinTTL)
+	must.SliceEmpty(t, c.take())
+}
+
+// What an earlier leader told nodes is waited for, whatever it was.
+func TestTimers_expect(t *testing.T) {
+	t.Parallel()
+	earlier := newClock(heartbeat.Options{})
+	var nodes []cluster.NodeID
+	for i := range 2000 {
+		nodes = append(nodes, cluster.NodeID(fmt.Sprintf("n%d", i)))
+		earlier.Heard(nodes[i], earlier.now)
+	}
+	var longest time.Duration
+	for _, id := range nodes {
+		longest = max(longest, earlier.Heard(id, earlier.now))
+	}
+	c := newClock(heartbeat.Options{})
+	c.Expect(nodes, c.now)
+	c.pass(longest)
+	must.SliceEmpty(t, c.take())
+	c.Forget("n7")
+	must.Eq(t, 1999, c.Len())
+	c.pass(time.Hour)
+	must.SliceLen(t, heartbeat.DefaultMaxWrites, c.take())
+}
+
+// Time that nobody looked at has not passed for the nodes.
+func TestTimers_clockSteps(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{-time.Hour, -time.Millisecond, heartbeat.MaxPause + 1, time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newClock(heartbeat.Options{})
+			ttl := c.Heard("n1", c.now)
+			c.pass(ttl / 2)
+			c.now = c.now.Add(step)
+			second := c.Heard("n2", c.now)
+			c.pass(ttl - ttl/2 + heartbeat.DefaultGrace - 1)
+			must.SliceEmpty(t, c.take())
+			c.pass(time.Second) // how long ago the last look may have been
+			must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+			c.pass(second)
+			must.Eq(t, []heartbeat.Change{down("n2")}, c.take())
+		})
+	}
+}
+
+// beats are the next heartbeats of nodes, the earliest first.
+type beats []beat
+
+type beat struct {
+	at   time.Time
+	node cluster.NodeID
+}
+
+func (b beats) Len() int           { return len(b) }
+func (b beats) Less(i, j int) bool { return b[i].at.Before(b[j].at) }
+func (b beats) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
+func (b *beats) Push(x any)        { *b = append(*b, x.(beat)) }
+func (b *beats) Pop() any {
+	last := (*b)[len(*b)-1]
+	*b = (*b)[:len(*b)-1]
+	return last
+}
+
+// Ten thousand nodes are heard at no more than the rate that is allowed, none of
+// them is called down while it is heard in time, and all of those that fall silent
+// are, a bounded number at a time.
+func TestTimers_tenThousandNodes(t *testing.T) {
+	t.Parallel()
+	const count = 10_000
+	c := newClock(heartbeat.Options{})
+	var next beats
+	for i := range count {
+		id := cluster.NodeID(fmt.Sprintf("n%05d", i))
+		next = append(next, beat{c.now.Add(c.Heard(id, c.now)), id})
+	}
+	heap.Init(&next)
+	settle := c.now.Add(10 * time.Minute) // the first heard had short TTLs, being few
+	heard, silent := 0, make(map[cluster.NodeID]bool)
+	for until := settle.Add(20 * time.Minute); next[0].at.Before(until); {
+		b := heap.Pop(&next).(beat)
+		c.pass(b.at.Sub(c.now))
+		must.SliceEmpty(t, c.take())
+		if b.at.After(settle) {
+			heard++
+		}
+		heap.Push(&next, beat{b.at.Add(c.Heard(b.node, c.now)), b.node})
+	}
+	rate := float64(heard) / (20 * time.Minute).Seconds()
+	must.Between(t, heartbeat.DefaultMaxRate/2, rate, heartbeat.DefaultMaxRate)
+	t.Logf("%.1f heartbeats a second", rate)
+
+	for i := 0; i < count; i += 2 {
+		silent[cluster.NodeID(fmt.Sprintf("n%05d", i))] = true
+	}
+	const longest = 2*count/heartbeat.DefaultMaxRate*time.Second + heartbeat.DefaultGrace
+	for until := c.now.Add(longest + time.Minute); c.now.Before(until); {
+		if b := next[0]; !b.at.After(c.now) {
+			heap.Pop(&next)
+			if !silent[b.node] {
+				heap.Push(&next, beat{b.at.Add(c.Heard(b.node, c.now)), b.node})
+			}
+			continue
+		}
+		c.pass(min(100*time.Millisecond, next[0].at.Sub(c.now)))
+		changes := c.take()
+		must.LessEq(t, heartbeat.DefaultMaxWrites, len(changes))
+		for _, change := range changes {
+			must.True(t, silent[change.Node])
+			must.Eq(t, cluster.NodeDown, change.Status)
+			delete(silent, change.Node)
+			c.Settle(change, true, c.now)
+		}
+	}
+	must.MapEmpty(t, silent)
+	must.Eq(t, count/2, c.Len())
+}
+
+// Whatever comes in whatever order: a node that was heard in time is never called
+// down, one that was not is, and writes are bounded.
+func TestTimers_random(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		o := heartbeat.Options{MinTTL: 2 * time.Second, Grace: time.Second, MaxWrites: 3}
+		c := newClock(o)
+		inTime := make(map[cluster.NodeID]time.Time)
+		var open []heartbeat.Change
+		for range 300 {
+			id := cluster.NodeID(fmt.Sprintf("n%d", rng.IntN(8)))
+			switch rng.IntN(4) {
+			case 0:
+				inTime[id] = c.now.Add(c.Heard(id, c.now))
+			case 1:
+				if len(open) > 0 {
+					i := rng.IntN(len(open))
+					c.Settle(open[i], rng.IntN(2) == 0, c.now)
+					open = append(open[:i], open[i+1:]...)
+				}
+			default:
+				c.pass(time.Duration(rng.IntN(2000)) * time.Millisecond)
+				for _, change := range c.take() {
+					if change.Status == cluster.NodeDown {
+						must.False(t, c.now.Before(inTime[change.Node]), must.Sprintf("seed %d: %s was heard in time", seed, change.Node))
+					}
+					open = append(open, change)
+				}
+				must.LessEq(t, o.MaxWrites, len(open))
+			}
+		}
+		for len(open) > 0 || c.Len() > 0 {
+			for _, change := range open {
+				c.Settle(change, true, c.now)
+			}
+			c.pass(2 * time.Second)
+			open = c.take()
+			must.Less(t, time.Hour, c.now.Sub(epoch), must.Sprintf("seed %d: silent nodes are not called down", seed))
+		}
+	}
+}
+
+func TestOptions_validate(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, heartbeat.Options{}.Validate())
+	for name, o := range map[string]heartbeat.Options{
+		"MinTTL": {MinTTL: -1}, "MaxRate": {MaxRate: -1}, "Grace": {Grace: -1}, "MaxWrites": {MaxWrites: -1}, "RetryAfter": {RetryAfter: -1},
+	} {
+		must.ErrorContains(t, o.Validate(), name)
+	}
+}

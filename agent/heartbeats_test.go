@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+)
+
+// hearing are servers in memory that keep heartbeats.
+type hearing struct {
+	t       *testing.T
+	servers []*server.Server
+	writers []writer
+}
+
+func newHearing(t *testing.T, n int) *hearing {
+	h := &hearing{t: t}
+	var transports []*raft.InmemTransport
+	var voters []raft.Server
+	for i := range n {
+		address, transport := raft.NewInmemTransport("")
+		transports = append(transports, transport)
+		voters = append(voters, raft.Server{ID: raft.ServerID(fmt.Sprintf("s%d", i+1)), Address: address})
+	}
+	for i, from := range transports {
+		for _, to := range transports {
+			from.Connect(to.LocalAddr(), to)
+		}
+		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger())
+		s, err := server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead})
+		must.NoError(t, err)
+		beats.server = s
+		close(beats.ready)
+		h.servers, h.writers = append(h.servers, s), append(h.writers, writer{server: s, heartbeats: beats})
+		t.Cleanup(func() { must.NoError(t, s.Shutdown()) })
+	}
+	return h
+}
+
+// leader waits for a leader, and returns which it is.
+func (h *hearing) leader() int {
+	for {
+		for i, s := range h.servers {
+			if s.Consistent(h.t.Context()) == nil {
+				return i
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // synctest's
+	}
+}
+
+func (h *hearing) register(n int) {
+	w := h.writers[h.leader()]
+	for i := range n {
+		_, err := w.RegisterNode(h.t.Context(), &cluster.Node{ID: nodeID(i), Status: cluster.NodeReady})
+		must.NoError(h.t, err)
+	}
+}
+
+func nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
+
+// statuses counts the nodes by status, as the leader knows them.
+func (h *hearing) statuses() map[cluster.NodeStatus]int {
+	counts := make(map[cluster.NodeStatus]int)
+	for n := range h.servers[h.leader()].Store().Snapshot().Nodes() {
+		counts[n.Status]++
+	}
+	return counts
+}
+
+// Nodes that fall silent become down, and ready when they are heard again.
+func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHearing(t, 1)
+		h.register(3)
+		w := h.writers[0]
+		for range 10 {
+			time.Sleep(5 * time.Second)
+			_, err := w.Heartbeat(t.Context(), nodeID(0))
+			must.NoError(t, err)
+		}
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 1, cluster.NodeDown: 2}, h.statuses())
+		before := w.server.Store().Snapshot().Index()
+		_, err := w.Heartbeat(t.Context(), nodeID(0))
+		must.NoError(t, err)
+		must.Eq(t, before, w.server.Store().Snapshot().Index()) // nothing to write
+		ttl, err := w.Heartbeat(t.Context(), nodeID(1))
+		must.NoError(t, err)
+		must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
+		must.Eq(t, cluster.NodeReady, w.server.Store().Snapshot().Node(nodeID(1)).Status)
+		_, err = w.PurgeNode(t.Context(), nodeID(2))
+		must.NoError(t, err)
+		_, err = w.Heartbeat(t.Context(), nodeID(2))
+		must.ErrorIs(t, err, httpapi.ErrNotFound)
+		must.EqError(t, err, "node not found")
+	})
+}
+
+// A new leader knows nothing of when nodes were heard, and gives each all the time
+// that it may have been given. It finds those that are silent nevertheless.
+func TestHeartbeats_aNewLeaderBeginsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHearing(t, 3)
+		h.register(50)
+		time.Sleep(9 * time.Second)
+		first := h.leader()
+		_, err := h.writers[(first+1)%3].Heartbeat(t.Context(), nodeID(0))
+		must.ErrorIs(t, err, httpapi.ErrNotLeader)
+		must.NoError(t, h.servers[first].Shutdown())
+		second := h.leader()
+		must.NotEq(t, first, second)
+		time.Sleep(2*heartbeat.DefaultMinTTL - time.Second) // longer than any node was told
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 50}, h.statuses())
+		for i := range 25 {
+			_, err := h.writers[second].Heartbeat(t.Context(), nodeID(i))
+			must.NoError(t, err)
+		}
+		time.Sleep(heartbeat.DefaultGrace + 2*time.Second)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 25, cluster.NodeDown: 25}, h.statuses())
+	})
+}
+
+// A leader that cannot write goes on trying for as long as it leads.
+func TestHeartbeats_stopsWithItsTerm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHearing(t, 3)
+		h.register(100)
+		leader := h.leader()
+		for i, s := range h.servers {
+			if i != leader {
+				must.NoError(t, s.Shutdown())
+			}
+		}
+		time.Sleep(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.writers[leader].Heartbeat(ctx, nodeID(0))
+		must.ErrorIs(t, err, httpapi.ErrNotLeader)
+		h.writers[leader].heartbeats.mu.Lock()
+		defer h.writers[leader].heartbeats.mu.Unlock()
+		must.Nil(t, h.writers[leader].heartbeats.timers)
+	})
+}
