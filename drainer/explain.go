@@ -60,6 +60,8 @@ type explainer struct {
 	*moment
 	soft   Soft // never nil
 	groups map[cluster.GroupKey]*explained
+	// on is what is on the node of the last report, or nil before the first.
+	on *onNode
 	// waits remembers the answers of before.
 	waits map[turn]string
 }
@@ -86,10 +88,11 @@ func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
 
 func (e *explainer) report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name}}
+	e.on = lookOn(e.view, n)
 	for _, s := range cluster.Stages() {
 		from := len(r.Allocs)
-		for _, asked := range [...]bool{false, true} {
-			for a := range e.view.NodeAllocs(n.ID, s, asked) {
+		for _, these := range [...][]*cluster.Allocation{e.on[s].staying, e.on[s].asked} {
+			for _, a := range these {
 				r.Allocs = append(r.Allocs, e.explain(a, n))
 			}
 		}
@@ -310,11 +313,10 @@ func (e *explainer) before(n *cluster.Node, s cluster.Stage) string {
 }
 
 func (e *explainer) findBefore(n *cluster.Node, s cluster.Stage) string {
-	left := countLeft(e.view, n)
 	var parts []string
 	for _, earlier := range cluster.Stages() {
-		if earlier < s && left[earlier] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", left[earlier], earlier))
+		if left := e.on.left(n, earlier); earlier < s && left > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", left, earlier))
 		}
 	}
 	return "waits for " + strings.Join(parts, ", ")

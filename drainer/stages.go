@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -125,6 +126,34 @@ func (m *moment) stillStopping(n *cluster.Node, s cluster.Stage) bool {
 func EndBound(v View, n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
 	p = p.withDefaults()
 	if !n.Draining() || !n.Drain.Strategy.Finite() {
+		return time.Time{} // without a look
+	}
+	return lookOn(v, n).bound(n, now, p, writeTime)
+}
+
+// onNode are a node's allocations that are not client-terminal.
+type onNode [cluster.StageCount]struct{ staying, asked []*cluster.Allocation }
+
+func lookOn(v View, n *cluster.Node) *onNode {
+	var on onNode
+	for s := range on {
+		on[s].staying = slices.AppendSeq(on[s].staying, v.NodeAllocs(n.ID, cluster.Stage(s), false))
+		on[s].asked = slices.AppendSeq(on[s].asked, v.NodeAllocs(n.ID, cluster.Stage(s), true))
+	}
+	return &on
+}
+
+// left counts those of a stage that have to leave.
+func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
+	if !n.Drain.Leaves(s) {
+		return 0
+	}
+	return len(o[s].staying) + len(o[s].asked)
+}
+
+// bound is EndBound of a node that drains, by what is on it.
+func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
+	if !n.Drain.Strategy.Finite() {
 		return time.Time{}
 	}
 	bound := latest(now, passedAt(n.Drain))
@@ -132,7 +161,7 @@ func EndBound(v View, n *cluster.Node, now time.Time, p Policy, writeTime time.D
 		if !n.Drain.Leaves(s) {
 			continue
 		}
-		end, any := stageBound(v, n, s, bound.Add(writeTime), p)
+		end, any := o.stageBound(n, s, bound.Add(writeTime), p)
 		if any && s == cluster.StagePlugins && p.PluginsAfterDeadline == AfterStop {
 			return time.Time{}
 		}
@@ -143,11 +172,11 @@ func EndBound(v View, n *cluster.Node, now time.Time, p Policy, writeTime time.D
 
 // stageBound is when the stage is over at the latest if what of it stays is
 // marked at a time, and whether there is anything of it.
-func stageBound(v View, n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
-	for a := range v.NodeAllocs(n.ID, s, true) {
+func (o *onNode) stageBound(n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
+	for _, a := range o[s].asked {
 		end, any = latest(end, waitEnd(a, n.Drain, p)), true
 	}
-	for a := range v.NodeAllocs(n.ID, s, false) {
+	for _, a := range o[s].staying {
 		end, any = latest(end, markedAt.Add(a.StopTime()).Add(p.StopMargin)), true
 	}
 	return end, any

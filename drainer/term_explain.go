@@ -50,7 +50,7 @@ func (t *Term) reports(now time.Time) iter.Seq[Report] {
 		e := newExplainer(view, soft, now, t.config.Policy)
 		for n := range view.DrainingNodes() {
 			r := e.report(n)
-			r.EndsBy = EndBound(view, n, now, t.config.Policy, writeTime)
+			r.EndsBy = e.on.bound(n, now, e.policy, writeTime)
 			if !yield(r) {
 				return
 			}
