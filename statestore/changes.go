@@ -1,6 +1,10 @@
 package statestore
 
-import "github.com/seed-f9cf0b39/nodedrain/cluster"
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
 
 // changes is where a transaction has changed the state, as far as feeds care.
 type changes struct {
@@ -105,21 +109,34 @@ func (c *changes) news(r reads) *news {
 // empty.
 type set[T comparable] struct {
 	items []T
-	in    map[T]struct{}
+	// in has them all once there are more than fewItems, and is nil until then.
+	in map[T]struct{}
 }
+
+// fewItems is how many items are looked through one by one: most entries touch no more,
+// and a map costs more than that.
+const fewItems = 8
 
 func (s *set[T]) add(item T) {
 	if s.has(item) {
 		return
 	}
-	if s.in == nil {
-		s.in = make(map[T]struct{})
-	}
-	s.in[item] = struct{}{}
 	s.items = append(s.items, item)
+	switch {
+	case s.in != nil:
+		s.in[item] = struct{}{}
+	case len(s.items) > fewItems:
+		s.in = make(map[T]struct{}, 2*len(s.items))
+		for _, i := range s.items {
+			s.in[i] = struct{}{}
+		}
+	}
 }
 
 func (s *set[T]) has(item T) bool {
+	if s.in == nil {
+		return slices.Contains(s.items, item)
+	}
 	_, ok := s.in[item]
 	return ok
 }

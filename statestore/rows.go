@@ -40,7 +40,7 @@ func put[T any](t *Txn, table string, before, after *T) {
 	} else {
 		t.delete(table, before)
 	}
-	t.written.tables[table] = true
+	t.written.tables.add(table)
 }
 
 // insert puts a row in place of the one with its id.

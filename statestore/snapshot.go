@@ -100,7 +100,7 @@ func (r reads) Index() uint64 {
 // TableIndex is the raft index of the last entry that wrote to the table, zero
 // if none did.
 func (r reads) TableIndex(table string) uint64 {
-	if r.written != nil && r.written.tables[table] {
+	if r.written != nil && r.written.tables.has(table) {
 		return r.written.index
 	}
 	return r.counter(table)

@@ -1,7 +1,6 @@
 package statestore
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -21,7 +20,7 @@ type Txn struct {
 type written struct {
 	index uint64
 	// tables are those it wrote to.
-	tables map[string]bool
+	tables set[string]
 	// capacity says that more may fit on the nodes than before.
 	capacity bool
 	// usage holds the rows of that table it has changed.
@@ -33,7 +32,6 @@ type written struct {
 func newWritten(index uint64) *written {
 	return &written{
 		index:   index,
-		tables:  make(map[string]bool),
 		usage:   make(map[cluster.NodeID]usage),
 		changes: newChanges(),
 	}
@@ -77,7 +75,7 @@ func (t *Txn) Abort() {
 // flush writes what was gathered while rows were written.
 func (t *Txn) flush() {
 	t.flushUsage()
-	for _, table := range slices.Sorted(maps.Keys(t.written.tables)) {
+	for _, table := range slices.Sorted(slices.Values(t.written.tables.items)) {
 		t.count(table, t.written.index)
 	}
 	if t.written.capacity {
