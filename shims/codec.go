@@ -24,6 +24,9 @@ const formatVersion = 1
 
 const headerSize = 2
 
+// usualSize is what an entry is encoded into at first: most take no more.
+const usualSize = 1 << 10
+
 // maxDepth bounds the nesting of what is decoded. The deepest message is a
 // plan's job: its groups' tasks' resources.
 const maxDepth = 32
@@ -55,11 +58,12 @@ func Encode(m Message) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", m.Type(), err)
 	}
-	var body []byte
+	body := make([]byte, 0, usualSize)
 	if err := codec.NewEncoderBytes(&body, handle).Encode(packed(m)); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", m.Type(), err)
 	}
-	return append([]byte{byte(m.Type()), formatVersion}, body...), nil
+	data := make([]byte, 0, headerSize+len(body))
+	return append(append(data, byte(m.Type()), formatVersion), body...), nil
 }
 
 // Decode returns the message of a raft entry. It returns nil and no error for an
