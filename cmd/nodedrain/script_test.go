@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// The stories in testdata/script are the operators' commands as they are typed, each story
+// against a server of its own that runs in this process.
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"nodedrain": main})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *rewrite,
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup:               setUpScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": awaitInScript,
+			"api":   askInScript,
+		},
+	})
+}
+
+// scriptPatience bounds how long a story waits for what must come.
+const scriptPatience = 30 * time.Second
+
+// scriptKey finds the cluster of a story.
+type scriptKey struct{}
+
+// setUpScript starts a server for a story, and waits until everything runs on it. Stories
+// whose name begins with "token" have one that asks for tokens.
+func setUpScript(env *testscript.Env) error {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	var who httpapi.Access
+	if strings.HasPrefix(filepath.Base(env.WorkDir), "script-token") {
+		who = scriptTokens{}
+	}
+	c, err := newScriptCluster(ctx, who, "write-token")
+	if c != nil {
+		env.Defer(func() { _ = c.stop() })
+	}
+	if err != nil {
+		return err
+	}
+	env.Values[scriptKey{}] = c
+	for name, value := range map[string]string{
+		"NOMAD_ADDR": c.asked.Address(), "HOME": env.WorkDir, "TZ": "UTC",
+		"PINNED": pinnedNode, "FIRST": firstNode, "SECOND": secondNode, "SLOW": slowNode,
+	} {
+		env.Setenv(name, value)
+	}
+	return nil
+}
+
+// scriptTokens lets two bearers in.
+type scriptTokens struct{}
+
+func (scriptTokens) Identify(token string) (httpapi.Identity, bool) {
+	switch token {
+	case "write-token":
+		return httpapi.Identity{Name: "writer", Read: true, Write: true}, true
+	case "read-token":
+		return httpapi.Identity{Name: "reader", Read: true}, true
+	}
+	return httpapi.Identity{}, token == ""
+}
+
+// awaitInScript is "await draining|ended NODE" and "await stopping N NODE": it waits until
+// the node drains, or does not any more, or until that many of its allocations were told
+// to stop and have not.
+func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await draining|ended NODE, or await stopping N NODE")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	c := ts.Value(scriptKey{}).(*scriptCluster)
+	ts.Check(c.await(ctx, func() (bool, error) {
+		state := c.Server().Store().Snapshot()
+		id := cluster.NodeID(args[len(args)-1])
+		switch args[0] {
+		case "draining":
+			return state.Node(id).Draining(), nil
+		case "ended":
+			return !state.Node(id).Draining(), nil
+		case "stopping":
+			n := 0
+			for a := range state.AllocsByNode(id) {
+				if a.ServerTerminal() && !a.ClientTerminal() {
+					n++
+				}
+			}
+			return fmt.Sprint(n) == args[1], nil
+		}
+		return false, fmt.Errorf("%q is nothing to wait for", args[0])
+	}))
+}
+
+// askInScript is "api METHOD PATH [BODY]": it asks the server, and prints the answer.
+func askInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: api METHOD PATH [BODY]")
+	}
+	request, err := http.NewRequest(args[0], ts.Getenv("NOMAD_ADDR")+args[1], strings.NewReader(strings.Join(args[2:], "")))
+	ts.Check(err)
+	response, err := http.DefaultClient.Do(request)
+	ts.Check(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n%s\n", response.Status, text)
+	if neg == (response.StatusCode == http.StatusOK) {
+		ts.Fatalf("%s: %s", response.Status, text)
+	}
+}
