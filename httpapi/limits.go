@@ -42,3 +42,10 @@ func (w *waiting) end(c client) {
 		delete(w.clients, c)
 	}
 }
+
+// Waiting is how many readers wait for a change.
+func (h *Handler) Waiting() int {
+	h.waiting.mu.Lock()
+	defer h.waiting.mu.Unlock()
+	return h.waiting.total
+}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,6 +45,8 @@ type Options struct {
 	// none), the status code, and how long it took, waiting included; or nil. It is
 	// called by many goroutines, and its caller waits for it.
 	Observe func(route string, code int, took time.Duration)
+	// Metrics answers GET /v1/metrics for who may read; or nil: then it is 404.
+	Metrics http.Handler
 	// Logger is told of requests that failed for a reason of the server's; nil logs
 	// nothing. It is never told a token or a secret.
 	Logger hclog.Logger

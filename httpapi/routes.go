@@ -56,6 +56,7 @@ func routes() []route {
 
 		get("/v1/agent/self", (*request).readAgent).here(needsRead),
 		get("/v1/agent/members", (*request).listMembers).here(needsRead),
+		get("/v1/metrics", (*request).readMetrics).here(needsRead),
 		get("/v1/status/leader", (*request).readLeader).here(needsNothing),
 		get("/v1/status/peers", (*request).listPeers).here(needsNothing),
 		get("/v1/regions", (*request).listRegions).here(needsNothing),
