@@ -38,5 +38,8 @@
 //
 // The table in FOUND.md holds what was measured: which ordinary test finds a bug
 // if one does, which invariant of the simulator finds it, after how many seeds,
-// and to how few operations the scenario shrinks. Command find measures it anew.
+// and to how few operations the scenario shrinks; and at which commit. Command find
+// measures it anew. What the table has to come up to is in [Demands], and a test
+// fails if it does not: a bug that no seed finds is dropped, or judges and
+// generators learn to see it.
 package planted

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -41,6 +42,25 @@ func toy(t *testing.T) string {
 		must.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return dir
+}
+
+// No package is forgotten that comes to the repository, and none of the simulator's
+// is surveyed: it is the simulator that the bugs judge.
+func TestSurvey_RunsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	parts, err := planted.Ordinary(t.Context(), root)
+	must.NoError(t, err)
+	others := parts[len(parts)-1]
+	must.SliceContains(t, others, module+"/internal/lint")
+	must.SliceContains(t, others, module+"/cmd/nodedrain")
+	must.SliceNotContains(t, others, module+"/drainer")
+	must.SliceNotContains(t, others, module+"/drainer/drainertest")
+	for _, p := range others {
+		must.False(t, strings.HasPrefix(p+"/", module+"/sim/"), must.Sprint(p))
+	}
 }
 
 func TestSurvey_LeavesTheCopyAsItWas(t *testing.T) {
