@@ -109,6 +109,7 @@ func (a *Agent) startServer() (err error) {
 	if a.disk != nil {
 		settings.Log, settings.Stable, settings.Snapshots = a.disk.cached, a.disk.log, a.disk.snapshots
 	}
+	a.countServer(&settings)
 	if a.server, err = server.New(settings); err != nil {
 		return err
 	}
@@ -120,10 +121,12 @@ func (a *Agent) startServer() (err error) {
 
 // startHTTP serves clients and peers.
 func (a *Agent) startHTTP() error {
+	a.countRequests(&a.config.API)
 	api, err := httpapi.NewHandler(a.Backend(), a.config.API)
 	if err != nil {
 		return err
 	}
+	a.watch(api)
 	logger := a.config.Logger.Named("http").StandardLogger(nil)
 	serve := func(handler http.Handler, at net.Listener) *http.Server {
 		s := &http.Server{

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
 // Config is what an [Agent] is built from. Its zero value is a server in memory
@@ -87,6 +88,9 @@ type Config struct {
 
 	// API says how the HTTP API answers. Its Logger is set by the agent.
 	API httpapi.Options
+	// Metrics counts what the agent does, and answers GET /v1/metrics; or nil. Its owner
+	// closes it after [Agent.Stop].
+	Metrics *telemetry.Telemetry
 	// Around puts what else is served to clients around the API, such as metrics; or
 	// nil for the API alone.
 	Around func(api http.Handler) http.Handler

@@ -105,6 +105,7 @@ func (a *auditor) look(entry shims.Applied) {
 	seen := applied.Entry(entry)
 	a.witness.Observe(seen)
 	a.countMarks(entry)
+	a.countLost(entry)
 	a.countEnds(entry, seen.Touched.Nodes)
 	a.index.Store(entry.Index)
 	a.size.Store(uint64(a.witness.Size()))
@@ -144,6 +145,17 @@ func (a *auditor) countMarks(entry shims.Applied) {
 		}
 		timed[mark.Drain] = true
 		a.t.sample(firstMarkSeconds, m.At.Sub(n.Drain.Strategy.StartedAt))
+	}
+}
+
+// countLost counts a node that was not heard in time.
+func (a *auditor) countLost(entry shims.Applied) {
+	m, status := entry.Message.(*shims.NodeUpdateStatus)
+	if !status || m.At.Before(a.since) || m.Status != cluster.NodeDown && m.Status != cluster.NodeDisconnected {
+		return
+	}
+	if n := entry.Before.Node(m.Node); n != nil && n.Status != m.Status {
+		a.t.count(heartbeatsTotal, 1, label("status", string(m.Status)))
 	}
 }
 

@@ -71,15 +71,6 @@ func (t *Telemetry) route(route string) string {
 	return route
 }
 
-// Query counts a blocking query that waits, until ended is called.
-func (t *Telemetry) Query() (ended func()) {
-	t.queries.Add(1)
-	return func() { t.queries.Add(-1) }
-}
-
-// HeartbeatMissed counts a node that was not heard in time.
-func (t *Telemetry) HeartbeatMissed() { t.count(heartbeatsTotal, 1) }
-
 // Stepped notes how long a step of the drainer took. It is an OnStep of
 // [drainer.NodeDrainerConfig].
 func (t *Telemetry) Stepped(took time.Duration) { t.sample(stepSeconds, took) }

@@ -18,8 +18,8 @@ type Sources struct {
 	Drains func() ([]drainer.Status, error)
 	// Raft is the server's own; see [raft.Raft].
 	Raft Raft
-	// CertificateExpires is when the server's certificate expires.
-	CertificateExpires func() time.Time
+	// BlockingQueries is how many readers wait for a change.
+	BlockingQueries func() int
 }
 
 // Raft is what is asked of a [raft.Raft].
@@ -93,17 +93,19 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	gauge(p.queries, float64(p.t.queries.Load()))
 	gauge(p.witnessIndex, float64(p.t.auditor.index.Load()))
 	gauge(p.witnessSize, float64(p.t.auditor.size.Load()))
 	to <- prometheus.MustNewConstMetric(p.witnessMissed, prometheus.CounterValue, float64(p.t.auditor.missed.Load()))
 
+	if p.t.expires != nil {
+		gauge(p.certificate, float64(p.t.expires().Unix()))
+	}
 	s := p.t.sources.Load()
 	if s == nil {
 		return
 	}
-	if s.CertificateExpires != nil {
-		gauge(p.certificate, float64(s.CertificateExpires().Unix()))
+	if s.BlockingQueries != nil {
+		gauge(p.queries, float64(s.BlockingQueries()))
 	}
 	if s.Raft != nil {
 		p.collectRaft(s.Raft, now, gauge)

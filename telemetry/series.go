@@ -37,7 +37,7 @@ var help = map[string]string{
 	marksTotal:      "Allocations marked to leave, by class of mark. Every server counts every one.",
 	endedTotal:      "Drains that ended, by outcome. Every server counts every one.",
 	requestsTotal:   "HTTP requests answered, by route and status code.",
-	heartbeatsTotal: "Nodes that were not heard in time and became down or disconnected.",
+	heartbeatsTotal: "Nodes that became down or disconnected because they were not heard in time. Every server counts every one.",
 
 	firstMarkSeconds: "From the start of a drain to its first mark.",
 	durationSeconds:  "From the start of a drain to its end, by outcome.",
@@ -67,6 +67,7 @@ func known() []values {
 		{marksTotal, "class", classes},
 		{endedTotal, "outcome", outcomes()},
 		{refusedTotal, "kind", []string{markKind, completionKind}},
+		{heartbeatsTotal, "status", []string{string(cluster.NodeDown), string(cluster.NodeDisconnected)}},
 	}
 }
 
@@ -106,7 +107,6 @@ func definitions() (counters []metricsprometheus.CounterDefinition, summaries []
 			counter(writesTotal, label("type", t.String()), label("outcome", outcome))
 		}
 	}
-	counter(heartbeatsTotal)
 	counter(requestsTotal, label("route", otherRoute), label("code", "404"))
 	summary := func(series string, labels ...metrics.Label) {
 		summaries = append(summaries, metricsprometheus.SummaryDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})

@@ -27,6 +27,8 @@ type Options struct {
 	// the state that it made, so more cost memory, and fewer go by unseen while a
 	// burst is applied. Zero is [DefaultQueueSize].
 	QueueSize int
+	// CertificateExpires is when the server's certificate expires; or nil.
+	CertificateExpires func() time.Time
 }
 
 // DefaultQueueSize is the default of [Options].QueueSize.
@@ -46,8 +48,8 @@ type Telemetry struct {
 	// routes are those seen; guarded by mu.
 	routes map[string]bool
 
-	// queries counts the blocking queries that wait.
-	queries atomic.Int64
+	// expires is when the server's certificate does, or nil.
+	expires func() time.Time
 	// sources are what is pulled; nil before Watch.
 	sources atomic.Pointer[Sources]
 	auditor *auditor
@@ -74,6 +76,7 @@ func New(o Options) (*Telemetry, error) {
 		logger:   o.Logger.Named("telemetry"),
 		registry: prometheus.NewRegistry(),
 		routes:   map[string]bool{},
+		expires:  o.CertificateExpires,
 		asking:   make(chan struct{}, maxScrapes),
 	}
 	var err error
