@@ -148,27 +148,37 @@ func (m *monitor) readAllocs(ctx context.Context, news chan<- seen) {
 	}
 }
 
-// reportInterval is how often the reasons are asked for.
-const reportInterval = time.Second
+const (
+	// reportWait is how soon the reasons are asked for anew although nothing has changed:
+	// some change with time.
+	reportWait = 2 * time.Second
+	// reportInterval is how long they are left alone in between.
+	reportInterval = 250 * time.Millisecond
+)
 
-// readReport reads why allocations have not moved, for as long as the server says. What
-// it does not say is not told: the drain goes on all the same.
+// readReport reads why allocations have not moved, for as long as the node drains and the
+// server says. What it does not say is not told: the drain goes on all the same.
 func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
+	var index uint64
 	for {
-		report, _, err := m.asked.NodeDrain(ctx, m.follow.node, client.Query{})
+		report, answer, err := m.asked.NodeDrain(ctx, m.follow.node, client.Query{Index: index, Wait: reportWait})
 		switch {
 		case client.Refused(err):
 			return
-		case err == nil && !send(ctx, news, seen{report: report}):
-			return
-		case !pause(ctx, reportInterval):
+		case err == nil:
+			index = answer.Index
+			if !send(ctx, news, seen{report: report}) || report.State != wire.StateDraining {
+				return
+			}
+		}
+		if !pause(ctx, reportInterval) {
 			return
 		}
 	}
 }
 
-// again reads until there is an answer that asking again would not change, or none has
-// come for longer than patience.
+// again reads until there is an answer that asking again would not change, or answers have
+// failed for longer than patience.
 func again[T any](ctx context.Context, patience time.Duration, read func() (T, client.Answer, error)) (T, client.Answer, error) {
 	var failed time.Time // since when answers fail; zero: they do not
 	for {

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// watching is where a command writes that is watched; when it has written some words,
+// something is done, once.
+type watching struct {
+	words string
+	do    func()
+
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+	done bool         // guarded by mu
+}
+
+func (w *watching) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.text.Write(p)
+	due := !w.done && strings.Contains(w.text.String(), w.words)
+	w.done = w.done || due
+	w.mu.Unlock()
+	if due {
+		w.do()
+	}
+	return len(p), nil
+}
+
+// watched runs a command against a cluster and does something when it has written words.
+func watched(ctx context.Context, c *scriptCluster, line, words string, do func()) (code int, out, errs string) {
+	stdout := &watching{words: words, do: do}
+	var stderr bytes.Buffer
+	code = run(ctx, strings.Fields(line), stdio{in: strings.NewReader(""), out: stdout, errs: &stderr, getenv: func(name string) string {
+		if name == client.EnvAddress {
+			return c.asked.Address()
+		}
+		return ""
+	}})
+	return code, stdout.text.String(), stderr.String()
+}
+
+// startScriptCluster starts a cluster for a test.
+func startScriptCluster(t *testing.T) (context.Context, *scriptCluster) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
+	t.Cleanup(cancel)
+	c, err := newScriptCluster(ctx, nil, "")
+	if c != nil {
+		t.Cleanup(func() { must.NoError(t, c.stop()) })
+	}
+	must.NoError(t, err)
+	return ctx, c
+}
+
+// A monitor says what became of the drain with its exit code too: what watches in a script
+// and then turns the machine off must not take a cancelled drain for one that is over.
+func TestMonitor_exitCodes(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	const enable = "node drain -enable -no-deadline "
+
+	code, out, errs := watched(ctx, c, enable+pinnedNode, "Waiting: 2 of default/db.db: no paced moves", func() {
+		_, err := c.writer.UpdateDrain(ctx, httpapi.DrainRequest{
+			Node: pinnedNode, MarkEligible: true, Meta: map[string]string{"cancel_message": "not today"},
+		})
+		must.NoError(t, err)
+	})
+	must.Eq(t, 2, code, must.Sprint(errs))
+	must.StrContains(t, out, `: Drain of node "`+pinnedNode+`" was cancelled: not today`+"\n")
+	must.StrNotContains(t, out, "Drain complete")
+	must.StrNotContains(t, out, "have stopped")
+
+	interrupted, interrupt := context.WithCancel(ctx)
+	code, out, _ = watched(interrupted, c, enable+pinnedNode, "Waiting: 2 of default/db.db", interrupt)
+	must.Eq(t, 130, code)
+	must.StrNotContains(t, out, "Drain complete")
+	must.True(t, c.Server().Store().Snapshot().Node(pinnedNode).Draining())
+
+	code, out, errs = watched(ctx, c, "node drain -monitor "+pinnedNode, "Waiting: 2 of default/db.db", func() {
+		_, err := c.writer.PurgeNode(ctx, pinnedNode)
+		must.NoError(t, err)
+	})
+	must.Eq(t, 1, code)
+	must.StrContains(t, errs, ": Error monitoring node: Unexpected response code: 404 (node not found)\n")
+	must.StrContains(t, errs, ": Outcome: node gone")
+	must.StrNotContains(t, out, "Drain complete")
+
+	code, _, errs = watched(ctx, c, enable+firstNode, "drain strategy set", func() {})
+	must.Zero(t, code, must.Sprint(errs))
+}
+
+// While servers are without a leader a monitor asks on; what is refused, or fails for too
+// long, ends it.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
+	refused := &client.Error{Status: 404, Body: "node not found"}
+	for name, test := range map[string]struct {
+		// failing is how long the answer is that error.
+		failing time.Duration
+		err     error
+		want    error
+		took    time.Duration
+	}{
+		"at once":          {0, nil, nil, 0},
+		"a new leader":     {10 * time.Second, unavailable, nil, 10 * time.Second},
+		"no connection":    {10 * time.Second, io.ErrUnexpectedEOF, nil, 10 * time.Second},
+		"out for long":     {time.Hour, unavailable, unavailable, monitorPatience + client.Pause},
+		"refused":          {time.Hour, refused, refused, 0},
+		"just long enough": {monitorPatience, unavailable, nil, monitorPatience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				got, _, err := again(t.Context(), monitorPatience, func() (string, client.Answer, error) {
+					if time.Since(start) < test.failing {
+						return "", client.Answer{}, test.err
+					}
+					return "answer", client.Answer{}, nil
+				})
+				must.Eq(t, test.took, time.Since(start))
+				must.ErrorIs(t, err, test.want)
+				if test.want == nil {
+					must.Eq(t, "answer", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAgain_interrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, _, err := again(ctx, monitorPatience, func() (string, client.Answer, error) { return "", client.Answer{}, errors.New("down") })
+		must.EqError(t, err, "down")
+		must.Eq(t, time.Second, time.Since(start))
+	})
+}
+
+// The bar and what is below it fit the terminal, however much there is to say.
+func TestDrainBar_reasons(t *testing.T) {
+	t.Parallel()
+	b := new(drainBar)
+	var held []heldGroup
+	for range 20 {
+		held = append(held, heldGroup{group: "default/shop.web", reason: "below budget", count: 3, detail: strings.Repeat("very ", 50) + "long"})
+	}
+	b.look.Store(&drainLook{held: held})
+	var out strings.Builder
+	must.NoError(t, b.reasons(&out, statistics(60)))
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	must.SliceLen(t, heldRows, lines)
+	must.Eq(t, `  and 15 more; "nodedrain node explain" lists them`, lines[heldRows-1])
+	for _, line := range lines {
+		must.LessEq(t, 60, len([]rune(line)))
+	}
+	must.StrHasPrefix(t, "  3 of default/shop.web: below budget: very very", lines[0])
+}
+
+// A bar is drawn to the end, and what happens stays above it.
+func TestDrainBar(t *testing.T) {
+	t.Parallel()
+	var out syncBuffer
+	b := newDrainBar(&out)
+	b.event(began, "something happened")
+	b.progress(drainLook{left: 2, total: 3, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
+	b.trouble(began, "trouble")
+	b.close()
+	must.StrContains(t, out.String(), ": something happened\n")
+	must.StrContains(t, out.String(), ": trouble\n")
+	must.StrContains(t, out.String(), "2 of 3 allocations left")
+}
+
+// statistics are what a bar is told of a terminal that wide.
+func statistics(columns int) decor.Statistics { return decor.Statistics{AvailableWidth: columns} }
+
+// syncBuffer may be written to by any goroutine.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
