@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+)
+
+// servers are the server processes of one cluster.
+type servers struct {
+	t       testing.TB
+	all     []*process
+	cutFile string
+}
+
+// process is one server, which may be killed and begun again.
+type process struct {
+	childConfig
+	api     *api.Client
+	command *exec.Cmd // the one that runs, or nil
+	logs    *os.File
+}
+
+// startServers begins a cluster of three.
+func startServers(t testing.TB, ttl time.Duration) *servers {
+	t.Helper()
+	dir := t.TempDir()
+	s := &servers{t: t, cutFile: filepath.Join(dir, "cut")}
+	ports := freePorts(t, 6)
+	var join []string
+	for i := range 3 {
+		join = append(join, ports[2*i])
+	}
+	for i := range 3 {
+		p := &process{childConfig: childConfig{
+			Name: fmt.Sprintf("server-%d", i+1), DataDir: filepath.Join(dir, fmt.Sprint(i+1)), ServerAddr: ports[2*i], HTTPAddr: ports[2*i+1],
+			Join: join, CutFile: s.cutFile, TTL: ttl,
+		}}
+		client, err := api.NewClient(&api.Config{Address: "http://" + p.HTTPAddr})
+		must.NoError(t, err)
+		p.api = client
+		p.logs, err = os.Create(filepath.Join(dir, p.Name+".log"))
+		must.NoError(t, err)
+		s.all = append(s.all, p)
+		s.start(p)
+	}
+	t.Cleanup(s.stop)
+	s.leader()
+	return s
+}
+
+// freePorts are addresses at which nobody listens now.
+func freePorts(t testing.TB, n int) []string {
+	var addresses []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must.NoError(t, err)
+		defer func() { _ = l.Close() }()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses
+}
+
+func (s *servers) start(p *process) {
+	s.t.Helper()
+	config, err := json.Marshal(p.childConfig)
+	must.NoError(s.t, err)
+	p.command = exec.Command(os.Args[0], "-test.run=^$")
+	p.command.Env = append(os.Environ(), childVariable+"="+string(config))
+	p.command.Stderr = p.logs
+	must.NoError(s.t, p.command.Start())
+}
+
+// kill ends a server as a power cut does.
+func (s *servers) kill(p *process) {
+	s.t.Helper()
+	must.NoError(s.t, p.command.Process.Kill())
+	_ = p.command.Wait() // it was killed, which is what the error says
+	p.command = nil
+}
+
+// stop ends all, and shows what they said if the test has failed.
+func (s *servers) stop() {
+	for _, p := range s.all {
+		if p.command != nil {
+			s.kill(p)
+		}
+		if s.t.Failed() {
+			if said, err := os.ReadFile(p.logs.Name()); err == nil {
+				s.t.Logf("%s said:\n%s", p.Name, said)
+			}
+		}
+		_ = p.logs.Close()
+	}
+}
+
+// cut cuts one server off from the others; nil mends it.
+func (s *servers) cut(p *process) {
+	s.t.Helper()
+	var address string
+	if p != nil {
+		address = p.ServerAddr
+	}
+	must.NoError(s.t, os.WriteFile(s.cutFile, []byte(address), 0o600))
+}
+
+// leader waits for a leader that most agree on, and returns it.
+func (s *servers) leader() *process {
+	s.t.Helper()
+	var found *process
+	s.await("a leader", func() bool {
+		votes := map[string]int{}
+		for _, p := range s.all {
+			if p.command == nil {
+				continue
+			}
+			if address, err := p.api.Status().Leader(); err == nil {
+				votes[address]++
+			}
+		}
+		for _, p := range s.all {
+			if p.command != nil && votes[p.ServerAddr] >= 2 {
+				found = p
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// patience is how long anything may take that has to happen: the machine may be busy.
+const patience = 90 * time.Second
+
+// await waits for something to become true.
+func (s *servers) await(what string, is func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); !is(); {
+		if time.Now().After(end) {
+			s.t.Fatalf("waited for %s", what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// urls are the addresses of the APIs.
+func (s *servers) urls() []string {
+	var urls []string
+	for _, p := range s.all {
+		urls = append(urls, "http://"+p.HTTPAddr)
+	}
+	return urls
+}
+
+// do makes a request of one server after the other until one has answered it.
+func (s *servers) do(ctx context.Context, request func(*api.Client) error) error {
+	for i := 0; ; i++ {
+		p := s.all[i%len(s.all)]
+		err := request(p.api)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if response, is := err.(api.UnexpectedResponseError); is && response.HasStatusCode() && response.StatusCode() < 500 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// get reads a path of one server that is not part of what its clients know.
+func (p *process) get(path string) (body string, header http.Header, err error) {
+	answer, err := http.Get("http://" + p.HTTPAddr + path)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	data, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, data)
+	}
+	return string(data), answer.Header, err
+}
+
+// violations are how often the server has found a guarantee broken, and what stands in
+// the way of saying so.
+func (p *process) violations() (lines []string, err error) {
+	body, _, err := p.get("/v1/metrics?format=prometheus")
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "#") || !strings.Contains(line, "violation") {
+			continue
+		}
+		found = true
+		if !strings.HasSuffix(strings.TrimSpace(line), " 0") {
+			lines = append(lines, line)
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("no series tells of violations:\n%s", body)
+	}
+	return lines, nil
+}
