@@ -87,7 +87,6 @@ type player struct {
 	options  Options
 	config   drainer.NodeDrainerConfig
 	world    *world.World
-	operator *setting.Operator // never nil once it is built
 	start    time.Time
 	judging  *judging // never nil once it is built
 	// teller tells the story, or nil.
@@ -118,7 +117,7 @@ func (p *player) build() error {
 	if err != nil {
 		return err
 	}
-	p.start, p.operator = p.world.Now(), operates(p.scenario, p.world)
+	p.start = p.world.Now()
 	return p.begin()
 }
 
@@ -209,8 +208,14 @@ func (p *player) countBusy() {
 func (p *player) schedule() {
 	events := p.scenario.Events
 	for i := 0; i < len(events); {
-		batch := events[i : i+scenario.Together(events[i:])]
-		i += len(batch)
+		together := 1
+		if events[i].Before != "" {
+			for i+together < len(events) && events[i+together].At == events[i].At && events[i+together].Before == events[i].Before {
+				together++
+			}
+		}
+		batch := events[i : i+together]
+		i += together
 		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(batch) })
 	}
 	if calm := p.scenario.Run.Calm; calm > 0 {
