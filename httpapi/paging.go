@@ -1,12 +1,8 @@
 package httpapi
 
 import (
-	"fmt"
 	"iter"
-	"net/http"
 	"slices"
-
-	"github.com/hashicorp/go-bexpr"
 )
 
 // list is rows that a page is taken of.
@@ -55,40 +51,4 @@ func page[Row any](q *request, l list[Row]) ([]Row, error) {
 		taken = append(taken, row)
 	}
 	return taken, nil
-}
-
-// maxFilter bounds a filter, in bytes: parsing one takes time that grows faster than it.
-const maxFilter = 4096
-
-// filter is a boolean expression over a row in full; nil lets everything through.
-type filter struct{ evaluator *bexpr.Evaluator }
-
-func newFilter(expression string) (*filter, error) {
-	if expression == "" {
-		return nil, nil
-	}
-	if len(expression) > maxFilter {
-		return nil, badFilter(fmt.Errorf("it is longer than %d bytes", maxFilter))
-	}
-	evaluator, err := bexpr.CreateEvaluator(expression)
-	if err != nil {
-		return nil, badFilter(err)
-	}
-	return &filter{evaluator}, nil
-}
-
-func badFilter(err error) error {
-	return fail(http.StatusBadRequest, fmt.Sprintf("failed to create result paginator: failed to read filter expression: %v", err))
-}
-
-// row reports whether the filter lets a row through.
-func (f *filter) row(full func() any) (bool, error) {
-	if f == nil {
-		return true, nil
-	}
-	ok, err := f.evaluator.Evaluate(full())
-	if err != nil {
-		return false, fail(http.StatusBadRequest, fmt.Sprintf("failed to read result page: %v", err))
-	}
-	return ok, nil
 }

@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/hashicorp/go-bexpr"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// maxFilter bounds a filter, in bytes: parsing one takes time that grows faster than it.
+const maxFilter = 4096
+
+// filter is a boolean expression over a row in full; nil lets everything through.
+type filter struct{ evaluator *bexpr.Evaluator }
+
+func newFilter(expression string) (*filter, error) {
+	if expression == "" {
+		return nil, nil
+	}
+	if len(expression) > maxFilter {
+		return nil, badFilter(fmt.Errorf("it is longer than %d bytes", maxFilter))
+	}
+	evaluator, err := bexpr.CreateEvaluator(expression, bexpr.WithHookFn(plain))
+	if err != nil {
+		return nil, badFilter(err)
+	}
+	return &filter{evaluator}, nil
+}
+
+func badFilter(err error) error {
+	return fail(http.StatusBadRequest, fmt.Sprintf("failed to create result paginator: failed to read filter expression: %v", err))
+}
+
+// row reports whether the filter lets a row through.
+func (f *filter) row(full func() any) (bool, error) {
+	if f == nil {
+		return true, nil
+	}
+	ok, err := f.evaluator.Evaluate(full())
+	if err != nil {
+		return false, fail(http.StatusBadRequest, fmt.Sprintf("failed to read result page: %v", err))
+	}
+	return ok, nil
+}
+
+// plain makes values on a filter's path what filters can speak of: a time is its text,
+// and what is not there has no fields, so that LastDrain.Status == "complete" is false of
+// a node that was never drained, instead of an error.
+func plain(v reflect.Value) reflect.Value {
+	if t, is := timeOf(v); is {
+		return reflect.ValueOf(t)
+	}
+	if v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
+		return reflect.ValueOf(map[string]string{})
+	}
+	return v
+}
+
+// timeOf is the text of a time as it travels, empty for null.
+func timeOf(v reflect.Value) (string, bool) {
+	if v.Type() != reflect.TypeFor[wire.Time]() {
+		return "", false
+	}
+	t := v.Interface().(wire.Time)
+	if t.IsZero() {
+		return "", true
+	}
+	return t.Format(time.RFC3339Nano), true
+}
