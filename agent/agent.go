@@ -55,7 +55,7 @@ func New(config Config) (*Agent, error) {
 	if err := a.start(); err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.release()))
 	}
-	a.running.Go(func() { a.membership.run(a.life) })
+	a.running.Go(a.membership.run)
 	return a, nil
 }
 
@@ -78,7 +78,7 @@ func (a *Agent) start() (err error) {
 		return err
 	}
 	a.transport = newTransport(a.port)
-	a.membership = &membership{agent: a}
+	a.membership = newMembership(a)
 	if err := a.startServer(); err != nil {
 		return err
 	}

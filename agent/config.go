@@ -58,10 +58,10 @@ type Config struct {
 	// Voters are the servers of a new cluster, this one included by its Name and
 	// advertised address; all of them are given the same. Or nil.
 	Voters []raft.Server
-	// BootstrapExpect is how many servers make a new cluster together, once each
-	// has found all the others at the addresses of Join: the same number for all.
-	// 1 makes a cluster alone. Zero makes none. It means nothing to a server that
-	// is in a cluster already.
+	// BootstrapExpect is how many servers make a new cluster together, once they
+	// have found each other: the same number for all. Those that Join another make
+	// it known to the others. 1 makes a cluster alone. Zero makes none. It means
+	// nothing to a server that is in a cluster already.
 	BootstrapExpect int
 	// Join are addresses of servers: of those of a new cluster, or of some of one
 	// that runs, which this server then joins. Its own may be among them.
@@ -153,8 +153,6 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.BootstrapExpect is %d and must be at least 0", c.BootstrapExpect)
 	case c.BootstrapExpect > 0 && c.Voters != nil:
 		return errors.New("Config.BootstrapExpect finds out what Config.Voters says: set one of them")
-	case c.BootstrapExpect > 1 && len(c.Join) == 0:
-		return fmt.Errorf("Config.BootstrapExpect is %d and Config.Join is empty: where are the others?", c.BootstrapExpect)
 	case c.Voters != nil && c.Name == "":
 		return errors.New("Config.Name is required with Config.Voters: which of them is this server?")
 	case c.LeaderWait < 0:

@@ -32,14 +32,10 @@ func apiErrorOf(err error) error {
 	for _, refused := range []struct{ cause, class error }{
 		{statestore.ErrNodeNotFound, httpapi.ErrNotFound},
 		{statestore.ErrJobNotFound, httpapi.ErrNotFound},
-		{statestore.ErrNodeDraining, nil},
+		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 	} {
 		if errors.Is(err, refused.cause) { // in the words that the commands know
-			e := &apiError{text: refused.cause.Error(), is: []error{err}}
-			if refused.class != nil {
-				e.is = append(e.is, refused.class)
-			}
-			return e
+			return &apiError{text: refused.cause.Error(), is: []error{refused.class, err}}
 		}
 	}
 	if class := classOf(err); class != nil {

@@ -30,6 +30,8 @@ type serverInfo struct {
 	Expect int
 	// Members is how many servers are in its cluster, zero if it is in none.
 	Members int
+	// Heard are the addresses of servers in no cluster that have asked it, or nil.
+	Heard []string
 }
 
 // serverRef is a server that is to join, or by its id alone to be removed.
@@ -42,7 +44,13 @@ type serverRef struct {
 // and what only servers ask.
 func newInner(a *Agent, api http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+pathServer, func(w http.ResponseWriter, _ *http.Request) { answer(w, a.info()) })
+	mux.HandleFunc("POST "+pathServer, func(w http.ResponseWriter, r *http.Request) {
+		var asker serverInfo
+		if decode(w, r, &asker) {
+			a.membership.hear(asker.Address)
+			answer(w, a.info())
+		}
+	})
 	mux.HandleFunc("POST "+pathPromise, func(w http.ResponseWriter, r *http.Request) {
 		var p promise
 		if !decode(w, r, &p) {
@@ -122,19 +130,20 @@ func answer(w http.ResponseWriter, info serverInfo) {
 // info is what this server says of itself.
 func (a *Agent) info() serverInfo {
 	return serverInfo{
-		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Members: len(a.peers().configuration().Servers),
+		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect,
+		Members: len(a.peers().configuration().Servers), Heard: a.membership.known(),
 	}
 }
 
-// ask asks a peer; a nil body is a GET.
-func (a *Agent) ask(ctx context.Context, peer, path string, body []byte) (info serverInfo, err error) {
+// ask asks a peer.
+func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (info serverInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
 	defer cancel()
-	method := http.MethodGet
-	if body != nil {
-		method = http.MethodPost
+	question, err := json.Marshal(body)
+	if err != nil {
+		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+peer+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(question))
 	if err != nil {
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}

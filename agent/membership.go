@@ -3,9 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,15 +20,29 @@ const joinInterval = 250 * time.Millisecond
 // there: a server that was removed later stays out until it is started again.
 type membership struct {
 	agent *Agent
+	// looking ends when the server leaves, or the agent stops.
+	looking context.Context
+	settle  context.CancelFunc
 
 	mu sync.Mutex
+	// heard are the servers in no cluster that have asked this one, by address, and
+	// when they did last; guarded by mu.
+	heard map[string]time.Time
 	// promised is who this server has promised to take part with, or empty;
 	// guarded by mu.
 	promised string
 }
 
+func newMembership(a *Agent) *membership {
+	m := &membership{agent: a}
+	m.looking, m.settle = context.WithCancel(a.life)
+	return m
+}
+
 // run looks for a cluster until the server is in one at its present address.
-func (m *membership) run(ctx context.Context) {
+func (m *membership) run() {
+	defer m.settle()
+	ctx := m.looking
 	logger := m.agent.config.Logger
 	for told := ""; !m.member(); {
 		err := m.round(ctx)
@@ -61,8 +75,10 @@ func (m *membership) round(ctx context.Context) error {
 	}
 	found := map[string]serverInfo{a.Name(): a.info()}
 	var errs []error
-	for _, address := range m.candidates() {
-		info, err := a.ask(ctx, address, pathServer, nil)
+	addresses := m.candidates()
+	for i := 0; i < len(addresses); i++ {
+		address := addresses[i]
+		info, err := ask(ctx, a, address, pathServer, a.info())
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -75,6 +91,11 @@ func (m *membership) round(ctx context.Context) error {
 			return nil
 		default:
 			found[info.ID] = info
+			for _, heard := range info.Heard {
+				if heard != a.ServerAddr() && !slices.Contains(addresses, heard) {
+					addresses = append(addresses, heard)
+				}
+			}
 		}
 	}
 	if a.config.BootstrapExpect > 1 && len(a.peers().configuration().Servers) == 0 {
@@ -100,16 +121,42 @@ func (m *membership) candidates() []string {
 	for _, address := range m.agent.config.Join {
 		add(address)
 	}
+	for _, address := range m.known() {
+		add(address)
+	}
 	return addresses
+}
+
+// hearFor is how long a server that asked is remembered, hearMost how many are.
+const (
+	hearFor  = 20 * joinInterval
+	hearMost = 100
+)
+
+// hear remembers a server in no cluster that has asked this one.
+func (m *membership) hear(address string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(m.heard, func(_ string, at time.Time) bool { return now.Sub(at) > hearFor })
+	if m.heard == nil {
+		m.heard = make(map[string]time.Time)
+	}
+	if address != "" && len(m.heard) < hearMost {
+		m.heard[address] = now
+	}
+}
+
+// known are the servers that were heard lately, by address.
+func (m *membership) known() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.heard))
 }
 
 // join asks a member of a cluster to have this server in it.
 func (m *membership) join(ctx context.Context, address string) error {
-	body, err := json.Marshal(serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
-	if err != nil {
-		return err
-	}
-	_, err = m.agent.ask(ctx, address, pathJoin, body)
+	_, err := ask(ctx, m.agent, address, pathJoin, serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
 	return err
 }
 
@@ -136,19 +183,15 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 	if string(p.Voters[0].ID) != p.By {
 		return nil // that one begins
 	}
-	body, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
 	if err := m.promise(p); err != nil {
 		return err
 	}
 	for _, v := range p.Voters[1:] {
-		if _, err := m.agent.ask(ctx, string(v.Address), pathPromise, body); err != nil {
+		if _, err := ask(ctx, m.agent, string(v.Address), pathPromise, p); err != nil {
 			return err
 		}
 	}
-	err = m.agent.peers().change(ctx, m.agent.server.Raft().BootstrapCluster(raft.Configuration{Servers: p.Voters}))
+	err := m.agent.peers().change(ctx, m.agent.server.Raft().BootstrapCluster(raft.Configuration{Servers: p.Voters}))
 	if err != nil {
 		return fmt.Errorf("beginning a cluster: %w", err)
 	}
@@ -175,24 +218,19 @@ func (m *membership) promise(p promise) error {
 
 // leave takes the server out of its cluster.
 func (m *membership) leave(ctx context.Context) error {
+	m.settle() // or it would come back at once
 	a := m.agent
-	body, err := json.Marshal(serverRef{ID: a.Name()})
-	if err != nil {
-		return err
-	}
-	for {
+	var err error
+	for m.among() {
 		if a.peers().Leads() {
 			// It refuses itself, once somebody else leads.
 			err = a.peers().Remove(ctx, a.Name())
 		}
 		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {
-			if _, err = a.ask(ctx, leader, pathRemove, body); err == nil {
+			if _, err = ask(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil {
 				a.config.Logger.Info("left the cluster")
 				return nil
 			}
-		}
-		if !m.known() {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -200,10 +238,11 @@ func (m *membership) leave(ctx context.Context) error {
 		case <-time.After(joinInterval):
 		}
 	}
+	return nil
 }
 
-// known reports whether the server is in a cluster with others.
-func (m *membership) known() bool {
+// among reports whether the server is in a cluster with others.
+func (m *membership) among() bool {
 	members := m.agent.peers().configuration().Servers
 	return len(members) > 1 && slices.ContainsFunc(members, func(s raft.Server) bool { return string(s.ID) == m.agent.Name() })
 }

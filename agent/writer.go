@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/subtle"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -82,9 +83,17 @@ func (w writer) ReportAllocs(ctx context.Context, reports []cluster.AllocReport)
 	return w.write(ctx, func() (server.Written, error) { return w.server.ReportAllocs(ctx, reports) })
 }
 
-// RegisterNode registers a node, which has to be heard again from then on.
+// RegisterNode registers a node, which has to be heard again from then on. A node
+// that is known by another secret is somebody else's.
 func (w writer) RegisterNode(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
-	if _, err := w.write(ctx, func() (server.Written, error) { return w.server.RegisterNode(ctx, n) }); err != nil {
+	_, err = w.write(ctx, func() (server.Written, error) {
+		known := w.server.Store().Snapshot().Node(n.ID)
+		if known != nil && subtle.ConstantTimeCompare([]byte(known.SecretID), []byte(n.SecretID)) == 0 {
+			return server.Written{}, httpapi.ErrForbidden
+		}
+		return w.server.RegisterNode(ctx, n)
+	})
+	if err != nil {
 		return 0, err
 	}
 	return w.heartbeats.heard(ctx, n.ID)

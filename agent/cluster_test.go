@@ -1,0 +1,373 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// network is what servers reach each other by, and what tests cut.
+type network struct {
+	mu    sync.Mutex
+	names map[string]string // of servers, by address; guarded by mu
+	cut   map[string]bool   // servers that nobody reaches and that reach nobody, by name; guarded by mu
+	links map[*link]struct{}
+}
+
+// link is a connection between two servers.
+type link struct {
+	net.Conn
+	network  *network
+	from, to string
+}
+
+func (l *link) Close() error {
+	l.network.mu.Lock()
+	delete(l.network.links, l)
+	l.network.mu.Unlock()
+	return l.Conn.Close()
+}
+
+func newNetwork() *network {
+	return &network{names: make(map[string]string), cut: make(map[string]bool), links: make(map[*link]struct{})}
+}
+
+// dialer is how the server of that name connects.
+func (n *network) dialer(from string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		n.mu.Lock()
+		to := n.names[address]
+		severed := n.cut[from] || n.cut[to]
+		n.mu.Unlock()
+		if severed {
+			return nil, errors.New("the network is cut")
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		l := &link{Conn: conn, network: n, from: from, to: to}
+		n.mu.Lock()
+		n.links[l] = struct{}{}
+		n.mu.Unlock()
+		return l, nil
+	}
+}
+
+// isolate cuts a server off, or lets it back.
+func (n *network) isolate(a *agent.Agent, cut bool) {
+	n.mu.Lock()
+	n.cut[a.Name()] = cut
+	var severed []*link
+	for l := range n.links {
+		if n.cut[l.from] || n.cut[l.to] {
+			severed = append(severed, l)
+		}
+	}
+	n.mu.Unlock()
+	for _, l := range severed {
+		_ = l.Close()
+	}
+}
+
+// town is a cluster of agents.
+type town struct {
+	t       *testing.T
+	network *network
+	agents  []*agent.Agent
+}
+
+// newTown starts agents that find each other by the first.
+func newTown(t *testing.T, n int, adjust func(*agent.Config)) *town {
+	w := &town{t: t, network: newNetwork()}
+	for i := range n {
+		c := agent.Config{Name: fmt.Sprintf("s%d", i+1), BootstrapExpect: n}
+		if adjust != nil {
+			adjust(&c)
+		}
+		w.start(c)
+	}
+	ready(t, w.agents...)
+	return w
+}
+
+// start starts one more.
+func (w *town) start(c agent.Config) *agent.Agent {
+	c.Dial = w.network.dialer(c.Name)
+	if len(w.agents) > 0 {
+		c.Join = []string{w.agents[0].ServerAddr()}
+	}
+	a := start(w.t, c)
+	w.network.mu.Lock()
+	w.network.names[a.ServerAddr()] = a.Name()
+	w.network.mu.Unlock()
+	w.agents = append(w.agents, a)
+	return a
+}
+
+// leader waits until one of the agents leads and has shown it.
+func (w *town) leader(of ...*agent.Agent) *agent.Agent {
+	if len(of) == 0 {
+		of = w.agents
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, a := range of {
+			if a.Backend().Reader.Consistent(w.t.Context()) == nil {
+				return a
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.t.Fatal("nobody leads")
+	return nil
+}
+
+// others are the agents but one.
+func (w *town) others(a *agent.Agent) []*agent.Agent {
+	var others []*agent.Agent
+	for _, o := range w.agents {
+		if o != a {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+func api(t *testing.T, a *agent.Agent) *apiclient.Client {
+	t.Helper()
+	c, err := apiclient.New(apiclient.Config{Address: a.HTTPAddr()})
+	must.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func testNode(i int) *cluster.Node {
+	return &cluster.Node{
+		ID: cluster.NodeID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), SecretID: fmt.Sprintf("secret %d", i),
+		Name: fmt.Sprintf("n%d", i), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 4000, MemoryMB: 8192},
+	}
+}
+
+// same waits until the agents have the same state as the first.
+func same(t *testing.T, agents ...*agent.Agent) {
+	t.Helper()
+	dump := func(a *agent.Agent) string {
+		var b strings.Builder
+		must.NoError(t, a.Server().Store().Snapshot().Dump(&b))
+		return b.String()
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for _, a := range agents[1:] {
+		for dump(a) != dump(agents[0]) {
+			must.True(t, time.Now().Before(deadline), must.Sprintf("%s has another state than %s", a.Name(), agents[0].Name()))
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// Whichever server is asked, a write is made and a read shows it.
+func TestCluster_anyServerAnswers(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	for i := range 9 {
+		n := testNode(i)
+		_, err := api(t, w.agents[i%3]).Register(t.Context(), n)
+		must.NoError(t, err)
+		found, a, err := api(t, w.agents[(i+1)%3]).Node(t.Context(), string(n.ID), apiclient.Query{})
+		must.NoError(t, err)
+		must.Eq(t, n.Name, found.Name)
+		must.True(t, a.KnownLeader)
+	}
+	same(t, w.agents...)
+
+	follower := w.others(w.leader())[0]
+	must.ErrorIs(t, follower.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
+	_, err := follower.Backend().Writer.EvaluateNode(t.Context(), "x")
+	must.ErrorIs(t, err, httpapi.ErrNotLeader)
+}
+
+// A blocking query passes through a follower: it wakes with the news, and the
+// leader hears that it was given up.
+func TestCluster_blockingQueriesPassThrough(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	follower := api(t, w.others(w.leader())[0])
+	n := testNode(1)
+	_, err := follower.Register(t.Context(), n)
+	must.NoError(t, err)
+	_, a, err := follower.Node(t.Context(), string(n.ID), apiclient.Query{})
+	must.NoError(t, err)
+	woken := make(chan error, 1)
+	go func() {
+		found, _, err := follower.Node(t.Context(), string(n.ID), apiclient.Query{Index: a.Index})
+		if err == nil && found.SchedulingEligibility != string(cluster.NodeIneligible) {
+			err = fmt.Errorf("woken for nothing: %+v", found)
+		}
+		woken <- err
+	}()
+	_, _, err = follower.UpdateEligibility(t.Context(), string(n.ID), wire.EligibilityRequest{Eligibility: string(cluster.NodeIneligible)})
+	must.NoError(t, err)
+	must.NoError(t, <-woken)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err = follower.Node(ctx, string(n.ID), apiclient.Query{Index: 1 << 40})
+	must.ErrorIs(t, err, context.DeadlineExceeded)
+	began := time.Now() // the leader does not wait for who has gone
+	for _, a := range w.agents {
+		must.NoError(t, a.Stop())
+	}
+	must.Less(t, 4*time.Second, time.Since(began))
+}
+
+// Stopping ends blocking queries rather than waiting for them.
+func TestAgent_stopEndsBlockingQueries(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	asked := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		close(asked)
+		r, err := http.Get("http://" + a.HTTPAddr() + "/v1/nodes?index=1000000")
+		if err == nil {
+			_ = r.Body.Close()
+		}
+	}()
+	<-asked
+	began := time.Now()
+	must.NoError(t, a.Stop())
+	<-ended
+	must.Less(t, 3*time.Second, time.Since(began))
+}
+
+// What was acknowledged before or while a leader is lost is there afterwards, and
+// the lost one has the same state when it is back.
+func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	first := w.leader()
+	rest := w.others(first)
+	var mu sync.Mutex
+	acknowledged := make(map[int]bool)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for worker := range 3 {
+		c := api(t, rest[worker%2])
+		writers.Go(func() {
+			for i := worker; ctx.Err() == nil; i += 3 {
+				if _, err := c.Register(ctx, testNode(i)); err != nil {
+					continue
+				}
+				mu.Lock()
+				acknowledged[i] = true
+				mu.Unlock()
+			}
+		})
+	}
+	enough := func(n int) {
+		for {
+			mu.Lock()
+			have := len(acknowledged)
+			mu.Unlock()
+			if have >= n {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	enough(30)
+	w.network.isolate(first, true)
+	second := w.leader(rest...)
+	enough(len(acknowledged) + 30)
+	cancel()
+	writers.Wait()
+	must.ErrorIs(t, first.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
+	must.NoError(t, second.Backend().Reader.Consistent(t.Context()))
+	for i := range acknowledged {
+		must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(i).ID), must.Sprintf("node %d was acknowledged", i))
+	}
+	w.network.isolate(first, false)
+	same(t, second, w.others(second)[0], w.others(second)[1])
+}
+
+// A server that knows no leader says so, after waiting for one.
+func TestCluster_noLeader(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2, func(c *agent.Config) { c.LeaderWait = 100 * time.Millisecond })
+	w.network.isolate(w.agents[0], true)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		_, _, err := api(t, w.agents[1]).Nodes(t.Context(), apiclient.NodesQuery{})
+		must.Error(t, err)
+		if strings.Contains(err.Error(), "No cluster leader") {
+			return
+		}
+		must.True(t, time.Now().Before(deadline), must.Sprint(err))
+	}
+}
+
+// Servers come and go: one joins by any member, the leader leaves, and a dead one
+// is removed.
+func TestCluster_joinLeaveRemove(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	_, err := api(t, w.agents[0]).Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	fourth := w.start(agent.Config{Name: "s4", LeaveOnStop: true})
+	ready(t, fourth)
+	must.SliceLen(t, 4, fourth.Backend().Peers.Members())
+	same(t, w.leader(), fourth)
+
+	must.NoError(t, fourth.Stop()) // and leaves
+	w.agents = w.agents[:3]
+	leader := w.leader()
+	must.SliceLen(t, 3, leader.Backend().Peers.Members())
+	must.NoError(t, leader.Leave(t.Context()))
+	w.agents = w.others(leader)
+	second := w.leader()
+	must.SliceLen(t, 2, second.Backend().Peers.Members())
+	must.NoError(t, leader.Stop())
+
+	must.ErrorIs(t, second.Backend().Peers.Remove(t.Context(), "nobody"), httpapi.ErrNotFound)
+	third := w.start(agent.Config{Name: "s5"})
+	ready(t, third)
+	w.network.isolate(third, true)
+	must.NoError(t, api(t, second).Remove(t.Context(), "s5"))
+	must.SliceLen(t, 2, second.Backend().Peers.Members())
+}
+
+// A server that comes back at another address is taken back under its name.
+func TestCluster_anotherAddressAfterARestart(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	leader := w.leader()
+	moved := w.others(leader)[0]
+	before := moved.ServerAddr()
+	must.NoError(t, moved.Stop())
+	_, err := api(t, leader).Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	back := start(t, agent.Config{DataDir: dirs[moved.Name()]})
+	must.Eq(t, moved.Name(), back.Name())
+	must.NotEq(t, before, back.ServerAddr())
+	ready(t, back)
+	same(t, leader, back)
+	must.SliceLen(t, 3, leader.Backend().Peers.Members())
+}
