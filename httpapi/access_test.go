@@ -1,0 +1,338 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// tokens are who has which token.
+type tokens map[string]httpapi.Identity
+
+func (all tokens) Identify(token string) (httpapi.Identity, bool) {
+	who, known := all[token]
+	return who, known
+}
+
+func everyToken() tokens {
+	return tokens{
+		"reader-token": {Name: "dashboard", Read: true}, "writer-token": {Name: "ops", Read: true, Write: true},
+		"odd-token": {Name: "odd", Write: true}, "idle-token": {Name: "idle"},
+	}
+}
+
+// Who may do what: everything that reads, everything that writes, and what a node may do
+// with its secret, to itself and to nobody else.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(2)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	own, other := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
+	secret := secretOf(nodeID(1))
+
+	const read, write = "read", "write"
+	for _, route := range []struct {
+		method, path, body string
+		needs              string // or empty
+		byNode             bool
+	}{
+		{"GET", "/v1/nodes", "", read, false},
+		{"GET", own, "", read, true},
+		{"GET", own + "/allocations", "", read, true},
+		{"GET", own + "/drain", "", read, true},
+		{"GET", "/v1/drains", "", read, false},
+		{"GET", "/v1/jobs", "", read, false},
+		{"GET", "/v1/allocations", "", read, false},
+		{"GET", "/v1/evaluations", "", read, false},
+		{"GET", "/v1/agent/self", "", read, false},
+		{"GET", "/v1/agent/members", "", read, false},
+		{"GET", "/v1/operator/raft/configuration", "", read, false},
+		{"POST", "/v1/search", `{"Prefix":"x"}`, read, false},
+		{"GET", "/v1/status/leader", "", "", false},
+		{"GET", "/v1/status/peers", "", "", false},
+		{"GET", "/v1/regions", "", "", false},
+		{"PUT", own + "/drain", `{"MarkEligible":true}`, write, true},
+		{"PUT", own + "/eligibility", `{"Eligibility":"eligible"}`, write, false},
+		{"PUT", own + "/evaluate", "", write, false},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/heartbeat", "", write, true},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/allocations", `{"Allocs":[]}`, write, true},
+		{"PUT", "/v1/client/" + uuid('a', 1) + "/register", fmt.Sprintf(`{"Node":{"SecretID":%q}}`, secret), write, true},
+	} {
+		for token, text := range map[string]string{
+			"":                     "Permission denied",
+			"unheard-of":           "ACL token not found",
+			"idle-token":           "Permission denied",
+			"reader-token":         iff(route.needs != write, "", "Permission denied"),
+			"writer-token":         "",
+			"odd-token":            "",
+			secret:                 iff(route.byNode, "", "ACL token not found"),
+			secretOf(nodeID(2)):    "ACL token not found",
+			secret[:len(secret)-1]: "ACL token not found",
+		} {
+			if route.needs == "" {
+				text = ""
+			}
+			for _, header := range [][]string{{"X-Nomad-Token", token}, {"Authorization", "Bearer " + token}} {
+				got := ask(t, route.method, url+route.path, route.body, header...)
+				name := must.Sprint(route.method, route.path, header, got.code, got.body)
+				if text == "" {
+					must.Eq(t, 200, got.code, name)
+					continue
+				}
+				must.Eq(t, 403, got.code, name)
+				must.Eq(t, text, got.body, name)
+			}
+		}
+	}
+	must.Eq(t, 403, ask(t, "GET", url+other, "", "X-Nomad-Token", secret).code, must.Sprint("another node"))
+	must.Eq(t, 403, ask(t, "GET", url+"/v1/node/none", "", "X-Nomad-Token", "").code, must.Sprint("who may not ask is not told what there is"))
+	must.Eq(t, 403, ask(t, "GET", url+"/v1/nodes", "", "Authorization", "Basic writer-token").code)
+}
+
+func iff[T any](is bool, yes, no T) T {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// A node without a secret has none that an empty token could be.
+func TestAccess_noSecret(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	_, err := w.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})
+	must.NoError(t, err)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
+	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)
+	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
+}
+
+// Who drains is written down, by name.
+func TestAccess_updatedBy(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(3)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", "writer-token").code)
+	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 2)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", secretOf(nodeID(2))).code)
+	must.Eq(t, 200, ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 3)+"/drain", `{"DrainSpec":{}}`).code)
+	for n, who := range map[int]string{1: "ops", 2: "node:" + uuid('a', 2), 3: "token:acls-disabled"} {
+		must.Eq(t, who, w.snap().Node(nodeID(n)).Drain.UpdatedBy)
+		must.Eq(t, who, w.snap().Node(nodeID(n)).LastDrain.AccessorID)
+	}
+}
+
+// Neither tokens nor secrets are told, logged or observed, whatever is asked and however
+// it fails.
+func TestAccess_secretsStayHidden(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(2)
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: time.Hour})
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(2))
+	w.drain(nodeID(2), cluster.DrainSpec{})
+	var mu sync.Mutex
+	var logged bytes.Buffer
+	observed := map[string]int{}
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{
+		Logger: hclog.New(&hclog.LoggerOptions{Output: &logged, Level: hclog.Trace, Mutex: &mu}),
+		Observe: func(route string, code int, took time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			observed[fmt.Sprint(route, " ", code)]++
+			must.GreaterEq(t, 0, took)
+		},
+	}).URL
+	hidden := []string{"writer-token", "unheard-of", secretOf(nodeID(1)), secretOf(nodeID(2))}
+	for _, path := range []string{
+		"/v1/nodes?resources=true&os=true", "/v1/node/" + uuid('a', 1), "/v1/node/" + uuid('a', 2) + "/allocations", "/v1/node/" + uuid('a', 1) + "/drain", "/v1/drains",
+		"/v1/jobs", "/v1/allocations", "/v1/evaluations", "/v1/agent/self", "/v1/agent/members", "/v1/nodes?filter=SecretID", "/v1/nodes?region=mars", "/v1/none",
+	} {
+		for _, token := range hidden {
+			got := ask(t, "GET", url+path, "", "X-Nomad-Token", token)
+			for _, secret := range hidden {
+				must.StrNotContains(t, got.body, secret)
+				must.StrNotContains(t, fmt.Sprint(got.header), secret)
+			}
+		}
+	}
+	ask(t, "PATCH", url+"/v1/nodes", "")
+	w.broken = fmt.Errorf("quorum lost: %w", httpapi.ErrUnknown)
+	ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{}`, "X-Nomad-Token", "writer-token")
+	mu.Lock()
+	defer mu.Unlock()
+	must.StrContains(t, logged.String(), "quorum lost")
+	for _, secret := range hidden {
+		must.StrNotContains(t, logged.String(), secret)
+	}
+	must.Eq(t, 1, observed["GET /v1/drains 200"])
+	must.Eq(t, 3, observed["GET /v1/drains 403"])
+	must.Eq(t, 1, observed["PUT /v1/node/{id}/drain 500"])
+	must.Eq(t, 4, observed["other 404"])
+	must.Eq(t, 1, observed["other 405"])
+	for route := range observed {
+		must.StrNotContains(t, route, uuid('a', 1), must.Sprint("labels do not grow with the cluster"))
+	}
+}
+
+// The other methods of a path are said.
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	url := newTown(t).serve(httpapi.Options{}).URL
+	got := ask(t, "PATCH", url+"/v1/job/x", "")
+	must.Eq(t, 405, got.code)
+	must.Eq(t, "DELETE, GET, POST, PUT", got.header.Get("Allow"))
+	must.Eq(t, "", ask(t, "HEAD", url+"/v1/nodes", "").body)
+}
+
+// What cannot work is refused when it is built, with the field named.
+func TestNewHandler(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	for field, test := range map[string]struct {
+		edit    func(*httpapi.Backend)
+		options httpapi.Options
+	}{
+		"Backend.Reader":               {edit: func(b *httpapi.Backend) { b.Reader = nil }},
+		"Backend.Writer":               {edit: func(b *httpapi.Backend) { b.Writer = nil }},
+		"Backend.Peers":                {edit: func(b *httpapi.Backend) { b.Peers = nil }},
+		"Backend.Drains":               {edit: func(b *httpapi.Backend) { b.Drains = nil }},
+		"Options.MaxBody":              {options: httpapi.Options{MaxBody: -1}},
+		"Options.MaxBlocking":          {options: httpapi.Options{MaxBlocking: -1}},
+		"Options.MaxBlockingPerClient": {options: httpapi.Options{MaxBlockingPerClient: -1}},
+		"Options.MaxWait":              {options: httpapi.Options{MaxWait: -1}},
+	} {
+		b := w.backend()
+		if test.edit != nil {
+			test.edit(&b)
+		}
+		_, err := httpapi.NewHandler(b, test.options)
+		must.ErrorContains(t, err, field)
+	}
+}
+
+// follower is a server that does not lead, over a town of its own that is empty; what it
+// passes on goes to the leader's handler.
+func follower(t *testing.T, leader *town) (*town, string) {
+	t.Helper()
+	f := newTown(t)
+	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
+	return f, f.serve(httpapi.Options{}).URL
+}
+
+// Writes, and reads that do not say stale, are the leader's to answer, headers and body
+// and all; what a server answers itself, it answers itself.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	leader := newTown(t).nodes(2)
+	leader.drain(nodeID(2), cluster.DrainSpec{})
+	f, url := follower(t, leader)
+	forwarded := func(method, path, body string) (answer, bool) {
+		before := f.forwarded
+		got := ask(t, method, url+path, body)
+		return got, f.forwarded > before
+	}
+	node := "/v1/node/" + uuid('a', 1)
+	for _, test := range []struct {
+		method, path, body string
+		code               int
+		passed             bool
+	}{
+		{"GET", "/v1/nodes", "", 200, true},
+		{"GET", "/v1/nodes?consistent", "", 200, true},
+		{"GET", "/v1/nodes?stale=false", "", 200, true},
+		{"GET", "/v1/nodes?stale", "", 200, false},
+		{"GET", "/v1/nodes?stale=true", "", 200, false},
+		{"GET", node, "", 200, true},
+		{"GET", node + "?stale", "", 404, false},
+		{"GET", "/v1/node/" + uuid('a', 2) + "/drain", "", 200, true},
+		{"GET", "/v1/drains?stale", "", 200, false},
+		{"PUT", node + "/drain", `{"DrainSpec":{"Deadline":60000000000},"Meta":{"a":"b"}}`, 200, true},
+		{"PUT", node + "/drain?stale", `{"DrainSpec":{"Deadline":60000000000}}`, 200, true},
+		{"PUT", node + "/drain", "", 400, true},
+		{"POST", "/v1/search", `{"Prefix":"a"}`, 200, true},
+		{"POST", "/v1/search?stale", `{"Prefix":"a"}`, 200, false},
+		{"GET", "/v1/nodes?index=abc", "", 400, false},
+		{"GET", "/v1/agent/self", "", 200, false},
+		{"GET", "/v1/status/leader", "", 200, false},
+		{"GET", "/v1/operator/raft/configuration", "", 200, true},
+	} {
+		got, passed := forwarded(test.method, test.path, test.body)
+		must.Eq(t, test.code, got.code, must.Sprint(test.method, test.path, got.body))
+		must.Eq(t, test.passed, passed, must.Sprint(test.method, test.path))
+	}
+	must.Eq(t, time.Minute, leader.snap().Node(nodeID(1)).Drain.Strategy.Deadline)
+	must.Eq(t, map[string]string{"a": "b"}, leader.snap().Node(nodeID(1)).Drain.Meta)
+
+	stale, _ := forwarded("GET", "/v1/nodes?stale", "")
+	must.Eq(t, "[]", stale.body)
+	must.Eq(t, "42", stale.header.Get("X-Nomad-LastContact"))
+	fresh, _ := forwarded("GET", "/v1/nodes", "")
+	must.Eq(t, "0", fresh.header.Get("X-Nomad-LastContact"))
+	must.Eq(t, leader.snap().TableIndex(httpapi.TableNodes), fresh.index(t))
+}
+
+// Two servers that take each other for the leader pass a request on once, not for ever.
+func TestForward_once(t *testing.T) {
+	t.Parallel()
+	a, b := newTown(t), newTown(t)
+	a.follows, b.follows = true, true
+	toA, toB := a.handler(a.backend(), httpapi.Options{}), b.handler(b.backend(), httpapi.Options{})
+	a.leader, b.leader = toB, toA
+	url := a.serve(httpapi.Options{}).URL
+	for _, path := range []string{"/v1/nodes", "/v1/drains", "/v1/node/x/drain"} {
+		got := ask(t, "GET", url+path, "")
+		must.Eq(t, 500, got.code)
+		must.Eq(t, "No cluster leader", got.body)
+	}
+	must.Eq(t, 3, a.forwarded)
+	must.Eq(t, 0, b.forwarded)
+}
+
+// Leadership that is lost between the look and the write is found out by the write.
+func TestForward_leadershipLost(t *testing.T) {
+	t.Parallel()
+	leader := newTown(t).nodes(1)
+	f, url := follower(t, leader)
+	f.follows = false
+	f.broken = fmt.Errorf("applying: %w", httpapi.ErrNotLeader)
+	got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`)
+	must.Eq(t, 200, got.code, must.Sprint(got.body))
+	must.Eq(t, 1, f.forwarded)
+	must.True(t, leader.snap().Node(nodeID(1)).Draining())
+}
+
+// What is forwarded is counted for the client that asked, not for the server between.
+func TestForward_limits(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, leader *town, _ http.Handler) {
+		leader.nodes(1)
+		f := newTown(t)
+		f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{MaxBlockingPerClient: 1})
+		h := f.handler(f.backend(), httpapi.Options{})
+		path := at("/v1/node/"+string(nodeID(1)), leader.snap().Node(nodeID(1)).ModifyIndex)
+		var codes []string
+		for _, token := range []string{"a", "b", "a"} {
+			r := leader.reads(h, path, "X-Nomad-Token", token)
+			codes = append(codes, iff(r.waits(), "waits", fmt.Sprint(r.answer.code)))
+		}
+		must.Eq(t, []string{"waits", "waits", "429"}, codes)
+		leader.drain(nodeID(1), cluster.DrainSpec{})
+	})
+}
