@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -36,7 +35,7 @@ func (p *player) begin() error {
 	var placements []world.Placement
 	for _, j := range s.Jobs {
 		job := setting.Job(j)
-		placed := p.allocs(job, allocs[j.Key])
+		placed := setting.JobAllocs(allocs[j.Key], job, w.Now(), w.NewAllocID)
 		switch {
 		case j.Unregistered:
 			errs = append(errs, w.PlaceOrphans(placed...))
@@ -49,28 +48,8 @@ func (p *player) begin() error {
 	errs = append(errs, w.PlaceAll(placements))
 	for _, j := range s.Jobs {
 		if !j.Unregistered && len(allocs[j.Key]) == 0 && !j.Stop {
-			errs = append(errs, w.Commit(&shims.JobRegister{Job: setting.Job(j), Evals: w.JobEvals(setting.Job(j))}))
+			errs = append(errs, w.Commit(w.Requests().Register(setting.Job(j))))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// allocs are the allocations that a job begins with.
-func (p *player) allocs(job *cluster.Job, declared []scenario.Alloc) []*cluster.Allocation {
-	var made []*cluster.Allocation
-	names := map[int]*cluster.Allocation{}
-	for _, d := range declared {
-		these := setting.Allocs(d, job, p.world.Now(), p.world.NewAllocID)
-		for _, a := range these {
-			if d.Replaces != nil && names[*d.Replaces] != nil {
-				old := names[*d.Replaces]
-				a.PreviousAllocation, old.NextAllocation = old.ID, a.ID
-			}
-			if index, ok := setting.Index(a); ok {
-				names[index] = a
-			}
-		}
-		made = append(made, these...)
-	}
-	return made
 }

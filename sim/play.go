@@ -87,6 +87,7 @@ type player struct {
 	options  Options
 	config   drainer.NodeDrainerConfig
 	world    *world.World
+	operator *setting.Operator // never nil once it is built
 	start    time.Time
 	judging  *judging // never nil once it is built
 	// teller tells the story, or nil.
@@ -117,7 +118,7 @@ func (p *player) build() error {
 	if err != nil {
 		return err
 	}
-	p.start = p.world.Now()
+	p.start, p.operator = p.world.Now(), operates(p.scenario, p.world)
 	return p.begin()
 }
 
@@ -208,14 +209,8 @@ func (p *player) countBusy() {
 func (p *player) schedule() {
 	events := p.scenario.Events
 	for i := 0; i < len(events); {
-		together := 1
-		if events[i].Before != "" {
-			for i+together < len(events) && events[i+together].At == events[i].At && events[i+together].Before == events[i].Before {
-				together++
-			}
-		}
-		batch := events[i : i+together]
-		i += together
+		batch := events[i : i+scenario.Together(events[i:])]
+		i += len(batch)
 		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(batch) })
 	}
 	if calm := p.scenario.Run.Calm; calm > 0 {

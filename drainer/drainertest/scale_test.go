@@ -51,7 +51,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			must.NoError(t, town.build(w, nodes, pace))
 
 			for _, id := range nodes[:town.draining] {
-				must.NoError(t, w.Commit(w.DrainRequest(id, &cluster.DrainSpec{}, "")))
+				must.NoError(t, w.Commit(w.Requests().Drain(id, &cluster.DrainSpec{}, "")))
 			}
 			idle, err := w.Run(w.Now().Add(24 * time.Hour))
 			must.NoError(t, err)

@@ -41,7 +41,7 @@ func (p *player) begin() beginning {
 	var stakes []stake
 	for _, j := range p.scenario.Jobs {
 		s := stake{job: setting.Job(j)}
-		s.allocs = p.allocs(s.job, declared[j.Key])
+		s.allocs = setting.JobAllocs(declared[j.Key], s.job, p.began, p.ids.alloc)
 		switch {
 		case j.Unregistered:
 			s.job = nil
@@ -90,23 +90,4 @@ func (s stake) place(txn *statestore.Txn, at time.Time) error {
 		err = fmt.Errorf("placing allocations: %v were refused", dropped)
 	}
 	return err
-}
-
-// allocs are the allocations that a job begins with.
-func (p *player) allocs(job *cluster.Job, declared []scenario.Alloc) []*cluster.Allocation {
-	var made []*cluster.Allocation
-	byIndex := map[int]*cluster.Allocation{}
-	for _, d := range declared {
-		for _, a := range setting.Allocs(d, job, p.began, p.ids.alloc) {
-			if d.Replaces != nil && byIndex[*d.Replaces] != nil {
-				old := byIndex[*d.Replaces]
-				a.PreviousAllocation, old.NextAllocation = old.ID, a.ID
-			}
-			if index, ok := setting.Index(a); ok {
-				byIndex[index] = a
-			}
-			made = append(made, a)
-		}
-	}
-	return made
 }

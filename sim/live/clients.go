@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // clients are the clients of all nodes, on a goroutine of their own.
@@ -59,28 +59,8 @@ func (c *clients) state() simclient.State {
 	if len(c.silent) == 0 {
 		return state
 	}
-	cut := partly{Snapshot: state, silent: map[cluster.NodeID]bool{}}
-	for id := range c.silent {
-		cut.silent[id] = true
-	}
-	return cut
-}
-
-// partly is a state of which some clients see nothing.
-type partly struct {
-	*statestore.Snapshot
-	silent map[cluster.NodeID]bool
-}
-
-// Node returns the node as its client knows it.
-func (p partly) Node(id cluster.NodeID) *cluster.Node {
-	n := p.Snapshot.Node(id)
-	if n == nil || !p.silent[id] {
-		return n
-	}
-	cut := n.Copy()
-	cut.Status = cluster.NodeDisconnected
-	return cut
+	silent := maps.Clone(c.silent)
+	return setting.Partly(state, func(id cluster.NodeID) bool { return silent[id] != 0 })
 }
 
 // silence has a node's client fall silent. It returns how it is known that it still is
@@ -127,55 +107,16 @@ func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviou
 	if c.scenario.Seed != 0 {
 		r = world.Stream(c.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
 	}
-	b := setting.Behaviour(c.scenario.Clients, a, r)
-	strikes := func(name scenario.FaultName) bool {
-		_, strikes := c.faults.strike(name, target{alloc: a})
+	return setting.Afflicted(setting.Behaviour(c.scenario.Clients, a, r), a, func(name scenario.FaultName) bool {
+		_, strikes := c.faults.strike(name, target{Alloc: a})
 		return strikes
-	}
-	if strikes(scenario.ClientSlowStop) {
-		b.Stop = a.StopTime()
-	}
-	if strikes(scenario.ClientNeverStop) {
-		b.Stop = simclient.Never
-	}
-	if strikes(scenario.ClientFailNew) {
-		b.Unhealthy = true
-	}
-	if strikes(scenario.ClientMute) {
-		b.Verdict = simclient.Never
-	}
-	return b
+	})
 }
 
 // notice tells the clients that an entry may have something for.
 func (c *clients) notice(a shims.Applied) {
-	switch m := a.Message.(type) {
-	case nil: // it was placed past the log
+	if a.Message == nil { // it was placed past the log
 		c.fleet.ChangedAll()
-	case *shims.NodeRegister:
-		c.fleet.Changed(m.Node.ID)
-	case *shims.NodeDeregister:
-		c.fleet.Changed(m.Nodes...)
-	case *shims.NodeUpdateStatus:
-		c.fleet.Changed(m.Node)
-	case *shims.NodeUpdateDrain: // it may withdraw marks
-		c.fleet.Changed(m.Node)
-	case *shims.AllocUpdateDesiredTransition:
-		for _, mark := range m.Marks.Marks {
-			c.fleet.Changed(mark.Node)
-		}
-	case *shims.ApplyPlan:
-		for _, stop := range m.Stops {
-			if stopped := a.After.Alloc(stop.Alloc); stopped != nil {
-				c.fleet.Changed(stopped.NodeID)
-			}
-		}
-		for _, place := range m.Places {
-			c.fleet.Changed(place.NodeID)
-		}
-	case *shims.JobDeregister: // a purge deletes allocations
-		for gone := range a.Before.AllocsByJob(m.Job) {
-			c.fleet.Changed(gone.NodeID)
-		}
 	}
+	setting.Concerned(a, c.fleet.Changed)
 }

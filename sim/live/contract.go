@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -47,8 +46,7 @@ func (l *contract) start() error {
 		return err
 	}
 	for _, j := range b.register {
-		m := &shims.JobRegister{Job: j, Evals: l.jobEvals(j, cluster.TriggerJobRegister)}
-		if err := l.put(m); err != nil {
+		if err := l.put(l.requests.Register(j)); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func (o *operator) loseNode(f *scenario.Fault) {
 	if !found {
 		return
 	}
-	away, strikes := o.faults.strike(f.Name, target{words: []string{string(id)}})
+	away, strikes := o.faults.strike(f.Name, target{Words: []string{string(id)}})
 	if !strikes {
 		return
 	}
@@ -31,7 +31,7 @@ func (o *operator) loseNode(f *scenario.Fault) {
 	if away > heartbeat {
 		o.later(heartbeat, func() {
 			if lasts() && o.servers.truth().Node(id) != nil {
-				o.setStatus(id, status, false)
+				o.ask(o.requests.NodeStatus(id, status, false))
 			}
 		})
 	}
@@ -42,7 +42,7 @@ func (o *operator) loseNode(f *scenario.Fault) {
 func (o *operator) returnNode(id cluster.NodeID) {
 	o.clients.speak(id)
 	if n := o.servers.truth().Node(id); n != nil && !n.Reachable() {
-		o.setStatus(id, cluster.NodeReady, false)
+		o.ask(o.requests.NodeStatus(id, cluster.NodeReady, false))
 	}
 }
 
@@ -76,12 +76,12 @@ func (o *operator) cordon(f *scenario.Fault) {
 		return
 	}
 	for _, id := range nodes {
-		o.setEligibility(id, cluster.NodeIneligible)
+		o.ask(o.requests.Eligibility(id, cluster.NodeIneligible))
 	}
 	o.undoLater(lasts, func() {
 		for _, id := range nodes {
 			if n := o.servers.truth().Node(id); n != nil && !n.Draining() {
-				o.setEligibility(id, cluster.NodeEligible)
+				o.ask(o.requests.Eligibility(id, cluster.NodeEligible))
 			}
 		}
 	})

@@ -16,27 +16,13 @@ func (l *contract) decide(p *proposal) (world.Fate, time.Duration) {
 	if late == 0 {
 		late = scenario.DefaultLate
 	}
-	about := target{words: []string{p.source.String(), "barrier"}}
-	if p.message != nil {
-		about.words[1] = string(world.EntryKindOf(p.message))
+	about := target{Words: world.Write{Source: p.source, Message: p.message}.Words()}
+	fate, delay, strikes := world.Struck(func(name scenario.FaultName) (time.Duration, bool) { return l.faults.strike(name, about) })
+	if delay > 0 {
+		late = delay
 	}
-	for _, f := range [...]struct {
-		name scenario.FaultName
-		fate world.Fate
-	}{
-		{scenario.ApplyFull, world.NoRoom},
-		{scenario.ApplyReject, world.Reject},
-		{scenario.ApplyAmbiguousApplied, world.UnknownApplied},
-		{scenario.ApplyAmbiguousLate, world.UnknownLate},
-		{scenario.ApplyAmbiguousLost, world.UnknownLost},
-		{scenario.ApplySlow, world.Slow},
-	} {
-		if delay, strikes := l.faults.strike(f.name, about); strikes {
-			if delay > 0 {
-				late = delay
-			}
-			return f.fate, late
-		}
+	if strikes {
+		return fate, late
 	}
 	if p.source == world.FromDrainer && p.message != nil {
 		if delay, strikes := l.faults.strike(scenario.LeaderLoseMidBatch, target{}); strikes {
@@ -78,10 +64,10 @@ func (l *contract) refuseSome(m shims.Message) error {
 	if victim == nil {
 		return nil
 	}
-	if _, strikes := l.faults.strike(scenario.ApplyPartialRefuse, target{group: &group}); !strikes {
+	if _, strikes := l.faults.strike(scenario.ApplyPartialRefuse, target{Group: &group}); !strikes {
 		return nil
 	}
-	return l.put(l.exit(victim, cluster.ClientFailed))
+	return l.put(l.requests.Exit(victim, cluster.ClientFailed))
 }
 
 // victim is the first allocation of a group that runs and that the entry does not mark;
@@ -115,7 +101,7 @@ func (l *contract) failEvals(m shims.Message) error {
 		if made == nil || made.Status != cluster.EvalPending {
 			continue
 		}
-		if _, strikes := l.faults.strike(scenario.SchedFailEval, target{group: &cluster.GroupKey{Job: e.JobKey()}}); !strikes {
+		if _, strikes := l.faults.strike(scenario.SchedFailEval, target{Group: &cluster.GroupKey{Job: e.JobKey()}}); !strikes {
 			continue
 		}
 		failed := made.Copy()

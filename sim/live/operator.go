@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -18,9 +17,24 @@ import (
 // one after the other, by [servers].do.
 type operator struct {
 	*player
+	// hands do what is done to jobs, allocations and nodes; never nil.
+	hands         *setting.Operator
 	stop, stopped chan struct{}
 	// undos are what is to be undone when the faults end.
 	undos []*undo
+}
+
+// newOperator returns the operator of a player that has servers.
+func newOperator(p *player) *operator {
+	o := &operator{player: p, stop: make(chan struct{}), stopped: make(chan struct{})}
+	o.hands = &setting.Operator{
+		Requests: p.requests, Scenario: p.scenario, NewAllocID: p.ids.alloc, Ask: p.ask,
+		Place: func(j *cluster.Job, allocs []*cluster.Allocation) error {
+			now, landed := time.Now(), stake{job: j, allocs: allocs}
+			return p.servers.place(func(txn *statestore.Txn) error { return landed.place(txn, now) })
+		},
+	}
+	return o
 }
 
 // run has everything happen at its time, on a goroutine of its own. What happens at one
@@ -31,7 +45,7 @@ func (o *operator) run() {
 	slices.SortStableFunc(events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	calm := o.scenario.Run.Calm
 	for i := 0; i < len(events); {
-		batch := events[i : i+together(events[i:])]
+		batch := events[i : i+scenario.Together(events[i:])]
 		i += len(batch)
 		if calm > 0 && calm < batch[0].At {
 			o.at(calm, func() error { o.calm(); return nil })
@@ -44,15 +58,6 @@ func (o *operator) run() {
 	if calm > 0 {
 		o.at(calm, func() error { o.calm(); return nil })
 	}
-}
-
-// together is how many of the events, from the first on, come before one entry.
-func together(events []scenario.Event) int {
-	n := 1
-	for events[0].Before != "" && n < len(events) && events[n].At == events[0].At && events[n].Before == events[0].Before {
-		n++
-	}
-	return n
 }
 
 // at waits for a time and has something done then. It returns false if the play ends
@@ -88,44 +93,15 @@ func (o *operator) happen(events []scenario.Event) error {
 	return all()
 }
 
-// do does one thing. What cannot be done because what it is about is gone is not done.
+// do does one thing.
 func (o *operator) do(op scenario.Op) error {
-	state := o.servers.truth()
-	switch op := op.(type) {
-	case *scenario.Drain:
-		o.drain(op)
-	case *scenario.Cancel:
-		for _, id := range op.Nodes {
-			o.cancel(id, op.Eligible, op.Key)
-		}
-	case *scenario.Register:
-		if j := setting.DeclaredJob(o.scenario, op.Job); j != nil {
-			o.register(j)
-		}
-	case *scenario.Edit:
-		return o.edit(op)
-	case *scenario.Stop:
-		if j := state.Job(op.Job); j != nil {
-			o.stopJob(j, op.Purge)
-		}
-	case *scenario.StopAlloc:
-		o.withAlloc(op.Alloc, o.stopAlloc)
-	case *scenario.Exit:
-		status := cluster.ClientComplete
-		if op.Failed {
-			status = cluster.ClientFailed
-		}
-		o.withAlloc(op.Alloc, func(a *cluster.Allocation) { o.ask(o.exit(a, status)) })
-	case *scenario.Place:
-		return o.place(op)
-	case *scenario.NodeChange:
-		o.change(op)
-	case *scenario.Fault:
-		return o.arm(op)
-	default:
-		return o.doToServers(op)
+	if done, err := o.hands.Do(op); done {
+		return err
 	}
-	return nil
+	if f, is := op.(*scenario.Fault); is {
+		return o.arm(f)
+	}
+	return o.doToServers(op)
 }
 
 func (o *operator) doToServers(op scenario.Op) error {
@@ -156,84 +132,4 @@ func (o *operator) arm(f *scenario.Fault) error {
 		return o.servers.flap()
 	}
 	return nil
-}
-
-func (o *operator) drain(op *scenario.Drain) {
-	times := 1
-	if op.Twice {
-		times = 2
-	}
-	for range times {
-		for _, id := range op.Nodes {
-			spec := setting.Spec(op)
-			o.ask(o.drainRequest(id, &spec, op.Key))
-		}
-	}
-}
-
-func (o *operator) edit(op *scenario.Edit) error {
-	j := o.servers.truth().Job(op.Job)
-	if j == nil {
-		return nil
-	}
-	edited, err := setting.Edit(j, op)
-	if err != nil {
-		return err
-	}
-	if edited.Canonicalize(); edited.Validate() == nil {
-		o.register(edited)
-	}
-	return nil
-}
-
-// withAlloc does something to the allocation of a name that has not ended.
-func (o *operator) withAlloc(name scenario.AllocName, do func(*cluster.Allocation)) {
-	for a := range o.servers.truth().AllocsByJob(name.Group.Job) {
-		index, ok := setting.Index(a)
-		if ok && a.TaskGroup == name.Group.Name && index == name.Index && !a.Terminal() && (name.Node == "" || name.Node == a.NodeID) {
-			do(a)
-			return
-		}
-	}
-}
-
-// place has allocations land on nodes whatever a scheduler would say.
-func (o *operator) place(op *scenario.Place) error {
-	j := o.servers.truth().Job(op.Alloc.Group.Job)
-	if j == nil {
-		j = setting.DeclaredJob(o.scenario, op.Alloc.Group.Job)
-	}
-	if j = j.Copy(); j == nil || j.Stop || j.Group(op.Alloc.Group.Name) == nil {
-		return nil
-	}
-	if op.Count != nil {
-		j.Group(op.Alloc.Group.Name).Count = *op.Count
-	}
-	now := time.Now()
-	landed := stake{job: j, allocs: setting.Allocs(op.Alloc, j, now, o.ids.alloc)}
-	return o.servers.place(func(txn *statestore.Txn) error { return landed.place(txn, now) })
-}
-
-func (o *operator) change(op *scenario.NodeChange) {
-	for _, id := range op.Nodes {
-		known := o.servers.truth().Node(id) != nil
-		switch op.Change {
-		case scenario.NodeRegister:
-			if n := setting.Declared(o.scenario, id); n != nil {
-				o.ask(&shims.NodeRegister{At: time.Now(), Node: n, Evals: o.nodeEvals(id)})
-			}
-		case scenario.NodeDelete:
-			if known {
-				o.ask(&shims.NodeDeregister{At: time.Now(), Nodes: []cluster.NodeID{id}, Evals: o.nodeEvals(id)})
-			}
-		case scenario.NodeEligible, scenario.NodeIneligible:
-			if known {
-				o.setEligibility(id, cluster.Eligibility(op.Change))
-			}
-		default:
-			if known {
-				o.setStatus(id, cluster.NodeStatus(op.Change), op.Unnoticed)
-			}
-		}
-	}
 }

@@ -74,6 +74,8 @@ type player struct {
 	faults  *faults
 	clients *clients
 	servers servers
+	// requests makes what is asked of the servers; never nil.
+	requests *setting.Requests
 	// witness and result are of the goroutine that applies.
 	witness *witness.Witness
 	result  Result
@@ -89,6 +91,7 @@ func newPlayer(s *scenario.Scenario, o Options) (*player, error) {
 		scenario: s, options: o, began: time.Now(), chance: chance, faults: newFaults(chance),
 		witness: witness.New(sim.WitnessOptions(config.Policy)),
 	}
+	p.requests = p.newRequests()
 	if p.clients, err = newClients(p); err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (p *player) play() error {
 		return err
 	}
 	stopClients := p.clients.start()
-	o := &operator{player: p, stop: make(chan struct{}), stopped: make(chan struct{})}
+	o := newOperator(p)
 	go o.run()
 	time.Sleep(time.Until(p.began.Add(p.options.For)) + afterwards)
 	close(o.stop)

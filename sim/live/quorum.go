@@ -178,7 +178,7 @@ func (q *quorum) start() error {
 		return fmt.Errorf("restoring the beginning: %w", err)
 	}
 	for _, j := range b.register {
-		q.register(j)
+		q.ask(q.player.requests.Register(j))
 	}
 	return nil
 }

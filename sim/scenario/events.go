@@ -19,6 +19,16 @@ type Event struct {
 	Op     Op // never nil
 }
 
+// Together is how many of the events, from the first on, come before one entry. There is
+// one at least.
+func Together(events []Event) int {
+	n := 1
+	for events[0].Before != "" && n < len(events) && events[n].At == events[0].At && events[n].Before == events[0].Before {
+		n++
+	}
+	return n
+}
+
 // EntryKind is a kind of raft entry.
 type EntryKind string
 

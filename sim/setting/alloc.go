@@ -25,6 +25,26 @@ func Allocs(a scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluste
 	return allocs
 }
 
+// JobAllocs are the allocations of all declarations of one job. Those that replace others
+// are chained to them.
+func JobAllocs(declared []scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluster.AllocID) []*cluster.Allocation {
+	var made []*cluster.Allocation
+	byIndex := map[int]*cluster.Allocation{}
+	for _, d := range declared {
+		for _, a := range Allocs(d, j, now, newID) {
+			if d.Replaces != nil && byIndex[*d.Replaces] != nil {
+				old := byIndex[*d.Replaces]
+				a.PreviousAllocation, old.NextAllocation = old.ID, a.ID
+			}
+			if index, ok := Index(a); ok {
+				byIndex[index] = a
+			}
+			made = append(made, a)
+		}
+	}
+	return made
+}
+
 func alloc(a scenario.Alloc, j *cluster.Job, index int, on cluster.NodeID, now time.Time) *cluster.Allocation {
 	made := &cluster.Allocation{
 		Namespace: a.Group.Job.Namespace, JobID: a.Group.Job.ID, TaskGroup: a.Group.Name, Job: j,

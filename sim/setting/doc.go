@@ -3,5 +3,7 @@
 // drainers. Whoever plays a scenario, stepped or with goroutines, begins here, so
 // that both play the same.
 //
-// It decides nothing and writes nothing.
+// An [Operator] does what operators do, by [Requests] that whoever plays has written; an
+// [Armed] fault says what it is on and whether it has ended, and whoever plays when it
+// strikes. Nothing here steps, waits, draws by itself or keeps a state but for that.
 package setting

@@ -49,7 +49,7 @@ func (c *cordon) closed() shims.Message {
 	if c.over || n == nil || n.SchedulingEligibility == cluster.NodeIneligible {
 		return nil
 	}
-	c.said = c.world.eligibility(c.node, cluster.NodeIneligible)
+	c.said = c.world.requests.Eligibility(c.node, cluster.NodeIneligible)
 	return c.said
 }
 
@@ -72,5 +72,5 @@ func (c *cordon) open() shims.Message {
 			return nil
 		}
 	}
-	return c.world.eligibility(c.node, cluster.NodeEligible)
+	return c.world.requests.Eligibility(c.node, cluster.NodeEligible)
 }

@@ -17,7 +17,7 @@ func (w *World) failEvals() error {
 			continue
 		}
 		w.faults.evals[e.ID] = true
-		if _, strikes := w.strike(scenario.SchedFailEval, target{group: &cluster.GroupKey{Job: e.JobKey()}}); !strikes {
+		if _, strikes := w.strike(scenario.SchedFailEval, target{Group: &cluster.GroupKey{Job: e.JobKey()}}); !strikes {
 			continue
 		}
 		failed := e.Copy()

@@ -21,6 +21,21 @@ func (w *World) decide(p *proposal) (fate Fate, late time.Duration) {
 	if len(w.faults.armed) == 0 {
 		return Apply, late
 	}
+	about := target{Words: p.Words()}
+	fate, delay, strikes := Struck(func(name scenario.FaultName) (time.Duration, bool) { return w.strike(name, about) })
+	if delay > 0 {
+		late = delay
+	}
+	if strikes {
+		return fate, late
+	}
+	w.mayLoseLeader(p)
+	return Apply, late
+}
+
+// Struck is the fate of a write that faults make of it, and how late it is by them; or
+// false if none strikes. It asks of each in turn whether it does.
+func Struck(strike func(scenario.FaultName) (delay time.Duration, strikes bool)) (fate Fate, late time.Duration, strikes bool) {
 	for _, f := range [...]struct {
 		name scenario.FaultName
 		fate Fate
@@ -32,15 +47,11 @@ func (w *World) decide(p *proposal) (fate Fate, late time.Duration) {
 		{scenario.ApplyAmbiguousLost, UnknownLost},
 		{scenario.ApplySlow, Slow},
 	} {
-		if delay, strikes := w.strike(f.name, target{words: p.words()}); strikes {
-			if delay > 0 {
-				late = delay
-			}
-			return f.fate, late
+		if late, strikes := strike(f.name); strikes {
+			return f.fate, late, true
 		}
 	}
-	w.mayLoseLeader(p)
-	return Apply, late
+	return Apply, 0, false
 }
 
 // refuseSome has an allocation fail that an entry of marks counts on.
@@ -58,8 +69,8 @@ func (w *World) refuseSome(m shims.Message) error {
 		if victim == nil {
 			continue
 		}
-		if _, strikes := w.strike(scenario.ApplyPartialRefuse, target{group: &group}); strikes {
-			return w.Commit(w.exit(victim, cluster.ClientFailed))
+		if _, strikes := w.strike(scenario.ApplyPartialRefuse, target{Group: &group}); strikes {
+			return w.Commit(w.requests.Exit(victim, cluster.ClientFailed))
 		}
 	}
 	return nil

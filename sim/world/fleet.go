@@ -9,7 +9,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Behaviour is how one allocation fares on its node.
@@ -50,24 +49,7 @@ func (f *fleet) state() simclient.State {
 	if len(f.silent) == 0 {
 		return state
 	}
-	return partly{Snapshot: state, silent: f.silent}
-}
-
-// partly is a state of which some clients see nothing.
-type partly struct {
-	*statestore.Snapshot
-	silent map[cluster.NodeID]*silence
-}
-
-// Node returns the node as its client knows it.
-func (p partly) Node(id cluster.NodeID) *cluster.Node {
-	n := p.Snapshot.Node(id)
-	if p.silent[id] == nil || n == nil {
-		return n
-	}
-	cut := n.Copy()
-	cut.Status = cluster.NodeDisconnected
-	return cut
+	return setting.Partly(state, func(id cluster.NodeID) bool { return f.silent[id] != nil })
 }
 
 func (f *fleet) wants(now time.Time) time.Time {
@@ -107,32 +89,4 @@ func (f *fleet) taken(reports []cluster.AllocReport, a shims.Answer) {
 }
 
 // applied tells the clients that an entry may have something for.
-func (f *fleet) applied(a shims.Applied) {
-	switch m := a.Message.(type) {
-	case *shims.NodeRegister:
-		f.clients.Changed(m.Node.ID)
-	case *shims.NodeDeregister:
-		f.clients.Changed(m.Nodes...)
-	case *shims.NodeUpdateStatus:
-		f.clients.Changed(m.Node)
-	case *shims.NodeUpdateDrain: // it may withdraw marks
-		f.clients.Changed(m.Node)
-	case *shims.AllocUpdateDesiredTransition:
-		for _, mark := range m.Marks.Marks {
-			f.clients.Changed(mark.Node)
-		}
-	case *shims.ApplyPlan:
-		for _, stop := range m.Stops {
-			if alloc := a.After.Alloc(stop.Alloc); alloc != nil {
-				f.clients.Changed(alloc.NodeID)
-			}
-		}
-		for _, place := range m.Places {
-			f.clients.Changed(place.NodeID)
-		}
-	case *shims.JobDeregister:
-		for alloc := range a.Before.AllocsByJob(m.Job) {
-			f.clients.Changed(alloc.NodeID)
-		}
-	}
-}
+func (f *fleet) applied(a shims.Applied) { setting.Concerned(a, f.clients.Changed) }

@@ -40,7 +40,7 @@ func (w *World) loseNode(f *fault) error {
 	if f.Name == scenario.NodeDisconnect {
 		s.status = cluster.NodeDisconnected
 	}
-	away := w.struck(f, target{words: []string{string(id)}})
+	away := w.struck(f, target{Words: []string{string(id)}})
 	w.clients.silent[id] = s
 	w.clients.clients.Changed(id) // what it was about to say it says no more
 	if away > heartbeat {
@@ -70,7 +70,7 @@ func (s *silence) gone() shims.Message {
 	if s.over || !s.world.Truth().Node(s.node).Reachable() {
 		return nil
 	}
-	s.said = s.world.nodeStatus(s.node, s.status, true)
+	s.said = s.world.requests.NodeStatus(s.node, s.status, false)
 	return s.said
 }
 
@@ -90,7 +90,7 @@ func (s *silence) back() shims.Message {
 	if n := w.Truth().Node(s.node); n == nil || n.Reachable() || w.clients.silent[s.node] != nil {
 		return nil
 	}
-	return w.nodeStatus(s.node, cluster.NodeReady, true)
+	return w.requests.NodeStatus(s.node, cluster.NodeReady, false)
 }
 
 // insist has something written, however often it takes. write makes it, and returns

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -26,6 +27,8 @@ type World struct {
 	clients *fleet
 	ids     ids
 	faults  faults
+	// requests makes what operators ask for; never nil.
+	requests *setting.Requests
 
 	servers []*server
 	// leader is what runs on the server that leads; never nil.
@@ -71,6 +74,7 @@ func New(o Options) (*World, error) {
 		w.ties[k] = Stream(o.Seed, "tie/"+k.String())
 	}
 	w.log.world = w
+	w.requests = w.newRequests()
 	w.faults.evals = map[cluster.EvalID]bool{}
 	w.startServers()
 	var err error

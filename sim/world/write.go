@@ -36,8 +36,8 @@ type Write struct {
 	Message shims.Message
 }
 
-// words are what scenarios call a write: by its source, or by its kind.
-func (w Write) words() []string {
+// Words are what scenarios call a write: by its source, or by its kind.
+func (w Write) Words() []string {
 	kind := string(EntryKindOf(w.Message))
 	if w.Message == nil {
 		kind = "barrier"

@@ -1,0 +1,98 @@
+package setting
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// Armed is a fault that waits for its opportunities. Make it with [Arm].
+type Armed struct {
+	scenario.Fault
+	// selector is what On selects, or nil if it names no allocations.
+	selector *scenario.Selector
+	// until is when it ends; zero is when it has struck as often as it may.
+	until   time.Time
+	strikes int
+}
+
+// Arm arms a fault. The error says what of its target cannot be read.
+func Arm(f scenario.Fault, now time.Time) (*Armed, error) {
+	armed := &Armed{Fault: f}
+	if f.On != "" && (f.On[0] == '@' || selects(f.Name)) {
+		selector, err := scenario.ParseSelector(f.On)
+		if err != nil {
+			return nil, fmt.Errorf("arming %s on %q: %w", f.Name, f.On, err)
+		}
+		armed.selector = &selector
+	}
+	if f.For > 0 {
+		armed.until = now.Add(f.For)
+	}
+	return armed, nil
+}
+
+// selects reports whether the fault is on what a selector matches.
+func selects(name scenario.FaultName) bool {
+	return slices.ContainsFunc(scenario.Faults(), func(k scenario.FaultKind) bool {
+		return k.Name == name && (k.On == scenario.OnAllocs || k.On == scenario.OnJob || k.On == scenario.OnGroup)
+	})
+}
+
+// Target is what an opportunity is about. The zero value is nothing in particular.
+type Target struct {
+	// Words are the names that scenarios have for it, the most telling first; or nil.
+	Words []string
+	// Alloc is the allocation, or nil; Group the group, or nil.
+	Alloc *cluster.Allocation
+	Group *cluster.GroupKey
+}
+
+// String names the target, or is empty.
+func (t Target) String() string {
+	switch {
+	case len(t.Words) > 0:
+		return t.Words[0]
+	case t.Alloc != nil:
+		return t.Alloc.Name + "@" + string(t.Alloc.NodeID)
+	case t.Group != nil:
+		return t.Group.String()
+	}
+	return ""
+}
+
+// Hits reports whether the fault is one of that target.
+func (a *Armed) Hits(t Target) bool {
+	switch {
+	case a.On == "":
+		return true
+	case a.selector == nil:
+		return slices.Contains(t.Words, a.On)
+	case t.Alloc != nil:
+		return a.selector.Matches(t.Alloc)
+	case t.Group != nil:
+		return (a.selector.Job.ID == "" || a.selector.Job == t.Group.Job) && (a.selector.Group == "" || a.selector.Group == t.Group.Name)
+	}
+	return false
+}
+
+// Certain reports whether it takes every opportunity.
+func (a *Armed) Certain() bool { return a.Probability == 0 || a.Probability >= 1 }
+
+// Strike notes that it has struck once more.
+func (a *Armed) Strike() { a.strikes++ }
+
+// Ended reports whether the fault can strike no more.
+func (a *Armed) Ended(now time.Time) bool {
+	if !a.until.IsZero() && !now.Before(a.until) {
+		return true
+	}
+	limit := a.Count
+	if limit == 0 && a.until.IsZero() {
+		limit = 1
+	}
+	return limit > 0 && a.strikes >= limit
+}

@@ -1,0 +1,115 @@
+package setting
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Requests makes the writes that operators and clients ask for, with the evaluations that
+// go with each. No field may be nil.
+type Requests struct {
+	// Truth is the newest state that any server has.
+	Truth func() *statestore.Snapshot
+	// Now is the time of those who ask, Clock the leader's.
+	Now, Clock func() time.Time
+	// Races reports whether what is asked for comes between plan and apply of another
+	// write: then it is the bare write.
+	Races func() bool
+	// NewEvalID and NewDrainID make ids.
+	NewEvalID  func() cluster.EvalID
+	NewDrainID func() cluster.DrainID
+}
+
+// Drain is a request to drain a node, or to end its drain if the spec is nil. A drain that
+// it begins has an id of its own.
+func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string) *shims.NodeUpdateDrain {
+	return &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+		Node: id, Spec: spec, Drain: r.NewDrainID(), At: r.Clock(), Key: key,
+	}}
+}
+
+// Cancel is a request to end a node's drain, and to use the node again if it is to be
+// eligible.
+func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.NodeUpdateDrain {
+	m := r.Drain(id, nil, key)
+	m.MarkEligible = eligible
+	if eligible {
+		m.Evals = r.nodeEvals(id)
+	}
+	return m
+}
+
+// Register registers a job, which it canonicalizes.
+func (r *Requests) Register(j *cluster.Job) *shims.JobRegister {
+	j.Canonicalize()
+	return &shims.JobRegister{Job: j, Evals: r.jobEvals(j, cluster.TriggerJobRegister)}
+}
+
+// Stop stops a job, and with purge has it forgotten: nobody would look at an evaluation
+// of it then.
+func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
+	m := &shims.JobDeregister{Job: j.Key(), Purge: purge}
+	if !purge {
+		m.Evals = r.jobEvals(j, cluster.TriggerJobDeregister)
+	}
+	return m
+}
+
+// StopAlloc has the servers stop an allocation, and look at its job.
+func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
+	return &shims.ApplyPlan{Plan: cluster.Plan{
+		At: r.Clock(), Eval: scheduler.JobEval(a.Job, cluster.TriggerJobRegister, r.Clock(), r.NewEvalID()),
+		Stops: []cluster.PlanStop{{Alloc: a.ID, Description: cluster.DescNotNeeded}},
+	}}
+}
+
+// Exit is the report of an allocation that has ended by itself.
+func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
+	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.Now()}}
+	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.Truth(), reports, r.Clock(), r.NewEvalID)}
+}
+
+// NodeStatus says what has become of a node; the scheduler looks at what that concerns,
+// unless it goes unnoticed.
+func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) *shims.NodeUpdateStatus {
+	m := &shims.NodeUpdateStatus{At: r.Clock(), Node: id, Status: s}
+	if !unnoticed {
+		m.Evals = r.nodeEvals(id)
+	}
+	return m
+}
+
+// Eligibility asks for a node to be used, or not.
+func (r *Requests) Eligibility(id cluster.NodeID, e cluster.Eligibility) *shims.NodeUpdateEligibility {
+	return &shims.NodeUpdateEligibility{At: r.Clock(), Node: id, Eligibility: e, Evals: r.nodeEvals(id)}
+}
+
+// RegisterNode has a node registered, anew or again.
+func (r *Requests) RegisterNode(n *cluster.Node) *shims.NodeRegister {
+	return &shims.NodeRegister{At: r.Clock(), Node: n, Evals: r.nodeEvals(n.ID)}
+}
+
+// DeleteNode asks for a node to be forgotten.
+func (r *Requests) DeleteNode(id cluster.NodeID) *shims.NodeDeregister {
+	return &shims.NodeDeregister{At: r.Clock(), Nodes: []cluster.NodeID{id}, Evals: r.nodeEvals(id)}
+}
+
+// nodeEvals are the evaluations that go with a change of a node.
+func (r *Requests) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
+	if r.Races() {
+		return nil
+	}
+	return scheduler.NodeEvals(r.Truth(), id, cluster.TriggerNodeUpdate, r.Clock(), r.NewEvalID)
+}
+
+// jobEvals are those that go with a change of a job.
+func (r *Requests) jobEvals(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
+	if r.Races() {
+		return nil
+	}
+	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, r.Clock(), r.NewEvalID())}
+}
