@@ -14,6 +14,8 @@ type client struct {
 	tasks map[cluster.AllocID]*task
 	// order are the tasks by allocation id, or nil if it is to be found anew.
 	order []*task
+	// steps counts the steps.
+	steps uint64
 
 	// at is when the client is to be stepped, position where it is in the queue,
 	// or -1.
@@ -40,20 +42,27 @@ type stepped struct {
 // learns nothing and says nothing.
 func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	c.mute = !state.Node(c.node).Reachable()
-	live := make(map[cluster.AllocID]bool, len(c.tasks))
+	c.steps++
+	live := 0
 	for a := range state.LiveAllocsByNode(c.node) {
-		live[a.ID] = true
-		switch t := c.tasks[a.ID]; {
-		case c.mute:
-		case t != nil:
-			t.hear(a, now)
-		default:
+		t := c.tasks[a.ID]
+		switch {
+		case t == nil && c.mute:
+			continue
+		case t == nil:
 			b := o.Behave(a, o.stream(a.ID))
-			c.tasks[a.ID] = newTask(a, b, o.verdict(a, b), now)
+			t = newTask(a, b, o.verdict(a, b), now)
+			c.tasks[a.ID] = t
 			c.order = nil
+		case !c.mute:
+			t.hear(a, now)
 		}
+		t.seen = c.steps
+		live++
 	}
-	maps.DeleteFunc(c.tasks, func(id cluster.AllocID, _ *task) bool { return !live[id] })
+	if live < len(c.tasks) {
+		maps.DeleteFunc(c.tasks, func(_ cluster.AllocID, t *task) bool { return t.seen != c.steps })
+	}
 	if len(c.order) != len(c.tasks) {
 		c.order = nil
 	}
