@@ -278,8 +278,6 @@ func (l *contract) applyAll(s *peer) (response shims.Response, err error) {
 			return nil, fmt.Errorf("server %d, entry %d: %w", s.number+1, s.applied, err)
 		}
 	}
-	if s.applied >= l.newest.Load().applied {
-		l.newest.Store(s)
-	}
+	s.outrun() // raft's own entries are told of to nobody
 	return response, nil
 }

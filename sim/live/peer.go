@@ -34,7 +34,7 @@ type peer struct {
 // newPeer returns a server with an empty state.
 func (l *contract) newPeer(number int, config drainer.NodeDrainerConfig) (*peer, error) {
 	s := &peer{contract: l, number: number}
-	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: l.observe})
+	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: s.tell})
 	config.Raft = shims.NewRaftApplier(proposals{s, world.FromDrainer})
 	config.NewEvalID = l.ids.eval
 	var err error
@@ -64,8 +64,22 @@ func (s *peer) write(index uint64, place func(*statestore.Txn) error) error {
 		return err
 	}
 	txn.Commit()
-	s.observe(shims.Applied{Index: index, Response: shims.Skipped{}, Before: before, After: s.store().Snapshot()})
+	s.tell(shims.Applied{Index: index, Response: shims.Skipped{}, Before: before, After: s.store().Snapshot()})
 	return nil
+}
+
+// tell tells of an entry that the server has applied. Whoever hears of it looks at the
+// truth, which has to show it by then.
+func (s *peer) tell(a shims.Applied) {
+	s.outrun()
+	s.observe(a)
+}
+
+// outrun notes that no server has applied more, if that is so.
+func (s *peer) outrun() {
+	if s.applied >= s.newest.Load().applied {
+		s.newest.Store(s)
+	}
 }
 
 // state is the newest state that the server sees.

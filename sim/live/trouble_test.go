@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -69,12 +70,23 @@ func cannotTakeMore(s *scenario.Scenario, e ending) string {
 	if !e.rests {
 		return "it ends while something goes on"
 	}
+	type request struct {
+		node cluster.NodeID
+		at   time.Duration
+	}
+	asked := map[request]cluster.DrainSpec{}
 	for _, e := range s.Events {
-		if _, is := e.Op.(*scenario.Cancel); is {
+		switch op := e.Op.(type) {
+		case *scenario.Cancel:
 			return "how far a drain has come when it is cancelled is a matter of time"
-		}
-		if _, is := e.Op.(*scenario.Fault); is {
-			return "it has trouble of its own, which would strike at other times"
+		case *scenario.Drain:
+			for _, n := range op.Nodes {
+				spec := cluster.DrainSpec{Deadline: op.Deadline, IgnoreSystemJobs: op.IgnoreSystem}
+				if first, twice := asked[request{n, e.At}]; twice && first != spec && e.Before == "" {
+					return "what comes of the first of two drains at one time is a matter of time"
+				}
+				asked[request{n, e.At}] = spec
+			}
 		}
 	}
 	for _, a := range s.Allocs {
