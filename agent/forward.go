@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
@@ -27,32 +28,70 @@ func newTransport(p *port) *http.Transport {
 	}
 }
 
-// Forward has the leader answer the request. If there is none it waits a little:
-// one is elected soon, as a rule.
+// Forward has the leader answer the request. If there is none, or it cannot be
+// reached, it waits a little: another is elected soon, as a rule.
 func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
-	leader := ""
-	if r.Context().Value(forwarded{}) == nil {
-		leader = p.awaitLeader(r.Context())
-	}
-	if leader == "" {
-		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+	if r.Context().Value(forwarded{}) != nil {
+		p.lost(w, r, errNoLeader)
 		return
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.SetURL(&url.URL{Scheme: "http", Host: leader})
-			pr.Out.Host = pr.In.Host
+			pr.Out.URL.Scheme = "http"
 			pr.SetXForwarded()
+			if pr.In.Body != nil {
+				pr.Out.Body = io.NopCloser(pr.In.Body) // it may be sent to the next leader
+			}
 		},
-		Transport:    p.agent.transport,
+		Transport:    toLeader{p},
 		ErrorLog:     p.agent.config.Logger.StandardLogger(nil),
 		ErrorHandler: p.lost,
 	}
 	proxy.ServeHTTP(w, r)
 }
 
-// lost answers a request that the leader did not.
+// toLeader sends requests to the leader.
+type toLeader struct{ peers peers }
+
+// RoundTrip asks the leader, and as long as it cannot be connected to, whoever
+// leads next: nothing was asked then.
+func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	agent := t.peers.agent
+	ctx, cancel := context.WithTimeout(r.Context(), agent.config.LeaderWait)
+	defer cancel()
+	for {
+		leader := t.peers.awaitLeader(ctx)
+		if leader == "" {
+			return nil, errNoLeader
+		}
+		asked := r.WithContext(r.Context())
+		at := *r.URL
+		at.Host = leader
+		asked.URL = &at
+		response, err := agent.transport.RoundTrip(asked)
+		if !errors.Is(err, errDial) {
+			return response, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(dialInterval):
+		}
+	}
+}
+
+// dialInterval is the wait before a leader is connected to again.
+const dialInterval = 50 * time.Millisecond
+
+// errNoLeader: nobody leads, as far as this server knows.
+var errNoLeader = errors.New("No cluster leader")
+
+// lost answers a request that no leader did.
 func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errNoLeader) {
+		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
+		return
+	}
 	p.agent.config.Logger.Warn("the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
 	what := "it may have been made: look, or ask again with the same idempotency token"
 	switch {
