@@ -11,8 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/metadb"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
 // What is in a data directory.
@@ -20,7 +19,7 @@ const (
 	lockFile     = "LOCK"
 	nameFile     = "name"
 	raftDir      = "raft"
-	walDir       = "wal"
+	logFile      = "log.db"
 	snapshotKeep = 3
 	// logCacheSize is how many of the newest entries are kept in memory, for peers
 	// that are a little behind.
@@ -30,9 +29,8 @@ const (
 // disk is a data directory, open and locked.
 type disk struct {
 	lock      *os.File
-	log       *wal.WAL
-	meta      *metadb.BoltMetaDB // of log, which does not close it
-	cached    *raft.LogCache     // over log
+	log       *raftboltdb.BoltStore
+	cached    *raft.LogCache // over log
 	snapshots *raft.FileSnapshotStore
 	// name is the server's name, never empty.
 	name string
@@ -42,7 +40,7 @@ type disk struct {
 // second is refused. A name that is not the directory's is refused too, unless
 // it has none yet.
 func openDisk(dir, name string, logger hclog.Logger) (*disk, error) {
-	if err := os.MkdirAll(filepath.Join(dir, raftDir, walDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, raftDir), 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	d := &disk{}
@@ -59,8 +57,7 @@ func (d *disk) open(dir, name string, logger hclog.Logger) (err error) {
 	if d.name, err = keptName(filepath.Join(dir, nameFile), name); err != nil {
 		return err
 	}
-	d.meta = new(metadb.BoltMetaDB)
-	d.log, err = wal.Open(filepath.Join(dir, raftDir, walDir), wal.WithLogger(logger.Named("wal")), wal.WithMetaStore(d.meta))
+	d.log, err = raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, raftDir, logFile), MsgpackUseNewTimeFormat: true})
 	if err != nil {
 		return fmt.Errorf("opening raft's log: %w", err)
 	}
@@ -79,9 +76,6 @@ func (d *disk) close() error {
 	var errs []error
 	if d.log != nil {
 		errs = append(errs, d.log.Close())
-	}
-	if d.meta != nil {
-		errs = append(errs, d.meta.Close())
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close()) // last: it lets go of the lock

@@ -42,7 +42,7 @@
 //
 //	LOCK              held while a process uses the directory
 //	name              the server's name, for good
-//	raft/wal/         raft's log and its vote, in segments (hashicorp/raft-wal)
+//	raft/log.db       raft's log and its vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
 //
 // A write is acknowledged when most servers have it in their logs, synced: a

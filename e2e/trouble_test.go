@@ -75,6 +75,7 @@ func (s *servers) makeTrouble(random *rand.Rand, round int) {
 	pause := func(least, most time.Duration) { time.Sleep(least + rand.N(most-least)) }
 	leader := s.leader()
 	if round%3 == 1 {
+		s.t.Logf("round %d: %s leads and is cut off", round, leader.Name)
 		s.cut(leader)
 		pause(2*time.Second, 4*time.Second)
 		s.cut(nil)
@@ -85,6 +86,7 @@ func (s *servers) makeTrouble(random *rand.Rand, round int) {
 	if random.IntN(2) == 0 {
 		victim = s.all[random.IntN(len(s.all))]
 	}
+	s.t.Logf("round %d: %s leads, %s is killed", round, leader.Name, victim.Name)
 	s.kill(victim)
 	pause(500*time.Millisecond, 2*time.Second)
 	s.start(victim)
