@@ -250,6 +250,9 @@ func (t *Term) settle(a answered, now time.Time) {
 		t.logger.Warn("raft write failed", "outcome", a.answer.Outcome, "error", a.answer.Err,
 			"marks", len(a.entry.wishes), "completions", len(a.entry.completions), "attempt", t.writer.failed.count)
 	}
+	for _, r := range a.answer.Refused {
+		t.logger.Debug("refused when applied", "node", r.Node, "alloc", r.Alloc, "why", r.Why)
+	}
 	reply := DrainReply{Answer: a.answer, At: now}
 	refused := refusals(a.answer)
 	for _, w := range a.entry.wishes {

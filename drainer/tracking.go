@@ -23,7 +23,7 @@ func (t *Term) track(look Look) {
 			t.forget(post.id)
 			n = &drainingNode{id: post.id, drain: post.node.Drain.ID}
 			t.nodes[post.id] = n
-			t.logger.Info("draining node", "node_id", n.id, "node", post.node.Name, "drain_id", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
+			t.logger.Info("draining node", "node", n.id, "name", post.node.Name, "drain", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
 		}
 		n.refused, n.heldBack, n.wait, n.passed = attempts{}, nil, stageWait{}, false
 		t.dirty[n.id] = true
@@ -84,7 +84,7 @@ func (t *Term) receive(now time.Time) {
 	select {
 	case moved := <-t.jobWatcher.Migrated():
 		for _, m := range moved {
-			t.logger.Debug("allocation left its draining node", "alloc_id", m.Alloc, "node_id", m.Node,
+			t.logger.Debug("allocation left its draining node", "alloc", m.Alloc, "node", m.Node,
 				"asked", m.Asked, "stopped", m.Stopped, "replaced", m.Replaced, "migrated", m.Migrated)
 			if t.nodes[m.Node] != nil {
 				t.dirty[m.Node] = true

@@ -321,7 +321,7 @@ func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.T
 	default:
 		g.reevaluate = true
 		w.logger.Info("marked allocations run on without an evaluation, evaluating their job again",
-			"namespace", g.key.Job.Namespace, "job_id", g.key.Job.ID, "attempt", g.reevaluated.count+1)
+			"job", g.key.Job, "group", g.key.Name, "attempt", g.reevaluated.count+1)
 	}
 	return time.Time{}
 }

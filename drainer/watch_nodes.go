@@ -33,10 +33,10 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 		revision, known := w.tracker.Tracked(id)
 		switch {
 		case node.Draining() && (!known || revision != node.Drain.Revision):
-			w.logger.Debug("node drains", "node_id", id, "drain_id", node.Drain.ID, "revision", node.Drain.Revision)
+			w.logger.Debug("node drains", "node", id, "drain", node.Drain.ID, "revision", node.Drain.Revision)
 			w.tracker.Update(node)
 		case known && !node.Draining():
-			w.logger.Debug("node no longer drains", "node_id", id, "exists", node != nil)
+			w.logger.Info("node no longer drains", "node", id, "exists", node != nil)
 			w.tracker.Remove(id)
 		}
 	}

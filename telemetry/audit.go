@@ -172,7 +172,9 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 		}
 		outcome := label("outcome", string(record.Outcome))
 		a.t.count(endedTotal, 1, outcome)
-		a.t.sample(durationSeconds, record.EndedAt.Sub(record.Strategy.StartedAt), outcome)
+		took := record.EndedAt.Sub(record.Strategy.StartedAt)
+		a.t.logger.Info("a drain ended", "node", record.NodeID, "drain", record.ID, "outcome", record.Outcome, "took", took, "stopping", record.StillStopping)
+		a.t.sample(durationSeconds, took, outcome)
 		if deadline := record.Strategy.ForceDeadline; !deadline.IsZero() && record.EndedAt.After(deadline) {
 			a.t.sample(latenessSeconds, record.EndedAt.Sub(deadline))
 		}
