@@ -83,7 +83,6 @@ func (sum *jobSummary) status() string {
 func (sum *jobSummary) job() *wire.Job {
 	w := wire.NewJob(sum.of)
 	w.Status = new(sum.status())
-	w.StatusDescription = new("")
 	return w
 }
 

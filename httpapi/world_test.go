@@ -140,3 +140,16 @@ func (w *town) restore() {
 	must.NoError(w.t, w.snap().Persist(&b))
 	must.NoError(w.t, w.fsm.Restore(io.NopCloser(&b)))
 }
+
+// stop has the servers stop the n-th allocation, which is marked.
+func (w *town) stop(n int) {
+	w.t.Helper()
+	a := w.snap().Alloc(allocID(n))
+	eval := w.eval(a.Job, cluster.TriggerNodeDrain, "")
+	w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval.Copy()}})
+	eval.Status = cluster.EvalComplete
+	w.must(&shims.ApplyPlan{Plan: cluster.Plan{
+		At: w.time(), Eval: eval, SnapshotIndex: w.snap().Index(), Stops: []cluster.PlanStop{{Alloc: a.ID, Description: cluster.DescMigrating, Migrate: true}},
+	}})
+	must.True(w.t, w.snap().Alloc(a.ID).ServerTerminal())
+}

@@ -30,6 +30,9 @@ type Job struct {
 
 	// What follows is the servers' to say.
 	Stop *bool
+	// SubmitTime is zero: nobody writes it down. The reference's command reads it of
+	// every job.
+	SubmitTime *int64
 	// Status is pending, running or dead.
 	Status            *string
 	StatusDescription *string
@@ -185,7 +188,8 @@ type JobResponse struct {
 func NewJob(j *cluster.Job) *Job {
 	w := &Job{
 		Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),
-		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), Version: new(j.Version),
+		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), SubmitTime: new(int64(0)), Version: new(j.Version),
+		Status: new(""), StatusDescription: new(""),
 		CreateIndex: new(j.CreateIndex), ModifyIndex: new(j.ModifyIndex), JobModifyIndex: new(j.JobModifyIndex),
 	}
 	for _, g := range j.TaskGroups {

@@ -1,0 +1,86 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// A client's life: it registers, is told how soon to be heard, finds what it is to run,
+// reports, and does as its own token what is about itself.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	id, secret := uuid('a', 1), secretOf(nodeID(1))
+	node := &cluster.Node{
+		ID: nodeID(1), SecretID: secret, Name: "n1", Datacenter: "dc1", Status: cluster.NodeReady, Attributes: map[string]string{"os.name": "debian"},
+		Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000, GPU: 1000}, MaxAllocs: 5,
+	}
+	body, err := json.Marshal(wire.NewRegistration(node))
+	must.NoError(t, err)
+	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("nobody knows it yet"))
+	joined := decode[wire.HeartbeatResponse](t, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", "writer-token"))
+	must.Eq(t, 10*time.Second, joined.HeartbeatTTL)
+	stored := w.snap().Node(nodeID(1))
+	must.Eq(t, secret, stored.SecretID)
+	must.Eq(t, node.Resources, stored.Resources)
+	must.Eq(t, 5, stored.MaxAllocs)
+
+	must.Eq(t, 200, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("it comes back"))
+	beat := decode[wire.HeartbeatResponse](t, ask(t, "PUT", url+"/v1/client/"+id+"/heartbeat", "", "X-Nomad-Token", secret))
+	must.Eq(t, 10*time.Second, beat.HeartbeatTTL)
+
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	allocs := decode[[]wire.Allocation](t, ask(t, "GET", url+"/v1/node/"+id+"/allocations?stale", "", "X-Nomad-Token", secret))
+	alloc, err := allocs[0].Allocation()
+	must.NoError(t, err)
+	must.Eq(t, 20*time.Second, alloc.StopTime())
+
+	before := time.Now()
+	report, err := json.Marshal(wire.AllocsRequest{Allocs: []wire.AllocReport{wire.NewAllocReport(cluster.AllocReport{
+		Alloc: allocID(1), ClientStatus: cluster.ClientRunning, ClientDescription: "unwell", Healthy: new(false), HealthyAt: noon,
+	})}})
+	must.NoError(t, err)
+	said := ask(t, "PUT", url+"/v1/client/"+id+"/allocations", string(report), "X-Nomad-Token", secret)
+	must.Eq(t, w.snap().Index(), decode[wire.AllocsResponse](t, said).Index)
+	a := w.snap().Alloc(allocID(1))
+	must.False(t, *a.DeploymentStatus.Healthy)
+	must.Eq(t, noon, a.DeploymentStatus.Timestamp)
+	must.Eq(t, "unwell", a.ClientDescription)
+	must.Between(t, 0, a.ModifyTime.Sub(before), time.Minute, must.Sprint("the server's clock, not the client's"))
+	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+id+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", secret).code, must.Sprint("a node may drain itself"))
+}
+
+// What one client says of another's allocations has no effect.
+func TestClient_othersAllocations(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(2)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	got := ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/client/"+uuid('a', 2)+"/allocations", `{"Allocs":[{"ID":"`+uuid('b', 1)+`","ClientStatus":"failed"}]}`)
+	must.Eq(t, 200, got.code)
+	must.Eq(t, cluster.ClientRunning, w.snap().Alloc(allocID(1)).ClientStatus)
+}
+
+// A server joins, and joins again at another address.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	url := w.serve(httpapi.Options{}).URL
+	must.Eq(t, 200, ask(t, "POST", url+"/v1/operator/raft/join", `{"ID":"s2","Address":"[::1]:4648"}`).code)
+	servers := decode[wire.RaftConfiguration](t, ask(t, "GET", url+"/v1/operator/raft/configuration", ""))
+	must.Eq(t, "[::1]:4648", servers.Servers[1].Address)
+	members := decode[wire.ServerMembers](t, ask(t, "GET", url+"/v1/agent/members", ""))
+	must.Eq(t, "::1", members.Members[1].Addr)
+	must.Eq(t, "none", members.Members[1].Status, must.Sprint("nobody has heard of it"))
+	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/operator/raft/peer?id=s2", "").code)
+	must.Len(t, 1, w.Members())
+}
