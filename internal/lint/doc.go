@@ -30,6 +30,7 @@
 //
 // [CheckImports] keeps packages from importing what they must not, each ban with
 // its reason. [CheckFiles] and [CheckDeclarations] hold the habits that
-// CONTRIBUTING.md describes, [CheckLogs] those of log lines. Each check has fixtures below testdata: what it must
-// find, marked by a want comment, beside what it must let pass.
+// CONTRIBUTING.md describes, [CheckLogs] those of log lines. Each check has fixtures
+// below testdata: what it must find, marked by a want comment, beside what it must let
+// pass.
 package lint
