@@ -41,7 +41,9 @@ func flagPredictors(set *flag.FlagSet) complete.Flags {
 	known := map[string]complete.Predictor{
 		"ca-cert": complete.PredictFiles("*"), "client-cert": complete.PredictFiles("*"), "client-key": complete.PredictFiles("*"),
 		"ca-path": complete.PredictDirs("*"), "data-dir": complete.PredictDirs("*"),
-		"deadline": complete.PredictSet("10m", "30m", "1h", "2h"),
+		"ca": complete.PredictFiles("*"), "cert": complete.PredictFiles("*"), "key": complete.PredictFiles("*"), "tokens": complete.PredictFiles("*"),
+		"log-level": complete.PredictSet("trace", "debug", "info", "warn", "error", "off"),
+		"deadline":  complete.PredictSet("10m", "30m", "1h", "2h"),
 	}
 	flags := complete.Flags{}
 	set.VisitAll(func(f *flag.Flag) {
@@ -94,4 +96,12 @@ func (c *drainListCommand) AutocompleteArgs() complete.Predictor { return comple
 // AutocompleteFlags completes the flags.
 func (c *drainListCommand) AutocompleteFlags() complete.Flags {
 	return flagPredictors(new(drainListFlags).set())
+}
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *serverCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *serverCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(serverFlags).set())
 }

@@ -1,7 +1,8 @@
 // Command nodedrain takes nodes of a cluster out of service, and shows what the library
-// does. "nodedrain node" and "nodedrain drain" ask servers over HTTP; "nodedrain demo"
-// drains nodes of a cluster that lives in this process and kills the leader half-way;
-// "nodedrain sim" plays whole clusters in virtual time, with everything that may go wrong.
+// does. "nodedrain server" runs a server; "nodedrain node" and "nodedrain drain" ask
+// servers over HTTP; "nodedrain demo" drains nodes of a cluster that lives in this process
+// and kills the leader half-way; "nodedrain sim" plays whole clusters in virtual time,
+// with everything that may go wrong.
 package main
 
 import (
@@ -22,6 +23,7 @@ func main() { os.Exit(process()) }
 func process() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, errs: os.Stderr, getenv: os.Getenv})
 }
 
@@ -57,6 +59,10 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"node status":      is(&nodeStatusCommand{operate}),
 		"drain":            is(&parentCommand{"See drains of all nodes", drainHelp}),
 		"drain list":       is(&drainListCommand{operate}),
+		"server":           is(&serverCommand{operate}),
+		"server join":      is(&serverJoinCommand{operate}),
+		"server members":   is(&serverMembersCommand{operate}),
+		"server remove":    is(&serverRemoveCommand{operate}),
 
 		"demo":       is(&demoCommand{ctx: ctx, out: std.out, errs: std.errs}),
 		"sim":        is(&simulate),

@@ -41,6 +41,12 @@ func (w *watching) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (w *watching) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
 // watched runs a command against a cluster and does something when it has written words.
 func watched(ctx context.Context, c *scriptCluster, line, words string, do func()) (code int, out, errs string) {
 	stdout := &watching{words: words, do: do}
@@ -51,7 +57,7 @@ func watched(ctx context.Context, c *scriptCluster, line, words string, do func(
 		}
 		return ""
 	}})
-	return code, stdout.text.String(), stderr.String()
+	return code, stdout.String(), stderr.String()
 }
 
 // startScriptCluster starts a cluster for a test.

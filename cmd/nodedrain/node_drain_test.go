@@ -153,6 +153,10 @@ func TestOperator_help(t *testing.T) {
 		"node status":      new(nodeStatusFlags).set(),
 		"drain":            flag.NewFlagSet("", flag.ContinueOnError),
 		"drain list":       new(drainListFlags).set(),
+		"server":           new(serverFlags).set(),
+		"server members":   new(serverMembersFlags).set(),
+		"server join":      new(connectFlags).flags("server join"),
+		"server remove":    new(connectFlags).flags("server remove"),
 	} {
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)

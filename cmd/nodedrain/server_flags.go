@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+)
+
+// serverFlags are the flags of "nodedrain server".
+type serverFlags struct {
+	dev     bool
+	clients int
+
+	name, dataDir         string
+	http, bind, advertise string
+	expect                int
+	join                  listFlag
+	leave                 bool
+
+	tokens, ca, cert, key, region string
+	insecure                      bool
+
+	logLevel string
+	logJSON  bool
+}
+
+func (f *serverFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("server", flag.ContinueOnError)
+	set.BoolVar(&f.dev, "dev", false, "")
+	set.IntVar(&f.clients, "clients", agent.DefaultDevClients, "")
+	set.StringVar(&f.name, "name", "", "")
+	set.StringVar(&f.dataDir, "data-dir", "", "")
+	set.StringVar(&f.http, "http", agent.DefaultHTTPAddr, "")
+	set.StringVar(&f.bind, "bind", agent.DefaultServerAddr, "")
+	set.StringVar(&f.advertise, "advertise", "", "")
+	set.IntVar(&f.expect, "bootstrap-expect", 0, "")
+	set.Var(&f.join, "join", "")
+	set.BoolVar(&f.leave, "leave", false, "")
+	set.StringVar(&f.tokens, "tokens", "", "")
+	set.StringVar(&f.ca, "ca", "", "")
+	set.StringVar(&f.cert, "cert", "", "")
+	set.StringVar(&f.key, "key", "", "")
+	set.StringVar(&f.region, "region", agent.DefaultRegion, "")
+	set.BoolVar(&f.insecure, "insecure", false, "")
+	set.StringVar(&f.logLevel, "log-level", "info", "")
+	set.BoolVar(&f.logJSON, "log-json", false, "")
+	return set
+}
+
+// listFlag is said as often as needed, or once with commas.
+type listFlag []string
+
+func (l *listFlag) String() string { return strings.Join(*l, ",") }
+
+// Set adds what is between the commas.
+func (l *listFlag) Set(text string) error {
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			return fmt.Errorf("%q has an empty item", text)
+		}
+		*l = append(*l, strings.TrimSpace(item))
+	}
+	return nil
+}
+
+// check refuses what makes no sense together.
+func (f *serverFlags) check(given map[string]bool) error {
+	var pairs [][2]string
+	for _, name := range []string{"data-dir", "bootstrap-expect", "join", "leave", "advertise"} {
+		pairs = append(pairs, [2]string{"dev", name})
+	}
+	if err := notTogether(given, pairs); err != nil {
+		return err
+	}
+	switch {
+	case !f.dev && given["clients"]:
+		return errors.New("-clients are those of a server to try things with: say -dev")
+	case f.clients < 0:
+		return fmt.Errorf("-clients is %d and must not be below 0", f.clients)
+	case given["bootstrap-expect"] && f.expect < 1:
+		return fmt.Errorf("-bootstrap-expect is %d and must be above 0", f.expect)
+	case (f.cert == "") != (f.key == ""):
+		return errors.New("-cert and -key must be given together")
+	case f.ca != "" && f.cert == "":
+		return errors.New("-ca needs -cert and -key: servers show each other who they are")
+	case !f.dev && f.dataDir == "":
+		return errors.New("-data-dir is required: say where the server keeps its log, or -dev to try things in memory")
+	}
+	return nil
+}
+
+// logger writes the log as the flags say.
+func (f *serverFlags) logger(out io.Writer) (hclog.Logger, error) {
+	level := hclog.LevelFromString(f.logLevel)
+	if level == hclog.NoLevel {
+		return nil, fmt.Errorf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel)
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: level, Output: out, JSONFormat: f.logJSON}), nil
+}

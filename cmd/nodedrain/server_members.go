@@ -1,0 +1,78 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// serverMembersCommand is "nodedrain server members".
+type serverMembersCommand struct{ operatorCommand }
+
+// serverMembersFlags are its flags.
+type serverMembersFlags struct {
+	connectFlags
+	outputFlags
+}
+
+func (f *serverMembersFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("server members", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	f.outputFlags.set(set)
+	return set
+}
+
+func (c *serverMembersCommand) Synopsis() string { return "List the servers" }
+
+func (c *serverMembersCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain server members [options]
+
+  Lists the servers of the cluster, who leads, and who votes. It needs a leader: if
+  there is none, or no quorum, it says so.
+
+Options:
+
+` + outputHelp + "\n" + connectHelp)
+}
+
+func (c *serverMembersCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *serverMembersCommand) run(args []string) error {
+	var f serverMembersFlags
+	about, err := arguments(f.set(), "server members", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return misused("server members", "This command takes no arguments")
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	servers, err := asked.RaftConfiguration(c.ctx)
+	switch {
+	case err != nil:
+		return saidf("Error querying servers: %v", err)
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, servers)
+	}
+	memberTable(servers.Servers).write(c.out)
+	return nil
+}
+
+func memberTable(servers []wire.RaftServer) *table {
+	t := newTable("Name", "Address", "State", "Voter")
+	for _, s := range servers {
+		state := "follower"
+		if s.Leader {
+			state = "leader"
+		}
+		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter))
+	}
+	return t
+}

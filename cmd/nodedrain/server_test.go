@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/access"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// What makes no sense is refused, and no server starts.
+func TestServer_mistakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ line, want string }{
+		{"", "-data-dir is required: say where the server keeps its log, or -dev"},
+		{"now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
+		{"-colour", "flag provided but not defined: -colour"},
+		{"-dev -data-dir x", "-dev and -data-dir do not go together"},
+		{"-dev -join a:1", "-dev and -join do not go together"},
+		{"-dev -bootstrap-expect 3", "-dev and -bootstrap-expect do not go together"},
+		{"-dev -clients -1", "-clients is -1 and must not be below 0"},
+		{"-clients 3 -data-dir x", "-clients are those of a server to try things with: say -dev"},
+		{"-data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
+		{"-data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
+		{"-data-dir x -cert c", "-cert and -key must be given together"},
+		{"-data-dir x -ca c", "-ca needs -cert and -key"},
+		{"-dev -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
+		{"-dev -tokens testdata/none", "tokens file testdata/none"},
+		{"-dev -cert testdata/none -key testdata/none", "testdata/none"},
+		{"-dev -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
+		{"-dev -http 0.0.0.0:0", "anybody could drain nodes at 0.0.0.0:0"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := command(t.Context(), "server "+c.line)
+			must.One(t, code)
+			must.Eq(t, "", out)
+			must.StrContains(t, errs, c.want)
+			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
+		})
+	}
+}
+
+// serve runs a server until the test has asked it what it likes, and returns its exit code.
+func serve(t *testing.T, line string, ask func(context.Context, *client.Client) error) (code int, errs string) {
+	t.Helper()
+	ctx, end := context.WithTimeout(t.Context(), scriptPatience)
+	defer end()
+	out := &watching{words: "serves its API at http://"}
+	asked := make(chan error, 1)
+	out.do = func() {
+		_, url, _ := strings.Cut(strings.TrimSpace(out.String()), " serves its API at ")
+		go func() {
+			defer end()
+			c, err := client.New(client.Config{Address: url})
+			if err == nil {
+				defer c.Close()
+				err = ask(ctx, c)
+			}
+			asked <- err
+		}()
+	}
+	var stderr strings.Builder
+	code = run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level error "+line), stdio{
+		in: strings.NewReader(""), out: out, errs: &stderr, getenv: func(string) string { return "" },
+	})
+	must.StrContains(t, out.String(), out.words, must.Sprint(stderr.String()))
+	must.NoError(t, <-asked)
+	return code, stderr.String()
+}
+
+// A server to try things with has nodes, and ends when it is told to.
+func TestServer_dev(t *testing.T) {
+	t.Parallel()
+	var nodes []*wire.NodeListStub
+	code, errs := serve(t, "-dev -clients 3", func(ctx context.Context, c *client.Client) (err error) {
+		nodes, _, err = c.Nodes(ctx, client.NodesQuery{})
+		return err
+	})
+	must.Zero(t, code, must.Sprint(errs))
+	must.SliceLen(t, 3, nodes)
+}
+
+// A server that is started again is who it was.
+func TestServer_again(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	var names []string
+	for _, line := range []string{"-bootstrap-expect 1 -data-dir " + dir, "-data-dir " + dir} {
+		code, errs := serve(t, line, func(ctx context.Context, c *client.Client) error {
+			for {
+				servers, err := c.RaftConfiguration(ctx)
+				if err == nil && len(servers.Servers) == 1 && servers.Servers[0].Leader {
+					names = append(names, servers.Servers[0].ID)
+					return nil
+				}
+				if !pause(ctx, 10*time.Millisecond) {
+					return err
+				}
+			}
+		})
+		must.Zero(t, code, must.Sprint(errs))
+	}
+	must.SliceLen(t, 2, names)
+	must.Eq(t, names[0], names[1])
+}
+
+// Tokens are read again when the server is told to; a file that cannot be read leaves
+// those in force.
+func TestServing_reload(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	secret, token, err := access.Generate("ops", access.Write)
+	must.NoError(t, err)
+	_, before, err := access.Generate("before", access.Read)
+	must.NoError(t, err)
+	must.NoError(t, os.WriteFile(path, []byte(before.Line()+"\n"), 0o600))
+	tokens, err := access.Open(path, hclog.NewNullLogger())
+	must.NoError(t, err)
+	s := &serving{tokens: tokens, logger: hclog.NewNullLogger()}
+
+	_, known := tokens.Identify(secret.Reveal())
+	must.False(t, known)
+	must.NoError(t, os.WriteFile(path, []byte(token.Line()+"\n"), 0o600))
+	must.NoError(t, s.reload())
+	who, known := tokens.Identify(secret.Reveal())
+	must.True(t, known)
+	must.Eq(t, "ops", who.Name)
+
+	must.NoError(t, os.Remove(path))
+	must.Error(t, s.reload())
+	_, known = tokens.Identify(secret.Reveal())
+	must.True(t, known)
+	must.NoError(t, new(serving).reload())
+}
