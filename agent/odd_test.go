@@ -1,0 +1,43 @@
+package agent_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// Parts of configurations that cannot work.
+
+func newVoters() []raft.Server { return []raft.Server{{ID: "s1", Address: "127.0.0.1:1"}} }
+
+func oddHeartbeats() heartbeat.Options { return heartbeat.Options{MinTTL: -1} }
+
+func oddAPI() httpapi.Options { return httpapi.Options{MaxBody: -1} }
+
+func oddDrainer() drainer.NodeDrainerConfig { return drainer.NodeDrainerConfig{MaxInFlight: -1} }
+
+// dirOf is the data directory of a server of that name.
+func dirOf(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	a, err := agent.New(agent.Config{Name: name, DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
+	must.NoError(t, err)
+	must.NoError(t, a.Stop())
+	return dir
+}
+
+// used is an address that somebody listens at.
+func used(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
