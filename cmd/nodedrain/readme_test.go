@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// What the README tells operators to type works as it stands there, line by line.
+func TestReadme_operators(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	lines := readmeLines(t, "<!-- operators -->")
+	must.Positive(t, len(lines))
+	for _, line := range lines {
+		args := typed(line)
+		must.Eq(t, "nodedrain", args[0])
+		var out, errs strings.Builder
+		code := run(ctx, args[1:], stdio{in: strings.NewReader(""), out: &out, errs: &errs, getenv: func(name string) string {
+			return map[string]string{client.EnvAddress: c.asked.Address()}[name]
+		}})
+		must.Zero(t, code, must.Sprintf("%s\n%s%s", line, &out, &errs))
+		must.NotEq(t, "", out.String())
+	}
+}
+
+// readmeLines are the lines of the block of code below a mark.
+func readmeLines(t *testing.T, mark string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	must.NoError(t, err)
+	_, below, found := strings.Cut(string(text), mark+"\n```sh\n")
+	must.True(t, found)
+	block, _, found := strings.Cut(below, "\n```")
+	must.True(t, found)
+	return strings.Split(block, "\n")
+}
+
+// typed is a line as a shell splits it, as far as the README needs it to.
+func typed(line string) (args []string) {
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			args = append(args, part)
+			continue
+		}
+		args = append(args, strings.Fields(part)...)
+	}
+	return args
+}
