@@ -74,7 +74,6 @@ func serve(config string) error {
 		Around: func(api http.Handler) http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/", api)
-			mux.Handle("GET /v1/metrics", counted)
 			mux.HandleFunc("GET /e2e/state", func(w http.ResponseWriter, _ *http.Request) {
 				state := a.Server().Store().Snapshot()
 				w.Header().Set("X-Index", fmt.Sprint(state.Index()))
@@ -83,7 +82,8 @@ func serve(config string) error {
 			return mux
 		},
 	}
-	settings.API.Observe = counted.Request
+	settings.API.Observe, settings.API.Metrics = counted.Request, counted
+	settings.API.MaxBlocking, settings.API.MaxBlockingPerClient = 2000, 2000 // they are all ours
 	settings.Drainer.OnStep = counted.Stepped
 	if a, err = agent.New(settings); err != nil {
 		return err
