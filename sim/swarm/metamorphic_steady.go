@@ -40,6 +40,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steadyServers(&steady.Cluster)
 	steadyDrainer(&steady.Drainer)
 	steady.Nodes = steadyNodes(steady.Nodes)
+	steadyCounts(steady)
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Run.Calm, steady.Run.For = steadyCalm, steadyCalm+afterwards
@@ -61,6 +62,25 @@ func steadyNodes(nodes []scenario.Node) []scenario.Node {
 		}
 	}
 	return append(nodes, havens...)
+}
+
+// steadyCounts has every group want what it runs at first, or more: of what is too much
+// the scheduler stops some, the good or the bad.
+func steadyCounts(s *scenario.Scenario) {
+	runs := map[cluster.GroupKey]int{}
+	for _, a := range s.Allocs {
+		if a.Desired == "" && !a.Canary {
+			runs[a.Group] += len(a.On)
+		}
+	}
+	for _, j := range s.Jobs {
+		for i := range j.Groups {
+			g := &j.Groups[i]
+			if !j.Type.EveryNode() {
+				g.Count = max(g.Count, runs[cluster.GroupKey{Job: j.Key, Name: g.Name}])
+			}
+		}
+	}
 }
 
 func steadyServers(c *scenario.Cluster) {
