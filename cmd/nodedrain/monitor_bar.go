@@ -63,8 +63,8 @@ func (b *drainBar) trouble(at time.Time, text string) { stamped(b.container, at,
 
 func (b *drainBar) progress(look drainLook) {
 	b.look.Store(&look)
-	b.bar.SetTotal(int64(max(look.total, 1)), false) // its end is the drain's
-	b.bar.SetCurrent(int64(look.total - look.left))
+	b.bar.SetTotal(int64(max(look.pace.most, 1)), false) // its end is the drain's
+	b.bar.SetCurrent(int64(look.pace.most - look.pace.left))
 }
 
 func (b *drainBar) close() {

@@ -163,10 +163,7 @@ func marked(a *wire.Allocation) bool {
 
 // look is how far the drain is.
 func (f *follower) look(now time.Time) drainLook {
-	l := drainLook{left: f.pace.left, total: f.pace.most, endsBy: f.endsBy, held: f.held, at: now}
-	if d, ok := f.pace.remaining(now); ok {
-		l.goneBy = now.Add(d)
-	}
+	l := drainLook{pace: f.pace, endsBy: f.endsBy, held: f.held, at: now}
 	if f.drainEnded {
 		l.held, l.endsBy = nil, time.Time{}
 	}

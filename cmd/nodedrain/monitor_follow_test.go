@@ -48,6 +48,7 @@ func TestFollower_story(t *testing.T) {
 		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
 	}, began.Add(10*time.Second)))
 	must.Eq(t, "1 of 2 allocations left, 10s at this pace", f.look(began.Add(10*time.Second)).String())
+	must.Eq(t, "1 of 2 allocations left, 1h00m at this pace", f.look(began.Add(time.Hour)).String())
 
 	down := seenNode(30 * time.Minute)
 	down.Status = "down"
@@ -210,7 +211,7 @@ func TestDrainLines(t *testing.T) {
 	var out, errs strings.Builder
 	l := newDrainLines(&out, &errs)
 	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
-		l.progress(drainLook{left: left, total: 2, at: began})
+		l.progress(drainLook{pace: pacer{left: left, most: 2}, at: began})
 	}
 	l.event(began, "something")
 	l.trouble(began, "trouble")

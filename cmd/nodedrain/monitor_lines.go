@@ -20,23 +20,21 @@ type drainDisplay interface {
 
 // drainLook is how far a drain is.
 type drainLook struct {
-	left, total int
-	// goneBy is when all will be gone at the present pace, or zero if there is none yet.
-	goneBy time.Time
+	pace pacer
 	// endsBy is when the drain ends at the latest, or zero if that is not known.
 	endsBy time.Time
 	held   []heldGroup
 	at     time.Time
 }
 
-// String is how far the drain is, in a line.
+// String is how far the drain is, in a line. While nothing leaves the pace slows down.
 func (l drainLook) String() string {
-	text := fmt.Sprintf("%d of %s left", l.left, counted(l.total, "allocation"))
-	if l.left == 0 {
+	text := fmt.Sprintf("%d of %s left", l.pace.left, counted(l.pace.most, "allocation"))
+	if l.pace.left == 0 {
 		return text
 	}
-	if !l.goneBy.IsZero() {
-		text += ", " + rough(l.goneBy.Sub(l.at)) + " at this pace"
+	if d, ok := l.pace.remaining(l.at); ok {
+		text += ", " + rough(d) + " at this pace"
 	}
 	if !l.endsBy.IsZero() {
 		text += ", ends by " + l.endsBy.Local().Format(time.RFC3339)
@@ -71,10 +69,10 @@ func (l *drainLines) trouble(at time.Time, text string) { stamped(l.errs, at, te
 
 // progress writes a line when another number is left.
 func (l *drainLines) progress(look drainLook) {
-	if look.left == l.told {
+	if look.pace.left == l.told {
 		return
 	}
-	l.told = look.left
+	l.told = look.pace.left
 	stamped(l.out, look.at, look.String())
 }
 
