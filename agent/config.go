@@ -48,8 +48,9 @@ type Config struct {
 	// certificate of whoever connects; or nil for no TLS.
 	ServerTLS *tls.Config
 	// AllowInsecure lets the agent listen beyond the loopback interface without
-	// anything that keeps strangers out: HTTPAddr without HTTPTLS and without
-	// Access, ServerAddr without ServerTLS. Whoever reaches it then owns it.
+	// anything that keeps strangers out: HTTPAddr without Access and without an
+	// HTTPTLS that demands certificates of clients, ServerAddr without ServerTLS.
+	// Whoever reaches it then owns it.
 	AllowInsecure bool
 	// Access says who may do what through the API; nil lets everybody do
 	// everything.
@@ -180,8 +181,8 @@ func (c *Config) validateAddresses() error {
 	}
 	switch {
 	case c.AllowInsecure:
-	case !httpInside && c.HTTPTLS == nil && c.Access == nil:
-		return fmt.Errorf("anybody could drain nodes at %s: set Config.HTTPTLS or Config.Access, or Config.AllowInsecure if that is meant", c.HTTPAddr)
+	case !httpInside && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert):
+		return fmt.Errorf("anybody could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if that is meant", c.HTTPAddr)
 	case !serverInside && c.ServerTLS == nil:
 		return fmt.Errorf("anybody could become a server at %s: set Config.ServerTLS, or Config.AllowInsecure if that is meant", c.ServerAddr)
 	}

@@ -43,6 +43,7 @@ func TestConfig_refuses(t *testing.T) {
 	}{
 		"HTTP beyond this machine":     {agent.Config{HTTPAddr: anywhere}, "anybody could drain nodes"},
 		"all interfaces":               {agent.Config{HTTPAddr: ":0"}, "anybody could drain nodes"},
+		"TLS that asks for nobody":     {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "anybody could drain nodes"},
 		"servers beyond this machine":  {agent.Config{ServerAddr: anywhere}, "anybody could become a server"},
 		"nothing to advertise":         {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "Advertise is required"},
 		"an address without a port":    {agent.Config{HTTPAddr: "127.0.0.1"}, "Config.HTTPAddr"},
