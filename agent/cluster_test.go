@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"github.com/shoenig/test/wait"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -124,17 +125,22 @@ func (w *town) leader(of ...*agent.Agent) *agent.Agent {
 	if len(of) == 0 {
 		of = w.agents
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for time.Now().Before(deadline) {
+	var leader *agent.Agent
+	eventually(w.t, "a leader", func() bool {
 		for _, a := range of {
 			if a.Backend().Reader.Consistent(w.t.Context()) == nil {
-				return a
+				leader = a
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	w.t.Fatal("nobody leads")
-	return nil
+		return leader != nil
+	})
+	return leader
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(holds), wait.Timeout(20*time.Second), wait.Gap(10*time.Millisecond)), must.Sprint(what))
 }
 
 // others are the agents but one.
@@ -171,12 +177,8 @@ func same(t *testing.T, agents ...*agent.Agent) {
 		must.NoError(t, a.Server().Store().Snapshot().Dump(&b))
 		return b.String()
 	}
-	deadline := time.Now().Add(20 * time.Second)
 	for _, a := range agents[1:] {
-		for dump(a) != dump(agents[0]) {
-			must.True(t, time.Now().Before(deadline), must.Sprintf("%s has another state than %s", a.Name(), agents[0].Name()))
-			time.Sleep(20 * time.Millisecond)
-		}
+		eventually(t, a.Name()+" in the state of "+agents[0].Name(), func() bool { return dump(a) == dump(agents[0]) })
 	}
 }
 
@@ -281,21 +283,20 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 			}
 		})
 	}
-	enough := func(n int) {
-		for {
+	more := func() {
+		mu.Lock()
+		before := len(acknowledged)
+		mu.Unlock()
+		eventually(t, "more writes", func() bool {
 			mu.Lock()
-			have := len(acknowledged)
-			mu.Unlock()
-			if have >= n {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+			defer mu.Unlock()
+			return len(acknowledged) >= before+30
+		})
 	}
-	enough(30)
+	more()
 	w.network.isolate(first, true)
 	second := w.leader(rest...)
-	enough(len(acknowledged) + 30)
+	more()
 	cancel()
 	writers.Wait()
 	must.ErrorIs(t, first.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
@@ -312,15 +313,11 @@ func TestCluster_noLeader(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2, func(c *agent.Config) { c.LeaderWait = 100 * time.Millisecond })
 	w.network.isolate(w.agents[0], true)
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		_, _, err := api(t, w.agents[1]).Nodes(t.Context(), apiclient.NodesQuery{})
-		must.Error(t, err)
-		if strings.Contains(err.Error(), "No cluster leader") {
-			return
-		}
-		must.True(t, time.Now().Before(deadline), must.Sprint(err))
-	}
+	c := api(t, w.agents[1])
+	eventually(t, "No cluster leader", func() bool {
+		_, _, err := c.Nodes(t.Context(), apiclient.NodesQuery{})
+		return err != nil && strings.Contains(err.Error(), "No cluster leader")
+	})
 }
 
 // Servers come and go: one joins by any member, the leader leaves, and a dead one

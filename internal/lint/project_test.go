@@ -57,6 +57,8 @@ func loopRule() lint.LoopRule {
 			"(" + module + "/sim/live.proposals).Propose":               live,
 			"(" + module + "/sim/live.reader).Snapshot":                 live,
 			"(*" + module + "/demo.clients).Report":                     "reports leave in a goroutine of their own: handing them over decides nothing",
+			"(*" + module + "/agent.Dev).Report":                        "reports leave in a goroutine of their own: handing them over decides nothing",
+			"(*" + module + "/simclient/remote.runner).Report":          "reports leave in goroutines of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
 		},
 		Outside: []string{
@@ -179,6 +181,27 @@ func importRules() []lint.ImportRule {
 			module + "/drainer/drainertest": "no harness in what is run",
 			module + "/sim/world":           "no simulation in what is run",
 			module + "/witness":             dumbTwin,
+		}},
+		{Package: module + "/agent", Never: map[string]string{
+			module + "/demo":                "an agent is for real: it stands without a show",
+			module + "/drainer/drainertest": "no harness in what is run",
+			module + "/sim/world":           "no simulation in what is run, but for clients that are asked for",
+		}},
+		{
+			Package: module + "/agent/heartbeat",
+			Never: map[string]string{
+				module + "/shims":           "what keeps the time says what to write, and writes nothing",
+				module + "/statestore":      "what keeps the time is told who was heard",
+				"github.com/hashicorp/raft": "what keeps the time says what to write, and writes nothing",
+				"net/http":                  noNetwork,
+			},
+			Directly: map[string]string{"crypto/rand": noChance, "net": noNetwork, "os": noNetwork},
+		},
+		{Package: module + "/simclient/remote", Never: map[string]string{
+			module + "/server":     "clients know servers by their API alone",
+			module + "/statestore": "clients know servers by their API alone",
+			module + "/shims":      "clients know servers by their API alone",
+			module + "/scheduler":  "a client does as it is told, whoever schedules",
 		}},
 		{Package: module + "/sim/world", Never: map[string]string{
 			module + "/server":  "a world steps what a server runs",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
+	"github.com/shoenig/test/wait"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
@@ -75,17 +76,17 @@ func await[T any](t *testing.T, what string, read func(context.Context, client.Q
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var q client.Query
-	for {
+	eventually(t, what, func() bool {
 		found, a, err := read(ctx, q)
-		must.NoError(t, ctx.Err(), must.Sprint(what))
-		if err == nil && enough(found) {
-			return
-		}
-		if err != nil {
-			time.Sleep(20 * time.Millisecond)
-		}
 		q = client.Query{Index: a.Index, Wait: time.Second}
-	}
+		return err == nil && enough(found)
+	})
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(holds), wait.Timeout(30*time.Second), wait.Gap(10*time.Millisecond)), must.Sprint(what))
 }
 
 // Clients in another process than the servers run what is placed with them, move
@@ -124,15 +125,10 @@ func TestRun(t *testing.T) {
 		leader = agents[1]
 	}
 	must.NoError(t, leader.Stop())
-	var drained error
-	for range 50 {
-		_, _, drained = api.UpdateDrain(t.Context(), first, wire.DrainRequest{DrainSpec: &wire.DrainSpec{}})
-		if drained == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	must.NoError(t, drained)
+	eventually(t, "a leader that takes a drain", func() bool {
+		_, _, err := api.UpdateDrain(t.Context(), first, wire.DrainRequest{DrainSpec: &wire.DrainSpec{}})
+		return err == nil
+	})
 	await(t, "the end of the drain", func(ctx context.Context, q client.Query) (*wire.Node, client.Answer, error) {
 		return api.Node(ctx, first, q)
 	}, func(n *wire.Node) bool {
@@ -148,15 +144,16 @@ func TestRun(t *testing.T) {
 
 func leaderOf(t *testing.T, agents []*agent.Agent) *agent.Agent {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	var leader *agent.Agent
+	eventually(t, "a leader", func() bool {
 		for _, a := range agents {
 			if a.Backend().Reader.Consistent(t.Context()) == nil {
-				return a
+				leader = a
 			}
 		}
-	}
-	t.Fatal("nobody leads")
-	return nil
+		return leader != nil
+	})
+	return leader
 }
 
 // A node whose client falls silent is down, and ready when it is back; one that
