@@ -188,6 +188,12 @@ func TestErrors_filter(t *testing.T) {
 	got = ask(t, "GET", url+"/v1/nodes?filter=Colour+%3D%3D+red", "")
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, "failed to read result page: ", got.body)
+	deep := strings.Repeat("(", 9) + "Name == a" + strings.Repeat(")", 9)
+	got = ask(t, "GET", url+"/v1/nodes?filter="+escape(deep), "")
+	must.Eq(t, 400, got.code)
+	must.StrContains(t, got.body, "max number of expressions parsed")
+	must.Eq(t, 200, ask(t, "GET", url+"/v1/nodes?filter="+escape(deep[4:len(deep)-4]), "").code)
+	must.Eq(t, 200, ask(t, "GET", url+"/v1/nodes?filter="+escape("Name == a"+strings.Repeat(" and Name == a", 100)), "").code)
 	secret := ask(t, "GET", url+"/v1/nodes?filter=SecretID+%3D%3D+%22"+secretOf(nodeID(1))+"%22", "")
 	must.Eq(t, "[]", secret.body, must.Sprint("a filter cannot guess secrets"))
 }
