@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,7 +86,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 		return nil, err
 	}
 	if err := d.begin(ctx, c); err != nil {
-		return nil, fmt.Errorf("dev: %w (stopping: %w)", err, d.Stop())
+		return nil, fmt.Errorf("dev: %w", errors.Join(err, d.Stop()))
 	}
 	return d, nil
 }
@@ -106,13 +107,13 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	w := d.Backend().Writer
 	nodes := devNodes(c.Clients)
 	for _, n := range nodes {
-		if _, err := w.RegisterNode(ctx, n); err != nil {
+		if err := insist(ctx, func() error { _, err := w.RegisterNode(ctx, n); return err }); err != nil {
 			return fmt.Errorf("registering %s: %w", n.Name, err)
 		}
 	}
 	if !c.NoJobs {
 		for _, j := range devJobs(c.Clients) {
-			if _, err := w.RegisterJob(ctx, j); err != nil {
+			if err := insist(ctx, func() error { _, err := w.RegisterJob(ctx, j); return err }); err != nil {
 				return fmt.Errorf("registering job %s: %w", j.ID, err)
 			}
 		}
@@ -124,6 +125,22 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 		d.running.Go(func() { remote.KeepAlive(d.life, inProcess{w}, n, d.config.Logger.Named("clients"), nil) })
 	}
 	return nil
+}
+
+// insist writes again while a leader that was only just elected has not begun yet all
+// that leaders do.
+func insist(ctx context.Context, write func() error) error {
+	for {
+		err := write()
+		if !errors.Is(err, httpapi.ErrNotLeader) && !errors.Is(err, httpapi.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(readyInterval):
+		}
+	}
 }
 
 // inProcess is how clients of the same process reach the server.
