@@ -21,7 +21,7 @@ func (c *operatorCommand) ask(question string) (answer int, err error) {
 	fmt.Fprint(c.out, question+" ")
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && err != io.EOF {
-		return answerNo, fmt.Errorf("Failed to parse answer: %w", err)
+		return answerNo, saidf("Failed to parse answer: %v", err)
 	}
 	line = strings.TrimSpace(line)
 	switch low := strings.ToLower(line); {
@@ -41,7 +41,7 @@ func (c *operatorCommand) confirmed(question string) error {
 	answer, err := c.ask(question)
 	switch {
 	case err != nil:
-		return said(err.Error())
+		return err
 	case answer == answerYes:
 		return nil
 	case answer == answerNo:

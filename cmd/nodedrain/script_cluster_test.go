@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -134,17 +135,28 @@ func (c *scriptCluster) populate(ctx context.Context) error {
 	}
 	for _, n := range scriptNodes() {
 		n.Canonicalize()
-		if _, err := c.writer.RegisterNode(ctx, n); err != nil {
+		if err := insist(ctx, func() error { _, err := c.writer.RegisterNode(ctx, n); return err }); err != nil {
 			return err
 		}
 	}
 	for _, j := range scriptJobs() {
 		j.Canonicalize()
-		if _, err := c.writer.RegisterJob(ctx, j); err != nil {
+		if err := insist(ctx, func() error { _, err := c.writer.RegisterJob(ctx, j); return err }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// insist writes again while a leader that was only just elected says it is none.
+func insist(ctx context.Context, write func() error) error {
+	for {
+		err := write()
+		passes := errors.Is(err, httpapi.ErrNotLeader) || errors.Is(err, httpapi.ErrUnavailable)
+		if !passes || !pause(ctx, time.Millisecond) {
+			return err
+		}
+	}
 }
 
 // Report takes what the clients say.
