@@ -182,6 +182,23 @@ func importRules() []lint.ImportRule {
 			module + "/sim/world":           "no simulation in what is run",
 			module + "/witness":             dumbTwin,
 		}},
+		{
+			Package: module + "/httpapi",
+			Never: map[string]string{
+				module + "/server":              "handlers stand on the interfaces they declare, whoever serves",
+				module + "/agent":               "handlers stand on the interfaces they declare, whoever serves",
+				module + "/statestore":          "handlers read through the small interface they declare",
+				module + "/shims":               "handlers write through the small interface they declare",
+				module + "/scheduler":           "handlers write through the small interface they declare",
+				"github.com/hashicorp/go-memdb": "handlers read through the small interface they declare",
+				"github.com/hashicorp/raft":     "handlers write through the small interface they declare",
+			},
+			Directly: map[string]string{"math/rand": "what is waited at random is math/rand/v2's to say"},
+		},
+		{Package: module + "/httpapi/wire", Never: map[string]string{
+			module + "/httpapi": "what travels is the same for servers and their clients",
+			"net/http":          "shapes do not speak to anybody",
+		}},
 		{Package: module + "/agent", Never: map[string]string{
 			module + "/demo":                "an agent is for real: it stands without a show",
 			module + "/drainer/drainertest": "no harness in what is run",
