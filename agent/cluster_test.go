@@ -308,6 +308,50 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 	same(t, second, w.others(second)[0], w.others(second)[1])
 }
 
+// A server that was away for longer than the log goes back takes a snapshot, and a
+// blocking query that it had begun on the state before goes on over the new one.
+func TestCluster_aSnapshotForWhoWasAway(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newTown(t, 3, func(c *agent.Config) {
+		c.DataDir, c.Raft = dirs[c.Name], quickRaft()
+		c.Raft.TrailingLogs = 5
+	})
+	leader := w.leader()
+	away := w.others(leader)[0]
+	_, err := api(t, leader).Register(t.Context(), testNode(0))
+	must.NoError(t, err)
+	same(t, leader, away)
+	w.network.isolate(away, true)
+	replaced := away.Server().Store().Abandoned()
+	read := make(chan error, 1)
+	go func() {
+		read <- away.Backend().Reader.Read(t.Context(), away.Server().Store().Snapshot().Index(), func(s httpapi.State) (uint64, error) {
+			if s.Node(testNode(99).ID) == nil {
+				return 1, nil
+			}
+			return s.Index(), nil
+		})
+	}()
+	for i := range 100 {
+		_, err := api(t, leader).Register(t.Context(), testNode(i))
+		must.NoError(t, err)
+	}
+	must.NoError(t, leader.Server().Raft().Snapshot().Error())
+	w.network.isolate(away, false)
+	<-replaced
+	must.NoError(t, <-read)
+	same(t, w.leader(), away)
+
+	_, err = api(t, away).Register(t.Context(), testNode(100)) // its log goes on behind the snapshot
+	must.NoError(t, err)
+	same(t, w.leader(), away)
+	must.NoError(t, away.Stop())
+	back := start(t, agent.Config{DataDir: dirs[away.Name()]})
+	ready(t, back)
+	same(t, w.leader(w.others(away)...), back)
+}
+
 // A server that knows no leader says so, after waiting for one.
 func TestCluster_noLeader(t *testing.T) {
 	t.Parallel()

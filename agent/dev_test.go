@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ func TestDev_drains(t *testing.T) {
 	began := time.Now()
 	c := agent.DevConfig{
 		Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"},
-		Fleet: simclient.Options{MinStart: time.Millisecond, MaxStart: 10 * time.Millisecond},
+		Fleet: simclient.Options{Behave: func(*cluster.Allocation, *rand.Rand) simclient.Behaviour {
+			return simclient.Behaviour{Start: time.Millisecond, Verdict: time.Millisecond, Run: time.Hour, Stop: time.Millisecond}
+		}},
 	}
 	if testing.Verbose() {
 		c.Agent.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug})

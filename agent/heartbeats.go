@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -32,24 +33,43 @@ type heartbeats struct {
 
 	mu     sync.Mutex
 	timers *heartbeat.Timers // of the present term, or nil; guarded by mu
+	// begun is closed when timers are made, and made anew when they end; guarded
+	// by mu.
+	begun chan struct{}
 }
 
 func newHeartbeats(o heartbeat.Options, logger hclog.Logger) *heartbeats {
-	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), begun: make(chan struct{})}
 }
 
 // heard notes that a node was heard, and says how soon it must be again. The state
-// must have shown what earlier leaders wrote.
+// must have shown what earlier leaders wrote. A server that was only just elected
+// may not have begun to keep heartbeats: that is waited for.
 func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.timers == nil {
-		return 0, httpapi.ErrNotLeader
+	for {
+		h.mu.Lock()
+		if h.timers != nil {
+			ttl = h.timers.Heard(id, time.Now())
+			h.poke()
+			h.mu.Unlock()
+			return ttl, nil
+		}
+		begun := h.begun
+		h.mu.Unlock()
+		if !h.server.Leads() {
+			return 0, httpapi.ErrNotLeader
+		}
+		select {
+		case <-begun:
+		case <-time.After(beginInterval): // leadership may have been lost
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", httpapi.ErrUnknown, context.Cause(ctx))
+		}
 	}
-	ttl = h.timers.Heard(id, time.Now())
-	h.poke()
-	return ttl, nil
 }
+
+// beginInterval is how often a term that is to begin is looked at again.
+const beginInterval = 100 * time.Millisecond
 
 // forget ends the wait for a node that is gone.
 func (h *heartbeats) forget(id cluster.NodeID) {
@@ -100,6 +120,7 @@ func (h *heartbeats) begin(ctx context.Context) bool {
 	timers := heartbeat.New(h.options, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	h.mu.Lock()
 	h.timers = timers
+	close(h.begun)
 	h.mu.Unlock()
 	for {
 		err := h.server.CaughtUp(ctx)
@@ -111,7 +132,7 @@ func (h *heartbeats) begin(ctx context.Context) bool {
 		case <-ctx.Done():
 			h.end()
 			return false
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(beginInterval):
 		}
 	}
 	var nodes []cluster.NodeID
@@ -129,7 +150,7 @@ func (h *heartbeats) begin(ctx context.Context) bool {
 func (h *heartbeats) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timers = nil
+	h.timers, h.begun = nil, make(chan struct{})
 }
 
 func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {

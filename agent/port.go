@@ -161,6 +161,16 @@ type tracked struct {
 	port *port
 }
 
+// Read reads. A connection that was closed here has ended, for whoever reads from
+// it: that is nothing to complain of.
+func (c *tracked) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, net.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
 // Close closes the connection and has the port forget it.
 func (c *tracked) Close() error {
 	c.port.mu.Lock()
