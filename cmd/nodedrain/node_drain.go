@@ -46,6 +46,11 @@ Options:
   -m MESSAGE        Why; kept with the drain.
   -meta KEY=VALUE   More about it; as often as needed.
 
+  -idempotency-token KEY
+                    Ask only once: the same request with the same key changes nothing,
+                    also after the drain has ended. Without it each counts, and a
+                    deadline counts from the last.
+
   -detach           Do not watch.
   -plain            Watch in lines, also on a terminal.
   -self             The node that runs where the server asked runs.
@@ -126,15 +131,23 @@ func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node
 	if node.LastDrain != nil {
 		before = node.LastDrain.Meta
 	}
-	written, _, err := asked.UpdateDrain(c.ctx, node.ID, wire.DrainRequest{
+	written, _, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(before, "cancel_message", f.message),
-	})
+	}, f.key)
 	if err != nil {
 		return saidf("Error updating drain specification: %v", err)
 	}
 	fmt.Fprintf(c.out, "Node %q drain strategy unset\n", node.ID)
+	c.tellRepeated(written)
 	c.tellStopping(written)
 	return nil
+}
+
+// tellRepeated says that the servers had the request before.
+func (c *nodeDrainCommand) tellRepeated(written *wire.DrainResponse) {
+	if written.Repeated {
+		fmt.Fprintln(c.out, "The same was asked before: nothing has changed")
+	}
 }
 
 // tellStopping lists what goes on leaving although the drain has been called off.
@@ -153,20 +166,22 @@ func (c *nodeDrainCommand) tellStopping(written *wire.DrainResponse) {
 
 // enable begins or changes the drain of a node and watches it.
 func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node *wire.Node, limit time.Duration) error {
-	_, answer, err := asked.UpdateDrain(c.ctx, node.ID, wire.DrainRequest{
+	written, answer, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(nil, "message", f.message),
 		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.ignoreSystem},
-	})
+	}, f.key)
 	if err != nil {
 		return saidf("Error updating drain specification: %v", err)
 	}
 	if f.detach {
 		fmt.Fprintf(c.out, "Node %q drain strategy set\n", node.ID)
+		c.tellRepeated(written)
 		return nil
 	}
 	now := time.Now()
 	stamped(c.out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	stamped(c.out, now, fmt.Sprintf("Node %q drain strategy set", node.ID))
+	c.tellRepeated(written)
 	return c.watch(asked, f, follower{node: node.ID, skipSystem: f.ignoreSystem}, answer.Index)
 }
 

@@ -14,7 +14,7 @@ type nodeDrainFlags struct {
 	detach, force, noDeadline    bool
 	ignoreSystem, keepIneligible bool
 	self, yes                    bool
-	deadline, message            string
+	deadline, message, key       string
 	meta                         metaFlag
 	plain                        bool
 }
@@ -35,6 +35,7 @@ func (f *nodeDrainFlags) set() *flag.FlagSet {
 	set.BoolVar(&f.yes, "yes", false, "")
 	set.StringVar(&f.message, "m", "", "")
 	set.Var(&f.meta, "meta", "")
+	set.StringVar(&f.key, "idempotency-token", "", "")
 	set.BoolVar(&f.plain, "plain", false, "")
 	return set
 }

@@ -113,12 +113,16 @@ func get[T any](ctx context.Context, c *Client, path string, values url.Values) 
 
 // put writes a body to a path.
 func put[T, Body any](ctx context.Context, c *Client, path string, body Body) (T, Answer, error) {
+	return putWith[T](ctx, c, path, nil, body)
+}
+
+func putWith[T, Body any](ctx context.Context, c *Client, path string, values url.Values, body Body) (T, Answer, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		var none T
 		return none, Answer{}, fmt.Errorf("encoding the request: %w", err)
 	}
-	return call[T](ctx, c, http.MethodPut, path, nil, text)
+	return call[T](ctx, c, http.MethodPut, path, values, text)
 }
 
 // do makes a request of which only matters that it was done.

@@ -35,7 +35,18 @@ func (c *Client) NodeAllocations(ctx context.Context, id string, q Query) ([]*wi
 
 // UpdateDrain begins, changes or ends the drain of a node.
 func (c *Client) UpdateDrain(ctx context.Context, id string, r wire.DrainRequest) (*wire.DrainResponse, Answer, error) {
-	return put[*wire.DrainResponse](ctx, c, nodePath(id, "/drain"), r)
+	return c.UpdateDrainOnce(ctx, id, r, "")
+}
+
+// UpdateDrainOnce is UpdateDrain with a key: a request whose key the servers know from a
+// drain of the node changes nothing, so that one whose outcome is not known can be made
+// again. An empty key is none.
+func (c *Client) UpdateDrainOnce(ctx context.Context, id string, r wire.DrainRequest, key string) (*wire.DrainResponse, Answer, error) {
+	values := url.Values{}
+	if key != "" {
+		values.Set("idempotency_token", key)
+	}
+	return putWith[*wire.DrainResponse](ctx, c, nodePath(id, "/drain"), values, r)
 }
 
 // UpdateEligibility says whether a node gets new work.
