@@ -31,8 +31,9 @@ type auditor struct {
 	missed, index, size atomic.Uint64
 
 	witness *witness.Witness // nil before the first entry
-	// floor is what the witness remembered when it began.
-	floor int
+	// floor is what the witness remembered when it began, and remembers how much more
+	// it may before another goes on in its place.
+	floor, remembers int
 	// found counts the findings, those that were not logged included.
 	found int
 }
@@ -40,7 +41,8 @@ type auditor struct {
 func newAuditor(t *Telemetry, o Options) *auditor {
 	a := &auditor{
 		t: t, since: time.Now().Round(0),
-		queue: make(chan shims.Applied, o.QueueSize), stop: make(chan struct{}), stopped: make(chan struct{}),
+		remembers: remembers,
+		queue:     make(chan shims.Applied, o.QueueSize), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	margin := o.Policy.StopMargin
 	if margin == 0 {
@@ -89,15 +91,14 @@ func (a *auditor) run() {
 	}
 }
 
-// remembers is how much more than at its beginning a witness may remember before
-// another goes on in its place.
+// remembers is the usual auditor.remembers: some megabytes.
 const remembers = 10_000
 
 // look judges one entry. The witness begins anew, from the state before the entry,
 // when that is not the one it has seen last: at the start, after entries that went by
 // unseen and after a restore; and when it has come to remember too much.
 func (a *auditor) look(entry shims.Applied) {
-	grown := a.witness != nil && a.witness.Size() > 2*a.floor+remembers
+	grown := a.witness != nil && a.witness.Size() > a.floor+max(a.floor, a.remembers)
 	if a.witness == nil || grown || entry.Before.Index() != a.index.Load() {
 		a.witness = witness.Resume(a.options, entry.Before)
 		a.floor = a.witness.Size()

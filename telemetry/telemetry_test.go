@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -290,17 +291,25 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 		// The witness sees an entry whose state has lost an allocation on the way: what
 		// was room is none any more.
 		before := l.state()
-		l.mark(cluster.MarkPaced, "a1")
-		l.OnApply(shims.Applied{
+		broken := shims.Applied{
 			Index: before.Index() + 1, Type: shims.AllocUpdateDesiredTransitionType, Before: before, After: l.withLess(before, "a3", "a1"),
 			Message: &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: time.Now(), Marks: []drainer.Mark{{Alloc: "a1", Node: "n1"}}}}, Response: shims.Marked{},
-		})
+		}
+		l.OnApply(broken)
 		synctest.Wait()
 		must.Eq(t, "1", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
 		must.StrContains(t, l.out.String(), "[ERROR] telemetry: a guarantee of the drainer is broken: guarantee=G1")
 		for _, field := range []string{"node=n1", "drain=d1", "alloc=a1", "job=default/web", "group=g"} {
 			must.StrContains(t, l.out.String(), field)
 		}
+		// However often that goes on, it is counted, and the log stays readable.
+		for range 149 {
+			l.OnApply(broken)
+			synctest.Wait()
+		}
+		must.Eq(t, "150", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
+		must.Eq(t, 100, strings.Count(l.out.String(), "a guarantee of the drainer is broken"))
+		must.Eq(t, 1, strings.Count(l.out.String(), "no more broken guarantees are logged"))
 		l.Close()
 	})
 }
@@ -363,6 +372,93 @@ func TestAudit_replay(t *testing.T) {
 			}
 		}
 		first.Close()
+	})
+}
+
+// Entries that go by unseen, whichever they are, make the witness begin anew, and are
+// no broken promise.
+func TestAudit_gaps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		var entries []shims.Applied
+		l.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { entries = append(entries, a) }})
+		l.index = 0
+		l.begin()
+		l.drained()
+		l.Close()
+		for from := range entries {
+			for to := from + 1; to < len(entries); to++ {
+				gappy, err := telemetry.New(telemetry.Options{})
+				must.NoError(t, err)
+				for i, a := range entries {
+					if i < from || i >= to {
+						gappy.OnApply(a)
+					}
+				}
+				gappy.Close()
+				summary, err := gappy.Summary()
+				must.NoError(t, err)
+				for _, c := range summary.Counters {
+					if c.Name == "nodedrain_invariant_violations_total" {
+						must.Zero(t, c.Count, must.Sprintf("without %d to %d: %v", from, to, c))
+					}
+				}
+			}
+		}
+	})
+}
+
+// The witness does not remember drains for ever: when it remembers much that is over
+// another goes on in its place, and misses nothing.
+func TestAudit_remembersWithinBounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		const bound = 30
+		l.SetRemembers(bound)
+		most := 0
+		for i := range 60 {
+			id := cluster.DrainID(fmt.Sprint("d", i))
+			l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", Drain: id, Spec: new(cluster.DrainSpec), At: time.Now()}})
+			must.SliceLen(t, 1, l.mark(cluster.MarkPaced, "a1").Accepted)
+			l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", At: time.Now()}})
+			size, err := strconv.Atoi(l.value("nodedrain_witness_size"))
+			must.NoError(t, err)
+			most = max(most, size)
+		}
+		// It began with nothing, and later with the records that are kept, ten of them.
+		must.Between(t, bound, most, bound+cluster.MaxDrainRecordsPerNode+5)
+		must.Eq(t, "60", l.value(`nodedrain_drains_ended_total{outcome="cancelled"}`))
+		must.StrNotContains(t, l.out.String(), "broken")
+		l.Close()
+	})
+}
+
+// A drain has one first mark, however many are made at once; and it is late only after
+// its deadline.
+func TestAudit_times(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.drain(time.Second)
+		time.Sleep(10 * time.Second)
+		must.SliceLen(t, 2, l.mark(cluster.MarkDeadline, "a1", "a2").Accepted)
+		must.Eq(t, "1", l.value("nodedrain_drain_first_mark_seconds_count"))
+		must.Eq(t, "11", l.value("nodedrain_drain_first_mark_seconds_sum"))
+		l.Close()
+
+		l = newLog(t, telemetry.Options{})
+		l.drain(time.Hour)
+		l.mark(cluster.MarkPaced, "a1")
+		l.move("a1", "b1", 0)
+		l.mark(cluster.MarkPaced, "a2")
+		l.move("a2", "b2", 1)
+		l.complete()
+		must.Eq(t, "1", l.value(`nodedrain_drains_ended_total{outcome="complete"}`))
+		must.Eq(t, "9", l.value(`nodedrain_drain_duration_seconds_sum{outcome="complete"}`))
+		must.Eq(t, "0", l.value("nodedrain_drain_deadline_lateness_seconds_count"))
+		l.Close()
 	})
 }
 
@@ -454,11 +550,23 @@ func TestRequest_concurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
-		for range 50 {
-			go func() { l.Request("GET /v1/nodes", 200, time.Millisecond) }()
+		const series, events = 200, 8
+		for code := range series {
+			start := make(chan struct{})
+			for range events {
+				go func() {
+					<-start
+					l.Request("GET /v1/nodes", code, time.Millisecond)
+				}()
+			}
+			synctest.Wait()
+			close(start)
+			synctest.Wait()
 		}
-		synctest.Wait()
-		must.Eq(t, "50", l.value(`nodedrain_http_requests_total{code="200",route="GET /v1/nodes"}`))
+		scraped := l.scrape()
+		for code := range series {
+			must.StrContains(t, scraped, fmt.Sprintf("nodedrain_http_requests_total{code=\"%d\",route=\"GET /v1/nodes\"} %d\n", code, events))
+		}
 		l.Close()
 	})
 }
