@@ -19,14 +19,16 @@ func TestNodeDrainer_OnStep(t *testing.T) {
 			steps++
 		}
 		s.enable(t, true)
-		synctest.Wait()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		first := steps
 		must.Positive(t, first)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		must.Eq(t, first, steps)
 		s.state.commit(func(w *town) { w.drain("n1", time.Hour) })
 		time.Sleep(time.Second)
+		synctest.Wait()
 		must.Greater(t, first, steps)
 		s.end(t)
 	})
