@@ -1,0 +1,64 @@
+package agent_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// Stopping leaves no goroutine behind, whatever was under way. The test is not
+// parallel to others, whose goroutines it would see.
+func TestAgent_stopLeavesNothingBehind(t *testing.T) {
+	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
+	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})
+	must.NoError(t, err)
+	follower := api(t, w.others(w.leader())[0])
+	for i := range 3 {
+		_, err := follower.Register(t.Context(), testNode(i))
+		must.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		_, _, _ = follower.Nodes(ctx, apiclient.NodesQuery{Query: apiclient.Query{Index: 1 << 40}})
+	}()
+	must.NoError(t, dev.Stop())
+	for _, a := range w.agents {
+		must.NoError(t, a.Stop())
+	}
+	cancel()
+	<-asked
+	follower.Close()
+	http.DefaultClient.CloseIdleConnections()
+	must.Eq(t, "", running(ours))
+	eventually(t, "the end of raft's goroutines, which it does not wait for", func() bool { return running(rafts) == "" })
+}
+
+// rafts reports whether raft has started the goroutine, ours whether somebody else
+// has and it runs our code; but the test's own.
+func rafts(stack string) bool { return strings.Contains(stack, "created by github.com/hashicorp/raft") }
+
+func ours(stack string) bool {
+	return strings.Contains(stack, "seed-f9cf0b39/nodedrain") && !strings.Contains(stack, "testing.tRunner") && !rafts(stack)
+}
+
+// running are the stacks of such goroutines.
+func running(such func(stack string) bool) string {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var found []string
+	for _, stack := range strings.Split(string(stacks), "\n\n") {
+		if such(stack) {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
+}
