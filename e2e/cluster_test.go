@@ -151,7 +151,16 @@ func (s *servers) await(what string, is func() bool) {
 		if time.Now().After(end) {
 			s.t.Fatalf("waited for %s", what)
 		}
-		time.Sleep(50 * time.Millisecond)
+		s.pause(50 * time.Millisecond)
+	}
+}
+
+// pause lets time pass, unless the test ends: other processes go on meanwhile, and nobody
+// tells when they have come to something.
+func (s *servers) pause(d time.Duration) {
+	select {
+	case <-s.t.Context().Done():
+	case <-time.After(d):
 	}
 }
 

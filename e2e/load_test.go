@@ -70,8 +70,9 @@ func readOn(ctx context.Context, c *api.Client, node string, waiting, answered *
 	for first := true; ctx.Err() == nil; {
 		_, meta, err := c.Nodes().Info(node, query)
 		if err != nil {
-			if ctx.Err() == nil {
-				time.Sleep(100 * time.Millisecond) // the server refuses, or is not there
+			select { // the server refuses, or is not there
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
 			}
 			continue
 		}

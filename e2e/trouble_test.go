@@ -72,7 +72,7 @@ func TestServersInTrouble(t *testing.T) {
 // makeTrouble kills one server and begins it again, and every third time cuts the
 // leader off instead.
 func (s *servers) makeTrouble(random *rand.Rand, round int) {
-	pause := func(least, most time.Duration) { time.Sleep(least + rand.N(most-least)) }
+	pause := func(least, most time.Duration) { s.pause(least + rand.N(most-least)) }
 	leader := s.leader()
 	if round%3 == 1 {
 		s.t.Logf("round %d: %s leads and is cut off", round, leader.Name)

@@ -2,7 +2,6 @@ package statestore
 
 import (
 	"iter"
-	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -19,8 +18,8 @@ var (
 // concurrent use, unless it was made by [Snapshot.Watching].
 type Snapshot struct {
 	reads
-	// index is what Index has found, or zero.
-	index atomic.Uint64
+	// index is the raft index of the newest entry; not used if reads are watched.
+	index uint64
 }
 
 // Watching returns the same state, with every read adding to ws what it has to
@@ -34,12 +33,7 @@ func (s *Snapshot) Index() uint64 {
 	if s.ws != nil {
 		return s.reads.Index() // which adds it to what is waited for
 	}
-	index := s.index.Load()
-	if index == 0 {
-		index = s.reads.Index()
-		s.index.Store(index)
-	}
-	return index
+	return s.index
 }
 
 // reads are the reads that a snapshot and a write transaction have in common.

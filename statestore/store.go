@@ -43,7 +43,10 @@ func (s *Store) Snapshot() *Snapshot {
 	return s.snapshot()
 }
 
-func (s *Store) snapshot() *Snapshot { return &Snapshot{reads: reads{txn: s.db.Txn(false)}} }
+func (s *Store) snapshot() *Snapshot {
+	r := reads{txn: s.db.Txn(false)}
+	return &Snapshot{reads: r, index: r.Index()}
+}
 
 // commit makes a transaction's writes the newest state.
 func (s *Store) commit(txn *memdb.Txn) {

@@ -60,6 +60,8 @@ func loopRule() lint.LoopRule {
 			"(*" + module + "/agent.Dev).Report":                        "reports leave in a goroutine of their own: handing them over decides nothing",
 			"(*" + module + "/simclient/remote.runner).Report":          "reports leave in goroutines of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
+			module + "/shims.Options.OnAnswer":                          "who counts answers decides nothing",
+			module + "/witness.Options.OnFinding":                       "who counts findings decides nothing",
 		},
 		Outside: []string{
 			"cmp", "container/heap", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
@@ -77,8 +79,11 @@ func snapshotRule() lint.LoopRule {
 			{Package: module + "/statestore", Receiver: "Snapshot", Name: "Persist"},
 			{Package: module + "/statestore", Name: "Restore"},
 		},
+		Boundaries: map[string]string{
+			"(*" + module + "/agent.tracked).Read": "where the stream comes from is not the state's business",
+		},
 		Outside: []string{
-			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings",
+			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec",
 		},
 	}

@@ -20,7 +20,7 @@ type sight struct {
 	// tell of it whatever else they keep back.
 	abandoned bool
 	feeds     []*feed
-	looks looks
+	looks     looks
 }
 
 // looks are the looks that a drainer takes at the state in one step.

@@ -141,7 +141,7 @@ func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool))
 		var said sync.WaitGroup
 		var mu sync.Mutex
 		failed := false
-		for id, part := range byNode { //lint:order each by itself
+		for id, part := range byNode {
 			said.Go(func() {
 				if err := r.nodes[id].report(r.ctx, part); err != nil {
 					r.config.Logger.Debug("reports were not taken", "node", id, "error", err)
