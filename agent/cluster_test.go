@@ -308,6 +308,34 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 	same(t, second, w.others(second)[0], w.others(second)[1])
 }
 
+// A cluster that was stopped whole has its state when it is back.
+func TestCluster_restartsFromDisk(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	for i := range 20 {
+		_, err := api(t, w.agents[i%3]).Register(t.Context(), testNode(i))
+		must.NoError(t, err)
+	}
+	same(t, w.agents...)
+	var before strings.Builder
+	must.NoError(t, w.agents[0].Server().Store().Snapshot().Dump(&before))
+	stopped := w.agents
+	w.agents = nil
+	for _, a := range stopped {
+		must.NoError(t, a.Stop())
+	}
+	for _, a := range stopped {
+		w.agents = append(w.agents, start(t, agent.Config{DataDir: dirs[a.Name()], ServerAddr: a.ServerAddr()}))
+	}
+	ready(t, w.agents...)
+	leader := w.leader()
+	var after strings.Builder
+	must.NoError(t, leader.Server().Store().Snapshot().Dump(&after))
+	must.Eq(t, before.String(), after.String())
+	same(t, leader, w.others(leader)[0], w.others(leader)[1])
+}
+
 // A server that was away for longer than the log goes back takes a snapshot, and a
 // blocking query that it had begun on the state before goes on over the new one.
 func TestCluster_aSnapshotForWhoWasAway(t *testing.T) {
