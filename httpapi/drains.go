@@ -23,7 +23,7 @@ import (
 //
 // The node need not exist any more, while a record of a drain of it is kept.
 func (q *request) readDrain() error {
-	for {
+	for looks := 1; ; looks++ {
 		var node *cluster.Node
 		var records []*cluster.Drain
 		got, err := q.look(func(s State) (now found, _ error) {
@@ -38,16 +38,21 @@ func (q *request) readDrain() error {
 			return fail(http.StatusNotFound, got.missing)
 		}
 		answer := describe(q.nodeID(), node, records)
-		switch err := q.explain(answer, node); {
-		case err == nil:
-			q.readHeaders(got.index)
-			return q.answer(answer)
-		case !errors.Is(err, drainer.ErrNotDraining), q.Context().Err() != nil:
+		err = q.explain(answer, node)
+		if errors.Is(err, drainer.ErrNotDraining) && looks < mostLooks {
+			continue // it has ended since, which is news
+		}
+		if err != nil {
 			return err
 		}
-		q.params.index = 0 // it has ended since: look again, and do not wait
+		q.readHeaders(got.index)
+		return q.answer(answer)
 	}
 }
+
+// mostLooks bounds how often a drain is looked at that ends while it is explained, each
+// time another one.
+const mostLooks = 5
 
 // lookAtDrain reads the node, and the records of its drains, newest first. The index is
 // of the newest of them and of the allocations on the node.

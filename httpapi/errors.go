@@ -54,7 +54,7 @@ func asFailure(err error) *failure {
 		return &failure{http.StatusNotFound, err.Error()}
 	case errors.Is(err, ErrNodeDraining):
 		return &failure{http.StatusInternalServerError, ErrNodeDraining.Error()}
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrUnavailable), errors.Is(err, drainer.ErrNotDraining):
 		return &failure{http.StatusServiceUnavailable, err.Error()}
 	}
 	return &failure{http.StatusInternalServerError, err.Error()}

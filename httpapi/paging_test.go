@@ -200,6 +200,8 @@ func TestJobAllocations_all(t *testing.T) {
 
 func TestPretty(t *testing.T) {
 	t.Parallel()
+	odd := newTown(t).serve(httpapi.Options{Region: "<R&D>"}).URL
+	must.Eq(t, `["<R&D>"]`, ask(t, "GET", odd+"/v1/regions", "").body, must.Sprint("nothing is escaped for HTML"))
 	url := newTown(t).serve(httpapi.Options{}).URL
 	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions", "").body)
 	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions?pretty=0", "").body)
