@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +218,48 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// Each read asks for what is newer than the answer before: a monitor asks nothing twice,
+// and waits while there is nothing new.
+func TestMonitor_asksForNews(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string][]string{}
+	// answered are the answers in their order; the last is that of the end.
+	answered := map[string][]string{
+		"/v1/node/n1": {
+			`{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1"}`,
+		},
+		"/v1/node/n1/allocations": {
+			`[{"ID":"a1","ClientStatus":"running"}]`, `[{"ID":"a1","ClientStatus":"running"}]`, `[{"ID":"a1","ClientStatus":"complete"}]`,
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		answers, known := answered[r.URL.Path]
+		if !known {
+			http.NotFound(w, r)
+			return
+		}
+		n := len(asked[r.URL.Path])
+		asked[r.URL.Path] = append(asked[r.URL.Path], r.URL.Query().Get("index"))
+		w.Header().Set("X-Nomad-Index", strconv.Itoa(10*(n+1)))
+		_, _ = io.WriteString(w, answers[min(n, len(answers)-1)])
+	}))
+	t.Cleanup(server.Close)
+	c, err := client.New(client.Config{Address: server.URL})
+	must.NoError(t, err)
+	t.Cleanup(c.Close)
+	var out, errs strings.Builder
+	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), patience: monitorPatience}
+	must.NoError(t, m.Run(t.Context()))
+
+	mu.Lock()
+	defer mu.Unlock()
+	must.Eq(t, []string{"7", "10", "20"}, asked["/v1/node/n1"])
+	must.Eq(t, []string{"", "10", "20"}, asked["/v1/node/n1/allocations"][:3])
+	must.StrContains(t, out.String(), "Drain complete for node n1")
+	must.StrContains(t, out.String(), `All allocations on node "n1" have stopped`)
 }
