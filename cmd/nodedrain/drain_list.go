@@ -17,20 +17,25 @@ type drainListFlags struct {
 	connectFlags
 	outputFlags
 	verbose bool
+	recent  int
 }
+
+// defaultRecent is how many drains that ended are listed: servers keep thousands.
+const defaultRecent = 20
 
 func (f *drainListFlags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("drain list", flag.ContinueOnError)
 	f.connectFlags.set(set)
 	f.outputFlags.set(set)
 	set.BoolVar(&f.verbose, "verbose", false, "")
+	set.IntVar(&f.recent, "recent", defaultRecent, "")
 	return set
 }
 
 func (c *drainListCommand) Synopsis() string { return "List drains that run and those that ended" }
 
 func (c *drainListCommand) Help() string {
-	return strings.TrimSpace(`
+	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain drain list [options]
 
   Lists the drains that run, with how many allocations are left, the reason of the one
@@ -39,8 +44,9 @@ Usage: nodedrain drain list [options]
 
 Options:
 
+  -recent N         How many of those that ended to list; 0 is all. Default: %d.
   -verbose          Whole ids, and what was said of each drain.
-` + outputHelp + "\n" + connectHelp)
+`, defaultRecent) + outputHelp + "\n" + connectHelp)
 }
 
 func (c *drainListCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -53,6 +59,8 @@ func (c *drainListCommand) run(args []string) error {
 		return err
 	case len(about) > 0:
 		return misused("drain list", "This command takes no arguments")
+	case f.recent < 0:
+		return misused("drain list", fmt.Sprintf("-recent is %d and must not be below 0", f.recent))
 	}
 	asked, err := c.connect(&f.connectFlags)
 	if err != nil {
@@ -66,20 +74,28 @@ func (c *drainListCommand) run(args []string) error {
 	case f.raw():
 		return printRaw(&f.outputFlags, c.out, drains)
 	}
-	c.list(drains, f.verbose)
+	c.list(drains, &f)
 	return nil
 }
 
-func (c *drainListCommand) list(drains *wire.DrainList, verbose bool) {
+func (c *drainListCommand) list(drains *wire.DrainList, f *drainListFlags) {
 	if len(drains.Active) == 0 {
 		fmt.Fprintln(c.out, "No drain runs")
 	} else {
 		fmt.Fprintln(c.out, "Active")
-		activeTable(drains.Active, verbose).write(c.out)
+		activeTable(drains.Active, f.verbose).write(c.out)
 	}
-	if len(drains.Recent) > 0 {
-		fmt.Fprintln(c.out, "\nRecent")
-		recentTable(drains.Recent, verbose).write(c.out)
+	recent := drains.Recent
+	if f.recent > 0 && len(recent) > f.recent {
+		recent = recent[:f.recent]
+	}
+	if len(recent) == 0 {
+		return
+	}
+	fmt.Fprintln(c.out, "\nRecent")
+	recentTable(recent, f.verbose).write(c.out)
+	if more := len(drains.Recent) - len(recent); more > 0 {
+		fmt.Fprintf(c.out, "and %d more; -recent 0 lists all\n", more)
 	}
 }
 
