@@ -52,6 +52,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 		StopMargin:       margin,
 		PluginsAfterStop: o.Policy.PluginsAfterDeadline == drainer.AfterStop,
 		AskedIsComplete:  o.Policy.Completion == drainer.Asked,
+		MarksOnly:        true,
 		OnFinding:        a.broken,
 	}
 	return a

@@ -40,7 +40,8 @@
 //
 // An entry costs a look at what it touched and one pass over the allocations of
 // each job with a touched group, once that group has had an allocation on a
-// draining node; before that, nothing but the look. Memory grows with the groups
+// draining node; before that, nothing but the look. [Options].MarksOnly saves the pass
+// for all entries but those that mark. Memory grows with the groups
 // and drains seen and with the marks made, until [Witness] is dropped and another
 // goes on in its place by [Resume].
 //

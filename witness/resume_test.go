@@ -12,8 +12,17 @@ import (
 
 // checkResumed has another witness come in before each entry, who sees only what
 // follows: it finds of that what the first one found. But what was hidden from the
-// first stands before the eyes of the others.
+// first stands before the eyes of the others. Who counts groups only when they are
+// marked finds as much.
 func (l *log) checkResumed(t *testing.T) {
+	t.Helper()
+	for _, marksOnly := range []bool{false, true} {
+		l.options.MarksOnly = marksOnly
+		l.checkLate(t)
+	}
+}
+
+func (l *log) checkLate(t *testing.T) {
 	t.Helper()
 	var all []witness.Finding
 	for _, f := range l.w.Report().Findings {

@@ -80,6 +80,10 @@ type Options struct {
 	// AskedIsComplete says that a drain promises no more than to have marked
 	// everything: what is marked counts as left.
 	AskedIsComplete bool
+	// MarksOnly counts a group only when it is marked, not whenever it may have changed.
+	// As much is found as ever, at a fraction of the cost, but reports hold no
+	// [GroupReport].Lowest.
+	MarksOnly bool
 	// OnFinding is called with each finding when it is made, kept or not; or nil.
 	OnFinding func(Finding)
 	// MaxFindings is how many findings are kept; the rest is counted. Zero is

@@ -61,7 +61,11 @@ func (w *Witness) Observe(e Entry) {
 			w.follow(g)
 		}
 	}
-	w.recount(e, w.touchedGroups(e, nodes, allocs), fresh)
+	keys := slices.SortedFunc(maps.Keys(fresh), cluster.GroupKey.Compare)
+	if !w.options.MarksOnly {
+		keys = w.touchedGroups(e, nodes, allocs)
+	}
+	w.recount(e, keys, fresh)
 }
 
 // touchedAllocs returns, in order, the allocations named by the entry, and the
@@ -179,7 +183,7 @@ func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.Gr
 		pace, exists := opinion.PaceOf(e.After.Job(key.Job), key.Name)
 		now := Level{Healthy: counts[key.Name], Count: pace.Count, Limit: pace.Limit(), Index: e.Index, At: e.At}
 		g := w.groups[key]
-		if exists {
+		if exists && !w.options.MarksOnly {
 			g.lowest.lower(now)
 		}
 		w.judgePaced(e, key, fresh[key], now, exists)
