@@ -13,7 +13,9 @@ type Allocation struct {
 	NodeID    string `json:",omitempty"`
 	NodeName  string `json:",omitempty"`
 	JobID     string `json:",omitempty"`
-	// Job is the version of the job the allocation was placed for.
+	// Job is the version of the job the allocation was placed for. It is never nil in an
+	// answer: the reference's command reads through it, and its monitor takes an
+	// allocation without one for ended.
 	Job       *Job       `json:",omitempty"`
 	TaskGroup string     `json:",omitempty"`
 	Resources *Resources `json:",omitempty"`
@@ -96,7 +98,7 @@ type AllocationListStub struct {
 
 // NewAllocation returns the allocation with its job.
 func NewAllocation(a *cluster.Allocation) *Allocation {
-	return newAllocation(a, newJobOrNil(a.Job))
+	return newAllocation(a, jobOf(a))
 }
 
 // NewAllocations returns allocations with their jobs, each version converted once, and
@@ -107,12 +109,22 @@ func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
 	for i, a := range allocs {
 		job, seen := jobs[a.Job]
 		if !seen {
-			job = newJobOrNil(a.Job)
+			job = jobOf(a)
+		}
+		if a.Job != nil { // what is made up for one is not another's
 			jobs[a.Job] = job
 		}
 		list[i] = newAllocation(a, job)
 	}
 	return list
+}
+
+// jobOf is the allocation's job, or what is known of it if the record has lost it.
+func jobOf(a *cluster.Allocation) *Job {
+	if a.Job != nil {
+		return NewJob(a.Job)
+	}
+	return NewJob(&cluster.Job{Namespace: a.Namespace, ID: a.JobID, Type: a.JobType()})
 }
 
 func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
@@ -134,7 +146,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
 	w := &AllocationListStub{
 		ID: string(a.ID), EvalID: string(a.EvalID), Name: a.Name, Namespace: string(a.Namespace),
-		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), TaskGroup: a.TaskGroup,
+		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), JobType: string(a.JobType()), TaskGroup: a.TaskGroup,
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition),
 		ClientStatus:      string(a.ClientStatus), ClientDescription: a.ClientDescription,
@@ -144,7 +156,7 @@ func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
 		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),
 	}
 	if a.Job != nil {
-		w.JobType, w.JobVersion = string(a.Job.Type), a.Job.Version
+		w.JobVersion = a.Job.Version
 	}
 	return w
 }

@@ -200,13 +200,6 @@ func NewJob(j *cluster.Job) *Job {
 	return w
 }
 
-func newJobOrNil(j *cluster.Job) *Job {
-	if j == nil {
-		return nil
-	}
-	return NewJob(j)
-}
-
 func newTaskGroup(g *cluster.TaskGroup) *TaskGroup {
 	w := &TaskGroup{
 		Name: new(g.Name), Count: new(g.Count), Constraints: classConstraints(g.NodeClasses), ShutdownDelay: new(g.ShutdownDelay),

@@ -222,12 +222,31 @@ func TestAllocation_ComesBack(t *testing.T) {
 // An allocation leaves out what is zero; the reference's client reads it all the same.
 func TestAllocation_LeavesOutWhatIsZero(t *testing.T) {
 	t.Parallel()
-	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0}}`, string(encode(t, wire.NewAllocation(&cluster.Allocation{ID: "a1"}))))
+	empty := wire.NewAllocation(&cluster.Allocation{ID: "a1"})
+	empty.Job = nil
+	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0}}`, string(encode(t, empty)))
 	must.Eq(t, `{"ID":"e1"}`, string(encode(t, wire.NewEvaluation(&cluster.Evaluation{ID: "e1"}))))
 
 	marked := &cluster.Allocation{DesiredTransition: cluster.DesiredTransition{Migrate: true}}
 	must.StrContains(t, string(encode(t, wire.NewAllocation(marked))),
 		`"DesiredTransition":{"Migrate":true,"Reschedule":null,"ForceReschedule":null,"NoShutdownDelay":null,"MigrateDisablePlacement":null}`)
+}
+
+// An allocation whose record has lost its job is still one of some job: the reference's
+// monitor would take it for ended, and its command would panic.
+func TestAllocation_HasAJob(t *testing.T) {
+	t.Parallel()
+	lost := func(job cluster.JobID) *cluster.Allocation {
+		return &cluster.Allocation{ID: "a1", Namespace: "default", JobID: job, ClientStatus: cluster.ClientRunning}
+	}
+	var list []api.Allocation
+	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocations([]*cluster.Allocation{lost("web"), full(), lost("other")})), &list))
+	must.Eq(t, "web", *list[0].Job.ID)
+	must.Eq(t, "service", *list[0].Job.Type)
+	must.Zero(t, *list[0].Job.Version)
+	must.Eq(t, 3, *list[1].Job.Version)
+	must.Eq(t, "other", *list[2].Job.ID)
+	must.Eq(t, "service", wire.NewAllocationListStub(lost("web")).JobType)
 }
 
 // What the reference's client decodes is what was said.
