@@ -33,6 +33,7 @@ type Agent struct {
 	// listener is where clients connect, outer serves them and inner the peers.
 	listener     net.Listener
 	outer, inner *http.Server
+	unasked      newConns // of both
 
 	// life ends when Stop begins to end requests.
 	life context.Context
@@ -135,6 +136,7 @@ func (a *Agent) startHTTP() error {
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			BaseContext:       func(net.Listener) context.Context { return a.life },
+			ConnState:         a.unasked.observe,
 		}
 		a.running.Go(func() {
 			if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
@@ -226,6 +228,7 @@ func (a *Agent) close() error {
 // release lets go of what start has built, from the top down.
 func (a *Agent) release() error {
 	a.end()
+	a.unasked.close()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.StopTimeout)
 	defer cancel()
 	var errs []error

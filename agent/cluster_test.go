@@ -259,6 +259,22 @@ func TestAgent_stopEndsBlockingQueries(t *testing.T) {
 	must.Less(t, 3*time.Second, time.Since(began))
 }
 
+// Stopping does not wait for connections that clients have in store.
+func TestAgent_stopClosesUnusedConnections(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	conn, err := net.Dial("tcp", a.HTTPAddr())
+	must.NoError(t, err)
+	defer conn.Close()
+	c := api(t, a) // and it is accepted by the time that a later one is answered
+	_, _, err = c.Nodes(t.Context(), apiclient.NodesQuery{})
+	must.NoError(t, err)
+	began := time.Now()
+	must.NoError(t, a.Stop())
+	must.Less(t, 3*time.Second, time.Since(began))
+}
+
 // What was acknowledged before or while a leader is lost is there afterwards, and
 // the lost one has the same state when it is back.
 func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -70,6 +71,10 @@ func (p peers) LastContact() time.Duration {
 func (p peers) Join(ctx context.Context, id, address string) error {
 	if id == "" || address == "" {
 		return errors.New("joining: the server's id or address is missing")
+	}
+	known := slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)})
+	if p.Leads() && known {
+		return nil
 	}
 	if err := p.change(ctx, p.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, configTimeout)); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
