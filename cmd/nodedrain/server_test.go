@@ -2,6 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,13 +62,13 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), scriptPatience)
 	defer end()
-	out := &watching{words: "serves its API at http://"}
+	out := &watching{words: "serves its API at http"}
 	asked := make(chan error, 1)
 	out.do = func() {
 		_, url, _ := strings.Cut(strings.TrimSpace(out.String()), " serves its API at ")
 		go func() {
 			defer end()
-			c, err := client.New(client.Config{Address: url})
+			c, err := client.New(client.Config{Address: url, TLS: client.TLS{SkipVerify: true}})
 			if err == nil {
 				defer c.Close()
 				err = ask(ctx, c)
@@ -87,6 +95,45 @@ func TestServer_dev(t *testing.T) {
 	})
 	must.Zero(t, code, must.Sprint(errs))
 	must.SliceLen(t, 3, nodes)
+}
+
+// With a certificate a server speaks HTTPS, to whoever trusts it.
+func TestServer_https(t *testing.T) {
+	t.Parallel()
+	cert, key := selfSigned(t)
+	var trusting, doubting string
+	code, errs := serve(t, "-dev -cert "+cert+" -key "+key, func(ctx context.Context, c *client.Client) error {
+		var trustingCode, doubtingCode int
+		trustingCode, _, trusting = command(ctx, "node status -address "+c.Address()+" -ca-cert "+cert)
+		doubtingCode, _, doubting = command(ctx, "node status -address "+c.Address())
+		if trustingCode != 0 || doubtingCode != 1 {
+			return fmt.Errorf("exit codes are %d and %d", trustingCode, doubtingCode)
+		}
+		return nil
+	})
+	must.Zero(t, code, must.Sprint(errs))
+	must.Eq(t, "", trusting)
+	must.StrContains(t, doubting, "certificate signed by unknown authority")
+}
+
+// selfSigned writes a certificate for this machine, and its key.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true,
+	}
+	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	must.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	must.NoError(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	must.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public}), 0o600))
+	must.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	return cert, key
 }
 
 // A server that is started again is who it was.
