@@ -52,9 +52,22 @@ General options:
 
 // connect returns a client as the flags say, and the environment where they say nothing.
 func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
-	config, err := client.FromEnv(c.getenv)
+	config, err := f.over(c.getenv)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := client.New(config)
 	if err != nil {
 		return nil, saidf("Error initializing client: %v", err)
+	}
+	return asked, nil
+}
+
+// over is the environment's configuration with what the flags say over it.
+func (f *connectFlags) over(getenv func(string) string) (client.Config, error) {
+	config, err := client.FromEnv(getenv)
+	if err != nil {
+		return config, saidf("Error initializing client: %v", err)
 	}
 	given := &f.config
 	for _, setting := range []struct{ to, from *string }{
@@ -76,9 +89,5 @@ func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
 		config.TLS.CACert = "" // the environment's, which would win
 	}
 	config.TLS.SkipVerify = config.TLS.SkipVerify || f.skipVerify
-	asked, err := client.New(config)
-	if err != nil {
-		return nil, saidf("Error initializing client: %v", err)
-	}
-	return asked, nil
+	return config, nil
 }
