@@ -105,3 +105,11 @@ func (c *serverCommand) AutocompleteArgs() complete.Predictor { return complete.
 func (c *serverCommand) AutocompleteFlags() complete.Flags {
 	return flagPredictors(new(serverFlags).set())
 }
+
+// AutocompleteArgs completes nothing: the command takes no argument.
+func (c *clientsCommand) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
+
+// AutocompleteFlags completes the flags.
+func (c *clientsCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(clientsFlags).set())
+}

@@ -59,6 +59,7 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"node status":      is(&nodeStatusCommand{operate}),
 		"drain":            is(&parentCommand{"See drains of all nodes", drainHelp}),
 		"drain list":       is(&drainListCommand{operate}),
+		"clients":          is(&clientsCommand{operate}),
 		"server":           is(&serverCommand{operate}),
 		"server join":      is(&serverJoinCommand{operate}),
 		"server members":   is(&serverMembersCommand{operate}),

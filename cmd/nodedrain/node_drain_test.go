@@ -153,6 +153,7 @@ func TestOperator_help(t *testing.T) {
 		"node status":      new(nodeStatusFlags).set(),
 		"drain":            flag.NewFlagSet("", flag.ContinueOnError),
 		"drain list":       new(drainListFlags).set(),
+		"clients":          new(clientsFlags).set(),
 		"server":           new(serverFlags).set(),
 		"server members":   new(serverMembersFlags).set(),
 		"server join":      new(connectFlags).flags("server join"),

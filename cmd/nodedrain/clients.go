@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
+)
+
+// clientsCommand is "nodedrain clients".
+type clientsCommand struct{ operatorCommand }
+
+// clientsFlags are its flags.
+type clientsFlags struct {
+	connectFlags
+	servers  listFlag
+	nodes    int
+	name     string
+	class    string
+	logLevel string
+}
+
+// Defaults of [clientsFlags].
+const (
+	defaultClients     = 5
+	defaultClientName  = "sim"
+	defaultClientClass = "simulated"
+)
+
+func (f *clientsFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("clients", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	set.Var(&f.servers, "servers", "")
+	set.IntVar(&f.nodes, "nodes", defaultClients, "")
+	set.StringVar(&f.name, "name", defaultClientName, "")
+	set.StringVar(&f.class, "class", defaultClientClass, "")
+	set.StringVar(&f.logLevel, "log-level", "warn", "")
+	return set
+}
+
+func (c *clientsCommand) Synopsis() string { return "Simulate clients of servers that run" }
+
+func (c *clientsCommand) Help() string {
+	return strings.TrimSpace(fmt.Sprintf(`
+Usage: nodedrain clients [options]
+
+  Plays the clients of a cluster to servers that run: registers nodes, and starts and
+  stops what is placed on them, as real clients would but for the processes. It ends
+  when it is interrupted; the nodes are down some time later. Started again with the same
+  names, they are the same nodes.
+
+  This is for trying servers. Nothing of a simulated node is secret: do not run it
+  against servers that serve somebody.
+
+Options:
+
+  -servers URLS     The servers, in the form of -address and with commas between them:
+                    one that is down is left for the next. Default: that of -address.
+  -nodes N          How many. Default: %d.
+  -name NAME        They are called NAME-1 and so on. Default: %s.
+  -class CLASS      Their node class. Default: %s.
+  -log-level LEVEL  trace, debug, info, warn, error or off. Default: warn.
+`, defaultClients, defaultClientName, defaultClientClass) + connectHelp)
+}
+
+func (c *clientsCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *clientsCommand) run(args []string) error {
+	var f clientsFlags
+	about, err := arguments(f.set(), "clients", args)
+	level := hclog.LevelFromString(f.logLevel)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return misused("clients", "This command takes no arguments")
+	case f.nodes < 1:
+		return misused("clients", fmt.Sprintf("-nodes is %d and must be above 0", f.nodes))
+	case level == hclog.NoLevel:
+		return misused("clients", fmt.Sprintf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel))
+	}
+	config, err := f.over(c.getenv)
+	if err != nil {
+		return err
+	}
+	if len(f.servers) == 0 {
+		f.servers = listFlag{cmp.Or(config.Address, client.DefaultAddress)}
+	}
+	nodes := f.simulated()
+	return remote.Run(c.ctx, remote.Config{
+		Addresses: f.servers, Token: config.Token, TLS: config.TLS, Nodes: nodes,
+		Logger:     hclog.New(&hclog.LoggerOptions{Name: "clients", Level: level, Output: c.errs}),
+		Registered: c.telling(nodes),
+	})
+}
+
+// simulated are the nodes. Their ids and secrets follow from their names.
+func (f *clientsFlags) simulated() (nodes []*cluster.Node) {
+	for i := range f.nodes {
+		name := fmt.Sprintf("%s-%d", f.name, i+1)
+		n := &cluster.Node{
+			ID:       cluster.NodeID(uuid.NewSHA1(uuid.NameSpaceURL, []byte("node "+name)).String()),
+			SecretID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("secret of "+name)).String(),
+			Name:     name, Datacenter: "dc1", NodeClass: f.class, HTTPAddr: "127.0.0.1:0", Status: cluster.NodeReady,
+			Attributes: map[string]string{"os.name": "simulated"},
+			Resources:  cluster.Resources{CPU: 16_000, MemoryMB: 32_768, DiskMB: 100_000},
+		}
+		n.Canonicalize()
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// telling tells of each node when it is registered for the first time. Many goroutines
+// call what it returns.
+func (c *clientsCommand) telling(nodes []*cluster.Node) func(cluster.NodeID) {
+	names := map[cluster.NodeID]string{}
+	for _, n := range nodes {
+		names[n.ID] = n.Name
+	}
+	var mu sync.Mutex
+	return func(id cluster.NodeID) {
+		mu.Lock()
+		defer mu.Unlock()
+		if name, first := names[id]; first {
+			delete(names, id)
+			fmt.Fprintf(c.out, "Node %q is registered: %s\n", id, name)
+		}
+	}
+}
