@@ -88,7 +88,7 @@ func TestAgent_secure(t *testing.T) {
 	us, stranger := newUser(t, ca, &clientCert), newUser(t, ca, nil)
 	url := "https://" + second.HTTPAddr() // it does not lead: what it forwards goes by TLS, too
 	_, _, err = stranger.ask("GET", url+"/v1/nodes", writer.Reveal(), "")
-	must.ErrorContains(t, err, "certificate required")
+	must.Error(t, err) // the server says that it wants a certificate, or has hung up by then
 
 	cases := []struct {
 		name, method, path, token string
