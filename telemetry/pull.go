@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -42,14 +43,25 @@ const (
 	stateDraining = "draining"
 	// statePastDeadline: its deadline has passed, and what is left is being stopped.
 	statePastDeadline = "past deadline"
-	// statePastBound: it should have ended by now, by the bound shown with it.
+	// statePastBound: it should have ended by now. A bound is told as seen now, and so
+	// is never past; what counts is the one that was first seen for its revision.
 	statePastBound = "past bound"
 )
+
+// bound is when a drain ends at the latest, as it was first seen.
+type bound struct {
+	revision cluster.Revision
+	endsBy   time.Time // or zero: it has no such time
+}
 
 // puller answers a scrape with what stands in the state now.
 type puller struct {
 	t     *Telemetry
-	descs []*prometheus.Desc // all that follow
+	descs []*prometheus.Desc // all those below
+
+	mu sync.Mutex
+	// bounds are those of the drains that ran at the last scrape; guarded by mu.
+	bounds map[cluster.DrainID]bound
 
 	drains, waiting, left                    *prometheus.Desc
 	leads, last, commit, applied, contact    *prometheus.Desc
@@ -136,10 +148,11 @@ func (p *puller) collectRaft(r Raft, now time.Time, gauge gauge) {
 
 func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge) {
 	states := map[string]int{}
+	bounds := p.firstSeen(all)
 	var waiting [drainer.ReasonCount]int
 	var left [cluster.StageCount]int
 	for i := range all {
-		states[stateOf(&all[i], now)]++
+		states[stateOf(all[i].Drain, bounds[all[i].Drain.ID], now)]++
 		for r, n := range all[i].Waiting {
 			waiting[r] += n
 		}
@@ -158,11 +171,29 @@ func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge)
 	}
 }
 
-func stateOf(s *drainer.Status, now time.Time) string {
+// firstSeen returns the bounds of the drains as they were first seen, and keeps them
+// for the next scrape.
+func (p *puller) firstSeen(all []drainer.Status) map[cluster.DrainID]bound {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	bounds := make(map[cluster.DrainID]bound, len(all))
+	for i := range all {
+		d := all[i].Drain
+		first, seen := p.bounds[d.ID]
+		if !seen || first.revision != d.Revision {
+			first = bound{revision: d.Revision, endsBy: all[i].EndsBy}
+		}
+		bounds[d.ID] = first
+	}
+	p.bounds = bounds
+	return bounds
+}
+
+func stateOf(d *cluster.Drain, b bound, now time.Time) string {
 	switch {
-	case !s.EndsBy.IsZero() && now.After(s.EndsBy):
+	case !b.endsBy.IsZero() && now.After(b.endsBy):
 		return statePastBound
-	case s.Drain.Strategy.Passed(now):
+	case d.Strategy.Passed(now):
 		return statePastDeadline
 	}
 	return stateDraining

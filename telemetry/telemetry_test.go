@@ -196,10 +196,15 @@ func (l *log) drained() {
 // running are sources as a leader has them.
 func (l *log) running() telemetry.Sources {
 	began := time.Now()
-	status := func(deadline, bound time.Duration) drainer.Status {
-		s := drainer.Status{Drain: &cluster.Drain{Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
+	status := func(id cluster.DrainID, deadline, bound time.Duration) drainer.Status {
+		s := drainer.Status{Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
 		if deadline > 0 {
-			s.Drain.Strategy.ForceDeadline, s.EndsBy = began.Add(deadline), began.Add(bound)
+			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
+			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: a time to come
+			if now := time.Now(); now.After(s.EndsBy) {
+				s.EndsBy = now
+			}
+			s.EndsBy = s.EndsBy.Add(bound)
 		}
 		s.Waiting[drainer.ReasonWaitingForRoom], s.Waiting[drainer.ReasonStopping] = 3, 1
 		s.Left[cluster.StageConsumers] = 4
@@ -207,7 +212,9 @@ func (l *log) running() telemetry.Sources {
 	}
 	return telemetry.Sources{
 		Drains: func() ([]drainer.Status, error) {
-			return []drainer.Status{status(0, 0), status(time.Hour, 2*time.Hour), status(time.Second, time.Hour), status(time.Second, 2*time.Second)}, nil
+			return []drainer.Status{
+				status("d1", 0, 0), status("d2", time.Hour, time.Hour), status("d3", time.Second, time.Hour), status("d4", time.Second, time.Second),
+			}, nil
 		},
 		Raft:            leading{state: raft.Leader},
 		BlockingQueries: func() int { return 5 },
@@ -234,6 +241,7 @@ func TestScrape(t *testing.T) {
 		l := newLog(t, telemetry.Options{CertificateExpires: func() time.Time { return time.Unix(1_900_000_000, 0) }})
 		l.drained()
 		l.Watch(l.running())
+		must.Eq(t, "4", l.value(`nodedrain_drains{state="draining"}`))
 		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
 		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was already
 		time.Sleep(3 * time.Second)
@@ -482,6 +490,46 @@ func TestOnApply_neverBlocks(t *testing.T) {
 		must.Eq(t, fmt.Sprint(3*len(entries)-1), l.value("nodedrain_witness_missed_entries_total"))
 		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="audit"}`))
 		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="G5"}`))
+	})
+}
+
+// A drain is past its bound by the one that was first seen, until its deadline is set
+// anew; what ends is forgotten.
+func TestScrape_pastBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		d := &cluster.Drain{ID: "d1", Revision: 1, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: time.Second}, ForceDeadline: time.Now()}}
+		runs := true
+		l.Watch(telemetry.Sources{Drains: func() ([]drainer.Status, error) {
+			if !runs {
+				return nil, nil
+			}
+			return []drainer.Status{{Drain: d, EndsBy: time.Now().Add(time.Minute)}}, nil
+		}})
+		state := func() string {
+			for _, state := range []string{"draining", "past deadline", "past bound"} {
+				if l.value(`nodedrain_drains{state="`+state+`"}`) == "1" {
+					return state
+				}
+			}
+			return "none"
+		}
+		must.Eq(t, "past deadline", state())
+		time.Sleep(time.Minute)
+		must.Eq(t, "past deadline", state())
+		time.Sleep(time.Second)
+		must.Eq(t, "past bound", state())
+		d = d.Copy()
+		d.Revision = 2
+		must.Eq(t, "past deadline", state())
+		time.Sleep(2 * time.Minute)
+		must.Eq(t, "past bound", state())
+		runs = false
+		must.Eq(t, "none", state())
+		runs = true
+		must.Eq(t, "past deadline", state())
+		l.Close()
 	})
 }
 
