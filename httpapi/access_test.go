@@ -178,6 +178,7 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	must.StrContains(t, logged.String(), "quorum lost")
+	must.StrNotContains(t, logged.String(), "mars", must.Sprint("what is the client's mistake is no news"))
 	for _, secret := range hidden {
 		must.StrNotContains(t, logged.String(), secret)
 	}

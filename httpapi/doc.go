@@ -47,6 +47,8 @@
 // node's, a job's or an evaluation's allocations, and of a job's evaluations, wait on
 // their rows: purging the newest row takes its index away, so a reader is answered when
 // rows go, too, and one that comes with an index that no row has any more is told at once.
+// What it cannot notice is that a row went between two of its requests which was not the
+// newest: that it learns with the next change, or when its time is over.
 //
 // Readers that wait are bounded, in all and for each client ([Options]).
 //

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -60,18 +59,24 @@ func asFailure(err error) *failure {
 	return &failure{http.StatusInternalServerError, err.Error()}
 }
 
-// fail answers with an error. What is not the client's doing is logged, unless the
-// client has gone.
+// fail answers with an error. What is the server's doing is logged, unless the client has
+// gone.
 func (q *request) fail(err error) {
 	f := asFailure(err)
-	gone := errors.Is(err, context.Canceled) && q.Context().Err() != nil
-	if f.code >= 500 && !gone {
-		q.options.Logger.Debug("request failed", "route", q.route.method+" "+q.route.path, "code", f.code, "error", f.text)
+	if f.code >= 500 && q.blameless(err) {
+		q.options.Logger.Warn("request failed", "route", q.route.method+" "+q.route.path, "code", f.code, "error", err)
 	}
 	if f.code == http.StatusServiceUnavailable {
 		q.w.Header().Set("Retry-After", "1")
 	}
 	writeError(q.w, f.code, f.text)
+}
+
+// blameless reports whether the client is still there and its request was in order: the
+// reference answers some that are not with 500.
+func (q *request) blameless(err error) bool {
+	var said *failure
+	return !errors.As(err, &said) && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
 }
 
 // writeError answers with a bare message, as the reference does.

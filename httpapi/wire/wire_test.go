@@ -89,7 +89,7 @@ func value(t *testing.T, b []byte) (v any) {
 	return v
 }
 
-func encode(t *testing.T, v any) []byte {
+func encode(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	must.NoError(t, err)
