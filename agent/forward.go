@@ -89,7 +89,7 @@ var errNoLeader = errors.New("No cluster leader")
 // lost answers a request that no leader did.
 func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errNoLeader) {
-		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
+		httpapi.WriteError(w, http.StatusInternalServerError, errNoLeader.Error())
 		return
 	}
 	p.agent.config.Logger.Warn("the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -100,7 +100,7 @@ func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		what = "ask again"
 	}
-	http.Error(w, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err), http.StatusInternalServerError)
+	httpapi.WriteError(w, http.StatusInternalServerError, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err))
 }
 
 // httpError answers with an error of the API.

@@ -69,7 +69,7 @@ func (q *request) fail(err error) {
 	if f.code == http.StatusServiceUnavailable {
 		q.w.Header().Set("Retry-After", "1")
 	}
-	writeError(q.w, f.code, f.text)
+	WriteError(q.w, f.code, f.text)
 }
 
 // blameless reports whether the client is still there and its request was in order: the
@@ -79,8 +79,9 @@ func (q *request) blameless(err error) bool {
 	return !errors.As(err, &said) && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
 }
 
-// writeError answers with a bare message, as the reference does.
-func writeError(w http.ResponseWriter, code int, text string) {
+// WriteError answers with a bare message, as the reference does. It is for who answers in
+// the place of a handler, as [Peers] do when there is no leader.
+func WriteError(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)

@@ -129,7 +129,7 @@ func (h *Handler) route(all []route) {
 		allow := strings.Join(methods, ", ")
 		h.mux.HandleFunc(path, h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", allow)
-			writeError(w, http.StatusMethodNotAllowed, "Invalid method")
+			WriteError(w, http.StatusMethodNotAllowed, "Invalid method")
 		}))
 	}
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
