@@ -83,13 +83,16 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 // dialInterval is the wait before a leader is connected to again.
 const dialInterval = 50 * time.Millisecond
 
-// errNoLeader: nobody leads, as far as this server knows.
-var errNoLeader = errors.New("No cluster leader")
+// errNoLeader: nobody leads, as far as this server knows. Clients know that by
+// noLeader.
+var errNoLeader = errors.New("no cluster leader")
+
+const noLeader = "No cluster leader"
 
 // lost answers a request that no leader did.
 func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errNoLeader) {
-		httpapi.WriteError(w, http.StatusInternalServerError, errNoLeader.Error())
+		httpapi.WriteError(w, http.StatusInternalServerError, noLeader)
 		return
 	}
 	p.agent.config.Logger.Warn("the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)

@@ -38,15 +38,15 @@ const (
 func (o Options) Validate() error {
 	switch {
 	case o.MinTTL < 0:
-		return fmt.Errorf("MinTTL is %s and must be above 0", o.MinTTL)
+		return fmt.Errorf("Options.MinTTL is %s and must be above 0", o.MinTTL)
 	case o.MaxRate < 0:
-		return fmt.Errorf("MaxRate is %v and must be above 0", o.MaxRate)
+		return fmt.Errorf("Options.MaxRate is %v and must be above 0", o.MaxRate)
 	case o.Grace < 0:
-		return fmt.Errorf("Grace is %s and must be above 0", o.Grace)
+		return fmt.Errorf("Options.Grace is %s and must be above 0", o.Grace)
 	case o.MaxWrites < 0:
-		return fmt.Errorf("MaxWrites is %d and must be above 0", o.MaxWrites)
+		return fmt.Errorf("Options.MaxWrites is %d and must be above 0", o.MaxWrites)
 	case o.RetryAfter < 0:
-		return fmt.Errorf("RetryAfter is %s and must be above 0", o.RetryAfter)
+		return fmt.Errorf("Options.RetryAfter is %s and must be above 0", o.RetryAfter)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Servers interface {
 	Heartbeat(context.Context, cluster.NodeID) (ttl time.Duration, err error)
 }
 
-// ErrNotRegistered: the servers do not know the node. It registers again.
+// ErrNotRegistered says that the servers do not know the node. It registers again.
 var ErrNotRegistered = errors.New("the node is not registered")
 
 // RetryInterval is the wait before something is said again that was not taken.
