@@ -13,7 +13,7 @@ const (
 	// Small is some eight nodes with some five allocations each, of which two or three
 	// drain.
 	Small Size = iota
-	// Medium is fifty nodes with some twenty allocations each, of which five to eight
+	// Medium is fifty nodes with some twenty allocations each, of which five or six
 	// drain.
 	Medium
 	// Large is a thousand nodes with twenty allocations each, of which some fifty
@@ -68,7 +68,7 @@ func (s Size) shape() shape {
 	switch s {
 	case Medium:
 		return shape{
-			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 8}, count: bounds{1, 40},
+			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 6}, count: bounds{1, 40},
 			spares: 4, times: 3, restores: 2, ids: bounds{2, 24}, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
 		}
 	case Large:
