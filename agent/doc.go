@@ -15,6 +15,10 @@
 // the leader can pass an HTTP request on to it, and no other addresses have to be
 // exchanged. A request that was passed on once is not passed on again.
 //
+// If the leader is lost, a request that has not reached it goes to the next one,
+// and so does any read: a blocking query waits on. A write that has reached it is
+// answered 500, and the text says that it may have been made.
+//
 // # Membership
 //
 // A new cluster is begun by servers that were all given its voters

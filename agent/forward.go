@@ -53,14 +53,13 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 // toLeader sends requests to the leader.
 type toLeader struct{ peers peers }
 
-// RoundTrip asks the leader, and as long as it cannot be connected to, whoever
-// leads next: nothing was asked then.
+// RoundTrip asks the leader, and if that is lost whoever leads next: as long as
+// nothing was asked, and reads even then, so that who waits for news waits on.
 func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	agent := t.peers.agent
-	ctx, cancel := context.WithTimeout(r.Context(), agent.config.LeaderWait)
-	defer cancel()
+	var lost time.Time // when a leader that was reached was lost, or the first time that none was
 	for {
-		leader := t.peers.awaitLeader(ctx)
+		leader := t.peers.awaitLeader(r.Context())
 		if leader == "" {
 			return nil, errNoLeader
 		}
@@ -69,16 +68,26 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 		at.Host = leader
 		asked.URL = &at
 		response, err := agent.transport.RoundTrip(asked)
-		if !errors.Is(err, errDial) {
+		reached := !errors.Is(err, errDial)
+		if err == nil || reached && !reads(r) {
 			return response, err
 		}
+		if lost.IsZero() || reached {
+			lost = time.Now()
+		}
+		if time.Since(lost) > agent.config.LeaderWait {
+			return nil, err
+		}
 		select {
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return nil, err
 		case <-time.After(dialInterval):
 		}
 	}
 }
+
+// reads reports whether the request can be made twice.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // dialInterval is the wait before a leader is connected to again.
 const dialInterval = 50 * time.Millisecond
@@ -100,7 +109,7 @@ func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errDial):
 		what = "nothing was asked of it: ask again"
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+	case reads(r):
 		what = "ask again"
 	}
 	httpapi.WriteError(w, http.StatusInternalServerError, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err))

@@ -28,7 +28,7 @@ const RetryInterval = 500 * time.Millisecond
 // KeepAlive registers a node and has it heard, until the context ends. It calls
 // registered after each registration, unless that is nil.
 func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Logger, registered func()) {
-	known := false
+	known, told := false, ""
 	for ctx.Err() == nil {
 		var ttl time.Duration
 		var err error
@@ -45,7 +45,10 @@ func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Log
 			known, wait = false, 0
 		default:
 			wait = RetryInterval
-			logger.Debug("a node was not heard", "node", n.ID, "error", err)
+			if err.Error() != told && ctx.Err() == nil { // a wrong token, say, is told of once
+				told = err.Error()
+				logger.Warn("a node was not heard", "node", n.ID, "error", err)
+			}
 		}
 		pause(ctx, wait)
 	}
