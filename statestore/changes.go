@@ -6,44 +6,87 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// changes is where a transaction has changed the state, as far as feeds care.
+// changes is where a transaction has changed the state, as far as feeds care. What
+// concerns a feed is sorted out for each when it is told: most of it concerns none.
 type changes struct {
-	// nodes are those whose row changed; drained those of them that drained
-	// before; reachability those that were deleted, registered or took another
-	// status.
-	nodes, drained, reachability set[cluster.NodeID]
-	// allocs are the groups and nodes of allocations that changed.
-	allocs set[groupOnNode]
+	// draining are the nodes that drained before the transaction, toggled those of
+	// which it has begun or ended a drain, with whether they drain now.
+	draining drainingNodes // the store's
+	toggled  map[cluster.NodeID]bool
+	// nodes are those that changed and drain, or did before; reachability those that
+	// were deleted, registered or took another status.
+	nodes, reachability []cluster.NodeID
+	// allocs are rows as they were before and after, where these are of different
+	// groups or nodes.
+	allocs []*cluster.Allocation
 	// jobs are those that changed, or whose evaluations did.
-	jobs set[cluster.JobKey]
+	jobs []cluster.JobKey
 }
 
-type groupOnNode struct {
-	group cluster.GroupKey
-	node  cluster.NodeID
+// drainingNodes are the nodes that drain in the newest state. It is written to only
+// while a transaction is committed, and read by the transaction that is open, or while
+// one is committed.
+type drainingNodes map[cluster.NodeID]struct{}
+
+// drains reports whether the node drains now.
+func (c *changes) drains(id cluster.NodeID) bool {
+	if now, is := c.toggled[id]; is {
+		return now
+	}
+	_, is := c.draining[id]
+	return is
 }
 
-func newChanges() *changes { return &changes{} }
+// drained reports whether the node drains now or did before.
+func (c *changes) drained(id cluster.NodeID) bool {
+	_, is := c.draining[id]
+	if !is {
+		_, is = c.toggled[id]
+	}
+	return is
+}
+
+// apply makes the nodes that drain now those of the store.
+func (c *changes) apply() {
+	for id, now := range c.toggled { //lint:order each node by itself
+		if now {
+			c.draining[id] = struct{}{}
+		} else {
+			delete(c.draining, id)
+		}
+	}
+}
+
+// toggle notes whether the node drains.
+func (c *changes) toggle(id cluster.NodeID, drains bool) {
+	if c.toggled == nil {
+		c.toggled = make(map[cluster.NodeID]bool)
+	}
+	c.toggled[id] = drains
+}
 
 func (c *changes) node(before, after *cluster.Node) {
 	n := after
 	if n == nil {
 		n = before
 	}
-	c.nodes.add(n.ID)
-	if before.Draining() {
-		c.drained.add(n.ID)
+	if before.Draining() != after.Draining() {
+		c.toggle(n.ID, after.Draining())
+	}
+	if before.Draining() || after.Draining() {
+		c.nodes = append(c.nodes, n.ID)
 	}
 	if before == nil || after == nil || before.Status != after.Status {
-		c.reachability.add(n.ID)
+		c.reachability = append(c.reachability, n.ID)
 	}
 }
 
 func (c *changes) alloc(before, after *cluster.Allocation) {
-	for _, a := range []*cluster.Allocation{before, after} {
-		if a != nil {
-			c.allocs.add(groupOnNode{a.GroupKey(), a.NodeID})
-		}
+	if after != nil {
+		c.allocs = append(c.allocs, after)
+	}
+	if before != nil && (after == nil || before.NodeID != after.NodeID || before.GroupKey() != after.GroupKey()) {
+		c.allocs = append(c.allocs, before)
 	}
 }
 
@@ -51,58 +94,33 @@ func (c *changes) job(before, after *cluster.Job) {
 	if after == nil {
 		after = before
 	}
-	c.jobs.add(after.Key())
+	c.jobs = append(c.jobs, after.Key())
 }
 
 func (c *changes) eval(before, after *cluster.Evaluation) {
 	if after == nil {
 		after = before
 	}
-	c.jobs.add(after.JobKey())
+	c.jobs = append(c.jobs, after.JobKey())
 }
 
-// news is what one commit has for feeds.
-type news struct {
-	// nodes drain, or did before, and they or one of their allocations changed.
-	nodes set[cluster.NodeID]
-	// groups have an allocation on such a node that changed.
-	groups set[cluster.GroupKey]
-	// groupsOfFollowed and jobs are for those who follow the job.
-	groupsOfFollowed set[cluster.GroupKey]
-	jobs             set[cluster.JobKey]
+// keptChanges is how many changes of a kind there is room for after a transaction: more
+// are rare, and their room is given back.
+const keptChanges = 1 << 10
+
+// reset forgets the changes, for the next transaction to use their room.
+func (c *changes) reset() {
+	c.toggled = nil
+	c.nodes, c.reachability, c.jobs = emptied(c.nodes), emptied(c.reachability), emptied(c.jobs)
+	c.allocs = emptied(c.allocs)
 }
 
-// news sorts out whom the changes concern, in the state that has them.
-func (c *changes) news(r reads) *news {
-	n := &news{jobs: c.jobs}
-	draining := make(map[cluster.NodeID]bool)
-	drains := func(id cluster.NodeID) bool {
-		d, known := draining[id]
-		if !known {
-			d = c.drained.has(id) || r.Node(id).Draining()
-			draining[id] = d
-		}
-		return d
+func emptied[T any](s []T) []T {
+	if cap(s) > keptChanges {
+		return nil
 	}
-	for _, id := range c.nodes.items {
-		if drains(id) {
-			n.nodes.add(id)
-		}
-	}
-	for _, a := range c.allocs.items {
-		if drains(a.node) {
-			n.nodes.add(a.node)
-			n.groups.add(a.group)
-		} else {
-			n.groupsOfFollowed.add(a.group)
-		}
-	}
-	for _, id := range c.reachability.items {
-		for a := range r.LiveAllocsByNode(id) {
-			n.groupsOfFollowed.add(a.GroupKey())
-		}
-	}
-	return n
+	clear(s)
+	return s[:0]
 }
 
 // set holds items in the order in which they came, each once. The zero value is

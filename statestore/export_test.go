@@ -11,8 +11,11 @@ import (
 // LastDrain is lastDrain, for a case that no write of this version leads to.
 var LastDrain = lastDrain
 
-// TableNames names all tables.
-var TableNames = tableNames
+// TableNames names all tables, Schema is what they are like.
+var (
+	TableNames = tableNames
+	Schema     = schema
+)
 
 // Row types that are not exported.
 type (
@@ -44,7 +47,7 @@ func (s *Store) InsertRow(row any) {
 	}
 	t.done = true
 	t.flushUsage()
-	s.commit(t.txn)
+	s.commit(t)
 }
 
 // UsageRows are the rows of that table by node.
@@ -70,9 +73,40 @@ func Sum(state []byte) uint64 {
 
 // Tell tells a feed, closed or not, that nodes have changed.
 func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
-	n := new(news)
+	f.(*feed).tell(&changes{nodes: nodes}, nil)
+}
+
+// Hook returns what a commit that changes those rows costs for the sake of feeds, and
+// nothing else of it: noting the changes, and telling a feed of them. The state that the
+// feed is shown has no rows: it is not to read any.
+func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobKey, allocs ...cluster.AllocID) func() {
+	rows := s.Snapshot()
+	var changedNodes []*cluster.Node
 	for _, id := range nodes {
-		n.nodes.add(id)
+		changedNodes = append(changedNodes, rows.Node(id))
 	}
-	f.(*feed).tell(n)
+	var changedJobs []*cluster.Job
+	for _, key := range jobs {
+		changedJobs = append(changedJobs, rows.Job(key))
+	}
+	var changedAllocs []*cluster.Allocation
+	for _, id := range allocs {
+		changedAllocs = append(changedAllocs, rows.Alloc(id))
+	}
+	return func() {
+		c := s.takeSpare()
+		for _, n := range changedNodes {
+			c.node(n, n)
+		}
+		for _, j := range changedJobs {
+			c.job(j, j)
+		}
+		for _, a := range changedAllocs {
+			c.alloc(a, a)
+		}
+		c.apply()
+		f.(*feed).tell(c, nil)
+		c.reset()
+		s.spare.Store(c)
+	}
 }

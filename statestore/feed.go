@@ -54,9 +54,10 @@ func (f *feeds) all() []*feed {
 	return f.open
 }
 
-func (f *feeds) publish(n *news) {
+// publish tells all feeds what has changed in the state.
+func (f *feeds) publish(c *changes, state *Snapshot) {
 	for _, one := range f.all() {
-		one.tell(n)
+		one.tell(c, state)
 	}
 }
 
@@ -85,33 +86,54 @@ type feed struct {
 	abandoned bool // stays
 }
 
-// tell adds what of the news concerns the subscriber, and wakes it.
-func (f *feed) tell(n *news) {
+// tell adds what of the changes concerns the subscriber, and wakes it. Where a node's
+// reachability changed it looks at what is on it, for those who follow anything; it
+// reads nothing else of the state.
+func (f *feed) tell(c *changes, state *Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	told := len(n.nodes.items) > 0 || len(n.groups.items) > 0
-	for _, id := range n.nodes.items {
+	told := false
+	for _, id := range c.nodes {
 		f.nodes.add(id)
+		told = true
 	}
-	for _, g := range n.groups.items {
-		f.groups.add(g)
-	}
-	for _, g := range n.groupsOfFollowed.items {
-		if f.followed[g.Job] > 0 {
-			f.groups.add(g)
+	for _, a := range c.allocs {
+		drained := c.drained(a.NodeID)
+		if drained {
+			f.nodes.add(a.NodeID)
+		}
+		if drained || f.followed[a.JobKey()] > 0 {
+			f.groups.add(a.GroupKey())
 			told = true
 		}
 	}
-	for _, j := range n.jobs.items {
+	for _, j := range c.jobs {
 		if f.followed[j] > 0 {
 			f.jobs.add(j)
 			told = true
 		}
 	}
+	if len(c.reachability) > 0 && len(f.followed) > 0 && f.lookOn(c.reachability, state) {
+		told = true
+	}
 	if told {
 		f.bound()
 		f.ring()
 	}
+}
+
+// lookOn adds the groups of followed jobs that have something on the nodes, and reports
+// whether there are any.
+func (f *feed) lookOn(nodes []cluster.NodeID, state *Snapshot) (any bool) {
+	for _, id := range nodes {
+		for a := range state.LiveAllocsByNode(id) {
+			if f.followed[a.JobKey()] > 0 {
+				f.groups.add(a.GroupKey())
+				any = true
+			}
+		}
+	}
+	return any
 }
 
 // bound forgets the keys when they are too many to be worth telling one by one.

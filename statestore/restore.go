@@ -36,7 +36,7 @@ func Restore(r io.Reader) (*Store, error) {
 		t.count(counterRecords, in.records)
 	}
 	t.done = true
-	s.commit(t.txn)
+	s.commit(t)
 	return s, nil
 }
 
@@ -184,6 +184,7 @@ func (r *restorer) node() error {
 	if n.Drain.ID == "" || n.Drain.NodeID != n.ID {
 		return fmt.Errorf("its drain %q is of node %q", n.Drain.ID, n.Drain.NodeID)
 	}
+	r.txn.written.changes.toggle(n.ID, true)
 	return r.drain(n.Drain)
 }
 

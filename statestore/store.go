@@ -21,6 +21,11 @@ type Store struct {
 	// wakes must not be shown the state that it has seen.
 	newest atomic.Pointer[Snapshot]
 
+	// draining are the nodes that drain in newest.
+	draining drainingNodes // never nil
+	// spare is room for the changes of the next transaction, or nil.
+	spare atomic.Pointer[changes]
+
 	// abandoned is closed when the store has been replaced.
 	abandoned   chan struct{}
 	abandonOnce sync.Once
@@ -32,7 +37,7 @@ func New() *Store {
 	if err != nil {
 		panic("statestore: broken schema: " + err.Error())
 	}
-	return &Store{db: db, abandoned: make(chan struct{})}
+	return &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
 }
 
 // Snapshot returns the newest state. It costs nothing and never blocks.
@@ -48,20 +53,42 @@ func (s *Store) snapshot() *Snapshot {
 	return &Snapshot{reads: r, index: r.Index()}
 }
 
-// commit makes a transaction's writes the newest state.
-func (s *Store) commit(txn *memdb.Txn) {
+// commit makes a transaction's writes the newest state, and tells feeds. It notes which
+// nodes drain before it lets go of the next transaction, which asks for them.
+func (s *Store) commit(t *Txn) {
 	s.committing.Lock()
 	defer s.committing.Unlock()
 	s.newest.Store(nil)
-	txn.Commit()
-	s.newest.Store(s.snapshot())
+	c := t.written.changes
+	c.apply()
+	t.txn.Commit()
+	newest := s.snapshot()
+	s.newest.Store(newest)
+	s.feeds.publish(c, newest)
+	s.giveBack(t)
+}
+
+// takeSpare returns where the next transaction notes its changes.
+func (s *Store) takeSpare() *changes {
+	if c := s.spare.Swap(nil); c != nil {
+		return c
+	}
+	return &changes{draining: s.draining}
+}
+
+// giveBack empties a transaction's changes, for the next one to use their room.
+func (s *Store) giveBack(t *Txn) {
+	c := t.written.changes
+	t.written.changes = nil
+	c.reset()
+	s.spare.Store(c)
 }
 
 // Begin starts the write transaction of one raft entry. It blocks while another
 // is open. The caller commits or aborts it.
 func (s *Store) Begin(index uint64) *Txn {
 	txn := s.db.Txn(true)
-	return &Txn{reads: reads{txn: txn, written: newWritten(index)}, store: s}
+	return &Txn{reads: reads{txn: txn, written: newWritten(index, s.takeSpare())}, store: s}
 }
 
 // Abandon says that the store has been replaced, by one restored from a

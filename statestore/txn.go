@@ -25,16 +25,12 @@ type written struct {
 	capacity bool
 	// usage holds the rows of that table it has changed.
 	usage map[cluster.NodeID]usage
-	// changes is what feeds are told of.
+	// changes is what feeds are told of; nil once it was given back.
 	changes *changes
 }
 
-func newWritten(index uint64) *written {
-	return &written{
-		index:   index,
-		usage:   make(map[cluster.NodeID]usage),
-		changes: newChanges(),
-	}
+func newWritten(index uint64, c *changes) *written {
+	return &written{index: index, usage: make(map[cluster.NodeID]usage), changes: c}
 }
 
 // counter is a row of the table index: the raft index of the last entry that
@@ -60,15 +56,17 @@ func (t *Txn) Commit() {
 		return
 	}
 	t.done = true
-	news := t.written.changes.news(t.reads)
 	t.flush()
-	t.store.commit(t.txn)
-	t.store.feeds.publish(news)
+	t.store.commit(t)
 }
 
 // Abort drops the transaction's writes. Abort after Commit or Abort does nothing.
 func (t *Txn) Abort() {
+	if t.done {
+		return
+	}
 	t.done = true
+	t.store.giveBack(t)
 	t.txn.Abort()
 }
 

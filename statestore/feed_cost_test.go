@@ -1,0 +1,34 @@
+package statestore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// What changes in a write that concerns no subscriber is noted and told without a byte
+// allocated and without a row read, however many rows it has written.
+func TestWhatConcernsNobodyCostsAFeedNothing(t *testing.T) {
+	w, s := feedWorld(t)
+	reports := make([]cluster.AllocReport, 200)
+	db := w.snap().Job(serviceJob("db", 9).Key())
+	for i := range reports {
+		id := fmt.Sprint("more", i)
+		w.place(db, "n2", nil, id)
+		reports[i] = cluster.AllocReport{Alloc: cluster.AllocID(id), Node: "n2", ClientStatus: cluster.ClientRunning, ClientDescription: "up"}
+	}
+	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
+	must.Eq(t, nothing, s.told())
+	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, []cluster.NodeID{"n2"}, []cluster.JobKey{db.Key()}, "more1", "more2", "d2")))
+	must.Eq(t, nothing, s.told())
+	ids := make([]cluster.AllocID, len(reports))
+	for i, r := range reports {
+		ids[i] = r.Alloc
+	}
+	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, nil, nil, ids...)))
+	must.Eq(t, nothing, s.told())
+}
