@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
@@ -9,7 +11,8 @@ import (
 type bound struct {
 	// name is the benchmark's, or the beginning of several ones' up to a slash.
 	name string
-	// unit is the metric that is bounded: [measure.UnitRatio], or a count.
+	// unit is the metric that is bounded: a count, or a ratio, whose unit ends in
+	// [measure.UnitRatio].
 	unit string
 	most float64
 	// what says in words what is bounded.
@@ -17,13 +20,21 @@ type bound struct {
 }
 
 // count reports whether the figure is a count, which is the same on every machine.
-func (b bound) count() bool { return b.unit != measure.UnitRatio }
+func (b bound) count() bool { return !strings.HasSuffix(b.unit, measure.UnitRatio) }
 
 // bounds are those of all figures, in the order in which they are printed.
 func bounds() []bound {
 	const ratio = measure.UnitRatio
 	return []bound{
+		{"unconcerned", "wake-ups", 0, "writes that do not concern the drainer: its wake-ups"},
+		{"unconcerned", "rows", 0, "writes that do not concern the drainer: rows it reads"},
+		{"unconcerned", "feed-bytes", 0, "writes that do not concern the drainer: bytes its subscription allocates"},
+		{"hook", ratio, 0.02, "writes that do not concern the drainer: the feed's hook, to the write on bare go-memdb"},
+		{"changed/rows", "extra-rows", 0, "a changed allocation: rows the drainer reads beyond those of the smallest cluster"},
+		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for what has ended"},
+		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the bare write"},
 		{"recheck", ratio, 2, "applying marks that are judged again, to applying them unjudged"},
+		{"store", ratio, 1.2, "a row of an entry of 500, to a row of an entry of 10"},
 		{"deadlines", ratio, 3, "deadlines: watch, remove and next, to container/heap and a map"},
 		{"idle", "writes", 0, "nodes that drain with nothing to do: writes in ten minutes"},
 		{"idle", "steps", 0, "nodes that drain with nothing to do: steps in ten minutes"},
@@ -34,5 +45,8 @@ func bounds() []bound {
 		{"drains/cpu", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight"},
 		{"drains/lockstep", "mark-entries", 1.1, "entries with marks, of as few as they fit in"},
 		{"drains/lockstep", "end-entries", 1.1, "entries with ends, of as few as they fit in"},
+		{"first-mark", "p50-ratio", 3, "from a drain to its first mark, to a no-op: half are faster"},
+		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
+		{"throughput", ratio, 2, "three servers drain, to the time in which they take the same entries"},
 	}
 }

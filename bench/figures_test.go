@@ -4,6 +4,9 @@ import "testing"
 
 // BenchmarkFigure runs the figures that are measured from outside.
 func BenchmarkFigure(b *testing.B) {
+	b.Run("unconcerned", figureUnconcerned)
+	b.Run("changed", figureChanged)
+	b.Run("store", figureStore)
 	b.Run("deadlines", figureDeadlines)
 	b.Run("idle", figureIdle)
 	b.Run("memory", figureMemory)

@@ -14,8 +14,9 @@ import (
 // in until they are applied.
 type leader struct {
 	*town
-	term *drainer.Term
-	wake chan struct{}
+	state drainer.StateReader
+	term  *drainer.Term
+	wake  chan struct{}
 	// wakeAt is when the last step wanted the next, or zero.
 	wakeAt time.Time
 	// log is what was proposed and not applied yet.
@@ -33,12 +34,20 @@ type proposal struct {
 }
 
 // lead begins a term over the town.
-func lead(t *town) *leader {
-	l := &leader{town: t, wake: make(chan struct{}, 1)}
-	term, err := drainer.NewTerm(drainer.NodeDrainerConfig{Raft: l, NewEvalID: l.newEvalID}, t.fsm.Store().Reader(), l.wake)
-	must.NoError(t.tb, err)
-	l.term = term
+func lead(t *town) *leader { return leadFrom(t, t.fsm.Store().Reader()) }
+
+// leadFrom begins one that reads the town's state through the reader.
+func leadFrom(t *town, state drainer.StateReader) *leader {
+	l := &leader{town: t, state: state, wake: make(chan struct{}, 1)}
+	l.begin()
 	return l
+}
+
+// begin begins a term.
+func (l *leader) begin() {
+	term, err := drainer.NewTerm(drainer.NodeDrainerConfig{Raft: l, NewEvalID: l.newEvalID}, l.state, l.wake)
+	must.NoError(l.tb, err)
+	l.term = term
 }
 
 func (l *leader) newEvalID() cluster.EvalID {

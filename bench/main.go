@@ -1,7 +1,7 @@
 // Command bench measures what the drainer costs, and says whether that is within its
 // bounds.
 //
-//	go run ./bench [-size small|full] [-json]
+//	go run ./bench [-size small|full] [-json] [-run RE] [-counts]
 //
 // It runs the benchmarks whose names begin with Figure, here and beside what they
 // measure, and prints one table of figure, bound and verdict. The exit code is 1 if a
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	report, err := judge(s, results)
+	report, err := judge(s, bounds(), results, *match != "")
 	if err == nil && *asJSON {
 		err = report.writeJSON(stdout)
 	} else if err == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,12 +30,14 @@ type report struct {
 	Figures []figure     `json:"figures"`
 }
 
-// judge holds the results against the bounds. A result without a bound is an error,
-// and so is one that lacks what is bounded: a bound that bounds nothing says nothing.
-func judge(size measure.Size, results []result) (*report, error) {
+// judge holds the results against the bounds. A result without a bound is an error, and
+// so is one that lacks what is bounded: a figure that cannot be wrong says nothing. A
+// bound without a result is one too, unless only some figures were asked for.
+func judge(size measure.Size, bounds []bound, results []result, some bool) (*report, error) {
 	r := &report{Size: size}
 	bounded := map[string]bool{}
-	for _, b := range bounds() {
+	for _, b := range bounds {
+		before := len(r.Figures)
 		for _, result := range results {
 			if result.Name != b.name && !strings.HasPrefix(result.Name, b.name+"/") {
 				continue
@@ -46,11 +49,17 @@ func judge(size measure.Size, results []result) (*report, error) {
 			}
 			r.Figures = append(r.Figures, f)
 		}
+		if len(r.Figures) == before && !some {
+			return nil, fmt.Errorf("nothing was measured of what is bounded as %s", b.name)
+		}
 	}
 	for _, result := range results {
 		if !bounded[result.Name] {
 			return nil, fmt.Errorf("figure %s has no bound", result.Name)
 		}
+	}
+	if len(r.Figures) == 0 {
+		return nil, errors.New("nothing was measured")
 	}
 	return r, nil
 }
@@ -68,7 +77,7 @@ func (b bound) judge(r result) (figure, error) {
 		}
 		return f, nil
 	}
-	f.Ratio = &measure.Ratio{Median: value, Low: r.Metrics[measure.UnitLow], High: r.Metrics[measure.UnitHigh], GC: r.Metrics[measure.UnitGC] / 100}
+	f.Ratio = &measure.Ratio{Median: value, Low: r.Metrics[b.unit+measure.SuffixLow], High: r.Metrics[b.unit+measure.SuffixHigh], GC: r.Metrics[measure.UnitGC] / 100}
 	f.Verdict = f.Ratio.Verdict(b.most)
 	return f, nil
 }

@@ -29,48 +29,99 @@ type town struct {
 type townPlan struct {
 	// nodes is how many nodes there are.
 	nodes int
-	// perNode is how many allocations each has, jobSize how many each job has. Which job
-	// has which node's is chance.
+	// perNode is how many allocations each has, jobSize how many each job has.
 	perNode, jobSize int
+	layout           layout
 	// job is what the jobs are like: their type, and the pace of their group.
 	job         cluster.JobType
 	maxParallel int
+	// ended is how many allocations each job has had besides, which have ended.
+	ended int
 }
 
-// newTown builds a town. All allocations run, and those of services are healthy.
+// layout is which job has which node's allocations.
+type layout int
+
+const (
+	// scattered leaves it to chance.
+	scattered layout = iota
+	// dealt gives each job's to one node after the other, of [neighbours] nodes, so that
+	// a job finds the same around it however large the town.
+	dealt
+	// packed fills one node after the other.
+	packed
+)
+
+// neighbours is how many nodes share jobs when these are dealt.
+const neighbours = 100
+
+// townRows is how many rows are written at once when a town is built: more would cost
+// more each, see [statestore].
+const townRows = 1000
+
+// newTown builds a town, row by row and not from entries: it is made ready and not
+// measured. All allocations run, and those of services are healthy.
 func newTown(tb testing.TB, p townPlan) *town {
 	tb.Helper()
 	t := &town{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
 	for i := range p.nodes {
-		id := nodeID(i)
-		t.nodes = append(t.nodes, id)
-		t.apply(&shims.NodeRegister{At: epoch, Node: &cluster.Node{
-			ID: id, Name: fmt.Sprintf("node-%d", i), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
-			Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40},
-		}})
+		t.nodes = append(t.nodes, nodeID(i))
 	}
-	// Each node has perNode of the allocations, of no matter which jobs.
-	slots := rand.New(rand.NewPCG(1, 2)).Perm(p.nodes * p.perNode)
-	for j := range len(slots) / p.jobSize {
+	t.inParts(p.nodes, townRows, func(txn *statestore.Txn, i int) {
+		must.NoError(tb, txn.UpsertNode(&cluster.Node{
+			ID: t.nodes[i], Name: fmt.Sprintf("node-%d", i), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
+			Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40},
+		}, epoch))
+	})
+	node := p.deal(t.nodes)
+	t.inParts(p.nodes*p.perNode/p.jobSize, max(1, townRows/(p.jobSize+p.ended)), func(txn *statestore.Txn, j int) {
 		job := p.newJob(j)
-		eval := &cluster.Evaluation{
-			ID: cluster.EvalID(fmt.Sprintf("first-%d", j)), Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority,
-			TriggeredBy: cluster.TriggerJobRegister, Status: cluster.EvalPending, CreateTime: epoch, ModifyTime: epoch,
-		}
-		t.apply(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{eval}})
-		job = t.fsm.Store().Snapshot().Job(job.Key())
-		eval.Status = cluster.EvalComplete
-		plan := cluster.Plan{At: epoch, Eval: eval, SnapshotIndex: t.index}
-		for k := range p.jobSize {
-			a := p.newAlloc(job, j, k)
-			a.NodeID = t.nodes[slots[j*p.jobSize+k]%p.nodes]
+		must.NoError(tb, txn.UpsertJob(job))
+		plan := &cluster.Plan{At: epoch}
+		for k := range p.jobSize + p.ended {
+			a := p.newAlloc(txn.Job(job.Key()), j, k)
+			a.NodeID = node(j*p.jobSize + k%p.jobSize)
+			if k >= p.jobSize {
+				a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientComplete
+			}
 			plan.Places = append(plan.Places, a)
 		}
-		if r := t.apply(&shims.ApplyPlan{Plan: plan}).(shims.PlanApplied); len(r.Refused) > 0 {
-			tb.Fatalf("placing job %s: %v", job.ID, r.Refused)
-		}
-	}
+		dropped, err := txn.ApplyPlan(plan)
+		must.NoError(tb, err)
+		must.Len(tb, 0, dropped)
+	})
 	return t
+}
+
+// deal returns the node of each of the town's allocations.
+func (p townPlan) deal(nodes []cluster.NodeID) func(i int) cluster.NodeID {
+	switch p.layout {
+	case dealt:
+		return func(i int) cluster.NodeID { return nodes[i/(neighbours*p.perNode)*neighbours+i%neighbours] }
+	case packed:
+		return func(i int) cluster.NodeID { return nodes[i/p.perNode] }
+	}
+	slots := rand.New(rand.NewPCG(1, 2)).Perm(p.nodes * p.perNode)
+	return func(i int) cluster.NodeID { return nodes[slots[i]%p.nodes] }
+}
+
+// inParts does n things in transactions of so many.
+func (t *town) inParts(n, many int, do func(txn *statestore.Txn, i int)) {
+	for i := 0; i < n; i += many {
+		t.edit(func(txn *statestore.Txn) {
+			for j := i; j < min(n, i+many); j++ {
+				do(txn, j)
+			}
+		})
+	}
+}
+
+// edit writes to the state at the next index, with no entry in between.
+func (t *town) edit(do func(*statestore.Txn)) {
+	t.index++
+	txn := t.fsm.Store().Begin(t.index)
+	do(txn)
+	txn.Commit()
 }
 
 func nodeID(i int) cluster.NodeID {
@@ -88,9 +139,14 @@ func (p townPlan) newJob(j int) *cluster.Job {
 	return job
 }
 
+// allocOf is the id of the kth allocation of the jth job.
+func allocOf(j, k int) cluster.AllocID {
+	return cluster.AllocID(fmt.Sprintf("%08x-3bc6-b24c-f8a5-%012x", j, k))
+}
+
 func (p townPlan) newAlloc(job *cluster.Job, j, k int) *cluster.Allocation {
 	a := &cluster.Allocation{
-		ID: cluster.AllocID(fmt.Sprintf("%08x-3bc6-b24c-f8a5-%012x", j, k)), Namespace: job.Namespace, JobID: job.ID, Job: job,
+		ID: allocOf(j, k), Namespace: job.Namespace, JobID: job.ID, Job: job,
 		Name: fmt.Sprintf("%s.g[%d]", job.ID, k), TaskGroup: "g", Resources: job.TaskGroups[0].Resources(),
 		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning, CreateTime: epoch, ModifyTime: epoch,
 	}
@@ -115,8 +171,11 @@ func (t *town) apply(m shims.Message) shims.Response {
 }
 
 // drain starts the drains of the first nodes.
-func (t *town) drain(nodes int, spec cluster.DrainSpec) {
-	for _, n := range t.nodes[:nodes] {
+func (t *town) drain(nodes int, spec cluster.DrainSpec) { t.drainNodes(t.nodes[:nodes], spec) }
+
+// drainNodes starts the drains of some nodes.
+func (t *town) drainNodes(nodes []cluster.NodeID, spec cluster.DrainSpec) {
+	for _, n := range nodes {
 		t.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
 			Node: n, Spec: &spec, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
 		}})

@@ -69,6 +69,17 @@ func (m *Meter) collect() {
 	m.garbage = allocated()
 }
 
+// Bytes returns what work allocates, to the byte. It stops the world before and after,
+// and so does not suit work that is measured many times a second.
+func Bytes(work func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // processCPU is what the process has used, in user and system mode.
 func processCPU() time.Duration {
 	var usage syscall.Rusage

@@ -42,11 +42,16 @@ func Compare(base, with Side) Ratio {
 		}
 		ratios = append(ratios, float64(pair[1])/float64(max(1, pair[0])))
 	}
-	slices.Sort(ratios)
-	return Ratio{
-		Median: ratios[Pairs/2], Low: ratios[Pairs/2-1], High: ratios[Pairs/2+1],
-		Base: median(costs[0]), With: median(costs[1]), GC: float64(collector) / float64(max(1, used)),
-	}
+	r := RatioOf([Pairs]float64(ratios))
+	r.Base, r.With, r.GC = median(costs[0]), median(costs[1]), float64(collector)/float64(max(1, used))
+	return r
+}
+
+// RatioOf returns the ratio of pairs that were not measured by [Compare]: of times that
+// were waited, say.
+func RatioOf(pairs [Pairs]float64) Ratio {
+	slices.Sort(pairs[:])
+	return Ratio{Median: pairs[Pairs/2], Low: pairs[Pairs/2-1], High: pairs[Pairs/2+1]}
 }
 
 func median(d []time.Duration) time.Duration {

@@ -48,6 +48,21 @@ func TestMeasure_bytes(t *testing.T) {
 	must.GreaterEq(t, 100<<16, cost.Bytes)
 }
 
+// Bytes are exact, where the meter's are to the page.
+func TestBytes(t *testing.T) {
+	var keep [1000]*[16]byte
+	must.Eq(t, 16_000, measure.Bytes(func() {
+		for i := range keep {
+			keep[i] = new([16]byte)
+		}
+	}))
+	must.NotNil(t, keep[999])
+}
+
+func TestRatioOf(t *testing.T) {
+	must.Eq(t, measure.Ratio{Low: 2, Median: 3, High: 4}, measure.RatioOf([measure.Pairs]float64{5, 3, 1, 2, 4}))
+}
+
 func TestRatio_Verdict(t *testing.T) {
 	for _, c := range []struct {
 		low, median, high, bound float64

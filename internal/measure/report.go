@@ -2,13 +2,14 @@ package measure
 
 import "testing"
 
-// The units in which [Ratio.Report] reports.
+// The units in which [Ratio.Report] reports. A ratio's Low and High follow it in its
+// unit with a suffix.
 const (
-	UnitRatio = "ratio"
-	UnitLow   = "ratio-low"
-	UnitHigh  = "ratio-high"
-	UnitBase  = "base-ns"
-	UnitGC    = "gc-%"
+	UnitRatio  = "ratio"
+	SuffixLow  = "-low"
+	SuffixHigh = "-high"
+	UnitBase   = "base-ns"
+	UnitGC     = "gc-%"
 )
 
 // Report reports the ratio as the benchmark's metrics, in place of the time that the
@@ -16,11 +17,18 @@ const (
 func (r Ratio) Report(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(r.Median, UnitRatio)
-	b.ReportMetric(r.Low, UnitLow)
-	b.ReportMetric(r.High, UnitHigh)
+	r.ReportAs(b, UnitRatio)
 	b.ReportMetric(float64(r.Base), UnitBase)
 	b.ReportMetric(100*r.GC, UnitGC)
+}
+
+// ReportAs reports the ratio alone, in a unit that ends in [UnitRatio].
+func (r Ratio) ReportAs(b *testing.B, unit string) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(r.Median, unit)
+	b.ReportMetric(r.Low, unit+SuffixLow)
+	b.ReportMetric(r.High, unit+SuffixHigh)
 }
 
 // Count reports a count.

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// figureUnconcerned: a write of what has nothing to do with drains costs the drainer
+// nothing, however many nodes drain.
+func figureUnconcerned(b *testing.B) {
+	share := 100
+	if measure.SizeOf(b) == measure.Full {
+		share = 1
+	}
+	const perNode, jobSize = 10, 100
+	t := newTown(b, townPlan{nodes: 100_000 / share, perNode: perNode, jobSize: jobSize, layout: packed, job: cluster.JobService, maxParallel: 1})
+	draining := len(t.nodes) / 100
+	t.drain(draining, cluster.DrainSpec{})
+	state := &counting{StateReader: t.fsm.Store().Reader()}
+	l := leadFrom(t, state)
+	l.settle(epoch)
+	must.Len(b, draining, l.status())
+	others := t.nodes[2*draining:]
+	for _, w := range []struct {
+		name  string
+		write func(txn *statestore.Txn, i int)
+	}{
+		{"node", func(txn *statestore.Txn, i int) { updateNode(b, txn, others[i*7%len(others)], i) }},
+		{"allocation", func(txn *statestore.Txn, i int) {
+			a := 2*draining*perNode + i*7%(len(others)*perNode)
+			updateAlloc(txn, allocOf(a/jobSize, a%jobSize), i)
+		}},
+	} {
+		b.Run(w.name, func(b *testing.B) {
+			countUnconcerned(b, l, state, w.write)
+			measure.Count(b, l.feedBytes(w.write), "feed-bytes")
+		})
+	}
+	l.term.Close()
+}
+
+// updateNode changes a node: its heartbeat, or what it says of itself.
+func updateNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
+	at := epoch.Add(time.Duration(i) * time.Second)
+	if i%2 == 0 {
+		must.NoError(b, txn.UpdateNodeStatus(id, cluster.NodeReady, at))
+		return
+	}
+	must.NoError(b, txn.UpsertNode(txn.Node(id), at))
+}
+
+// updateAlloc has an allocation's client say something new of it, which makes it no
+// less healthy.
+func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
+	a := txn.Alloc(id)
+	said := [2]string{"tasks are running", "a task has restarted"}
+	say := said[0]
+	if a.ClientDescription == say {
+		say = said[1]
+	}
+	txn.UpdateAllocsFromClient([]cluster.AllocReport{{
+		Alloc: id, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: say, At: epoch.Add(time.Duration(i) * time.Second),
+	}})
+}
+
+const unconcernedWrites = 1000
+
+// countUnconcerned counts what the drainer does while such writes are made.
+func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*statestore.Txn, int)) {
+	count := func(writes int, write func(*statestore.Txn, int)) (wakes, rows int) {
+		l.steps, state.rows = 0, 0
+		for i := range writes {
+			before := l.fsm.Store().Snapshot()
+			l.edit(func(txn *statestore.Txn) { write(txn, i) })
+			must.NotEq(b, before.Index(), l.fsm.Store().Snapshot().Index())
+			l.step(epoch.Add(time.Second))
+		}
+		return l.steps, state.rows
+	}
+	wakes, rows := count(unconcernedWrites, write)
+	measure.Count(b, wakes, "wake-ups")
+	measure.Count(b, rows, "rows")
+	// The counters count: a write that concerns the drainer is seen.
+	wakes, rows = count(1, func(txn *statestore.Txn, i int) { updateAlloc(txn, allocOf(0, 0), i) })
+	must.Eq(b, 1, wakes)
+	must.Positive(b, rows)
+}
+
+// feedBytes is how many more bytes a write allocates while a term is subscribed to the
+// state: the median of some pairs, to the nearest byte.
+func (l *leader) feedBytes(write func(*statestore.Txn, int)) float64 {
+	writes := func() uint64 {
+		return measure.Bytes(func() {
+			for i := range unconcernedWrites {
+				l.edit(func(txn *statestore.Txn) { write(txn, i) })
+			}
+		})
+	}
+	var extra []float64
+	written := l.writes
+	for range measure.Pairs {
+		l.term.Close()
+		writes() // twice, so that what is written alternates alike on both sides
+		without := writes()
+		l.begin()
+		l.settle(epoch)
+		writes()
+		extra = append(extra, (float64(writes())-float64(without))/unconcernedWrites)
+	}
+	must.Eq(l.tb, written, l.writes) // none of the terms changed what is compared
+	slices.Sort(extra)
+	return math.Round(extra[len(extra)/2]) + 0 // and not -0
+}
