@@ -20,8 +20,9 @@ var packages = [...]string{"./bench", "./statestore", "./drainer"}
 // benchmarks are those to run.
 type benchmarks struct {
 	size measure.Size
-	// match is a regular expression for what follows "BenchmarkFigure/", or empty.
-	match string
+	// figures are the names of those to run, each as -bench takes it: regular expressions
+	// with slashes between them. None are all.
+	figures []string
 	// progress is told what go test says; never nil.
 	progress io.Writer
 }
@@ -36,11 +37,7 @@ type result struct {
 // run runs the benchmarks, one after the other, and returns what they report in their
 // order.
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
-	pattern := "^BenchmarkFigure$"
-	if b.match != "" {
-		pattern += "/(" + b.match + ")"
-	}
-	args := append([]string{"test", "-run", "^$", "-bench", pattern, "-benchtime", "1x", "-timeout", "3h", "-p", "1"}, packages[:]...)
+	args := append([]string{"test", "-run", "^$", "-bench", b.pattern(), "-benchtime", "1x", "-timeout", "3h", "-p", "1"}, packages[:]...)
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size))
 	var output bytes.Buffer
@@ -50,6 +47,19 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 		return nil, fmt.Errorf("running the benchmarks: %w", err)
 	}
 	return parse(&output)
+}
+
+// pattern is what -bench is given.
+func (b benchmarks) pattern() string {
+	const all = "^BenchmarkFigure$"
+	if len(b.figures) == 0 {
+		return all
+	}
+	patterns := make([]string, len(b.figures))
+	for i, f := range b.figures {
+		patterns[i] = all + "/" + f
+	}
+	return strings.Join(patterns, "|")
 }
 
 // parse reads what go test prints of benchmarks.

@@ -42,11 +42,12 @@ func bounds() []bound {
 		{"drains/cpu/max_parallel=1", ratio, 1.5, "whole drains, to applying their entries"},
 		{"drains/cpu/max_parallel=10", ratio, 1.2, "whole drains, to applying their entries"},
 		{"drains/cpu/max_parallel=100", ratio, 1.2, "whole drains, to applying their entries"},
-		{"drains/cpu", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight"},
+		{"drains/free", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight"},
 		{"drains/lockstep", "mark-entries", 1.1, "entries with marks, of as few as they fit in"},
 		{"drains/lockstep", "end-entries", 1.1, "entries with ends, of as few as they fit in"},
 		{"first-mark", "p50-ratio", 3, "from a drain to its first mark, to a no-op: half are faster"},
 		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
+		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers could not take in time, of those offered"},
 		{"throughput", ratio, 2, "three servers drain, to the time in which they take the same entries"},
 	}
 }

@@ -43,10 +43,14 @@ func figureDrains(b *testing.B) {
 	for _, c := range drainCases(measure.SizeOf(b)) {
 		for _, maxParallel := range []int{1, 10, 100} {
 			plan := c.plan(maxParallel)
-			var empty bytes.Buffer
-			must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&empty))
-			b.Run(fmt.Sprintf("cpu/max_parallel=%d/%s", maxParallel, c), func(b *testing.B) { compareDrains(b, c, plan, empty.Bytes()) })
-			b.Run(fmt.Sprintf("lockstep/max_parallel=%d/%s", maxParallel, c), func(b *testing.B) { countEntries(b, c, plan, empty.Bytes()) })
+			var state bytes.Buffer
+			must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&state))
+			for _, f := range []struct {
+				name   string
+				figure func(*testing.B, drainCase, townPlan, []byte)
+			}{{"cpu", compareDrains}, {"free", countInFlight}, {"lockstep", countEntries}} {
+				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(b, c, plan, state.Bytes()) })
+			}
 		}
 	}
 }
@@ -68,10 +72,18 @@ func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
 		func() func(*measure.Meter) { return newDrains(b, c, plan, state).run },
 	)
 	ratio.Report(b)
-	b.ReportMetric(float64(recorded.marks)/float64(max(1, recorded.markEntries)), "marks/entry")
-	b.ReportMetric(float64(recorded.most), "in-flight")
-	b.ReportMetric(float64(recorded.steps), "steps")
 	b.ReportMetric(float64(len(recorded.entries)), "entries")
+}
+
+// countInFlight counts what is in flight while drains run free: whoever can go on does.
+func countInFlight(b *testing.B, c drainCase, plan townPlan, state []byte) {
+	d := newDrains(b, c, plan, state)
+	d.run(new(measure.Meter))
+	measure.Count(b, d.leader.most, "in-flight")
+	b.ReportMetric(float64(d.marks)/float64(max(1, d.markEntries)), "marks/entry")
+	b.ReportMetric(float64(d.markEntries), "mark-entries")
+	b.ReportMetric(float64(d.endEntries), "end-entries")
+	b.ReportMetric(float64(d.steps), "steps")
 }
 
 // countEntries counts the entries of drains in lockstep: a round is all that the
@@ -133,6 +145,7 @@ type drains struct {
 	ready []cluster.NodeID // nodes that take what moves
 	next  int              // where the next goes
 	moved int              // how many have moved, for their ids
+	all   int              // how many have to
 
 	// record keeps the entries; lockstep has rounds.
 	record, lockstep bool
@@ -160,7 +173,7 @@ type stopped struct {
 
 func newDrains(tb testing.TB, c drainCase, plan townPlan, state []byte) *drains {
 	t := restoreTown(tb, plan, state)
-	d := &drains{leader: lead(t), ready: t.nodes[c.drained:], now: epoch}
+	d := &drains{leader: lead(t), ready: t.nodes[c.drained:], now: epoch, all: c.drained * c.perNode}
 	for _, n := range t.nodes[:c.drained] {
 		d.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
@@ -180,6 +193,7 @@ func (d *drains) run(meter *measure.Meter) {
 	for n := range d.fsm.Store().Snapshot().DrainingNodes() {
 		d.tb.Fatalf("node %s still drains: %+v", n.ID, d.term.Status(d.now)[0])
 	}
+	must.Eq(d.tb, d.all, d.marks) // everything moved, once
 	meter.Resume()
 }
 
@@ -316,17 +330,7 @@ func (d *drains) replacement(old *cluster.Allocation) *cluster.Allocation {
 
 // report has the clients stop what a plan stops, and run what it places.
 func (d *drains) report(plan *cluster.Plan) {
-	healthy := true
-	state := d.fsm.Store().Snapshot()
-	m := new(shims.AllocClientUpdate)
-	for _, s := range plan.Stops {
-		m.Reports = append(m.Reports, cluster.AllocReport{Alloc: s.Alloc, Node: state.Alloc(s.Alloc).NodeID, ClientStatus: cluster.ClientComplete, At: d.now})
-	}
-	for _, a := range plan.Places {
-		m.Reports = append(m.Reports, cluster.AllocReport{
-			Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: d.now, At: d.now,
-		})
-	}
+	m := &shims.AllocClientUpdate{Reports: reportsOf(plan, d.fsm.Store().Snapshot(), d.now)}
 	if len(m.Reports) > 0 {
 		d.propose(m, func(drainer.Answer) {})
 	}

@@ -12,4 +12,6 @@ func BenchmarkFigure(b *testing.B) {
 	b.Run("memory", figureMemory)
 	b.Run("recheck", figureRecheck)
 	b.Run("drains", figureDrains)
+	b.Run("first-mark", figureFirstMark)
+	b.Run("throughput", figureThroughput)
 }

@@ -11,8 +11,11 @@
 // A figure is a count, of wake-ups, rows, entries or bytes, which is the same on every
 // machine, or a ratio of CPU to a baseline of the same run: see package
 // internal/measure for how it is come by, and for what makes a verdict unclear. The
-// bounds are in bounds.go. With -counts only counts decide the exit code: that is what
-// continuous integration runs, on whatever machine it has.
+// bounds are in bounds.go. With -counts only figures that are counted are measured: that
+// is what continuous integration runs, on whatever machine it has.
+//
+// With -run only some figures are measured: names as they stand in bounds.go, separated
+// by |, each with as many of its parts as matter, and each part a regular expression.
 package main
 
 import (
@@ -22,6 +25,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
@@ -37,9 +42,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes up to an hour")
-	match := flags.String("run", "", "run the figures that match this regular expression, of those that there are")
+	match := flags.String("run", "", "measure these figures alone, such as 'idle|changed/rows'")
 	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
-	counts := flags.Bool("counts", false, "let nothing but counts decide the exit code")
+	counts := flags.Bool("counts", false, "measure counts alone, which are the same on every machine")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -48,23 +53,55 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err, flags.Args())
 		return 2
 	}
-	results, err := benchmarks{size: s, match: *match, progress: stderr}.run(ctx)
+	bounds, some := bounds(), *match != ""
+	if some && *counts {
+		fmt.Fprintln(stderr, "bench: -run and -counts both say what is measured: give one of them")
+		return 2
+	}
+	if *counts {
+		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
+	}
+	figures := benchmarks{size: s, progress: stderr}
+	switch {
+	case some:
+		figures.figures = strings.Split(*match, "|")
+	case *counts:
+		figures.figures = names(bounds)
+	}
+	results, err := figures.run(ctx)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	report, err := judge(s, bounds(), results, *match != "")
-	if err == nil && *asJSON {
-		err = report.writeJSON(stdout)
-	} else if err == nil {
-		err = report.writeTable(stdout)
+	report, err := judge(s, bounds, results, some)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 2
 	}
-	switch {
+	return report.conclude(stdout, stderr, *asJSON)
+}
+
+// conclude prints the report, and returns the exit code.
+func (r *report) conclude(stdout, stderr io.Writer, asJSON bool) int {
+	write := r.writeTable
+	if asJSON {
+		write = r.writeJSON
+	}
+	switch err := write(stdout); {
 	case err != nil:
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
-	case report.broken(*counts):
+	case r.broken():
 		return 1
 	}
 	return 0
+}
+
+// names are those of the benchmarks that have bounds, as -bench takes them.
+func names(bounds []bound) []string {
+	var names []string
+	for _, b := range bounds {
+		names = append(names, "^"+strings.ReplaceAll(b.name, "/", "$/^")+"$")
+	}
+	return slices.Compact(names)
 }

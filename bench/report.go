@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -21,7 +23,6 @@ type figure struct {
 	Verdict measure.Verdict `json:"verdict"`
 	// Ratio is the ratio as measured, or nil of a count.
 	Ratio *measure.Ratio `json:"ratio,omitempty"`
-	count bool
 }
 
 // report is the table.
@@ -65,31 +66,35 @@ func judge(size measure.Size, bounds []bound, results []result, some bool) (*rep
 }
 
 func (b bound) judge(r result) (figure, error) {
-	value, is := r.Metrics[b.unit]
-	if !is {
-		return figure{}, fmt.Errorf("figure %s reports no %s", r.Name, b.unit)
+	f := figure{What: b.what, Case: strings.TrimPrefix(strings.TrimPrefix(r.Name, b.name), "/"), Unit: b.unit, Bound: b.most}
+	value := func(unit string) (float64, error) {
+		v, is := r.Metrics[unit]
+		if !is || math.IsNaN(v) {
+			return 0, fmt.Errorf("figure %s reports no %s", r.Name, unit)
+		}
+		return v, nil
 	}
-	f := figure{What: b.what, Case: strings.TrimPrefix(strings.TrimPrefix(r.Name, b.name), "/"), Unit: b.unit, Value: value, Bound: b.most, count: b.count()}
-	if f.count {
+	var err error
+	if f.Value, err = value(b.unit); err != nil {
+		return f, err
+	}
+	if b.count() {
 		f.Verdict = measure.Holds
-		if value > b.most {
+		if f.Value > b.most {
 			f.Verdict = measure.Broken
 		}
 		return f, nil
 	}
-	f.Ratio = &measure.Ratio{Median: value, Low: r.Metrics[b.unit+measure.SuffixLow], High: r.Metrics[b.unit+measure.SuffixHigh], GC: r.Metrics[measure.UnitGC] / 100}
+	low, errLow := value(b.unit + measure.SuffixLow)
+	high, errHigh := value(b.unit + measure.SuffixHigh)
+	f.Ratio = &measure.Ratio{Median: f.Value, Low: low, High: high, GC: r.Metrics[measure.UnitGC] / 100}
 	f.Verdict = f.Ratio.Verdict(b.most)
-	return f, nil
+	return f, errors.Join(errLow, errHigh)
 }
 
-// broken reports whether a bound is broken, of counts alone or of all figures.
-func (r *report) broken(countsOnly bool) bool {
-	for _, f := range r.Figures {
-		if f.Verdict == measure.Broken && (f.count || !countsOnly) {
-			return true
-		}
-	}
-	return false
+// broken reports whether a bound is broken.
+func (r *report) broken() bool {
+	return slices.ContainsFunc(r.Figures, func(f figure) bool { return f.Verdict == measure.Broken })
 }
 
 func (r *report) writeTable(w io.Writer) error {

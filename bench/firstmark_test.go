@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// noopInterval is how often an entry is proposed that changes nothing.
+const noopInterval = 10 * time.Millisecond
+
+// figureFirstMark: from when a drain is applied to when its first mark is takes little
+// longer than an entry that changes nothing.
+func figureFirstMark(b *testing.B) {
+	samples := 50
+	if measure.SizeOf(b) == measure.Full {
+		samples = 1000
+	}
+	const perNode, spare = 10, 100
+	t := newTown(b, townPlan{nodes: samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
+	var state bytes.Buffer
+	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
+	for _, c := range []struct {
+		name    string
+		updates int // of nodes, and as many of allocations, a second
+	}{{"idle", 0}, {"busy", 1000}} {
+		b.Run(c.name, func(b *testing.B) {
+			f := &firstMarks{servers: newServers(b), marked: make(chan time.Duration, 1), ended: make(chan struct{}, 1)}
+			f.servers.restore(state.Bytes(), t.index)
+			f.clients = newInstantClients(f.servers)
+			f.servers.onApply(f.note)
+			stop := make(chan struct{})
+			var running sync.WaitGroup
+			running.Go(func() { every(stop, noopInterval, f.noop) })
+			if c.updates > 0 {
+				u := &updates{servers: f.servers, nodes: t.nodes[samples:]}
+				// Nodes are written to one by one, allocations as clients' reports gather.
+				running.Go(func() { every(stop, time.Second/time.Duration(c.updates), u.node) })
+				running.Go(func() { every(stop, updateBatch*time.Second/time.Duration(c.updates), u.allocs) })
+			}
+			began := time.Now()
+			ratios := f.sample(b, t.nodes[:samples])
+			took := time.Since(began)
+			close(stop)
+			running.Wait()
+			f.servers.onApply(func(shims.Applied) {})
+			f.clients.close()
+			f.report(b, ratios, took, c.updates)
+		})
+	}
+}
+
+// every does something at an interval until it is stopped, and makes up for what it
+// could not do in time.
+func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
+	began := time.Now()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Until(began.Add(time.Duration(i) * interval))):
+			do(i)
+		}
+	}
+}
+
+// firstMarks measures how long drains wait for their first mark, and no-ops meanwhile.
+type firstMarks struct {
+	servers *raftServers
+	clients *instantClients
+	marked  chan time.Duration // capacity 1
+	ended   chan struct{}      // capacity 1
+
+	mu sync.Mutex
+	// asked is when the drain was applied that has no mark yet, or zero; guarded by mu.
+	asked time.Time
+	// proposed are when the no-ops were that are not applied; guarded by mu.
+	proposed []time.Time
+	// noops are how long those took that were applied since noops was last taken; guarded
+	// by mu.
+	noops []time.Duration
+	// nodes and allocs count updates that were applied; guarded by mu.
+	nodes, allocs int
+}
+
+// note takes in an entry that was applied.
+func (f *firstMarks) note(a shims.Applied) {
+	now := time.Now()
+	f.clients.tell(a)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch m := a.Message.(type) {
+	case *shims.NodeUpdateDrain:
+		f.asked = now
+	case *shims.AllocUpdateDesiredTransition:
+		if len(a.Response.(shims.Marked).Accepted) > 0 && !f.asked.IsZero() {
+			f.marked <- now.Sub(f.asked)
+			f.asked = time.Time{}
+		}
+	case *shims.NodesDrainComplete:
+		if len(a.Response.(shims.Completed).Ended) > 0 {
+			f.ended <- struct{}{}
+		}
+	case *shims.EvalUpdate:
+		if len(m.Evals) == 0 && len(f.proposed) > 0 {
+			f.noops = append(f.noops, now.Sub(f.proposed[0]))
+			f.proposed = f.proposed[1:]
+		}
+	case *shims.NodeUpdateStatus:
+		f.nodes++
+	case *shims.AllocClientUpdate:
+		f.allocs += len(m.Reports)
+	}
+}
+
+// noop proposes an entry that changes nothing. No-ops are applied in the order in which
+// they were proposed, by this goroutine alone.
+func (f *firstMarks) noop(int) {
+	f.mu.Lock()
+	f.proposed = append(f.proposed, time.Now())
+	f.mu.Unlock()
+	f.servers.propose(&shims.EvalUpdate{})
+}
+
+// percentiles are those that are bounded.
+var percentiles = [...]float64{50, 99}
+
+// sample drains the nodes one after the other, and returns the ratio of each percentile
+// for each part of the time.
+func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(percentiles)][measure.Pairs]float64) {
+	each := len(nodes) / measure.Pairs
+	for part := range measure.Pairs {
+		var marks []time.Duration
+		for _, n := range nodes[part*each : (part+1)*each] {
+			f.servers.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+				Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: time.Now(),
+			}})
+			marks = append(marks, within(b, f.marked))
+			within(b, f.ended)
+		}
+		f.mu.Lock()
+		noops := f.noops
+		f.noops = nil
+		f.mu.Unlock()
+		must.SliceNotEmpty(b, noops)
+		for i, p := range percentiles {
+			ratios[i][part] = float64(percentile(marks, p)) / float64(percentile(noops, p))
+		}
+		b.Logf("part %d: marks %s to %s, %d no-ops %s to %s", part, percentile(marks, 50), percentile(marks, 99), len(noops), percentile(noops, 50), percentile(noops, 99))
+	}
+	return ratios
+}
+
+// within waits for something, but not for ever.
+func within[T any](b *testing.B, c <-chan T) (t T) {
+	b.Helper()
+	select {
+	case t = <-c:
+	case <-time.After(patience):
+		b.Fatalf("nothing came within %s", patience)
+	}
+	return t
+}
+
+// percentile returns the smallest of the times that so many of a hundred do not exceed.
+func percentile(times []time.Duration, p float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[int(math.Ceil(float64(len(sorted))*p/100))-1]
+}
+
+func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][measure.Pairs]float64, took time.Duration, updates int) {
+	for i, p := range percentiles {
+		measure.RatioOf(ratios[i]).ReportAs(b, fmt.Sprintf("p%.0f-%s", p, measure.UnitRatio))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	nodes, allocs := float64(f.nodes)/took.Seconds(), float64(f.allocs)/took.Seconds()
+	b.ReportMetric(nodes, "nodes/s")
+	b.ReportMetric(allocs, "allocs/s")
+	if updates == 0 {
+		return
+	}
+	// What was not applied did not load the servers: the figure then is one of less.
+	missed := 1 - min(nodes, allocs)/float64(updates)
+	measure.Ratio{Median: missed, Low: missed, High: missed}.ReportAs(b, "missed-"+measure.UnitRatio)
+}
+
+// updates write to nodes and allocations that do not drain.
+type updates struct {
+	servers *raftServers
+	nodes   []cluster.NodeID
+	next    int // the node whose allocations are written to next
+}
+
+// updateBatch is how many allocations' reports are in one entry, or a few more.
+const updateBatch = 50
+
+func (u *updates) node(i int) {
+	u.servers.propose(&shims.NodeUpdateStatus{At: time.Now(), Node: u.nodes[i%len(u.nodes)], Status: cluster.NodeReady})
+}
+
+func (u *updates) allocs(i int) {
+	m := new(shims.AllocClientUpdate)
+	state := u.servers.leads.store().Snapshot()
+	for len(m.Reports) < updateBatch {
+		n := u.nodes[u.next%len(u.nodes)]
+		u.next++
+		for a := range state.LiveAllocsByNode(n) {
+			m.Reports = append(m.Reports, cluster.AllocReport{
+				Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: fmt.Sprintf("update %d", i), At: time.Now(),
+			})
+		}
+	}
+	u.servers.propose(m)
+}

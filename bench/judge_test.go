@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+)
+
+// said is what go test says of some benchmarks.
+const said = `goos: linux
+pkg: example.com/bench
+BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups
+BenchmarkFigure/whole/small-2      	       1	   1000 base-ns	 2.500 gc-%	 1.10 ratio	 1.15 ratio-high	 1.05 ratio-low
+BenchmarkFigure/whole/large-16     	       1	   1000 base-ns	 12.5 gc-%	 1.45 ratio	 1.48 ratio-high	 1.44 ratio-low
+BenchmarkFigure/wait-2             	       1	 2.90 p99-ratio	 3.80 p99-ratio-high	 2.80 p99-ratio-low
+PASS
+ok  	example.com/bench	1.0s
+`
+
+// with are bounds that what was said keeps, but for those given.
+func with(changed ...bound) []bound {
+	all := []bound{
+		{name: "quiet", unit: "rows", most: 0, what: "rows"},
+		{name: "quiet", unit: "wake-ups", most: 3, what: "wake-ups"},
+		{name: "whole", unit: measure.UnitRatio, most: 2, what: "whole"},
+		{name: "wait", unit: "p99-ratio", most: 4, what: "wait"},
+	}
+	for _, c := range changed {
+		for i, b := range all {
+			if b.name == c.name && b.unit == c.unit {
+				all[i] = c
+			}
+		}
+	}
+	return all
+}
+
+func parsed(t *testing.T, text string) []result {
+	results, err := parse(strings.NewReader(text))
+	must.NoError(t, err)
+	return results
+}
+
+func TestParse(t *testing.T) {
+	results := parsed(t, said)
+	must.Len(t, 4, results)
+	must.Eq(t, "quiet", results[0].Name)
+	must.Eq(t, 3, results[0].Metrics["wake-ups"])
+	must.Eq(t, "whole/large", results[2].Name)
+	must.Eq(t, 1.45, results[2].Metrics[measure.UnitRatio])
+	must.Eq(t, 1000, results[2].Metrics[measure.UnitBase])
+	must.Eq(t, 12.5, results[2].Metrics[measure.UnitGC])
+}
+
+func TestConclude(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bounds []bound
+		code   int
+		want   map[string]measure.Verdict // by case or, without one, by what
+	}{
+		{"all hold", with(), 0, map[string]measure.Verdict{"rows": measure.Holds, "wake-ups": measure.Holds, "small": measure.Holds, "large": measure.Holds}},
+		{"a count", with(bound{name: "quiet", unit: "wake-ups", most: 2, what: "wake-ups"}), 1, map[string]measure.Verdict{"wake-ups": measure.Broken, "rows": measure.Holds}},
+		{"a ratio of one case", with(bound{name: "whole", unit: measure.UnitRatio, most: 1.3, what: "whole"}), 1, map[string]measure.Verdict{"small": measure.Holds, "large": measure.Broken}},
+		{"too wide to tell", with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), 0, map[string]measure.Verdict{"wait": measure.Unclear}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := judge(measure.Small, c.bounds, parsed(t, said), false)
+			must.NoError(t, err)
+			must.Len(t, 5, r.Figures)
+			for _, f := range r.Figures {
+				name := f.Case
+				if name == "" {
+					name = f.What
+				}
+				if want, is := c.want[name]; is {
+					must.Eq(t, want, f.Verdict, must.Sprint(name))
+				}
+			}
+			var table, object bytes.Buffer
+			must.Eq(t, c.code, r.conclude(&table, io.Discard, false))
+			must.Eq(t, c.code, r.conclude(&object, io.Discard, true))
+			must.Eq(t, 6, strings.Count(table.String(), "\n"))
+			must.StrContains(t, object.String(), `"size": "small"`)
+		})
+	}
+}
+
+// Whatever would make a verdict of nothing is an error.
+func TestJudge_refuses(t *testing.T) {
+	for _, c := range []struct {
+		name, from, to string
+		bounds         []bound
+		want           string
+	}{
+		{name: "a metric is missing", from: "wake-ups", to: "other", want: "figure quiet reports no wake-ups"},
+		{name: "a ratio without its spread", from: "1.48 ratio-high", to: "1.48 other", want: "figure whole/large reports no ratio-high"},
+		{name: "not a number", from: "1.45 ratio\t", to: "NaN ratio\t", want: "figure whole/large reports no ratio"},
+		{name: "a figure without a bound", from: "Figure/wait-2", to: "Figure/other-2", bounds: with()[:3], want: "figure other has no bound"},
+		{name: "a bound without a figure", from: "Figure/wait-2", to: "Figure/whole/wait-2", want: "figure whole/wait reports no ratio"},
+		{name: "no figures at all", from: said, to: "PASS\n", want: "nothing was measured of what is bounded as quiet"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			must.StrContains(t, said, c.from)
+			bounds := c.bounds
+			if bounds == nil {
+				bounds = with()
+			}
+			_, err := judge(measure.Small, bounds, parsed(t, strings.Replace(said, c.from, c.to, 1)), false)
+			must.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A figure that was not asked for is not missed, but something must have been measured.
+func TestJudge_some(t *testing.T) {
+	r, err := judge(measure.Full, with(), parsed(t, said)[:1], true)
+	must.NoError(t, err)
+	must.Len(t, 2, r.Figures)
+	_, err = judge(measure.Full, with(), nil, true)
+	must.ErrorContains(t, err, "nothing was measured")
+}
+
+// What is counted can be measured without what is not.
+func TestNames(t *testing.T) {
+	must.Eq(t, []string{"^quiet$", "^drains$/^free$"}, names([]bound{{name: "quiet", unit: "a"}, {name: "quiet", unit: "b"}, {name: "drains/free"}}))
+	figures := benchmarks{figures: []string{"^quiet$", "^drains$/^free$"}}
+	must.Eq(t, "^BenchmarkFigure$/^quiet$|^BenchmarkFigure$/^drains$/^free$", figures.pattern())
+	must.Eq(t, "^BenchmarkFigure$", benchmarks{}.pattern())
+	must.True(t, bound{unit: "rows"}.count())
+	must.False(t, bound{unit: "p50-ratio"}.count())
+}
+
+func TestRun_refuses(t *testing.T) {
+	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}} {
+		var stdout, stderr bytes.Buffer
+		must.Eq(t, 2, run(t.Context(), arguments, &stdout, &stderr), must.Sprint(arguments))
+		must.Eq(t, "", stdout.String())
+		must.NotEq(t, "", stderr.String())
+	}
+}
+
+// The bounds that are printed have figures to bound, and say what.
+func TestBounds(t *testing.T) {
+	seen := map[[2]string]bool{}
+	for _, b := range bounds() {
+		must.NotEq(t, "", b.what)
+		must.False(t, seen[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
+		seen[[2]string{b.name, b.unit}] = true
+	}
+}
