@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // Agent is one process of a cluster: a server with its sockets and its disk. Build
@@ -101,7 +102,7 @@ func (a *Agent) startServer() (err error) {
 		}),
 		Drainer:      c.Drainer,
 		Scheduler:    c.Scheduler,
-		OnApply:      c.OnApply,
+		OnApply:      a.applied,
 		WhileLeading: a.heartbeats.lead,
 	}
 	if c.BootstrapExpect == 1 {
@@ -118,6 +119,14 @@ func (a *Agent) startServer() (err error) {
 	close(a.heartbeats.ready)
 	a.port.serve()
 	return nil
+}
+
+// applied is called after each entry, by raft's goroutine for the state.
+func (a *Agent) applied(entry shims.Applied) {
+	a.heartbeats.applied(entry)
+	if a.config.OnApply != nil {
+		a.config.OnApply(entry)
+	}
 }
 
 // startHTTP serves clients and peers.

@@ -39,7 +39,8 @@
 // # Heartbeats
 //
 // The leader waits for every node that is not down, by package heartbeat. A node
-// that is not heard in time becomes down, one that is heard again ready. A new
+// that is not heard in time becomes down, one that is heard again ready. Whom it waits
+// for follows the log, whatever those who asked for a write have learned of it. A new
 // leader begins all waits anew.
 //
 // # The data directory

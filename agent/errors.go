@@ -33,6 +33,7 @@ func apiErrorOf(err error) error {
 		{statestore.ErrNodeNotFound, httpapi.ErrNotFound},
 		{statestore.ErrJobNotFound, httpapi.ErrNotFound},
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
+		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {
 		if errors.Is(err, refused.cause) { // in the words that the commands know
 			return &apiError{text: refused.cause.Error(), is: []error{refused.class, err}}

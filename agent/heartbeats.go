@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -71,13 +72,35 @@ func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Dur
 // beginInterval is how often a term that is to begin is looked at again.
 const beginInterval = 100 * time.Millisecond
 
-// forget ends the wait for a node that is gone.
-func (h *heartbeats) forget(id cluster.NodeID) {
+// applied is called after each entry, in the order of the log: every node that has
+// become ready is waited for, also if whoever asked for that never learned of it, and
+// one that is deleted is not, unless it has come back since.
+func (h *heartbeats) applied(a shims.Applied) {
+	var nodes []cluster.NodeID
+	switch m := a.Message.(type) {
+	case *shims.NodeRegister:
+		nodes = []cluster.NodeID{m.Node.ID}
+	case *shims.NodeUpdateStatus:
+		nodes = []cluster.NodeID{m.Node}
+	case *shims.NodeDeregister:
+		nodes = m.Nodes
+	default:
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.timers != nil {
-		h.timers.Forget(id)
+	if h.timers == nil {
+		return // a term that begins looks at all nodes
 	}
+	for _, id := range nodes {
+		switch n := a.After.Node(id); {
+		case n == nil:
+			h.timers.Forget(id)
+		case n.Status != cluster.NodeDown:
+			h.timers.Expect([]cluster.NodeID{id}, time.Now())
+		}
+	}
+	h.poke()
 }
 
 // lead keeps heartbeats for one term, until its context ends. It owns a goroutine
@@ -178,9 +201,6 @@ func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
 		return
 	}
 	h.timers.Settle(c, err == nil || gone, time.Now())
-	if gone {
-		h.timers.Forget(c.Node)
-	}
 	h.poke()
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ func newHearing(t *testing.T, n int) *hearing {
 			from.Connect(to.LocalAddr(), to)
 		}
 		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger())
-		s, err := server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead})
+		s, err := server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead, OnApply: beats.applied})
 		must.NoError(t, err)
 		beats.server = s
 		close(beats.ready)
@@ -131,6 +132,66 @@ func TestHeartbeats_aNewLeaderBeginsAnew(t *testing.T) {
 		}
 		time.Sleep(heartbeat.DefaultGrace + 2*time.Second)
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 25, cluster.NodeDown: 25}, h.statuses())
+	})
+}
+
+// A node that became ready by a write whose asker had gone by then is waited for all
+// the same.
+func TestHeartbeats_askersThatHangUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHearing(t, 1)
+		h.register(1)
+		w := h.writers[0]
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := w.Heartbeat(gone, nodeID(0))
+		must.Error(t, err)
+		_, err = w.RegisterNode(gone, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
+		must.Error(t, err)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 2}, h.statuses())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 2}, h.statuses())
+	})
+}
+
+// A node that was deleted while it was being written down, and has registered again by
+// the time that this is known, is waited for. One that is deleted is not.
+func TestHeartbeats_deletedAndBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHearing(t, 1)
+		h.leader()
+		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger()) // which the test steps
+		beats.server, beats.timers = h.servers[0], heartbeat.New(heartbeat.Options{}, rand.New(rand.NewPCG(1, 2)))
+		beats.timers.Heard("n", time.Now())
+		var changes []heartbeat.Change
+		for range 60 {
+			time.Sleep(time.Second)
+			missed, _ := beats.step()
+			changes = append(changes, missed...)
+		}
+		must.Eq(t, []heartbeat.Change{{Node: "n", Status: cluster.NodeDown}}, changes)
+		beats.timers.Heard("n", time.Now())  // it has registered
+		beats.write(t.Context(), changes[0]) // and was deleted before that
+		must.Eq(t, 1, beats.timers.Len())
+
+		h.register(1)
+		kept := h.writers[0].heartbeats
+		waited := func() int {
+			kept.mu.Lock()
+			defer kept.mu.Unlock()
+			return kept.timers.Len()
+		}
+		must.Eq(t, 1, waited())
+		_, err := h.writers[0].PurgeNode(t.Context(), nodeID(0))
+		must.NoError(t, err)
+		must.Eq(t, 0, waited())
 	})
 }
 

@@ -51,11 +51,7 @@ func (w writer) UpdateEligibility(ctx context.Context, id cluster.NodeID, e clus
 
 // PurgeNode deletes a node.
 func (w writer) PurgeNode(ctx context.Context, id cluster.NodeID) (httpapi.Written, error) {
-	written, err := w.write(ctx, func() (server.Written, error) { return w.server.DeregisterNode(ctx, id) })
-	if err == nil {
-		w.heartbeats.forget(id)
-	}
-	return written, err
+	return w.write(ctx, func() (server.Written, error) { return w.server.DeregisterNode(ctx, id) })
 }
 
 // EvaluateNode has the jobs of a node looked at.
