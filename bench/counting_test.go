@@ -48,6 +48,15 @@ func (v *countingView) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocat
 	return counted(v, v.View.GroupAllocs(g))
 }
 
+func (v *countingView) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.View.RestlessAllocs(g))
+}
+
+func (v *countingView) Healthy(g cluster.GroupKey) int {
+	*v.rows++
+	return v.View.Healthy(g)
+}
+
 func (v *countingView) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 	return counted(v, v.View.DrainAllocs(d))
 }

@@ -142,9 +142,21 @@ func (a *Allocation) JudgedHealthy() bool { return a.HasVerdict() && *a.Deployme
 
 // Healthy reports whether the allocation counts towards its group's budget. The
 // node is the allocation's own, or nil if it does not exist.
-func (a *Allocation) Healthy(node *Node) bool {
-	return a.DesiredStatus == DesiredRun && a.ClientStatus == ClientRunning && a.JudgedHealthy() &&
-		!a.Marked() && !a.Canary() && node.Reachable()
+func (a *Allocation) Healthy(node *Node) bool { return a.HealthyIfReachable() && node.Reachable() }
+
+// HealthyIfReachable reports whether the allocation, or nil, counts towards its group's
+// budget as long as its node is reachable.
+func (a *Allocation) HealthyIfReachable() bool {
+	return a != nil && a.DesiredStatus == DesiredRun && a.ClientStatus == ClientRunning && a.JudgedHealthy() &&
+		!a.Marked() && !a.Canary()
+}
+
+// AtRest reports whether nothing is to come of the allocation while its node does not
+// drain: it has not ended, nobody has asked it to leave, and its health was judged or
+// never will be.
+func (a *Allocation) AtRest() bool {
+	return !a.ClientTerminal() && !a.Asked() && a.DesiredTransition.Class == MarkNone &&
+		(a.HasVerdict() || a.JobType() != JobService)
 }
 
 // DueAt is the time by which a health verdict should exist.

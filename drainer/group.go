@@ -19,8 +19,13 @@ type group struct {
 	// exists says that the job and the group exist in the current version.
 	exists bool
 
-	// healthy counts the group's healthy allocations, wherever they are.
+	// healthy counts the group's healthy allocations, wherever they are, less those
+	// that were marked since.
 	healthy int
+
+	// looked says that what follows has been counted. It costs a look at what of the
+	// group is restless, and a paced mark can be judged without it.
+	looked bool
 	// slots are the allocations that hold a slot for free and canary marks, once
 	// for each slot.
 	slots []cluster.AllocID
@@ -39,14 +44,30 @@ type group struct {
 	verdictDue time.Time
 }
 
-// lookAt counts a group. It costs a look at the group's live allocations.
-func (m *moment) lookAt(key cluster.GroupKey) *group {
-	g := &group{moment: m, key: key, job: m.view.Job(key.Job), onDraining: map[cluster.AllocID]cluster.NodeID{}}
+// newGroup returns a group that was not looked at.
+func (m *moment) newGroup(key cluster.GroupKey) *group {
+	g := &group{moment: m, key: key, job: m.view.Job(key.Job), healthy: m.view.Healthy(key)}
 	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
-	for a := range m.view.GroupAllocs(key) {
+	return g
+}
+
+// lookAt returns a group that was looked at.
+func (m *moment) lookAt(key cluster.GroupKey) *group {
+	g := m.newGroup(key)
+	g.look()
+	return g
+}
+
+// look counts what of the group is restless, once. What was marked before stays counted.
+func (g *group) look() {
+	if g.looked {
+		return
+	}
+	g.looked = true
+	g.onDraining = map[cluster.AllocID]cluster.NodeID{}
+	for a := range g.view.RestlessAllocs(g.key) {
 		g.count(a)
 	}
-	return g
 }
 
 // copied returns the group to be planned, which counts marks, and stays as it was.
@@ -65,9 +86,6 @@ func (g *group) count(a *cluster.Allocation) {
 		return
 	}
 	node := g.node(a.NodeID)
-	if a.Healthy(node) {
-		g.healthy++
-	}
 	if g.isUnderway(a, node) {
 		g.underway = append(g.underway, a.ID)
 	}
@@ -140,14 +158,21 @@ func (g *group) stuck() bool { return g.waiting && !hasOpenEval(g.view, g.key.Jo
 func (g *group) room() int { return g.pace.Room(g.healthy) }
 
 // freeSlots is how many free and canary marks the group may take.
-func (g *group) freeSlots() int { return g.maxSlots() - len(g.slots) }
+func (g *group) freeSlots() int {
+	g.look()
+	return g.maxSlots() - len(g.slots)
+}
 
 func (g *group) maxSlots() int { return max(1, g.pace.MaxParallel) }
 
 // mayProceed reports whether a group below its budget may give up one more: the
 // policy says so, and nothing is on its way that could mend it.
 func (g *group) mayProceed() bool {
-	return g.policy.BelowBudget == Proceed && g.room() <= 0 && len(g.underway) == 0 && !hasPendingEval(g.view, g.key.Job)
+	if g.policy.BelowBudget != Proceed || g.room() > 0 {
+		return false
+	}
+	g.look()
+	return len(g.underway) == 0 && !hasPendingEval(g.view, g.key.Job)
 }
 
 // ruling is what a group says of one allocation that stays on a draining node:

@@ -122,8 +122,8 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	return ""
 }
 
-// checker judges the marks of one entry. Its groups are counted once and then
-// kept up to date by what was accepted.
+// checker judges the marks of one entry. Its groups are counted once, as far as
+// their marks ask for it, and then kept up to date by what was accepted.
 type checker struct {
 	*moment
 	groups map[cluster.GroupKey]*group
@@ -160,7 +160,7 @@ func (c *checker) check(m Mark) string {
 func (c *checker) group(key cluster.GroupKey) *group {
 	g := c.groups[key]
 	if g == nil {
-		g = c.lookAt(key)
+		g = c.newGroup(key)
 		c.groups[key] = g
 	}
 	return g

@@ -35,6 +35,13 @@ type View interface {
 	// client-terminal, and its canaries that a drain marked, that are
 	// client-terminal, and that have no replacement.
 	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
+	// RestlessAllocs yields, by id, those of GroupAllocs that are on a node which
+	// drains, or are not at rest ([cluster.Allocation.AtRest]): what a drainer has
+	// to look at one by one.
+	RestlessAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
+	// Healthy counts the group's allocations that count towards its budget,
+	// wherever they are ([cluster.Allocation.Healthy]).
+	Healthy(cluster.GroupKey) int
 	// DrainAllocs yields the allocations the drain has marked, whatever became
 	// of them, by id.
 	DrainAllocs(cluster.DrainID) iter.Seq[*cluster.Allocation]

@@ -81,6 +81,22 @@ func (w *world) GroupAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] 
 	}, byAllocID)
 }
 
+func (w *world) RestlessAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return filtered(slices.Collect(w.GroupAllocs(key)), func(a *cluster.Allocation) bool {
+		return !a.AtRest() || w.Node(a.NodeID).Draining()
+	}, byAllocID)
+}
+
+func (w *world) Healthy(key cluster.GroupKey) int {
+	count := 0
+	for a := range w.GroupAllocs(key) {
+		if a.Healthy(w.Node(a.NodeID)) {
+			count++
+		}
+	}
+	return count
+}
+
 func (w *world) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 	return filtered(w.allocs, func(a *cluster.Allocation) bool { return a.DesiredTransition.Drain == d }, byAllocID)
 }

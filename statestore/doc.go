@@ -9,6 +9,9 @@
 //	allocs   allocations, each with the version of its job it was placed for
 //	evals    evaluations
 //	usage    what a node's allocations take; follows from allocs
+//	health   how many allocations of a group are healthy; follows from allocs and nodes
+//	restless the allocations that a drainer has to look at one by one, by group:
+//	         those on nodes that drain, and those not at rest; follows from both
 //	index    the last entry that wrote to each table, that brought capacity, and
 //	         of all; how many records there are
 //
@@ -18,8 +21,12 @@
 // by whether they were asked to leave; of a group, those still to be looked at;
 // the nodes that drain. The indexes are in schema.go, their keys in indexes.go.
 //
-// A client's report touches allocs and usage, never nodes: nobody who watches
-// nodes is woken by it.
+// Health and restless are kept by what changes: a write that makes nobody healthy or ill
+// looks at no node for them, and a node that goes, comes or begins or ends to drain has
+// what is on it accounted anew. Neither is persisted.
+//
+// A client's report touches allocs and what follows from them, never nodes: nobody who
+// watches nodes is woken by it.
 //
 // # Who may write
 //
@@ -60,8 +67,10 @@
 // [Store.Subscribe] is for the drainer: a feed of where to look, which a commit
 // fills after it has become visible. It tells of draining nodes and what is on
 // them, and of the jobs the subscriber follows, see [drainer.Feed]; all else wakes
-// nobody. A commit costs the feed what the commit changed, and, where a node was
-// deleted, registered or took another status, a look at the node's allocations.
+// nobody. A commit costs the feed what the commit changed, noted in room that
+// transactions pass on to each other, and, where a node was deleted, registered or took
+// another status while jobs are followed, a look at the node's allocations. What
+// concerns no subscriber reads no row and allocates nothing.
 //
 // # Abandoned stores
 //

@@ -20,6 +20,7 @@ var (
 // Row types that are not exported.
 type (
 	Usage   = usage
+	Health  = health
 	Counter = counter
 )
 
@@ -40,6 +41,8 @@ func (s *Store) InsertRow(row any) {
 		t.putEval(nil, r)
 	case *usage:
 		t.insert(tableUsage, r)
+	case *health:
+		t.insert(tableHealth, r)
 	case *counter:
 		t.insert(tableIndex, r)
 	default:
@@ -47,6 +50,7 @@ func (s *Store) InsertRow(row any) {
 	}
 	t.done = true
 	t.flushUsage()
+	t.flushHealth()
 	s.commit(t)
 }
 
@@ -59,6 +63,23 @@ func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 			}
 		}
 	})
+}
+
+// HealthRows are the rows of that table by group.
+func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
+	rows := make(map[cluster.GroupKey]int)
+	for h := range scan[health](s.reads, tableHealth, indexID, nil) {
+		rows[h.Group] = h.Healthy
+	}
+	return rows
+}
+
+// RestlessRows counts the rows of that table.
+func (s *Snapshot) RestlessRows() (count int) {
+	for range scan[cluster.Allocation](s.reads, tableRestless, indexID, nil) {
+		count++
+	}
+	return count
 }
 
 // RecordCount is the count of records that retention goes by.

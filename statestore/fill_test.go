@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// rowTypes are the rows of all tables.
+// rowTypes are the rows of all tables; those of restless are allocations.
 func rowTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cluster.Node](),
@@ -18,6 +18,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Allocation](),
 		reflect.TypeFor[cluster.Evaluation](),
 		reflect.TypeFor[statestore.Usage](),
+		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Counter](),
 	}
 }

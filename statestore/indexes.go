@@ -104,4 +104,8 @@ func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 // usageID holds for the empty id too: an allocation may be on no node at all.
 func usageID(u *usage) key { return lone(u.NodeID) }
 
+func healthID(h *health) key { return groupKey(h.Group) }
+
+func restlessID(a *cluster.Allocation) key { return groupKey(a.GroupKey()).text(string(a.ID)) }
+
 func counterID(c *counter) key { return idKey(c.Key) }

@@ -18,6 +18,7 @@ func recount(t must.T, s *statestore.Snapshot) {
 	recountNodes(t, s)
 	recountUsage(t, s)
 	recountAllocs(t, s)
+	recountGroups(t, s)
 	recountEvals(t, s)
 	recountRecords(t, s)
 }
@@ -113,6 +114,28 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 	must.Eq(t, all, onNodes)
 	must.Eq(t, all, ofJobs)
 	must.Eq(t, 0, marked)
+}
+
+func recountGroups(t must.T, s *statestore.Snapshot) {
+	t.Helper()
+	groups, healthy := make(map[cluster.GroupKey]bool), make(map[cluster.GroupKey]int)
+	restless := 0
+	for a := range s.Allocs() {
+		groups[a.GroupKey()] = true
+		if a.Healthy(s.Node(a.NodeID)) {
+			healthy[a.GroupKey()]++
+		}
+	}
+	for g := range groups {
+		must.Eq(t, healthy[g], s.Healthy(g), must.Sprint("healthy of ", g))
+		want := slices.Collect(where(s.GroupAllocs(g), func(a *cluster.Allocation) bool {
+			return !a.AtRest() || s.Node(a.NodeID).Draining()
+		}))
+		same(t, "restless allocations", slices.Values(want), s.RestlessAllocs(g))
+		restless += len(want)
+	}
+	must.Eq(t, healthy, s.HealthRows())
+	must.Eq(t, restless, s.RestlessRows())
 }
 
 func recountEvals(t must.T, s *statestore.Snapshot) {

@@ -32,6 +32,7 @@ func Restore(r io.Reader) (*Store, error) {
 		return nil, fmt.Errorf("restoring the state: %w", err)
 	}
 	t.flushUsage()
+	t.flushHealth()
 	if in.records > 0 {
 		t.count(counterRecords, in.records)
 	}
@@ -232,6 +233,7 @@ func (r *restorer) alloc() error {
 		return err
 	}
 	r.txn.occupy(row.Alloc, +1)
+	r.txn.accountAlloc(nil, row.Alloc)
 	return nil
 }
 

@@ -3,7 +3,8 @@ package statestore
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // The put methods replace a row, with everything that hangs on it: what feeds
-// are told, what a node's allocations take, and whether capacity may have come.
+// are told, what a node's allocations take, what a group's come to, and whether
+// capacity may have come.
 // A nil before is a new row, a nil after deletes it. After is not written to any
 // more; before is the row as the store has it.
 
@@ -11,6 +12,7 @@ func (t *Txn) putNode(before, after *cluster.Node) {
 	t.written.capacity = t.written.capacity || roomier(before, after)
 	t.written.changes.node(before, after)
 	put(t, TableNodes, before, after)
+	t.accountNode(before, after)
 }
 
 func (t *Txn) putAlloc(before, after *cluster.Allocation) {
@@ -19,6 +21,7 @@ func (t *Txn) putAlloc(before, after *cluster.Allocation) {
 	if live(before) && !live(after) {
 		t.written.capacity = true
 	}
+	t.accountAlloc(before, after)
 	t.written.changes.alloc(before, after)
 	put(t, TableAllocs, before, after)
 }

@@ -19,7 +19,11 @@ const (
 	TableAllocs = "allocs"
 	TableEvals  = "evals"
 	tableUsage  = "usage"
-	tableIndex  = "index"
+	// tableHealth holds how many allocations of each group are healthy.
+	tableHealth = "health"
+	// tableRestless holds the rows of allocations that are not at rest, by group.
+	tableRestless = "restless"
+	tableIndex    = "index"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -107,6 +111,8 @@ func schema() *memdb.DBSchema {
 			ordered(indexDrain, allocByDrain)),
 		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),
 		table(tableUsage, unique(indexID, usageID)),
+		table(tableHealth, unique(indexID, healthID)),
+		table(tableRestless, unique(indexID, restlessID)),
 		table(tableIndex, unique(indexID, counterID)),
 	} {
 		s.Tables[t.Name] = t

@@ -25,6 +25,8 @@ type written struct {
 	capacity bool
 	// usage holds the rows of that table it has changed.
 	usage map[cluster.NodeID]usage
+	// healthy holds the counts of groups that it has changed, or is nil.
+	healthy map[cluster.GroupKey]int
 	// changes is what feeds are told of; nil once it was given back.
 	changes *changes
 }
@@ -73,6 +75,7 @@ func (t *Txn) Abort() {
 // flush writes what was gathered while rows were written.
 func (t *Txn) flush() {
 	t.flushUsage()
+	t.flushHealth()
 	for _, table := range slices.Sorted(slices.Values(t.written.tables.items)) {
 		t.count(table, t.written.index)
 	}

@@ -146,8 +146,16 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 	}
 	if g.oneIn(3) {
 		a.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
+	} else if g.oneIn(2) {
+		a.ClientStatus, a.DeploymentStatus = cluster.ClientRunning, g.verdict(false)
 	}
 	return a
+}
+
+// verdict is a verdict on an allocation's health, mostly a good one.
+func (g *generator) verdict(canary bool) *cluster.DeploymentStatus {
+	healthy := !g.oneIn(4)
+	return &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: epoch(), Canary: canary}
 }
 
 // changed is an allocation of which something has changed.
@@ -166,12 +174,18 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 			a.DesiredTransition.MarkedAt = epoch().Add(time.Duration(g.random.IntN(100)) * time.Second)
 			if a.Canary() {
 				a.DesiredTransition.Class = cluster.MarkCanary
+				if g.oneIn(2) { // what is rare otherwise
+					a.ClientStatus = cluster.ClientComplete
+				}
 			}
 		}
 	case 3:
 		a.NextAllocation = pick(g.random, allocIDs)
 	default:
 		a.ClientStatus = pick(g.random, statuses)
+		if g.oneIn(2) {
+			a.DeploymentStatus = g.verdict(a.Canary())
+		}
 	}
 	return a
 }

@@ -57,6 +57,23 @@ func (m *model) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	}, byAllocID)
 }
 
+func (m *model) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	rows := slices.Collect(m.GroupAllocs(g))
+	return slices.Values(slices.DeleteFunc(rows, func(a *cluster.Allocation) bool {
+		return a.AtRest() && !m.nodes[a.NodeID].Draining()
+	}))
+}
+
+func (m *model) Healthy(g cluster.GroupKey) int {
+	count := 0
+	for _, a := range m.allocs {
+		if a.GroupKey() == g && a.Healthy(m.nodes[a.NodeID]) {
+			count++
+		}
+	}
+	return count
+}
+
 func (m *model) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 	return chosen(m.allocs, func(a *cluster.Allocation) bool { return a.MarkedBy(d) }, byAllocID)
 }
@@ -126,6 +143,12 @@ func (m *model) compareJob(v drainer.View, key cluster.JobKey) error {
 		g := cluster.GroupKey{Job: key, Name: name}
 		if err := differ(fmt.Sprintf("GroupAllocs(%s)", g), v.GroupAllocs(g), m.GroupAllocs(g)); err != nil {
 			return err
+		}
+		if err := differ(fmt.Sprintf("RestlessAllocs(%s)", g), v.RestlessAllocs(g), m.RestlessAllocs(g)); err != nil {
+			return err
+		}
+		if got, want := v.Healthy(g), m.Healthy(g); got != want {
+			return fmt.Errorf("Healthy(%s) is %d, not %d", g, got, want)
 		}
 	}
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))

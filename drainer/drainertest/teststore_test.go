@@ -20,6 +20,8 @@ func TestTheTestOfStores(t *testing.T) {
 		"views in another order":               {view: func(v drainer.View) drainer.View { return reversed{v} }},
 		"a view without terminal canaries":     {view: func(v drainer.View) drainer.View { return onlyLive{v} }},
 		"a view that counts system work":       {view: func(v drainer.View) drainer.View { return counting{v} }},
+		"a view that counts out of reach":      {view: func(v drainer.View) drainer.View { return reaching{v} }},
+		"a view where drains leave at rest":    {view: func(v drainer.View) drainer.View { return restful{v} }},
 		"a view that is always the newest":     {mutable: true},
 		"a feed that does not tell of nodes":   {tell: func(c *drainer.Changes) { c.Nodes = nil }},
 		"a feed that does not tell of groups":  {tell: func(c *drainer.Changes) { c.Groups = nil }},
@@ -205,6 +207,27 @@ type onlyLive struct{ drainer.View }
 func (v onlyLive) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	rows := slices.Collect(v.View.GroupAllocs(g))
 	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).ClientTerminal))
+}
+
+// reaching counts what is healthy on nodes that cannot be reached too.
+type reaching struct{ drainer.View }
+
+func (v reaching) Healthy(g cluster.GroupKey) int {
+	count := 0
+	for a := range v.GroupAllocs(g) {
+		if a.HealthyIfReachable() {
+			count++
+		}
+	}
+	return count
+}
+
+// restful leaves out what is at rest on nodes that drain.
+type restful struct{ drainer.View }
+
+func (v restful) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	rows := slices.Collect(v.View.RestlessAllocs(g))
+	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).AtRest))
 }
 
 // counting counts what is no consumer too.
