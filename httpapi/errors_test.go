@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,6 +199,37 @@ func TestErrors_filter(t *testing.T) {
 	must.Eq(t, 200, ask(t, "GET", url+"/v1/nodes?filter="+escape("Name == a"+strings.Repeat(" and Name == a", 100)), "").code)
 	secret := ask(t, "GET", url+"/v1/nodes?filter=SecretID+%3D%3D+%22"+secretOf(nodeID(1))+"%22", "")
 	must.Eq(t, "[]", secret.body, must.Sprint("a filter cannot guess secrets"))
+}
+
+// One request with any and all within one another kept a processor busy for ever: each
+// goes through its list once for every element of the one around it.
+func TestErrors_filterNested(t *testing.T) {
+	t.Parallel()
+	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL + "/v1/nodes?filter="
+	const has = `any Events as e { e.Message == "x" }`
+	for filter, code := range map[string]int{
+		has: 200, "(" + has + ") and (" + has + ")": 200, "Name == a or " + has: 200,
+		strings.Repeat("any Events as e { ", 12) + `e.Message == "x"` + strings.Repeat(" }", 12): 400,
+		"all Events as e { e.Message == x or " + has + " }":                                      400,
+		"Name == a or any Events as e { " + has + " }":                                           400,
+	} {
+		got := ask(t, "GET", url+escape(filter), "")
+		must.Eq(t, code, got.code, must.Sprint(filter, got.body))
+		if code == 400 {
+			must.StrHasSuffix(t, "any and all cannot be nested", got.body)
+		}
+	}
+}
+
+// Rows are not filtered for a client that has gone.
+func TestErrors_filterGone(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	got := httptest.NewRecorder()
+	w.handler(w.backend(), httpapi.Options{}).ServeHTTP(got, httptest.NewRequestWithContext(ctx, "GET", "/v1/nodes?filter=Name+==+n1", nil))
+	must.Eq(t, context.Canceled.Error(), got.Body.String())
 }
 
 // What a write fails with says whether to ask again.

@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"time"
 
 	"github.com/hashicorp/go-bexpr"
+	"github.com/hashicorp/go-bexpr/grammar"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -14,7 +16,9 @@ import (
 // Bounds of a filter. Its parser tries everything, and each pair of parentheses around
 // another takes it ten times as long: six levels took half a second, and a line of four
 // thousand parentheses three. With these bounds the worst takes some tenths of a second,
-// five levels are read, and so are some hundred comparisons in a row.
+// five levels are read, and so are some hundred comparisons in a row. What is asked of
+// each row grows with the product of the lists that any and all go through: they may
+// stand beside one another, and not within.
 const (
 	// maxFilter is in bytes.
 	maxFilter = 4096
@@ -32,11 +36,32 @@ func newFilter(expression string) (*filter, error) {
 	if len(expression) > maxFilter {
 		return nil, badFilter(fmt.Errorf("it is longer than %d bytes", maxFilter))
 	}
+	parsed, err := grammar.Parse("", []byte(expression), grammar.MaxExpressions(maxFilterSteps))
+	if err != nil {
+		return nil, badFilter(err)
+	}
+	if nests(parsed, false) {
+		return nil, badFilter(errors.New("any and all cannot be nested"))
+	}
 	evaluator, err := bexpr.CreateEvaluator(expression, bexpr.WithMaxExpressions(maxFilterSteps), bexpr.WithHookFn(plain))
 	if err != nil {
 		return nil, badFilter(err)
 	}
 	return &filter{evaluator}, nil
+}
+
+// nests reports whether any or all stands within another, or at all if the expression
+// itself stands within one.
+func nests(expression any, within bool) bool {
+	switch e := expression.(type) {
+	case *grammar.UnaryExpression:
+		return nests(e.Operand, within)
+	case *grammar.BinaryExpression:
+		return nests(e.Left, within) || nests(e.Right, within)
+	case *grammar.CollectionExpression:
+		return within || nests(e.Inner, true)
+	}
+	return false
 }
 
 func badFilter(err error) error {

@@ -19,7 +19,8 @@ type list[Row any] struct {
 }
 
 // page takes a page of a list, never nil: what the request's filter lets through, from
-// the row that its token names, in the order it asks for. The error is the client's.
+// the row that its token names, in the order it asks for. The error is the client's,
+// or says that it has gone.
 func page[Row any](q *request, l list[Row]) ([]Row, error) {
 	matches, err := newFilter(q.params.filter)
 	if err != nil {
@@ -36,6 +37,9 @@ func page[Row any](q *request, l list[Row]) ([]Row, error) {
 	for row := range rows {
 		if from != "" && sign*l.compare(row, from) < 0 {
 			continue
+		}
+		if err := q.Context().Err(); err != nil { // a filter takes its time
+			return nil, err
 		}
 		ok, err := matches.row(func() any { return l.full(row) })
 		if err != nil {
