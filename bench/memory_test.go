@@ -31,7 +31,8 @@ func figureMemory(b *testing.B) {
 				b.Fatal("nothing is in flight")
 			}
 			measure.Count(b, held, "bytes")
-			measure.Count(b, float64(held)/(2048*nodes+100*nodes*perNode), "share")
+			share := float64(held) / (2048*nodes + 100*nodes*perNode)
+			measure.Ratio{Median: share, Low: share, High: share}.ReportAs(b, "held-"+measure.UnitRatio)
 			runtime.KeepAlive(t)
 			l.term.Close()
 		})

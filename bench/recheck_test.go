@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // figureRecheck: judging marks again when they are applied costs no more than writing
@@ -29,30 +29,42 @@ const recheckMarks = 5000
 func compareRecheck(b *testing.B, jobSize, perJob int) {
 	jobs := min(recheckMarks/perJob, maxAllocs(b)/jobSize)
 	t := newTown(b, townPlan{nodes: 50, perNode: jobs * jobSize / 50, jobSize: jobSize, job: cluster.JobService, maxParallel: perJob})
-	t.drain(len(t.nodes), cluster.DrainSpec{})
-	entries := t.marksOf(perJob, drainer.DefaultMaxIDsPerEntry)
-	var state bytes.Buffer
-	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	apply := func(judge bool) measure.Side {
 		return func() func(*measure.Meter) {
-			t := restoreTown(b, townPlan{}, state.Bytes())
+			t.drainAgain()
+			entries := t.marksOf(perJob, drainer.DefaultMaxIDsPerEntry)
 			return func(*measure.Meter) {
 				for _, m := range entries {
-					t.index++
-					txn := t.fsm.Store().Begin(t.index)
-					accepted, evals := m.Marks, m.Evals
-					if judge {
-						var refused []drainer.Refusal
-						accepted, evals, refused = drainer.Recheck(txn, m)
-						must.Len(b, 0, refused)
-					}
-					must.NoError(b, txn.ApplyMarks(m.At, accepted, evals))
-					txn.Commit()
+					t.edit(func(txn *statestore.Txn) {
+						accepted, evals := m.Marks, m.Evals
+						if judge {
+							var refused []drainer.Refusal
+							accepted, evals, refused = drainer.Recheck(txn, m)
+							must.Len(b, 0, refused)
+						}
+						must.NoError(b, txn.ApplyMarks(m.At, accepted, evals))
+					})
 				}
 			}
 		}
 	}
 	measure.Compare(apply(false), apply(true)).Report(b)
+}
+
+// drainAgain has every node drain with nothing marked yet.
+func (t *town) drainAgain() {
+	for _, n := range t.nodes {
+		t.edit(func(txn *statestore.Txn) {
+			for _, u := range []statestore.DrainUpdate{
+				{Node: n, At: epoch}, // ends the drain that there may be, and withdraws its marks
+				{Node: n, At: epoch, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(fmt.Sprintf("drain-%s-%d", n, t.index))},
+			} {
+				_, err := txn.UpdateNodeDrain(u)
+				must.NoError(t.tb, err)
+			}
+		})
+	}
+	must.True(t.tb, t.fsm.Store().Snapshot().Node(t.nodes[0]).Draining())
 }
 
 // marksOf are entries with so many marks of each job, each as large as it may be, until
@@ -75,6 +87,7 @@ func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
 			if marked == perJob {
 				break
 			}
+			must.False(t.tb, a.Asked())
 			marked++
 			n := state.Node(a.NodeID)
 			m.Marks = append(m.Marks, drainer.Mark{
@@ -83,7 +96,7 @@ func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
 		}
 		total += marked
 		m.Evals = append(m.Evals, &cluster.Evaluation{
-			ID: cluster.EvalID(fmt.Sprintf("mark-%d", total)), Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority,
+			ID: cluster.EvalID(fmt.Sprintf("mark-%d-%d", t.index, total)), Namespace: job.Namespace, JobID: job.ID, Type: job.Type, Priority: job.Priority,
 			TriggeredBy: cluster.TriggerNodeDrain, Status: cluster.EvalPending, CreateTime: epoch, ModifyTime: epoch,
 		})
 	}

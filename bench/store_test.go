@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -21,14 +20,11 @@ func figureStore(b *testing.B) {
 		nodes = 5000
 	}
 	t := newTown(b, townPlan{nodes: nodes, perNode: 100, jobSize: 100, job: cluster.JobService, maxParallel: small - 1})
-	t.drain(len(t.nodes), cluster.DrainSpec{})
-	var state bytes.Buffer
-	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	side := func(bound int) measure.Side {
-		entries := t.marksOf(small-1, bound)
-		must.Eq(b, bound, len(entries[0].Marks)+len(entries[0].Evals))
 		return func() func(*measure.Meter) {
-			t := restoreTown(b, townPlan{}, state.Bytes())
+			t.drainAgain()
+			entries := t.marksOf(small-1, bound)
+			must.Eq(b, bound, len(entries[0].Marks)+len(entries[0].Evals))
 			return func(*measure.Meter) {
 				for _, m := range entries {
 					t.edit(func(txn *statestore.Txn) { must.NoError(b, txn.ApplyMarks(m.At, m.Marks, m.Evals)) })
