@@ -219,13 +219,16 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 			placed++
 		}
 	}
-	for range fresh {
-		if node := placer.place(""); node != nil {
-			p.place(g, s.names.take(""), nil, node)
-			placed++
+	for ; fresh > 0 && p.most > 0; fresh-- {
+		node := placer.place("")
+		if node == nil {
+			p.queue(g, wanted-placed) // where one fits nowhere, no other does
+			return
 		}
+		p.place(g, s.names.take(""), nil, node)
+		placed++
 	}
-	p.queue(g, wanted-placed)
+	p.queue(g, wanted-placed-fresh)
 }
 
 // choose takes room for the replacement of an allocation. A failed one with a

@@ -42,11 +42,14 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 			missing++
 			continue
 		}
-		r.take(need)
 		var previous *cluster.Allocation
 		if b != nil {
 			previous = b.vacated
 		}
+		if previous == nil && p.most <= 0 {
+			continue
+		}
+		r.take(need)
 		p.place(g, allocName(p.job, g, 0), previous, r.node)
 	}
 	p.queue(g, missing)

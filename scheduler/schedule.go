@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,19 +14,21 @@ import (
 // holds of the job; where nothing is to be done it only says so. It reads
 // nothing but its arguments, and the same arguments give the same plan.
 func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster.Plan {
-	plan, _ := schedule(&world{View: v}, eval, now, ids)
+	plan, _ := schedule(&world{View: v}, eval, now, ids, math.MaxInt)
 	return plan
 }
 
 // schedule is [Schedule], and takes what it places out of the world. again is
 // when time alone will change the plan: something that is out of touch will have
-// been so for too long; zero is never.
-func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs) (plan *cluster.Plan, again time.Time) {
+// been so for too long; zero is never. It places no more than most new allocations,
+// which a plan to be cut to fewer parts need not have: a job may want a million.
+func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most int) (plan *cluster.Plan, again time.Time) {
 	p := &planner{
 		look:  look{view: w, job: w.Job(eval.JobKey()), now: now},
 		world: w,
 		eval:  eval,
 		ids:   ids,
+		most:  most,
 		plan:  &cluster.Plan{At: now, SnapshotIndex: w.Index()},
 	}
 	groups := p.sortAllocs()
@@ -51,6 +54,8 @@ type planner struct {
 	eval  *cluster.Evaluation
 	ids   IDs
 	plan  *cluster.Plan
+	// most is how many more allocations may be placed that replace nothing.
+	most int
 	// queued counts, by group, what could not be placed; nil if nothing.
 	queued map[string]int
 	// again is when the first of what is out of touch will be lost, or zero.
@@ -135,7 +140,9 @@ func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.All
 		CreateTime:    p.now,
 		ModifyTime:    p.now,
 	}
-	if previous != nil {
+	if previous == nil {
+		p.most--
+	} else {
 		a.PreviousAllocation = previous.ID
 		if previous.Canary() {
 			a.DeploymentID = previous.DeploymentID

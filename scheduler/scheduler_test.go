@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // A new leader plans nothing before a barrier shows it what the old one wrote.
@@ -230,6 +232,40 @@ func TestPlanInParts(t *testing.T) {
 	must.Eq(t, 5, log.plans)
 	must.Zero(t, log.refused)
 	must.Len(t, 9, pick(c.wanted(job), on("n2")))
+}
+
+// A job may want more than any plan holds: what one look at it costs depends on the
+// parts of a plan and on the room there is, and what does not fit is counted.
+func TestPlanOfAnEndlessJob(t *testing.T) {
+	for _, test := range []struct {
+		cpu           int64
+		parts, queued int
+		status        cluster.EvalStatus
+	}{
+		{0, 5, 0, cluster.EvalPending},
+		{100, 5, 0, cluster.EvalPending},
+		{500, 2, math.MaxInt - 2, cluster.EvalComplete},
+	} {
+		t.Run(fmt.Sprint(test.cpu), func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			job := c.job("web", cluster.JobService, 0)
+			j := c.view().Job(job).Copy()
+			j.TaskGroups[0].Count = math.MaxInt // as if it were in the log already
+			j.TaskGroups[0].Tasks[0].Resources = cluster.Resources{CPU: test.cpu}
+			c.write(func(txn *statestore.Txn) error { return txn.UpsertJob(j) })
+			s, log := c.leader(func(c *scheduler.Config) { c.MaxPlanParts = 5 })
+			s.Step(c.now)
+			log.answer(fine)
+			before := c.made
+			s.Step(c.now)
+			plan := log.queue[0].plan
+			must.Len(t, test.parts, plan.Places)
+			must.Eq(t, test.status, plan.Eval.Status)
+			must.Eq(t, test.queued, plan.Eval.Queued["g"])
+			must.LessEq(t, before+6, c.made, must.Sprint("allocations made, that of the next plan included"))
+		})
+	}
 }
 
 // Refused parts are planned again from the newer state, at once the first time.

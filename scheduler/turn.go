@@ -99,7 +99,7 @@ func (t *turn) mayPlan(job cluster.JobKey) bool {
 // plan makes the plan of an evaluation and notes when its job will have lost
 // what is out of touch.
 func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
-	plan, again := schedule(t.world, e, t.now, t.config.IDs)
+	plan, again := schedule(t.world, e, t.now, t.config.IDs, t.config.MaxPlanParts+1) // one more shows that there is more
 	t.setLookAgain(e.JobKey(), again)
 	return plan
 }
