@@ -30,15 +30,17 @@ type Agent struct {
 	server     *server.Server
 	heartbeats *heartbeats
 	membership *membership
+	leaders    *leaders
 	transport  *http.Transport
 	// listener is where clients connect, outer serves them and inner the peers.
 	listener     net.Listener
 	outer, inner *http.Server
 	unasked      newConns // of both
 
-	// life ends when Stop begins to end requests.
-	life context.Context
-	end  context.CancelFunc
+	// life ends when Stop begins to end what waits, requests when it waits for no
+	// request any longer.
+	life, requests context.Context
+	end, cut       context.CancelFunc
 	// running counts the agent's own goroutines.
 	running sync.WaitGroup
 	stop    func() error // once
@@ -51,8 +53,9 @@ func New(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{config: config, started: time.Now()}
+	a := &Agent{config: config, started: time.Now(), leaders: newLeaders()}
 	a.life, a.end = context.WithCancel(context.Background())
+	a.requests, a.cut = context.WithCancel(context.Background())
 	a.stop = sync.OnceValue(a.close)
 	if err := a.start(); err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.release()))
@@ -115,6 +118,7 @@ func (a *Agent) startServer() (err error) {
 	if a.server, err = server.New(settings); err != nil {
 		return err
 	}
+	a.running.Go(func() { a.leaders.follow(a.life, a.server.Raft()) })
 	a.heartbeats.server = a.server
 	close(a.heartbeats.ready)
 	a.port.serve()
@@ -140,11 +144,11 @@ func (a *Agent) startHTTP() error {
 	logger := a.config.Logger.Named("http").StandardLogger(nil)
 	serve := func(handler http.Handler, at net.Listener) *http.Server {
 		s := &http.Server{
-			Handler:           handler,
+			Handler:           a.untilStop(handler),
 			ErrorLog:          logger,
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
-			BaseContext:       func(net.Listener) context.Context { return a.life },
+			BaseContext:       func(net.Listener) context.Context { return a.requests },
 			ConnState:         a.unasked.observe,
 		}
 		a.running.Go(func() {
@@ -160,6 +164,20 @@ func (a *Agent) startHTTP() error {
 	a.outer = serve(a.config.Around(api), a.listener)
 	a.inner = serve(newInner(a, api), a.port.http)
 	return nil
+}
+
+// untilStop ends who waits for news when the agent stops. Other requests are waited
+// for: a write that is cut off may have been made.
+func (a *Agent) untilStop(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if waits(r) {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(a.life, cancel)()
+			r = r.WithContext(ctx)
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // What an HTTP connection may take, and what a peer may take to answer.
@@ -220,7 +238,7 @@ func (a *Agent) Leave(ctx context.Context) error { return a.membership.leave(ctx
 
 // Stop ends the agent and waits for its goroutines: it leaves the cluster if that
 // is configured, ends blocking queries, waits for other requests for
-// StopTimeout, and shuts the server down. A second call waits as the first and
+// StopTimeout and cuts off those that take longer, and shuts the server down. A second call waits as the first and
 // returns the same.
 func (a *Agent) Stop() error { return a.stop() }
 
@@ -246,9 +264,11 @@ func (a *Agent) release() error {
 			continue
 		}
 		if err := s.Shutdown(ctx); err != nil {
+			a.cut()
 			errs = append(errs, fmt.Errorf("waiting for requests: %w", err), s.Close())
 		}
 	}
+	a.cut()
 	if a.outer == nil && a.listener != nil {
 		errs = append(errs, a.listener.Close())
 	}

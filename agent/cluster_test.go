@@ -27,6 +27,9 @@ type network struct {
 	names map[string]string // of servers, by address; guarded by mu
 	cut   map[string]bool   // servers that nobody reaches and that reach nobody, by name; guarded by mu
 	links map[*link]struct{}
+	// silent is the server whose connections stand and carry nothing, as if its power was
+	// gone, by name, or empty; guarded by mu.
+	silent string
 }
 
 // link is a connection between two servers.
@@ -34,6 +37,25 @@ type link struct {
 	net.Conn
 	network  *network
 	from, to string
+}
+
+// silent reports whether nothing passes.
+func (l *link) silent() bool { return l.network.isSilent(l.from, l.to) }
+
+func (l *link) Read(b []byte) (int, error) {
+	for {
+		n, err := l.Conn.Read(b)
+		if err != nil || !l.silent() {
+			return n, err
+		}
+	}
+}
+
+func (l *link) Write(b []byte) (int, error) {
+	if l.silent() {
+		return len(b), nil
+	}
+	return l.Conn.Write(b)
 }
 
 func (l *link) Close() error {
@@ -54,6 +76,10 @@ func (n *network) dialer(from string) func(context.Context, string, string) (net
 		to := n.names[address]
 		severed := n.cut[from] || n.cut[to]
 		n.mu.Unlock()
+		if n.isSilent(from, to) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
 		if severed {
 			return nil, errors.New("the network is cut")
 		}
@@ -83,6 +109,19 @@ func (n *network) isolate(a *agent.Agent, cut bool) {
 	for _, l := range severed {
 		_ = l.Close()
 	}
+}
+
+// silence has nobody hear of a server any more, and it of nobody.
+func (n *network) silence(a *agent.Agent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = a.Name()
+}
+
+func (n *network) isSilent(from, to string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.silent != "" && (n.silent == from || n.silent == to)
 }
 
 // town is a cluster of agents.

@@ -17,7 +17,9 @@
 //
 // If the leader is lost, a request that has not reached it goes to the next one,
 // and so does any read: a blocking query waits on. A write that has reached it is
-// answered 500, and the text says that it may have been made.
+// answered 500, and the text says that it may have been made. Lost is also who is
+// silent: an attempt ends as soon as this server knows another leader, or none for
+// [Config].LeaderWait, and after 30 s without an answer, unless it waits for news.
 //
 // # Membership
 //
@@ -58,7 +60,8 @@
 // An agent owns, besides those of its server: one that serves HTTP to clients and
 // one to peers, with net/http's own for each connection; one that accepts at the
 // servers' port, and one for each connection there that has not said what it is
-// for; one that looks for a cluster, until the server is in it; one for each change
-// of the servers under way; and on the leader, for each status of a node being
-// written, one. [Agent.Stop] ends and joins them all.
+// for; one that follows who leads, and one for each request being passed on; one that
+// looks for a cluster, until the server is in it; one for each change of the servers
+// under way; and on the leader, for each status of a node being written, one.
+// [Agent.Stop] ends and joins them all.
 package agent

@@ -22,9 +22,14 @@ type forwarded struct{}
 // raft knows the peer by.
 func newTransport(p *port) *http.Transport {
 	return &http.Transport{
-		DialContext:         func(ctx context.Context, _, peer string) (net.Conn, error) { return p.dial(ctx, peer, protocolHTTP) },
+		DialContext: func(ctx context.Context, _, peer string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, askTimeout)
+			defer cancel()
+			return p.dial(ctx, peer, protocolHTTP)
+		},
 		MaxIdleConnsPerHost: 64,
-		DisableCompression:  true, // what passes through stays as it is
+		IdleConnTimeout:     idleTimeout / 2, // before the peer closes it, maybe under a write
+		DisableCompression:  true,            // what passes through stays as it is
 	}
 }
 
@@ -63,13 +68,9 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 		if leader == "" {
 			return nil, errNoLeader
 		}
-		asked := r.WithContext(r.Context())
-		at := *r.URL
-		at.Host = leader
-		asked.URL = &at
-		response, err := agent.transport.RoundTrip(asked)
+		response, err := t.peers.attempt(r, leader)
 		reached := !errors.Is(err, errDial)
-		if err == nil || reached && !reads(r) {
+		if err == nil || reached && !reads(r) || errors.Is(err, errSilent) {
 			return response, err
 		}
 		if lost.IsZero() || reached {
@@ -85,9 +86,6 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 }
-
-// reads reports whether the request can be made twice.
-func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // dialInterval is the wait before a leader is connected to again.
 const dialInterval = 50 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -79,4 +80,32 @@ func TestForward_theLeaderIsLostWriting(t *testing.T) {
 	must.NoError(t, err)
 	second := w.leader(w.others(leader)...)
 	must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(1).ID)) // it was made
+}
+
+// A leader that falls silent, its connections open, holds up nobody once another leads:
+// a write that it was asked for may have been made, a read is answered by the next.
+func TestForward_theLeaderFallsSilent(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	leader := w.leader()
+	rest := w.others(leader)
+	follower := api(t, rest[0])
+	id := testNode(1).ID
+	_, err := follower.Register(t.Context(), testNode(1)) // by a connection that stays
+	must.NoError(t, err)
+	w.network.silence(leader)
+	read := make(chan error, 1)
+	go func() {
+		_, _, err := follower.Node(t.Context(), string(id), apiclient.Query{})
+		read <- err
+	}()
+	began := time.Now()
+	_, err = follower.Heartbeat(t.Context(), id)
+	if err != nil { // it was asked before the others found out
+		must.ErrorContains(t, err, "it may have been made")
+	}
+	must.NoError(t, <-read)
+	must.Less(t, 20*time.Second, time.Since(began)) // far below what a request may take
+	_, err = follower.Heartbeat(t.Context(), id)
+	must.NoError(t, err)
 }

@@ -128,27 +128,20 @@ func (p peers) change(ctx context.Context, f raft.Future) error {
 }
 
 // awaitLeader waits until a leader is known, for some time, and returns its
-// address, or empty.
+// address, or empty. It waits no more once the agent stops.
 func (p peers) awaitLeader(ctx context.Context) string {
-	if leader := p.Leader(); leader != "" {
-		return leader
-	}
 	ctx, cancel := context.WithTimeout(ctx, p.agent.config.LeaderWait)
 	defer cancel()
-	changed := make(chan raft.Observation, 1)
-	observer := raft.NewObserver(changed, false, func(o *raft.Observation) bool {
-		_, ok := o.Data.(raft.LeaderObservation)
-		return ok
-	})
-	p.raft().RegisterObserver(observer)
-	defer p.raft().DeregisterObserver(observer)
 	for {
+		changed := p.agent.leaders.changed()
 		if leader := p.Leader(); leader != "" {
 			return leader
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			return ""
+		case <-p.agent.life.Done():
 			return ""
 		}
 	}

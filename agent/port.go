@@ -36,6 +36,10 @@ type port struct {
 	// raft and http get the connections of their protocols.
 	raft, http *lane
 
+	// life ends when the port closes.
+	life context.Context
+	end  context.CancelFunc
+
 	running sync.WaitGroup
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{} // all that are open; guarded by mu
@@ -55,6 +59,7 @@ func newPort(c *Config) (*port, error) {
 		dialer:    c.Dial,
 		conns:     make(map[net.Conn]struct{}),
 	}
+	p.life, p.end = context.WithCancel(context.Background())
 	if p.advertise == "" {
 		if at := listener.Addr().(*net.TCPAddr); at.IP.IsUnspecified() {
 			return nil, errors.Join(fmt.Errorf("Config.Advertise is required: peers cannot connect to %s", at), listener.Close())
@@ -112,6 +117,9 @@ func (p *port) greet(conn net.Conn) {
 
 // dial connects to the port of a peer.
 func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
 	conn, err := p.dialer(ctx, "tcp", peer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDial, err)
@@ -179,9 +187,14 @@ func (c *tracked) Close() error {
 	return c.Conn.Close()
 }
 
-// close closes the port with all its connections, and waits for its goroutines.
+// close closes the port with all its connections, and waits for its goroutines. It
+// may be called again.
 func (p *port) close() error {
+	p.end()
 	err := p.listener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
 	_, _ = p.raft.Close(), p.http.Close() // they never fail
 	p.mu.Lock()
 	p.closed = true
@@ -253,6 +266,10 @@ type stream struct {
 }
 
 var _ raft.StreamLayer = stream{}
+
+// Close closes the whole port: raft is the last to use it, and must not wait for peers
+// that do not answer.
+func (s stream) Close() error { return s.port.close() }
 
 // Dial connects to the raft of a peer.
 func (s stream) Dial(peer raft.ServerAddress, timeout time.Duration) (net.Conn, error) {

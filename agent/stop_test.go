@@ -2,15 +2,18 @@ package agent_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // Stopping leaves no goroutine behind, whatever was under way. The test is not
@@ -40,6 +43,49 @@ func TestAgent_stopLeavesNothingBehind(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	must.Eq(t, "", running(ours))
 	eventually(t, "the end of raft's goroutines, which it does not wait for", func() bool { return running(rafts) == "" })
+}
+
+// Stopping waits for a write under way, which is answered as if nothing was the matter.
+func TestAgent_stopWaitsForWrites(t *testing.T) {
+	t.Parallel()
+	reached, release := make(chan struct{}), make(chan struct{})
+	a := start(t, agent.Config{BootstrapExpect: 1, OnApply: func(e shims.Applied) {
+		if _, registers := e.Message.(*shims.NodeRegister); registers {
+			close(reached)
+			<-release
+		}
+	}})
+	ready(t, a)
+	c := api(t, a)
+	answered, stopped := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := c.Register(t.Context(), testNode(1))
+		answered <- err
+	}()
+	<-reached
+	go func() { stopped <- a.Stop() }()
+	eventually(t, "an agent that takes no more requests", func() bool {
+		conn, err := net.Dial("tcp", a.HTTPAddr())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	close(release)
+	must.NoError(t, <-answered)
+	must.NoError(t, <-stopped)
+}
+
+// A server that is cut off from peers which do not say so stops at once all the same.
+func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3, nil)
+	leader := w.leader()
+	w.network.silence(leader)
+	w.leader(w.others(leader)...) // by then it is connecting in vain
+	began := time.Now()
+	must.NoError(t, leader.Stop())
+	must.Less(t, 5*time.Second, time.Since(began))
 }
 
 // rafts reports whether raft has started the goroutine, ours whether somebody else

@@ -159,10 +159,15 @@ func (s *Server) release() error {
 		}
 	}
 	s.reads.close() // raft still answers
+	var ended raft.Future
 	if s.raft != nil {
-		errs = append(errs, s.raft.Shutdown().Error())
+		ended = s.raft.Shutdown()
 	}
-	return errors.Join(append(errs, closeTransport(s.config.Transport))...)
+	errs = append(errs, closeTransport(s.config.Transport)) // or raft waits for peers that do not answer
+	if ended != nil {
+		errs = append(errs, ended.Error())
+	}
+	return errors.Join(errs...)
 }
 
 func closeTransport(t raft.Transport) error {

@@ -3,7 +3,7 @@
 // report, as clients of their own would.
 //
 // [Run] does so over the HTTP API, from any process and against any servers. A
-// server that is down, or that knows no leader, is left for the next one of
+// server that is down, silent, or that knows no leader, is left for the next one of
 // [Config].Addresses, and whatever was not taken is said again. [KeepAlive] is
 // one node's registration and heartbeats alone, for whoever has servers at hand
 // that are reached in another way.

@@ -25,22 +25,31 @@ var ErrNotRegistered = errors.New("the node is not registered")
 // RetryInterval is the wait before something is said again that was not taken.
 const RetryInterval = 500 * time.Millisecond
 
+// registerTimeout is how long the first attempt may take: servers without a leader
+// wait for one.
+const registerTimeout = 10 * time.Second
+
 // KeepAlive registers a node and has it heard, until the context ends. It calls
-// registered after each registration, unless that is nil.
+// registered after each registration, unless that is nil. An attempt that takes longer
+// than half the time in which the node has to be heard, or RetryInterval if that is
+// more, is given up: its context ends.
 func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Logger, registered func()) {
 	known, told := false, ""
+	patience := registerTimeout
 	for ctx.Err() == nil {
 		var ttl time.Duration
 		var err error
+		attempt, end := context.WithTimeout(ctx, patience)
 		if known {
-			ttl, err = s.Heartbeat(ctx, n.ID)
-		} else if ttl, err = s.RegisterNode(ctx, n); err == nil && registered != nil {
+			ttl, err = s.Heartbeat(attempt, n.ID)
+		} else if ttl, err = s.RegisterNode(attempt, n); err == nil && registered != nil {
 			registered()
 		}
+		end()
 		wait := ttl / 2 // so that one may go astray
 		switch {
 		case err == nil:
-			known = true
+			known, patience = true, max(wait, RetryInterval)
 		case errors.Is(err, ErrNotRegistered):
 			known, wait = false, 0
 		default:

@@ -49,6 +49,14 @@ func (n *node) close() {
 	}
 }
 
+// callTimeout is how long a server may take to answer, newsInterval how long one waits
+// for news before it says that there is none. Whoever is asked may be gone without a
+// word.
+const (
+	callTimeout  = 10 * time.Second
+	newsInterval = 30 * time.Second
+)
+
 // ask asks a server, and has the next one be asked next if there was no use in it.
 func (n *node) ask(servers []*client.Client, ask func(*client.Client) error) error {
 	at := n.at.Load()
@@ -86,10 +94,17 @@ func unknown(err error) bool {
 	return client.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
 }
 
-// allocs waits for news of what is on the node.
+// allocs waits for news of what is on the node, for a while; without an index it does
+// not wait.
 func (n *node) allocs(ctx context.Context, index uint64) (allocs []*cluster.Allocation, newest uint64, err error) {
+	patience := callTimeout
+	if index > 0 {
+		patience += newsInterval + newsInterval/16 // the servers add that, to spread their readers
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err = n.ask(n.servers, func(c *client.Client) error {
-		list, a, err := c.NodeAllocations(ctx, string(n.self.ID), client.Query{Index: index})
+		list, a, err := c.NodeAllocations(ctx, string(n.self.ID), client.Query{Index: index, Wait: newsInterval})
 		if err != nil {
 			return err
 		}
@@ -108,6 +123,8 @@ func (n *node) allocs(ctx context.Context, index uint64) (allocs []*cluster.Allo
 
 // report says how the node's allocations are.
 func (n *node) report(ctx context.Context, reports []cluster.AllocReport) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	return n.ask(n.servers, func(c *client.Client) error {
 		_, err := c.ReportAllocs(ctx, n.self.ID, reports)
 		return err
