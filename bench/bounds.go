@@ -34,6 +34,7 @@ func bounds() []bound {
 		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for what has ended"},
 		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the bare write"},
 		{"recheck", ratio, 2, "applying marks that are judged again, to applying them unjudged"},
+		{"other-writes", ratio, 0.05, "a write that changes no count of its group: keeping the counts, to the write on bare go-memdb"},
 		{"store", ratio, 1.2, "a row of an entry of 500, to a row of an entry of 10"},
 		{"deadlines", ratio, 3, "deadlines: watch, remove and next, to container/heap and a map"},
 		{"idle", "writes", 0, "nodes that drain with nothing to do: writes in ten minutes"},

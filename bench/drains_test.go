@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,13 +44,17 @@ func figureDrains(b *testing.B) {
 	for _, c := range drainCases(measure.SizeOf(b)) {
 		for _, maxParallel := range []int{1, 10, 100} {
 			plan := c.plan(maxParallel)
-			var state bytes.Buffer
-			must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&state))
+			// Built when the first of the figures that are asked for needs it.
+			state := sync.OnceValue(func() []byte {
+				var state bytes.Buffer
+				must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&state))
+				return state.Bytes()
+			})
 			for _, f := range []struct {
 				name   string
 				figure func(*testing.B, drainCase, townPlan, []byte)
 			}{{"cpu", compareDrains}, {"free", countInFlight}, {"lockstep", countEntries}} {
-				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(b, c, plan, state.Bytes()) })
+				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(b, c, plan, state()) })
 			}
 		}
 	}

@@ -108,5 +108,5 @@ func maxAllocs(b *testing.B) int {
 	if measure.SizeOf(b) == measure.Full {
 		return 500_000
 	}
-	return 50_000
+	return 20_000
 }

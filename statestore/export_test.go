@@ -131,3 +131,29 @@ func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobK
 		s.spare.Store(c)
 	}
 }
+
+// Account returns what a write that changes those rows costs for the sake of their
+// groups' accounts, entry by entry, and nothing else of it. What it does is taken back
+// by abort. It panics if the accounts change.
+func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int), abort func()) {
+	rows := s.Snapshot()
+	before, after := make([][]*cluster.Allocation, len(entries)), make([][]*cluster.Allocation, len(entries))
+	for i, ids := range entries {
+		for _, id := range ids {
+			a := rows.Alloc(id).Copy()
+			a.ClientDescription = "a task has restarted"
+			before[i], after[i] = append(before[i], rows.Alloc(id)), append(after[i], a)
+		}
+	}
+	t := s.Begin(rows.Index() + 1)
+	keep = func(entry int) {
+		for i, a := range after[entry] {
+			t.accountAlloc(before[entry][i], a)
+		}
+		t.flushHealth()
+		if len(t.written.healthy) > 0 {
+			panic("a count has changed")
+		}
+	}
+	return keep, t.Abort
+}
