@@ -84,6 +84,9 @@ func (a *Agent) start() (err error) {
 	}
 	a.transport = newTransport(a.port)
 	a.membership = newMembership(a)
+	if err := a.membership.begin(); err != nil {
+		return err
+	}
 	if err := a.startServer(); err != nil {
 		return err
 	}

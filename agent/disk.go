@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
@@ -18,43 +19,58 @@ import (
 const (
 	lockFile     = "LOCK"
 	nameFile     = "name"
+	clusterFile  = "cluster"
+	promiseFile  = "promise"
 	raftDir      = "raft"
 	logFile      = "log.db"
 	snapshotKeep = 3
 	// logCacheSize is how many of the newest entries are kept in memory, for peers
-	// that are a little behind.
-	logCacheSize = 512
+	// that are a little behind. Each may be as large as a request.
+	logCacheSize = 64
 )
 
 // disk is a data directory, open and locked.
 type disk struct {
+	dir       string
 	lock      *os.File
 	log       *raftboltdb.BoltStore
 	cached    *raft.LogCache // over log
 	snapshots *raft.FileSnapshotStore
 	// name is the server's name, never empty.
 	name string
+	// cluster is the id of its cluster and promised who was promised to begin one, as
+	// they were when the directory was opened; or empty.
+	cluster, promised string
+
+	writing sync.Mutex // one file at a time
 }
 
 // openDisk opens a data directory, making what is not there. Of two processes the
 // second is refused. A name that is not the directory's is refused too, unless
 // it has none yet.
 func openDisk(dir, name string, logger hclog.Logger) (*disk, error) {
-	if err := os.MkdirAll(filepath.Join(dir, raftDir), 0o700); err != nil {
+	if err := makeDir(filepath.Join(dir, raftDir)); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	d := &disk{}
-	if err := d.open(dir, name, logger); err != nil {
+	d := &disk{dir: dir}
+	if err := d.open(name, logger); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, errors.Join(err, d.close()))
 	}
 	return d, nil
 }
 
-func (d *disk) open(dir, name string, logger hclog.Logger) (err error) {
+func (d *disk) open(name string, logger hclog.Logger) (err error) {
+	dir := d.dir
 	if d.lock, err = lock(filepath.Join(dir, lockFile)); err != nil {
 		return err
 	}
 	if d.name, err = keptName(filepath.Join(dir, nameFile), name); err != nil {
+		return err
+	}
+	if d.cluster, err = d.kept(clusterFile); err != nil {
+		return err
+	}
+	if d.promised, err = d.kept(promiseFile); err != nil {
 		return err
 	}
 	d.log, err = raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, raftDir, logFile), MsgpackUseNewTimeFormat: true})
@@ -67,6 +83,28 @@ func (d *disk) open(dir, name string, logger hclog.Logger) (err error) {
 	d.snapshots, err = raft.NewFileSnapshotStoreWithLogger(filepath.Join(dir, raftDir), snapshotKeep, logger.Named("snapshots"))
 	if err != nil {
 		return fmt.Errorf("opening raft's snapshots: %w", err)
+	}
+	if err := syncDir(filepath.Join(dir, raftDir)); err != nil { // the log's file may be new
+		return fmt.Errorf("opening raft's log: %w", err)
+	}
+	return nil
+}
+
+// kept is what was kept in a file of the directory, or empty.
+func (d *disk) kept(file string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(d.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// keep keeps a line in a file of the directory, for good.
+func (d *disk) keep(file, line string) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := writeFile(filepath.Join(d.dir, file), line+"\n"); err != nil {
+		return fmt.Errorf("data directory: %w", err)
 	}
 	return nil
 }
@@ -120,9 +158,23 @@ func writeFile(file, text string) error {
 	if err := os.Rename(unfinished, file); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
+	return syncDir(filepath.Dir(file))
+}
+
+// makeDir makes a directory and those above it that are missing, so that a loss of
+// power does not take them away again.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := makeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return syncDir(above)
 }

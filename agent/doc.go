@@ -29,7 +29,9 @@
 // all of them have promised to begin no other. A server that is in no cluster, or
 // whose address is not the one its cluster knows, asks any server of it
 // ([Config].Join, and whom its log tells of) to be let in, and goes on asking until
-// it is. [Agent.Leave] takes it out again, [httpapi.Peers].Remove one that is dead.
+// it is. The leader asks it back before it does: a vote where nobody is would be missed,
+// and a log of another cluster, which it knows by the cluster's id, would end both.
+// [Agent.Leave] takes it out again, [httpapi.Peers].Remove one that is dead.
 //
 // # Reads and writes
 //
@@ -49,6 +51,8 @@
 //
 //	LOCK              held while a process uses the directory
 //	name              the server's name, for good
+//	cluster           the id of its cluster
+//	promise           with whom it has promised to begin one
 //	raft/log.db       raft's log and its vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
 //

@@ -119,5 +119,5 @@ func httpError(w http.ResponseWriter, err error) {
 	if errors.Is(err, httpapi.ErrNotFound) {
 		code = http.StatusNotFound
 	}
-	http.Error(w, err.Error(), code)
+	httpapi.WriteError(w, code, err.Error())
 }

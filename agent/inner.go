@@ -28,6 +28,8 @@ type serverInfo struct {
 	Address string
 	// Expect is its [Config].BootstrapExpect.
 	Expect int
+	// Cluster is the id of its cluster, or of that which it is about to be in, or empty.
+	Cluster string
 	// Members is how many servers are in its cluster, zero if it is in none.
 	Members int
 	// Heard are the addresses of servers in no cluster that have asked it, or nil.
@@ -47,7 +49,14 @@ func newInner(a *Agent, api http.Handler) http.Handler {
 	mux.HandleFunc("POST "+pathServer, func(w http.ResponseWriter, r *http.Request) {
 		var asker serverInfo
 		if decode(w, r, &asker) {
-			a.membership.hear(asker.Address)
+			if asker.Members == 0 {
+				a.membership.hear(asker.Address)
+			} else if a.membership.id() == "" { // it is about to let this server in
+				if err := a.membership.adopt(asker); err != nil {
+					httpError(w, err)
+					return
+				}
+			}
 			answer(w, a.info())
 		}
 	})
@@ -57,7 +66,7 @@ func newInner(a *Agent, api http.Handler) http.Handler {
 			return
 		}
 		if err := a.membership.promise(p); err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
+			httpapi.WriteError(w, http.StatusConflict, err.Error())
 			return
 		}
 		answer(w, a.info())
@@ -79,12 +88,12 @@ func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.Han
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxInnerBody))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		var s serverRef
 		if err := json.Unmarshal(body, &s); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		err = httpapi.ErrNotLeader
@@ -116,7 +125,7 @@ const maxInnerBody = 1 << 20
 
 func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxInnerBody)).Decode(into); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 		return false
 	}
 	return true
@@ -130,7 +139,7 @@ func answer(w http.ResponseWriter, info serverInfo) {
 // info is what this server says of itself.
 func (a *Agent) info() serverInfo {
 	return serverInfo{
-		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect,
+		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
 		Members: len(a.peers().configuration().Servers), Heard: a.membership.known(),
 	}
 }
@@ -156,7 +165,11 @@ func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, p
 	if err != nil {
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
-	if response.StatusCode != http.StatusOK {
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return info, fmt.Errorf("%s says: %s: %w", peer, bytes.TrimSpace(text), httpapi.ErrNotFound)
+	default:
 		return info, fmt.Errorf("%s says: %s", peer, bytes.TrimSpace(text))
 	}
 	if err := json.Unmarshal(text, &info); err != nil {
@@ -171,4 +184,6 @@ type promise struct {
 	// By is who begins the cluster.
 	By     string
 	Voters []raft.Server
+	// Cluster is the new cluster's id.
+	Cluster string
 }

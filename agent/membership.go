@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
 // joinInterval is the wait between two rounds of looking for a cluster.
@@ -31,10 +34,16 @@ type membership struct {
 	// promised is who this server has promised to take part with, or empty;
 	// guarded by mu.
 	promised string
+	// cluster is the id of the cluster that the server is in or about to be, or empty;
+	// guarded by mu.
+	cluster string
 }
 
 func newMembership(a *Agent) *membership {
 	m := &membership{agent: a}
+	if a.disk != nil {
+		m.cluster, m.promised = a.disk.cluster, a.disk.promised
+	}
 	m.looking, m.settle = context.WithCancel(a.life)
 	return m
 }
@@ -84,7 +93,7 @@ func (m *membership) round(ctx context.Context) error {
 			errs = append(errs, err)
 		case info.ID == a.Name():
 		case info.Members > 0:
-			if err := m.join(ctx, address); err != nil {
+			if err := m.join(ctx, address, info); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -155,7 +164,10 @@ func (m *membership) known() []string {
 }
 
 // join asks a member of a cluster to have this server in it.
-func (m *membership) join(ctx context.Context, address string) error {
+func (m *membership) join(ctx context.Context, address string, member serverInfo) error {
+	if err := m.adopt(member); err != nil {
+		return err
+	}
 	_, err := ask(ctx, m.agent, address, pathJoin, serverRef{ID: m.agent.Name(), Address: m.agent.ServerAddr()})
 	return err
 }
@@ -172,7 +184,10 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 	if len(found) > expect {
 		return fmt.Errorf("found %d servers and expected %d: which of them are the cluster?", len(found), expect)
 	}
-	p := promise{By: m.agent.Name()}
+	p := promise{By: m.agent.Name(), Cluster: m.id()}
+	if p.Cluster == "" {
+		p.Cluster = uuid.NewString()
+	}
 	for _, info := range found {
 		if info.Expect != expect {
 			return fmt.Errorf("server %s expects %d servers, this one %d", info.ID, info.Expect, expect)
@@ -199,20 +214,28 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 	return nil
 }
 
-// promise gives this server's word, or says why not. It holds for as long as the
-// process runs: nobody else is expected to begin a cluster with it.
+// promise gives this server's word, or says why not. It holds for good, in its data
+// directory if it has one: nobody else is expected to begin a cluster with it.
 func (m *membership) promise(p promise) error {
+	if err := m.commit(p); err != nil || m.agent.disk == nil {
+		return err
+	}
+	return errors.Join(m.agent.disk.keep(promiseFile, p.By), m.agent.disk.keep(clusterFile, p.Cluster))
+}
+
+func (m *membership) commit(p promise) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case p.By == "" || !slices.ContainsFunc(p.Voters, func(v raft.Server) bool { return string(v.ID) == m.agent.Name() }):
 		return errors.New("a promise for a cluster without this server")
 	case m.promised != "" && m.promised != p.By:
-		return fmt.Errorf("promised to server %s already", m.promised)
+		return fmt.Errorf("promised to server %s already; if that will never begin a cluster, delete the file %s in the data directory and start again",
+			m.promised, promiseFile)
 	case len(m.agent.peers().configuration().Servers) > 0:
 		return errors.New("in a cluster already")
 	}
-	m.promised = p.By
+	m.promised, m.cluster = p.By, p.Cluster
 	return nil
 }
 
@@ -227,7 +250,8 @@ func (m *membership) leave(ctx context.Context) error {
 			err = a.peers().Remove(ctx, a.Name())
 		}
 		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {
-			if _, err = ask(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil {
+			// Not found: it has left already, and the answer was lost.
+			if _, err = ask(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil || errors.Is(err, httpapi.ErrNotFound) {
 				a.config.Logger.Info("left the cluster")
 				return nil
 			}

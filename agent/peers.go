@@ -66,20 +66,57 @@ func (p peers) LastContact() time.Duration {
 	return time.Since(last)
 }
 
-// Join adds a server, or brings its address up to date. One that takes the
-// address of another is refused: remove that one first.
+// Join adds a server, or brings its address up to date. It asks the address first: one
+// where nobody is, or somebody else, would cost the cluster a vote, the last one that it
+// needs perhaps. One that takes the address of another is refused: remove that one first.
 func (p peers) Join(ctx context.Context, id, address string) error {
-	if id == "" || address == "" {
+	switch {
+	case id == "" || address == "":
 		return errors.New("joining: the server's id or address is missing")
-	}
-	known := slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)})
-	if p.Leads() && known {
+	case !p.Leads():
+		return httpapi.ErrNotLeader
+	case slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}):
 		return nil
+	}
+	if err := p.admit(ctx, id, address); err != nil {
+		return fmt.Errorf("adding server %s: %w", id, err)
 	}
 	if err := p.change(ctx, p.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, configTimeout)); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
 	}
 	p.agent.config.Logger.Info("a server joined, or changed its address", "server", id, "address", address)
+	return nil
+}
+
+// admit refuses a server that does not answer by that name at that address, that is also
+// at the address where it is known, or that has the log of another cluster.
+func (p peers) admit(ctx context.Context, id, address string) error {
+	a := p.agent
+	if id == a.Name() {
+		if address != a.ServerAddr() {
+			return fmt.Errorf("that is the leader's name, and it is at %s", a.ServerAddr())
+		}
+		return nil
+	}
+	info, err := ask(ctx, a, address, pathServer, a.info())
+	if err != nil {
+		return err
+	}
+	mine := a.membership.id()
+	switch {
+	case info.ID != id:
+		return fmt.Errorf("at %s is server %s", address, info.ID)
+	case info.Members > 0 && info.Cluster != "" && mine != "" && info.Cluster != mine:
+		return fmt.Errorf("it has the log of another cluster (%s) than this one (%s): if it is to join, begin with an empty data directory", info.Cluster, mine)
+	}
+	for _, s := range p.configuration().Servers {
+		if string(s.ID) != id {
+			continue
+		}
+		if there, err := ask(ctx, a, string(s.Address), pathServer, a.info()); err == nil && there.ID == id {
+			return fmt.Errorf("a server of that name answers at %s, too: give each a name of its own", s.Address)
+		}
+	}
 	return nil
 }
 

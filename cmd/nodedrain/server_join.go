@@ -18,8 +18,8 @@ func (c *serverJoinCommand) Help() string {
 Usage: nodedrain server join [options] NAME ADDRESS
 
   Tells the servers of a cluster of one more: its name, and where it listens for the
-  others. It becomes one of them once it has caught up. A server that is told to -join
-  does this by itself; this is for one whose address has changed while nobody heard it.
+  others. It must run there, and votes from then on. A server that is told to -join does
+  this by itself; this is for one whose address has changed while nobody heard it.
 ` + connectHelp)
 }
 

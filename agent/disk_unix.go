@@ -24,3 +24,12 @@ func lock(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// syncDir has what was made in a directory outlive a loss of power.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

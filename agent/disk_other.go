@@ -1,0 +1,19 @@
+//go:build !unix
+
+package agent
+
+import (
+	"errors"
+	"os"
+	"runtime"
+)
+
+// lock refuses: without a lock that a process's end releases, and directories that can
+// be synced, a data directory could not keep what it promises. Such a system runs the
+// commands, and servers in memory.
+func lock(string) (*os.File, error) {
+	return nil, errors.New("cannot be kept safely on " + runtime.GOOS + ": run servers with a data directory on a Unix system")
+}
+
+// syncDir has nothing to do: there is no data directory.
+func syncDir(string) error { return nil }

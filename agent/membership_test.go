@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+func startAgent(t *testing.T, c Config) *Agent {
+	t.Helper()
+	c.HTTPAddr, c.ServerAddr = "127.0.0.1:0", "127.0.0.1:0"
+	a, err := New(c)
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = a.Stop() })
+	return a
+}
+
+// A server that has promised to take part in one new cluster keeps its word when it was
+// started again.
+func TestMembership_promisesOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	c := Config{Name: "s2", DataDir: t.TempDir()}
+	to := func(by string) promise {
+		return promise{By: by, Voters: []raft.Server{{ID: raft.ServerID(by)}, {ID: "s2"}}, Cluster: "of " + by}
+	}
+	a := startAgent(t, c)
+	must.NoError(t, a.membership.promise(to("s1")))
+	must.NoError(t, a.Stop())
+	a = startAgent(t, c)
+	must.ErrorContains(t, a.membership.promise(to("s0")), "promised to server s1 already")
+	must.NoError(t, a.membership.promise(to("s1")))
+	must.Eq(t, "of s1", a.membership.id())
+}
+
+// A server that asks to be removed and was removed already has left: the first answer
+// may have been lost.
+func TestMembership_leftAlready(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), askTimeout)
+	defer cancel()
+	must.NoError(t, a.Ready(ctx))
+	_, err := ask(ctx, a, a.ServerAddr(), pathRemove, serverRef{ID: "s2"})
+	must.ErrorIs(t, err, httpapi.ErrNotFound)
+}
+
+// A server of a cluster does not go over to another that it finds.
+func TestMembership_staysInItsCluster(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
+	mine := a.membership.id()
+	must.NotEq(t, "", mine)
+	must.ErrorContains(t, a.membership.adopt(serverInfo{ID: "s9", Members: 3, Cluster: "other"}), "is in another cluster (other)")
+	must.NoError(t, a.membership.adopt(serverInfo{ID: "s9", Members: 3, Cluster: mine}))
+	must.Eq(t, mine, a.membership.id())
+}
