@@ -104,6 +104,8 @@ func (g *TaskGroup) validate(t JobType) error {
 	var errs []error
 	if g.Name == "" {
 		errs = append(errs, errors.New("Missing task group name"))
+	} else if err := CheckID(g.Name); err != nil {
+		errs = append(errs, fmt.Errorf("Invalid task group name: %w", err))
 	}
 	if g.Count < 0 {
 		errs = append(errs, fmt.Errorf("Count must be >= 0 but found %d", g.Count))
@@ -133,9 +135,15 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 	}
 	none, total := Resources{}, Resources{DiskMB: max(0, g.EphemeralDisk.SizeMB)}
 	for i, task := range g.Tasks {
+		if len(errs) >= maxReasons {
+			return append(errs, errTooManyReasons)
+		}
 		if task == nil {
 			errs = append(errs, fmt.Errorf("Task %d is missing", i))
 			continue
+		}
+		if err := CheckID(task.Name); err != nil {
+			errs = append(errs, fmt.Errorf("Task %d: Invalid name: %w", i, err))
 		}
 		if task.KillTimeout < 0 || task.ShutdownDelay < 0 {
 			errs = append(errs, fmt.Errorf("Task %q: KillTimeout and ShutdownDelay must be >= 0", task.Name))

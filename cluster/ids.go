@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"strings"
 )
 
 // The identifiers are distinct types so that the compiler refuses a node id
@@ -26,6 +28,29 @@ type (
 	// Revision is the raft index of the last write to a drain's strategy.
 	Revision uint64
 )
+
+// MaxIDBytes bounds what an operator or a client names something.
+const MaxIDBytes = 256
+
+// CheckID says why something from outside cannot be an id or a name, or returns
+// nil. The error does not repeat it.
+func CheckID[ID ~string](id ID) error {
+	switch text := string(id); {
+	case text == "":
+		return errors.New("it is empty")
+	case len(text) > MaxIDBytes:
+		return fmt.Errorf("it is longer than %d bytes", MaxIDBytes)
+	case text != strings.ToValidUTF8(text, ""):
+		return errors.New("it is not valid UTF-8")
+	case strings.ContainsFunc(text, isControl):
+		return errors.New("it contains a control character")
+	case text == ".", text == "..":
+		return errors.New("it is a step in a path")
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < ' ' || 0x7f <= r && r < 0xa0 }
 
 // Compare orders node ids as strings.
 func (id NodeID) Compare(o NodeID) int { return cmp.Compare(id, o) }

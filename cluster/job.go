@@ -125,7 +125,21 @@ func (j *Job) Canonicalize() {
 	}
 }
 
-// Validate returns every reason why the job cannot run, joined, or nil.
+// Bounds on a job, whose body is in every plan that places it.
+const (
+	// MaxJobCount bounds the counts of all groups together.
+	MaxJobCount = 1_000_000
+	// MaxJobGroups bounds the groups.
+	MaxJobGroups = 1000
+	// MaxJobTasks bounds the tasks of all groups together.
+	MaxJobTasks = 2000
+)
+
+// maxReasons is about how many reasons a refusal names.
+const maxReasons = 10
+
+// Validate returns the reasons why the job cannot run, joined, or nil: the first ten
+// or so if there are more.
 func (j *Job) Validate() error {
 	if j == nil {
 		return errors.New("job is missing")
@@ -133,6 +147,13 @@ func (j *Job) Validate() error {
 	var errs []error
 	if j.ID == "" {
 		errs = append(errs, errors.New("Missing job ID"))
+	} else if err := CheckID(j.ID); err != nil {
+		errs = append(errs, fmt.Errorf("Invalid job ID: %w", err))
+	}
+	if j.Namespace != "" { // Canonicalize knows which
+		if err := CheckID(j.Namespace); err != nil {
+			errs = append(errs, fmt.Errorf("Invalid namespace: %w", err))
+		}
 	}
 	if !j.Type.Valid() {
 		errs = append(errs, fmt.Errorf("Invalid job type: %q", j.Type))
@@ -143,8 +164,15 @@ func (j *Job) Validate() error {
 	if len(j.TaskGroups) == 0 {
 		errs = append(errs, errors.New("Missing job task groups"))
 	}
+	if err := j.checkSize(); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
 	seen := make(map[string]bool, len(j.TaskGroups))
 	for i, g := range j.TaskGroups {
+		if len(errs) >= maxReasons {
+			errs = append(errs, errTooManyReasons)
+			break
+		}
 		if g == nil {
 			errs = append(errs, fmt.Errorf("Task group %d is missing", i))
 			continue
@@ -158,6 +186,31 @@ func (j *Job) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// errTooManyReasons stands for the rest of them.
+var errTooManyReasons = errors.New("and more is wrong")
+
+// checkSize says which bound the job is beyond, or returns nil.
+func (j *Job) checkSize() error {
+	if len(j.TaskGroups) > MaxJobGroups {
+		return fmt.Errorf("A job has at most %d task groups but found %d", MaxJobGroups, len(j.TaskGroups))
+	}
+	count, tasks := 0, 0
+	for _, g := range j.TaskGroups {
+		if g == nil {
+			continue
+		}
+		tasks += len(g.Tasks)
+		if g.Count > MaxJobCount-count {
+			return fmt.Errorf("Counts of a job add up to at most %d", MaxJobCount)
+		}
+		count += max(0, g.Count)
+	}
+	if tasks > MaxJobTasks {
+		return fmt.Errorf("A job has at most %d tasks but found %d", MaxJobTasks, tasks)
+	}
+	return nil
 }
 
 // Copy returns a copy that shares nothing with j that either may write to.

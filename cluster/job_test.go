@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +154,73 @@ func TestJob_Validate(t *testing.T) {
 			must.Eq(t, test.want, lines(job.Validate()))
 		})
 	}
+}
+
+// What a job costs the servers is bounded, and so is what they say of a wrong one.
+func TestJob_Validate_bounds(t *testing.T) {
+	t.Parallel()
+	job := func(groups, tasks, count int) *cluster.Job {
+		j := &cluster.Job{ID: "web"}
+		for i := range groups {
+			g := &cluster.TaskGroup{Name: fmt.Sprint("g", i), Count: count}
+			for range tasks {
+				g.Tasks = append(g.Tasks, &cluster.Task{Name: "t"})
+			}
+			j.TaskGroups = append(j.TaskGroups, g)
+		}
+		j.Canonicalize()
+		return j
+	}
+	must.NoError(t, job(cluster.MaxJobGroups, cluster.MaxJobTasks/cluster.MaxJobGroups, cluster.MaxJobCount/cluster.MaxJobGroups).Validate())
+	for _, test := range []struct {
+		groups, tasks, count int
+		want                 string
+	}{
+		{1, 1, cluster.MaxJobCount + 1, "Counts of a job add up to at most 1000000"},
+		{2, 1, math.MaxInt, "Counts of a job add up to at most 1000000"},
+		{3, 1, cluster.MaxJobCount / 2, "Counts of a job add up to at most 1000000"},
+		{cluster.MaxJobGroups + 1, 0, -1, "A job has at most 1000 task groups but found 1001"},
+		{1, cluster.MaxJobTasks + 1, 1, "A job has at most 2000 tasks but found 2001"},
+	} {
+		must.Eq(t, []string{test.want}, lines(job(test.groups, test.tasks, test.count).Validate()))
+	}
+
+	wrong := job(500, 4, -1)
+	for _, g := range wrong.TaskGroups {
+		g.Tasks[0].Name, g.Name = "", ""
+	}
+	must.Between(t, 10, len(lines(wrong.Validate())), 50)
+	nulls := job(1, 0, 1)
+	nulls.TaskGroups[0].Tasks = make([]*cluster.Task, cluster.MaxJobTasks)
+	must.Len(t, 11, lines(nulls.Validate()))
+}
+
+// Names from outside are listed, logged, labelled and put into paths.
+func TestJob_Validate_names(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"web/front end ✓": "", strings.Repeat("x", cluster.MaxIDBytes): "", "...": "",
+		strings.Repeat("x", cluster.MaxIDBytes+1): "it is longer than 256 bytes",
+		"a\x00b": "it contains a control character", "a\nb": "it contains a control character", "a\u0085b": "it contains a control character",
+		"a\xff": "it is not valid UTF-8", ".": "it is a step in a path", "..": "it is a step in a path",
+	} {
+		for what, edit := range map[string]func(*cluster.Job){
+			"Invalid job ID: ":                                            func(j *cluster.Job) { j.ID = cluster.JobID(name) },
+			"Invalid namespace: ":                                         func(j *cluster.Job) { j.Namespace = cluster.Namespace(name) },
+			`Task group "web": Task 0: Invalid name: `:                    func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Name = name },
+			fmt.Sprintf("Task group %q: Invalid task group name: ", name): func(j *cluster.Job) { j.TaskGroups[0].Name = name },
+		} {
+			j := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{Name: "web", Tasks: []*cluster.Task{{Name: "t"}}}}}
+			j.Canonicalize()
+			edit(j)
+			if want == "" {
+				must.NoError(t, j.Validate())
+				continue
+			}
+			must.EqError(t, j.Validate(), what+want)
+		}
+	}
+	must.EqError(t, cluster.CheckID(cluster.NodeID("")), "it is empty")
 }
 
 func TestTaskGroup_StopTime(t *testing.T) {

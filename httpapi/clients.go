@@ -47,6 +47,9 @@ func (q *request) registration(w *wire.Node) (*cluster.Node, error) {
 	if node.ID == "" {
 		node.ID = q.nodeID()
 	}
+	if err := cluster.CheckID(node.ID); err != nil {
+		return refuse("invalid node ID: " + err.Error())
+	}
 	none := cluster.Resources{}
 	switch {
 	case node.ID != q.nodeID():

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -41,6 +42,9 @@ func (q *request) joinPeer() error {
 	}
 	if body.ID == "" {
 		return fail(http.StatusBadRequest, "missing ID")
+	}
+	if err := cluster.CheckID(body.ID); err != nil {
+		return fail(http.StatusBadRequest, "invalid ID: "+err.Error())
 	}
 	if _, port, err := net.SplitHostPort(body.Address); err != nil || port == "" {
 		return fail(http.StatusBadRequest, "Address is not host:port")
