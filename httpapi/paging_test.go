@@ -154,6 +154,13 @@ func TestPages_allocsAndEvals(t *testing.T) {
 	w.place(2, web, nodeID(2))
 	w.place(3, sum, nodeID(1))
 	w.report(3, cluster.ClientFailed)
+	var failure string // of the evaluation that the report has called for
+	for e := range w.snap().EvalsByJob(sum.Key()) {
+		if e.Open() {
+			failure = string(e.ID)
+		}
+	}
+	sorted := func(ids ...string) []string { return slices.Sorted(slices.Values(ids)) }
 	url := w.serve(httpapi.Options{}).URL
 	for path, want := range map[string][]string{
 		"/v1/allocations?x":                                                              {uuid('b', 1), uuid('b', 2), uuid('b', 3)},
@@ -170,9 +177,10 @@ func TestPages_allocsAndEvals(t *testing.T) {
 		"/v1/job/web/allocations?x":                                                      {uuid('b', 1), uuid('b', 2)},
 		"/v1/job/web/allocations?namespace=x":                                            nil,
 		"/v1/evaluation/" + uuid('c', 2) + "/allocations?x":                              {uuid('b', 2)},
-		"/v1/evaluations?x":                                                              {uuid('c', 1), uuid('c', 2), uuid('c', 3)},
-		"/v1/evaluations?job=sum":                                                        {uuid('c', 3)},
-		"/v1/evaluations?status=pending":                                                 nil,
+		"/v1/evaluations?x":                                                              sorted(uuid('c', 1), uuid('c', 2), uuid('c', 3), failure),
+		"/v1/evaluations?job=sum":                                                        sorted(uuid('c', 3), failure),
+		"/v1/evaluations?status=pending":                                                 {failure},
+		"/v1/evaluations?status=blocked":                                                 nil,
 		"/v1/evaluations?per_page=1&filter=" + escape("Status==complete and JobID==web"): {uuid('c', 1), uuid('c', 2)},
 		"/v1/job/web/evaluations?x":                                                      {uuid('c', 1), uuid('c', 2)},
 	} {
@@ -254,9 +262,12 @@ func TestJobSummary(t *testing.T) {
 	must.Eq(t, map[string]api.TaskGroupSummary{"web": {Queued: 2, Failed: 1, Running: 1}}, summary.Summary)
 	must.Eq(t, w.snap().Index(), meta.LastIndex)
 	w.report(1, cluster.ClientComplete)
-	must.Eq(t, "pending", status(), must.Sprint("an evaluation is blocked"))
-	e.Status = cluster.EvalComplete
-	w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{e}})
+	must.Eq(t, "pending", status(), must.Sprint("evaluations are open"))
+	for open := range w.snap().OpenEvals(web.Key()) {
+		done := open.Copy()
+		done.Status = cluster.EvalComplete
+		w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{done}})
+	}
 	must.Eq(t, "dead", status())
 	w.job("logs", cluster.JobSystem, 1)
 	logs, _, err := client.Jobs().Info("logs", nil)

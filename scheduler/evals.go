@@ -20,11 +20,12 @@ func JobEval(j *cluster.Job, trigger cluster.EvalTrigger, at time.Time, id clust
 	}
 }
 
-// NodeEvals are the evaluations to make, in the entry that follows it, when a
-// node takes another status or eligibility, registers, or is gone: one for each
-// job that has an allocation on it that has not ended, for each system job that
-// may run on it, and if it is ready for each such sysbatch job. They come in the
-// order of the jobs. The view is one that shows the change, or the one before.
+// NodeEvals are the evaluations to make when a node takes another status or
+// eligibility, registers, or is gone: one for each job that has an allocation on it
+// that has not ended, for each system job that may run on it, and if it is ready for
+// each such sysbatch job. They come in the order of the jobs. They are true of the
+// state of the view alone: who makes them later than in the entry of the change,
+// or from a state before it, may miss a job.
 func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	for a := range v.LiveAllocsByNode(node) {
@@ -49,10 +50,14 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 
 // ReportEvals are the evaluations to make in the entry that carries the reports:
 // one for each job of which something ended that should run, in the order of the
-// jobs. The view is the one before the entry.
+// jobs. The view is the one just before they are applied; from an older one
+// something may be missed.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	for _, r := range reports {
+		if r.ClientStatus != cluster.ClientFailed && r.ClientStatus != cluster.ClientComplete {
+			continue // most of them, and they cost no look
+		}
 		a := v.Alloc(r.Alloc)
 		if a == nil || a.NodeID != r.Node || a.Terminal() || !endsEarly(a, r.ClientStatus) {
 			continue

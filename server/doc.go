@@ -14,8 +14,12 @@
 //     scheduler each wait for one of their own before they plan.
 //  4. A scheduler that stops what is marked, places replacements, and looks again
 //     when the FSM has applied something.
-//  5. Evaluations in the same entry as the change that calls for them: see
-//     requests.go.
+//  5. Evaluations in the same entry as the change that calls for them, made when it
+//     is applied, in the state that it finds (package shims asks
+//     [scheduler.NodeEvals] and [scheduler.ReportEvals]). Whoever proposes a change
+//     does not know what it will concern: a plan that is on its way may place
+//     something on a node that is about to go down, and nobody would look at its
+//     job again.
 //
 // # Goroutines
 //
@@ -28,7 +32,8 @@
 // # Requests
 //
 // The methods in requests.go propose one change each, stamped with the time and
-// the ids it needs, and wait for it to be applied here. They work on the leader;
+// the ids it needs, and wait for it to be applied here. What needs no entry, because
+// it is so already or is not there, is said of a state that is surely the newest. They work on the leader;
 // elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards within one
 // process, package agent between processes.
 //

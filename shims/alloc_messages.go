@@ -13,8 +13,8 @@ import (
 // hinders no other; see [statestore.Txn.UpdateAllocsFromClient].
 type AllocClientUpdate struct {
 	Reports []cluster.AllocReport
-	// Evals are the evaluations that failed allocations and freed capacity call
-	// for, or nil.
+	// Evals are evaluations to make, or nil. Those of jobs of which something ends
+	// that should run that are not among them are made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -23,8 +23,9 @@ func (*AllocClientUpdate) responds(Done)     {}
 func (m *AllocClientUpdate) check() error    { return checkEvals(m.Evals) }
 
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
+	called := reportEvals(txn, m.Reports)
 	txn.UpdateAllocsFromClient(m.Reports)
-	return done(txn.UpsertEvals(m.Evals))
+	return done(evaluate(txn, m.Evals, called))
 }
 
 // ApplyPlan does what a scheduler plans, as far as it still holds.

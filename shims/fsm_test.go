@@ -68,7 +68,10 @@ func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
 		DrainUpdate: statestore.DrainUpdate{Node: "n1", At: noon, MarkEligible: true, Key: "cancel"},
 		Evals:       []*cluster.Evaluation{jobEval("e-back")},
 	}
-	must.Eq(t, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}}}, h.apply(cancel).(shims.DrainUpdated))
+	must.Eq(t, shims.DrainUpdated{
+		DrainUpdated: statestore.DrainUpdated{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
+		Evals:        []cluster.EvalID{"e-back"},
+	}, h.apply(cancel).(shims.DrainUpdated))
 	must.NotNil(t, h.state().Eval("e-back"))
 
 	// The stop of the withdrawn mark is refused now.

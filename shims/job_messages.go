@@ -2,8 +2,10 @@ package shims
 
 import (
 	"errors"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -34,7 +36,7 @@ func (m *JobRegister) apply(txn *statestore.Txn) Response {
 	if err := txn.UpsertJob(job); err != nil {
 		return Refused{Err: err}
 	}
-	return done(txn.UpsertEvals(m.Evals))
+	return done(evaluate(txn, m.Evals, nil))
 }
 
 // JobDeregister stops a job, or deletes it with everything that hangs on it.
@@ -43,7 +45,8 @@ type JobDeregister struct {
 	// Purge deletes the job, its allocations and its evaluations.
 	Purge bool
 	// Evals are the job's evaluations, or nil: nobody would look at those of a
-	// job that is purged.
+	// job that is purged. A job that is stopped without one gets it when the entry is
+	// applied, and since the entry has no time, neither has the evaluation.
 	Evals []*cluster.Evaluation
 }
 
@@ -55,7 +58,11 @@ func (m *JobDeregister) apply(txn *statestore.Txn) Response {
 	if err := txn.DeleteJob(m.Job, m.Purge); err != nil {
 		return Refused{Err: err}
 	}
-	return done(txn.UpsertEvals(m.Evals))
+	var called []*cluster.Evaluation
+	if j := txn.Job(m.Job); j != nil {
+		called = append(called, scheduler.JobEval(j, cluster.TriggerJobDeregister, time.Time{}, unnamed()))
+	}
+	return done(evaluate(txn, m.Evals, called))
 }
 
 // EvalUpdate makes evaluations or brings them up to date.
@@ -66,4 +73,4 @@ type EvalUpdate struct {
 func (*EvalUpdate) Type() MessageType                    { return EvalUpdateType }
 func (*EvalUpdate) responds(Done)                        {}
 func (m *EvalUpdate) check() error                       { return checkEvals(m.Evals) }
-func (m *EvalUpdate) apply(txn *statestore.Txn) Response { return done(txn.UpsertEvals(m.Evals)) }
+func (m *EvalUpdate) apply(txn *statestore.Txn) Response { return done(evaluate(txn, m.Evals, nil)) }

@@ -52,8 +52,10 @@ func (t MessageType) String() string {
 // [AllocUpdateDesiredTransition] and [NodesDrainComplete], each as a pointer.
 //
 // A message carries every time and id that its effect needs, because applying it
-// reads neither clock nor randomness. Most carry the evaluations that the change
-// calls for, so that neither is ever in the state without the other.
+// reads neither clock nor randomness. Most can carry evaluations, so that they are
+// never in the state without the change, nor it without them. Those that a change
+// calls for and that did not come with it are made when it is applied, in the state
+// that it is applied in; only their ids follow from the index of the entry.
 type Message interface {
 	// Type says which of them it is.
 	Type() MessageType

@@ -13,7 +13,8 @@ import (
 type NodeRegister struct {
 	At   time.Time
 	Node *cluster.Node
-	// Evals are the evaluations that new capacity calls for, or nil.
+	// Evals are evaluations to make, or nil. What the node calls for and is not
+	// among them is made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -34,14 +35,15 @@ func (m *NodeRegister) apply(txn *statestore.Txn) Response {
 	if err := txn.UpsertNode(m.Node, m.At); err != nil {
 		return Refused{Err: err}
 	}
-	return done(txn.UpsertEvals(m.Evals))
+	return done(evaluate(txn, m.Evals, nodeEvals(txn, m.At, m.Node.ID)))
 }
 
 // NodeDeregister deletes nodes. Their running drains end as node gone.
 type NodeDeregister struct {
 	At    time.Time
 	Nodes []cluster.NodeID
-	// Evals are the evaluations of jobs with allocations on the nodes, or nil.
+	// Evals are evaluations to make, or nil. Those of jobs with allocations on the
+	// nodes that are not among them are made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -51,10 +53,11 @@ func (m *NodeDeregister) check() error             { return checkEvals(m.Evals) 
 
 func (m *NodeDeregister) apply(txn *statestore.Txn) Response {
 	missing := txn.DeleteNodes(m.Nodes, m.At)
-	if err := txn.UpsertEvals(m.Evals); err != nil {
+	evals, err := evaluate(txn, m.Evals, nodeEvals(txn, m.At, m.Nodes...))
+	if err != nil {
 		return Refused{Err: err}
 	}
-	return NodesDeregistered{Missing: missing}
+	return NodesDeregistered{Missing: missing, Evals: evals}
 }
 
 // NodeUpdateStatus sets what the servers know of a node's heartbeat.
@@ -62,8 +65,9 @@ type NodeUpdateStatus struct {
 	At     time.Time
 	Node   cluster.NodeID
 	Status cluster.NodeStatus
-	// Evals are the evaluations of jobs with allocations on the node, and of
-	// those that new capacity calls for, or nil.
+	// Evals are evaluations to make, or nil. If the status is another, those of
+	// jobs with allocations on the node, and of those that may use it now, that are
+	// not among them are made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -72,10 +76,15 @@ func (*NodeUpdateStatus) responds(Done)     {}
 func (m *NodeUpdateStatus) check() error    { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
+	before := txn.Node(m.Node)
 	if err := txn.UpdateNodeStatus(m.Node, m.Status, m.At); err != nil {
 		return Refused{Err: err}
 	}
-	return done(txn.UpsertEvals(m.Evals))
+	var called []*cluster.Evaluation
+	if before.Status != m.Status {
+		called = nodeEvals(txn, m.At, m.Node)
+	}
+	return done(evaluate(txn, m.Evals, called))
 }
 
 // NodeUpdateEligibility says whether a scheduler may use a node. A draining node
@@ -84,7 +93,8 @@ type NodeUpdateEligibility struct {
 	At          time.Time
 	Node        cluster.NodeID
 	Eligibility cluster.Eligibility
-	// Evals are the evaluations that new capacity calls for, or nil.
+	// Evals are evaluations to make, or nil. What a node calls for that becomes
+	// eligible and is not among them is made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -93,17 +103,29 @@ func (*NodeUpdateEligibility) responds(Done)     {}
 func (m *NodeUpdateEligibility) check() error    { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateEligibility) apply(txn *statestore.Txn) Response {
+	before := txn.Node(m.Node)
 	if err := txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At); err != nil {
 		return Refused{Err: err}
 	}
-	return done(txn.UpsertEvals(m.Evals))
+	return done(evaluate(txn, m.Evals, returnEvals(txn, m.At, before)))
+}
+
+// returnEvals are the evaluations that a written change calls for if it gives a
+// node back to the scheduler.
+func returnEvals(txn *statestore.Txn, at time.Time, before *cluster.Node) []*cluster.Evaluation {
+	after := txn.Node(before.ID)
+	if before.SchedulingEligibility == after.SchedulingEligibility || after.SchedulingEligibility != cluster.NodeEligible {
+		return nil
+	}
+	return nodeEvals(txn, at, before.ID)
 }
 
 // NodeUpdateDrain starts, updates or cancels the drain of one node.
 type NodeUpdateDrain struct {
 	statestore.DrainUpdate
-	// Evals are the evaluations that a cancelled drain calls for, or nil. They
-	// are dropped if the request changes nothing.
+	// Evals are evaluations to make, or nil. They are dropped if the request changes
+	// nothing. What a node calls for that becomes eligible and is not among them is
+	// made when the entry is applied.
 	Evals []*cluster.Evaluation
 }
 
@@ -112,14 +134,17 @@ func (*NodeUpdateDrain) responds(DrainUpdated) {}
 func (m *NodeUpdateDrain) check() error        { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
+	before := txn.Node(m.Node)
 	updated, err := txn.UpdateNodeDrain(m.DrainUpdate)
+	switch {
+	case err != nil:
+		return Refused{Err: err}
+	case updated.Repeated:
+		return DrainUpdated{DrainUpdated: updated}
+	}
+	evals, err := evaluate(txn, m.Evals, returnEvals(txn, m.At, before))
 	if err != nil {
 		return Refused{Err: err}
 	}
-	if !updated.Repeated {
-		if err := txn.UpsertEvals(m.Evals); err != nil {
-			return Refused{Err: err}
-		}
-	}
-	return DrainUpdated{updated}
+	return DrainUpdated{DrainUpdated: updated, Evals: evals}
 }

@@ -12,7 +12,11 @@ import (
 type Response interface{ response() }
 
 // Done says that the whole message took effect.
-type Done struct{}
+type Done struct {
+	// Evals are the evaluations that were made, or nil: those that the message
+	// carries, and those that its effect called for.
+	Evals []cluster.EvalID
+}
 
 // Refused says that the message asks for what cannot be, such as a drain of a
 // node that does not exist. Nothing changed but the state's index.
@@ -29,10 +33,16 @@ type Skipped struct{ Type MessageType }
 type NodesDeregistered struct {
 	// Missing are the nodes that did not exist, or nil. The others are gone.
 	Missing []cluster.NodeID
+	// Evals are the evaluations that were made, or nil.
+	Evals []cluster.EvalID
 }
 
 // DrainUpdated answers [NodeUpdateDrain].
-type DrainUpdated struct{ statestore.DrainUpdated }
+type DrainUpdated struct {
+	statestore.DrainUpdated
+	// Evals are the evaluations that were made, or nil.
+	Evals []cluster.EvalID
+}
 
 // PlanApplied answers [ApplyPlan].
 type PlanApplied struct {
@@ -73,10 +83,11 @@ func (PlanApplied) response()       {}
 func (Marked) response()            {}
 func (Completed) response()         {}
 
-// done is the response of a message with nothing to say but that it failed.
-func done(err error) Response {
+// done is the response of a message with nothing to say but that it failed, or
+// which evaluations it made.
+func done(evals []cluster.EvalID, err error) Response {
 	if err != nil {
 		return Refused{Err: err}
 	}
-	return Done{}
+	return Done{Evals: evals}
 }

@@ -9,13 +9,18 @@ import (
 )
 
 // UpsertNode registers a node. One that is there already keeps its eligibility,
-// drain, LastDrain and events: a registration neither starts nor ends a drain.
+// drain, LastDrain and events: a registration neither starts nor ends a drain. The
+// error is [ErrNodeSecret] if that has another secret: of two registrations on their
+// way the first has the node. Or it says what is invalid.
 func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if n == nil || n.ID == "" {
 		return errors.New("registering a node without an id")
 	}
 	at = at.UTC()
 	before, after := t.Node(n.ID), n.Copy()
+	if before != nil && before.SecretID != n.SecretID {
+		return ErrNodeSecret
+	}
 	after.Drain, after.LastDrain, after.Events = nil, nil, nil
 	after.CreateIndex = t.written.index
 	if before != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // names are the rows that an entry may have written. They follow from the entry
-// and the state before it, and are the same on every server.
+// and the state before it, but for the evaluations that its change called for,
+// which its response names, and are the same on every server.
 type names struct {
 	nodes   []cluster.NodeID
 	jobs    []cluster.JobKey
@@ -67,7 +68,22 @@ func (t *names) collect(a shims.Applied) {
 			t.addEnd(a.Before, c.Node)
 		}
 	}
+	t.evals = append(t.evals, evalsMade(a.Response)...)
 	t.sort()
+}
+
+// evalsMade are the evaluations that an entry is said to have made, those that it
+// carried among them.
+func evalsMade(r shims.Response) []cluster.EvalID {
+	switch r := r.(type) {
+	case shims.Done:
+		return r.Evals
+	case shims.NodesDeregistered:
+		return r.Evals
+	case shims.DrainUpdated:
+		return r.Evals
+	}
+	return nil
 }
 
 func (t *names) sort() {

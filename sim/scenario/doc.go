@@ -190,8 +190,9 @@
 //   - place web[3] on=n1: allocations land past the scheduler, with the parameters of
 //     alloc; count=N: and the group is to have so many from that write on.
 //   - node NODES down, disconnected, ready, register, delete, eligible or ineligible:
-//     what becomes of nodes. A node registers as it is declared. unnoticed: no evaluation
-//     goes with it, so the scheduler does not look.
+//     what becomes of nodes. A node registers as it is declared. unnoticed: whoever says
+//     so knows of nobody whom it concerns, and no evaluation goes with it but those that
+//     are made when it is applied.
 //
 // What becomes of servers:
 //

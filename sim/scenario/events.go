@@ -109,7 +109,8 @@ type (
 	NodeChange struct {
 		Nodes  []cluster.NodeID // never empty
 		Change Change
-		// Unnoticed has no evaluation go with it: the scheduler does not look.
+		// Unnoticed has no evaluation go with it but those that are made when it is
+		// applied.
 		Unnoticed bool
 	}
 )

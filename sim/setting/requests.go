@@ -17,7 +17,8 @@ type Requests struct {
 	// Now is the time of those who ask, Clock the leader's.
 	Now, Clock func() time.Time
 	// Races reports whether what is asked for comes between plan and apply of another
-	// write: then it is the bare write.
+	// write: then it is the bare write, as of a server that knows of nobody whom it
+	// concerns.
 	Races func() bool
 	// NewEvalID and NewDrainID make ids.
 	NewEvalID  func() cluster.EvalID
@@ -73,8 +74,8 @@ func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.A
 	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.Truth(), reports, r.Clock(), r.NewEvalID)}
 }
 
-// NodeStatus says what has become of a node; the scheduler looks at what that concerns,
-// unless it goes unnoticed.
+// NodeStatus says what has become of a node, with the evaluations of the jobs that this
+// concerns, unless nobody has noticed any.
 func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) *shims.NodeUpdateStatus {
 	m := &shims.NodeUpdateStatus{At: r.Clock(), Node: id, Status: s}
 	if !unnoticed {
