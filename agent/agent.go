@@ -53,6 +53,7 @@ func New(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.warn()
 	a := &Agent{config: config, started: time.Now(), leaders: newLeaders()}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.requests, a.cut = context.WithCancel(context.Background())

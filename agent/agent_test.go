@@ -3,6 +3,10 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -68,4 +73,28 @@ func TestAgent_alone(t *testing.T) {
 	ready(t, a)
 	must.NoError(t, a.Backend().Reader.Consistent(t.Context()))
 	must.NotNil(t, a.Server().Store().Snapshot().Node("n9"))
+}
+
+// Tokens that anybody on the way can read are worth a warning, once.
+func TestAgent_warnsOfTokensWithoutTLS(t *testing.T) {
+	t.Parallel()
+	_, token, err := access.Generate("ops", access.Write)
+	must.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "tokens")
+	must.NoError(t, os.WriteFile(path, []byte(token.Line()+"\n"), 0o600))
+	tokens, err := access.Open(path, nil)
+	must.NoError(t, err)
+	for address, want := range map[string]int{"0.0.0.0:0": 1, "127.0.0.1:0": 0} {
+		var mu sync.Mutex
+		var said strings.Builder // guarded by mu
+		a, err := agent.New(agent.Config{
+			HTTPAddr: address, ServerAddr: "127.0.0.1:0", Access: tokens,
+			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said, Mutex: &mu}),
+		})
+		must.NoError(t, err)
+		must.NoError(t, a.Stop())
+		mu.Lock()
+		must.Eq(t, want, strings.Count(said.String(), "tokens are sent without TLS"))
+		mu.Unlock()
+	}
 }

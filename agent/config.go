@@ -196,6 +196,14 @@ func (c *Config) validateAddresses() error {
 	return nil
 }
 
+// warn says what works, and is not safe.
+func (c *Config) warn() {
+	inside, err := loopback(c.HTTPAddr)
+	if err == nil && !inside && c.Access != nil && c.HTTPTLS == nil {
+		c.Logger.Warn("tokens are sent without TLS: whoever sees the traffic can use them", "address", c.HTTPAddr)
+	}
+}
+
 // loopback reports whether only this machine can reach the address.
 func loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)

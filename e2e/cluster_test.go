@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,6 +90,15 @@ func (s *servers) kill(p *process) {
 	must.NoError(s.t, p.command.Process.Kill())
 	_ = p.command.Wait() // it was killed, which is what the error says
 	p.command = nil
+}
+
+// freeze has a server do nothing for a while: its connections stay open, and nobody is
+// told.
+func (s *servers) freeze(p *process, while func()) {
+	s.t.Helper()
+	must.NoError(s.t, p.command.Process.Signal(syscall.SIGSTOP))
+	while()
+	must.NoError(s.t, p.command.Process.Signal(syscall.SIGCONT))
 }
 
 // stop ends all, and shows what they said if the test has failed.

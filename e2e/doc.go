@@ -1,6 +1,7 @@
 // Package e2e plays whole clusters: three server processes on loopback, with real
-// sockets and disks, clients of their nodes, and an operator. Servers are killed and cut
-// off from each other meanwhile, and what comes of it is checked from outside.
+// sockets and disks, clients of their nodes, and an operator. Servers are killed, cut off
+// from each other and stopped in their tracks meanwhile, and what comes of it is checked
+// from outside.
 //
 // It holds nothing but tests. The servers are this package's own test binary, begun
 // again as another process; see child_test.go.

@@ -25,11 +25,11 @@ import (
 const roundsVariable = "NODEDRAIN_E2E_ROUNDS"
 
 // Under a steady load of drains servers are killed, the leader too, and begun again, and
-// the leader is cut off from the others. Every drain ends as it should, no group goes
+// the leader is cut off from the others or falls silent. Every drain ends as it should, no group goes
 // below its limit, no node is taken for dead because a leader was new, nothing that was
 // acknowledged is lost, and in the end all servers hold the same.
 func TestServersInTrouble(t *testing.T) {
-	rounds := 2
+	rounds := 3 // one of each kind
 	if text := os.Getenv(roundsVariable); text != "" {
 		var err error
 		rounds, err = strconv.Atoi(text)
@@ -69,16 +69,22 @@ func TestServersInTrouble(t *testing.T) {
 	t.Logf("%d rounds, %d drains", rounds, len(o.book))
 }
 
-// makeTrouble kills one server and begins it again, and every third time cuts the
-// leader off instead.
+// makeTrouble kills one server and begins it again; of four times it cuts the leader off
+// instead once, and has it fall silent once.
 func (s *servers) makeTrouble(random *rand.Rand, round int) {
 	pause := func(least, most time.Duration) { s.pause(least + rand.N(most-least)) }
 	leader := s.leader()
-	if round%3 == 1 {
+	switch round % 4 {
+	case 1:
 		s.t.Logf("round %d: %s leads and is cut off", round, leader.Name)
 		s.cut(leader)
 		pause(2*time.Second, 4*time.Second)
 		s.cut(nil)
+		s.leader()
+		return
+	case 2:
+		s.t.Logf("round %d: %s leads and falls silent", round, leader.Name)
+		s.freeze(leader, func() { pause(4*time.Second, 6*time.Second) })
 		s.leader()
 		return
 	}
