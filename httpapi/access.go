@@ -20,17 +20,32 @@ const (
 // everybody is who asks while there is no access control; the name is the reference's.
 func everybody() Identity { return Identity{Name: "token:acls-disabled", Read: true, Write: true} }
 
+// admit turns away who surely may not, before anything is spent on the request: its body
+// is read, it waits and other servers are asked after this. What may be the secret of a
+// node is left to authorize, which looks at the state for it.
+func (q *request) admit() error {
+	if q.route.own && q.token() != "" {
+		return nil
+	}
+	return q.identify()
+}
+
 // authorize finds out who asks, and whether they may. The secret of the node that the
 // path names will do where the route says so, for that node alone.
 func (q *request) authorize() error {
-	if q.route.needs == needsNothing {
-		return nil
-	}
 	if q.route.own && q.secretFits() {
 		q.who = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
 		return nil
 	}
-	if q.backend.Access == nil {
+	return q.identify()
+}
+
+// identify finds out who has the token, and whether they may.
+func (q *request) identify() error {
+	switch {
+	case q.route.needs == needsNothing:
+		return nil
+	case q.backend.Access == nil:
 		q.who = everybody()
 		return nil
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -9,6 +10,16 @@ import (
 )
 
 // This file is ours: clients of the reference speak to servers by another protocol.
+
+// Bounds on what a client says at a time: a secret of one node must not do to fill the
+// log.
+const (
+	// maxRegistration and maxReport bound the body, in bytes.
+	maxRegistration = 256 << 10
+	maxReport       = 1 << 20
+	// maxReports bounds the allocations that one report is about.
+	maxReports = 10_000
+)
 
 // registerNode answers PUT /v1/client/{id}/register: a client's node joins the cluster,
 // or says anew what it is. Its secret makes the node its own: from then on nobody else
@@ -50,6 +61,11 @@ func (q *request) registration(w *wire.Node) (*cluster.Node, error) {
 	if err := cluster.CheckID(node.ID); err != nil {
 		return refuse("invalid node ID: " + err.Error())
 	}
+	if node.Name != "" {
+		if err := cluster.CheckID(node.Name); err != nil {
+			return refuse("invalid node name: " + err.Error())
+		}
+	}
 	none := cluster.Resources{}
 	switch {
 	case node.ID != q.nodeID():
@@ -82,6 +98,9 @@ func (q *request) reportAllocs() error {
 	var body wire.AllocsRequest
 	if err := q.decode(&body); err != nil {
 		return err
+	}
+	if len(body.Allocs) > maxReports {
+		return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("a report is about %d allocations at most", maxReports))
 	}
 	reports, err := body.Reports(q.nodeID(), now())
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 // and in the record of the drain.
 const maxDrainMeta = 64 << 10
 
+// maxDrainBody bounds the body that says it, in bytes, escaped as badly as can be.
+const maxDrainBody = 8 * maxDrainMeta
+
 // updateDrain answers PUT /v1/node/{id}/drain, which starts, updates or ends the drain of
 // a node. The path says which node, whatever the body does.
 func (q *request) updateDrain() error {

@@ -46,12 +46,23 @@ func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerF
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &recorder{ResponseWriter: w}
+		if r.Body != nil && r.Body != http.NoBody { // whoever reads it, or throws it away
+			_ = http.NewResponseController(w).SetReadDeadline(start.Add(bodyTime))
+		}
 		handler(seen, r)
 		h.options.Observe(route, seen.status(), time.Since(start))
 	}
 }
 
-// recorder remembers the status code of an answer.
+// How long a client may take, who holds memory and a connection meanwhile.
+const (
+	// bodyTime is for the body of a request.
+	bodyTime = 30 * time.Second
+	// answerTime is for taking an answer, from when it is there.
+	answerTime = time.Minute
+)
+
+// recorder remembers the status code of an answer, and when it has to be taken.
 type recorder struct {
 	http.ResponseWriter
 	code int // zero until the header is written
@@ -61,8 +72,17 @@ type recorder struct {
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code
+		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime))
 	}
 	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write begins the answer if nothing else has.
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.code == 0 {
+		r.WriteHeader(http.StatusOK)
+	}
+	return r.ResponseWriter.Write(b)
 }
 
 // Unwrap lets a forwarder flush.

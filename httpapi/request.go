@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -38,10 +39,13 @@ func (h *Handler) serve(r route) http.HandlerFunc {
 }
 
 // serve answers the request, or has the leader do so. What is wrong with the request
-// itself is said by whichever server is asked; who may ask, and all that depends on the
-// state, is said by the server that answers.
+// itself, and that nobody has its token, is said by whichever server is asked; all that
+// depends on the state is said by the server that answers.
 func (q *request) serve() error {
 	if err := q.readParams(); err != nil {
+		return err
+	}
+	if err := q.admit(); err != nil {
 		return err
 	}
 	if err := q.readBody(); err != nil {
@@ -67,13 +71,18 @@ func (q *request) serve() error {
 	return err
 }
 
-// readBody reads the body, so that the request can still be forwarded.
+// readBody reads the body, so that the request can still be forwarded. One that the route
+// does not look at is left to the HTTP server, which throws it away.
 func (q *request) readBody() error {
-	tooLarge := fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", q.options.MaxBody))
-	if q.ContentLength > q.options.MaxBody {
+	most := min(q.route.body, q.options.MaxBody)
+	if most == 0 {
+		return nil
+	}
+	tooLarge := fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", most))
+	if q.ContentLength > most {
 		return tooLarge
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, q.options.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, most))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return tooLarge
 	}
@@ -81,6 +90,7 @@ func (q *request) readBody() error {
 		return fail(http.StatusBadRequest, "reading the request body: "+err.Error())
 	}
 	q.body = body
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // or the wait for news would end with it
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ type route struct {
 	needs right
 	// reads says that the request changes nothing, and takes the parameters of reads.
 	reads bool
+	// body bounds the request's body, in bytes, below [Options.MaxBody]. Of zero it is
+	// not looked at.
+	body int64
 	// local says that whichever server is asked answers, from what it knows.
 	local bool
 	// own says that the secret of the node that the path names will do as the token.
@@ -31,17 +35,17 @@ func routes() []route {
 		get("/v1/nodes", (*request).listNodes),
 		get("/v1/node/{id}", (*request).readNode).byOwner(),
 		get("/v1/node/{id}/allocations", (*request).listNodeAllocs).byOwner(),
-		put("/v1/node/{id}/drain", (*request).updateDrain).byOwner(),
+		put("/v1/node/{id}/drain", (*request).updateDrain).byOwner().within(maxDrainBody),
 		put("/v1/node/{id}/eligibility", (*request).updateEligibility),
-		put("/v1/node/{id}/evaluate", (*request).evaluateNode),
-		put("/v1/node/{id}/purge", (*request).purgeNode),
+		put("/v1/node/{id}/evaluate", (*request).evaluateNode).within(0),
+		put("/v1/node/{id}/purge", (*request).purgeNode).within(0),
 
 		get("/v1/jobs", (*request).listJobs),
 		put("/v1/jobs", (*request).registerJob),
 		get("/v1/job/{id}", (*request).readJob),
 		put("/v1/job/{id}", (*request).registerJob),
 		remove("/v1/job/{id}", (*request).stopJob),
-		put("/v1/job/{id}/evaluate", (*request).evaluateJob),
+		put("/v1/job/{id}/evaluate", (*request).evaluateJob).within(0),
 		get("/v1/job/{id}/allocations", (*request).listJobAllocs),
 		get("/v1/job/{id}/evaluations", (*request).listJobEvals),
 		get("/v1/job/{id}/summary", (*request).readJobSummary),
@@ -65,9 +69,9 @@ func routes() []route {
 
 		get("/v1/node/{id}/drain", (*request).readDrain).byOwner(),
 		get("/v1/drains", (*request).listDrains),
-		put("/v1/client/{id}/register", (*request).registerNode).byOwner(),
-		put("/v1/client/{id}/heartbeat", (*request).heartbeat).byOwner(),
-		put("/v1/client/{id}/allocations", (*request).reportAllocs).byOwner(),
+		put("/v1/client/{id}/register", (*request).registerNode).byOwner().within(maxRegistration),
+		put("/v1/client/{id}/heartbeat", (*request).heartbeat).byOwner().within(0),
+		put("/v1/client/{id}/allocations", (*request).reportAllocs).byOwner().within(maxReport),
 		put("/v1/operator/raft/join", (*request).joinPeer),
 	}
 }
@@ -77,11 +81,17 @@ func get(path string, answer func(*request) error) route {
 }
 
 func put(path string, answer func(*request) error) route {
-	return route{method: http.MethodPut, path: path, needs: needsWrite, answer: answer}
+	return route{method: http.MethodPut, path: path, needs: needsWrite, body: math.MaxInt64, answer: answer}
 }
 
 func remove(path string, answer func(*request) error) route {
 	return route{method: http.MethodDelete, path: path, needs: needsWrite, answer: answer}
+}
+
+// within bounds the body of the route.
+func (r route) within(bytes int64) route {
+	r.body = bytes
+	return r
 }
 
 // byOwner lets the node that the path names ask with its secret.

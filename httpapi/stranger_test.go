@@ -1,0 +1,154 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// unread is a body that nobody is to read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// Bodies were read, waits begun and the leader asked before anybody looked who it is.
+func TestStranger_costsNothing(t *testing.T) {
+	t.Parallel()
+	leader := newTown(t).nodes(1)
+	f := newTown(t)
+	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
+	b := f.backend()
+	b.Access = everyToken()
+	h := f.handler(b, httpapi.Options{})
+	node, client := "/v1/node/"+uuid('a', 1), "/v1/client/"+uuid('a', 1)
+	for _, test := range []struct{ method, path, token, text string }{
+		{"PUT", "/v1/jobs", "", "Permission denied"},
+		{"PUT", "/v1/jobs", "unheard-of", "ACL token not found"},
+		{"PUT", "/v1/jobs", "reader-token", "Permission denied"},
+		{"PUT", node + "/drain", "", "Permission denied"},
+		{"PUT", client + "/allocations", "", "Permission denied"},
+		{"PUT", node + "/eligibility", secretOf(nodeID(1)), "ACL token not found"},
+		{"GET", "/v1/nodes?index=99", "unheard-of", "ACL token not found"},
+		{"POST", "/v1/search", "", "Permission denied"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), test.method, test.path, unread{t})
+		r.Header.Set("X-Nomad-Token", test.token)
+		got := httptest.NewRecorder()
+		h.ServeHTTP(got, r)
+		must.Eq(t, 403, got.Code, must.Sprint(test))
+		must.Eq(t, test.text, got.Body.String(), must.Sprint(test))
+	}
+	must.Zero(t, f.forwarded)
+}
+
+// A body that nothing is to be learned from is not read.
+func TestBody_unread(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	h := w.handler(w.backend(), httpapi.Options{})
+	for _, ask := range []string{
+		"GET /v1/nodes", "DELETE /v1/job/none", "PUT /v1/client/" + uuid('a', 1) + "/heartbeat",
+		"PUT /v1/node/" + uuid('a', 1) + "/evaluate", "PUT /v1/job/none/evaluate", "PUT /v1/node/none/purge",
+	} {
+		method, path, _ := strings.Cut(ask, " ")
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, unread{t}))
+	}
+}
+
+// A client says so much at a time.
+func TestBody_bounds(t *testing.T) {
+	t.Parallel()
+	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL
+	own := "/v1/client/" + uuid('a', 1)
+	for path, text := range map[string]string{
+		own + "/register":                     "request body is larger than 262144 bytes",
+		own + "/allocations":                  "request body is larger than 1048576 bytes",
+		"/v1/node/" + uuid('a', 1) + "/drain": "request body is larger than 524288 bytes",
+		"/v1/jobs":                            "request body is larger than 4194304 bytes",
+	} {
+		got := ask(t, "PUT", url+path, strings.Repeat(" ", 4<<20+1))
+		must.Eq(t, 413, got.code, must.Sprint(path))
+		must.Eq(t, text, got.body)
+	}
+	many := `{"Allocs":[` + strings.Repeat(`{"ID":"x","ClientStatus":"running"},`, 10_000) + `{"ID":"x","ClientStatus":"running"}]}`
+	got := ask(t, "PUT", url+own+"/allocations", many)
+	must.Eq(t, 413, got.code)
+	must.Eq(t, "a report is about 10000 allocations at most", got.body)
+}
+
+// pipes is a listener without a network, for virtual time.
+type pipes chan net.Conn
+
+var errClosed = errors.New("closed")
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, open := <-p
+	if !open {
+		return nil, errClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// Who is slow to ask or to be told is let go: each held a connection, and what it had
+// said or was to be told, for as long as it liked. Who waits for news may.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		asks  string
+		reads bool
+		// gone is when it is let go.
+		gone time.Duration
+	}{
+		"no body":               {"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", true, 30 * time.Second},
+		"no body to throw away": {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
+		"no body to nobody":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
+		"takes nothing":         {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
+		"takes no news":         {"GET /v1/nodes?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\n\r\n", false, 220 * time.Second},
+		"waits for news":        {"PUT /v1/search?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 14\r\n\r\n{\"Prefix\":\"a\"}", true, 160 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newTown(t).nodes(3)
+				closed := make(chan time.Time, 1)
+				s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{}), ConnState: func(_ net.Conn, now http.ConnState) {
+					if now == http.StateClosed {
+						closed <- time.Now()
+					}
+				}}
+				listener := make(pipes)
+				go func() { _ = s.Serve(listener) }()
+				client, server := net.Pipe()
+				listener <- server
+				start := time.Now()
+				_, err := io.WriteString(client, test.asks)
+				must.NoError(t, err)
+				if test.reads {
+					go func() { _, _ = io.Copy(io.Discard, client) }()
+				}
+				took := (<-closed).Sub(start)
+				must.Between(t, test.gone, took, test.gone+test.gone/16+time.Second, must.Sprint(took))
+				must.NoError(t, client.Close())
+				close(listener)
+				must.NoError(t, s.Shutdown(context.Background()))
+			})
+		})
+	}
+}
