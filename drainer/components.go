@@ -130,6 +130,10 @@ type Env struct {
 	// Done is closed when the term ends: a component's own goroutines end then.
 	Done   <-chan struct{}
 	Policy Policy
+	// MarksAhead is how many marks a round of writes takes at most. A request need
+	// not name more, as long as they are the first in order: when they are answered
+	// it is time to name the next. Zero is no bound.
+	MarksAhead int
 	// DeadlineCoalesce is how late a deadline may be to share a batch.
 	DeadlineCoalesce time.Duration
 	// RetryBase and RetryMax bound the backoff of what is proposed again.

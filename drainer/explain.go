@@ -275,12 +275,12 @@ func (e *explainer) group(key cluster.GroupKey) *explained {
 	}
 	g := &explained{group: e.lookAt(key)}
 	e.groups[key] = g
-	asked := map[cluster.AllocID]Mark{}
+	asked := func(id cluster.AllocID) bool {
+		_, pending := e.soft.Pending(id)
+		return pending
+	}
 	for _, a := range g.staying {
-		if _, pending := e.soft.Pending(a.ID); pending {
-			asked[a.ID] = Mark{}
-			g.planned = append(g.planned, a.ID)
-		} else if leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
+		if asked(a.ID) || leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
 			g.planned = append(g.planned, a.ID)
 		}
 	}

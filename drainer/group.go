@@ -37,8 +37,8 @@ type group struct {
 	staying []*cluster.Allocation
 	// waiting says that a marked allocation on a reachable draining node runs on.
 	waiting bool
-	// onDraining is where the group's live allocations on draining nodes are.
-	onDraining map[cluster.AllocID]cluster.NodeID
+	// onDraining are the group's live allocations on draining nodes, by id.
+	onDraining []*cluster.Allocation
 	// verdictDue is the earliest time at which a missing verdict becomes
 	// overdue, or zero.
 	verdictDue time.Time
@@ -64,7 +64,6 @@ func (g *group) look() {
 		return
 	}
 	g.looked = true
-	g.onDraining = map[cluster.AllocID]cluster.NodeID{}
 	for a := range g.view.RestlessAllocs(g.key) {
 		g.count(a)
 	}
@@ -95,7 +94,7 @@ func (g *group) count(a *cluster.Allocation) {
 	if !node.Draining() {
 		return
 	}
-	g.onDraining[a.ID] = a.NodeID
+	g.onDraining = append(g.onDraining, a)
 	switch {
 	case !a.Asked():
 		g.staying = append(g.staying, a)

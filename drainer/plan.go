@@ -20,8 +20,8 @@ type groupPlan struct {
 	holds [ReasonCount]bool
 	// wakeAt is when a missing verdict becomes overdue, or zero.
 	wakeAt time.Time
-	// onDraining is where the group's live allocations on draining nodes are.
-	onDraining map[cluster.AllocID]cluster.NodeID
+	// onDraining are the group's live allocations on draining nodes, by id.
+	onDraining []*cluster.Allocation
 }
 
 // candidate is an allocation that could be marked.
@@ -51,18 +51,18 @@ func (c candidate) cost() int {
 	return 0
 }
 
-// planGroup decides which allocations of a group are to be marked now. The
-// asked are marks wanted before and not answered yet: those that still make
-// sense are wanted again and take room, slots and order before all others.
+// planGroup decides which allocations of a group are to be marked now. Asked says of
+// which marks were wanted before and are not answered yet; nil is of none. Those that
+// still make sense are wanted again and take room, slots and order before all others.
 //
 // What leaves with its whole stage, or at the deadline, is not planned here but
 // with its node. It takes room all the same.
-func (m *moment) planGroup(key cluster.GroupKey, asked map[cluster.AllocID]Mark) groupPlan {
+func (m *moment) planGroup(key cluster.GroupKey, asked func(cluster.AllocID) bool) groupPlan {
 	return m.lookAt(key).plan(asked)
 }
 
 // plan is planGroup of a group that has been counted. It counts what it marks.
-func (g *group) plan(asked map[cluster.AllocID]Mark) groupPlan {
+func (g *group) plan(asked func(cluster.AllocID) bool) groupPlan {
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
 	var again, fresh []candidate
 	for _, a := range g.staying {
@@ -80,7 +80,7 @@ func (g *group) plan(asked map[cluster.AllocID]Mark) groupPlan {
 			continue
 		}
 		c := candidate{alloc: a, node: n, class: could.class, consumers: g.view.Consumers(n.ID)}
-		if _, ok := asked[a.ID]; ok {
+		if asked != nil && asked(a.ID) {
 			again = append(again, c)
 		} else {
 			fresh = append(fresh, c)
@@ -108,18 +108,28 @@ func leavesWithNode(c cluster.MarkClass) bool {
 func (p *groupPlan) choose(g *group, candidates []candidate) {
 	var left []candidate
 	for _, c := range candidates {
-		if !p.mark(g, c, c.class) {
+		full := c.class == cluster.MarkPaced && g.room() <= 0
+		if full || !p.mark(g, c, c.class) {
 			left = append(left, c)
 		}
 	}
 	for i, c := range left {
+		if g.policy.BelowBudget != Proceed {
+			break
+		}
 		if c.class == cluster.MarkPaced && p.mark(g, c, cluster.MarkProceed) {
 			left = slices.Delete(left, i, i+1)
 			break
 		}
 	}
+	var short [cluster.MarkClassCount]bool
 	for _, c := range left {
-		p.holds[g.shortFor(c.class, 0)] = true
+		short[c.class] = true
+	}
+	for class, is := range short {
+		if is {
+			p.holds[g.shortFor(cluster.MarkClass(class), 0)] = true
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func (t *Term) submit(look Look) time.Time {
 		}
 	}
 	for _, part := range partition(wishes, c.MaxIDsPerEntry, c.MaxBytesPerEntry) {
-		e := &entry{wishes: part}
+		e := &entry{wishes: slices.Clone(part)} // not all wishes are to stay for as long as these
 		if t.request != nil {
 			e.reply = t.request.Reply
 		}

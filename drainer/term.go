@@ -111,7 +111,7 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 func (t *Term) env() Env {
 	return Env{
 		Logger: t.logger, State: t.state, Feed: t.feed, Wake: t.poke, Done: t.done,
-		Policy: t.config.Policy, DeadlineCoalesce: t.config.DeadlineCoalesce,
+		Policy: t.config.Policy, MarksAhead: t.config.MaxInFlight * t.config.MaxIDsPerEntry, DeadlineCoalesce: t.config.DeadlineCoalesce,
 		RetryBase: t.config.RetryBase, RetryMax: t.config.RetryMax,
 	}
 }

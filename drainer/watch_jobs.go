@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -42,25 +43,65 @@ type jobWatcher struct {
 	changed bool
 	// alarms are when groups are to be judged anew although nothing changed.
 	alarms alarms[cluster.GroupKey]
+	// ahead bounds the marks of a request; zero is no bound.
+	ahead int
 }
 
 // watchedGroup is a group with allocations on draining nodes.
 type watchedGroup struct {
 	key cluster.GroupKey
-	// asked are the marks that are wanted and not answered.
-	asked map[cluster.AllocID]Mark
+	// asked are the marks that are wanted and not answered, by allocation.
+	asked []ask
 	// reevaluate says that an evaluation is wanted and not answered, reevaluated
 	// spaces those that were written.
 	reevaluate  bool
 	reevaluated attempts
 	// refused spaces the plans of a group whose marks are refused.
 	refused attempts
-	// onDraining is where the group's live allocations on draining nodes were
-	// when it was last judged.
-	onDraining map[cluster.AllocID]cluster.NodeID
+	// onDraining are the group's live allocations on draining nodes, by id, as they
+	// were when it was last judged.
+	onDraining []*cluster.Allocation
 	// heldSince is since when something of the group is held, by reason; zero if
 	// nothing is.
 	heldSince [ReasonCount]time.Time
+}
+
+// ask is a mark of a group in as little memory as may be: groups that move fast want
+// many more than are written at a time.
+type ask struct {
+	alloc    cluster.AllocID
+	node     cluster.NodeID
+	drain    cluster.DrainID
+	revision cluster.Revision
+	class    cluster.MarkClass
+}
+
+// asks are the marks of one group, which are in order.
+func asks(marks []Mark) []ask {
+	if len(marks) == 0 {
+		return nil
+	}
+	asked := make([]ask, len(marks))
+	for i, m := range marks {
+		asked[i] = ask{m.Alloc, m.Node, m.Drain, m.Revision, m.Class}
+	}
+	return asked
+}
+
+func (a ask) mark(group cluster.GroupKey) Mark {
+	return Mark{Alloc: a.alloc, Group: group, Node: a.node, Drain: a.drain, Revision: a.revision, Class: a.class}
+}
+
+// find returns where the mark of the allocation is among those asked, or would be, and
+// whether it is.
+func (g *watchedGroup) find(id cluster.AllocID) (int, bool) {
+	return slices.BinarySearchFunc(g.asked, id, func(a ask, id cluster.AllocID) int { return cmp.Compare(a.alloc, id) })
+}
+
+// asksFor reports whether a mark of the allocation is wanted and not answered.
+func (g *watchedGroup) asksFor(id cluster.AllocID) bool {
+	_, is := g.find(id)
+	return is
 }
 
 // NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
@@ -76,6 +117,7 @@ func NewJobWatcher(env Env) DrainingJobWatcher {
 		jobs:     map[cluster.JobKey]map[cluster.GroupKey]bool{},
 		dirty:    map[cluster.GroupKey]bool{},
 		wanting:  map[cluster.GroupKey]bool{},
+		ahead:    env.MarksAhead,
 	}
 }
 
@@ -166,7 +208,7 @@ func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 			w.dirty[key] = true
 			continue
 		}
-		w.groups[key] = &watchedGroup{key: key, asked: map[cluster.AllocID]Mark{}}
+		w.groups[key] = &watchedGroup{key: key}
 		if w.jobs[key.Job] == nil {
 			w.jobs[key.Job] = map[cluster.GroupKey]bool{}
 			w.feed.Follow(key.Job)
@@ -184,7 +226,9 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 		refusals := r.refusedGroups()
 		for _, m := range r.Marks {
 			if g := w.groups[m.Group]; g != nil {
-				delete(g.asked, m.Alloc)
+				if i, asked := g.find(m.Alloc); asked {
+					g.asked = slices.Delete(g.asked, i, i+1)
+				}
 				w.dirty[g.key] = true
 				if r.Outcome == Applied && !refusals[g.key] {
 					g.refused = attempts{}
@@ -236,22 +280,19 @@ func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
 // judge plans one group, keeps what it wants, and returns what has left its
 // draining nodes since it was last judged.
 func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
-	plan := m.planGroup(g.key, g.asked)
+	plan := m.planGroup(g.key, g.asksFor)
 	if wait := g.refused.wait(m.now); !wait.IsZero() {
 		w.alarms.wake(g.key, wait)
 		w.dropStale(g, plan)
 		return nil
 	}
 	asked, reevaluate := g.asked, g.reevaluate
-	g.asked = make(map[cluster.AllocID]Mark, len(plan.marks))
-	for _, mark := range plan.marks {
-		g.asked[mark.Alloc] = mark
-	}
+	g.asked = asks(plan.marks)
 	g.keepHolds(plan, m.now)
 	w.alarms.wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
 	moved := departed(m.view, g.onDraining, plan.onDraining)
 	g.onDraining = plan.onDraining
-	w.changed = w.changed || reevaluate != g.reevaluate || !maps.Equal(asked, g.asked)
+	w.changed = w.changed || reevaluate != g.reevaluate || !slices.Equal(asked, g.asked)
 	w.keep(g)
 	return moved
 }
@@ -259,13 +300,8 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
 // dropStale takes back what a group that waits after a refusal wishes no longer:
 // planned from another state, it would be refused too. Nothing is added.
 func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
-	kept := make(map[cluster.AllocID]Mark, len(g.asked))
-	for _, mark := range plan.marks {
-		if _, asked := g.asked[mark.Alloc]; asked {
-			kept[mark.Alloc] = mark
-		}
-	}
-	if maps.Equal(kept, g.asked) {
+	kept := asks(slices.DeleteFunc(plan.marks, func(m Mark) bool { return !g.asksFor(m.Alloc) }))
+	if slices.Equal(kept, g.asked) {
 		return
 	}
 	g.asked, w.changed = kept, true
@@ -328,27 +364,35 @@ func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.T
 
 // departed says what became of the allocations that were on draining nodes and
 // are live there no longer. One whose node stopped draining has not departed.
-func departed(v View, before, after map[cluster.AllocID]cluster.NodeID) []Migration {
+// Both are in order.
+func departed(v View, before, after []*cluster.Allocation) []Migration {
 	var moved []Migration
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if _, still := after[id]; still {
+	for _, was := range before {
+		for len(after) > 0 && after[0].ID < was.ID {
+			after = after[1:]
+		}
+		if len(after) > 0 && after[0].ID == was.ID {
 			continue
 		}
-		if a := v.Alloc(id); a == nil || a.ClientTerminal() {
-			moved = append(moved, migrationOf(v, id, before[id], a))
+		if a := v.Alloc(was.ID); a == nil || a.ClientTerminal() {
+			moved = append(moved, migrationOf(v, was.ID, was.NodeID, a))
 		}
 	}
 	return moved
 }
 
-// offer puts the whole present wish where the drainer looks, in place of an
-// unread one.
+// offer puts the present wish where the drainer looks, in place of an unread one. It
+// names no more marks than a round may take: they are the first, and when they are
+// answered the next are.
 func (w *jobWatcher) offer() {
 	request := &DrainRequest{Reply: w.reply}
 	for _, key := range slices.SortedFunc(maps.Keys(w.wanting), cluster.GroupKey.Compare) {
 		g := w.groups[key]
-		for _, id := range slices.Sorted(maps.Keys(g.asked)) {
-			request.Marks = append(request.Marks, g.asked[id])
+		for _, a := range g.asked {
+			if w.ahead > 0 && len(request.Marks) == w.ahead {
+				break
+			}
+			request.Marks = append(request.Marks, a.mark(key))
 		}
 		if g.reevaluate {
 			request.Reevaluate = append(request.Reevaluate, key)

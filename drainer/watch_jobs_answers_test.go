@@ -197,3 +197,27 @@ func TestJobWatcher_LateAnswer(t *testing.T) {
 	must.True(t, w.step().IsZero())
 	must.MapEmpty(t, w.groups)
 }
+
+// A request names no more marks than a round may take: the first of them, and when
+// they are answered the next. What is named is no matter of what is planned.
+func TestJobWatcher_NamesTheNextWhenTheFirstAreAnswered(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 3)
+	begin.group().Migrate.MaxParallel = 3
+	other := begin.job("other", cluster.JobService)
+	begin.place("b1", other, "n1")
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.ahead = 2
+	w.register(web, cluster.GroupKey{Job: other.Key(), Name: "g"})
+	for _, want := range [][]cluster.AllocID{{"b1", "a1"}, {"a2", "a3"}} {
+		r := w.request()
+		must.Eq(t, want, wished(r))
+		w.state.commit(func(t *town) { t.mark(r.Marks, nil, w.now); t.index-- })
+		w.step()
+		w.request()
+		r.Reply(DrainReply{Answer: Answer{Outcome: Applied}, At: w.now, Marks: r.Marks})
+		w.step()
+	}
+	must.SliceEmpty(t, wished(w.request()))
+}
