@@ -1,0 +1,185 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// gate holds the log of a server up at the first entry that it is for.
+type gate struct {
+	// is says of which; set before reached is waited for.
+	is            func(shims.Message) bool
+	reached, open chan struct{}
+	held          bool // used by raft's goroutine for the FSM alone
+}
+
+func newGate(is func(shims.Message) bool) *gate {
+	return &gate{is: is, reached: make(chan struct{}), open: make(chan struct{})}
+}
+
+func (g *gate) applied(a shims.Applied) {
+	if g.held || !g.is(a.Message) {
+		return
+	}
+	g.held = true
+	close(g.reached)
+	<-g.open
+}
+
+func addNode(t *testing.T, s *server.Server, id cluster.NodeID) {
+	t.Helper()
+	_, err := s.RegisterNode(t.Context(), &cluster.Node{
+		ID: id, Name: string(id), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000},
+	})
+	must.NoError(t, err)
+}
+
+// The replacement of a drained allocation is on its way to a node when that goes
+// down. Who says so knows nothing of the replacement, and its job was not looked at
+// again: the drain waited for it for ever.
+func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		marks := newGate(func(m shims.Message) bool {
+			_, is := m.(*shims.AllocUpdateDesiredTransition)
+			return is
+		})
+		g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{OnApply: marks.applied}})
+		register(t, g, 1, 2)
+		runs(t, g, 2)
+		s := g.Leader()
+		addNode(t, s, "n2")
+		drain(t, g, "n1", &cluster.DrainSpec{})
+		<-marks.reached
+		synctest.Wait() // the scheduler has seen the marks, and proposed a replacement on n2
+		down := make(chan error, 1)
+		go func() {
+			_, err := s.UpdateNodeStatus(t.Context(), "n2", cluster.NodeDown)
+			down <- err
+		}()
+		synctest.Wait() // proposed, from a state without the replacement
+		for range s.Store().Snapshot().LiveAllocsByNode("n2") {
+			t.Fatal("there is nothing on n2 yet")
+		}
+		close(marks.open)
+		must.NoError(t, <-down)
+		landed := 0
+		for a := range s.Store().Snapshot().AllocsByNode("n2") {
+			landed++
+			must.Eq(t, cluster.ClientPending, a.ClientStatus)
+		}
+		must.Eq(t, 1, landed, must.Sprint("the plan was before the node's loss in the log"))
+
+		addNode(t, s, "n3")
+		runsOn := func() { // what n1 and n3 have to say
+			for range 100 {
+				time.Sleep(100 * time.Millisecond)
+				var reports []cluster.AllocReport
+				for _, node := range []cluster.NodeID{"n1", "n3"} {
+					for a := range s.Store().Snapshot().LiveAllocsByNode(node) {
+						healthy := true
+						r := cluster.AllocReport{Alloc: a.ID, Node: node, At: time.Now(), ClientStatus: cluster.ClientRunning, Healthy: &healthy}
+						if a.ServerTerminal() {
+							r.ClientStatus, r.Healthy = cluster.ClientComplete, nil
+						}
+						reports = append(reports, r)
+					}
+				}
+				_, err := s.ReportAllocs(t.Context(), reports)
+				must.NoError(t, err)
+			}
+		}
+		runsOn()
+		state := s.Store().Snapshot()
+		must.False(t, state.Node("n1").Draining(), must.Sprint("the drain ends"))
+		for range state.LiveAllocsByNode("n2") {
+			t.Fatal("something is left on the node that is down")
+		}
+	})
+}
+
+// A system job is registered while a node is: whoever registers the node knows
+// nothing of the job, nor the scheduler of the node.
+func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := newGate(func(m shims.Message) bool {
+			r, is := m.(*shims.NodeRegister)
+			return is && r.Node.ID == "n1"
+		})
+		job := newGate(func(m shims.Message) bool {
+			_, is := m.(*shims.JobRegister)
+			return is
+		})
+		g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{OnApply: func(a shims.Applied) {
+			first.applied(a)
+			job.applied(a)
+		}}})
+		s := do(t, g, func(ctx context.Context, s *server.Server) error { return s.Consistent(ctx) })
+		done := make(chan error, 3)
+		go func() {
+			_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}})
+			done <- err
+		}()
+		<-first.reached
+		go func() {
+			_, err := s.RegisterJob(t.Context(), &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
+				Name: "g", Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
+			}}})
+			done <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n2", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}})
+			done <- err
+		}()
+		synctest.Wait()
+		close(first.open)
+		<-job.reached
+		synctest.Wait() // the scheduler plans the job, and knows n1 alone
+		close(job.open)
+		for range 3 {
+			must.NoError(t, <-done)
+		}
+		time.Sleep(time.Minute)
+		for _, id := range []cluster.NodeID{"n1", "n2"} {
+			must.Eq(t, 1, s.Store().Snapshot().LiveCount(id), must.Sprint(id))
+		}
+	})
+}
+
+// What is answered without an entry is said of the newest state, which a server that
+// does not lead has not.
+func TestServer_whatIsSoAlreadyIsTheLeadersToSay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{})
+		register(t, g, 1, 1)
+		for _, s := range g.Servers() {
+			if s.Leads() {
+				continue
+			}
+			await(t, s, "the node", func(s *statestore.Snapshot) bool { return s.Node("n1") != nil && s.Job(webKey) != nil })
+			_, err := s.UpdateEligibility(t.Context(), "n1", cluster.NodeEligible)
+			must.ErrorIs(t, err, shims.ErrRejected)
+			_, err = s.EvaluateNode(t.Context(), "n9")
+			must.ErrorIs(t, err, shims.ErrRejected)
+			_, err = s.EvaluateJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"})
+			must.ErrorIs(t, err, shims.ErrRejected)
+		}
+		s := g.Leader()
+		_, err := s.EvaluateNode(t.Context(), "n9")
+		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
+		_, err = s.StopJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}, false)
+		must.ErrorIs(t, err, statestore.ErrJobNotFound)
+	})
+}
