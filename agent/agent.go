@@ -166,7 +166,7 @@ func (a *Agent) startHTTP() error {
 		a.listener = tls.NewListener(a.listener, a.config.HTTPTLS)
 	}
 	a.outer = serve(a.config.Around(api), a.listener)
-	a.inner = serve(newInner(a, api), a.port.http)
+	a.inner = serve(newInner(a, api.Passed()), a.port.http)
 	return nil
 }
 

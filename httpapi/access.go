@@ -94,18 +94,31 @@ func sameSecret(a, b string) bool {
 }
 
 // client is whom a reader that waits is counted for: who has the token, or else the
-// address. The server that forwards a request says so for the other one. It may be lied
-// to, and then nobody is kept but by the limit of all.
+// address. The server that passes a request on says so for the other one.
 func (q *request) client() client {
-	if forwarded := q.Header.Get(forwardedHeader); forwarded != "" {
-		return sha256.Sum256([]byte("forwarded " + forwarded))
-	}
-	if token := q.token(); token != "" {
-		return sha256.Sum256([]byte("token " + token))
+	switch {
+	case q.passer != "":
+		return sha256.Sum256([]byte("forwarded " + q.passer))
+	case q.tokenIsKnown():
+		return sha256.Sum256([]byte("token " + q.token()))
 	}
 	host, _, err := net.SplitHostPort(q.RemoteAddr)
 	if err != nil {
 		host = q.RemoteAddr
 	}
 	return sha256.Sum256([]byte("address " + host))
+}
+
+// tokenIsKnown reports whether somebody has the request's token: whoever makes tokens up
+// would be another client with each.
+func (q *request) tokenIsKnown() bool {
+	if q.route.own && q.secretFits() {
+		return true
+	}
+	token := q.token()
+	if token == "" || q.backend.Access == nil {
+		return false
+	}
+	_, known := q.backend.Access.Identify(token)
+	return known
 }

@@ -233,7 +233,7 @@ func TestNewHandler(t *testing.T) {
 func follower(t *testing.T, leader *town) (*town, string) {
 	t.Helper()
 	f := newTown(t)
-	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
+	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{}).Passed()
 	return f, f.serve(httpapi.Options{}).URL
 }
 
@@ -295,7 +295,7 @@ func TestForward_once(t *testing.T) {
 	a, b := newTown(t), newTown(t)
 	a.follows, b.follows = true, true
 	toA, toB := a.handler(a.backend(), httpapi.Options{}), b.handler(b.backend(), httpapi.Options{})
-	a.leader, b.leader = toB, toA
+	a.leader, b.leader = toB.Passed(), toA.Passed()
 	url := a.serve(httpapi.Options{}).URL
 	for _, path := range []string{"/v1/nodes", "/v1/drains", "/v1/node/x/drain"} {
 		got := ask(t, "GET", url+path, "")
@@ -325,11 +325,15 @@ func TestForward_limits(t *testing.T) {
 	bubble(t, httpapi.Options{}, func(t *testing.T, leader *town, _ http.Handler) {
 		leader.nodes(1)
 		f := newTown(t)
-		f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{MaxBlockingPerClient: 1})
-		h := f.handler(f.backend(), httpapi.Options{})
+		b := leader.backend()
+		b.Access = everyToken()
+		f.follows, f.leader = true, leader.handler(b, httpapi.Options{MaxBlockingPerClient: 1}).Passed()
+		b = f.backend()
+		b.Access = everyToken()
+		h := f.handler(b, httpapi.Options{})
 		path := at("/v1/node/"+string(nodeID(1)), leader.snap().Node(nodeID(1)).ModifyIndex)
 		var codes []string
-		for _, token := range []string{"a", "b", "a"} {
+		for _, token := range []string{"reader-token", "writer-token", "reader-token"} {
 			r := leader.reads(h, path, "X-Nomad-Token", token)
 			codes = append(codes, iff(r.waits(), "waits", fmt.Sprint(r.answer.code)))
 		}

@@ -262,25 +262,28 @@ func TestBlocking_restore(t *testing.T) {
 // been answered, or has gone, counts no more.
 func TestBlocking_limits(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, _ http.Handler) {
 		w.nodes(1)
+		b := w.backend()
+		b.Access = everyToken()
+		h := w.handler(b, httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
 		path := at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
 		ctx, leave := context.WithCancel(t.Context())
-		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "a")
-		second := w.reads(h, path, "Authorization", "Bearer a")
-		third := w.reads(h, path, "X-Nomad-Token", "a")
+		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "reader-token")
+		second := w.reads(h, path, "Authorization", "Bearer reader-token")
+		third := w.reads(h, path, "X-Nomad-Token", "reader-token")
 		must.False(t, third.waits())
 		must.Eq(t, 429, third.answer.code)
 		must.Eq(t, "too many readers are waiting", third.answer.body)
 
-		fourth := w.reads(h, path)
+		fourth := w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(1)))
 		must.True(t, fourth.waits(), must.Sprint("another client"))
-		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "b").answer.code, must.Sprint("too many in all"))
-		must.Eq(t, 200, w.reads(h, "/v1/nodes", "X-Nomad-Token", "b").answer.code, must.Sprint("who does not wait is served"))
+		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "writer-token").answer.code, must.Sprint("too many in all"))
+		must.Eq(t, 200, w.reads(h, "/v1/nodes", "X-Nomad-Token", "writer-token").answer.code, must.Sprint("who does not wait is served"))
 
 		leave()
 		must.False(t, first.waits())
-		fifth := w.reads(h, path, "X-Nomad-Token", "a")
+		fifth := w.reads(h, path, "X-Nomad-Token", "reader-token")
 		must.True(t, fifth.waits())
 		w.drain(nodeID(1), cluster.DrainSpec{})
 		for _, r := range []*reader{second, fourth, fifth} {
@@ -289,8 +292,24 @@ func TestBlocking_limits(t *testing.T) {
 		}
 		path = at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
 		for range 2 {
-			must.True(t, w.reads(h, path, "X-Nomad-Token", "a").waits())
+			must.True(t, w.reads(h, path, "X-Nomad-Token", "reader-token").waits())
 		}
 		w.drain(nodeID(1), cluster.DrainSpec{Deadline: 1})
+	})
+}
+
+// Tokens that nobody has, and being passed on, are made up as easily as said: neither
+// makes another client of the one at an address.
+func TestBlocking_limitsAreNotLifted(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{MaxBlockingPerClient: 1}, func(t *testing.T, w *town, h http.Handler) {
+		w.nodes(2)
+		path := at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		must.True(t, w.reads(h, path, "X-Nomad-Token", "made-up").waits())
+		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "made-up-too").answer.code)
+		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(2))).answer.code)
+		must.Eq(t, 429, w.reads(h, path, "X-Nodedrain-Forwarded", "s2 1").answer.code)
+		must.True(t, w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(1))).waits(), must.Sprint("nodes behind one address"))
+		w.drain(nodeID(1), cluster.DrainSpec{})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
@@ -12,6 +13,17 @@ import (
 // forwardedHeader says which server has passed the request on, and for whom. It is
 // passed on once: two servers that take each other for the leader would do so for ever.
 const forwardedHeader = "X-Nodedrain-Forwarded"
+
+// passedOn marks the context of a request that came by [Handler.Passed].
+type passedOn struct{}
+
+// passerOf is the header of a request that was passed on: anybody else can lie.
+func passerOf(r *http.Request) string {
+	if r.Context().Value(passedOn{}) == nil {
+		return ""
+	}
+	return r.Header.Get(forwardedHeader)
+}
 
 // onLeader returns when this server may answer: what changes the state is the leader's
 // to do, and so is a read that does not say stale, which shows every write that was
@@ -31,7 +43,7 @@ func (q *request) onLeader() error {
 // elsewhere reports whether the error means that the leader would know better.
 func (q *request) elsewhere(err error) bool {
 	notHere := errors.Is(err, ErrNotLeader) || errors.Is(err, drainer.ErrNotEnabled)
-	return notHere && q.Header.Get(forwardedHeader) == ""
+	return notHere && q.passer == ""
 }
 
 // forward has the leader answer.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -12,6 +13,8 @@ type Handler struct {
 	backend Backend
 	options Options
 	mux     *http.ServeMux
+	// clients is the mux, for requests of the same origin.
+	clients http.Handler
 	// waiting counts the readers that wait.
 	waiting *waiting
 }
@@ -35,11 +38,26 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	o = o.withDefaults()
 	h := &Handler{backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient)}
 	h.route(routes())
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {
+		WriteError(w, http.StatusForbidden, "cross-origin request refused")
+	}))
+	h.clients = sameOrigin.Handler(h.mux)
 	return h, nil
 }
 
-// ServeHTTP answers one request.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+// ServeHTTP answers one request of a client. A browser that asks in the name of another
+// site is refused: it may be where others cannot reach the server. That a server has
+// passed the request on is not believed.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.clients.ServeHTTP(w, r) }
+
+// Passed is the handler for what other servers pass on, who are believed that they did,
+// and for whom. Let nobody else reach it.
+func (h *Handler) Passed() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedOn{}, true)))
+	})
+}
 
 // observed tells the observer of what a handler answers.
 func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerFunc {

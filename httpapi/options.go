@@ -33,8 +33,8 @@ type Options struct {
 	// leader's answer included. One more is answered 429. Each costs a connection and a
 	// goroutine. Zero is [DefaultMaxBlocking].
 	MaxBlocking int
-	// MaxBlockingPerClient bounds those of one client: of one token, or of one address
-	// if the request has no token. Zero is [DefaultMaxBlockingPerClient].
+	// MaxBlockingPerClient bounds those of one client: of one token that somebody has, or
+	// else of one address. Zero is [DefaultMaxBlockingPerClient].
 	MaxBlockingPerClient int
 	// MaxWait bounds how long a reader waits, and is how long one waits that does not
 	// say; up to a sixteenth is added, so that those who came together do not leave

@@ -18,6 +18,8 @@ type request struct {
 	*Handler
 	route route
 	w     http.ResponseWriter
+	// passer is which server has passed the request on, and for whom, or empty.
+	passer string
 	// params are what a read's query string says; the zero value for a write.
 	params params
 	// body is the whole body, or empty.
@@ -31,7 +33,7 @@ type request struct {
 // serve answers requests of a route.
 func (h *Handler) serve(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		q := &request{Request: hr, Handler: h, route: r, w: w}
+		q := &request{Request: hr, Handler: h, route: r, w: w, passer: passerOf(hr)}
 		if err := q.serve(); err != nil {
 			q.fail(err)
 		}

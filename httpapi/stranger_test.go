@@ -90,6 +90,23 @@ func TestBody_bounds(t *testing.T) {
 	must.Eq(t, "a report is about 10000 allocations at most", got.body)
 }
 
+// A page of another site has its reader's browser ask servers that it cannot reach itself.
+// What is not a browser does not say where it comes from.
+func TestStranger_ofAnotherSite(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	url := w.serve(httpapi.Options{}).URL
+	drain := url + "/v1/node/" + uuid('a', 1) + "/drain"
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}} {
+		got := ask(t, "POST", drain, `{"DrainSpec":{}}`, header...)
+		must.Eq(t, 403, got.code)
+		must.Eq(t, "cross-origin request refused", got.body)
+	}
+	must.False(t, w.snap().Node(nodeID(1)).Draining())
+	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`, "Origin", url).code)
+	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`).code)
+}
+
 // pipes is a listener without a network, for virtual time.
 type pipes chan net.Conn
 
