@@ -143,9 +143,28 @@ func (s *Server) UpdateDrain(ctx context.Context, u statestore.DrainUpdate) (Dra
 }
 
 // ReportAllocs takes what clients report of their allocations, many clients in
-// one.
+// one. What is said of an allocation that does not exist, or is another node's, is
+// passed over; if nothing is left nothing is written, and the index is zero.
 func (s *Server) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (Written, error) {
-	return ask(ctx, s, &shims.AllocClientUpdate{Reports: reports})
+	var own []cluster.AllocReport
+	_, err := s.surely(ctx, func(state *statestore.Snapshot) bool {
+		own = ownReports(state, reports)
+		return len(own) < len(reports) || len(own) == 0
+	})
+	if err != nil || len(own) == 0 {
+		return Written{}, err
+	}
+	return ask(ctx, s, &shims.AllocClientUpdate{Reports: own})
+}
+
+// ownReports are the reports of allocations by the nodes that they are on.
+func ownReports(state *statestore.Snapshot, reports []cluster.AllocReport) (own []cluster.AllocReport) {
+	for _, r := range reports {
+		if a := state.Alloc(r.Alloc); a != nil && a.NodeID == r.Node {
+			own = append(own, r)
+		}
+	}
+	return own
 }
 
 // ask proposes a message and waits for it.

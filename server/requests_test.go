@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -45,6 +46,16 @@ func TestServer_requests(t *testing.T) {
 		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
 		must.False(t, says("a node becomes ineligible", 0, w, err).Node("n1").Ready())
 		before := s.Store().Snapshot().Index()
+		ours := slices.Collect(s.Store().Snapshot().AllocsByNode("n1"))[0].ID
+		for _, reports := range [][]cluster.AllocReport{
+			nil,
+			{{Alloc: "none", Node: "n1", ClientStatus: cluster.ClientRunning}},
+			{{Alloc: ours, Node: "n2", ClientStatus: cluster.ClientFailed}},
+		} {
+			w, err = s.ReportAllocs(ctx, reports)
+			must.NoError(t, err)
+			must.Eq(t, server.Written{}, w) // nothing of its own is said
+		}
 		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
 		must.NoError(t, err)
 		must.Eq(t, server.Written{}, w)
@@ -52,6 +63,10 @@ func TestServer_requests(t *testing.T) {
 		w, err = s.UpdateEligibility(ctx, "n1", cluster.NodeEligible)
 		must.True(t, says("it becomes eligible", 2, w, err).Node("n1").Ready())
 
+		w, err = s.ReportAllocs(ctx, []cluster.AllocReport{
+			{Alloc: "none", Node: "n1", ClientStatus: cluster.ClientRunning}, {Alloc: ours, Node: "n1", ClientStatus: cluster.ClientRunning},
+		})
+		must.Eq(t, cluster.ClientRunning, says("the rest of a report", 0, w, err).Alloc(ours).ClientStatus)
 		w, err = s.EvaluateNode(ctx, "n1")
 		says("a node is evaluated", 2, w, err)
 		w, err = s.EvaluateJob(ctx, logs)

@@ -152,7 +152,7 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 		must.SliceLen(t, 2, g.Servers())
 		_, err := first.Drainer().Status()
 		must.ErrorIs(t, err, drainer.ErrNotEnabled)
-		_, err = first.ReportAllocs(t.Context(), nil)
+		_, err = first.UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady)
 		must.ErrorIs(t, err, shims.ErrBusy)
 
 		for ended := false; !ended; {
