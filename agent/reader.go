@@ -32,5 +32,8 @@ func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.St
 	}
 }
 
+// CaughtUp returns when the state shows every write of earlier leaders.
+func (r reader) CaughtUp(ctx context.Context) error { return apiErrorOf(r.server.CaughtUp(ctx)) }
+
 // Consistent returns when the state shows every write that was acknowledged.
 func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }

@@ -83,6 +83,11 @@ type Reader interface {
 	// zero never waits. It runs one query at a time, in the caller's goroutine. The error
 	// is the query's, the context's, or wraps [ErrReplaced].
 	Read(ctx context.Context, minIndex uint64, query func(State) (index uint64, err error)) error
+	// CaughtUp returns when the state shows every write that was acknowledged by earlier
+	// leaders: what is decided from it before, such as whose a node is, may be wrong. It
+	// costs next to nothing but in the beginning of a term. The errors are those of
+	// Consistent.
+	CaughtUp(ctx context.Context) error
 	// Consistent returns when the state shows every write that was acknowledged before
 	// the call. The error wraps [ErrNotLeader] on a server that does not lead.
 	Consistent(ctx context.Context) error
@@ -126,8 +131,8 @@ type DrainWritten struct {
 // Writer changes the state. Its methods return when the change is applied here. An
 // error wraps [ErrNotLeader] if the server does not lead, [ErrUnavailable] if the
 // change was surely not made and may be asked for again, [ErrUnknown] if it may have
-// been made, [ErrNotFound] if what it is about does not exist; any other says why it was
-// refused.
+// been made, [ErrNotFound] if what it is about does not exist, [ErrTooLarge] if it cannot
+// be written for its size; any other says why it was refused.
 type Writer interface {
 	UpdateDrain(context.Context, DrainRequest) (DrainWritten, error)
 	UpdateEligibility(context.Context, cluster.NodeID, cluster.Eligibility) (Written, error)
@@ -162,6 +167,8 @@ var (
 	ErrNodeDraining = errors.New("can not set node's scheduling eligibility to eligible while it is draining")
 	// ErrForbidden: who asks may not do that, whatever they try.
 	ErrForbidden = errors.New("permission denied")
+	// ErrTooLarge: the change is too large to be written. Ask for less.
+	ErrTooLarge = errors.New("too large")
 	// ErrReplaced: a snapshot was restored while its predecessor was read. Read again.
 	ErrReplaced = errors.New("the state was replaced")
 )

@@ -45,6 +45,9 @@ type town struct {
 	follows   bool
 	leader    http.Handler
 	forwarded int
+	// catchUp has the state show what earlier leaders wrote, when that is first waited
+	// for; or nil.
+	catchUp func()
 }
 
 func newTown(t testing.TB) *town {
@@ -137,6 +140,14 @@ func (w *town) Read(ctx context.Context, minIndex uint64, query func(httpapi.Sta
 		return fmt.Errorf("reading: %w", httpapi.ErrReplaced)
 	}
 	return err
+}
+
+func (w *town) CaughtUp(ctx context.Context) error {
+	if w.catchUp != nil {
+		w.catchUp()
+		w.catchUp = nil
+	}
+	return w.Consistent(ctx)
 }
 
 func (w *town) Consistent(context.Context) error {

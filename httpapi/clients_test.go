@@ -70,6 +70,24 @@ func TestClient_othersAllocations(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, w.snap().Alloc(allocID(1)).ClientStatus)
 }
 
+// A leader of a new term has not applied yet what the one before wrote. What a client
+// asks for is judged when it has: its node was not found, and its secret not known.
+func TestClient_newLeader(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	w.catchUp = func() {
+		w.nodes(1)
+		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	}
+	got := ask(t, "PUT", url+"/v1/client/"+uuid('a', 1)+"/allocations", `{"Allocs":[{"ID":"`+uuid('b', 1)+`","ClientStatus":"failed"}]}`,
+		"X-Nomad-Token", secretOf(nodeID(1)))
+	must.Eq(t, 200, got.code, must.Sprint(got.body))
+	must.Eq(t, cluster.ClientFailed, w.snap().Alloc(allocID(1)).ClientStatus)
+}
+
 // A server joins, and joins again at another address.
 func TestJoin(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,8 @@ func passerOf(r *http.Request) string {
 }
 
 // onLeader returns when this server may answer: what changes the state is the leader's
-// to do, and so is a read that does not say stale, which shows every write that was
-// acknowledged before it. The error wraps ErrNotLeader if another server may.
+// to do, once its state shows what earlier leaders did, and so is a read that does not say
+// stale, which shows every write that was acknowledged before it. The error wraps ErrNotLeader if another server may.
 func (q *request) onLeader() error {
 	switch {
 	case q.route.local, q.params.stale:
@@ -37,7 +37,7 @@ func (q *request) onLeader() error {
 	case q.route.reads:
 		return q.backend.Reader.Consistent(q.Context())
 	}
-	return nil
+	return q.backend.Reader.CaughtUp(q.Context())
 }
 
 // elsewhere reports whether the error means that the leader would know better.

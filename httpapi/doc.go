@@ -25,8 +25,8 @@
 //
 // # Consistency
 //
-// Writes are the leader's to make, and are answered when the state of the server that
-// answers shows them. Reads are the leader's too, and show every write that was
+// Writes are the leader's to make, once its state shows what earlier leaders wrote
+// ([Reader.CaughtUp]), and are answered when that shows them. Reads are the leader's too, and show every write that was
 // acknowledged before they were asked: the leader makes sure that it still leads
 // ([Reader.Consistent]), which costs a round among the servers. A read that says stale is
 // answered by whichever server is asked, from the state it has; X-Nomad-LastContact says
