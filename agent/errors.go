@@ -48,6 +48,8 @@ func apiErrorOf(err error) error {
 // classOf is the class of an error that is about the log, or nil.
 func classOf(err error) error {
 	switch {
+	case errors.Is(err, shims.ErrTooLarge):
+		return httpapi.ErrTooLarge
 	case errors.Is(err, shims.ErrUnknown):
 		return httpapi.ErrUnknown
 	case errors.Is(err, raft.ErrNotLeader):

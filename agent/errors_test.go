@@ -17,7 +17,7 @@ import (
 func TestAPIErrorOf(t *testing.T) {
 	t.Parallel()
 	classes := []error{
-		httpapi.ErrNotLeader, httpapi.ErrUnavailable, httpapi.ErrUnknown, httpapi.ErrNotFound, httpapi.ErrNodeDraining, httpapi.ErrForbidden,
+		httpapi.ErrNotLeader, httpapi.ErrUnavailable, httpapi.ErrUnknown, httpapi.ErrNotFound, httpapi.ErrNodeDraining, httpapi.ErrForbidden, httpapi.ErrTooLarge,
 	}
 	wrap := func(errs ...error) error { return fmt.Errorf("proposing: %w", errors.Join(errs...)) }
 	for _, c := range []struct {
@@ -30,6 +30,7 @@ func TestAPIErrorOf(t *testing.T) {
 		{wrap(shims.ErrRejected, raft.ErrNotLeader), httpapi.ErrNotLeader, ""},
 		{wrap(shims.ErrRejected, raft.ErrLeadershipTransferInProgress), httpapi.ErrUnavailable, ""},
 		{wrap(shims.ErrRejected, shims.ErrClosed), httpapi.ErrUnavailable, ""},
+		{wrap(shims.ErrRejected, shims.ErrTooLarge), httpapi.ErrTooLarge, ""},
 		{wrap(shims.ErrBusy), httpapi.ErrUnavailable, ""},
 		{wrap(shims.ErrUnknown, raft.ErrLeadershipLost), httpapi.ErrUnknown, ""},
 		{wrap(shims.ErrUnknown, shims.ErrNoAnswer), httpapi.ErrUnknown, ""},

@@ -14,6 +14,9 @@ var (
 	// ErrClosed: the proposer was closed before the write was answered. Ask the
 	// server that replaces this one.
 	ErrClosed = errors.New("proposer is closed")
+	// ErrTooLarge: the entry of a request would be larger than [MaxRequestEntry]. Say
+	// less.
+	ErrTooLarge = errors.New("too large for a raft entry")
 	// ErrNoAnswer: the write was not answered within [Options].Timeout.
 	ErrNoAnswer = errors.New("no answer in time")
 	// ErrNilResponse: raft says that the entry was applied and has no response,

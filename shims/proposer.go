@@ -213,6 +213,10 @@ func (p *Proposer) propose(w *write) bool {
 		p.answer(w, rejected(err))
 		return false
 	}
+	if len(entry) > MaxRequestEntry && saysWhatClientsSay(w.message) {
+		p.answer(w, rejected(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(entry), MaxRequestEntry)))
+		return false
+	}
 	if len(entry) > raft.SuggestedMaxDataSize {
 		p.opts.Logger.Warn("a raft entry is larger than raft suggests", "type", w.message.Type(), "bytes", len(entry))
 	}
@@ -222,6 +226,21 @@ func (p *Proposer) propose(w *write) bool {
 	future := p.raft.Apply(entry, p.opts.EnqueueTimeout)
 	go p.await(w, func() Answer { return answerOf(future) })
 	return true
+}
+
+// MaxRequestEntry bounds, in bytes, the entries that are as large as a client likes.
+// Those that servers make of the state are bounded by their makers, and never refused
+// for their size: who plans them would make the same again. A plan has the whole body
+// of its job.
+const MaxRequestEntry = 4 << 20
+
+// saysWhatClientsSay reports whether the message is as large as a client likes.
+func saysWhatClientsSay(m Message) bool {
+	switch m.Type() {
+	case JobRegisterType, NodeRegisterType, AllocClientUpdateType:
+		return true
+	}
+	return false
 }
 
 // begin notes that raft may have the entry from now on. It returns false if the

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -275,6 +276,45 @@ func TestProposer_LargeEntriesAreLogged(t *testing.T) {
 		must.Eq(t, 1, strings.Count(log.String(), "larger than raft suggests: type=NodeUpdateStatus bytes="))
 		r.answerAll(raft.ErrNotLeader)
 	})
+}
+
+// A body of 4 MB became an entry of 21 MB. What servers make of the state is not
+// refused: they would make it again.
+func TestProposer_WhatClientsSayIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, got := new(fakeRaft), newAnswers(t)
+		p := newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{})
+		large := &cluster.Job{ID: "large", Datacenters: []string{strings.Repeat("x", shims.MaxRequestEntry)}}
+		p.Propose(&shims.JobRegister{Job: large}, got.of("job"))
+		p.Propose(&shims.NodeRegister{Node: &cluster.Node{ID: "n1", Name: strings.Repeat("x", shims.MaxRequestEntry)}}, got.of("node"))
+		p.Propose(&shims.ApplyPlan{Plan: cluster.Plan{
+			Eval: &cluster.Evaluation{ID: "e1"}, Places: []*cluster.Allocation{{ID: "a1", Job: large}},
+		}}, got.of("plan"))
+		p.Propose(largestReport(), got.of("report"))
+		synctest.Wait()
+		for _, name := range []string{"job", "node"} {
+			must.Eq(t, drainer.Rejected, got.get(name).Outcome)
+			must.ErrorIs(t, got.get(name).Err, shims.ErrTooLarge)
+		}
+		r.answerAll(raft.ErrNotLeader)
+		synctest.Wait()
+		for _, name := range []string{"plan", "report"} {
+			must.ErrorIs(t, got.get(name).Err, raft.ErrNotLeader, must.Sprint(name))
+		}
+	})
+}
+
+// largestReport is about as many allocations as the API lets a client report at a time.
+func largestReport() *shims.AllocClientUpdate {
+	m := new(shims.AllocClientUpdate)
+	for range 10_000 {
+		id := strings.Repeat("x", 36)
+		m.Reports = append(m.Reports, cluster.AllocReport{
+			Alloc: cluster.AllocID(id), Node: cluster.NodeID(id), ClientStatus: cluster.ClientRunning, Healthy: new(true), HealthyAt: noon, At: noon,
+		})
+	}
+	return m
 }
 
 func TestProposer_ImpossibleOptionsAreNamed(t *testing.T) {
