@@ -48,7 +48,7 @@ func (c *changes) drained(id cluster.NodeID) bool {
 
 // apply makes the nodes that drain now those of the store.
 func (c *changes) apply() {
-	for id, now := range c.toggled { //lint:order each node by itself
+	for id, now := range c.toggled {
 		if now {
 			c.draining[id] = struct{}{}
 		} else {
