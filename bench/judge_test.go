@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -153,4 +154,13 @@ func TestBounds(t *testing.T) {
 		must.False(t, seen[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
 		seen[[2]string{b.name, b.unit}] = true
 	}
+}
+
+// A percentile is a time that was measured, the last one at most.
+func TestPercentile(t *testing.T) {
+	times := []time.Duration{40, 10, 30, 20}
+	for p, want := range map[float64]time.Duration{25: 10, 50: 20, 51: 30, 99: 40, 100: 40} {
+		must.Eq(t, want, percentile(times, p), must.Sprint(p))
+	}
+	must.Eq(t, 7, percentile([]time.Duration{7}, 50))
 }

@@ -102,11 +102,12 @@ func newReplicas(tb testing.TB) *raftServers {
 // patience is how long anything may take that a benchmark waits for.
 const patience = time.Minute
 
-// elect waits until one leads.
+// elect waits until one leads and all that was written is applied, which a state that is
+// restored must not overtake.
 func (r *raftServers) elect() *raftServers {
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for _, s := range r.all {
-			if s.raft.State() == raft.Leader && s.raft.VerifyLeader().Error() == nil {
+			if s.raft.State() == raft.Leader && s.raft.Barrier(patience).Error() == nil {
 				r.leads = s
 				return r
 			}
