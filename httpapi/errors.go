@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
@@ -81,11 +82,18 @@ func (q *request) blameless(err error) bool {
 	return !errors.As(err, &said) && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
 }
 
+// maxErrorText bounds what is told of an error, in bytes.
+const maxErrorText = 4 << 10
+
 // WriteError answers with a bare message, as the reference does. It is for who answers in
-// the place of a handler, as [Peers] do when there is no leader.
+// the place of a handler, as [Peers] do when there is no leader. A long text is cut: it
+// may repeat what the request said.
 func WriteError(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
 	_, _ = io.WriteString(w, text) // a client that has gone reads no error either
 }

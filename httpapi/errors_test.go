@@ -240,6 +240,40 @@ func TestErrors_filterGone(t *testing.T) {
 	must.Eq(t, context.Canceled.Error(), got.Body.String())
 }
 
+// An answer may repeat what the request said, and was as long.
+func TestErrors_areCut(t *testing.T) {
+	t.Parallel()
+	url := newTown(t).serve(httpapi.Options{}).URL
+	got := ask(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","Type":"`+strings.Repeat("é", 1<<20)+`","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`)
+	must.Eq(t, 400, got.code)
+	must.StrHasPrefix(t, `Invalid job type: "é`, got.body)
+	must.StrHasSuffix(t, "é…", got.body)
+	must.Between(t, 4<<10, len(got.body), 4<<10+3)
+
+	groups := strings.Repeat(`{"Name":""},`, 999) + `{"Name":""}`
+	got = ask(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[`+groups+`]}}`)
+	must.Eq(t, 400, got.code)
+	must.StrHasSuffix(t, "\nand more is wrong", got.body)
+}
+
+// Keys differ by more than their case, or the last would be what counts: of a drain and
+// null, null, which ends the drain.
+func TestErrors_keysTwice(t *testing.T) {
+	t.Parallel()
+	w := newTown(t).nodes(1)
+	w.drain(nodeID(1), cluster.DrainSpec{})
+	url := w.serve(httpapi.Options{}).URL
+	for _, body := range []string{
+		`{"DrainSpec":{"Deadline":1},"drainspec":null}`, `{"DrainSpec":{},"Meta":{},"DrainSpec":null}`, ` {"DrainSpec":{},"DrainSpec":null}`, `{"DrainSpec":{},"Drainſpec":null}`,
+	} {
+		got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", body)
+		must.Eq(t, 400, got.code, must.Sprint(body))
+		must.StrHasSuffix(t, "is in the request body twice", got.body)
+	}
+	must.True(t, w.snap().Node(nodeID(1)).Draining())
+	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{},"Meta":{"a":"1","A":"2"}}`).code)
+}
+
 // What a write fails with says whether to ask again.
 func TestErrors_writer(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -108,8 +110,40 @@ func (q *request) decode(into any) error {
 	if err := json.Unmarshal(q.body, into); err != nil {
 		return fail(http.StatusBadRequest, err.Error())
 	}
+	return keysOnce(q.body)
+}
+
+// keysOnce says which key of a body comes twice, or returns nil. Keys are equal as the
+// decoder has it, which takes the last. Those within are not looked at: they may be of
+// maps, which tell case.
+func keysOnce(body []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return err
+	}
+	var seen []string
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string)
+		if slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(key, other) }) {
+			return fail(http.StatusBadRequest, fmt.Sprintf("%q is in the request body twice", key))
+		}
+		if len(seen) == maxKeys {
+			return fail(http.StatusBadRequest, "the request body has too many keys")
+		}
+		seen = append(seen, key)
+		if err := decoder.Decode(new(json.RawMessage)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// maxKeys is more than any body has.
+const maxKeys = 100
 
 // nodeID is the node that the path names.
 func (q *request) nodeID() cluster.NodeID { return cluster.NodeID(q.PathValue("id")) }
