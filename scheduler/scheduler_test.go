@@ -350,6 +350,28 @@ func TestLostOnTime(t *testing.T) {
 	}
 }
 
+// What a node that is down has lost is found by a new leader though nobody has asked
+// for it to be looked at.
+func TestLostAndForgotten(t *testing.T) {
+	c := parallel(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 2)
+	s, log := c.leader()
+	log.lead(s)
+	c.node("n2")
+	c.write(func(txn *statestore.Txn) error { return txn.UpdateNodeStatus("n1", cluster.NodeDown, c.now) }) // and no evaluation
+	s, log = c.leader()
+	log.lead(s)
+	must.Zero(t, c.view().LiveCount("n1"))
+	must.Len(t, 2, c.wanted(job))
+
+	// What is seen to already is not asked for again.
+	index := c.index
+	s, log = c.leader()
+	log.lead(s)
+	must.Eq(t, index, c.index)
+}
+
 // One that returns in time is not lost.
 func TestBackInTime(t *testing.T) {
 	c := parallel(t)

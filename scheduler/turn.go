@@ -176,20 +176,45 @@ func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
 	t.lookAgain[job] = at
 }
 
-// findLost learns of the allocations that are out of touch: an earlier scheduler
-// knew when they will be lost.
+// findLost learns of what is lost with its node, or will be, and was for an earlier
+// scheduler to know.
 func (t *turn) findLost() {
 	for n := range t.world.Nodes() {
-		if !isDisconnected(n) {
-			continue
-		}
-		for a := range t.world.LiveAllocsByNode(n.ID) {
-			l := look{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
-			if g := l.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
-				t.setLookAgain(a.JobKey(), earliest(t.lookAgain[a.JobKey()], lostAt(g, a, n)))
-			}
+		switch {
+		case isDisconnected(n):
+			t.findOutOfTouch(n)
+		case isDead(n):
+			t.findForgotten(n)
 		}
 	}
+}
+
+// findOutOfTouch learns when the node's allocations will be lost.
+func (t *turn) findOutOfTouch(n *cluster.Node) {
+	for a := range t.world.LiveAllocsByNode(n.ID) {
+		l := look{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
+		if g := l.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
+			t.setLookAgain(a.JobKey(), earliest(t.lookAgain[a.JobKey()], lostAt(g, a, n)))
+		}
+	}
+}
+
+// findForgotten has the jobs looked at that have something on a node that is down,
+// and no open evaluation that would find it lost: who should have made one did not.
+func (t *turn) findForgotten(n *cluster.Node) {
+	for a := range t.world.LiveAllocsByNode(n.ID) {
+		if !t.isOpen(a.JobKey()) {
+			t.setLookAgain(a.JobKey(), t.now)
+		}
+	}
+}
+
+// isOpen reports whether an evaluation of the job is open.
+func (t *turn) isOpen(job cluster.JobKey) bool {
+	for range t.world.OpenEvals(job) {
+		return true
+	}
+	return false
 }
 
 // evaluateLost makes an evaluation of each job that has lost by now what was out
