@@ -80,6 +80,11 @@ const (
 	answerTime = time.Minute
 )
 
+// beginAnswer has the answer that now begins be taken in time.
+func beginAnswer(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a recorder of a test has none
+}
+
 // recorder remembers the status code of an answer, and when it has to be taken.
 type recorder struct {
 	http.ResponseWriter
@@ -90,17 +95,9 @@ type recorder struct {
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code
-		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime))
+		beginAnswer(r.ResponseWriter)
 	}
 	r.ResponseWriter.WriteHeader(code)
-}
-
-// Write begins the answer if nothing else has.
-func (r *recorder) Write(b []byte) (int, error) {
-	if r.code == 0 {
-		r.WriteHeader(http.StatusOK)
-	}
-	return r.ResponseWriter.Write(b)
 }
 
 // Unwrap lets a forwarder flush.

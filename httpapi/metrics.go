@@ -8,6 +8,7 @@ func (q *request) readMetrics() error {
 	if q.options.Metrics == nil {
 		return fail(http.StatusNotFound, "this server keeps no metrics")
 	}
+	beginAnswer(q.w) // it may begin with its body
 	q.options.Metrics.ServeHTTP(q.w, q.Request)
 	return nil
 }

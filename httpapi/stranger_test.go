@@ -127,6 +127,7 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"}
 // said or was to be told, for as long as it liked. Who waits for news may.
 func TestSlow(t *testing.T) {
 	t.Parallel()
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })
 	for name, test := range map[string]struct {
 		asks  string
 		reads bool
@@ -137,6 +138,7 @@ func TestSlow(t *testing.T) {
 		"no body to throw away": {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
 		"no body to nobody":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
 		"takes nothing":         {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
+		"takes no metrics":      {"GET /v1/metrics HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
 		"takes no news":         {"GET /v1/nodes?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\n\r\n", false, 220 * time.Second},
 		"waits for news":        {"PUT /v1/search?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 14\r\n\r\n{\"Prefix\":\"a\"}", true, 160 * time.Second},
 	} {
@@ -145,7 +147,7 @@ func TestSlow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newTown(t).nodes(3)
 				closed := make(chan time.Time, 1)
-				s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{}), ConnState: func(_ net.Conn, now http.ConnState) {
+				s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{Metrics: metrics}), ConnState: func(_ net.Conn, now http.ConnState) {
 					if now == http.StateClosed {
 						closed <- time.Now()
 					}
