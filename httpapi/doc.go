@@ -17,9 +17,9 @@
 //
 // # From request to answer
 //
-// A request goes the same way whatever it asks, in request.go: its parameters are read,
-// then its body; if another server leads and has to answer, it is passed on; who asks is
-// found out; then the noun's own file answers. A write hands its noun to the [Writer]. A
+// A request goes the same way whatever it asks, in request.go: its parameters are read;
+// whoever surely may not ask is turned away; its body is read; if another server leads and
+// has to answer, it is passed on; who asks is found out; then the noun's own file answers. A write hands its noun to the [Writer]. A
 // read says what it looks at and how new that is, and how to make an answer of it once
 // there is nothing more to wait for.
 //
@@ -68,7 +68,8 @@
 //	403  this token, or none, may not do that
 //	404  what the path names does not exist
 //	405  the path has other methods; Allow says which
-//	413  the body is larger than [Options.MaxBody]
+//	413  the body is larger than [Options.MaxBody] or what its route takes, or than an entry
+//	     of the log may be
 //	429  too many readers wait already
 //	500  it failed; if the write may have been made all the same, the text says so
 //	503  the write was surely not made: ask again
