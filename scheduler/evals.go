@@ -34,7 +34,7 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 		}
 	}
 	if n := v.Node(node); n != nil {
-		for j := range v.Jobs() {
+		for j := range v.JobsOnEveryNode() {
 			comes := j.Type == cluster.JobSystem || (j.Type == cluster.JobSysBatch && n.Ready())
 			if comes && !j.Stop && acceptsJob(n, j) {
 				jobs[j.Key()] = j

@@ -18,8 +18,9 @@ type View interface {
 	Nodes() iter.Seq[*cluster.Node]
 	// Job returns the current version of the job, or nil.
 	Job(cluster.JobKey) *cluster.Job
-	// Jobs yields the current versions of all jobs.
-	Jobs() iter.Seq[*cluster.Job]
+	// JobsOnEveryNode yields the current versions of the jobs whose type says so
+	// ([cluster.JobType.EveryNode]).
+	JobsOnEveryNode() iter.Seq[*cluster.Job]
 	// Alloc returns the allocation, or nil.
 	Alloc(cluster.AllocID) *cluster.Allocation
 	// AllocsByJob yields the job's allocations, those that have ended too.

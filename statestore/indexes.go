@@ -44,6 +44,13 @@ func jobID(j *cluster.Job) key {
 	return jobKey(j.Key())
 }
 
+func jobOnEveryNode(j *cluster.Job) key {
+	if !j.Type.EveryNode() {
+		return nil
+	}
+	return jobKey(j.Key())
+}
+
 func jobKey(k cluster.JobKey) key { return newKey(string(k.Namespace), string(k.ID)) }
 
 func groupKey(g cluster.GroupKey) key {

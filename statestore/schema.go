@@ -41,6 +41,8 @@ const (
 	// indexDrain holds what belongs to a drain: the allocations it marked, and
 	// the node it drains.
 	indexDrain = "drain"
+	// indexEveryNode holds the jobs that run on every fitting node, by id.
+	indexEveryNode = "every-node"
 	// indexJob orders evaluations by job, whether they are open, and creation.
 	indexJob = "job"
 	// indexQueue holds the open evaluations by status, falling priority and
@@ -106,7 +108,7 @@ func schema() *memdb.DBSchema {
 	for _, t := range []*memdb.TableSchema{
 		table(TableNodes, unique(indexID, nodeID), ordered(indexDraining, drainingNode), ordered(indexDrain, nodeOfDrain)),
 		table(TableDrains, unique(indexID, recordID), ordered(indexNode, recordByNode), ordered(indexAge, recordByAge)),
-		table(TableJobs, unique(indexID, jobID)),
+		table(TableJobs, unique(indexID, jobID), ordered(indexEveryNode, jobOnEveryNode)),
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup),
 			ordered(indexDrain, allocByDrain)),
 		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),

@@ -168,6 +168,11 @@ func (r reads) Jobs() iter.Seq[*cluster.Job] {
 	return scan[cluster.Job](r, TableJobs, indexID, nil)
 }
 
+// JobsOnEveryNode yields those that run on every fitting node, by namespace and id.
+func (r reads) JobsOnEveryNode() iter.Seq[*cluster.Job] {
+	return scan[cluster.Job](r, TableJobs, indexEveryNode, nil)
+}
+
 // Alloc returns the allocation, or nil.
 func (r reads) Alloc(id cluster.AllocID) *cluster.Allocation {
 	return first[cluster.Allocation](r, TableAllocs, indexID, lone(id))

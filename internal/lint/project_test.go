@@ -57,6 +57,7 @@ func loopRule() lint.LoopRule {
 			"(" + module + "/sim/live.proposals).Propose":               live,
 			"(" + module + "/sim/live.reader).Snapshot":                 live,
 			"(*" + module + "/demo.clients).Report":                     "reports leave in a goroutine of their own: handing them over decides nothing",
+			"(*" + module + "/agent.Agent).applied":                     "whom a leader waits for decides nothing about what is applied",
 			"(*" + module + "/agent.Dev).Report":                        "reports leave in a goroutine of their own: handing them over decides nothing",
 			"(*" + module + "/simclient/remote.runner).Report":          "reports leave in goroutines of their own: handing them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "a write's time limit is kept by the shell: it answers, and decides nothing",
