@@ -43,8 +43,8 @@ type townPlan struct {
 type layout int
 
 const (
-	// scattered leaves it to chance.
-	scattered layout = iota
+	// The zero value leaves it to chance.
+	_ layout = iota
 	// dealt gives each job's to one node after the other, of [neighbours] nodes, so that
 	// a job finds the same around it however large the town.
 	dealt

@@ -18,7 +18,6 @@ import (
 type operator struct {
 	servers *servers
 	nodes   []string
-	random  *rand.Rand
 
 	mu   sync.Mutex
 	book []*request // guarded by mu
@@ -27,8 +26,8 @@ type operator struct {
 
 // request is a drain that was asked for, and what it has to come to.
 type request struct {
-	node, key, drain string
-	outcomes         []string
+	node, key string
+	outcomes  []string
 }
 
 // work drains nodes of its own share until the context ends; what it has begun it
