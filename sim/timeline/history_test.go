@@ -74,8 +74,12 @@ func (h *history) status(id cluster.NodeID, s cluster.NodeStatus) {
 	h.apply(&shims.NodeUpdateStatus{At: h.now(), Node: id, Status: s})
 }
 
-// job registers a job with one group of its own name.
+// job registers a job with one group of its own name, or of one like it if no job may
+// have that name: nodes may have it still.
 func (h *history) job(id cluster.JobID, t cluster.JobType, count, maxParallel int) cluster.GroupKey {
+	if err := cluster.CheckID(id); err != nil {
+		id = cluster.JobID(fmt.Sprintf("%.40x", string(id)))
+	}
 	g := &cluster.TaskGroup{Name: string(id), Count: count, Tasks: []*cluster.Task{{Name: "t"}}}
 	j := &cluster.Job{ID: id, Type: t, TaskGroups: []*cluster.TaskGroup{g}}
 	if t == cluster.JobService {
