@@ -59,9 +59,9 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d drain requests at %d a minute beside %d blocking queries: p50 %s, p99 %s, longest %s; %d answers to readers",
 		len(took), drainsPerMinute, waitingReaders, at(0.5), at(0.99), at(1), answered.Load())
 	t.Logf("resident memory of the server: %d MiB before, %d MiB with the queries open, %d MiB after the requests", before>>20, held>>20, peak>>20)
-	const perQuery = 256 << 10
+	const perQuery = memoryFactor * 256 << 10
 	must.Less(t, before+waitingReaders*perQuery, held)
-	must.Less(t, held+256<<20, peak)
+	must.Less(t, held+memoryFactor*256<<20, peak)
 }
 
 // readOn waits for news of a node, again and again, until the context ends.
