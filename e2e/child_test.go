@@ -33,7 +33,7 @@ type childConfig struct {
 	// CutFile holds the server address of the one that is cut off from the others, or
 	// nothing.
 	CutFile string
-	// Quick has clients heard often, and leaders elected soon.
+	// TTL is how soon clients have to be heard again, at least.
 	TTL time.Duration
 }
 

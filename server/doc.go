@@ -26,16 +26,17 @@
 // Each server owns one goroutine, which follows leadership. On the leader there
 // are two more, one of the drainer's and one of the scheduler's, and a third with
 // [Config].WhileLeading; the first owns and joins them. One more runs while
-// somebody waits in [Server.Consistent]. The two proposers own one each and one per entry in flight, and
-// raft owns its own. [Server.Shutdown] ends all of them and waits for them.
+// somebody waits in [Server.Consistent]. The two proposers own one each and one per
+// entry in flight, and raft owns its own. [Server.Shutdown] ends all of them and waits
+// for them.
 //
 // # Requests
 //
 // The methods in requests.go propose one change each, stamped with the time and
 // the ids it needs, and wait for it to be applied here. What needs no entry, because
-// it is so already or is not there, is said of a state that is surely the newest. They work on the leader;
-// elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards within one
-// process, package agent between processes.
+// it is so already or is not there, is said of a state that is surely the newest. They
+// work on the leader; elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards
+// within one process, package agent between processes.
 //
 // # Reads
 //

@@ -65,11 +65,7 @@ func (c *nodeEligibilityCommand) run(args []string) error {
 		return err
 	}
 	defer asked.Close()
-	id, err := c.named(asked, nodes)
-	if err != nil {
-		return err
-	}
-	node, _, err := c.find(asked, id, doing)
+	node, err := c.only(asked, nodes, doing)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,16 @@ func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wir
 	return node, answer.Index, nil
 }
 
+// only returns the node that a command is given, or with -self the own one; see find.
+func (c *operatorCommand) only(asked *client.Client, given []string, doing string) (*wire.Node, error) {
+	id, err := c.named(asked, given)
+	if err != nil {
+		return nil, err
+	}
+	node, _, err := c.find(asked, id, doing)
+	return node, err
+}
+
 // evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look ids
 // up by their bytes.
 func evenDigits(prefix string) string {
