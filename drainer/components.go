@@ -17,6 +17,9 @@ type Look struct {
 	// Changes says where it differs from the view of the step before. The first
 	// step of a term is told to look everywhere.
 	Changes Changes
+	// InFlight reports whether a mark of the allocation is proposed and not answered:
+	// it cannot be taken back. It is not for after the step; nil is of none.
+	InFlight func(cluster.AllocID) bool
 }
 
 // Component is a part of the drainer that decides. Step neither blocks, sleeps,

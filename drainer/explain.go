@@ -275,16 +275,18 @@ func (e *explainer) group(key cluster.GroupKey) *explained {
 	}
 	g := &explained{group: e.lookAt(key)}
 	e.groups[key] = g
-	asked := func(id cluster.AllocID) bool {
-		_, pending := e.soft.Pending(id)
-		return pending
+	before := func(id cluster.AllocID) progress {
+		if _, pending := e.soft.Pending(id); pending {
+			return wasAsked // or sent, it is the same to those that wait
+		}
+		return notAsked
 	}
 	for _, a := range g.staying {
-		if asked(a.ID) || leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
+		if before(a.ID) != notAsked || leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
 			g.planned = append(g.planned, a.ID)
 		}
 	}
-	for _, m := range g.copied().plan(asked).marks {
+	for _, m := range g.copied().plan(before).marks {
 		g.planned = append(g.planned, m.Alloc)
 		if m.Class == cluster.MarkFree || m.Class == cluster.MarkCanary {
 			g.taking = append(g.taking, m.Alloc)

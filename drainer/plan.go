@@ -24,18 +24,33 @@ type groupPlan struct {
 	onDraining []*cluster.Allocation
 }
 
+// progress is how far a mark had come when its group was planned again.
+type progress uint8
+
+const (
+	notAsked progress = iota
+	// wasAsked: it was wanted and is not answered.
+	wasAsked
+	// wasSent: it is in flight, and comes before all that is yet to be written. The
+	// room it takes nobody else has.
+	wasSent
+)
+
 // candidate is an allocation that could be marked.
 type candidate struct {
 	alloc     *cluster.Allocation
 	node      *cluster.Node
 	class     cluster.MarkClass
+	progress  progress
 	consumers int
 }
 
-// compare orders candidates: those whose loss costs nothing first, then by the
-// node's deadline, by how little is left on the node, by node, by allocation.
+// compare orders candidates: those whose marks have come furthest first, then those
+// whose loss costs nothing, then by the node's deadline, by how little is left on the
+// node, by node, by allocation.
 func (c candidate) compare(o candidate) int {
 	return cmp.Or(
+		cmp.Compare(o.progress, c.progress),
 		cmp.Compare(c.cost(), o.cost()),
 		c.node.Drain.Strategy.CompareUrgency(&o.node.Drain.Strategy),
 		cmp.Compare(c.consumers, o.consumers),
@@ -51,20 +66,21 @@ func (c candidate) cost() int {
 	return 0
 }
 
-// planGroup decides which allocations of a group are to be marked now. Asked says of
-// which marks were wanted before and are not answered yet; nil is of none. Those that
-// still make sense are wanted again and take room, slots and order before all others.
+// planGroup decides which allocations of a group are to be marked now. Before says how
+// far their marks have come already; nil is none at all. Those that were wanted and still
+// make sense are wanted again and take room, slots and order before all others, those in
+// flight first.
 //
 // What leaves with its whole stage, or at the deadline, is not planned here but
 // with its node. It takes room all the same.
-func (m *moment) planGroup(key cluster.GroupKey, asked func(cluster.AllocID) bool) groupPlan {
-	return m.lookAt(key).plan(asked)
+func (m *moment) planGroup(key cluster.GroupKey, before func(cluster.AllocID) progress) groupPlan {
+	return m.lookAt(key).plan(before)
 }
 
 // plan is planGroup of a group that has been counted. It counts what it marks.
-func (g *group) plan(asked func(cluster.AllocID) bool) groupPlan {
+func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
-	var again, fresh []candidate
+	var candidates []candidate
 	for _, a := range g.staying {
 		n := g.node(a.NodeID)
 		could := g.judge(a, n)
@@ -80,15 +96,13 @@ func (g *group) plan(asked func(cluster.AllocID) bool) groupPlan {
 			continue
 		}
 		c := candidate{alloc: a, node: n, class: could.class, consumers: g.view.Consumers(n.ID)}
-		if asked != nil && asked(a.ID) {
-			again = append(again, c)
-		} else {
-			fresh = append(fresh, c)
+		if before != nil {
+			c.progress = before(a.ID)
 		}
+		candidates = append(candidates, c)
 	}
-	slices.SortFunc(again, candidate.compare)
-	slices.SortFunc(fresh, candidate.compare)
-	plan.choose(g, slices.Concat(again, fresh))
+	slices.SortFunc(candidates, candidate.compare)
+	plan.choose(g, candidates)
 	slices.SortFunc(plan.marks, Mark.compare)
 	if len(g.staying) == 0 {
 		plan.wakeAt = time.Time{}

@@ -14,9 +14,9 @@ import (
 
 // planOneByOne is the twin of planGroup: it offers the candidates one after the
 // other to a world of its own in which those before them are marked, and first of
-// all what leaves with its node. What was asked before comes next. Only if none of them could go does a group below its
-// budget give up one.
-func planOneByOne(w *world, now time.Time, p Policy, key cluster.GroupKey, asked map[cluster.AllocID]Mark) []Mark {
+// all what leaves with its node. What is in flight comes next, then what was asked before. Only if none of them could go
+// does a group below its budget give up one.
+func planOneByOne(w *world, now time.Time, p Policy, key cluster.GroupKey, asked, sent map[cluster.AllocID]bool) []Mark {
 	state := &twin{world: w, now: now, policy: p, turnsIn: w}
 	candidates := state.staying(key)
 	for _, a := range candidates {
@@ -26,9 +26,7 @@ func planOneByOne(w *world, now time.Time, p Policy, key cluster.GroupKey, asked
 	}
 	candidates = state.staying(key)
 	slices.SortStableFunc(candidates, func(a, b *cluster.Allocation) int {
-		_, askedA := asked[a.ID]
-		_, askedB := asked[b.ID]
-		return cmp.Or(yesFirst(askedA, askedB), state.order(a, b))
+		return cmp.Or(yesFirst(sent[a.ID], sent[b.ID]), yesFirst(sent[a.ID] || asked[a.ID], sent[b.ID] || asked[b.ID]), state.order(a, b))
 	})
 	var marks []Mark
 	for _, proceed := range [...]bool{false, true} {
@@ -91,23 +89,28 @@ func (w *twin) order(a, b *cluster.Allocation) int {
 	)
 }
 
-// anyAsked draws marks of the group that are asked and not answered: some that
-// make sense, some that do not any more.
-func anyAsked(t *rapid.T, w *world, key cluster.GroupKey) map[cluster.AllocID]Mark {
-	asked := map[cluster.AllocID]Mark{}
+// anyAsked draws allocations of the group whose marks are asked, or sent, and not
+// answered: some that make sense, some that do not any more.
+func anyAsked(t *rapid.T, w *world, key cluster.GroupKey, what string) map[cluster.AllocID]bool {
+	asked := map[cluster.AllocID]bool{}
 	for _, a := range w.allocs {
-		if a.GroupKey() == key && oneIn(t, 4, "asked") {
-			asked[a.ID] = Mark{Alloc: a.ID, Group: key, Node: a.NodeID, Drain: drainOf(a.NodeID), Class: cluster.MarkPaced}
+		if a.GroupKey() == key && oneIn(t, 4, what) {
+			asked[a.ID] = true
 		}
 	}
 	return asked
 }
 
-// of says of which allocations marks are asked.
-func of(asked map[cluster.AllocID]Mark) func(cluster.AllocID) bool {
-	return func(id cluster.AllocID) bool {
-		_, is := asked[id]
-		return is
+// of says how far marks have come of which some are asked, and some in flight.
+func of(asked, sent map[cluster.AllocID]bool) func(cluster.AllocID) progress {
+	return func(id cluster.AllocID) progress {
+		switch {
+		case sent[id]:
+			return wasSent
+		case asked[id]:
+			return wasAsked
+		}
+		return notAsked
 	}
 }
 
@@ -117,9 +120,9 @@ func TestPlanGroup_AgreesWithTwin(t *testing.T) {
 		w, now := anyWorld(t)
 		policy := anyPolicy(t)
 		for _, key := range w.groups() {
-			asked := anyAsked(t, w, key)
-			want := planOneByOne(w, now, policy, key, asked)
-			must.Eq(t, want, newMoment(w, now, policy).planGroup(key, of(asked)).marks, must.Sprintf("group %v", key))
+			asked, sent := anyAsked(t, w, key, "asked"), anyAsked(t, w, key, "sent")
+			want := planOneByOne(w, now, policy, key, asked, sent)
+			must.Eq(t, want, newMoment(w, now, policy).planGroup(key, of(asked, sent)).marks, must.Sprintf("group %v", key))
 		}
 	})
 }
@@ -134,7 +137,7 @@ func TestPlans_AreAcceptedAndLeaveNothingOver(t *testing.T) {
 		m := newMoment(w, now, policy)
 		entry := &Marks{At: now, Policy: policy}
 		for _, key := range w.groups() {
-			entry.Marks = append(entry.Marks, m.planGroup(key, of(anyAsked(t, w, key))).marks...)
+			entry.Marks = append(entry.Marks, m.planGroup(key, of(anyAsked(t, w, key, "asked"), anyAsked(t, w, key, "sent"))).marks...)
 		}
 		for n := range w.DrainingNodes() {
 			entry.Marks = append(entry.Marks, m.planNode(n).marks...)
@@ -271,9 +274,24 @@ func TestPlanGroup_AskedKeepsItsPlace(t *testing.T) {
 	w := newTown(3, 3)
 	w.drain("n1", 0)
 	w.drain("n3", 0)
-	asked := map[cluster.AllocID]Mark{"a3": {Alloc: "a3"}}
-	marks := newMoment(w, epoch, Policy{}).planGroup(web, of(asked)).marks
+	asked := map[cluster.AllocID]bool{"a3": true}
+	marks := newMoment(w, epoch, Policy{}).planGroup(web, of(asked, nil)).marks
 	must.Eq(t, []Mark{{Alloc: "a3", Group: web, Node: "n3", Drain: "d-n3", Revision: 7, Class: cluster.MarkPaced}}, marks)
+}
+
+// What is in flight takes room before what is asked and more urgent: it can be taken
+// back no more, and the other would be written to be refused.
+func TestPlanGroup_SentKeepsItsPlaceBeforeAsked(t *testing.T) {
+	t.Parallel()
+	w := newTown(3, 3)
+	w.drain("n1", time.Minute)
+	w.drain("n3", 0)
+	asked := map[cluster.AllocID]bool{"a1": true, "a3": true}
+	for id, sent := range map[cluster.AllocID]map[cluster.AllocID]bool{"a1": nil, "a3": {"a3": true}} {
+		marks := newMoment(w, epoch, Policy{}).planGroup(web, of(asked, sent)).marks
+		must.Len(t, 1, marks)
+		must.Eq(t, id, marks[0].Alloc)
+	}
 }
 
 // Asked to proceed with one of a group below its budget, and then another of the
@@ -286,7 +304,7 @@ func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	w.drain("n1", 0)
 	w.alloc("a1").DeploymentStatus.Healthy = new(false)
 	policy := Policy{BelowBudget: Proceed}
-	marks := newMoment(w, epoch, policy).planGroup(web, of(map[cluster.AllocID]Mark{"a2": {Alloc: "a2"}})).marks
+	marks := newMoment(w, epoch, policy).planGroup(web, of(map[cluster.AllocID]bool{"a2": true}, nil)).marks
 	must.Len(t, 1, marks)
 	must.Eq(t, cluster.AllocID("a1"), marks[0].Alloc)
 	_, _, refused := Recheck(w, withEvals(&Marks{At: epoch, Policy: policy, Marks: marks}))

@@ -261,6 +261,32 @@ func TestRounds_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
+// What is in flight keeps its room when a forced drain takes some: it is another, though
+// more urgent, that waits, and is said to.
+func TestRounds_InFlightKeepsItsRoom(t *testing.T) {
+	t.Parallel()
+	w := newTown(3, 3)
+	w.group().Migrate.MaxParallel = 2
+	w.drain("n1", 0)
+	r := newRig(t, w, nil)
+	r.raft.answer() // the barrier
+	r.run()
+	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[0].marked())
+	explain := func() AllocReport {
+		r.run()
+		report, _ := r.term.Explain("n2", r.now)
+		return report.Allocs[0]
+	}
+	r.commit(func(w *town) { w.drain("n2", time.Hour) })
+	must.Eq(t, ReasonWritePending, explain().Reason)
+	r.commit(func(w *town) { w.drain("n3", -1) })
+	must.Eq(t, ReasonWaitingForRoom, explain().Reason)
+	must.Eq(t, []cluster.AllocID{"a1", "a3"}, explain().Outstanding)
+	r.settle()
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"a3"}, r.raft.written()[1].marked())
+}
+
 // A job whose evaluation fails again and again is evaluated again, less and less
 // often, in writes of their own.
 func TestRounds_Reevaluations(t *testing.T) {

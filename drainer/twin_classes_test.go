@@ -269,16 +269,16 @@ func (w *twin) reason(a *cluster.Allocation, pending func(cluster.AllocID) bool)
 // planned are the allocations of a group whose marks are in flight, or would be
 // planned now, or leave with their nodes now.
 func (w *twin) planned(key cluster.GroupKey, pending func(cluster.AllocID) bool) map[cluster.AllocID]bool {
-	planned, asked := map[cluster.AllocID]bool{}, map[cluster.AllocID]Mark{}
+	planned, asked := map[cluster.AllocID]bool{}, map[cluster.AllocID]bool{}
 	for _, a := range w.staying(key) {
 		if pending(a.ID) {
-			planned[a.ID], asked[a.ID] = true, Mark{}
+			planned[a.ID], asked[a.ID] = true, true
 		}
 		if class, _ := w.class(a); withNode(class) {
 			planned[a.ID] = true
 		}
 	}
-	for _, m := range planOneByOne(w.world, w.now, w.policy, key, asked) {
+	for _, m := range planOneByOne(w.world, w.now, w.policy, key, asked, nil) {
 		planned[m.Alloc] = true
 	}
 	return planned

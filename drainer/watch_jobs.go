@@ -156,7 +156,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 	clear(w.dirty)
 	for _, key := range due {
 		if g := w.groups[key]; g != nil {
-			moved = append(moved, w.judge(m, g)...)
+			moved = append(moved, w.judge(m, g, look.InFlight)...)
 		}
 	}
 	if w.changed {
@@ -279,8 +279,16 @@ func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
 
 // judge plans one group, keeps what it wants, and returns what has left its
 // draining nodes since it was last judged.
-func (w *jobWatcher) judge(m *moment, g *watchedGroup) []Migration {
-	plan := m.planGroup(g.key, g.asksFor)
+func (w *jobWatcher) judge(m *moment, g *watchedGroup, inFlight func(cluster.AllocID) bool) []Migration {
+	plan := m.planGroup(g.key, func(id cluster.AllocID) progress {
+		switch {
+		case inFlight != nil && inFlight(id):
+			return wasSent
+		case g.asksFor(id):
+			return wasAsked
+		}
+		return notAsked
+	})
 	if wait := g.refused.wait(m.now); !wait.IsZero() {
 		w.alarms.wake(g.key, wait)
 		w.dropStale(g, plan)

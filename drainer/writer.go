@@ -157,6 +157,9 @@ func (w *writer) confirm(now time.Time, reply Reply) (ready bool, wakeAt time.Ti
 	return false, w.asked.until
 }
 
+// sends reports whether a mark of the allocation is in flight.
+func (w *writer) sends(id cluster.AllocID) bool { return w.marks[id] }
+
 // mayBegin reports whether a round may begin, and if not, when; zero for when
 // there is an answer.
 func (w *writer) mayBegin(now time.Time) (bool, time.Time) {
