@@ -39,6 +39,10 @@ type group struct {
 	waiting bool
 	// onDraining are the group's live allocations on draining nodes, by id.
 	onDraining []*cluster.Allocation
+	// openEvals are the evaluations of the job that are pending or blocked, by
+	// creation; they are read when they are first asked for, see evals.
+	openEvals []*cluster.Evaluation
+	evalsRead bool
 	// verdictDue is the earliest time at which a missing verdict becomes
 	// overdue, or zero.
 	verdictDue time.Time
@@ -56,6 +60,13 @@ func (m *moment) lookAt(key cluster.GroupKey) *group {
 	g := m.newGroup(key)
 	g.look()
 	return g
+}
+
+// expect makes room for so many allocations on draining nodes: there are about as many
+// as there were when the group was last looked at.
+func (g *group) expect(onDraining int) {
+	g.staying = make([]*cluster.Allocation, 0, onDraining)
+	g.onDraining = make([]*cluster.Allocation, 0, onDraining)
 }
 
 // look counts what of the group is restless, once. What was marked before stays counted.
@@ -110,7 +121,7 @@ func (g *group) count(a *cluster.Allocation) {
 func (g *group) slotsOf(a *cluster.Allocation) (slots int) {
 	class := a.DesiredTransition.Class
 	if a.ClientTerminal() {
-		if a.NextAllocation == "" && leftHealthy(a) && hasOpenEval(g.view, g.key.Job) {
+		if a.NextAllocation == "" && leftHealthy(a) && len(g.evals()) > 0 {
 			slots++
 		}
 		return slots
@@ -151,7 +162,16 @@ func (g *group) lacksVerdict(a *cluster.Allocation) bool {
 
 // stuck reports whether a marked allocation runs on and no evaluation is open
 // that would stop it.
-func (g *group) stuck() bool { return g.waiting && !hasOpenEval(g.view, g.key.Job) }
+func (g *group) stuck() bool { return g.waiting && len(g.evals()) == 0 }
+
+// evals are the open evaluations of the group's job, by creation.
+func (g *group) evals() []*cluster.Evaluation {
+	if !g.evalsRead {
+		g.evalsRead = true
+		g.openEvals = slices.AppendSeq(g.openEvals, g.view.OpenEvals(g.key.Job))
+	}
+	return g.openEvals
+}
 
 // room is how many paced marks the group's budget leaves.
 func (g *group) room() int { return g.pace.Room(g.healthy) }
@@ -171,7 +191,7 @@ func (g *group) mayProceed() bool {
 		return false
 	}
 	g.look()
-	return len(g.underway) == 0 && !hasPendingEval(g.view, g.key.Job)
+	return len(g.underway) == 0 && !slices.ContainsFunc(g.evals(), isPending)
 }
 
 // ruling is what a group says of one allocation that stays on a draining node:
@@ -248,12 +268,14 @@ func hasOpenEval(v View, job cluster.JobKey) bool {
 
 func hasPendingEval(v View, job cluster.JobKey) bool {
 	for e := range v.OpenEvals(job) {
-		if e.Status == cluster.EvalPending {
+		if isPending(e) {
 			return true
 		}
 	}
 	return false
 }
+
+func isPending(e *cluster.Evaluation) bool { return e.Status == cluster.EvalPending }
 
 // earliest returns the earlier of two times, where zero means none.
 func earliest(a, b time.Time) time.Time {

@@ -80,7 +80,7 @@ func (m *moment) planGroup(key cluster.GroupKey, before func(cluster.AllocID) pr
 // plan is planGroup of a group that has been counted. It counts what it marks.
 func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
-	var candidates []candidate
+	candidates := make([]candidate, 0, len(g.staying))
 	for _, a := range g.staying {
 		n := g.node(a.NodeID)
 		could := g.judge(a, n)
@@ -95,13 +95,13 @@ func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 			}
 			continue
 		}
-		c := candidate{alloc: a, node: n, class: could.class, consumers: g.view.Consumers(n.ID)}
+		c := candidate{alloc: a, node: n, class: could.class}
 		if before != nil {
 			c.progress = before(a.ID)
 		}
 		candidates = append(candidates, c)
 	}
-	slices.SortFunc(candidates, candidate.compare)
+	g.order(candidates)
 	plan.choose(g, candidates)
 	slices.SortFunc(plan.marks, Mark.compare)
 	if len(g.staying) == 0 {
@@ -115,12 +115,25 @@ func leavesWithNode(c cluster.MarkClass) bool {
 	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
 }
 
+// order puts the candidates in the order in which they are marked, unless none can be:
+// a group that waits for room, as most do most of the time, is planned for less.
+func (g *group) order(candidates []candidate) {
+	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
+	if g.room() <= 0 && g.policy.BelowBudget != Proceed && !slices.ContainsFunc(candidates, takesNoRoom) {
+		return
+	}
+	for i, c := range candidates {
+		candidates[i].consumers = g.view.Consumers(c.node.ID)
+	}
+	slices.SortFunc(candidates, candidate.compare)
+}
+
 // choose marks the candidates that the group, as marked so far, lets go. A group
 // below its budget gives one up only if there is nothing else to mark: a mark to
 // proceed holds only where nothing is on its way, in whatever order the marks
 // are judged.
 func (p *groupPlan) choose(g *group, candidates []candidate) {
-	var left []candidate
+	left := candidates[:0] // of which no more is used than was looked at
 	for _, c := range candidates {
 		full := c.class == cluster.MarkPaced && g.room() <= 0
 		if full || !p.mark(g, c, c.class) {
@@ -179,7 +192,7 @@ func (g *group) shortFor(class cluster.MarkClass, asked int) Reason {
 // blockedEval is the evaluation of the job that waits for capacity for this
 // group, or nil.
 func (g *group) blockedEval() *cluster.Evaluation {
-	for e := range g.view.OpenEvals(g.key.Job) {
+	for _, e := range g.evals() {
 		if e.Status == cluster.EvalBlocked && (e.Queued == nil || e.Queued[g.key.Name] > 0) {
 			return e
 		}

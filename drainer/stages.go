@@ -81,6 +81,9 @@ func passedAt(d *cluster.Drain) time.Time {
 // that is in touch. The answer is remembered: it is asked once for every
 // allocation of a stage and is the same for all of them.
 func (m *moment) turnHasCome(n *cluster.Node, s cluster.Stage) bool {
+	if s == cluster.StageConsumers {
+		return true // which are the first
+	}
 	key := turn{node: n.ID, stage: s}
 	come, known := m.turns[key]
 	if !known {

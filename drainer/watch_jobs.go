@@ -280,7 +280,10 @@ func (r DrainReply) refusedGroups() map[cluster.GroupKey]bool {
 // judge plans one group, keeps what it wants, and returns what has left its
 // draining nodes since it was last judged.
 func (w *jobWatcher) judge(m *moment, g *watchedGroup, inFlight func(cluster.AllocID) bool) []Migration {
-	plan := m.planGroup(g.key, func(id cluster.AllocID) progress {
+	now := m.newGroup(g.key)
+	now.expect(len(g.onDraining))
+	now.look()
+	plan := now.plan(func(id cluster.AllocID) progress {
 		switch {
 		case inFlight != nil && inFlight(id):
 			return wasSent
