@@ -22,6 +22,8 @@ type book struct {
 	records map[cluster.DrainID]*cluster.Drain
 	// draining are the nodes that drain, by id.
 	draining []*node
+	// everywhere are the jobs that are to run on every node which can have them, by key.
+	everywhere []*job
 	// marked are the allocations that a drain has marked, those included whose
 	// mark was withdrawn since.
 	marked map[cluster.DrainID][]*alloc
@@ -151,15 +153,18 @@ func (b *book) putNode(id cluster.NodeID, row *cluster.Node) {
 	n := b.node(id)
 	was, is := n.drain() != nil, row != nil && row.Drain != nil
 	n.row = row
-	if was == is {
-		return
+	if was != is {
+		b.draining = toggle(b.draining, n, func(a, b *node) int { return cmp.Compare(a.id, b.id) })
 	}
-	at, _ := slices.BinarySearchFunc(b.draining, id, func(n *node, id cluster.NodeID) int { return cmp.Compare(n.id, id) })
-	if is {
-		b.draining = slices.Insert(b.draining, at, n)
-	} else {
-		b.draining = slices.Delete(b.draining, at, at+1)
+}
+
+// toggle has what is in the sorted list leave it, and what is not join it.
+func toggle[T any](list []*T, item *T, compare func(a, b *T) int) []*T {
+	at, in := slices.BinarySearchFunc(list, item, compare)
+	if in {
+		return slices.Delete(list, at, at+1)
 	}
+	return slices.Insert(list, at, item)
 }
 
 // drain is the node's running drain, or nil.
@@ -171,7 +176,20 @@ func (n *node) drain() *cluster.Drain {
 }
 
 // putJob writes a job; nil deletes it.
-func (b *book) putJob(key cluster.JobKey, row *cluster.Job) { b.job(key).row = row }
+func (b *book) putJob(key cluster.JobKey, row *cluster.Job) {
+	j := b.job(key)
+	was, is := onEveryNode(j.row), onEveryNode(row)
+	j.row = row
+	if was != is {
+		b.everywhere = toggle(b.everywhere, j, func(a, b *job) int { return a.key.Compare(b.key) })
+	}
+}
+
+// onEveryNode reports whether the job is to run on every node which can have it. A nil
+// job is not.
+func onEveryNode(j *cluster.Job) bool {
+	return j != nil && !j.Stop && (j.Type == "system" || j.Type == "sysbatch")
+}
 
 // putEval writes an evaluation; nil deletes it.
 func (b *book) putEval(id cluster.EvalID, row *cluster.Evaluation) {

@@ -52,6 +52,9 @@ const (
 	NotRetried     // what a failed write wanted was not planned again
 	NotReevaluated // a marked allocation ran on without an evaluation, and nobody asked again
 
+	JobForgotten        // an entry concerned a job, or carried its evaluation, and has not made it as it is to be
+	EvaluatedForNothing // an evaluation of a job that its entry did not concern, or a second one
+
 	Forgotten // a fresh drainer wants what the running one does not
 	OtherEnd  // another run of the same story came to other facts
 
@@ -113,7 +116,7 @@ func (c Check) String() string {
 		"ended early", "untrue outcome", "miscounted left", "miscounted marks", "miscounted purged", "no record",
 		"second outcome", "ended by nothing", "made eligible",
 		"no evaluation", "good refused", "unanswered", "mark lost", "planned behind", "planned from old", "sent twice",
-		"not retried", "not reevaluated",
+		"not retried", "not reevaluated", "job forgotten", "evaluated for nothing",
 		"forgotten", "other end",
 		"no reason", "two reasons", "reason for none", "untrue reason", "wrong numbers", "wrong since", "wrong totals",
 		"too many ids", "too many bytes", "too many in flight", "too many queries", "too many records", "too soon",

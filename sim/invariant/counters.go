@@ -12,6 +12,9 @@ type Counters struct {
 	Entries, Marks, Ends, Rows int
 	// Marked counts the marks made, Refused the items that were refused.
 	Marked, Refused int
+	// Called counts the evaluations that entries had to have made of jobs which they
+	// concern, Evaluated those that none of them carried.
+	Called, Evaluated int
 	// Steps counts the steps of drainers, Looks those in which they looked at the
 	// state, Idle those that wrote nothing, and Unasked those that nobody had asked
 	// for.

@@ -40,8 +40,9 @@
 //	              on its node and the configuration; at quiet points, that what could
 //	              be done is done or planned; that shown bounds are kept.
 //	G5  truth     Each end against its contract, outcome, counts and record.
-//	G6  nothing   Evaluations beside marks; good items made; answers true; barriers
-//	    lost      before plans; what failed planned again.
+//	G6  nothing   Evaluations beside marks; one of each job that a change concerns, and
+//	    lost      of no other; good items made; answers true; barriers before plans;
+//	              what failed planned again.
 //	G7  from      A fresh drainer's wants against the running one's; the facts that two
 //	    state     tellings of a story come to.
 //	G8  reasons   Each reason found again, with its numbers and since when.

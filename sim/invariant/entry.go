@@ -12,7 +12,8 @@ import (
 
 // names are the rows that an entry may have written. They follow from the entry
 // and the state before it, but for the evaluations that its change called for,
-// which its response names, and are the same on every server.
+// which its response names, and are the same on every server. Whether it names those
+// that there have to be is for [Judge.judgeEvals].
 type names struct {
 	nodes   []cluster.NodeID
 	jobs    []cluster.JobKey

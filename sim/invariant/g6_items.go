@@ -53,24 +53,38 @@ func (w *markJudge) checkEvals() {
 	}
 	for _, key := range wanted {
 		if !w.makesEval(key) {
-			w.find(NoEvaluation, Violation{Group: cluster.GroupKey{Job: key}}, "job %s has marks that run on, and no evaluation was made beside them", key)
+			w.find(NoEvaluation, aboutJob(key), "job %s has marks that run on, and no evaluation was made beside them", key)
 		}
 	}
-	for _, c := range w.e.evals {
-		if c.before == nil && c.after != nil && !slices.Contains(wanted, jobOf(c.after)) {
-			w.find(IdleWrite, Violation{Group: cluster.GroupKey{Job: jobOf(c.after)}}, "an evaluation was made of %s, of which nothing was marked", jobOf(c.after))
-		}
-	}
+	w.checkEachOnce(wanted)
 	if len(w.m.Marks.Marks) == 0 && stuck < len(w.m.Reevaluate) {
 		w.idle[w.e.Index] = w.e.Before.Index()
 	}
 }
 
+// checkEachOnce finds evaluations of other jobs than those, and more than one of a job.
+func (w *markJudge) checkEachOnce(wanted []cluster.JobKey) {
+	seen := make([]cluster.JobKey, 0, len(wanted))
+	for _, c := range w.e.evals {
+		if c.before != nil || c.after == nil {
+			continue
+		}
+		key := jobOf(c.after)
+		switch {
+		case !slices.Contains(wanted, key):
+			w.find(IdleWrite, aboutJob(key), "an evaluation was made of %s, of which nothing was marked", key)
+		case slices.Contains(seen, key):
+			w.find(EvaluatedForNothing, aboutJob(key), "another evaluation was made of job %s in one entry", key)
+		}
+		seen = append(seen, key)
+	}
+}
+
 // makesEval reports whether the entry has made an evaluation of the job that waits
-// for the scheduler.
+// for the scheduler, for the marks' sake.
 func (w *markJudge) makesEval(key cluster.JobKey) bool {
 	return slices.ContainsFunc(w.e.evals, func(c change[cluster.Evaluation]) bool {
-		return c.after != nil && jobOf(c.after) == key && c.after.Status == "pending" && c.after.CreateIndex == w.e.Index
+		return c.after != nil && jobOf(c.after) == key && c.after.Status == "pending" && c.after.TriggeredBy == "node-drain" && c.after.CreateIndex == w.e.Index
 	})
 }
 

@@ -85,6 +85,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.latest = later(j.latest, e.at)
 	j.counters.add(e)
 	j.judgeRows(e)
+	j.judgeEvals(e)
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
 		j.judgeMarks(e, m)

@@ -25,7 +25,7 @@ type fine struct {
 
 func allBroken() (all []broken) {
 	for _, cases := range [...][]broken{
-		brokenBudget(), brokenCause(), brokenOrder(), brokenEnd(), brokenTruth(), brokenItems(), brokenWrites(), brokenMemory(),
+		brokenBudget(), brokenCause(), brokenOrder(), brokenEnd(), brokenTruth(), brokenItems(), brokenEvals(), brokenWrites(), brokenMemory(),
 		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(),
 	} {
 		all = append(all, cases...)
@@ -35,7 +35,7 @@ func allBroken() (all []broken) {
 
 func allFine() (all []fine) {
 	for _, cases := range [...][]fine{
-		fineBudget(), fineCause(), fineOrder(), fineEnd(), fineTruth(), fineItems(), fineWrites(), fineMemory(), fineReasons(),
+		fineBudget(), fineCause(), fineOrder(), fineEnd(), fineTruth(), fineItems(), fineEvals(), fineWrites(), fineMemory(), fineReasons(),
 		fineBounds(), fineQuiet(), fineReplicas(),
 	} {
 		all = append(all, cases...)
@@ -101,7 +101,7 @@ func TestCheck_Guarantee(t *testing.T) {
 	for c, want := range map[invariant.Check]string{
 		invariant.BelowLimit: "G1", invariant.SlotsTaken: "G1", invariant.NotDraining: "G2", invariant.WroteAfterTerm: "G2",
 		invariant.OutOfTurn: "G3", invariant.BatchEarly: "G3", invariant.LateEnd: "G4", invariant.DeadlineMoved: "G4",
-		invariant.EndedEarly: "G5", invariant.MadeEligible: "G5", invariant.NoEvaluation: "G6", invariant.NotReevaluated: "G6",
+		invariant.EndedEarly: "G5", invariant.MadeEligible: "G5", invariant.NoEvaluation: "G6", invariant.NotReevaluated: "G6", invariant.EvaluatedForNothing: "G6",
 		invariant.Forgotten: "G7", invariant.OtherEnd: "G7", invariant.NoReason: "G8", invariant.WrongTotals: "G8",
 		invariant.TooManyIDs: "G9", invariant.TooSoon: "G9", invariant.IdleWake: "G10", invariant.Circles: "G10",
 		invariant.ReplicasDiffer: "G11", invariant.Unnamed: "G11",

@@ -132,7 +132,7 @@ func (s *stage) eval(id cluster.JobID) *cluster.Evaluation {
 	s.evals++
 	return &cluster.Evaluation{
 		ID: cluster.EvalID(fmt.Sprintf("e%03d", s.evals)), Namespace: "default", JobID: id,
-		Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending, CreateTime: s.now, ModifyTime: s.now,
+		Type: cluster.JobService, Priority: 50, TriggeredBy: cluster.TriggerNodeDrain, Status: cluster.EvalPending, CreateTime: s.now, ModifyTime: s.now,
 	}
 }
 
