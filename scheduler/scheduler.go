@@ -20,6 +20,8 @@ import (
 // the job's newest evaluation and answering the older ones; then blocked
 // evaluations, once capacity has come since they were last looked at; then
 // allocations that have been out of touch for too long, which get an evaluation.
+// In its first step with a view so do the jobs that have something on a node that is
+// down or gone and that nobody is to look at: whoever should have asked did not.
 // All that a Scheduler remembers is what it has in flight, and that a new one
 // finds out by a barrier: it plans nothing before.
 //

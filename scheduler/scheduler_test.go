@@ -350,26 +350,44 @@ func TestLostOnTime(t *testing.T) {
 	}
 }
 
-// What a node that is down has lost is found by a new leader though nobody has asked
-// for it to be looked at.
+// What a node that is down or gone has lost is found by a new leader though nobody has
+// asked for it to be looked at.
 func TestLostAndForgotten(t *testing.T) {
-	c := parallel(t)
-	c.node("n1")
-	job := c.job("web", cluster.JobService, 2)
-	s, log := c.leader()
-	log.lead(s)
-	c.node("n2")
-	c.write(func(txn *statestore.Txn) error { return txn.UpdateNodeStatus("n1", cluster.NodeDown, c.now) }) // and no evaluation
-	s, log = c.leader()
-	log.lead(s)
-	must.Zero(t, c.view().LiveCount("n1"))
-	must.Len(t, 2, c.wanted(job))
+	down := func(txn *statestore.Txn, at time.Time) { _ = txn.UpdateNodeStatus("n1", cluster.NodeDown, at) }
+	deleted := func(txn *statestore.Txn, at time.Time) { txn.DeleteNodes([]cluster.NodeID{"n1"}, at) }
+	for name, test := range map[string]struct {
+		count  int // of the job, and one node has room for ten
+		forget func(*statestore.Txn, time.Time)
+		want   int // how many run elsewhere then; if zero there is no other node
+	}{
+		"down":                      {2, down, 2},
+		"gone":                      {2, deleted, 2},
+		"down, while the job waits": {11, down, 0},
+		"gone, while the job waits": {11, deleted, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			job := c.job("web", cluster.JobService, test.count)
+			s, log := c.leader()
+			log.lead(s)
+			if test.want > 0 {
+				c.node("n2")
+			}
+			c.write(func(txn *statestore.Txn) error { test.forget(txn, c.now); return nil }) // and no evaluation
+			must.Positive(t, c.view().LiveCount("n1"))
+			s, log = c.leader()
+			log.lead(s)
+			must.Zero(t, c.view().LiveCount("n1"))
+			must.Len(t, test.want, c.wanted(job))
 
-	// What is seen to already is not asked for again.
-	index := c.index
-	s, log = c.leader()
-	log.lead(s)
-	must.Eq(t, index, c.index)
+			// What is seen to already is not asked for again.
+			index := c.index
+			s, log = c.leader()
+			log.lead(s)
+			must.Eq(t, index, c.index)
+		})
+	}
 }
 
 // One that returns in time is not lost.

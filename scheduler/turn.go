@@ -179,12 +179,12 @@ func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
 // findLost learns of what is lost with its node, or will be, and was for an earlier
 // scheduler to know.
 func (t *turn) findLost() {
-	for n := range t.world.Nodes() {
-		switch {
+	for id := range t.world.OccupiedNodes() {
+		switch n := t.world.Node(id); {
 		case isDisconnected(n):
 			t.findOutOfTouch(n)
 		case isDead(n):
-			t.findForgotten(n)
+			t.findForgotten(id)
 		}
 	}
 }
@@ -199,20 +199,23 @@ func (t *turn) findOutOfTouch(n *cluster.Node) {
 	}
 }
 
-// findForgotten has the jobs looked at that have something on a node that is down,
-// and no open evaluation that would find it lost: who should have made one did not.
-func (t *turn) findForgotten(n *cluster.Node) {
-	for a := range t.world.LiveAllocsByNode(n.ID) {
-		if !t.isOpen(a.JobKey()) {
+// findForgotten has the jobs looked at that have something on a node that is down or
+// gone, and no evaluation that would find it lost: who should have made one did not.
+func (t *turn) findForgotten(id cluster.NodeID) {
+	for a := range t.world.LiveAllocsByNode(id) {
+		if !t.isPending(a.JobKey()) {
 			t.setLookAgain(a.JobKey(), t.now)
 		}
 	}
 }
 
-// isOpen reports whether an evaluation of the job is open.
-func (t *turn) isOpen(job cluster.JobKey) bool {
-	for range t.world.OpenEvals(job) {
-		return true
+// isPending reports whether the job is to be looked at. A blocked evaluation does not
+// say so: it waits for capacity, and what is lost with a node brings none.
+func (t *turn) isPending(job cluster.JobKey) bool {
+	for e := range t.world.OpenEvals(job) {
+		if e.Status == cluster.EvalPending {
+			return true
+		}
 	}
 	return false
 }

@@ -28,6 +28,9 @@ type View interface {
 	// LiveAllocsByNode yields the node's allocations that are not
 	// client-terminal. The node need not exist.
 	LiveAllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	// OccupiedNodes yields the ids of the nodes that have such allocations. The
+	// nodes need not exist.
+	OccupiedNodes() iter.Seq[cluster.NodeID]
 	// Eval returns the evaluation, or nil.
 	Eval(cluster.EvalID) *cluster.Evaluation
 	// OpenEvals yields the job's evaluations that are pending or blocked, older

@@ -84,6 +84,7 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 		must.True(t, s.Alloc(a.ID) == a)
 	}
 	onNodes, ofJobs := 0, 0
+	var occupied []cluster.NodeID
 	for n := range nodes {
 		for _, stage := range cluster.Stages() {
 			for _, asked := range []bool{false, true} {
@@ -94,11 +95,16 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 		}
 		live := slices.Collect(s.LiveAllocsByNode(n))
 		must.Len(t, s.LiveCount(n), live)
+		if len(live) > 0 {
+			occupied = append(occupied, n)
+		}
 		same(t, "ended allocations of a node", where(s.Allocs(), func(a *cluster.Allocation) bool {
 			return a.NodeID == n && a.ClientTerminal()
 		}), slices.Values(slices.Collect(s.AllocsByNode(n))[len(live):]))
 		onNodes += len(slices.Collect(s.AllocsByNode(n)))
 	}
+	slices.Sort(occupied)
+	must.Eq(t, occupied, slices.Collect(s.OccupiedNodes()))
 	for g := range groups {
 		same(t, "allocations of a group", where(s.Allocs(), func(a *cluster.Allocation) bool {
 			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
