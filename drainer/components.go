@@ -17,8 +17,10 @@ type Look struct {
 	// Changes says where it differs from the view of the step before. The first
 	// step of a term is told to look everywhere.
 	Changes Changes
-	// InFlight reports whether a mark of the allocation is proposed and not answered:
-	// it cannot be taken back. It is not for after the step; nil is of none.
+	// InFlight is nil if no write is in flight: what is wished in this step is written
+	// in it. Otherwise what is wished is written when the last is answered, in a step
+	// of its own, and InFlight reports whether a mark of the allocation is among those
+	// in flight: it cannot be taken back. It is not for after the step.
 	InFlight func(cluster.AllocID) bool
 }
 

@@ -32,8 +32,9 @@ type jobWatcher struct {
 	groups map[cluster.GroupKey]*watchedGroup
 	// jobs are the watched groups by job. A job is followed while it has any.
 	jobs map[cluster.JobKey]map[cluster.GroupKey]bool
-	// dirty are the groups to judge in this step.
-	dirty map[cluster.GroupKey]bool
+	// dirty are the groups to judge in this step, gathered those that may be judged
+	// when nothing is in flight: each once, see watchedGroup.dirty.
+	dirty, gathered []*watchedGroup
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
 	fresh []cluster.GroupKey
@@ -50,6 +51,8 @@ type jobWatcher struct {
 // watchedGroup is a group with allocations on draining nodes.
 type watchedGroup struct {
 	key cluster.GroupKey
+	// dirty says that the group is to be judged anew.
+	dirty bool
 	// asked are the marks that are wanted and not answered, by allocation.
 	asked []ask
 	// reevaluate says that an evaluation is wanted and not answered, reevaluated
@@ -104,6 +107,11 @@ func (g *watchedGroup) asksFor(id cluster.AllocID) bool {
 	return is
 }
 
+// asksBeside reports whether the group wants marks besides those in flight.
+func (g *watchedGroup) asksBeside(inFlight func(cluster.AllocID) bool) bool {
+	return slices.ContainsFunc(g.asked, func(a ask) bool { return !inFlight(a.alloc) })
+}
+
 // NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
 func NewJobWatcher(env Env) DrainingJobWatcher {
 	return &jobWatcher{
@@ -115,7 +123,6 @@ func NewJobWatcher(env Env) DrainingJobWatcher {
 		migrated: make(chan []Migration, 1),
 		groups:   map[cluster.GroupKey]*watchedGroup{},
 		jobs:     map[cluster.JobKey]map[cluster.GroupKey]bool{},
-		dirty:    map[cluster.GroupKey]bool{},
 		wanting:  map[cluster.GroupKey]bool{},
 		ahead:    env.MarksAhead,
 	}
@@ -142,20 +149,18 @@ func (w *jobWatcher) reply(r DrainReply) {
 // if that may have changed.
 func (w *jobWatcher) Step(look Look) time.Time {
 	registered, replies := w.takePosts()
-	w.see(w.fresh)
+	w.see(w.fresh...)
 	w.fresh = nil
 	w.settle(replies)
 	w.admit(registered)
 	w.admit(look.Changes.Groups)
 	w.seeJobs(look.Changes)
-	w.see(w.alarms.pop(look.Now))
+	w.see(w.alarms.pop(look.Now)...)
 
-	m := newMoment(look.View, look.Now, w.policy)
 	var moved []Migration
-	due := slices.SortedFunc(maps.Keys(w.dirty), cluster.GroupKey.Compare)
-	clear(w.dirty)
-	for _, key := range due {
-		if g := w.groups[key]; g != nil {
+	if due := w.due(look.InFlight); len(due) > 0 {
+		m := newMoment(look.View, look.Now, w.policy)
+		for _, g := range due {
 			moved = append(moved, w.judge(m, g, look.InFlight)...)
 		}
 	}
@@ -164,7 +169,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 		w.offer()
 	}
 	w.report(moved)
-	if len(w.fresh) > 0 {
+	if len(w.fresh) > 0 && look.InFlight == nil {
 		return look.Now
 	}
 	return w.alarms.first()
@@ -178,10 +183,40 @@ func (w *jobWatcher) takePosts() ([]cluster.GroupKey, []DrainReply) {
 	return registered, replies
 }
 
-// see marks groups to be judged in this step.
-func (w *jobWatcher) see(groups []cluster.GroupKey) {
+// due are the groups to judge in this step, in order.
+//
+// While writes are in flight nothing else is written, and a group that is judged at each
+// of their entries would be judged for nothing: it is gathered, and judged once when they
+// are answered. What waits to be written is looked after all the same, so that nobody is
+// told of a wish which makes no sense any more.
+func (w *jobWatcher) due(inFlight func(cluster.AllocID) bool) []*watchedGroup {
+	due := w.dirty
+	w.dirty = nil
+	if inFlight == nil {
+		due, w.gathered = append(due, w.gathered...), nil
+	} else {
+		due = slices.DeleteFunc(due, func(g *watchedGroup) bool {
+			gathers := !g.asksBeside(inFlight)
+			if gathers {
+				w.gathered = append(w.gathered, g)
+			}
+			return gathers
+		})
+	}
+	slices.SortFunc(due, func(a, b *watchedGroup) int { return a.key.Compare(b.key) })
+	for _, g := range due {
+		g.dirty = false
+	}
+	return due
+}
+
+// see has groups judged anew, if they are looked after.
+func (w *jobWatcher) see(groups ...cluster.GroupKey) {
 	for _, key := range groups {
-		w.dirty[key] = true
+		if g := w.groups[key]; g != nil && !g.dirty {
+			g.dirty = true
+			w.dirty = append(w.dirty, g)
+		}
 	}
 }
 
@@ -189,14 +224,14 @@ func (w *jobWatcher) see(groups []cluster.GroupKey) {
 // anything may have.
 func (w *jobWatcher) seeJobs(changes Changes) {
 	if changes.All {
-		for key := range w.groups {
-			w.dirty[key] = true
+		for key := range w.groups { //lint:order they are sorted when they are judged
+			w.see(key)
 		}
 		return
 	}
 	for _, job := range changes.Jobs {
-		for key := range w.jobs[job] {
-			w.dirty[key] = true
+		for key := range w.jobs[job] { //lint:order they are sorted when they are judged
+			w.see(key)
 		}
 	}
 }
@@ -205,7 +240,7 @@ func (w *jobWatcher) seeJobs(changes Changes) {
 func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 	for _, key := range groups {
 		if w.groups[key] != nil {
-			w.dirty[key] = true
+			w.see(key)
 			continue
 		}
 		w.groups[key] = &watchedGroup{key: key}
@@ -229,7 +264,7 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 				if i, asked := g.find(m.Alloc); asked {
 					g.asked = slices.Delete(g.asked, i, i+1)
 				}
-				w.dirty[g.key] = true
+				w.see(g.key)
 				if r.Outcome == Applied && !refusals[g.key] {
 					g.refused = attempts{}
 				}
@@ -252,7 +287,7 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 // that was written is waited for: what failed is spaced with all that failed.
 func (w *jobWatcher) answerEvaluation(g *watchedGroup, r DrainReply) {
 	g.reevaluate = false
-	w.dirty[g.key] = true
+	w.see(g.key)
 	if r.Outcome == Applied {
 		g.reevaluated.failed(w.backoff, r.At)
 	}

@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -209,4 +210,58 @@ func TestJobWatcher_LooksEverywhereIfTold(t *testing.T) {
 	must.Nil(t, w.request())
 	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: Changes{All: true}})
 	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+}
+
+// counted counts how often groups are looked at.
+type counted struct {
+	View
+	looks int
+}
+
+func (c *counted) RestlessAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	c.looks++
+	return c.View.RestlessAllocs(key)
+}
+
+// While writes are in flight nothing can be written of a group, however often it changes:
+// it is looked at when they are answered, once.
+func TestJobWatcher_JudgesOnceARound(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 4)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+
+	look := func(inFlight func(cluster.AllocID) bool) int {
+		view := &counted{View: w.state.Snapshot()}
+		w.Step(Look{Now: w.now, View: view, Changes: w.state.feed().Take(), InFlight: inFlight})
+		return view.looks
+	}
+	sent := func(ids ...cluster.AllocID) func(cluster.AllocID) bool {
+		return func(id cluster.AllocID) bool { return slices.Contains(ids, id) }
+	}
+	for room := range 5 {
+		w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = room })
+		must.Eq(t, 0, look(sent("a1")))
+	}
+	must.Nil(t, w.request())
+	must.Eq(t, 1, look(nil))
+	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
+	must.Eq(t, 0, look(nil), must.Sprint("nothing has changed"))
+}
+
+// What waits to be written while something else is in flight is wished as long as it
+// makes sense, and no longer.
+func TestJobWatcher_TakesBackWhatIsNotSent(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 4)
+	begin.drain("n1", 0)
+	begin.group().Migrate.MaxParallel = 2
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
+	w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = 1 })
+	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), InFlight: func(id cluster.AllocID) bool { return id == "a3" }})
+	must.Eq(t, []cluster.AllocID{"a3"}, wished(w.request()))
 }

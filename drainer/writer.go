@@ -157,8 +157,14 @@ func (w *writer) confirm(now time.Time, reply Reply) (ready bool, wakeAt time.Ti
 	return false, w.asked.until
 }
 
-// sends reports whether a mark of the allocation is in flight.
-func (w *writer) sends(id cluster.AllocID) bool { return w.marks[id] }
+// sends returns what reports whether a mark of an allocation is in flight, or nil if no
+// write is.
+func (w *writer) sends() func(cluster.AllocID) bool {
+	if w.inFlight == 0 {
+		return nil
+	}
+	return func(id cluster.AllocID) bool { return w.marks[id] }
+}
 
 // mayBegin reports whether a round may begin, and if not, when; zero for when
 // there is an answer.
