@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -20,6 +21,8 @@ var packages = [...]string{"./bench", "./statestore", "./drainer"}
 // benchmarks are those to run.
 type benchmarks struct {
 	size measure.Size
+	// pairs is how many a ratio is the median of.
+	pairs int
 	// figures are the names of those to run, each as -bench takes it: regular expressions
 	// with slashes between them. None are all.
 	figures []string
@@ -39,7 +42,7 @@ type result struct {
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	args := append([]string{"test", "-run", "^$", "-bench", b.pattern(), "-benchtime", "1x", "-timeout", "3h", "-p", "1"}, packages[:]...)
 	command := exec.CommandContext(ctx, "go", args...)
-	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size))
+	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs))
 	var output bytes.Buffer
 	command.Stdout = io.MultiWriter(&output, b.progress)
 	command.Stderr = b.progress

@@ -110,7 +110,7 @@ func (c changedCase) compare(b *testing.B) {
 	first := lead(t)
 	first.settle(epoch)
 	first.term.Close()
-	measure.Compare(
+	measure.Compare(measure.PairsOf(b),
 		func() func(*measure.Meter) {
 			return func(*measure.Meter) {
 				for i := range changes {

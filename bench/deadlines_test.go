@@ -109,7 +109,7 @@ func figureDeadlines(b *testing.B) {
 			}
 		}
 	}
-	measure.Compare(
+	measure.Compare(measure.PairsOf(b),
 		side(func() deadlineTable { return &plainHeap{at: map[cluster.NodeID]*plainItem{}} }),
 		side(func() deadlineTable {
 			return notified{drainer.NewDeadlineHeap(drainer.Env{DeadlineCoalesce: drainer.DefaultDeadlineCoalesce})}

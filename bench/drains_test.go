@@ -65,7 +65,7 @@ func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
 	recorded := newDrains(b, c, plan, state)
 	recorded.record = true
 	recorded.run(new(measure.Meter))
-	ratio := measure.Compare(
+	ratio := measure.Compare(measure.PairsOf(b),
 		func() func(*measure.Meter) {
 			t := restoreTown(b, plan, state)
 			return func(*measure.Meter) {

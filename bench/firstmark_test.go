@@ -138,9 +138,10 @@ var percentiles = [...]float64{50, 99}
 
 // sample drains the nodes one after the other, and returns the ratio of each percentile
 // for each part of the time.
-func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(percentiles)][measure.Pairs]float64) {
-	each := len(nodes) / measure.Pairs
-	for part := range measure.Pairs {
+func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(percentiles)][]float64) {
+	parts := measure.PairsOf(b)
+	each := len(nodes) / parts
+	for part := range parts {
 		var marks []time.Duration
 		for _, n := range nodes[part*each : (part+1)*each] {
 			f.servers.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
@@ -155,7 +156,7 @@ func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(p
 		f.mu.Unlock()
 		must.SliceNotEmpty(b, noops)
 		for i, p := range percentiles {
-			ratios[i][part] = float64(percentile(marks, p)) / float64(percentile(noops, p))
+			ratios[i] = append(ratios[i], float64(percentile(marks, p))/float64(percentile(noops, p)))
 		}
 		b.Logf("part %d: marks %s to %s, %d no-ops %s to %s", part, percentile(marks, 50), percentile(marks, 99), len(noops), percentile(noops, 50), percentile(noops, 99))
 	}
@@ -179,7 +180,7 @@ func percentile(times []time.Duration, p float64) time.Duration {
 	return sorted[int(math.Ceil(float64(len(sorted))*p/100))-1]
 }
 
-func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][measure.Pairs]float64, took time.Duration, updates int) {
+func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, took time.Duration, updates int) {
 	for i, p := range percentiles {
 		measure.RatioOf(ratios[i]).ReportAs(b, fmt.Sprintf("p%.0f-%s", p, measure.UnitRatio))
 	}

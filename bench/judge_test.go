@@ -41,6 +41,9 @@ func with(changed ...bound) []bound {
 	return all
 }
 
+// few is what was asked for.
+var few = benchmarks{size: measure.Small, pairs: measure.MinPairs}
+
 func parsed(t *testing.T, text string) []result {
 	results, err := parse(strings.NewReader(text))
 	must.NoError(t, err)
@@ -71,7 +74,7 @@ func TestConclude(t *testing.T) {
 		{"too wide to tell", with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), 0, map[string]measure.Verdict{"wait": measure.Unclear}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := judge(measure.Small, c.bounds, parsed(t, said), false)
+			r, err := judge(few, c.bounds, parsed(t, said), false)
 			must.NoError(t, err)
 			must.Len(t, 5, r.Figures)
 			for _, f := range r.Figures {
@@ -87,7 +90,9 @@ func TestConclude(t *testing.T) {
 			must.Eq(t, c.code, r.conclude(&table, io.Discard, false))
 			must.Eq(t, c.code, r.conclude(&object, io.Discard, true))
 			must.Eq(t, 6, strings.Count(table.String(), "\n"))
+			must.StrContains(t, table.String(), "what (small, 3 pairs)")
 			must.StrContains(t, object.String(), `"size": "small"`)
+			must.StrContains(t, object.String(), `"pairs": 3`)
 		})
 	}
 }
@@ -112,7 +117,7 @@ func TestJudge_refuses(t *testing.T) {
 			if bounds == nil {
 				bounds = with()
 			}
-			_, err := judge(measure.Small, bounds, parsed(t, strings.Replace(said, c.from, c.to, 1)), false)
+			_, err := judge(few, bounds, parsed(t, strings.Replace(said, c.from, c.to, 1)), false)
 			must.ErrorContains(t, err, c.want)
 		})
 	}
@@ -120,10 +125,10 @@ func TestJudge_refuses(t *testing.T) {
 
 // A figure that was not asked for is not missed, but something must have been measured.
 func TestJudge_some(t *testing.T) {
-	r, err := judge(measure.Full, with(), parsed(t, said)[:1], true)
+	r, err := judge(few, with(), parsed(t, said)[:1], true)
 	must.NoError(t, err)
 	must.Len(t, 2, r.Figures)
-	_, err = judge(measure.Full, with(), nil, true)
+	_, err = judge(few, with(), nil, true)
 	must.ErrorContains(t, err, "nothing was measured")
 }
 
@@ -138,7 +143,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestRun_refuses(t *testing.T) {
-	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}} {
+	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}, {"-pairs", "4"}, {"-pairs", "1"}, {"-pairs", "many"}} {
 		var stdout, stderr bytes.Buffer
 		must.Eq(t, 2, run(t.Context(), arguments, &stdout, &stderr), must.Sprint(arguments))
 		must.Eq(t, "", stdout.String())

@@ -1,7 +1,7 @@
 // Command bench measures what the drainer costs, and says whether that is within its
 // bounds.
 //
-//	go run ./bench [-size small|full] [-json] [-run RE] [-counts]
+//	go run ./bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N]
 //
 // It runs the benchmarks whose names begin with Figure, here and beside what they
 // measure, and prints one table of figure, bound and verdict. The exit code is 1 if a
@@ -16,10 +16,14 @@
 //
 // With -run only some figures are measured: names as they stand in bounds.go, separated
 // by |, each with as many of its parts as matter, and each part a regular expression.
+// Parts of a figure's name are matched anywhere: 'drains/cpu/max_parallel=1$/100-of-1000-'
+// is one case. The largest are measured for minutes each: with -pairs a ratio is the
+// median of fewer, or more, than the five that bounds speak of. The table says of how many.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,12 +48,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes up to an hour")
 	match := flags.String("run", "", "measure these figures alone, such as 'idle|changed/rows'")
 	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
+	pairs := flags.String("pairs", "", "measure so many pairs for each ratio, an odd number from 3 on (default 5)")
 	counts := flags.Bool("counts", false, "measure counts alone, which are the same on every machine")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	s, err := measure.ParseSize(*size)
-	if err != nil || flags.NArg() > 0 {
+	p, errPairs := measure.ParsePairs(*pairs)
+	if err := errors.Join(err, errPairs); err != nil || flags.NArg() > 0 {
 		fmt.Fprintln(stderr, "bench:", err, flags.Args())
 		return 2
 	}
@@ -61,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *counts {
 		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
 	}
-	figures := benchmarks{size: s, progress: stderr}
+	figures := benchmarks{size: s, pairs: p, progress: stderr}
 	switch {
 	case some:
 		figures.figures = strings.Split(*match, "|")
@@ -73,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	report, err := judge(s, bounds, results, some)
+	report, err := judge(figures, bounds, results, some)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2

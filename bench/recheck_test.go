@@ -48,7 +48,7 @@ func compareRecheck(b *testing.B, jobSize, perJob int) {
 			}
 		}
 	}
-	measure.Compare(apply(false), apply(true)).Report(b)
+	measure.Compare(measure.PairsOf(b), apply(false), apply(true)).Report(b)
 }
 
 // drainAgain has every node drain with nothing marked yet.

@@ -27,15 +27,17 @@ type figure struct {
 
 // report is the table.
 type report struct {
-	Size    measure.Size `json:"size"`
-	Figures []figure     `json:"figures"`
+	Size measure.Size `json:"size"`
+	// Pairs is how many a ratio is the median of.
+	Pairs   int      `json:"pairs"`
+	Figures []figure `json:"figures"`
 }
 
 // judge holds the results against the bounds. A result without a bound is an error, and
 // so is one that lacks what is bounded: a figure that cannot be wrong says nothing. A
 // bound without a result is one too, unless only some figures were asked for.
-func judge(size measure.Size, bounds []bound, results []result, some bool) (*report, error) {
-	r := &report{Size: size}
+func judge(of benchmarks, bounds []bound, results []result, some bool) (*report, error) {
+	r := &report{Size: of.size, Pairs: of.pairs}
 	bounded := map[string]bool{}
 	for _, b := range bounds {
 		before := len(r.Figures)
@@ -99,7 +101,7 @@ func (r *report) broken() bool {
 
 func (r *report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "what (%s)\tcase\tfigure\tbound\tverdict\tcollector\n", r.Size)
+	fmt.Fprintf(t, "what (%s, %d pairs)\tcase\tfigure\tbound\tverdict\tcollector\n", r.Size, r.Pairs)
 	for _, f := range r.Figures {
 		value, collector := fmt.Sprintf("%.6g %s", f.Value, f.Unit), ""
 		if f.Ratio != nil {

@@ -32,5 +32,5 @@ func figureStore(b *testing.B) {
 			}
 		}
 	}
-	measure.Compare(side(small), side(large)).Report(b)
+	measure.Compare(measure.PairsOf(b), side(small), side(large)).Report(b)
 }

@@ -41,7 +41,7 @@ func figureUnconcerned(b *testing.B) {
 	} {
 		b.Run(w.name, func(b *testing.B) {
 			countUnconcerned(b, l, state, w.write)
-			measure.Count(b, l.feedBytes(w.write), "feed-bytes")
+			measure.Count(b, l.feedBytes(measure.PairsOf(b), w.write), "feed-bytes")
 		})
 	}
 	l.term.Close()
@@ -96,7 +96,7 @@ func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*stat
 
 // feedBytes is how many more bytes a write allocates while a term is subscribed to the
 // state: the median of some pairs, to the nearest byte.
-func (l *leader) feedBytes(write func(*statestore.Txn, int)) float64 {
+func (l *leader) feedBytes(pairs int, write func(*statestore.Txn, int)) float64 {
 	writes := func() uint64 {
 		return measure.Bytes(func() {
 			for i := range unconcernedWrites {
@@ -106,7 +106,7 @@ func (l *leader) feedBytes(write func(*statestore.Txn, int)) float64 {
 	}
 	var extra []float64
 	written := l.writes
-	for range measure.Pairs {
+	for range pairs {
 		l.term.Close()
 		writes() // twice, so that what is written alternates alike on both sides
 		without := writes()

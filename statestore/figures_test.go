@@ -66,7 +66,7 @@ func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 // changes nothing about them, to writing the same rows to a bare go-memdb.
 func figureOtherWrites(b *testing.B) {
 	c, entries := figureCluster()
-	measure.Compare(bareWrites(c, entries), func() func(*measure.Meter) {
+	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
 		keep, abort := c.store.Account(entries)
 		return func(*measure.Meter) {
 			for i := range entries {
@@ -85,7 +85,7 @@ func figureHook(b *testing.B) {
 	feed := c.store.Subscribe(wake)
 	defer feed.Close()
 	feed.Follow(cluster.JobKey{Namespace: "default", ID: "another"})
-	measure.Compare(
+	measure.Compare(measure.PairsOf(b),
 		bareWrites(c, entries),
 		func() func(*measure.Meter) {
 			hooks := make([]func(), len(entries))

@@ -4,7 +4,7 @@
 //
 // # Pairs
 //
-// The baseline and the work are measured in turn, [Pairs] times, and each pair gives
+// The baseline and the work are measured in turn, [DefaultPairs] times, and each pair gives
 // one ratio: whatever slows the machine for a second slows both sides of a pair. The
 // figure is the median. The ratios next to it on either side, [Ratio].Low and High, say
 // how far it can be believed: see [Ratio.Verdict].

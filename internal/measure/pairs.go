@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// Pairs is how many pairs a ratio is the median of.
-const Pairs = 5
-
 // Side makes ready one run of one side of a pair, and returns the work that is
 // measured. What work leaves behind is garbage when the next is made ready.
 type Side func() (work func(*Meter))
@@ -25,13 +22,13 @@ type Ratio struct {
 	GC         float64
 }
 
-// Compare measures the baseline and the work in turn. Which of them comes first
-// changes from pair to pair.
-func Compare(base, with Side) Ratio {
+// Compare measures the baseline and the work in turn, so many times: see [PairsOf].
+// Which of them comes first changes from pair to pair.
+func Compare(pairs int, base, with Side) Ratio {
 	var costs [2][]time.Duration
 	var ratios []float64
 	var used, collector time.Duration
-	for i := range Pairs {
+	for i := range pairs {
 		var pair [2]time.Duration
 		for _, side := range [2][2]int{{0, 1}, {1, 0}}[i%2] {
 			cost := Measure([]Side{base, with}[side]())
@@ -42,16 +39,17 @@ func Compare(base, with Side) Ratio {
 		}
 		ratios = append(ratios, float64(pair[1])/float64(max(1, pair[0])))
 	}
-	r := RatioOf([Pairs]float64(ratios))
+	r := RatioOf(ratios)
 	r.Base, r.With, r.GC = median(costs[0]), median(costs[1]), float64(collector)/float64(max(1, used))
 	return r
 }
 
 // RatioOf returns the ratio of pairs that were not measured by [Compare]: of times that
-// were waited, say.
-func RatioOf(pairs [Pairs]float64) Ratio {
-	slices.Sort(pairs[:])
-	return Ratio{Median: pairs[Pairs/2], Low: pairs[Pairs/2-1], High: pairs[Pairs/2+1]}
+// were waited, say. There are [MinPairs] or more, and an odd number of them.
+func RatioOf(pairs []float64) Ratio {
+	sorted := slices.Sorted(slices.Values(pairs))
+	middle := len(sorted) / 2
+	return Ratio{Median: sorted[middle], Low: sorted[middle-1], High: sorted[middle+1]}
 }
 
 func median(d []time.Duration) time.Duration {

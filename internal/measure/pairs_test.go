@@ -25,7 +25,7 @@ func spin(n int) measure.Side {
 
 // Three times the work takes about three times the CPU.
 func TestCompare(t *testing.T) {
-	r := measure.Compare(spin(20_000_000), spin(60_000_000))
+	r := measure.Compare(measure.MinPairs, spin(20_000_000), spin(60_000_000))
 	must.Between(t, 1.5, r.Median, 6)
 	must.LessEq(t, r.Median, r.Low)
 	must.GreaterEq(t, r.Median, r.High)
@@ -60,7 +60,7 @@ func TestBytes(t *testing.T) {
 }
 
 func TestRatioOf(t *testing.T) {
-	must.Eq(t, measure.Ratio{Low: 2, Median: 3, High: 4}, measure.RatioOf([measure.Pairs]float64{5, 3, 1, 2, 4}))
+	must.Eq(t, measure.Ratio{Low: 2, Median: 3, High: 4}, measure.RatioOf([]float64{5, 3, 1, 2, 4}))
 }
 
 func TestRatio_Verdict(t *testing.T) {

@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -40,4 +41,37 @@ func SizeOf(b *testing.B) Size {
 		b.Fatalf("%s: %v", SizeVariable, err)
 	}
 	return s
+}
+
+// How many pairs a ratio is the median of. With fewer than MinPairs nothing would say how
+// far they spread.
+const (
+	DefaultPairs = 5
+	MinPairs     = 3
+)
+
+// PairsVariable is the environment variable that tells benchmarks how many pairs to
+// measure; unset is [DefaultPairs].
+const PairsVariable = "NODEDRAIN_BENCH_PAIRS"
+
+// ParsePairs returns how many pairs are to be measured; none is [DefaultPairs].
+func ParsePairs(text string) (int, error) {
+	if text == "" {
+		return DefaultPairs, nil
+	}
+	pairs, err := strconv.Atoi(text)
+	if err != nil || pairs < MinPairs || pairs%2 == 0 {
+		return 0, fmt.Errorf("%q is no number of pairs: it is odd, and %d at least", text, MinPairs)
+	}
+	return pairs, nil
+}
+
+// PairsOf returns how many pairs a benchmark is to measure.
+func PairsOf(b *testing.B) int {
+	b.Helper()
+	pairs, err := ParsePairs(os.Getenv(PairsVariable))
+	if err != nil {
+		b.Fatalf("%s: %v", PairsVariable, err)
+	}
+	return pairs
 }
