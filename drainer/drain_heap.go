@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
 )
 
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
@@ -22,7 +23,7 @@ type deadlineHeap struct {
 	// pending and fire belong to Step. fire is when the next batch is to be
 	// offered, zero if nothing is pending; it is found anew only when
 	// pending has changed.
-	pending alarms[cluster.NodeID]
+	pending alarm.Heap[cluster.NodeID]
 	fire    time.Time
 }
 
@@ -60,16 +61,16 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 	h.mu.Unlock()
 	for _, p := range posts {
 		if p.remove {
-			h.pending.remove(p.node)
+			h.pending.Remove(p.node)
 		} else {
-			h.pending.set(p.node, p.deadline)
+			h.pending.Set(p.node, p.deadline)
 		}
 	}
 	if len(posts) > 0 {
 		h.fire = h.fireAt()
 	}
-	if h.pending.len() > 0 && !look.Now.Before(h.fire) {
-		h.offer(h.pending.pop(look.Now))
+	if h.pending.Len() > 0 && !look.Now.Before(h.fire) {
+		h.offer(h.pending.Pop(look.Now))
 		h.fire = h.fireAt()
 	}
 	return h.fire
@@ -78,11 +79,11 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 // fireAt finds when the next batch is to be offered. It looks at the deadlines
 // within the first's window, and no further.
 func (h *deadlineHeap) fireAt() time.Time {
-	first := h.pending.first()
-	if h.window <= 0 || h.pending.len() == 0 {
+	first := h.pending.First()
+	if h.window <= 0 || h.pending.Len() == 0 {
 		return first
 	}
-	return h.pending.lastBefore(first.Add(h.window))
+	return h.pending.LastBefore(first.Add(h.window))
 }
 
 // offer puts the batch where the receiver looks, together with an unread one.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
 )
 
 // Term is the drainer of one leadership term: everything it decides, and nothing
@@ -56,7 +57,7 @@ type Term struct {
 	// dirty are the nodes to plan in this step.
 	dirty map[cluster.NodeID]bool
 	// alarms are when nodes are to be planned anew although nothing changed.
-	alarms alarms[cluster.NodeID]
+	alarms alarm.Heap[cluster.NodeID]
 	// waiting are the nodes whose drain waits for a job's replacements.
 	waiting map[cluster.JobKey]map[cluster.NodeID]bool
 	// ready are the nodes with marks or a completion to write.
@@ -230,7 +231,7 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.planNodes(look)
 	t.undate()
 	wakeAt = earliest(wakeAt, t.submit(look))
-	wakeAt = earliest(wakeAt, t.alarms.first())
+	wakeAt = earliest(wakeAt, t.alarms.First())
 	if t.again {
 		return look.Now
 	}

@@ -68,7 +68,7 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 			must.Eq(t, epoch, r.now)
 			must.MapEmpty(t, r.term.nodes)
 			must.MapEmpty(t, r.term.waiting)
-			must.Eq(t, 0, r.term.alarms.len())
+			must.Eq(t, 0, r.term.alarms.Len())
 			must.MapEmpty(t, r.term.ready)
 			must.MapEmpty(t, r.term.writer.marks)
 			must.MapEmpty(t, r.term.writer.nodes)

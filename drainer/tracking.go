@@ -67,7 +67,7 @@ func (t *Term) forget(id cluster.NodeID) {
 	t.awaitJobs(n, nil)
 	t.withdrawn = t.withdrawn || len(n.marks) > 0
 	t.notifier.Remove(id)
-	t.alarms.remove(id)
+	t.alarms.Remove(id)
 	delete(t.nodes, id)
 	delete(t.ready, id)
 	delete(t.dirty, id)
@@ -109,7 +109,7 @@ func (t *Term) ring(look Look) {
 		}
 	default:
 	}
-	for _, id := range t.alarms.pop(look.Now) {
+	for _, id := range t.alarms.Pop(look.Now) {
 		t.dirty[id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.dirty)) {
@@ -165,7 +165,7 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 	t.adopt(n, plan.marks, plan.completion)
 	t.date(plan.marks, m.now)
 	n.wait = plan.end.wait
-	t.alarms.wake(n.id, earliest(plan.end.wait.ends, again))
+	t.alarms.Wake(n.id, earliest(plan.end.wait.ends, again))
 	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
 		t.again = true
 	}

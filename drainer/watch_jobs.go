@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
 )
 
 // jobWatcher is the built-in [DrainingJobWatcher]. It looks after the groups
@@ -43,7 +44,7 @@ type jobWatcher struct {
 	wanting map[cluster.GroupKey]bool
 	changed bool
 	// alarms are when groups are to be judged anew although nothing changed.
-	alarms alarms[cluster.GroupKey]
+	alarms alarm.Heap[cluster.GroupKey]
 	// ahead bounds the marks of a request; zero is no bound.
 	ahead int
 }
@@ -155,7 +156,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 	w.admit(registered)
 	w.admit(look.Changes.Groups)
 	w.seeJobs(look.Changes)
-	w.see(w.alarms.pop(look.Now)...)
+	w.see(w.alarms.Pop(look.Now)...)
 
 	var moved []Migration
 	if due := w.due(look.InFlight); len(due) > 0 {
@@ -172,7 +173,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 	if len(w.fresh) > 0 && look.InFlight == nil {
 		return look.Now
 	}
-	return w.alarms.first()
+	return w.alarms.First()
 }
 
 func (w *jobWatcher) takePosts() ([]cluster.GroupKey, []DrainReply) {
@@ -328,14 +329,14 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup, inFlight func(cluster.All
 		return notAsked
 	})
 	if wait := g.refused.wait(m.now); !wait.IsZero() {
-		w.alarms.wake(g.key, wait)
+		w.alarms.Wake(g.key, wait)
 		w.dropStale(g, plan)
 		return nil
 	}
 	asked, reevaluate := g.asked, g.reevaluate
 	g.asked = asks(plan.marks)
 	g.keepHolds(plan, m.now)
-	w.alarms.wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
+	w.alarms.Wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
 	moved := departed(m.view, g.onDraining, plan.onDraining)
 	g.onDraining = plan.onDraining
 	w.changed = w.changed || reevaluate != g.reevaluate || !slices.Equal(asked, g.asked)
@@ -367,7 +368,7 @@ func (w *jobWatcher) keep(g *watchedGroup) {
 	if len(g.onDraining) > 0 {
 		return
 	}
-	w.alarms.remove(g.key)
+	w.alarms.Remove(g.key)
 	delete(w.groups, g.key)
 	delete(w.jobs[g.key.Job], g.key)
 	if len(w.jobs[g.key.Job]) == 0 {

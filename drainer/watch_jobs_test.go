@@ -129,7 +129,7 @@ func TestJobWatcher_Follows(t *testing.T) {
 	must.MapEmpty(t, w.groups)
 	must.MapEmpty(t, w.jobs)
 	must.MapEmpty(t, w.wanting)
-	must.Eq(t, 0, w.alarms.len())
+	must.Eq(t, 0, w.alarms.Len())
 	must.SliceEmpty(t, wished(w.request()))
 }
 

@@ -17,10 +17,6 @@ type client struct {
 	// steps counts the steps.
 	steps uint64
 
-	// at is when the client is to be stepped, position where it is in the queue,
-	// or -1.
-	at       time.Time
-	position int
 	// mute says that the client was out of touch when last stepped.
 	mute bool
 	// listed says that the client is in the fleet's outbox.
@@ -84,9 +80,8 @@ func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	return result
 }
 
-// rewind moves all times of the client.
+// rewind moves all times of the client's tasks.
 func (c *client) rewind(by time.Duration) {
-	c.at = moved(c.at, by)
 	for _, t := range c.tasks { //lint:order each task by itself
 		t.runs, t.judged, t.ends = moved(t.runs, by), moved(t.judged, by), moved(t.ends, by)
 	}

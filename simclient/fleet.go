@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
 )
 
 // Fleet is the clients of all nodes of a cluster. A step costs what is due or
@@ -22,8 +23,8 @@ type Fleet struct {
 
 	// clients are those that have tasks, by node.
 	clients map[cluster.NodeID]*client
-	// due are the clients that have something to do at a time.
-	due queue
+	// due is when clients have something to do.
+	due alarm.Heap[cluster.NodeID]
 	// waiting holds, by node, which nodes to look at when that one changes: they
 	// have replacements that wait for predecessors there. Maybe twice.
 	waiting map[cluster.NodeID][]cluster.NodeID
@@ -114,7 +115,7 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 		for _, id := range f.turn(state, now) {
 			f.step(state, id, now)
 		}
-		wakeAt = f.due.due()
+		wakeAt = f.due.First()
 	} else { // what is newer was there already, and will be again
 		wakeAt = now.Add(f.options.RetryBase)
 	}
@@ -125,8 +126,9 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 // nothing is waited for twice.
 func (f *Fleet) rewind(by time.Duration) {
 	for _, c := range f.clients { //lint:order each client by itself
-		c.rewind(by) // all alike, so that the queue stays in order
+		c.rewind(by)
 	}
+	f.due.Shift(by)
 	f.retryAt = moved(f.retryAt, by)
 }
 
@@ -187,10 +189,7 @@ func (f *Fleet) turn(state State, now time.Time) []cluster.NodeID {
 		nodes = append(nodes, f.waiting[id]...)
 		delete(f.waiting, id)
 	}
-	for len(f.due) > 0 && !now.Before(f.due[0].at) {
-		nodes = append(nodes, f.due[0].node)
-		f.due.set(f.due[0], time.Time{})
-	}
+	nodes = append(nodes, f.due.Pop(now)...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
@@ -199,11 +198,11 @@ func (f *Fleet) turn(state State, now time.Time) []cluster.NodeID {
 func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
 	c := f.clients[id]
 	if c == nil {
-		c = &client{node: id, tasks: make(map[cluster.AllocID]*task), position: -1}
+		c = &client{node: id, tasks: make(map[cluster.AllocID]*task)}
 		f.clients[id] = c
 	}
 	result := c.step(&f.options, state, now)
-	f.due.set(c, result.next)
+	f.due.Wake(id, result.next)
 	if result.unsaid {
 		f.outbox.add(c)
 	}

@@ -1,11 +1,11 @@
 package heartbeat
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
 )
 
 // Change is a change of a node's status to write.
@@ -21,8 +21,9 @@ type Timers struct {
 	options Options
 	chance  *rand.Rand
 	timers  map[cluster.NodeID]*timer
-	// queue holds the timers that are not writing.
-	queue queue
+	// due is when timers that are not writing are next looked at: when their node is to
+	// be heard again at the latest, or when they may be written.
+	due alarm.Heap[cluster.NodeID]
 	// writes is how many are.
 	writes int
 	// looked is the time of the last call, or zero.
@@ -73,7 +74,7 @@ func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 // Forget ends the wait for a node that is gone.
 func (t *Timers) Forget(id cluster.NodeID) {
 	if n := t.timers[id]; n != nil && n.state != writing {
-		t.queue.remove(n)
+		t.due.Remove(id)
 		delete(t.timers, id)
 	}
 }
@@ -90,7 +91,7 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	switch {
 	case n.heard && c.Status == cluster.NodeDown && made:
 		n.heard, n.state = false, returned
-		t.queue.set(n, now)
+		t.due.Set(c.Node, now)
 	case n.heard && c.Status == cluster.NodeDown, made && c.Status == cluster.NodeReady:
 		n.heard = false
 		t.arm(n)
@@ -102,7 +103,7 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 		if c.Status == cluster.NodeReady {
 			n.state = returned
 		}
-		t.queue.set(n, now.Add(t.options.RetryAfter))
+		t.due.Set(c.Node, now.Add(t.options.RetryAfter))
 	}
 }
 
@@ -118,22 +119,26 @@ const longestWait = time.Second
 // Settle, and when it wants to be called again at the latest; zero is never.
 func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	t.look(now)
-	for t.writes < t.options.MaxWrites && len(t.queue) > 0 && !now.Before(t.queue[0].at) {
-		n := heap.Pop(&t.queue).(*timer)
+	for t.writes < t.options.MaxWrites {
+		id, due := t.due.PopFirst(now)
+		if !due {
+			break
+		}
+		n := t.timers[id]
 		status := cluster.NodeDown
 		if n.state == returned {
 			status = cluster.NodeReady
 		}
 		n.state = writing
 		t.writes++
-		changes = append(changes, Change{Node: n.node, Status: status})
+		changes = append(changes, Change{Node: id, Status: status})
 	}
 	if len(t.timers) == 0 {
 		return changes, time.Time{}
 	}
 	wakeAt = now.Add(longestWait)
-	if t.writes < t.options.MaxWrites && len(t.queue) > 0 && t.queue[0].at.Before(wakeAt) {
-		wakeAt = t.queue[0].at
+	if t.writes < t.options.MaxWrites && t.due.Len() > 0 && t.due.First().Before(wakeAt) {
+		wakeAt = t.due.First()
 	}
 	return changes, wakeAt
 }
@@ -146,16 +151,17 @@ func (t *Timers) look(now time.Time) {
 	if gone >= 0 && gone <= MaxPause {
 		return
 	}
-	for _, n := range t.timers { //lint:order all alike, so that the queue stays in order
-		n.at, n.until = n.at.Add(gone), n.until.Add(gone)
+	for _, n := range t.timers { //lint:order each timer by itself
+		n.until = n.until.Add(gone)
 	}
+	t.due.Shift(gone)
 }
 
 // get returns the node's timer, which is new if there is none.
 func (t *Timers) get(id cluster.NodeID) *timer {
 	n := t.timers[id]
 	if n == nil {
-		n = &timer{node: id, position: -1}
+		n = &timer{node: id}
 		t.timers[id] = n
 	}
 	return n
@@ -164,5 +170,5 @@ func (t *Timers) get(id cluster.NodeID) *timer {
 // arm waits for the node.
 func (t *Timers) arm(n *timer) {
 	n.state = armed
-	t.queue.set(n, n.until)
+	t.due.Set(n.node, n.until)
 }
