@@ -60,24 +60,42 @@ func figureDrains(b *testing.B) {
 	}
 }
 
-// compareDrains compares whole drains with applying the entries that they came to.
+// compareDrains compares whole drains with applying the entries that they came to: those
+// of the first, and all come to the same.
 func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	recorded := newDrains(b, c, plan, state)
-	recorded.record = true
-	recorded.run(new(measure.Meter))
+	var entries []recordedEntry
 	ratio := measure.Compare(measure.PairsOf(b),
 		func() func(*measure.Meter) {
 			t := restoreTown(b, plan, state)
 			return func(*measure.Meter) {
-				for _, e := range recorded.entries {
+				for _, e := range entries {
 					t.replay(e)
 				}
+				must.True(b, t.drained())
 			}
 		},
-		func() func(*measure.Meter) { return newDrains(b, c, plan, state).run },
+		func() func(*measure.Meter) {
+			d := newDrains(b, c, plan, state)
+			d.record = entries == nil
+			return func(meter *measure.Meter) {
+				d.run(meter)
+				if d.record {
+					entries = d.entries
+				}
+				must.Eq(b, len(entries), d.applied)
+			}
+		},
 	)
 	ratio.Report(b)
-	b.ReportMetric(float64(len(recorded.entries)), "entries")
+	b.ReportMetric(float64(len(entries)), "entries")
+}
+
+// drained reports whether no node drains any more.
+func (t *town) drained() bool {
+	for range t.fsm.Store().Snapshot().DrainingNodes() {
+		return false
+	}
+	return true
 }
 
 // countInFlight counts what is in flight while drains run free: whoever can go on does.
@@ -157,6 +175,7 @@ type drains struct {
 	entries          []recordedEntry
 	stops            []stopped // what was marked in this round
 	answering        bool      // the scheduler and the clients have their turn of a round
+	applied          int       // entries
 
 	// Counts; a round's marks and ends, and what they make in all.
 	marks, markEntries, endEntries, rounds     int
@@ -266,6 +285,7 @@ func ofDrainer(m shims.Message) bool {
 
 // follow counts an entry that was applied, and does what follows from it.
 func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
+	d.applied++
 	e := recordedEntry{data: data}
 	switch r := response.(type) {
 	case shims.Marked:

@@ -23,14 +23,15 @@ type Ratio struct {
 }
 
 // Compare measures the baseline and the work in turn, so many times: see [PairsOf].
-// Which of them comes first changes from pair to pair.
+// Which of them comes first changes from pair to pair; in the first it is the work, so
+// that a baseline can repeat what it did.
 func Compare(pairs int, base, with Side) Ratio {
 	var costs [2][]time.Duration
 	var ratios []float64
 	var used, collector time.Duration
 	for i := range pairs {
 		var pair [2]time.Duration
-		for _, side := range [2][2]int{{0, 1}, {1, 0}}[i%2] {
+		for _, side := range [2][2]int{{1, 0}, {0, 1}}[i%2] {
 			cost := Measure([]Side{base, with}[side]())
 			pair[side] = cost.CPU
 			used += cost.CPU + cost.GC
