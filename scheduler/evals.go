@@ -50,19 +50,23 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 
 // ReportEvals are the evaluations to make in the entry that carries the reports:
 // one for each job of which something ended that should run, in the order of the
-// jobs. The view is the one just before they are applied; from an older one
+// jobs. Of several reports of one end the first counts, as for the store. The view is the one just before they are applied; from an older one
 // something may be missed.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
+	ended := make(map[cluster.AllocID]bool)
 	for _, r := range reports {
 		if r.ClientStatus != cluster.ClientFailed && r.ClientStatus != cluster.ClientComplete {
 			continue // most of them, and they cost no look
 		}
 		a := v.Alloc(r.Alloc)
-		if a == nil || a.NodeID != r.Node || a.Terminal() || !endsEarly(a, r.ClientStatus) {
+		if a == nil || a.NodeID != r.Node || a.Terminal() || ended[a.ID] {
 			continue
 		}
-		jobs[a.JobKey()] = jobOf(v, a)
+		ended[a.ID] = true
+		if endsEarly(a, r.ClientStatus) {
+			jobs[a.JobKey()] = jobOf(v, a)
+		}
 	}
 	return jobEvals(jobs, cluster.TriggerAllocFailure, at, newID)
 }

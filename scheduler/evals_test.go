@@ -177,4 +177,15 @@ func TestReportEvals(t *testing.T) {
 	must.Eq(t, []cluster.JobID{"batch", "service", "system"}, evals(cluster.ClientFailed))
 	must.Eq(t, []cluster.JobID{"service", "system"}, evals(cluster.ClientComplete))
 	must.SliceEmpty(t, evals(cluster.ClientRunning))
+
+	// Of several reports of one end the first counts: what has ended stays as it is.
+	ends := func(first, then cluster.ClientStatus) []cluster.JobID {
+		var reports []cluster.AllocReport
+		for a := range c.view().Allocs() {
+			reports = append(reports, c.says(a, cluster.ClientRunning), c.says(a, first), c.says(a, then))
+		}
+		return jobsOf(scheduler.ReportEvals(c.view(), reports, c.now, c.evalID))
+	}
+	must.Eq(t, []cluster.JobID{"service", "system"}, ends(cluster.ClientComplete, cluster.ClientFailed))
+	must.Eq(t, []cluster.JobID{"batch", "service", "system"}, ends(cluster.ClientFailed, cluster.ClientComplete))
 }

@@ -261,6 +261,16 @@ func fineEvals() []fine {
 			s.apply(&shims.JobDeregister{Job: jobKey("web")})
 			return s
 		}},
+		{"batch work that is done, and that it failed is said too late", func(t *testing.T) *stage {
+			s := tenants(t)
+			s.job(newJob(cluster.JobBatch, "once", 1))
+			s.place("c1", "once", "n2")
+			m := reportOf("c1", "n2")
+			m.Reports = append(m.Reports, m.Reports[0])
+			m.Reports[0].ClientStatus, m.Reports[1].ClientStatus = cluster.ClientComplete, cluster.ClientFailed
+			s.apply(m)
+			return s
+		}},
 		{"an evaluation that an entry carries and nothing calls for", func(t *testing.T) *stage {
 			s := tenants(t)
 			s.apply(&shims.NodeUpdateStatus{At: s.now, Node: "n3", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{s.eval("logs")}})
