@@ -3,39 +3,62 @@ package drainertest_test
 import (
 	"fmt"
 	"iter"
+	"os"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-const (
-	// largePoints is how many points of a larger story are tried: half of them
-	// steps, half writes.
-	largePoints = 64
-	// racePoints is how many points of any story are tried under the race
-	// detector: a world has one goroutine, there is little to race.
-	racePoints = 2
+// everyPoint is the variable that has every story told again as often as can be, and
+// not only as often as there is time for whenever something has changed.
+const everyPoint = "NODEDRAIN_EVERY_POINT"
+
+// share is at how many points of each kind a story is told again, evenly spread. Zero
+// is at all.
+type share struct{ steps, writes int }
+
+// Shares of stories that are not told again at all their points.
+var (
+	// ofLarge is of a story that is told briefly.
+	ofLarge = share{steps: 32, writes: 32}
+	// ofHuge is of one with thousands of allocations, each telling of which takes
+	// seconds: both kinds of election and every fate come once. The same story in small
+	// is told at all points.
+	ofHuge = share{steps: 2, writes: len(fates)}
 )
 
-// variants are the ways in which a story is told again, once it has been told as
+// shareOf is at how many points a case is told again.
+func shareOf(c *scenario.Scenario) share {
+	switch {
+	case isHuge(c) && os.Getenv(everyPoint) == "":
+		return ofHuge
+	case c.Run.Brief:
+		return ofLarge
+	}
+	return share{}
+}
+
+// variants are the ways in which a case is told again, once it has been told as
 // it stands: with steps for nothing, with a store that has no feed, with another
 // leader at each step, and with each fate at each write of the drainer. The first
 // two must change nothing at all. Of a large story each point is told once, with
 // what goes wrong there by turns.
-func variants(base told, large bool) iter.Seq[telling] {
+func variants(c *scenario.Scenario, base told) iter.Seq[telling] {
+	of, large := shareOf(c), c.Run.Brief
 	return func(yield func(telling) bool) {
 		if !yield(spurious()) || !yield(withoutFeed()) {
 			return
 		}
-		for i, step := range points(base.steps, large) {
+		for i, step := range points(base.steps, of.steps) {
 			for turn, survive := range []bool{true, false} {
 				if (!large || i%2 == turn) && !yield(elected(step, survive)) {
 					return
 				}
 			}
 		}
-		for i, n := range points(base.writes, large) {
+		for i, n := range points(base.writes, of.writes) {
 			for turn, fate := range fates {
 				if (!large || i%len(fates) == turn) && !yield(failing(n, fate)) {
 					return
@@ -50,14 +73,12 @@ var fates = []world.Fate{
 	world.Slow, world.Reject, world.UnknownApplied, world.UnknownLate, world.UnknownLost, world.NoRoom,
 }
 
-// points are all numbers below n, or of a large story some, evenly spread.
-func points(n int, large bool) []int {
+// points are numbers below n: all of them if most is zero, or so many at most, evenly
+// spread.
+func points(n, most int) []int {
 	count := n
-	if large {
-		count = min(n, largePoints/2)
-	}
-	if raceEnabled {
-		count = min(n, racePoints)
+	if most > 0 {
+		count = min(n, most)
 	}
 	points := make([]int, count)
 	for i := range points {
