@@ -25,7 +25,7 @@ type Summary struct {
 	Seed    uint64         `json:"seed"`
 	// TimeScale is how many simulated seconds passed in a real one.
 	TimeScale float64 `json:"time_scale"`
-	// Seconds is how long the whole run took.
+	// Seconds is how long the run took until every drain had ended or time was up.
 	Seconds float64 `json:"seconds"`
 
 	// LeaderKill is null if no leader was killed.

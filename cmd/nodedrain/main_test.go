@@ -109,7 +109,7 @@ func TestRun_fails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		code, out, errs := command(t.Context(), "demo -nodes 12 -drains 3 -timeout 8s -deadline 30m")
 		must.One(t, code)
-		must.StrContains(t, out, "FAILED after ")
+		must.StrContains(t, out, "FAILED after 8.0s:")
 		must.StrContains(t, out, "did not end")
 		must.StrContains(t, errs, "the summary says why")
 	})
