@@ -24,7 +24,7 @@ func TestSimSwarm(t *testing.T) {
 	s := &simulating{}
 	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: flawless}
 	must.Zero(t, (&simSwarmCommand{s.simCommand}).Run([]string{"--seeds", "12", "-seed", "5", "-workers", "3"}), must.Sprint(s.stdout.String()))
-	must.StrHasPrefix(t, "ok    12 small seeds from 5 on, 0 failed, ", s.stdout.String())
+	must.StrContains(t, s.stdout.String(), "ok    12 small seeds from 5 on, 0 failed, ") // on a busy machine after how far it has come
 	must.StrContains(t, s.stdout.String(), "seeds per minute")
 
 	s.stdout.Reset()
