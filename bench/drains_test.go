@@ -140,21 +140,21 @@ func (nopCloser) Close() error { return nil }
 // is what the write alone costs.
 func (t *town) replay(e recordedEntry) {
 	t.index++
-	message, err := shims.Decode(e.data)
-	must.NoError(t.tb, err)
-	switch m := message.(type) {
-	case *shims.AllocUpdateDesiredTransition:
-		txn := t.fsm.Store().Begin(t.index)
-		must.NoError(t.tb, txn.ApplyMarks(m.At, e.accepted, m.Evals))
-		txn.Commit()
-	case *shims.NodesDrainComplete:
-		txn := t.fsm.Store().Begin(t.index)
-		txn.CompleteDrains(m.At, e.ended)
-		txn.Commit()
-	default:
+	if !e.ofDrainer {
 		_, err := t.fsm.ApplyEntry(t.index, e.data)
 		must.NoError(t.tb, err)
+		return
 	}
+	message, err := shims.Decode(e.data)
+	must.NoError(t.tb, err)
+	txn := t.fsm.Store().Begin(t.index)
+	switch m := message.(type) {
+	case *shims.AllocUpdateDesiredTransition:
+		must.NoError(t.tb, txn.ApplyMarks(m.At, e.accepted, m.Evals))
+	case *shims.NodesDrainComplete:
+		txn.CompleteDrains(m.At, e.ended)
+	}
+	txn.Commit()
 }
 
 // entryTime is how long an entry takes: ten thousand a second.
@@ -184,9 +184,10 @@ type drains struct {
 
 // recordedEntry is an entry with what came of it.
 type recordedEntry struct {
-	data     []byte
-	accepted []drainer.Mark
-	ended    []drainer.Ending
+	data      []byte
+	ofDrainer bool
+	accepted  []drainer.Mark
+	ended     []drainer.Ending
 }
 
 // stopped is what an accepted mark stops, by its evaluation.
@@ -286,7 +287,7 @@ func ofDrainer(m shims.Message) bool {
 // follow counts an entry that was applied, and does what follows from it.
 func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	d.applied++
-	e := recordedEntry{data: data}
+	e := recordedEntry{data: data, ofDrainer: ofDrainer(m)}
 	switch r := response.(type) {
 	case shims.Marked:
 		e.accepted = r.Accepted
