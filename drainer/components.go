@@ -22,7 +22,14 @@ type Look struct {
 	// of its own, and InFlight reports whether a mark of the allocation is among those
 	// in flight: it cannot be taken back. It is not for after the step.
 	InFlight func(cluster.AllocID) bool
+
+	// nodes remembers the nodes of View that the built-in components have asked for in
+	// this step; nil remembers nothing.
+	nodes nodeMemory
 }
+
+// node returns the node, or nil.
+func (l Look) node(id cluster.NodeID) *cluster.Node { return l.nodes.node(l.View, id) }
 
 // Component is a part of the drainer that decides. Step neither blocks, sleeps,
 // starts goroutines nor reads a clock. It returns when it wants to be stepped at

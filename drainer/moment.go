@@ -15,7 +15,7 @@ type moment struct {
 	policy Policy
 	// turns remembers the answers of turnHasCome, nodes those of node.
 	turns map[turn]bool
-	nodes map[cluster.NodeID]*cluster.Node
+	nodes nodeMemory
 }
 
 // turn names the beginning of one stage on one node.
@@ -25,19 +25,33 @@ type turn struct {
 }
 
 func newMoment(v View, now time.Time, p Policy) *moment {
-	return &moment{
-		view: v, now: now, policy: p.withDefaults(),
-		turns: map[turn]bool{}, nodes: map[cluster.NodeID]*cluster.Node{},
-	}
+	return &moment{view: v, now: now, policy: p.withDefaults(), turns: map[turn]bool{}, nodes: nodeMemory{}}
 }
 
-// node returns the node, or nil. It is remembered: every group that has something on
-// it asks for it.
-func (m *moment) node(id cluster.NodeID) *cluster.Node {
-	n, known := m.nodes[id]
+// moment is that of the step.
+func (l Look) moment(p Policy) *moment {
+	m := newMoment(l.View, l.Now, p)
+	if l.nodes != nil {
+		m.nodes = l.nodes
+	}
+	return m
+}
+
+// node returns the node, or nil.
+func (m *moment) node(id cluster.NodeID) *cluster.Node { return m.nodes.node(m.view, id) }
+
+// nodeMemory remembers nodes of one view: whatever has something on a node asks for it.
+// Nil remembers nothing.
+type nodeMemory map[cluster.NodeID]*cluster.Node
+
+// node returns the node of the view, or nil.
+func (r nodeMemory) node(v View, id cluster.NodeID) *cluster.Node {
+	n, known := r[id]
 	if !known {
-		n = m.view.Node(id)
-		m.nodes[id] = n
+		n = v.Node(id)
+		if r != nil {
+			r[id] = n
+		}
 	}
 	return n
 }

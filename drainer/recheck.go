@@ -77,7 +77,7 @@ func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refus
 }
 
 func (m *moment) checkCompletion(c Completion) string {
-	n := m.view.Node(c.Node)
+	n := m.node(c.Node)
 	if why := checkDrain(n, c.Drain); why != "" {
 		return why
 	}
@@ -94,7 +94,7 @@ func (m *moment) checkCompletion(c Completion) string {
 // behind was ended by its deadline, or by force, even if these marked nothing:
 // it is not complete, unless to have asked is all it promised.
 func (m *moment) endingOf(c Completion) Ending {
-	n := m.view.Node(c.Node)
+	n := m.node(c.Node)
 	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome()}
 	for _, left := range countLeft(m.view, n) {
 		e.StillStopping += left
@@ -140,7 +140,7 @@ func (c *checker) check(m Mark) string {
 	if c.marked[m.Alloc] {
 		return "the allocation is in the entry twice"
 	}
-	n := c.view.Node(a.NodeID)
+	n := c.node(a.NodeID)
 	if why := checkDrain(n, m.Drain); why != "" {
 		return why
 	}

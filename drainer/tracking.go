@@ -113,7 +113,7 @@ func (t *Term) ring(look Look) {
 		t.dirty[id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.dirty)) {
-		n, node := t.nodes[id], look.View.Node(id)
+		n, node := t.nodes[id], look.node(id)
 		if n != nil && !n.passed && node.Draining() && node.Drain.Strategy.Passed(look.Now) {
 			n.passed = true
 			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
@@ -127,11 +127,11 @@ func (t *Term) planNodes(look Look) {
 	if len(t.dirty) == 0 {
 		return
 	}
-	m := newMoment(look.View, look.Now, t.config.Policy)
+	m := look.moment(t.config.Policy)
 	due := slices.Sorted(maps.Keys(t.dirty))
 	clear(t.dirty)
 	for _, id := range due {
-		node, n := look.View.Node(id), t.nodes[id]
+		node, n := look.node(id), t.nodes[id]
 		if n == nil {
 			continue
 		}

@@ -160,7 +160,7 @@ func (w *jobWatcher) Step(look Look) time.Time {
 
 	var moved []Migration
 	if due := w.due(look.InFlight); len(due) > 0 {
-		m := newMoment(look.View, look.Now, w.policy)
+		m := look.moment(w.policy)
 		for _, g := range due {
 			moved = append(moved, w.judge(m, g, look.InFlight)...)
 		}

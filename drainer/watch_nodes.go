@@ -29,7 +29,7 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 		return time.Time{}
 	}
 	for _, id := range w.suspects(look) {
-		node := look.View.Node(id)
+		node := look.node(id)
 		revision, known := w.tracker.Tracked(id)
 		switch {
 		case node.Draining() && (!known || revision != node.Drain.Revision):
