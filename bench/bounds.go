@@ -44,6 +44,8 @@ func bounds() []bound {
 		{"drains/cpu/max_parallel=10", ratio, 1.2, "whole drains, to applying their entries"},
 		{"drains/cpu/max_parallel=100", ratio, 1.2, "whole drains, to applying their entries"},
 		{"drains/free", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight"},
+		{"drains/crowded", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight, of 50 ids each"},
+		{"drains/lockstep", "rounds", 1, "rounds, of as few as the pace allows"},
 		{"drains/lockstep", "mark-entries", 1.1, "entries with marks, of as few as they fit in"},
 		{"drains/lockstep", "end-entries", 1.1, "entries with ends, of as few as they fit in"},
 		{"first-mark", "p50-ratio", 3, "from a drain to its first mark, to a no-op: half are faster"},

@@ -13,56 +13,78 @@ type counting struct {
 	rows int
 }
 
-func (c *counting) Snapshot() drainer.View { return &countingView{c.StateReader.Snapshot(), &c.rows} }
+func (c *counting) Snapshot() drainer.View {
+	return &countingView{view: c.StateReader.Snapshot(), rows: &c.rows}
+}
 
-// countingView is one view of such a state.
+// looked is a state that counts how often it is looked at.
+type looked struct {
+	drainer.StateReader
+	looks int
+}
+
+func (l *looked) Snapshot() drainer.View {
+	l.looks++
+	return l.StateReader.Snapshot()
+}
+
+// countingView is one view of such a state. It embeds none, so that nothing is read past
+// it.
 type countingView struct {
-	drainer.View
+	view drainer.View
 	rows *int
+}
+
+// Index is no row.
+func (v *countingView) Index() uint64 { return v.view.Index() }
+
+func (v *countingView) Consumers(id cluster.NodeID) int {
+	*v.rows++
+	return v.view.Consumers(id)
 }
 
 func (v *countingView) Node(id cluster.NodeID) *cluster.Node {
 	*v.rows++
-	return v.View.Node(id)
+	return v.view.Node(id)
 }
 
 func (v *countingView) Job(k cluster.JobKey) *cluster.Job {
 	*v.rows++
-	return v.View.Job(k)
+	return v.view.Job(k)
 }
 
 func (v *countingView) Alloc(id cluster.AllocID) *cluster.Allocation {
 	*v.rows++
-	return v.View.Alloc(id)
+	return v.view.Alloc(id)
 }
 
 func (v *countingView) DrainingNodes() iter.Seq[*cluster.Node] {
-	return counted(v, v.View.DrainingNodes())
+	return counted(v, v.view.DrainingNodes())
 }
 
 func (v *countingView) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.View.NodeAllocs(n, s, asked))
+	return counted(v, v.view.NodeAllocs(n, s, asked))
 }
 
 func (v *countingView) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.View.GroupAllocs(g))
+	return counted(v, v.view.GroupAllocs(g))
 }
 
 func (v *countingView) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.View.RestlessAllocs(g))
+	return counted(v, v.view.RestlessAllocs(g))
 }
 
 func (v *countingView) Healthy(g cluster.GroupKey) int {
 	*v.rows++
-	return v.View.Healthy(g)
+	return v.view.Healthy(g)
 }
 
 func (v *countingView) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.View.DrainAllocs(d))
+	return counted(v, v.view.DrainAllocs(d))
 }
 
 func (v *countingView) OpenEvals(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
-	return counted(v, v.View.OpenEvals(k))
+	return counted(v, v.view.OpenEvals(k))
 }
 
 // counted yields what rows yields, and counts it.

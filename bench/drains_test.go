@@ -53,7 +53,7 @@ func figureDrains(b *testing.B) {
 			for _, f := range []struct {
 				name   string
 				figure func(*testing.B, drainCase, townPlan, []byte)
-			}{{"cpu", compareDrains}, {"free", countInFlight}, {"lockstep", countEntries}} {
+			}{{"cpu", compareDrains}, {"free", countInFlight}, {"crowded", countCrowded}, {"lockstep", countEntries}} {
 				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(b, c, plan, state()) })
 			}
 		}
@@ -63,31 +63,45 @@ func figureDrains(b *testing.B) {
 // compareDrains compares whole drains with applying the entries that they came to: those
 // of the first, and all come to the same.
 func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	var entries []recordedEntry
+	var first *recording
 	ratio := measure.Compare(measure.PairsOf(b),
 		func() func(*measure.Meter) {
 			t := restoreTown(b, plan, state)
-			return func(*measure.Meter) {
-				for _, e := range entries {
-					t.replay(e)
+			return func(meter *measure.Meter) {
+				for _, e := range first.entries {
+					t.replay(meter, e)
 				}
+				meter.Pause()
 				must.True(b, t.drained())
+				must.Eq(b, first.sum, t.sum())
+				meter.Resume()
 			}
 		},
 		func() func(*measure.Meter) {
-			d := newDrains(b, c, plan, state)
-			d.record = entries == nil
+			d := newDrains(b, c, plan, state, drainer.NodeDrainerConfig{})
+			d.record = first == nil
 			return func(meter *measure.Meter) {
 				d.run(meter)
+				meter.Pause()
 				if d.record {
-					entries = d.entries
+					first = &recording{entries: d.entries, steps: d.steps, looks: d.looked.looks, sum: d.sum()}
 				}
-				must.Eq(b, len(entries), d.applied)
+				must.Eq(b, len(first.entries), d.applied)
+				meter.Resume()
 			}
 		},
 	)
 	ratio.Report(b)
-	b.ReportMetric(float64(len(entries)), "entries")
+	measure.Count(b, len(first.entries), "entries")
+	measure.Count(b, first.steps, "steps")
+	measure.Count(b, first.looks, "looks")
+}
+
+// recording is what a run of drains came to.
+type recording struct {
+	entries      []recordedEntry
+	steps, looks int
+	sum          uint64 // of the state
 }
 
 // drained reports whether no node drains any more.
@@ -100,75 +114,47 @@ func (t *town) drained() bool {
 
 // countInFlight counts what is in flight while drains run free: whoever can go on does.
 func countInFlight(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	d := newDrains(b, c, plan, state)
+	newDrains(b, c, plan, state, drainer.NodeDrainerConfig{}).countInFlight(b)
+}
+
+// crowdedIDs is so few ids an entry that there is more to write than may be in flight.
+const crowdedIDs = 50
+
+// countCrowded counts it when entries are so small that as many are in flight as may be:
+// but for one drain at a slow pace, which has not as much to write.
+func countCrowded(b *testing.B, c drainCase, plan townPlan, state []byte) {
+	d := newDrains(b, c, plan, state, drainer.NodeDrainerConfig{MaxIDsPerEntry: crowdedIDs})
+	d.countInFlight(b)
+	if c.drained > 1 || plan.maxParallel > 1 {
+		must.GreaterEq(b, drainer.DefaultMaxInFlight, d.leader.most)
+	}
+}
+
+func (d *drains) countInFlight(b *testing.B) {
 	d.run(new(measure.Meter))
 	measure.Count(b, d.leader.most, "in-flight")
-	b.ReportMetric(float64(d.marks)/float64(max(1, d.markEntries)), "marks/entry")
-	b.ReportMetric(float64(d.markEntries), "mark-entries")
-	b.ReportMetric(float64(d.endEntries), "end-entries")
-	b.ReportMetric(float64(d.steps), "steps")
+	measure.Count(b, float64(d.marks)/float64(max(1, d.markEntries)), "marks/entry")
+	measure.Count(b, d.markEntries, "mark-entries")
+	measure.Count(b, d.endEntries, "end-entries")
+	measure.Count(b, d.steps, "steps")
+	measure.Count(b, d.looked.looks, "looks")
 }
 
-// countEntries counts the entries of drains in lockstep: a round is all that the
-// drainer wants, and then all that the scheduler and the clients make of it, of which
-// the drainer sees nothing before the last of it is applied.
-func countEntries(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	d := newDrains(b, c, plan, state)
-	d.lockstep = true
-	d.run(new(measure.Meter))
-	measure.Count(b, float64(d.markEntries)/float64(max(1, d.markFloor)), "mark-entries")
-	measure.Count(b, float64(d.endEntries)/float64(max(1, d.endFloor)), "end-entries")
-	b.ReportMetric(float64(d.rounds), "rounds")
-}
-
-// restoreTown returns the town of a state that was persisted.
-func restoreTown(tb testing.TB, plan townPlan, state []byte) *town {
-	t := &town{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
-	must.NoError(tb, t.fsm.Restore(nopCloser{bytes.NewReader(state)}))
-	t.index = t.fsm.Store().Snapshot().Index()
-	for i := range plan.nodes {
-		t.nodes = append(t.nodes, nodeID(i))
-	}
-	return t
-}
-
-type nopCloser struct{ *bytes.Reader }
-
-func (nopCloser) Close() error { return nil }
-
-// replay applies an entry without judging again what the drainer planned: what is left
-// is what the write alone costs.
-func (t *town) replay(e recordedEntry) {
-	t.index++
-	if !e.ofDrainer {
-		_, err := t.fsm.ApplyEntry(t.index, e.data)
-		must.NoError(t.tb, err)
-		return
-	}
-	message, err := shims.Decode(e.data)
-	must.NoError(t.tb, err)
-	txn := t.fsm.Store().Begin(t.index)
-	switch m := message.(type) {
-	case *shims.AllocUpdateDesiredTransition:
-		must.NoError(t.tb, txn.ApplyMarks(m.At, e.accepted, m.Evals))
-	case *shims.NodesDrainComplete:
-		txn.CompleteDrains(m.At, e.ended)
-	}
-	txn.Commit()
-}
-
-// entryTime is how long an entry takes: ten thousand a second.
-const entryTime = 100 * time.Microsecond
+// entryTime is how long an entry takes, as on a fast durable log. The drainer looks at the
+// state no more than [drainer.DefaultStateQueriesPerSecond] allows: were entries faster
+// than that, it would look at several at once, and cost less.
+const entryTime = 2 * time.Millisecond
 
 // drains are whole drains, with a scheduler and clients that take no time.
 type drains struct {
 	*leader
-	meter *measure.Meter
-	now   time.Time
-	ready []cluster.NodeID // nodes that take what moves
-	next  int              // where the next goes
-	moved int              // how many have moved, for their ids
-	all   int              // how many have to
+	looked *looked
+	meter  *measure.Meter
+	now    time.Time
+	ready  []cluster.NodeID // nodes that take what moves
+	next   int              // where the next goes
+	moved  int              // how many have moved, for their ids
+	all    int              // how many have to
 
 	// record keeps the entries; lockstep has rounds.
 	record, lockstep bool
@@ -177,9 +163,8 @@ type drains struct {
 	answering        bool      // the scheduler and the clients have their turn of a round
 	applied          int       // entries
 
-	// Counts; a round's marks and ends, and what they make in all.
-	marks, markEntries, endEntries, rounds     int
-	roundMarks, roundEnds, markFloor, endFloor int
+	// Counts. Drains that end in lockstep fit into endFloor entries.
+	marks, markEntries, endEntries, rounds, endFloor int
 }
 
 // recordedEntry is an entry with what came of it.
@@ -196,9 +181,12 @@ type stopped struct {
 	allocs []cluster.AllocID
 }
 
-func newDrains(tb testing.TB, c drainCase, plan townPlan, state []byte) *drains {
-	t := restoreTown(tb, plan, state)
-	d := &drains{leader: lead(t), ready: t.nodes[c.drained:], now: epoch, all: c.drained * c.perNode}
+// newDrains restores the state, and asks for the drains. The drainer is configured as
+// given, but for what the leader needs.
+func newDrains(tb testing.TB, c drainCase, plan townPlan, persisted []byte, config drainer.NodeDrainerConfig) *drains {
+	t := restoreTown(tb, plan, persisted)
+	state := &looked{StateReader: t.fsm.Store().Reader()}
+	d := &drains{leader: leadWith(t, state, config), looked: state, ready: t.nodes[c.drained:], now: epoch, all: c.drained * c.perNode}
 	for _, n := range t.nodes[:c.drained] {
 		d.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
@@ -227,8 +215,11 @@ func (d *drains) turn() bool {
 	if !d.applyNext() {
 		return false
 	}
-	if !d.answering || len(d.log) == 0 {
+	if d.answering && len(d.log) == 0 {
 		d.answering = false
+		d.beginRound()
+	}
+	if !d.answering {
 		d.step(d.now)
 	}
 	return true
@@ -293,12 +284,10 @@ func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 		e.accepted = r.Accepted
 		d.markEntries++
 		d.marks += len(r.Accepted)
-		d.roundMarks += len(m.(*shims.AllocUpdateDesiredTransition).Marks.Marks) + len(r.Evals)
 		d.schedule(r)
 	case shims.Completed:
 		e.ended = r.Ended
 		d.endEntries++
-		d.roundEnds += len(r.Ended)
 	case shims.PlanApplied:
 		d.report(r.Accepted)
 	}
@@ -360,24 +349,4 @@ func (d *drains) report(plan *cluster.Plan) {
 	if len(m.Reports) > 0 {
 		d.propose(m, func(drainer.Answer) {})
 	}
-}
-
-// endRound has the scheduler answer a round, and reports whether there was anything to
-// answer.
-func (d *drains) endRound() bool {
-	d.meter.Pause()
-	defer d.meter.Resume()
-	const bound = drainer.DefaultMaxIDsPerEntry
-	d.markFloor += (d.roundMarks + bound - 1) / bound
-	d.endFloor += (d.roundEnds + bound - 1) / bound
-	d.roundMarks, d.roundEnds = 0, 0
-	if len(d.stops) == 0 {
-		return false
-	}
-	d.rounds++
-	for _, s := range d.stops {
-		d.plan(s)
-	}
-	d.stops, d.answering = nil, true
-	return true
 }

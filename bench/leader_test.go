@@ -14,9 +14,10 @@ import (
 // in until they are applied.
 type leader struct {
 	*town
-	state drainer.StateReader
-	term  *drainer.Term
-	wake  chan struct{}
+	state  drainer.StateReader
+	config drainer.NodeDrainerConfig
+	term   *drainer.Term
+	wake   chan struct{}
 	// wakeAt is when the last step wanted the next, or zero.
 	wakeAt time.Time
 	// log is what was proposed and not applied yet.
@@ -38,14 +39,20 @@ func lead(t *town) *leader { return leadFrom(t, t.fsm.Store().Reader()) }
 
 // leadFrom begins one that reads the town's state through the reader.
 func leadFrom(t *town, state drainer.StateReader) *leader {
-	l := &leader{town: t, state: state, wake: make(chan struct{}, 1)}
+	return leadWith(t, state, drainer.NodeDrainerConfig{})
+}
+
+// leadWith begins one that is configured as given, but writes through the leader.
+func leadWith(t *town, state drainer.StateReader, config drainer.NodeDrainerConfig) *leader {
+	l := &leader{town: t, state: state, config: config, wake: make(chan struct{}, 1)}
+	l.config.Raft, l.config.NewEvalID = l, l.newEvalID
 	l.begin()
 	return l
 }
 
 // begin begins a term.
 func (l *leader) begin() {
-	term, err := drainer.NewTerm(drainer.NodeDrainerConfig{Raft: l, NewEvalID: l.newEvalID}, l.state, l.wake)
+	term, err := drainer.NewTerm(l.config, l.state, l.wake)
 	must.NoError(l.tb, err)
 	l.term = term
 }
