@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/perf/benchfmt"
 
@@ -16,7 +19,7 @@ import (
 )
 
 // packages hold the benchmarks: what can be measured from outside is measured here.
-var packages = [...]string{"./bench", "./statestore", "./drainer"}
+var packages = [...]string{"./bench", "./statestore"}
 
 // benchmarks are those to run.
 type benchmarks struct {
@@ -24,9 +27,9 @@ type benchmarks struct {
 	// pairs is how many a ratio is the median of.
 	pairs int
 	// figures are the names of those to run, each as -bench takes it: regular expressions
-	// with slashes between them. None are all.
+	// with slashes between them.
 	figures []string
-	// progress is told what go test says; never nil.
+	// progress is told what the benchmarks say; never nil.
 	progress io.Writer
 }
 
@@ -35,40 +38,73 @@ type result struct {
 	// Name is without "Figure/" and the number of processors.
 	Name    string
 	Metrics map[string]float64
+	// Failed is why there are no metrics, or nil. The name then is as the figure was asked
+	// for: what it had reported until then are results of their own.
+	Failed error
 }
 
 // run runs the benchmarks, one after the other, and returns what they report in their
-// order.
+// order. The error is that nothing could be run.
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
-	args := append([]string{"test", "-run", "^$", "-bench", b.pattern(), "-benchtime", "1x", "-timeout", "3h", "-p", "1"}, packages[:]...)
-	command := exec.CommandContext(ctx, "go", args...)
+	dir, err := os.MkdirTemp("", "nodedrain-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("building the benchmarks: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	var programs []string
+	for i, p := range packages {
+		programs = append(programs, filepath.Join(dir, strconv.Itoa(i)+".test"))
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-o", programs[i], p)
+		build.Stdout, build.Stderr = b.progress, b.progress
+		if err := build.Run(); err != nil {
+			return nil, fmt.Errorf("building the benchmarks of %s: %w", p, err)
+		}
+	}
+	var results []result
+	for _, figure := range b.figures {
+		for _, program := range programs {
+			of, err := b.runOne(ctx, program, figure)
+			results = append(results, of...)
+			switch {
+			case ctx.Err() != nil:
+				return nil, fmt.Errorf("running the benchmarks: %w", context.Cause(ctx))
+			case err != nil:
+				results = append(results, result{Name: figure, Failed: err})
+			}
+		}
+	}
+	return results, nil
+}
+
+// runOne runs one figure in a process of its own, so that one that fails or hangs takes
+// no other with it. It returns what was reported, whatever the error.
+func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]result, error) {
+	command := exec.CommandContext(ctx, program,
+		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.patience().String())
 	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs))
 	var output bytes.Buffer
 	command.Stdout = io.MultiWriter(&output, b.progress)
 	command.Stderr = b.progress
-	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("running the benchmarks: %w", err)
+	failed := command.Run()
+	results, err := parse(&output)
+	return results, errors.Join(failed, err)
+}
+
+// patience is how long one figure may take.
+func (b benchmarks) patience() time.Duration {
+	if b.size == measure.Full {
+		return 3 * time.Hour
 	}
-	return parse(&output)
+	return 20 * time.Minute
 }
 
 // pattern is what -bench is given.
-func (b benchmarks) pattern() string {
-	const all = "^BenchmarkFigure$"
-	if len(b.figures) == 0 {
-		return all
-	}
-	patterns := make([]string, len(b.figures))
-	for i, f := range b.figures {
-		patterns[i] = all + "/" + f
-	}
-	return strings.Join(patterns, "|")
-}
+func pattern(figure string) string { return "^BenchmarkFigure$/" + figure }
 
 // parse reads what go test prints of benchmarks.
 func parse(output io.Reader) ([]result, error) {
 	var results []result
-	reader := benchfmt.NewReader(output, "go test")
+	reader := benchfmt.NewReader(output, "the benchmarks")
 	for reader.Scan() {
 		record, is := reader.Result().(*benchfmt.Result)
 		if !is {
@@ -76,10 +112,11 @@ func parse(output io.Reader) ([]result, error) {
 		}
 		r := result{Name: nameOf(record), Metrics: map[string]float64{}}
 		for _, v := range record.Values {
-			r.Metrics[v.Unit] = v.Value
-			if v.OrigUnit != "" {
-				r.Metrics[v.OrigUnit] = v.OrigValue
+			unit, value := v.Unit, v.Value
+			if v.OrigUnit != "" { // as it was reported
+				unit, value = v.OrigUnit, v.OrigValue
 			}
+			r.Metrics[unit] = value
 		}
 		results = append(results, r)
 	}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +18,8 @@ import (
 // said is what go test says of some benchmarks.
 const said = `goos: linux
 pkg: example.com/bench
-BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups
-BenchmarkFigure/whole/small-2      	       1	   1000 base-ns	 2.500 gc-%	 1.10 ratio	 1.15 ratio-high	 1.05 ratio-low
+BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups	        24 read
+BenchmarkFigure/whole/small-2      	       1	   1000 base-ns	   1100 with-ns	 2.500 gc-%	 1.10 ratio	 1.15 ratio-high	 1.05 ratio-low
 BenchmarkFigure/whole/large-16     	       1	   1000 base-ns	 12.5 gc-%	 1.45 ratio	 1.48 ratio-high	 1.44 ratio-low
 BenchmarkFigure/wait-2             	       1	 2.90 p99-ratio	 3.80 p99-ratio-high	 2.80 p99-ratio-low
 PASS
@@ -87,9 +90,9 @@ func TestConclude(t *testing.T) {
 				}
 			}
 			var table, object bytes.Buffer
-			must.Eq(t, c.code, r.conclude(&table, io.Discard, false))
-			must.Eq(t, c.code, r.conclude(&object, io.Discard, true))
-			must.Eq(t, 6, strings.Count(table.String(), "\n"))
+			must.Eq(t, c.code, r.conclude(&table, io.Discard, false, false))
+			must.Eq(t, c.code, r.conclude(&object, io.Discard, true, false))
+			must.Eq(t, 7, strings.Count(table.String(), "\n"))
 			must.StrContains(t, table.String(), "what (small, 3 pairs)")
 			must.StrContains(t, object.String(), `"size": "small"`)
 			must.StrContains(t, object.String(), `"pairs": 3`)
@@ -123,6 +126,73 @@ func TestJudge_refuses(t *testing.T) {
 	}
 }
 
+// A benchmark that failed breaks its bounds, and the rest is told.
+func TestJudge_failed(t *testing.T) {
+	results := append(parsed(t, said)[1:], result{Name: "^quiet$", Failed: errors.New("exit status 1")})
+	r, err := judge(few, with(), results, false)
+	must.NoError(t, err)
+	must.Len(t, 4, r.Figures)
+	must.Eq(t, figure{What: "a benchmark failed: exit status 1", Case: "^quiet$", Verdict: measure.Broken}, r.Figures[0])
+	must.Eq(t, 1, r.Broken)
+	for _, countsOnly := range []bool{false, true} {
+		must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false, countsOnly))
+	}
+}
+
+// A run for counts alone prints ratios that are broken, and does not fail.
+func TestConclude_countsOnly(t *testing.T) {
+	for _, c := range []struct {
+		broken bound
+		code   int
+	}{
+		{bound{name: "whole", unit: measure.UnitRatio, most: 1.3}, 0},
+		{bound{name: "quiet", unit: "wake-ups", most: 2}, 1},
+	} {
+		r, err := judge(few, with(c.broken), parsed(t, said), false)
+		must.NoError(t, err)
+		must.Eq(t, 1, r.Broken)
+		must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false, false))
+		must.Eq(t, c.code, r.conclude(io.Discard, io.Discard, false, true))
+	}
+}
+
+// Less than nothing is a figure that went wrong.
+func TestJudge_negative(t *testing.T) {
+	r, err := judge(few, with(), parsed(t, strings.Replace(said, "         0 rows", "      -0.5 rows", 1)), false)
+	must.NoError(t, err)
+	must.Eq(t, measure.Broken, r.Figures[0].Verdict)
+}
+
+// What a benchmark reports besides is told once, and the collector where it was measured.
+func TestTable(t *testing.T) {
+	r, err := judge(few, with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), parsed(t, said), false)
+	must.NoError(t, err)
+	must.Eq(t, map[string]float64{"read": 24}, r.Figures[0].Notes)
+	for _, f := range r.Figures[1:] {
+		must.MapEmpty(t, f.Notes)
+	}
+	must.Eq(t, "2 %", r.Figures[2].collector())
+	must.Eq(t, 1100, r.Figures[2].Ratio.With)
+	must.Eq(t, "", r.Figures[4].collector())
+	var table bytes.Buffer
+	must.NoError(t, r.writeTable(&table))
+	must.Eq(t, 1, strings.Count(table.String(), "24 read"))
+	must.StrContains(t, table.String(), "5 figures: 0 broken, 1 unclear\n")
+}
+
+// A benchmark that fails leaves what others have said, and one that does not exist is no
+// program to run.
+func TestRunOne(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "figures")
+	must.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncat <<'END'\n"+said+"END\nexit 1\n"), 0o700))
+	results, err := benchmarks{progress: io.Discard}.runOne(t.Context(), program, "quiet")
+	must.ErrorContains(t, err, "exit status 1")
+	must.Len(t, 4, results)
+	results, err = benchmarks{progress: io.Discard}.runOne(t.Context(), program+"-not", "quiet")
+	must.Error(t, err)
+	must.SliceEmpty(t, results)
+}
+
 // A figure that was not asked for is not missed, but something must have been measured.
 func TestJudge_some(t *testing.T) {
 	r, err := judge(few, with(), parsed(t, said)[:1], true)
@@ -135,15 +205,14 @@ func TestJudge_some(t *testing.T) {
 // What is counted can be measured without what is not.
 func TestNames(t *testing.T) {
 	must.Eq(t, []string{"^quiet$", "^drains$/^free$"}, names([]bound{{name: "quiet", unit: "a"}, {name: "quiet", unit: "b"}, {name: "drains/free"}}))
-	figures := benchmarks{figures: []string{"^quiet$", "^drains$/^free$"}}
-	must.Eq(t, "^BenchmarkFigure$/^quiet$|^BenchmarkFigure$/^drains$/^free$", figures.pattern())
-	must.Eq(t, "^BenchmarkFigure$", benchmarks{}.pattern())
+	must.Eq(t, []string{"^wait$"}, names([]bound{{name: "wait", unit: "a"}, {name: "wait/long", unit: "b"}}))
+	must.Eq(t, "^BenchmarkFigure$/^drains$/^free$", pattern("^drains$/^free$"))
 	must.True(t, bound{unit: "rows"}.count())
 	must.False(t, bound{unit: "p50-ratio"}.count())
 }
 
 func TestRun_refuses(t *testing.T) {
-	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}, {"-pairs", "4"}, {"-pairs", "1"}, {"-pairs", "many"}} {
+	for _, arguments := range [][]string{{"-size", "huge"}, {"more"}, {"-nothing"}, {"-counts", "-run", "idle"}, {"-pairs", "4"}, {"-pairs", "1"}, {"-pairs", "many"}, {"-fail", "none"}} {
 		var stdout, stderr bytes.Buffer
 		must.Eq(t, 2, run(t.Context(), arguments, &stdout, &stderr), must.Sprint(arguments))
 		must.Eq(t, "", stdout.String())

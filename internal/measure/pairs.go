@@ -14,12 +14,17 @@ type Side func() (work func(*Meter))
 // Ratio is the CPU of some work as a multiple of the baseline's.
 type Ratio struct {
 	// Median is the median of the pairs' ratios, Low and High are those below and
-	// above it: half of the pairs lie between them.
-	Median, Low, High float64
+	// above it: half of the pairs lie between them. The extremes are left out, since one
+	// pair that a neighbour of the machine struck does not move the median either.
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
 	// Base and With are the medians of the two sides without the collector, GC is the
-	// collector's share of all that was used, from 0 to 1: see [Cost].
-	Base, With time.Duration
-	GC         float64
+	// collector's share of all that was used, from 0 to 1: see [Cost]. All are zero where it
+	// is not CPU that was compared.
+	Base time.Duration `json:"base_ns,omitempty"`
+	With time.Duration `json:"with_ns,omitempty"`
+	GC   float64       `json:"gc,omitempty"`
 }
 
 // Compare measures the baseline and the work in turn, so many times: see [PairsOf].

@@ -9,6 +9,7 @@ const (
 	SuffixLow  = "-low"
 	SuffixHigh = "-high"
 	UnitBase   = "base-ns"
+	UnitWith   = "with-ns"
 	UnitGC     = "gc-%"
 )
 
@@ -19,6 +20,7 @@ func (r Ratio) Report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	r.ReportAs(b, UnitRatio)
 	b.ReportMetric(float64(r.Base), UnitBase)
+	b.ReportMetric(float64(r.With), UnitWith)
 	b.ReportMetric(100*r.GC, UnitGC)
 }
 
