@@ -109,10 +109,9 @@ func (p *player) build() error {
 	if p.config, err = setting.Drainer(p.scenario.Drainer); err != nil {
 		return err
 	}
-	late := c.Late.Min
 	p.world, err = world.New(world.Options{
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
-		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: late,
+		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {

@@ -12,24 +12,30 @@ import (
 // decide draws the fate of a write, and how late it is if it is late. The caller holds
 // mu.
 func (l *contract) decide(p *proposal) (world.Fate, time.Duration) {
-	late := l.scenario.Cluster.Late.Min
-	if late == 0 {
-		late = scenario.DefaultLate
-	}
 	about := target{Words: world.Write{Source: p.source, Message: p.message}.Words()}
 	fate, delay, strikes := world.Struck(func(name scenario.FaultName) (time.Duration, bool) { return l.faults.strike(name, about) })
-	if delay > 0 {
-		late = delay
-	}
 	if strikes {
-		return fate, late
+		return fate, l.lateness(fate, delay)
 	}
 	if p.source == world.FromDrainer && p.message != nil {
 		if delay, strikes := l.faults.strike(scenario.LeaderLoseMidBatch, target{}); strikes {
 			l.endTerm(l.leader, delay)
 		}
 	}
-	return world.Apply, late
+	return world.Apply, 0
+}
+
+// lateness is how late a write of that fate is: as late as the fault says, or as late as
+// writes are here.
+func (l *contract) lateness(f world.Fate, said time.Duration) time.Duration {
+	if said > 0 || !f.Late() {
+		return said
+	}
+	late := l.scenario.Cluster.Late
+	if late == (scenario.Range{}) {
+		late = scenario.Range{Min: scenario.DefaultLate, Max: scenario.DefaultLate}
+	}
+	return l.chance.draw("late", late)
 }
 
 // endTerm ends a term after a while, unless it has ended by then.

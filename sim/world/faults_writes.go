@@ -12,25 +12,30 @@ import (
 
 // decide draws the fate of a write, and how late it is if it is late.
 func (w *World) decide(p *proposal) (fate Fate, late time.Duration) {
-	late = w.options.Late
 	if w.fate != nil {
 		if f := w.fate(p.Write); f != Apply {
-			return f, late
+			return f, w.lateness(f, 0)
 		}
 	}
 	if len(w.faults.armed) == 0 {
-		return Apply, late
+		return Apply, 0
 	}
 	about := target{Words: p.Words()}
 	fate, delay, strikes := Struck(func(name scenario.FaultName) (time.Duration, bool) { return w.strike(name, about) })
-	if delay > 0 {
-		late = delay
-	}
 	if strikes {
-		return fate, late
+		return fate, w.lateness(fate, delay)
 	}
 	w.mayLoseLeader(p)
-	return Apply, late
+	return Apply, 0
+}
+
+// lateness is how late a write of that fate is: as late as the fault says, or as late as
+// writes are here.
+func (w *World) lateness(f Fate, said time.Duration) time.Duration {
+	if said > 0 || !f.Late() {
+		return said
+	}
+	return w.draw("late", w.options.Late)
 }
 
 // Struck is the fate of a write that faults make of it, and how late it is by them; or

@@ -146,3 +146,24 @@ func checkPartialRefuse(t *testing.T, plain, struck *town, job cluster.JobKey) {
 		return
 	}
 }
+
+// A fault that does not say how late a write is leaves it to the world's range, and
+// each is as late as is drawn for it. What is not late draws nothing.
+func TestFaults_lateIsDrawn(t *testing.T) {
+	t.Parallel()
+	from := scenario.Range{Min: time.Second, Max: 30 * time.Second}
+	seen := map[time.Duration]bool{}
+	for seed := range uint64(8) {
+		w := newTown(t, world.Options{Seed: seed, Late: from})
+		w.at(armed, func() { must.NoError(t, w.Arm(scenario.Fault{Name: scenario.ApplySlow, On: "marks"})) })
+		w.drain()
+		w.run(t, lasts)
+		late := when[marks](w) - first[marks](w).at - commits
+		must.Between(t, from.Min, late, from.Max)
+		if seed == 0 { // nothing is drawn
+			must.Eq(t, from.Min, late)
+		}
+		seen[late] = true
+	}
+	must.Greater(t, 6, len(seen))
+}

@@ -39,8 +39,9 @@ type Options struct {
 	Reader func(*statestore.Store) drainer.StateReader
 	// Client is how an allocation behaves on its node; nil is [DefaultBehaviour].
 	Client func(*cluster.Allocation) Behaviour
-	// Late is how late a write is that is. Zero is [DefaultLate].
-	Late time.Duration
+	// Late is how late a write is that is, unless the fault that makes it late says how
+	// late. Zero is [DefaultLate].
+	Late scenario.Range
 	// MaxSteps is how many steps a world may take in all: beyond it something
 	// runs in circles. Zero is [DefaultMaxSteps].
 	MaxSteps int
@@ -62,8 +63,8 @@ func (o Options) withDefaults() Options {
 	if o.Client == nil {
 		o.Client = DefaultBehaviour
 	}
-	if o.Late == 0 {
-		o.Late = DefaultLate
+	if o.Late == (scenario.Range{}) {
+		o.Late = scenario.Range{Min: DefaultLate, Max: DefaultLate}
 	}
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps

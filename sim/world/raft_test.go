@@ -32,7 +32,7 @@ func TestLog_raft(t *testing.T) {
 func stormy(t *testing.T, seed uint64) *town {
 	t.Helper()
 	w := newTown(t, world.Options{
-		Seed: seed, Servers: 3, Views: seed%2 == 0, Late: 2 * time.Second,
+		Seed: seed, Servers: 3, Views: seed%2 == 0, Late: scenario.Range{Min: 2 * time.Second, Max: 2 * time.Second},
 		Commit:   scenario.Range{Min: time.Millisecond, Max: 400 * time.Millisecond},
 		Schedule: scenario.Range{Max: 100 * time.Millisecond},
 		Drainer:  drainer.NodeDrainerConfig{MaxIDsPerEntry: 2, MaxInFlight: 3},

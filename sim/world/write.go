@@ -83,6 +83,9 @@ const (
 	NoRoom
 )
 
+// Late reports whether a write of that fate is applied late.
+func (f Fate) Late() bool { return f == Slow || f == UnknownLate }
+
 // String returns the fate in the words of test names.
 func (f Fate) String() string {
 	switch f {
