@@ -29,15 +29,19 @@ type stageWait struct {
 // when nothing is left to ask and what still stops has had its time; what is out
 // of touch is not waited for then.
 //
-// It looks no further than it must: until the deadline, at one allocation.
+// It looks no further than it must: until the deadline, at one allocation, and at none of
+// the consumers, which are counted, unless it matters whether they were asked.
 func (m *moment) stageOf(n *cluster.Node, s cluster.Stage) stageState {
 	if !n.Drain.Leaves(s) {
 		return stageState{over: true}
 	}
+	passed := n.Drain.Strategy.Passed(m.now)
+	if s == cluster.StageConsumers && !passed && m.policy.Completion != Asked {
+		return stageState{over: m.view.Consumers(n.ID) == 0}
+	}
 	for range m.view.NodeAllocs(n.ID, s, false) {
 		return stageState{staying: true}
 	}
-	passed := n.Drain.Strategy.Passed(m.now)
 	var wait stageWait
 	for a := range m.view.NodeAllocs(n.ID, s, true) {
 		if !passed {
