@@ -29,6 +29,7 @@ func bounds() []bound {
 		{"unconcerned", "wake-ups", 0, "writes that do not concern the drainer: its wake-ups"},
 		{"unconcerned", "rows", 0, "writes that do not concern the drainer: rows it reads"},
 		{"unconcerned", "feed-bytes", 0, "writes that do not concern the drainer: bytes its subscription allocates"},
+		{"hook", "hook-bytes", 0, "writes that do not concern the drainer: bytes that the feed's hook allocates in all of them"},
 		{"hook", ratio, 0.02, "writes that do not concern the drainer: the feed's hook, to the write on bare go-memdb"},
 		{"changed/rows", "extra-rows", 0, "a changed allocation: rows the drainer reads beyond those of the smallest cluster"},
 		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for what has ended"},

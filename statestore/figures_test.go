@@ -1,6 +1,7 @@
 package statestore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,13 +18,18 @@ func BenchmarkFigure(b *testing.B) {
 	b.Run("other-writes", figureOtherWrites)
 }
 
-// figureCluster is one to write to, with entries of allocations on nodes that do not
-// drain.
-func figureCluster() (c *bigCluster, entries [][]cluster.AllocID) {
-	const perEntry, nodes, allocs = 10, 500, 20_000
-	c = newCluster(nodes, allocs, 100)
+// figureCluster is one to write to, where one node of a hundred drains, with entries of
+// allocations on nodes that do not.
+func figureCluster(b *testing.B) (c *bigCluster, entries [][]cluster.AllocID) {
+	nodes, most := 2_000, 1_000
+	if measure.SizeOf(b) == measure.Full {
+		nodes, most = 100_000, 5_000
+	}
+	const perEntry, perNode = 10, 10
+	allocs := nodes * perNode
+	c = newCluster(nodes, allocs, allocs/100)
 	c.drainAll("drain", time.Unix(1_000_000, 0))
-	for i := allocs / 2; i+perEntry <= allocs; i += perEntry {
+	for i := allocs / 2; i+perEntry <= allocs && len(entries) < most; i += perEntry {
 		var ids []cluster.AllocID
 		for _, a := range c.allocs[i : i+perEntry] {
 			ids = append(ids, a.ID)
@@ -33,17 +39,20 @@ func figureCluster() (c *bigCluster, entries [][]cluster.AllocID) {
 	return c, entries
 }
 
-// bareWrites writes the rows of the entries to a bare go-memdb of the same schema.
+// bareWrites writes the rows of the entries to a bare go-memdb of the same schema, which
+// holds the same allocations.
 func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 	state := c.store.Snapshot()
-	return func() func(*measure.Meter) {
-		db, err := memdb.NewMemDB(statestore.Schema())
-		check(err)
-		first := db.Txn(true)
-		for a := range state.Allocs() {
-			check(first.Insert(statestore.TableAllocs, a))
+	db, err := memdb.NewMemDB(statestore.Schema())
+	check(err)
+	for part := range slices.Chunk(slices.Collect(state.Allocs()), 1000) {
+		txn := db.Txn(true)
+		for _, a := range part {
+			check(txn.Insert(statestore.TableAllocs, a))
 		}
-		first.Commit()
+		txn.Commit()
+	}
+	return func() func(*measure.Meter) {
 		rows := make([][]*cluster.Allocation, len(entries))
 		for i, ids := range entries {
 			for _, id := range ids {
@@ -65,7 +74,7 @@ func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 // figureOtherWrites: what a write costs for the sake of its groups' accounts when it
 // changes nothing about them, to writing the same rows to a bare go-memdb.
 func figureOtherWrites(b *testing.B) {
-	c, entries := figureCluster()
+	c, entries := figureCluster(b)
 	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
 		keep, abort := c.store.Account(entries)
 		return func(*measure.Meter) {
@@ -78,27 +87,29 @@ func figureOtherWrites(b *testing.B) {
 }
 
 // figureHook: what a write costs for the sake of feeds that it does not concern, to
-// writing the same rows to a bare go-memdb of the same schema.
+// writing the same rows to a bare go-memdb of the same schema, and what it allocates. The
+// feed follows all jobs that are on nodes that drain.
 func figureHook(b *testing.B) {
-	c, entries := figureCluster()
+	c, entries := figureCluster(b)
 	wake := make(chan struct{}, 1)
 	feed := c.store.Subscribe(wake)
 	defer feed.Close()
-	feed.Follow(cluster.JobKey{Namespace: "default", ID: "another"})
-	measure.Compare(measure.PairsOf(b),
-		bareWrites(c, entries),
-		func() func(*measure.Meter) {
-			hooks := make([]func(), len(entries))
-			for i, ids := range entries {
-				hooks[i] = c.store.Hook(feed, nil, nil, ids...)
-			}
-			return func(*measure.Meter) {
-				for _, hook := range hooks {
-					hook()
-				}
-			}
-		},
-	).Report(b)
+	for _, a := range c.allocs[:len(c.allocs)/100] {
+		feed.Follow(a.JobKey())
+	}
+	hooks := make([]func(), len(entries))
+	for i, ids := range entries {
+		hooks[i] = c.store.Hook(feed, nil, nil, ids...)
+	}
+	all := func() {
+		for _, hook := range hooks {
+			hook()
+		}
+	}
+	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
+		return func(*measure.Meter) { all() }
+	}).Report(b)
+	measure.Count(b, measure.Bytes(all), "hook-bytes")
 	if len(wake) > 0 {
 		b.Fatal("the feed was told of something")
 	}

@@ -90,5 +90,9 @@ func (r Ratio) Verdict(bound float64) Verdict {
 
 // String returns the ratio as it is read.
 func (r Ratio) String() string {
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High)
+	places := 2
+	if r.Median < 0.1 {
+		places = 4
+	}
+	return fmt.Sprintf("%.*f (%.*f to %.*f)", places, r.Median, places, r.Low, places, r.High)
 }
