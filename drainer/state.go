@@ -70,7 +70,7 @@ type StateReader interface {
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was
-//     deleted, registered, or took another status;
+//     deleted or registered, became reachable or ceased to be;
 //   - a job: it is followed, and it or one of its evaluations changed.
 //
 // All methods are safe for concurrent use and none blocks.

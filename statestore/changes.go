@@ -13,9 +13,11 @@ type changes struct {
 	// which it has begun or ended a drain, with whether they drain now.
 	draining drainingNodes // the store's
 	toggled  map[cluster.NodeID]bool
-	// nodes are those that changed and drain, or did before; reachability those that
-	// were deleted, registered or took another status.
-	nodes, reachability []cluster.NodeID
+	// nodes are those that changed and drain, or did before.
+	nodes []cluster.NodeID
+	// around are the groups with something on a node that was deleted or registered,
+	// became reachable or ceased to be: the transaction accounts them anew.
+	around set[cluster.GroupKey]
 	// allocs are rows as they were before and after, where these are of different
 	// groups or nodes.
 	allocs []*cluster.Allocation
@@ -76,9 +78,6 @@ func (c *changes) node(before, after *cluster.Node) {
 	if before.Draining() || after.Draining() {
 		c.nodes = append(c.nodes, n.ID)
 	}
-	if before == nil || after == nil || before.Status != after.Status {
-		c.reachability = append(c.reachability, n.ID)
-	}
 }
 
 func (c *changes) alloc(before, after *cluster.Allocation) {
@@ -111,8 +110,9 @@ const keptChanges = 1 << 10
 // reset forgets the changes, for the next transaction to use their room.
 func (c *changes) reset() {
 	c.toggled = nil
-	c.nodes, c.reachability, c.jobs = emptied(c.nodes), emptied(c.reachability), emptied(c.jobs)
+	c.nodes, c.jobs = emptied(c.nodes), emptied(c.jobs)
 	c.allocs = emptied(c.allocs)
+	c.around.reset()
 }
 
 func emptied[T any](s []T) []T {
@@ -127,7 +127,7 @@ func emptied[T any](s []T) []T {
 // empty.
 type set[T comparable] struct {
 	items []T
-	// in has them all once there are more than fewItems, and is nil until then.
+	// in has them all once there have been more than fewItems, and is nil until then.
 	in map[T]struct{}
 }
 
@@ -157,6 +157,16 @@ func (s *set[T]) has(item T) bool {
 	}
 	_, ok := s.in[item]
 	return ok
+}
+
+// reset empties the set, and keeps its room if it is not too much.
+func (s *set[T]) reset() {
+	if len(s.items) > keptChanges {
+		*s = set[T]{}
+		return
+	}
+	s.items = emptied(s.items)
+	clear(s.in)
 }
 
 // take returns the items and empties the set.

@@ -68,9 +68,9 @@
 // fills after it has become visible. It tells of draining nodes and what is on
 // them, and of the jobs the subscriber follows, see [drainer.Feed]; all else wakes
 // nobody. A commit costs the feed what the commit changed, noted in room that
-// transactions pass on to each other, and, where a node was deleted, registered or took
-// another status while jobs are followed, a look at the node's allocations. What
-// concerns no subscriber reads no row and allocates nothing.
+// transactions pass on to each other. What is on a node that goes or comes is accounted
+// anew, and the groups met then are noted too: a feed reads no row, and allocates nothing
+// for what concerns no subscriber.
 //
 // # Abandoned stores
 //

@@ -94,7 +94,7 @@ func Sum(state []byte) uint64 {
 
 // Tell tells a feed, closed or not, that nodes have changed.
 func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
-	f.(*feed).tell(&changes{nodes: nodes}, nil)
+	f.(*feed).tell(&changes{nodes: nodes})
 }
 
 // Hook returns what a commit that changes those rows costs for the sake of feeds, and
@@ -126,7 +126,7 @@ func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobK
 			c.alloc(a, a)
 		}
 		c.apply()
-		f.(*feed).tell(c, nil)
+		f.(*feed).tell(c)
 		c.reset()
 		s.spare.Store(c)
 	}

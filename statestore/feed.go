@@ -54,10 +54,10 @@ func (f *feeds) all() []*feed {
 	return f.open
 }
 
-// publish tells all feeds what has changed in the state.
-func (f *feeds) publish(c *changes, state *Snapshot) {
+// publish tells all feeds what has changed.
+func (f *feeds) publish(c *changes) {
 	for _, one := range f.all() {
-		one.tell(c, state)
+		one.tell(c)
 	}
 }
 
@@ -86,10 +86,9 @@ type feed struct {
 	abandoned bool // stays
 }
 
-// tell adds what of the changes concerns the subscriber, and wakes it. Where a node's
-// reachability changed it looks at what is on it, for those who follow anything; it
-// reads nothing else of the state.
-func (f *feed) tell(c *changes, state *Snapshot) {
+// tell adds what of the changes concerns the subscriber, and wakes it. It reads nothing
+// of the state.
+func (f *feed) tell(c *changes) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	told := false
@@ -113,27 +112,16 @@ func (f *feed) tell(c *changes, state *Snapshot) {
 			told = true
 		}
 	}
-	if len(c.reachability) > 0 && len(f.followed) > 0 && f.lookOn(c.reachability, state) {
-		told = true
+	for _, g := range c.around.items {
+		if f.followed[g.Job] > 0 {
+			f.groups.add(g)
+			told = true
+		}
 	}
 	if told {
 		f.bound()
 		f.ring()
 	}
-}
-
-// lookOn adds the groups of followed jobs that have something on the nodes, and reports
-// whether there are any.
-func (f *feed) lookOn(nodes []cluster.NodeID, state *Snapshot) (any bool) {
-	for _, id := range nodes {
-		for a := range state.LiveAllocsByNode(id) {
-			if f.followed[a.JobKey()] > 0 {
-				f.groups.add(a.GroupKey())
-				any = true
-			}
-		}
-	}
-	return any
 }
 
 // bound forgets the keys when they are too many to be worth telling one by one.

@@ -32,3 +32,21 @@ func TestWhatConcernsNobodyCostsAFeedNothing(t *testing.T) {
 	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, nil, nil, ids...)))
 	must.Eq(t, nothing, s.told())
 }
+
+// A node that goes and comes with what nobody follows: what is on it has been accounted
+// by the write, and a feed looks at none of it again.
+func TestANodeThatGoesAndComesCostsAFeedNothing(t *testing.T) {
+	w, s := feedWorld(t)
+	for i := range 30 {
+		j := w.job(serviceJob(fmt.Sprint("other", i), 2))
+		w.place(j, "n3", nil, fmt.Sprint("one of ", i), fmt.Sprint("another of ", i))
+	}
+	goAndCome := func() {
+		w.status("n3", cluster.NodeDown)
+		w.status("n3", cluster.NodeReady)
+	}
+	with := testing.AllocsPerRun(100, goAndCome)
+	must.Eq(t, nothing, s.told())
+	s.feed.Close()
+	must.Eq(t, testing.AllocsPerRun(100, goAndCome), with)
+}

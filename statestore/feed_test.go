@@ -104,6 +104,25 @@ func TestWhatAFeedTells(t *testing.T) {
 			w.nodes("n4")
 		}, "[] [default/web.g] []"},
 		{"a node goes down", func(w *world) { w.status("n2", cluster.NodeDown) }, "[] [default/web.g] []"},
+		{"a node that can be reached takes another status", func(w *world) { w.status("n2", cluster.NodeInitializing) }, nothing},
+		{"a node goes down with many groups", func(w *world) {
+			for i := range 20 {
+				w.place(w.job(serviceJob(fmt.Sprint("other", i), 1)), "n2", nil, fmt.Sprint("o", i))
+			}
+			w.status("n2", cluster.NodeDown)
+		}, "[] [default/web.g] []"},
+		{"a node goes down, and then one without what is followed", func(w *world) {
+			w.place(w.snap().Job(db.Key()), "n3", nil, "d3")
+			w.status("n2", cluster.NodeDown)
+			w.status("n3", cluster.NodeDown)
+		}, "[] [default/web.g] []"},
+		{"a node goes that was down", func(w *world) {
+			w.write(func(x *statestore.Txn) {
+				must.NoError(t, x.UpsertNode(&cluster.Node{ID: "n4", Status: cluster.NodeDown}, w.now))
+			})
+			w.place(w.snap().Job(web.Key()), "n4", nil, "w4")
+			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n4"}, w.now) })
+		}, "[] [default/web.g] []"},
 		{"a node is made ineligible", func(w *world) {
 			w.write(func(x *statestore.Txn) { must.NoError(t, x.UpdateNodeEligibility("n2", cluster.NodeIneligible, w.now)) })
 		}, nothing},

@@ -59,8 +59,9 @@ func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 	}
 }
 
-// accountNode keeps the accounts of the groups that have something on a node which
-// became reachable, or ceased to be, or begins or ends to drain.
+// accountNode keeps the accounts of the groups that have something on a node which was
+// deleted or registered, became reachable or ceased to be, or begins or ends to drain. But
+// for drains it notes the groups, so that no feed has to look for them again.
 func (t *Txn) accountNode(before, after *cluster.Node) {
 	reached := 0
 	if after.Reachable() {
@@ -69,8 +70,9 @@ func (t *Txn) accountNode(before, after *cluster.Node) {
 	if before.Reachable() {
 		reached--
 	}
+	news := before == nil || after == nil || reached != 0
 	toggled := before.Draining() != after.Draining()
-	if reached == 0 && !toggled {
+	if !news && !toggled {
 		return
 	}
 	n := after
@@ -78,6 +80,9 @@ func (t *Txn) accountNode(before, after *cluster.Node) {
 		n = before
 	}
 	for _, a := range slices.Collect(t.LiveAllocsByNode(n.ID)) {
+		if news {
+			t.written.changes.around.add(a.GroupKey())
+		}
 		if reached != 0 && a.HealthyIfReachable() {
 			t.addHealthy(a.GroupKey(), reached)
 		}

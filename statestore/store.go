@@ -62,9 +62,8 @@ func (s *Store) commit(t *Txn) {
 	c := t.written.changes
 	c.apply()
 	t.txn.Commit()
-	newest := s.snapshot()
-	s.newest.Store(newest)
-	s.feeds.publish(c, newest)
+	s.newest.Store(s.snapshot())
+	s.feeds.publish(c)
 	s.giveBack(t)
 }
 

@@ -194,7 +194,7 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 			c.Nodes = append(c.Nodes, id)
 		}
 		was, is := before.Node(id), after.Node(id)
-		if was != nil && is != nil && was.Status == is.Status {
+		if was != nil && is != nil && was.Reachable() == is.Reachable() {
 			continue
 		}
 		for _, a := range after.allocs {
