@@ -200,6 +200,7 @@ func (w *jobWatcher) due(inFlight func(cluster.AllocID) bool) []*watchedGroup {
 			gathers := !g.asksBeside(inFlight)
 			if gathers {
 				w.gathered = append(w.gathered, g)
+				w.alarms.Remove(g.key) // it dates from before what g is judged for
 			}
 			return gathers
 		})
