@@ -164,12 +164,17 @@ func (l *listener) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// end judges how everything ended.
-func (j *judging) end() ([]invariant.Violation, error) {
+// end judges how everything ended. Where nothing is left to be done all stays as it is
+// until the limit, and what has to end by then has not.
+func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error) {
 	states, err := j.world.States()
 	if err != nil {
 		return nil, err
 	}
-	j.judge.End(j.world.Now(), states...)
+	at := j.world.Now()
+	if idle && limit.After(at) {
+		at = limit
+	}
+	j.judge.End(at, states...)
 	return j.judge.Violations(), nil
 }

@@ -19,6 +19,7 @@ func (p *player) happen(events []scenario.Event) error {
 				return fmt.Errorf("line %d: %w", e.Line, err)
 			}
 		}
+		p.troubles -= troubles(events)
 		return nil
 	}
 	if kind := events[0].Before; kind != "" {

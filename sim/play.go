@@ -56,6 +56,9 @@ type Result struct {
 	Lasted, Busy   time.Duration
 	// Idle says that nothing was left to be done.
 	Idle bool
+	// Calm says that there was a time from which on no fault was on, so that drains had
+	// to end within their bounds.
+	Calm bool
 	// Violations are the guarantees that were broken, in order.
 	Violations []invariant.Violation
 	// Counters are what the judge counted.
@@ -99,7 +102,11 @@ type player struct {
 	drains    bool
 	// countedAt is the index of the state that drains is of.
 	countedAt uint64
-	result    *Result
+	// troubles is how many of the events that make trouble have yet to happen.
+	troubles int
+	// calmed says that the judge was told that all is calm.
+	calmed bool
+	result *Result
 }
 
 // build builds the world and what it begins with.
@@ -153,9 +160,9 @@ func (p *player) play() error {
 	}
 	p.result = &Result{
 		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
-		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle,
+		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle, Calm: p.calmed,
 	}
-	violations, failed := p.judging.end()
+	violations, failed := p.judging.end(idle, p.start.Add(limit))
 	if failed != nil {
 		return failed
 	}
@@ -175,6 +182,9 @@ func (p *player) play() error {
 // quiet is called before the time moves on.
 func (p *player) quiet() error {
 	p.countBusy()
+	if !p.calmed && p.scenario.Run.Calm == 0 && p.troubles == 0 && !p.world.Troubled() {
+		p.beCalm()
+	}
 	p.judging.quiet()
 	if p.teller != nil {
 		p.teller.quiet()
@@ -210,18 +220,10 @@ func (p *player) schedule() {
 	for i := 0; i < len(events); {
 		batch := events[i : i+scenario.Together(events[i:])]
 		i += len(batch)
+		p.troubles += troubles(batch)
 		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(batch) })
 	}
 	if calm := p.scenario.Run.Calm; calm > 0 {
 		p.world.At(p.start.Add(calm), p.calm)
 	}
-}
-
-// calm ends all faults.
-func (p *player) calm() error {
-	if err := p.world.Calm(); err != nil {
-		return err
-	}
-	p.judging.judge.Calm(p.world.Now())
-	return nil
 }

@@ -35,14 +35,40 @@ func TestScenarios(t *testing.T) {
 			must.SliceNotEmpty(t, s.Prose, must.Sprint("it must begin with why it exists"))
 			result, err := sim.Play(s, sim.Options{Tell: true})
 			must.NoError(t, err)
+			must.SliceEmpty(t, result.Violations)
+			must.True(t, result.Calm, must.Sprint("a fault is on to the end: no drain had to end within its bound"))
 			if *rewrite {
 				must.NoError(t, os.WriteFile(file, scenario.Rewrite(text, result.Story, result.End), 0o644))
 				return
 			}
-			must.SliceEmpty(t, result.Violations)
 			must.Eq(t, s.Story, result.Story, must.Sprint("\n"+result.Story+"\n"))
 			must.Eq(t, s.End, result.End, must.Sprint("\n"+result.End+"\n"))
 		})
+	}
+}
+
+// A run is calm from the time that it names, or as soon as no fault is on; and not as
+// long as one is.
+func TestPlay_calm(t *testing.T) {
+	t.Parallel()
+	for text, calm := range map[string]bool{
+		"":                                             true,
+		"at 1m elect believes=10s":                     true,
+		"at 1s pause for=20s":                          true,
+		"at 1m fault apply/reject":                     false, // it waits for a write
+		"at 1s fault apply/reject":                     true,
+		"at 1m before marks elect":                     false,
+		"at 1s fault view/stale delay=3s for=9s":       true,
+		"at 1m fault node/crash on=n2 delay=3m":        true,
+		"at 1m fault node/crash on=n2 delay=8h":        false,
+		"at 1m fault apply/reject\nrun calm=2m for=1h": true,
+	} {
+		s, _, err := scenario.Parse("calm.drain", strings.NewReader("node n1..n3\njob web count=2\nalloc web[0..1] on=n1..n2\nat 5s drain n1 deadline=10m\n"+text+"\n"))
+		must.NoError(t, err)
+		result, err := sim.Play(s, sim.Options{})
+		must.NoError(t, err)
+		must.SliceEmpty(t, result.Violations)
+		must.Eq(t, calm, result.Calm, must.Sprint(text))
 	}
 }
 

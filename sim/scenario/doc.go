@@ -275,6 +275,7 @@
 // says when it ends, and how it is told:
 //
 //   - for=TIME: when the scenario ends; when nothing is left to be done if left out.
-//   - calm=TIME: when all faults end, so that drains have to end within their bounds.
+//   - calm=TIME: when all faults end, so that drains have to end within their bounds. If
+//     left out, they have to from the time on at which no fault is on any more.
 //   - brief: the story counts nodes and allocations rather than name them.
 package scenario

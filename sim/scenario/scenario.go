@@ -92,7 +92,7 @@ const NoCoalescing = -time.Second
 // Run is how long a scenario lasts, and how it is told.
 type Run struct {
 	// Calm is when all faults end, for the drains to end within their bounds. Zero is
-	// that none is ended.
+	// that none is ended, and drains have to as soon as no fault is on any more.
 	Calm time.Duration
 	// For is when the scenario ends. Zero is when nothing is left to be done.
 	For time.Duration

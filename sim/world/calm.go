@@ -28,6 +28,15 @@ func (w *World) Calm() error {
 	return nil
 }
 
+// Troubled reports whether a fault is on: one is armed that may strike yet, or what one
+// has begun, or what was done to a server, is not over. Clocks that are wrong are no
+// trouble, and what clients were born with stays.
+func (w *World) Troubled() bool {
+	return slices.ContainsFunc(w.faults.armed, func(f *fault) bool { return !f.Ended(w.now) }) ||
+		len(w.faults.ends) > 0 || w.faults.pending > 0 || len(w.deposed) > 0 ||
+		slices.ContainsFunc(w.servers, func(s *server) bool { return s.paused(w.now) })
+}
+
 // hasten has what is under way be settled as soon as if it had just been proposed, and
 // depose nobody.
 func (l *raftLog) hasten() {
@@ -40,7 +49,9 @@ func (l *raftLog) hasten() {
 // unlessCalm does something after a while, unless faults have ended by then.
 func (w *World) unlessCalm(d time.Duration, do func() error) {
 	calms := w.faults.calms
+	w.faults.pending++
 	w.At(w.now.Add(d), func() error {
+		w.faults.pending--
 		if w.faults.calms != calms {
 			return nil
 		}

@@ -17,8 +17,8 @@ type faults struct {
 	// ends is what is to be undone when the faults end, undos counts what ever was.
 	ends  []undo
 	undos int
-	// calms counts how often the faults have ended.
-	calms int
+	// calms counts how often the faults have ended, pending what they have yet to do.
+	calms, pending int
 	// evals are the evaluations that were an opportunity.
 	evals map[cluster.EvalID]bool
 }
@@ -47,13 +47,14 @@ func (w *World) Arm(f scenario.Fault) error {
 	if err != nil {
 		return err
 	}
-	w.faults.armed = append(w.faults.armed, armed)
-	switch f.Name {
+	switch f.Name { // they strike now or never
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return w.loseNode(armed)
 	case scenario.SchedUnplaceable:
 		return w.cordonAll(armed)
-	case scenario.LeaderFlap:
+	}
+	w.faults.armed = append(w.faults.armed, armed)
+	if f.Name == scenario.LeaderFlap {
 		w.flap()
 	}
 	return nil
