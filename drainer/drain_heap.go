@@ -11,8 +11,10 @@ import (
 
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
 //
-// A batch is due at the latest deadline that is less than the coalescing window
-// after the earliest: never early, and late by less than the window.
+// A batch waits for the latest deadline that is less than the coalescing window after
+// the earliest: it is never early, and late by less than the window. Which that is, is
+// looked up once, when the earliest comes: until then a change costs the same however
+// many deadlines are close together.
 type deadlineHeap struct {
 	window time.Duration
 	batch  chan []cluster.NodeID // capacity 1
@@ -20,9 +22,8 @@ type deadlineHeap struct {
 	mu    sync.Mutex
 	posts []deadlinePost // guarded by mu
 
-	// pending and fire belong to Step. fire is when the next batch is to be
-	// offered, zero if nothing is pending; it is found anew only when
-	// pending has changed.
+	// pending and fire belong to Step. fire is when the batch is to be offered whose
+	// first deadline has come, zero if none has.
 	pending alarm.Heap[cluster.NodeID]
 	fire    time.Time
 }
@@ -66,21 +67,28 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 			h.pending.Set(p.node, p.deadline)
 		}
 	}
-	if len(posts) > 0 {
+	first := h.pending.First()
+	if h.pending.Len() == 0 || look.Now.Before(first) {
+		h.fire = time.Time{}
+		return first
+	}
+	if h.fire.IsZero() {
 		h.fire = h.fireAt()
 	}
-	if h.pending.Len() > 0 && !look.Now.Before(h.fire) {
-		h.offer(h.pending.Pop(look.Now))
-		h.fire = h.fireAt()
+	// What was watched meanwhile may not bear to wait that long.
+	if look.Now.Before(h.fire) && h.fire.Before(first.Add(h.window)) {
+		return h.fire
 	}
-	return h.fire
+	h.fire = time.Time{}
+	h.offer(h.pending.Pop(look.Now))
+	return h.pending.First()
 }
 
 // fireAt finds when the next batch is to be offered. It looks at the deadlines
 // within the first's window, and no further.
 func (h *deadlineHeap) fireAt() time.Time {
 	first := h.pending.First()
-	if h.window <= 0 || h.pending.Len() == 0 {
+	if h.window <= 0 {
 		return first
 	}
 	return h.pending.LastBefore(first.Add(h.window))

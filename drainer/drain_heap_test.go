@@ -2,6 +2,7 @@ package drainer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -105,6 +106,9 @@ func TestDeadlineHeap_Coalesces(t *testing.T) {
 	h.Watch("too late", epoch.Add(time.Second))
 	batch, wakeAt := stepAt(h, epoch.Add(-time.Hour))
 	must.Nil(t, batch)
+	must.Eq(t, epoch, wakeAt)
+	batch, wakeAt = stepAt(h, wakeAt)
+	must.Nil(t, batch)
 	must.Eq(t, epoch.Add(999*time.Millisecond), wakeAt)
 	batch, wakeAt = stepAt(h, wakeAt)
 	must.Eq(t, []cluster.NodeID{"first", "second"}, batch)
@@ -177,15 +181,92 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	must.Nil(t, batchOf(h))
 }
 
-// A step at which nothing was posted and nothing is due costs nothing that grows
-// with what is watched: that is moved behind its back here, and to look would show it.
-func TestDeadlineHeap_QuietStepLooksAtNothing(t *testing.T) {
+// The window is looked through when its first deadline comes, not at each change
+// before that nor at each after it: with everybody in the window that would cost a
+// look at everybody.
+func TestDeadlineHeap_LooksThroughAWindowOnce(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
-	for i := range 1000 {
-		h.Watch(cluster.NodeID(fmt.Sprintf("n%d", i)), epoch.Add(time.Hour))
-	}
+	h.Watch("first", epoch)
+	h.Watch("second", epoch.Add(time.Second/2))
+	_, wakeAt := stepAt(h, epoch.Add(-time.Hour))
+	must.Eq(t, epoch, wakeAt)
+	must.True(t, h.fire.IsZero())
 	h.Step(Look{Now: epoch})
-	h.pending.Shift(time.Hour)
-	must.Eq(t, epoch.Add(time.Hour), h.Step(Look{Now: epoch.Add(time.Minute)}))
+	must.Eq(t, epoch.Add(time.Second/2), h.fire)
+	h.Remove("second")
+	h.Watch("third", epoch.Add(time.Second-1))
+	batch, wakeAt := stepAt(h, epoch.Add(time.Second/4))
+	must.Nil(t, batch)
+	must.Eq(t, epoch.Add(time.Second/2), wakeAt)
+	batch, wakeAt = stepAt(h, wakeAt)
+	must.Eq(t, []cluster.NodeID{"first"}, batch)
+	must.Eq(t, epoch.Add(time.Second-1), wakeAt)
+}
+
+// A deadline that is watched after it has passed is not late by the wait of a batch
+// that was there before.
+func TestDeadlineHeap_WatchedLate(t *testing.T) {
+	t.Parallel()
+	h := newNotifier(time.Second)
+	h.Watch("first", epoch)
+	h.Watch("second", epoch.Add(time.Second-1))
+	h.Step(Look{Now: epoch})
+	h.Watch("late", epoch.Add(-1))
+	batch, wakeAt := stepAt(h, epoch.Add(time.Millisecond))
+	must.Eq(t, []cluster.NodeID{"first", "late"}, batch)
+	must.Eq(t, epoch.Add(time.Second-1), wakeAt)
+}
+
+// clockwork steps a notifier at the times that it asks for, and tells when each node
+// is in a batch.
+func clockwork(h *deadlineHeap, now time.Time) map[cluster.NodeID]time.Time {
+	fired := map[cluster.NodeID]time.Time{}
+	for batch, wakeAt := stepAt(h, now); ; batch, wakeAt = stepAt(h, now) {
+		for _, id := range batch {
+			fired[id] = now
+		}
+		if wakeAt.IsZero() {
+			return fired
+		}
+		now = wakeAt
+	}
+}
+
+// Who is watched before the first deadline comes has the same batches as from a twin
+// that sorts them all: whoever is less than the window after the first goes with the
+// last of those.
+func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		window := oneOf(t, "window", -1, 0, 250*time.Millisecond, 3*time.Second)
+		h := newNotifier(window)
+		deadlines := map[cluster.NodeID]time.Time{}
+		for range rapid.IntRange(0, 30).Draw(t, "moves") {
+			id := anyKey(t)
+			if rapid.IntRange(0, 4).Draw(t, "move") == 0 {
+				h.Remove(id)
+				delete(deadlines, id)
+				continue
+			}
+			deadlines[id] = epoch.Add(time.Duration(rapid.IntRange(0, 8000).Draw(t, "in ms")) * time.Millisecond)
+			h.Watch(id, deadlines[id])
+			if rapid.Bool().Draw(t, "step") {
+				h.Step(Look{Now: epoch.Add(-time.Second)})
+			}
+		}
+		ids := slices.SortedFunc(maps.Keys(deadlines), func(a, b cluster.NodeID) int { return deadlines[a].Compare(deadlines[b]) })
+		want := map[cluster.NodeID]time.Time{}
+		for len(ids) > 0 {
+			together := 1
+			for together < len(ids) && (deadlines[ids[together]].Equal(deadlines[ids[0]]) || deadlines[ids[together]].Sub(deadlines[ids[0]]) < window) {
+				together++
+			}
+			for _, id := range ids[:together] {
+				want[id] = deadlines[ids[together-1]]
+			}
+			ids = ids[together:]
+		}
+		must.Eq(t, want, clockwork(h, epoch.Add(-time.Second)))
+	})
 }
