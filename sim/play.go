@@ -34,6 +34,9 @@ type Options struct {
 	Quiet func(*world.World)
 	// Reader is how the drainers read a store; nil is the store's own reader.
 	Reader func(*statestore.Store) drainer.StateReader
+	// Stop is asked whenever the time is about to move on, and ends the run if it returns an
+	// error, which [Play] then wraps: the Err of a context is one. Nil never stops.
+	Stop func() error
 	// MaxSteps is how many steps a scenario may take. Zero is [DefaultMaxSteps].
 	MaxSteps int
 }
@@ -181,6 +184,11 @@ func (p *player) play() error {
 
 // quiet is called before the time moves on.
 func (p *player) quiet() error {
+	if p.options.Stop != nil {
+		if err := p.options.Stop(); err != nil {
+			return err
+		}
+	}
 	p.countBusy()
 	if !p.calmed && p.scenario.Run.Calm == 0 && p.troubles == 0 && !p.world.Troubled() {
 		p.beCalm()
