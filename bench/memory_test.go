@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -13,12 +14,10 @@ import (
 // moment when it has planned what it can and nothing of it is applied yet.
 func figureMemory(b *testing.B) {
 	const nodes, perNode = 1000, 50
-	for _, pace := range []struct {
-		name        string
-		maxParallel int
-	}{{"max_parallel=1", 1}, {"max_parallel=100", 100}} {
-		b.Run(pace.name, func(b *testing.B) {
-			t := newTown(b, townPlan{nodes: nodes, perNode: perNode, jobSize: 100, job: cluster.JobService, maxParallel: pace.maxParallel})
+	// The smaller the jobs the more of them there are to know something of.
+	for _, c := range []struct{ maxParallel, jobSize int }{{1, 100}, {1, 10}, {1, 1}, {100, 100}} {
+		b.Run(fmt.Sprintf("max_parallel=%d/jobs-of-%d", c.maxParallel, c.jobSize), func(b *testing.B) {
+			t := newTown(b, townPlan{nodes: nodes, perNode: perNode, jobSize: c.jobSize, job: cluster.JobService, maxParallel: c.maxParallel})
 			t.drain(nodes, cluster.DrainSpec{Deadline: time.Hour})
 			before := heapInUse()
 			l := lead(t)
