@@ -33,7 +33,7 @@ func bounds() []bound {
 		{"hook", ratio, 0.02, "writes that do not concern the drainer: the feed's hook, to the write on bare go-memdb"},
 		{"changed/rows", "extra-rows", 0, "a changed allocation: rows the drainer reads beyond those of the smallest cluster"},
 		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for what has ended"},
-		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the bare write"},
+		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the write alone"},
 		{"recheck", ratio, 2, "applying marks that are judged again, to applying them unjudged"},
 		{"other-writes", ratio, 0.05, "a write that changes no count of its group: keeping the counts, to the write on bare go-memdb"},
 		{"store", ratio, 1.2, "a row of an entry of 500, to a row of an entry of 10"},

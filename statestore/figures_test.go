@@ -1,6 +1,7 @@
 package statestore_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -72,7 +73,8 @@ func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 }
 
 // figureOtherWrites: what a write costs for the sake of its groups' accounts when it
-// changes nothing about them, to writing the same rows to a bare go-memdb.
+// changes nothing about them, to writing the same rows to a bare go-memdb. What a whole
+// write of one row costs to that is told besides.
 func figureOtherWrites(b *testing.B) {
 	c, entries := figureCluster(b)
 	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
@@ -84,6 +86,31 @@ func figureOtherWrites(b *testing.B) {
 			abort()
 		}
 	}).Report(b)
+	var ones [][]cluster.AllocID
+	for _, ids := range entries {
+		ones = append(ones, ids[:1])
+	}
+	whole := measure.Compare(measure.PairsOf(b), bareWrites(c, ones), reportWrites(c, ones))
+	measure.Count(b, whole.Median, "write-of-one-row-to-bare")
+}
+
+// reportWrites writes what clients say of one allocation each.
+func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
+	turn := 0
+	return func() func(*measure.Meter) {
+		turn++
+		state, said := c.store.Snapshot(), fmt.Sprint("turn ", turn)
+		var reports []cluster.AllocReport
+		for _, ids := range ones {
+			a := state.Alloc(ids[0])
+			reports = append(reports, cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: said, At: time.Unix(1_000_001, 0)})
+		}
+		return func(*measure.Meter) {
+			for i := range reports {
+				c.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports[i : i+1]) })
+			}
+		}
+	}
 }
 
 // figureHook: what a write costs for the sake of feeds that it does not concern, to
