@@ -106,11 +106,20 @@ func (o *operator) undo(u *undo) {
 	}
 }
 
-// calm ends all faults: those that are armed, and what has been done and can be undone.
+// calm ends all faults: those that are armed, and what has been done and can be undone;
+// but for the nodes that are cut off.
 func (o *operator) calm() {
 	o.faults.disarm()
 	o.servers.calm()
 	for len(o.undos) > 0 {
 		o.undo(o.undos[0])
+	}
+	for _, id := range o.scenario.Run.CutNodes {
+		o.clients.silence(id)
+		o.later(heartbeat, func() {
+			if n := o.servers.truth().Node(id); n != nil && n.Reachable() {
+				o.ask(o.requests.NodeStatus(id, cluster.NodeDown, false))
+			}
+		})
 	}
 }

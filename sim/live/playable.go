@@ -20,6 +20,9 @@ func Unplayable(s *scenario.Scenario, o Options) []string {
 			why[word] = reason
 		}
 	}
+	if s.Run.CutServers != nil {
+		why["cut-servers"] = "the goroutines of a server that stands still for good would never end"
+	}
 	if c := s.Cluster; o.Raft && (c.Commit != scenario.Range{} || c.Establish != scenario.Range{} || c.Wake != scenario.Range{} || c.Schedule != scenario.Range{}) {
 		why["cluster"] = "raft and goroutines take as long as they take"
 	}

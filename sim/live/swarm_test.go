@@ -51,5 +51,6 @@ func withoutUnplayable(s *scenario.Scenario) *scenario.Scenario {
 	s.Events = slices.DeleteFunc(s.Events, func(e scenario.Event) bool {
 		return live.Unplayable(&scenario.Scenario{Events: []scenario.Event{e}}, live.Options{}) != nil
 	})
+	s.Run.CutServers = nil
 	return s
 }

@@ -29,6 +29,7 @@ func (s *Scenario) Copy() *Scenario {
 	for i := range c.Events {
 		c.Events[i].Op = c.Events[i].Op.clone()
 	}
+	c.Run.CutServers, c.Run.CutNodes = slices.Clone(s.Run.CutServers), slices.Clone(s.Run.CutNodes)
 	return &c
 }
 

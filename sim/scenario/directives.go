@@ -110,10 +110,12 @@ func (c *Client) fields() []field {
 	}
 }
 
-func (r *Run) fields() []field {
+func (r *Run) fields(p *parser) []field {
 	return []field{
 		span("for", &r.For),
 		span("calm", &r.Calm),
+		p.serverList("cut-servers", &r.CutServers),
+		p.nodeList("cut-nodes", &r.CutNodes),
 		flag("brief", &r.Brief),
 	}
 }

@@ -277,5 +277,9 @@
 //   - for=TIME: when the scenario ends; when nothing is left to be done if left out.
 //   - calm=TIME: when all faults end, so that drains have to end within their bounds. If
 //     left out, they have to from the time on at which no fault is on any more.
+//   - cut-servers=s2,s3, cut-nodes=NODES: what is not mended then, and stays outside of the
+//     core: a minority of the servers, which stand still from the calm on and never lead,
+//     and nodes whose clients are silent for good. What clients were born with, such as that
+//     they never stop, stays anyway.
 //   - brief: the story counts nodes and allocations rather than name them.
 package scenario

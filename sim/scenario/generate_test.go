@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -85,6 +86,12 @@ func (m maker) scenario() *scenario.Scenario {
 		})
 	}
 	s.Run = scenario.Run{Calm: m.span("calm"), For: m.span("for"), Brief: m.some("brief")}
+	if s.Run.Calm > 0 && s.Cluster.Servers == 3 && m.some("cut") {
+		s.Run.CutServers = []int{1 + m.upTo("cut server", 2)}
+	}
+	if s.Run.Calm > 0 && len(s.Nodes) > 0 && m.some("cut") {
+		s.Run.CutNodes = slices.Clone(s.Nodes[0].IDs)
+	}
 	if m.some("expected") {
 		s.Story = oneOf(m, "story", "0s  drain n1", "one\n\n  two")
 		s.End = oneOf(m, "end", "n1 complete")

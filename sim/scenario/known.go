@@ -78,6 +78,47 @@ func (p *parser) nodeList(name string, to *[]cluster.NodeID) field {
 	}
 }
 
+// serverList is a parameter of several servers.
+func (p *parser) serverList(name string, to *[]int) field {
+	return field{
+		name: name,
+		set: func(v string) error {
+			for word := range strings.SplitSeq(v, ",") {
+				n, rest, err := p.server([]string{word})
+				switch {
+				case err != nil:
+					return err
+				case n == 0 || len(rest) > 0:
+					return fmt.Errorf("%q is no server: servers are s1, s2", word)
+				case slices.Contains(*to, n):
+					return fmt.Errorf("%s stands there twice", word)
+				}
+				*to = append(*to, n)
+			}
+			return nil
+		},
+		text: func() string {
+			words := make([]string, len(*to))
+			for i, n := range *to {
+				words[i] = serverText(n)[0]
+			}
+			return strings.Join(words, ",")
+		},
+	}
+}
+
+// soundCore says what is wrong with what stays broken when it is calm.
+func (s *Scenario) soundCore() error {
+	run := &s.Run
+	switch {
+	case run.Calm == 0 && (run.CutServers != nil || run.CutNodes != nil):
+		return errors.New("what is cut off is so from the calm on: say calm=")
+	case 2*len(run.CutServers) >= max(1, s.Cluster.Servers) && run.CutServers != nil:
+		return fmt.Errorf("%d of %d servers are no minority: nobody could lead", len(run.CutServers), max(1, s.Cluster.Servers))
+	}
+	return nil
+}
+
 // selector reads a selector of what there is.
 func (p *parser) selector(text string) (Selector, error) {
 	s, err := ParseSelector(text)

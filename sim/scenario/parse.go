@@ -180,7 +180,8 @@ func (p *parser) directive(words []string) error {
 	case "drainer":
 		return p.single(verb, p.scenario.Drainer.fields(), rest)
 	case "run":
-		return p.single(verb, p.scenario.Run.fields(), rest)
+		err := p.single(verb, p.scenario.Run.fields(p), rest)
+		return errors.Join(err, p.scenario.soundCore())
 	case "node":
 		return p.node(rest)
 	case "job":

@@ -41,7 +41,7 @@ func Print(w io.Writer, s *Scenario) error {
 		p.event(&s.Events[i])
 	}
 	p.gap()
-	p.only("run", s.Run.fields())
+	p.only("run", s.Run.fields(nil))
 	p.text(expectation(s.Story, s.End))
 	return p.w.Flush()
 }

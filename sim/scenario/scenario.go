@@ -3,6 +3,7 @@ package scenario
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
@@ -94,6 +95,12 @@ type Run struct {
 	// Calm is when all faults end, for the drains to end within their bounds. Zero is
 	// that none is ended, and drains have to as soon as no fault is on any more.
 	Calm time.Duration
+	// CutServers are servers, from 1, that stand still and never lead again once it is
+	// calm, and CutNodes nodes whose clients are silent for good then: what stays broken
+	// outside of the core that is enough for the drains. The servers are a minority. Both
+	// are nil without Calm.
+	CutServers []int
+	CutNodes   []cluster.NodeID
 	// For is when the scenario ends. Zero is when nothing is left to be done.
 	For time.Duration
 	// Brief has the story count nodes and allocations rather than name them.

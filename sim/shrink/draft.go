@@ -73,6 +73,7 @@ func (d *draft) sweepJobs() {
 }
 
 func (d *draft) sweepNodes() {
+	d.stay(&d.Run.CutNodes)
 	for i := range d.Nodes {
 		d.stay(&d.Nodes[i].IDs)
 	}

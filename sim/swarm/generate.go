@@ -40,6 +40,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	m.drawFaults()
 	slices.SortStableFunc(m.s.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	m.s.Run = scenario.Run{Calm: m.calm, For: m.calm + afterwards, Brief: size == Large}
+	m.drawOutside()
 	return m.s
 }
 

@@ -121,6 +121,7 @@ func happenings(s *scenario.Scenario) map[string]bool {
 			seen["node "+string(op.Change)] = true
 		}
 	}
+	seen["cut servers"], seen["cut nodes"] = s.Run.CutServers != nil, s.Run.CutNodes != nil
 	for _, j := range s.Jobs {
 		seen["job "+string(j.Type)] = true
 	}
@@ -133,8 +134,10 @@ func TestGenerate_everythingComes(t *testing.T) {
 	const seeds = 1000
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {
-		for what := range happenings(swarm.Generate(seed, swarm.Small)) {
-			counts[what]++
+		for what, is := range happenings(swarm.Generate(seed, swarm.Small)) {
+			if is {
+				counts[what]++
+			}
 		}
 	}
 	want := []string{
@@ -142,7 +145,7 @@ func TestGenerate_everythingComes(t *testing.T) {
 		"Elect", "Pause", "Clock", "Restore", "Forget",
 		"before marks", "before completion", "before plan", "before report",
 		"node down", "node disconnected", "node ready", "node register", "node delete", "node eligible", "node ineligible",
-		"job ", "job batch", "job system", "job sysbatch",
+		"cut servers", "cut nodes", "job ", "job batch", "job system", "job sysbatch",
 	}
 	for _, f := range scenario.Faults() {
 		want = append(want, string(f.Name))

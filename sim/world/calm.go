@@ -1,21 +1,49 @@
 package world
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
+
+// Outside is what stays broken for good when all else is calm. What is left must be
+// enough: a majority of the servers, and the nodes that what drains needs.
+type Outside struct {
+	// Servers are servers, from 0, that stand still and never lead again.
+	Servers []int
+	// Nodes are nodes whose clients say and hear nothing any more.
+	Nodes []cluster.NodeID
+}
 
 // Calm ends all faults: those that are armed, and what has been done and can be
 // undone. Whoever stands still runs, whoever was deposed knows, what is late comes.
-// What clients were born with stays.
-func (w *World) Calm() error {
+// What clients were born with stays, and what is outside is cut off.
+//
+// The error says that what is outside leaves nobody who could lead, or an election
+// failed.
+func (w *World) Calm(outside Outside) error {
+	if err := w.isMinority(outside.Servers); err != nil {
+		return err
+	}
 	w.faults.armed = nil
 	w.faults.calms++
+	if err := w.cutServers(outside.Servers); err != nil {
+		return err
+	}
 	for _, s := range w.servers {
-		s.pausedUntil = time.Time{}
+		if !s.cut {
+			s.pausedUntil = time.Time{}
+		}
 	}
 	for _, l := range slices.Clone(w.deposed) {
-		l.stepDown()
+		if !l.server.cut {
+			l.stepDown()
+		}
+	}
+	for _, id := range outside.Nodes {
+		w.clients.cut(id)
 	}
 	w.log.hasten()
 	w.leader.drains.hasten(w.now.Add(w.options.Wake.Max))
@@ -24,6 +52,32 @@ func (w *World) Calm() error {
 		if err := w.faults.end(w.faults.ends[0]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// isMinority says what is wrong with servers that are to be cut off.
+func (w *World) isMinority(numbers []int) error {
+	if 2*len(numbers) >= len(w.servers) && len(numbers) > 0 {
+		return fmt.Errorf("cutting off %d of %d servers: nobody could lead", len(numbers), len(w.servers))
+	}
+	for _, number := range numbers {
+		if number < 0 || number >= len(w.servers) {
+			return fmt.Errorf("cutting off server %d: there are %d, from 0", number, len(w.servers))
+		}
+	}
+	return nil
+}
+
+// cutServers has servers stand still for good. If one of them leads another takes over,
+// and it never hears of that.
+func (w *World) cutServers(numbers []int) error {
+	for _, number := range numbers {
+		s := w.servers[number]
+		s.cut, s.pausedUntil = true, w.now.Add(Never)
+	}
+	if w.leader.server.cut {
+		return w.Elect(false)
 	}
 	return nil
 }

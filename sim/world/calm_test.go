@@ -38,7 +38,7 @@ func TestCalm(t *testing.T) {
 				w.at(armed, func() { must.NoError(t, w.Arm(f)) })
 				w.drain()
 				w.at(20*time.Second, func() { must.NoError(t, w.Elect(true)) })
-				w.at(calm, func() { must.NoError(t, w.Calm()) })
+				w.at(calm, func() { must.NoError(t, w.Calm(world.Outside{})) })
 				w.at(calm+time.Millisecond, func() {
 					must.Eq(t, w.Term()-1, len(w.ended)) // whoever was deposed knows
 				})
@@ -125,7 +125,7 @@ func TestCalm_loseLeader(t *testing.T) {
 		w.at(armed, func() {
 			must.NoError(t, w.Arm(scenario.Fault{Name: scenario.LeaderLoseMidBatch, Delay: exactly(delay)}))
 		})
-		w.at(drains+15*time.Second, func() { must.NoError(t, w.Calm()) }) // the marks are on their way
+		w.at(drains+15*time.Second, func() { must.NoError(t, w.Calm(world.Outside{})) }) // the marks are on their way
 		w.run(t, lasts)
 		must.Len(t, 1, w.strikes)
 		must.Eq(t, 1, w.Term())

@@ -62,12 +62,17 @@ func (w *World) Depose(e Election) error {
 	return nil
 }
 
-// next is who leads next.
+// next is who leads next: the server of that number, or the one after the leader if it
+// is negative; or the first after that which is not cut off.
 func (w *World) next(number int) *server {
-	if number >= 0 {
-		return w.servers[number%len(w.servers)]
+	if number < 0 {
+		number = w.leader.server.number + 1
 	}
-	return w.servers[(w.leader.server.number+1)%len(w.servers)]
+	next := w.servers[number%len(w.servers)]
+	for next.cut {
+		next = w.servers[(next.number+1)%len(w.servers)]
+	}
+	return next
 }
 
 // believes is how long the leader goes on believing that it leads when another does.

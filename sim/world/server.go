@@ -23,8 +23,10 @@ type server struct {
 	seen uint64
 	// ahead is how far its clock is ahead of the world's time.
 	ahead time.Duration
-	// pausedUntil is until when its process stands still, or long past.
+	// pausedUntil is until when its process stands still, or long past; cut says that it
+	// is for good, so that it never leads again.
 	pausedUntil time.Time
+	cut         bool
 }
 
 // startServers starts the servers.

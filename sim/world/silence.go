@@ -25,8 +25,8 @@ type silence struct {
 	// they last asked to have written of it, or nil.
 	status cluster.NodeStatus
 	said   shims.Message
-	// over says that the client speaks again.
-	over bool
+	// over says that the client speaks again, forGood that it never does.
+	over, forGood bool
 }
 
 // loseNode has a node's client fall silent, and return after the fault's delay.
@@ -64,6 +64,19 @@ func (w *World) nodeFor(f *fault) (id cluster.NodeID, found bool) {
 	return nodes[w.streams.of("fault/"+string(f.Name)).IntN(len(nodes))], true
 }
 
+// cut has the client of a node be silent for good, whether it speaks now or not.
+func (f *fleet) cut(id cluster.NodeID) {
+	w := f.world
+	s := f.silent[id]
+	if s == nil {
+		s = &silence{world: w, node: id, status: cluster.NodeDown}
+		f.silent[id] = s
+		f.clients.Changed(id)
+	}
+	s.forGood = true
+	w.At(w.now.Add(heartbeat), func() error { w.insist(s.gone); return nil })
+}
+
 // gone is what the servers have written of a node that they do not hear of, until it
 // is.
 func (s *silence) gone() shims.Message {
@@ -76,6 +89,9 @@ func (s *silence) gone() shims.Message {
 
 // end has the client speak again.
 func (s *silence) end() error {
+	if s.forGood {
+		return nil
+	}
 	w := s.world
 	s.over = true
 	delete(w.clients.silent, s.node)
