@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -13,26 +15,57 @@ import (
 )
 
 // figureRecheck: judging marks again when they are applied costs no more than writing
-// them.
+// them, of whatever class they are.
 func figureRecheck(b *testing.B) {
+	run := func(name string, c recheckCase) {
+		b.Run(fmt.Sprintf("%sjobs-of-%d/%d-ids-a-job", name, c.jobSize, c.perJob), c.compare)
+	}
+	unhealthy := func(a *cluster.Allocation) { *a.DeploymentStatus.Healthy = false }
+	overdue := func(a *cluster.Allocation) { a.DeploymentStatus, a.CreateTime = nil, epoch.Add(-time.Hour) }
+	canary := func(a *cluster.Allocation) { a.DeploymentStatus.Canary = true }
 	for _, jobSize := range []int{100, 1000} {
 		for _, perJob := range []int{1, 10, 100} {
-			b.Run(fmt.Sprintf("jobs-of-%d/%d-ids-a-job", jobSize, perJob), func(b *testing.B) { compareRecheck(b, jobSize, perJob) })
+			run("", recheckCase{jobSize: jobSize, perJob: perJob, class: cluster.MarkPaced})
+			run("free/", recheckCase{jobSize: jobSize, perJob: perJob, class: cluster.MarkFree, alloc: unhealthy})
 		}
+		run("overdue/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkFree, alloc: overdue})
+		run("canary/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkCanary, alloc: canary})
+		run("proceed/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkProceed})
+		run("reevaluate/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkPaced, again: true})
 	}
 }
 
 // recheckMarks is how many marks are applied in one measurement, if there are as many.
 const recheckMarks = 5000
 
-// compareRecheck compares entries of marks that are judged with entries that are not.
-func compareRecheck(b *testing.B, jobSize, perJob int) {
-	jobs := min(recheckMarks/perJob, maxAllocs(b)/jobSize)
-	t := newTown(b, townPlan{nodes: 50, perNode: jobs * jobSize / 50, jobSize: jobSize, job: cluster.JobService, maxParallel: perJob})
+// recheckCase is a cluster that drains as a whole, and the marks that are applied there.
+type recheckCase struct {
+	jobSize, perJob int
+	class           cluster.MarkClass
+	// alloc says what has every allocation be of the class, or is nil.
+	alloc func(*cluster.Allocation)
+	// again says that the marks were made and run on: what is applied asks for other
+	// evaluations of their jobs.
+	again bool
+}
+
+// compare compares entries that are judged with entries that are not.
+func (c recheckCase) compare(b *testing.B) {
+	jobs := min(recheckMarks/c.perJob, maxAllocs(b)/c.jobSize)
+	t := newTown(b, townPlan{
+		nodes: 50, perNode: jobs * c.jobSize / 50, jobSize: c.jobSize, job: cluster.JobService, maxParallel: c.perJob, alloc: c.alloc,
+	})
+	if c.class == cluster.MarkProceed {
+		t.scaleUp(c.perJob)
+	}
 	apply := func(judge bool) measure.Side {
 		return func() func(*measure.Meter) {
 			t.drainAgain()
-			entries := t.marksOf(perJob, drainer.DefaultMaxIDsPerEntry)
+			entries := t.marksOf(c.perJob, drainer.DefaultMaxIDsPerEntry)
+			c.classify(entries)
+			if c.again {
+				t.applyAsAsked(entries)
+			}
 			return func(*measure.Meter) {
 				for _, m := range entries {
 					t.edit(func(txn *statestore.Txn) {
@@ -41,6 +74,7 @@ func compareRecheck(b *testing.B, jobSize, perJob int) {
 							var refused []drainer.Refusal
 							accepted, evals, refused = drainer.Recheck(txn, m)
 							must.Len(b, 0, refused)
+							must.Len(b, len(m.Evals), evals)
 						}
 						must.NoError(b, txn.ApplyMarks(m.At, accepted, evals))
 					})
@@ -51,7 +85,41 @@ func compareRecheck(b *testing.B, jobSize, perJob int) {
 	measure.Compare(measure.PairsOf(b), apply(false), apply(true)).Report(b)
 }
 
-// drainAgain has every node drain with nothing marked yet.
+// classify makes the marks those of the case's class.
+func (c recheckCase) classify(entries []*drainer.Marks) {
+	for _, m := range entries {
+		if c.class == cluster.MarkProceed {
+			m.Policy.BelowBudget = drainer.Proceed
+		}
+		for i := range m.Marks {
+			m.Marks[i].Class = c.class
+		}
+	}
+}
+
+// scaleUp has every job want so many more than it has: its group is below its budget.
+func (t *town) scaleUp(by int) {
+	for job := range t.fsm.Store().Snapshot().Jobs() {
+		larger := job.Copy()
+		larger.TaskGroups[0].Count += by
+		t.edit(func(txn *statestore.Txn) { must.NoError(t.tb, txn.UpsertJob(larger)) })
+	}
+}
+
+// applyAsAsked makes the marks of the entries without evaluations, and leaves the entries
+// to ask for these: the allocations run on, and nothing that is open would stop them.
+func (t *town) applyAsAsked(entries []*drainer.Marks) {
+	for _, m := range entries {
+		t.edit(func(txn *statestore.Txn) { must.NoError(t.tb, txn.ApplyMarks(m.At, m.Marks, nil)) })
+		for _, mark := range m.Marks {
+			m.Reevaluate = append(m.Reevaluate, mark.Group)
+		}
+		m.Reevaluate, m.Marks = slices.Compact(m.Reevaluate), nil
+	}
+}
+
+// drainAgain has every node drain with nothing marked yet, and what was to be evaluated
+// evaluated.
 func (t *town) drainAgain() {
 	for _, n := range t.nodes {
 		t.edit(func(txn *statestore.Txn) {
@@ -64,6 +132,15 @@ func (t *town) drainAgain() {
 			}
 		})
 	}
+	t.edit(func(txn *statestore.Txn) {
+		var done []*cluster.Evaluation
+		for e := range txn.Evals() {
+			c := e.Copy()
+			c.Status = cluster.EvalComplete
+			done = append(done, c)
+		}
+		must.NoError(t.tb, txn.UpsertEvals(done))
+	})
 	must.True(t.tb, t.fsm.Store().Snapshot().Node(t.nodes[0]).Draining())
 }
 

@@ -37,6 +37,8 @@ type townPlan struct {
 	maxParallel int
 	// ended is how many allocations each job has had besides, which have ended.
 	ended int
+	// alloc says what is different about each allocation, or is nil.
+	alloc func(*cluster.Allocation)
 }
 
 // layout is which job has which node's allocations.
@@ -153,6 +155,9 @@ func (p townPlan) newAlloc(job *cluster.Job, j, k int) *cluster.Allocation {
 	if p.job == cluster.JobService {
 		healthy := true
 		a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: epoch}
+	}
+	if p.alloc != nil {
+		p.alloc(a)
 	}
 	return a
 }

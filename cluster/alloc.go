@@ -159,6 +159,32 @@ func (a *Allocation) AtRest() bool {
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
+// Unrest is what a drainer may have to wait for on account of an allocation.
+type Unrest uint8
+
+// The values of [Unrest].
+const (
+	// UnrestSlot: it may hold one of its group's slots for free and canary marks. It is
+	// marked so, or has come in another's place and has no verdict yet.
+	UnrestSlot Unrest = iota
+	// UnrestMoving: it is not at rest otherwise.
+	UnrestMoving
+	// UnrestNone: it is at rest, see [Allocation.AtRest].
+	UnrestNone
+)
+
+// Unrest is the first of the values that fits.
+func (a *Allocation) Unrest() Unrest {
+	class := a.DesiredTransition.Class
+	switch {
+	case class == MarkFree || class == MarkCanary, a.PreviousAllocation != "" && a.JobType() == JobService && !a.HasVerdict():
+		return UnrestSlot
+	case !a.AtRest():
+		return UnrestMoving
+	}
+	return UnrestNone
+}
+
 // DueAt is the time by which a health verdict should exist.
 func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
 	// Added one by one: the sum of two durations may wrap around.

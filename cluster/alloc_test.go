@@ -108,3 +108,27 @@ func TestEvaluation_Open(t *testing.T) {
 		must.Eq(t, open, (&cluster.Evaluation{Status: status}).Open(), must.Sprint(status))
 	}
 }
+
+func TestUnrest(t *testing.T) {
+	t.Parallel()
+	judged := &DeploymentStatus{Healthy: new(false)}
+	for name, c := range map[string]struct {
+		alloc Allocation
+		want  Unrest
+	}{
+		"judged":                          {Allocation{DeploymentStatus: judged}, UnrestNone},
+		"judged in another's place":       {Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, UnrestNone},
+		"of a batch job, without health":  {Allocation{Job: &Job{Type: JobBatch}, PreviousAllocation: "a0"}, UnrestNone},
+		"without a verdict":               {Allocation{}, UnrestMoving},
+		"without one, in another's place": {Allocation{PreviousAllocation: "a0"}, UnrestSlot},
+		"marked":                          {Allocation{DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkPaced}}, UnrestMoving},
+		"marked free":                     {Allocation{DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkFree}}, UnrestSlot},
+		"stopping":                        {Allocation{DeploymentStatus: judged, DesiredStatus: DesiredStop}, UnrestMoving},
+		"a canary that has left": {Allocation{
+			ClientStatus: ClientComplete, DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkCanary},
+		}, UnrestSlot},
+	} {
+		must.Eq(t, c.want, c.alloc.Unrest(), must.Sprint(name))
+		must.Eq(t, c.want == UnrestNone, c.alloc.AtRest(), must.Sprint(name))
+	}
+}

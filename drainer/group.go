@@ -1,6 +1,7 @@
 package drainer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -23,9 +24,9 @@ type group struct {
 	// that were marked since.
 	healthy int
 
-	// looked says that what follows has been counted. It costs a look at what of the
-	// group is restless, and a paced mark can be judged without it.
-	looked bool
+	// looked says that what follows has been counted, slotted that slots have. It costs
+	// a look at what of the group is restless: to judge a mark takes less.
+	looked, slotted bool
 	// slots are the allocations that hold a slot for free and canary marks, once
 	// for each slot.
 	slots []cluster.AllocID
@@ -69,15 +70,44 @@ func (g *group) expect(onDraining int) {
 	g.onDraining = make([]*cluster.Allocation, 0, onDraining)
 }
 
-// look counts what of the group is restless, once. What was marked before stays counted.
+// look counts what of the group is restless. Nothing of it has been counted or marked.
 func (g *group) look() {
-	if g.looked {
-		return
-	}
-	g.looked = true
+	g.looked, g.slotted = true, true
 	for a := range g.view.RestlessAllocs(g.key) {
 		g.count(a)
 	}
+	slices.SortFunc(g.staying, compareID)
+	slices.SortFunc(g.onDraining, compareID)
+}
+
+func compareID(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }
+
+// lookAtSlots counts the slots, once. What was marked before stays counted.
+func (g *group) lookAtSlots() {
+	if g.slotted {
+		return
+	}
+	g.slotted = true
+	for a := range g.view.RestlessAllocs(g.key) {
+		if a.Unrest() > cluster.UnrestSlot {
+			break
+		}
+		g.countSlots(a)
+	}
+}
+
+// anyMoving reports whether something of the group that is not at rest is as asked. It
+// looks no further than it must.
+func (g *group) anyMoving(is func(a *cluster.Allocation, node *cluster.Node) bool) bool {
+	for a := range g.view.RestlessAllocs(g.key) {
+		if a.Unrest() > cluster.UnrestMoving {
+			break
+		}
+		if !a.ClientTerminal() && is(a, g.node(a.NodeID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // copied returns the group to be planned, which counts marks, and stays as it was.
@@ -89,9 +119,7 @@ func (g *group) copied() *group {
 
 // count adds one allocation to the group's numbers.
 func (g *group) count(a *cluster.Allocation) {
-	for range g.slotsOf(a) {
-		g.slots = append(g.slots, a.ID)
-	}
+	g.countSlots(a)
 	if a.ClientTerminal() {
 		return
 	}
@@ -106,12 +134,23 @@ func (g *group) count(a *cluster.Allocation) {
 		return
 	}
 	g.onDraining = append(g.onDraining, a)
-	switch {
-	case !a.Asked():
+	if !a.Asked() {
 		g.staying = append(g.staying, a)
-	case !a.ServerTerminal() && node.Reachable() && a.ClientStatus != cluster.ClientUnknown:
-		g.waiting = true
 	}
+	g.waiting = g.waiting || isWaiting(a, node)
+}
+
+// countSlots adds one allocation to the group's slots.
+func (g *group) countSlots(a *cluster.Allocation) {
+	for range g.slotsOf(a) {
+		g.slots = append(g.slots, a.ID)
+	}
+}
+
+// isWaiting reports whether the allocation is marked and runs on, on a draining node
+// from which it could be stopped.
+func isWaiting(a *cluster.Allocation, node *cluster.Node) bool {
+	return a.Marked() && !a.ServerTerminal() && a.ClientStatus != cluster.ClientUnknown && node.Draining() && node.Reachable()
 }
 
 // slotsOf counts the slots for free and canary marks that the allocation takes:
@@ -162,7 +201,12 @@ func (g *group) lacksVerdict(a *cluster.Allocation) bool {
 
 // stuck reports whether a marked allocation runs on and no evaluation is open
 // that would stop it.
-func (g *group) stuck() bool { return g.waiting && len(g.evals()) == 0 }
+func (g *group) stuck() bool {
+	if g.looked && !g.waiting {
+		return false
+	}
+	return len(g.evals()) == 0 && (g.looked || g.anyMoving(isWaiting))
+}
 
 // evals are the open evaluations of the group's job, by creation.
 func (g *group) evals() []*cluster.Evaluation {
@@ -178,7 +222,7 @@ func (g *group) room() int { return g.pace.Room(g.healthy) }
 
 // freeSlots is how many free and canary marks the group may take.
 func (g *group) freeSlots() int {
-	g.look()
+	g.lookAtSlots()
 	return g.maxSlots() - len(g.slots)
 }
 
@@ -187,11 +231,10 @@ func (g *group) maxSlots() int { return max(1, g.pace.MaxParallel) }
 // mayProceed reports whether a group below its budget may give up one more: the
 // policy says so, and nothing is on its way that could mend it.
 func (g *group) mayProceed() bool {
-	if g.policy.BelowBudget != Proceed || g.room() > 0 {
+	if g.policy.BelowBudget != Proceed || g.room() > 0 || len(g.underway) > 0 || slices.ContainsFunc(g.evals(), isPending) {
 		return false
 	}
-	g.look()
-	return len(g.underway) == 0 && !slices.ContainsFunc(g.evals(), isPending)
+	return g.looked || !g.anyMoving(g.isUnderway)
 }
 
 // ruling is what a group says of one allocation that stays on a draining node:

@@ -40,7 +40,7 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 		wanted[mark.Group.Job] = true
 	}
 	for _, key := range m.Reevaluate {
-		if c.lookAt(key).stuck() {
+		if g := (group{moment: c.moment, key: key}); g.stuck() { // which needs no numbers
 			wanted[key.Job] = true
 		}
 	}
@@ -122,8 +122,9 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	return ""
 }
 
-// checker judges the marks of one entry. Its groups are counted once, as far as
-// their marks ask for it, and then kept up to date by what was accepted.
+// checker judges the marks of one entry. Its groups are counted as far as their marks
+// ask for it, without a look at what is at rest, and then kept up to date by what was
+// accepted.
 type checker struct {
 	*moment
 	groups map[cluster.GroupKey]*group

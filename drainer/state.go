@@ -35,9 +35,10 @@ type View interface {
 	// client-terminal, and its canaries that a drain marked, that are
 	// client-terminal, and that have no replacement.
 	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// RestlessAllocs yields, by id, those of GroupAllocs that are on a node which
-	// drains, or are not at rest ([cluster.Allocation.AtRest]): what a drainer has
-	// to look at one by one.
+	// RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
+	// GroupAllocs that are on a node which drains, or are not at rest: what a drainer
+	// has to look at one by one. It must cost what is taken of it: who judges a mark
+	// gives up early.
 	RestlessAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
 	// Healthy counts the group's allocations that count towards its budget,
 	// wherever they are ([cluster.Allocation.Healthy]).

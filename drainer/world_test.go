@@ -84,7 +84,9 @@ func (w *world) GroupAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] 
 func (w *world) RestlessAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	return filtered(slices.Collect(w.GroupAllocs(key)), func(a *cluster.Allocation) bool {
 		return !a.AtRest() || w.Node(a.NodeID).Draining()
-	}, byAllocID)
+	}, func(a, b *cluster.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Unrest(), b.Unrest()), byAllocID(a, b))
+	})
 }
 
 func (w *world) Healthy(key cluster.GroupKey) int {

@@ -30,8 +30,8 @@ func (r reads) Healthy(g cluster.GroupKey) int {
 	return 0
 }
 
-// RestlessAllocs yields, by id, those of GroupAllocs that are on a node which drains, or
-// are not at rest: see [cluster.Allocation.AtRest].
+// RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
+// GroupAllocs that are on a node which drains, or are not at rest.
 func (r reads) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	return scan[cluster.Allocation](r, tableRestless, indexID, groupKey(g))
 }
@@ -51,7 +51,7 @@ func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 		t.addHealthy(after.GroupKey(), +1)
 	}
 	was, is = t.restless(before), t.restless(after)
-	if was && (!is || before.GroupKey() != after.GroupKey()) {
+	if was && (!is || before.GroupKey() != after.GroupKey() || before.Unrest() != after.Unrest()) {
 		t.delete(tableRestless, before)
 	}
 	if is {

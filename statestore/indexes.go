@@ -116,6 +116,8 @@ func usageID(u *usage) key { return lone(u.NodeID) }
 
 func healthID(h *health) key { return groupKey(h.Group) }
 
-func restlessID(a *cluster.Allocation) key { return groupKey(a.GroupKey()).text(string(a.ID)) }
+func restlessID(a *cluster.Allocation) key {
+	return groupKey(a.GroupKey()).byte(byte(a.Unrest())).text(string(a.ID))
+}
 
 func counterID(c *counter) key { return idKey(c.Key) }

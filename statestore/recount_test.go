@@ -137,6 +137,7 @@ func recountGroups(t must.T, s *statestore.Snapshot) {
 		want := slices.Collect(where(s.GroupAllocs(g), func(a *cluster.Allocation) bool {
 			return !a.AtRest() || s.Node(a.NodeID).Draining()
 		}))
+		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unrest(), b.Unrest()) })
 		same(t, "restless allocations", slices.Values(want), s.RestlessAllocs(g))
 		restless += len(want)
 	}

@@ -58,10 +58,11 @@ func (m *model) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 }
 
 func (m *model) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	rows := slices.Collect(m.GroupAllocs(g))
-	return slices.Values(slices.DeleteFunc(rows, func(a *cluster.Allocation) bool {
+	rows := slices.DeleteFunc(slices.Collect(m.GroupAllocs(g)), func(a *cluster.Allocation) bool {
 		return a.AtRest() && !m.nodes[a.NodeID].Draining()
-	}))
+	})
+	slices.SortStableFunc(rows, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unrest(), b.Unrest()) })
+	return slices.Values(rows)
 }
 
 func (m *model) Healthy(g cluster.GroupKey) int {
