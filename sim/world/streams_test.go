@@ -112,7 +112,7 @@ func troubled(t *testing.T, seed uint64) *town {
 		}
 		w.at(time.Duration(chance.Int64N(int64(30*time.Second))), func() { must.NoError(t, w.Arm(f)) })
 	}
-	w.at(time.Minute, func() { must.NoError(t, w.Calm()) })
+	w.at(time.Minute, func() { must.NoError(t, w.Calm(world.Outside{})) })
 	w.run(t, 10*time.Minute)
 	return w
 }
