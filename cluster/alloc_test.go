@@ -111,24 +111,24 @@ func TestEvaluation_Open(t *testing.T) {
 
 func TestUnrest(t *testing.T) {
 	t.Parallel()
-	judged := &DeploymentStatus{Healthy: new(false)}
+	judged := &cluster.DeploymentStatus{Healthy: new(false)}
 	for name, c := range map[string]struct {
-		alloc Allocation
-		want  Unrest
+		alloc cluster.Allocation
+		want  cluster.Unrest
 	}{
-		"judged":                          {Allocation{DeploymentStatus: judged}, UnrestNone},
-		"judged in another's place":       {Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, UnrestNone},
-		"of a batch job, without health":  {Allocation{Job: &Job{Type: JobBatch}, PreviousAllocation: "a0"}, UnrestNone},
-		"without a verdict":               {Allocation{}, UnrestMoving},
-		"without one, in another's place": {Allocation{PreviousAllocation: "a0"}, UnrestSlot},
-		"marked":                          {Allocation{DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkPaced}}, UnrestMoving},
-		"marked free":                     {Allocation{DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkFree}}, UnrestSlot},
-		"stopping":                        {Allocation{DeploymentStatus: judged, DesiredStatus: DesiredStop}, UnrestMoving},
-		"a canary that has left": {Allocation{
-			ClientStatus: ClientComplete, DeploymentStatus: judged, DesiredTransition: DesiredTransition{Migrate: true, Class: MarkCanary},
-		}, UnrestSlot},
+		"judged":                          {cluster.Allocation{DeploymentStatus: judged}, cluster.UnrestNone},
+		"judged in another's place":       {cluster.Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, cluster.UnrestNone},
+		"of a batch job, without health":  {cluster.Allocation{Job: &cluster.Job{Type: cluster.JobBatch}, PreviousAllocation: "a0"}, cluster.UnrestNone},
+		"without a verdict":               {cluster.Allocation{}, cluster.UnrestMoving},
+		"without one, in another's place": {cluster.Allocation{PreviousAllocation: "a0"}, cluster.UnrestSlot},
+		"marked":                          {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkPaced}}, cluster.UnrestMoving},
+		"marked free":                     {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}}, cluster.UnrestSlot},
+		"stopping":                        {cluster.Allocation{DeploymentStatus: judged, DesiredStatus: cluster.DesiredStop}, cluster.UnrestMoving},
+		"a canary that has left": {cluster.Allocation{
+			ClientStatus: cluster.ClientComplete, DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary},
+		}, cluster.UnrestSlot},
 	} {
 		must.Eq(t, c.want, c.alloc.Unrest(), must.Sprint(name))
-		must.Eq(t, c.want == UnrestNone, c.alloc.AtRest(), must.Sprint(name))
+		must.Eq(t, c.want == cluster.UnrestNone, c.alloc.AtRest(), must.Sprint(name))
 	}
 }
