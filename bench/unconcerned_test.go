@@ -32,6 +32,7 @@ func figureUnconcerned(b *testing.B) {
 		name  string
 		write func(txn *statestore.Txn, i int)
 	}{
+		{"node-status", func(txn *statestore.Txn, i int) { toggleNode(b, txn, others[i/2*7%len(others)], i) }},
 		{"node", func(txn *statestore.Txn, i int) { updateNode(b, txn, others[i*7%len(others)], i) }},
 		{"allocation", func(txn *statestore.Txn, i int) {
 			a := 2*draining*perNode + i*7%(len(others)*perNode)
@@ -54,6 +55,12 @@ func updateNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 		return
 	}
 	must.NoError(b, txn.UpsertNode(txn.Node(id), at))
+}
+
+// toggleNode takes a node down, or up again.
+func toggleNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
+	status := [2]cluster.NodeStatus{cluster.NodeDown, cluster.NodeReady}[i%2]
+	must.NoError(b, txn.UpdateNodeStatus(id, status, epoch.Add(time.Duration(i)*time.Second)))
 }
 
 // updateAlloc has an allocation's client say something new of it, which makes it no
