@@ -2,6 +2,8 @@ package swarm
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -61,6 +63,17 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// check says what of the options makes no sense.
+func (o Options) check() error {
+	if o.Seeds < 0 {
+		return fmt.Errorf("%d seeds: there is none to play", o.Seeds)
+	}
+	if last := o.First + uint64(o.Seeds) - 1; last < o.First && o.Seeds > 0 {
+		return fmt.Errorf("%d seeds from %d on: the last one there is is %d", o.Seeds, o.First, uint64(math.MaxUint64))
+	}
+	return nil
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -69,7 +82,8 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 // Play plays the seeds. Each is played by one goroutine alone, and what comes of it
-// does not depend on how many there are. When the context ends no other seed is begun;
+// does not depend on how many there are. The error says that there are no such seeds, and
+// then none is played: ask for others. When the context ends no other seed is begun;
 // the report is then of those before the first that was not played, and the error the
 // context's. The report is never nil.
 //
@@ -77,6 +91,9 @@ func setDefault[T comparable](field *T, value T) {
 // a run has made is garbage when it ends, and little of it before.
 func Play(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return &Report{Size: o.Size, First: o.First, Workers: o.Workers}, err
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(o.Size.garbage()))
 	began := time.Now()
 	report := &Report{Size: o.Size, First: o.First, Workers: o.Workers}

@@ -3,6 +3,7 @@ package swarm_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,6 +133,21 @@ func TestPlay_ends(t *testing.T) {
 	})
 	must.ErrorIs(t, err, enough)
 	must.Between(t, 20, report.Seeds, 999)
+}
+
+// Behind the last seed there is none: the first does not come again.
+func TestPlay_noSuchSeeds(t *testing.T) {
+	t.Parallel()
+	const last = math.MaxUint64
+	for _, o := range []swarm.Options{{First: last, Seeds: 2}, {First: last - 8, Seeds: 10}, {Seeds: -1}} {
+		o.Play = plays
+		report, err := swarm.Play(context.Background(), o)
+		must.Error(t, err)
+		must.Eq(t, 0, report.Seeds)
+	}
+	report, err := swarm.Play(context.Background(), swarm.Options{First: last - 1, Seeds: 2, Play: plays, Twice: -1, Metamorphic: -1})
+	must.NoError(t, err)
+	must.Eq(t, 2, report.Seeds)
 }
 
 func TestParseSize(t *testing.T) {
