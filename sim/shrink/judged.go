@@ -1,11 +1,13 @@
 package shrink
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -13,7 +15,8 @@ import (
 // Judged plays a scenario in a world and has it judged. The checks that it may fail
 // are those of the guarantees, "G1 below limit"; a scenario that panics or cannot be
 // played to its end fails a check that tells why, so that others that end so for
-// another reason are not taken for it.
+// another reason are not taken for it. One that is stopped because a context has ended
+// fails nothing.
 func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
 
 // Judging is Judged for one [Shrink] or [Freeze], by whoever plays in place of
@@ -49,7 +52,10 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	result, err := play(s, sim.Options{MaxSteps: maxSteps, Watch: func(w *world.World) {
 		w.OnStrike(func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) })
 	}})
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return o, 0 // it was stopped: that tells nothing of the scenario
+	case err != nil:
 		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
 		return o, 0
 	}
@@ -60,6 +66,18 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 		}
 	}
 	return o, result.Steps
+}
+
+// Known reports whether there is a check of that name that a scenario may fail when it is
+// [Judged].
+func Known(check string) bool {
+	for c := range invariant.CheckCount {
+		if check == c.Guarantee()+" "+c.String() {
+			return true
+		}
+	}
+	kind, _, found := strings.Cut(check, ": ")
+	return check == "G10 too many steps" || found && (kind == "panic" || kind == "unplayable")
 }
 
 // because is a failure of a kind for a reason. Of the reason, the numbers do not

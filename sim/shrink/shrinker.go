@@ -44,7 +44,13 @@ func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options
 		m.check = m.outcome.Failures[0].Check
 	}
 	failure, fails := m.outcome.of(m.check)
-	if !fails {
+	switch {
+	case fails:
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("shrinking %s: it was not played to its end once: %w", s.Name, context.Cause(ctx))
+	case len(m.outcome.Failures) > 0:
+		return nil, fmt.Errorf("shrinking %s: %w %q, but %q", s.Name, ErrPasses, m.check, m.outcome.Failures[0].Check)
+	default:
 		return nil, fmt.Errorf("shrinking %s: %w", s.Name, ErrPasses)
 	}
 	m.report.Failure = failure
