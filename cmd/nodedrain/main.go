@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 
 // commands are all there are.
 func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
-	simulate := simCommand{ctx: ctx, out: std.out, errs: std.errs, play: sim.Play}
+	simulate := simCommand{ctx: ctx, out: std.out, errs: std.errs, getenv: std.getenv, play: sim.Play}
 	operate := operatorCommand{ctx: ctx, stdio: std}
 	return map[string]cli.CommandFactory{
 		"node":             is(&parentCommand{"Drain nodes, and see how they are", nodeHelp}),

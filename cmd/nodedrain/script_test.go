@@ -38,6 +38,17 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// The stories in testdata/sim are of "nodedrain sim", which needs no server.
+func TestSimScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/sim",
+		UpdateScripts:       *rewrite,
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+	})
+}
+
 // scriptPatience bounds how long a story waits for what must come.
 const scriptPatience = 30 * time.Second
 

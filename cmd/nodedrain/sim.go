@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +20,8 @@ import (
 type simCommand struct {
 	ctx       context.Context // ends when the user interrupts
 	out, errs io.Writer
+	// getenv is os.Getenv, but for tests.
+	getenv func(string) string
 	// play is [sim.Play].
 	play func(*scenario.Scenario, sim.Options) (*sim.Result, error)
 }
@@ -50,6 +53,23 @@ func (c *simCommand) exit(err error) int {
 	}
 	fmt.Fprintln(c.errs, err)
 	return 1
+}
+
+// reporting runs a command whose report goes to standard output, and has it fail if the
+// report could not be written there.
+func (c simCommand) reporting(run func(simCommand) error) int {
+	out := &reporter{to: c.out}
+	c.out = out
+	err := run(c)
+	return c.exit(errors.Join(err, out.err))
+}
+
+// until is c.play, which ends when the context does.
+func (c *simCommand) until(ctx context.Context) func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
+	return func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		o.Stop = ctx.Err
+		return c.play(s, o)
+	}
 }
 
 // arguments reads a command line in which options may also stand after what they are
@@ -87,7 +107,7 @@ func notTogether(given map[string]bool, pairs [][2]string) error {
 
 // terminal is how wide the terminal is that is written to, or zero if it is none.
 func terminal(out io.Writer) (columns int) {
-	f, ok := out.(*os.File)
+	f, ok := beneath(out).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0
 	}

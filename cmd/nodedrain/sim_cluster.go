@@ -69,9 +69,9 @@ func (f *clusterFlags) playing() (playing, error) {
 	if err != nil {
 		return playing{}, err
 	}
-	replay := fmt.Sprintf("nodedrain sim run -cluster %s -deadline %s -seed %d", f.dir, f.deadline, f.seed)
+	replay := fmt.Sprintf("nodedrain sim run -cluster %s -deadline %s -seed %d", quoted(f.dir), f.deadline, f.seed)
 	if f.nodes != "" {
-		replay += " -nodes " + f.nodes
+		replay += " -nodes " + quoted(f.nodes)
 	} else if f.drains > 0 {
 		replay += fmt.Sprintf(" -drains %d", f.drains)
 	}

@@ -25,7 +25,7 @@ type playing struct {
 
 // playing reads a scenario file. Warnings are told.
 func (c *simRunCommand) playing(file string) playing {
-	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + file, file: file}
+	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + quoted(file), file: file}
 	if p.text, p.err = os.ReadFile(file); p.err != nil {
 		return p
 	}
@@ -37,15 +37,13 @@ func (c *simRunCommand) playing(file string) playing {
 	return p
 }
 
-// wrong is what was wrong with a run, each in lines of its own.
-func (c *simRunCommand) wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
+// wrong is what was wrong with a run, each in lines of its own. What is to be rewritten
+// only has to keep the guarantees.
+func wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
 	for _, v := range r.Violations {
 		wrong = append(wrong, v.String())
 	}
-	if f.rewrite {
-		return append(wrong, c.rewritten(p, r)...)
-	}
-	if p.scenario.Story == "" && p.scenario.End == "" {
+	if f.rewrite || p.scenario.Story == "" && p.scenario.End == "" {
 		return wrong
 	}
 	for _, section := range [...]struct{ name, want, got string }{
@@ -58,14 +56,14 @@ func (c *simRunCommand) wrong(f *simRunFlags, p playing, r *sim.Result) (wrong [
 	return wrong
 }
 
-// rewritten writes what came of a run into its file, and returns why it cannot.
-func (c *simRunCommand) rewritten(p playing, r *sim.Result) (wrong []string) {
+// rewritten writes what came of a run into its file.
+func (c *simRunCommand) rewritten(p playing, r *sim.Result) error {
 	text := scenario.Rewrite(p.text, r.Story, r.End)
 	if bytes.Equal(text, p.text) {
 		return nil
 	}
 	if err := os.WriteFile(p.file, text, 0o644); err != nil {
-		return []string{err.Error()}
+		return err
 	}
 	fmt.Fprintf(c.out, "%s is rewritten\n", p.file)
 	return nil

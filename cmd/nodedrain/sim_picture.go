@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
@@ -19,6 +17,8 @@ type picture struct {
 	// trace is where the trace goes, or nil.
 	trace *timeline.Trace
 	world *world.World // nil before it is watched
+	// applied counts the entries that were recorded.
+	applied int
 }
 
 // newPicture is of a scenario that is about to be played. The trace goes to a writer,
@@ -68,7 +68,10 @@ func serverName(n int) string {
 func (p *picture) watch(w *world.World) {
 	p.world = w
 	p.recorder.Leader(0, w.Leader())
-	w.OnApply(func(a world.Applied) { p.recorder.Applied(p.now(), a) })
+	w.OnApply(func(a world.Applied) {
+		p.applied++
+		p.recorder.Applied(p.now(), a)
+	})
 	w.OnElect(func(server int) { p.recorder.Leader(p.now(), server) })
 	w.OnStrike(func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) })
 	if p.trace != nil {
@@ -95,25 +98,6 @@ func (p *picture) end(r *sim.Result) error {
 	p.recorder.End(r.Lasted)
 	if p.trace != nil {
 		return p.trace.Err()
-	}
-	return nil
-}
-
-// created writes a file.
-func created(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(f)
-	if err = write(out); err == nil {
-		err = out.Flush()
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }

@@ -56,18 +56,23 @@ Usage: nodedrain sim run [options] FILE...
   a guarantee of the drainer, or if its file says what is to come of it and
   something else does; then the exit code is 1, and the difference is shown.
 
-  Of several scenarios only those that fail are drawn.
+  Of several scenarios only those that fail are drawn. The last line counts the
+  entries that were applied while it was played, as the picture does, and those of
+  the log: with what the cluster began with, and with barriers.
 
 Options:
 
   -story, -v        Print the story: what operators asked for, what the drainer
                     wrote, and why allocations wait; then the final facts.
   -q                Draw nothing.
-  -ascii            Draw with letters and signs alone.
-  -width N          Columns to draw in. Default: those of the terminal, or %d.
-  -svg FILE         Draw an SVG too. Only of one scenario.
+  -ascii            Draw with letters and signs alone, as is done where the locale is
+                    not of UTF-8 (LC_ALL, LC_CTYPE, LANG).
+  -width N          Columns to draw in, at least %d. Default: those of the terminal,
+                    or %d.
+  -svg FILE         Draw an SVG too. Only of one scenario. "-" is standard output;
+                    the report then goes to standard error.
   -trace FILE       Write what happens as JSON objects, one a line. Only of one
-                    scenario.
+                    scenario. "-" as with -svg.
   -rewrite          Write what comes of a scenario into its file, as what is
                     expected from now on.
   -print            Print the scenario and do not play it.
@@ -84,10 +89,12 @@ Options:
   -drains N         Or how many to drain, drawn from the seed. Default: 5%% of
                     them.
   -deadline D       Deadline of the drains; 0 is none. Default: %s.
-`, timeline.DefaultColumns, defaultDeadline))
+`, timeline.MinColumns, timeline.DefaultColumns, defaultDeadline))
 }
 
-func (c *simRunCommand) Run(args []string) int { return c.exit(c.run(args)) }
+func (c *simRunCommand) Run(args []string) int {
+	return c.reporting(func(sim simCommand) error { return (&simRunCommand{sim}).run(args) })
+}
 
 // errScenarios says that some scenarios failed, and that what was wrong was told.
 type errScenarios struct{ failed, of int }
@@ -98,6 +105,9 @@ func (e errScenarios) Error() string {
 	}
 	return fmt.Sprintf("%d of %d scenarios failed", e.failed, e.of)
 }
+
+// errInterrupted says that the user did not wait for the end.
+var errInterrupted = errors.New("interrupted before all scenarios were played")
 
 func (c *simRunCommand) run(args []string) error {
 	var f simRunFlags
@@ -113,19 +123,27 @@ func (c *simRunCommand) run(args []string) error {
 	if err != nil {
 		return err
 	}
+	written, err := f.open(c)
+	if err != nil {
+		return err
+	}
+	defer written.abandon()
 	failed := 0
+	var errs []error
 	for _, p := range plays {
+		ok, err := c.one(&f, p, written, len(plays) == 1)
 		if c.ctx.Err() != nil {
-			return errors.New("interrupted before all scenarios were played")
+			return errInterrupted
 		}
-		if !c.one(&f, p, len(plays) == 1) {
+		if !ok {
 			failed++
 		}
+		errs = append(errs, err)
 	}
 	if failed > 0 {
-		return errScenarios{failed, len(plays)}
+		errs = append(errs, errScenarios{failed, len(plays)})
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // check refuses options that do not go together.
@@ -142,6 +160,8 @@ func (f *simRunFlags) check(given map[string]bool, files []string) error {
 		return errors.New("-seed is 0 and must be above 0: none draws nothing")
 	case len(files) > 1 && (f.svg != "" || f.trace != ""):
 		return errors.New("-svg and -trace are of one scenario")
+	case f.svg == "-" && f.trace == "-":
+		return errors.New("-svg and -trace cannot both go to standard output")
 	case f.width < 0:
 		return fmt.Errorf("-width is %d and must be above 0", f.width)
 	}
@@ -171,25 +191,37 @@ func (c *simRunCommand) plays(f *simRunFlags, files []string) (plays []playing, 
 	return plays, nil
 }
 
-// one plays a scenario and tells what came of it. It returns false if it failed.
-func (c *simRunCommand) one(f *simRunFlags, p playing, alone bool) bool {
+// one plays a scenario and tells what came of it. It returns false if it failed, and why
+// something could not be written, which is no fault of the scenario.
+func (c *simRunCommand) one(f *simRunFlags, p playing, o outputs, alone bool) (ok bool, err error) {
 	if p.err != nil {
 		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
-		return false
+		return false, nil
 	}
 	if f.print {
-		_ = scenario.Print(c.out, p.scenario) // a terminal that is gone reads no error either
-		return true
+		return true, scenario.Print(c.out, p.scenario)
 	}
-	result, drawn, err := c.played(f, p)
-	if err != nil {
+	result, drawn, err := c.played(p, o)
+	switch {
+	case result == nil && c.ctx.Err() != nil:
+		return false, nil // whoever interrupted it asks for nothing more
+	case result == nil:
 		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(err.Error()))
 		c.replay(p)
-		return false
+		return false, nil
 	}
-	wrong := c.wrong(f, p, result)
+	if f.rewrite {
+		err = errors.Join(err, c.rewritten(p, result))
+	}
+	return c.tell(f, p, result, drawn, alone), err
+}
+
+// tell tells what came of a scenario, and returns false if it failed.
+func (c *simRunCommand) tell(f *simRunFlags, p playing, result *sim.Result, drawn *picture, alone bool) bool {
+	wrong := wrong(f, p, result)
 	if !f.quiet && (alone || len(wrong) > 0) {
-		_ = drawn.recorder.Text(c.out, timeline.TextOptions{Columns: c.columns(f), ASCII: f.ascii})
+		ascii := f.ascii || notUnicode(c.getenv)
+		_ = drawn.recorder.Text(c.out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out remembers
 		fmt.Fprintln(c.out)
 	}
 	if f.story {
@@ -199,7 +231,7 @@ func (c *simRunCommand) one(f *simRunFlags, p playing, alone bool) bool {
 	if len(wrong) > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s  %s  %d entries in %s, hash %016x\n", verdict, p.label, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
+	fmt.Fprintf(c.out, "%s  %s  %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, drawn.applied, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
 	for _, w := range wrong {
 		fmt.Fprint(c.out, indented(w))
 	}
@@ -227,22 +259,52 @@ func (c *simRunCommand) columns(f *simRunFlags) int {
 	return terminal(c.out)
 }
 
-// played plays a scenario and writes the files that were asked for.
-func (c *simRunCommand) played(f *simRunFlags, p playing) (result *sim.Result, drawn *picture, err error) {
+// outputs are the files that are written beside the report; each may be nil.
+type outputs struct{ svg, trace *output }
+
+// open opens the files that were asked for. With one of them being "-", which is standard
+// output, the report goes to where errors go.
+func (f *simRunFlags) open(c *simRunCommand) (o outputs, err error) {
+	stdout := beneath(c.out)
+	open := func(path string) *output {
+		if path == "-" {
+			c.out = c.errs
+			return &output{path: "standard output", to: stdout}
+		}
+		opened, failed := openOutput(path)
+		err = errors.Join(err, failed)
+		return opened
+	}
+	o = outputs{svg: open(f.svg), trace: open(f.trace)}
+	if err != nil {
+		o.abandon()
+	}
+	return o, err
+}
+
+// abandon leaves the files that were not written as they were.
+func (o outputs) abandon() {
+	o.svg.abandon()
+	o.trace.abandon()
+}
+
+// played plays a scenario and writes the files that were asked for. The result is nil if
+// it could not be played; otherwise the error says what could not be written.
+func (c *simRunCommand) played(p playing, o outputs) (result *sim.Result, drawn *picture, err error) {
 	play := func(trace io.Writer) error {
 		drawn = newPicture(p.scenario, p.replay, trace)
-		if result, err = c.play(p.scenario, sim.Options{Tell: true, Watch: drawn.watch}); err != nil {
+		if result, err = c.until(c.ctx)(p.scenario, sim.Options{Tell: true, Watch: drawn.watch}); err != nil {
 			return err
 		}
 		return drawn.end(result)
 	}
-	if f.trace != "" {
-		err = created(f.trace, play)
+	if o.trace != nil {
+		err = o.trace.write(play)
 	} else {
 		err = play(nil)
 	}
-	if err == nil && f.svg != "" {
-		err = created(f.svg, drawn.recorder.SVG)
+	if result != nil && o.svg != nil {
+		err = errors.Join(err, o.svg.write(drawn.recorder.SVG))
 	}
 	return result, drawn, err
 }

@@ -62,7 +62,8 @@ Options:
                     it, rather than a file.
   -size SIZE        The size of that scenario: small, medium or large. Default:
                     small.
-  -o FILE           Write the scenario there rather than print it.
+  -o FILE           Write the scenario there rather than print it. What stood there
+                    is kept until then.
   -check CHECK      What it must fail, as in "G1 below limit". Default: what it
                     fails first.
   -freeze           Take nothing out, and only write down what chance decides.
@@ -71,7 +72,9 @@ Options:
 `, shrink.DefaultMaxPlays, defaultShrinkTimeout))
 }
 
-func (c *simShrinkCommand) Run(args []string) int { return c.exit(c.run(args)) }
+func (c *simShrinkCommand) Run(args []string) int {
+	return c.reporting(func(sim simCommand) error { return (&simShrinkCommand{sim}).run(args) })
+}
 
 func (c *simShrinkCommand) run(args []string) error {
 	var f simShrinkFlags
@@ -83,10 +86,22 @@ func (c *simShrinkCommand) run(args []string) error {
 	if err := refuseZeros(set); err != nil {
 		return err
 	}
+	if f.check != "" && !shrink.Known(f.check) {
+		return fmt.Errorf("-check: there is no check %q; \"nodedrain sim run\" names those that a scenario fails, as in \"G1 below limit\"", f.check)
+	}
 	s, err := f.scenario(given(set), files)
 	if err != nil {
 		return err
 	}
+	to := f.out
+	if to == "-" {
+		to = ""
+	}
+	out, err := openOutput(to)
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	defer out.abandon()
 	ctx, cancel := context.WithTimeout(c.ctx, f.timeout)
 	defer cancel()
 	began := time.Now()
@@ -94,7 +109,7 @@ func (c *simShrinkCommand) run(args []string) error {
 	if f.freeze {
 		work = shrink.Freeze
 	}
-	small, report, err := work(ctx, s, shrink.Judging(c.play), shrink.Options{
+	small, report, err := work(ctx, s, shrink.Judging(c.until(ctx)), shrink.Options{
 		Check: f.check, MaxPlays: f.plays, Progress: c.progress(began),
 	})
 	if err != nil {
@@ -105,14 +120,15 @@ func (c *simShrinkCommand) run(args []string) error {
 	if err := scenario.Print(&text, small); err != nil {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
-	if f.out == "" {
-		_, err = text.WriteTo(c.out)
+	if out == nil {
+		_, _ = c.out.Write(text.Bytes()) // c.out remembers
+		return nil
+	}
+	if err := out.write(func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
+		_, _ = c.out.Write(text.Bytes()) // what took so long is not thrown away
 		return err
 	}
-	if err := created(f.out, func(w io.Writer) error { _, err := text.WriteTo(w); return err }); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.errs, "to play it: nodedrain sim run %s\n", f.out)
+	fmt.Fprintf(c.errs, "to play it: nodedrain sim run %s\n", quoted(f.out))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,7 +57,7 @@ Usage: nodedrain sim swarm [options]
   to something else. Of some seeds the story is also told otherwise, with what must
   not change its end, and they fail if it does. The swarm fails too if what is rare
   was rarer than it should be, since then it says little. The exit code is 0 only if
-  nothing failed.
+  all seeds were played and nothing failed.
 
   Equal seeds are played equally on every machine.
 
@@ -68,16 +69,18 @@ Options:
   -seed S           The first seed. Default: %d.
   -workers W        How many to play at once. Default: as many as there are
                     processors.
-  -keep DIR         Write what fails into DIR, as scenarios that leave as little
-                    to chance as they can.
+  -keep DIR         Write the first %d seeds that fail into DIR, which is made, as
+                    scenarios that leave as little to chance as they can.
   -metamorphic P    The share of seeds whose story is told otherwise too, from 0 to
                     1. Default: %g.
   -json             Print nothing but one object in JSON: the hash of each seed,
                     what failed, what was counted, and how fast it went.
-`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultMetamorphic))
+`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep, swarm.DefaultMetamorphic))
 }
 
-func (c *simSwarmCommand) Run(args []string) int { return c.exit(c.run(args)) }
+func (c *simSwarmCommand) Run(args []string) int {
+	return c.reporting(func(sim simCommand) error { return (&simSwarmCommand{sim}).run(args) })
+}
 
 // errSwarm says that a swarm failed, and that what was wrong was told.
 type errSwarm struct{}
@@ -94,9 +97,12 @@ func (c *simSwarmCommand) run(args []string) error {
 	if err := f.check(set, about); err != nil {
 		return err
 	}
-	hashes := make([]seedHash, 0, f.seeds)
+	if err := f.openKeep(); err != nil {
+		return fmt.Errorf("-keep: %w", err)
+	}
+	var hashes []seedHash
 	progress := c.progress(&f)
-	report, interrupted := swarm.Play(c.ctx, swarm.Options{
+	report, unplayed := swarm.Play(c.ctx, swarm.Options{
 		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.play,
 		Metamorphic: cmp.Or(f.metamorphic, -1), // of the options, zero is the default
 		Each: func(r swarm.Run) {
@@ -105,24 +111,21 @@ func (c *simSwarmCommand) run(args []string) error {
 		},
 	})
 	progress.close()
-	kept, err := c.keep(&f, report)
-	if err != nil {
-		return err
-	}
+	kept, unkept := c.keep(&f, report)
 	if f.json {
-		err = printSwarm(c.out, report, hashes, kept)
+		if err := printSwarm(c.out, report, f.seeds, hashes, kept); err != nil {
+			return unkept // c.out remembers the other
+		}
 	} else {
-		c.tell(report, kept)
+		c.tell(report, f.seeds, kept)
 	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("printing the report: %w", err)
-	case interrupted != nil:
-		return fmt.Errorf("interrupted after %d of %d seeds: %w", report.Seeds, f.seeds, interrupted)
+	case unplayed != nil:
+		err = fmt.Errorf("interrupted after %d of %d seeds: %w", report.Seeds, f.seeds, unplayed)
 	case !report.OK():
-		return errSwarm{}
+		err = errSwarm{}
 	}
-	return nil
+	return errors.Join(unkept, err)
 }
 
 func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
@@ -135,6 +138,8 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 		return fmt.Errorf("-seeds is %d and must be above 0", f.seeds)
 	case f.first == 0:
 		return errors.New("-seed is 0 and must be above 0: none draws nothing")
+	case uint64(f.seeds-1) > math.MaxUint64-f.first:
+		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", f.seeds, math.MaxUint64-f.first+1, uint64(math.MaxUint64))
 	case given["workers"] && f.workers <= 0:
 		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
 	case !(f.metamorphic >= 0 && f.metamorphic <= 1):
@@ -146,23 +151,26 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 	return nil
 }
 
-// tell tells what came of a swarm.
-func (c *simSwarmCommand) tell(r *swarm.Report, kept map[uint64][]string) {
+// tell tells what came of a swarm of so many seeds.
+func (c *simSwarmCommand) tell(r *swarm.Report, seeds int, kept map[uint64][]string) {
 	for _, failure := range r.Failures {
 		c.tellFailure(failure, kept[failure.Seed])
 	}
 	if more := r.Failed - len(r.Failures); more > 0 {
-		fmt.Fprintf(c.out, "FAIL  and %d seeds more\n", more)
+		fmt.Fprintf(c.out, "FAIL  and %d seeds more, which are neither told of nor kept\n", more)
 	}
 	for _, short := range r.Short {
 		fmt.Fprintf(c.out, "RARE  %s\n", short)
 	}
-	verdict := "ok  "
+	verdict, of := "ok  ", ""
+	if r.Seeds < seeds {
+		verdict, of = "STOP", fmt.Sprintf(" interrupted after %d of", r.Seeds)
+	}
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s  %d %s seeds from %d on, %d failed, %d played twice, %d told otherwise, hash %s\n",
-		verdict, r.Seeds, r.Size, r.First, r.Failed, r.Twice, r.Retold, hexHash(r.Hash))
+	fmt.Fprintf(c.out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d told otherwise, hash %s\n",
+		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, r.Retold, hexHash(r.Hash))
 	fmt.Fprintf(c.out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
@@ -177,21 +185,33 @@ func (c *simSwarmCommand) tellFailure(f *swarm.Failure, kept []string) {
 	switch {
 	case len(kept) == 0:
 	case f.Relation == "":
-		fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", kept[0])
+		fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
 	default:
-		fmt.Fprintf(c.out, "      kept, to be compared: nodedrain sim run %s\n", strings.Join(kept, " "))
+		fmt.Fprintf(c.out, "      kept, to be compared: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
 	}
 }
 
-// keep writes what failed into files, by seed: its scenario frozen, or both ways in which
-// its story was told.
-func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint64][]string, err error) {
-	kept = map[uint64][]string{}
-	if f.keep == "" || len(r.Failures) == 0 {
-		return kept, nil
+// openKeep makes the folder for what fails, and tries whether files can be written there.
+func (f *simSwarmFlags) openKeep() error {
+	if f.keep == "" {
+		return nil
 	}
 	if err := os.MkdirAll(f.keep, 0o755); err != nil {
-		return nil, fmt.Errorf("keeping what failed: %w", err)
+		return err
+	}
+	file, err := os.CreateTemp(f.keep, ".try-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// keep writes what failed into files, by seed: its scenario frozen, or both ways in which
+// its story was told. The error says what could not be written.
+func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint64][]string, err error) {
+	kept = map[uint64][]string{}
+	if f.keep == "" {
+		return kept, nil
 	}
 	for _, failure := range r.Failures {
 		for _, s := range failure.Scenarios() {
@@ -200,7 +220,7 @@ func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint
 			}
 			file := filepath.Join(f.keep, s.Name+scenario.Ending)
 			if err := created(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
-				return nil, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
+				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 			}
 			kept[failure.Seed] = append(kept[failure.Seed], file)
 		}
@@ -214,7 +234,7 @@ const freezePlays = 100
 // frozen is the scenario frozen, if it fails when it is played again. What fails only
 // in other ways, as what differs from one time to the next, is kept as it is.
 func (c *simSwarmCommand) frozen(s *scenario.Scenario) *scenario.Scenario {
-	frozen, _, err := shrink.Freeze(c.ctx, s, shrink.Judging(c.play), shrink.Options{MaxPlays: freezePlays})
+	frozen, _, err := shrink.Freeze(c.ctx, s, shrink.Judging(c.until(c.ctx)), shrink.Options{MaxPlays: freezePlays})
 	if err != nil {
 		return s
 	}

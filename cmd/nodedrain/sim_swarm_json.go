@@ -14,12 +14,17 @@ import (
 
 // swarmReport is what "nodedrain sim swarm -json" prints.
 type swarmReport struct {
-	Version int    `json:"version"`
-	OK      bool   `json:"ok"`
-	Size    string `json:"size"`
-	// First is the first seed, Seeds how many were played, PlayedTwice how many of
+	Version int `json:"version"`
+	// OK says that all seeds that were asked for were played, that none failed, and that
+	// nothing was too rare.
+	OK   bool   `json:"ok"`
+	Size string `json:"size"`
+	// First is the first seed, Asked how many there were to be, Seeds how many were
+	// played; Interrupted says that these are fewer. PlayedTwice is how many of
 	// them twice, ToldOtherwise of how many the story was told otherwise too.
 	First         uint64 `json:"first"`
+	Asked         int    `json:"asked"`
+	Interrupted   bool   `json:"interrupted"`
 	Seeds         int    `json:"seeds"`
 	PlayedTwice   int    `json:"played_twice"`
 	ToldOtherwise int    `json:"told_otherwise"`
@@ -47,7 +52,7 @@ type swarmReport struct {
 }
 
 // swarmReportVersion changes when a field changes its meaning or goes.
-const swarmReportVersion = 2
+const swarmReportVersion = 3
 
 type seedHash struct {
 	Seed uint64 `json:"seed"`
@@ -92,11 +97,14 @@ type shortEvent struct {
 	Want  int    `json:"want"`
 }
 
-// printSwarm prints a report as JSON.
-func printSwarm(out io.Writer, r *swarm.Report, hashes []seedHash, kept map[uint64][]string) error {
+// printSwarm prints the report of so many seeds as JSON.
+func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64][]string) error {
+	if hashes == nil {
+		hashes = []seedHash{}
+	}
 	report := swarmReport{
-		Version: swarmReportVersion, OK: r.OK(), Size: r.Size.String(),
-		First: r.First, Seeds: r.Seeds, PlayedTwice: r.Twice, ToldOtherwise: r.Retold, Workers: r.Workers,
+		Version: swarmReportVersion, OK: r.OK() && r.Seeds == seeds, Size: r.Size.String(),
+		First: r.First, Asked: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, ToldOtherwise: r.Retold, Workers: r.Workers,
 		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
 		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
 		Steps: r.Steps, Entries: r.Entries,

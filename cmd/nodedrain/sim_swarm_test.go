@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // A swarm that finds nothing says how fast it was; its JSON has the hash of each
@@ -22,7 +25,7 @@ import (
 func TestSimSwarm(t *testing.T) {
 	t.Parallel()
 	s := &simulating{}
-	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: flawless}
+	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, getenv: func(string) string { return "" }, play: flawless}
 	must.Zero(t, (&simSwarmCommand{s.simCommand}).Run([]string{"--seeds", "12", "-seed", "5", "-workers", "3"}), must.Sprint(s.stdout.String()))
 	must.StrContains(t, s.stdout.String(), "ok    12 small seeds from 5 on, 0 failed, ") // on a busy machine after how far it has come
 	must.StrContains(t, s.stdout.String(), "seeds per minute")
@@ -87,12 +90,71 @@ func TestSimSwarm_fails(t *testing.T) {
 	must.SliceEmpty(t, report.Failures[0].Files)
 }
 
+// A swarm that is interrupted has not shown what it was asked to show.
+func TestSimSwarm_interrupted(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"", "-json"} {
+		s := newSimulating(t)
+		ctx, interrupt := context.WithCancel(t.Context())
+		s.ctx = ctx
+		s.play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			interrupt()
+			return flawless(of, o)
+		}
+		must.One(t, (&simSwarmCommand{s.simCommand}).Run(strings.Fields("-seeds 9223372036854775807 -workers 1 "+format)))
+		must.Eq(t, "interrupted after 1 of 9223372036854775807 seeds: context canceled\n", s.stderr.String())
+		if format == "" {
+			must.StrContains(t, s.stdout.String(), "STOP  interrupted after 1 of 9223372036854775807 small seeds from 1 on, 0 failed, ")
+			continue
+		}
+		var report swarmReport
+		must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+		must.False(t, report.OK)
+		must.True(t, report.Interrupted)
+		must.One(t, report.Seeds)
+	}
+}
+
+// What a swarm found is told also if it cannot be kept.
+func TestSimSwarm_notKept(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	dir := filepath.Join(t.TempDir(), "kept")
+	s.play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		must.NoError(t, os.RemoveAll(dir))
+		return buggy(of, o)
+	}
+	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
+	must.StrContains(t, s.stdout.String(), "FAIL  seed ")
+	must.StrContains(t, s.stdout.String(), "FAIL  2 small seeds from 2 on, ")
+	must.StrContains(t, s.stderr.String(), "keeping seed ")
+	must.StrHasSuffix(t, "the swarm failed\n", s.stderr.String())
+}
+
+// A run and the shrinking of a scenario end when the user does not wait any longer.
+func TestSim_interrupted(t *testing.T) {
+	t.Parallel()
+	s := newSimulating(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.ctx = ctx
+	s.play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		o.Watch = func(w *world.World) { w.At(world.Epoch.Add(6*time.Second), func() error { interrupt(); return nil }) }
+		return buggy(of, o)
+	}
+	must.One(t, (&simRunCommand{s.simCommand}).Run([]string{"testdata/limited.drain"}))
+	must.Eq(t, "interrupted before all scenarios were played\n", s.stderr.String())
+	must.Eq(t, "", s.stdout.String())
+	s.stderr.Reset()
+	must.One(t, (&simShrinkCommand{s.simCommand}).Run([]string{"testdata/limited.drain"}))
+	must.Eq(t, "shrinking limited: it was not played to its end once: context canceled\n", s.stderr.String())
+}
+
 // A story that comes to another end when it is told otherwise fails, and both ways of
 // telling it are kept, to be compared.
 func TestSimSwarm_toldOtherwise(t *testing.T) {
 	t.Parallel()
 	s := &simulating{}
-	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: forgetful}
+	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, getenv: func(string) string { return "" }, play: forgetful}
 	dir := t.TempDir()
 	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-keep", dir}))
 	kept, err := filepath.Glob(filepath.Join(dir, "small-1-steady*.drain"))
@@ -152,7 +214,7 @@ func TestSwarmLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		c := simSwarmCommand{simCommand{out: &out}}
+		c := simSwarmCommand{simCommand{out: &out, getenv: func(string) string { return "" }}}
 		progress := c.progress(&simSwarmFlags{seeds: 100})
 		swarming(progress)
 		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+

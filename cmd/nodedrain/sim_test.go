@@ -42,7 +42,7 @@ type simulating struct {
 // deadline: it stands for a bug.
 func newSimulating(t *testing.T) *simulating {
 	s := new(simulating)
-	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, play: buggy}
+	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, getenv: func(string) string { return "" }, play: buggy}
 	return s
 }
 
