@@ -72,6 +72,11 @@ func (p *picture) watch(w *world.World) {
 		p.applied++
 		p.recorder.Applied(p.now(), a)
 	})
+	w.OnClock(func(term int, ahead time.Duration) {
+		if term == w.Term() { // and not of who led before
+			p.recorder.Clock(p.now(), ahead)
+		}
+	})
 	w.OnElect(func(server int) { p.recorder.Leader(p.now(), server) })
 	w.OnStrike(func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) })
 	if p.trace != nil {

@@ -60,6 +60,33 @@ func TestSVG_deadlineOfALateEntry(t *testing.T) {
 	}
 }
 
+// A deadline passes when the clock of who leads says so: it moves when that is set, until
+// it has passed.
+func TestSVG_deadlineByTheClock(t *testing.T) {
+	t.Parallel()
+	h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
+	h.seen = append(h.seen, r.Applied)
+	h.node("n1")
+	h.place(h.job("web", cluster.JobService, 1, 1), "n1")
+	r.Clock(0, -40*time.Minute) // of which the state has nothing yet
+	r.Clock(0, 0)
+	h.at = time.Minute
+	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
+	for _, c := range []struct {
+		at, ahead time.Duration
+		want      string
+	}{
+		{0, 0, "1h1m"},
+		{2 * time.Minute, -9 * time.Minute, "1h10m"},
+		{3 * time.Minute, 20 * time.Minute, "41m"},
+		{4 * time.Minute, 2 * time.Hour, "4m"},
+		{5 * time.Minute, 0, "4m"},
+	} {
+		r.Clock(c.at, c.ahead)
+		must.StrContains(t, svgOf(t, r), "1 to go, deadline at "+c.want+"<", must.Sprint(c))
+	}
+}
+
 // A moment below the limit is seen, however short.
 func TestPictures_ofAMomentBelowTheLimit(t *testing.T) {
 	t.Parallel()

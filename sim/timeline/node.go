@@ -42,6 +42,8 @@ type drain struct {
 	// deadline is when its deadline passes, or negative if it has none; a forced
 	// drain's is when it was forced.
 	deadline time.Duration
+	// cutoff is the deadline as the state has it, which is by the clock of who led.
+	cutoff   time.Time
 	revision cluster.Revision
 	ignores  bool // system jobs
 	forced   bool
@@ -62,13 +64,17 @@ func (n *node) running() *drain {
 // last is the newest drain.
 func (n *node) last() *drain { return n.drains[len(n.drains)-1] }
 
-// update notes the strategy that a drain has since an entry that was applied at a
-// time, for which the state has another: what lies between them is the lag.
-func (d *drain) update(now *cluster.Drain, at, lag time.Duration) {
+// update notes the strategy that a drain has.
+func (d *drain) update(now *cluster.Drain) {
 	d.revision, d.deadline, d.ignores = now.Revision, -1, now.Strategy.IgnoreSystemJobs
 	d.forced = now.Strategy.Deadline < 0
-	if cutoff, ends := opinion.Cutoff(now); ends {
-		d.deadline = max(0, at-lag+cutoff.Sub(now.UpdatedAt))
+}
+
+// reset notes that the clock that deadlines are held to was set at a time, and that the
+// deadline passes at another now. One that has passed has passed.
+func (d *drain) reset(at, deadline time.Duration) {
+	if d.deadline >= at && !d.forced {
+		d.deadline = max(at, deadline)
 	}
 }
 

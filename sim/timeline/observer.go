@@ -89,22 +89,27 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	case n.running() == nil:
 		o.begin(n, now)
 	case n.running().revision != now.Revision:
-		n.last().update(now, o.at, o.lag(now)) // its entry names the node's allocations
+		o.update(n.last(), now) // its entry names the node's allocations
 	}
 }
 
-// lag is how long ago a drain was updated that an entry brings up to date.
-func (o *observer) lag(d *cluster.Drain) time.Duration {
-	if o.options.Epoch.IsZero() {
-		return 0
+// update notes the strategy that a drain has since the entry.
+func (o *observer) update(d *drain, now *cluster.Drain) {
+	d.update(now)
+	cutoff, ends := opinion.Cutoff(now)
+	switch {
+	case !ends:
+	case o.options.Epoch.IsZero():
+		d.deadline = o.at + cutoff.Sub(now.UpdatedAt)
+	default:
+		d.cutoff, d.deadline = cutoff, o.shown(cutoff)
 	}
-	return o.at - d.UpdatedAt.Sub(o.options.Epoch)
 }
 
 // begin has a node begin to drain.
 func (o *observer) begin(n *node, now *cluster.Drain) {
 	n.drains = append(n.drains, &drain{id: now.ID, start: o.at})
-	n.last().update(now, o.at, o.lag(now))
+	o.update(n.last(), now)
 	for a := range o.After.LiveAllocsByNode(n.id) {
 		o.row(n, a)
 	}

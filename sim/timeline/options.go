@@ -9,8 +9,8 @@ type Options struct {
 	// Seed is what the run was drawn from. Zero drew nothing, and is not shown.
 	Seed uint64
 	// Epoch is the virtual time at which the run begins: deadlines are drawn where the
-	// state has them. Without it they are taken to count from when their entry was
-	// applied.
+	// state has them, by the clock of who leads ([Recorder.Clock]). Without it they are
+	// taken to count from when their entry was applied.
 	Epoch time.Time
 	// Replay is the command that repeats the run, or empty.
 	Replay string

@@ -15,8 +15,10 @@ type Recorder struct {
 	options Options
 	// last is the latest time anything was recorded, end the run's or zero while it
 	// is not over.
-	last, end  time.Duration
-	applied    int // entries
+	last, end time.Duration
+	applied   int // entries
+	// ahead is how far the clock of who leads is ahead.
+	ahead      time.Duration
 	terms      []term
 	faults     []fault
 	violations []violation
@@ -97,6 +99,23 @@ func (r *Recorder) Leader(at time.Duration, server int) {
 
 // NoLeader notes that nobody leads from a time on.
 func (r *Recorder) NoLeader(at time.Duration) { r.Leader(at, -1) }
+
+// Clock notes how far the clock of who leads is ahead from a time on: the state has its
+// times by that clock, and a deadline passes when it says so.
+func (r *Recorder) Clock(at, ahead time.Duration) {
+	at = r.at(at)
+	r.ahead = ahead
+	for _, n := range r.nodeOrder {
+		if d := n.running(); d != nil && !d.cutoff.IsZero() {
+			d.reset(at, r.shown(d.cutoff))
+		}
+	}
+}
+
+// shown is when the clock of who leads shows a time.
+func (r *Recorder) shown(t time.Time) time.Duration {
+	return max(0, t.Sub(r.options.Epoch)-r.ahead)
+}
 
 // Fault notes that a fault struck, and until when its effect lasts: the same time
 // for a moment. The target is whom it struck, or empty.
