@@ -1,7 +1,6 @@
 package drainer
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -30,9 +29,8 @@ type jobWatcher struct {
 
 	// What follows belongs to Step.
 
-	groups map[cluster.GroupKey]*watchedGroup
-	// jobs are the watched groups by job. A job is followed while it has any.
-	jobs map[cluster.JobKey]map[cluster.GroupKey]bool
+	// groups are those that are looked after. A job is followed while it has any.
+	groups watchedGroups
 	// dirty are the groups to judge in this step, gathered those that may be judged
 	// when nothing is in flight: each once, see watchedGroup.dirty.
 	dirty, gathered []*watchedGroup
@@ -41,76 +39,12 @@ type jobWatcher struct {
 	fresh []cluster.GroupKey
 	// wanting are the groups that want something, changed says that what they
 	// want is not what was last offered.
-	wanting map[cluster.GroupKey]bool
+	wanting map[*watchedGroup]bool
 	changed bool
 	// alarms are when groups are to be judged anew although nothing changed.
-	alarms alarm.Heap[cluster.GroupKey]
+	alarms alarm.Heap[*watchedGroup]
 	// ahead bounds the marks of a request; zero is no bound.
 	ahead int
-}
-
-// watchedGroup is a group with allocations on draining nodes.
-type watchedGroup struct {
-	key cluster.GroupKey
-	// dirty says that the group is to be judged anew.
-	dirty bool
-	// asked are the marks that are wanted and not answered, by allocation.
-	asked []ask
-	// reevaluate says that an evaluation is wanted and not answered, reevaluated
-	// spaces those that were written.
-	reevaluate  bool
-	reevaluated attempts
-	// refused spaces the plans of a group whose marks are refused.
-	refused attempts
-	// onDraining are the group's live allocations on draining nodes, by id, as they
-	// were when it was last judged.
-	onDraining []*cluster.Allocation
-	// heldSince is since when something of the group is held, by reason; zero if
-	// nothing is.
-	heldSince [ReasonCount]time.Time
-}
-
-// ask is a mark of a group in as little memory as may be: groups that move fast want
-// many more than are written at a time.
-type ask struct {
-	alloc    cluster.AllocID
-	node     cluster.NodeID
-	drain    cluster.DrainID
-	revision cluster.Revision
-	class    cluster.MarkClass
-}
-
-// asks are the marks of one group, which are in order.
-func asks(marks []Mark) []ask {
-	if len(marks) == 0 {
-		return nil
-	}
-	asked := make([]ask, len(marks))
-	for i, m := range marks {
-		asked[i] = ask{m.Alloc, m.Node, m.Drain, m.Revision, m.Class}
-	}
-	return asked
-}
-
-func (a ask) mark(group cluster.GroupKey) Mark {
-	return Mark{Alloc: a.alloc, Group: group, Node: a.node, Drain: a.drain, Revision: a.revision, Class: a.class}
-}
-
-// find returns where the mark of the allocation is among those asked, or would be, and
-// whether it is.
-func (g *watchedGroup) find(id cluster.AllocID) (int, bool) {
-	return slices.BinarySearchFunc(g.asked, id, func(a ask, id cluster.AllocID) int { return cmp.Compare(a.alloc, id) })
-}
-
-// asksFor reports whether a mark of the allocation is wanted and not answered.
-func (g *watchedGroup) asksFor(id cluster.AllocID) bool {
-	_, is := g.find(id)
-	return is
-}
-
-// asksBeside reports whether the group wants marks besides those in flight.
-func (g *watchedGroup) asksBeside(inFlight func(cluster.AllocID) bool) bool {
-	return slices.ContainsFunc(g.asked, func(a ask) bool { return !inFlight(a.alloc) })
 }
 
 // NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
@@ -122,9 +56,8 @@ func NewJobWatcher(env Env) DrainingJobWatcher {
 		backoff:  backoff{base: env.RetryBase, max: env.RetryMax},
 		drain:    make(chan *DrainRequest, 1),
 		migrated: make(chan []Migration, 1),
-		groups:   map[cluster.GroupKey]*watchedGroup{},
-		jobs:     map[cluster.JobKey]map[cluster.GroupKey]bool{},
-		wanting:  map[cluster.GroupKey]bool{},
+		groups:   watchedGroups{},
+		wanting:  map[*watchedGroup]bool{},
 		ahead:    env.MarksAhead,
 	}
 }
@@ -150,7 +83,9 @@ func (w *jobWatcher) reply(r DrainReply) {
 // if that may have changed.
 func (w *jobWatcher) Step(look Look) time.Time {
 	registered, replies := w.takePosts()
-	w.see(w.fresh...)
+	for _, key := range w.fresh {
+		w.see(w.groups.get(key))
+	}
 	w.fresh = nil
 	w.settle(replies)
 	w.admit(registered)
@@ -200,22 +135,22 @@ func (w *jobWatcher) due(inFlight func(cluster.AllocID) bool) []*watchedGroup {
 			gathers := !g.asksBeside(inFlight)
 			if gathers {
 				w.gathered = append(w.gathered, g)
-				w.alarms.Remove(g.key) // it dates from before what g is judged for
+				w.alarms.Remove(g) // it dates from before what g is judged for
 			}
 			return gathers
 		})
 	}
-	slices.SortFunc(due, func(a, b *watchedGroup) int { return a.key.Compare(b.key) })
+	slices.SortFunc(due, (*watchedGroup).Compare)
 	for _, g := range due {
 		g.dirty = false
 	}
 	return due
 }
 
-// see has groups judged anew, if they are looked after.
-func (w *jobWatcher) see(groups ...cluster.GroupKey) {
-	for _, key := range groups {
-		if g := w.groups[key]; g != nil && !g.dirty {
+// see has groups judged anew; nil is one that is not looked after.
+func (w *jobWatcher) see(groups ...*watchedGroup) {
+	for _, g := range groups {
+		if g != nil && !g.dirty {
 			g.dirty = true
 			w.dirty = append(w.dirty, g)
 		}
@@ -226,31 +161,27 @@ func (w *jobWatcher) see(groups ...cluster.GroupKey) {
 // anything may have.
 func (w *jobWatcher) seeJobs(changes Changes) {
 	if changes.All {
-		for key := range w.groups { //lint:order they are sorted when they are judged
-			w.see(key)
+		for _, groups := range w.groups { //lint:order they are sorted when they are judged
+			w.see(groups...)
 		}
 		return
 	}
 	for _, job := range changes.Jobs {
-		for key := range w.jobs[job] { //lint:order they are sorted when they are judged
-			w.see(key)
-		}
+		w.see(w.groups[job]...)
 	}
 }
 
 // admit begins to look after groups, and judges anew those it looks after.
 func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 	for _, key := range groups {
-		if w.groups[key] != nil {
-			w.see(key)
+		if g := w.groups.get(key); g != nil {
+			w.see(g)
 			continue
 		}
-		w.groups[key] = &watchedGroup{key: key}
-		if w.jobs[key.Job] == nil {
-			w.jobs[key.Job] = map[cluster.GroupKey]bool{}
+		if len(w.groups[key.Job]) == 0 {
 			w.feed.Follow(key.Job)
 		}
-		w.jobs[key.Job][key] = true
+		w.groups.add(&watchedGroup{key: key})
 		w.fresh = append(w.fresh, key)
 	}
 }
@@ -262,23 +193,23 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 		w.changed = true
 		refusals := r.refusedGroups()
 		for _, m := range r.Marks {
-			if g := w.groups[m.Group]; g != nil {
+			if g := w.groups.get(m.Group); g != nil {
 				if i, asked := g.find(m.Alloc); asked {
 					g.asked = slices.Delete(g.asked, i, i+1)
 				}
-				w.see(g.key)
+				w.see(g)
 				if r.Outcome == Applied && !refusals[g.key] {
-					g.refused = attempts{}
+					g.refused = nil
 				}
 			}
 		}
 		for key := range refusals { //lint:order each group by itself
-			if g := w.groups[key]; g != nil && g.refused.wait(r.At).IsZero() {
-				g.refused.failed(w.backoff, r.At)
+			if g := w.groups.get(key); g != nil && g.refused.wait(r.At).IsZero() {
+				g.refused = g.refused.again(w.backoff, r.At)
 			}
 		}
 		for _, key := range r.Reevaluated {
-			if g := w.groups[key]; g != nil {
+			if g := w.groups.get(key); g != nil {
 				w.answerEvaluation(g, r)
 			}
 		}
@@ -289,9 +220,9 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 // that was written is waited for: what failed is spaced with all that failed.
 func (w *jobWatcher) answerEvaluation(g *watchedGroup, r DrainReply) {
 	g.reevaluate = false
-	w.see(g.key)
+	w.see(g)
 	if r.Outcome == Applied {
-		g.reevaluated.failed(w.backoff, r.At)
+		g.reevaluated = g.reevaluated.again(w.backoff, r.At)
 	}
 }
 
@@ -330,14 +261,14 @@ func (w *jobWatcher) judge(m *moment, g *watchedGroup, inFlight func(cluster.All
 		return notAsked
 	})
 	if wait := g.refused.wait(m.now); !wait.IsZero() {
-		w.alarms.Wake(g.key, wait)
+		w.alarms.Wake(g, wait)
 		w.dropStale(g, plan)
 		return nil
 	}
 	asked, reevaluate := g.asked, g.reevaluate
 	g.asked = asks(plan.marks)
 	g.keepHolds(plan, m.now)
-	w.alarms.Wake(g.key, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
+	w.alarms.Wake(g, earliest(plan.wakeAt, w.judgeEvaluation(g, plan, m.now)))
 	moved := departed(m.view, g.onDraining, plan.onDraining)
 	g.onDraining = plan.onDraining
 	w.changed = w.changed || reevaluate != g.reevaluate || !slices.Equal(asked, g.asked)
@@ -354,7 +285,7 @@ func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
 	}
 	g.asked, w.changed = kept, true
 	if len(kept) == 0 && !g.reevaluate {
-		delete(w.wanting, g.key)
+		delete(w.wanting, g)
 	}
 }
 
@@ -362,31 +293,17 @@ func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
 // nothing on a draining node any more.
 func (w *jobWatcher) keep(g *watchedGroup) {
 	if len(g.asked) > 0 || g.reevaluate {
-		w.wanting[g.key] = true
+		w.wanting[g] = true
 		return
 	}
-	delete(w.wanting, g.key)
+	delete(w.wanting, g)
 	if len(g.onDraining) > 0 {
 		return
 	}
-	w.alarms.Remove(g.key)
-	delete(w.groups, g.key)
-	delete(w.jobs[g.key.Job], g.key)
-	if len(w.jobs[g.key.Job]) == 0 {
-		delete(w.jobs, g.key.Job)
+	w.alarms.Remove(g)
+	w.groups.remove(g)
+	if len(w.groups[g.key.Job]) == 0 {
 		w.feed.Unfollow(g.key.Job)
-	}
-}
-
-// keepHolds notes since when each reason has held.
-func (g *watchedGroup) keepHolds(plan groupPlan, now time.Time) {
-	for reason, holds := range plan.holds {
-		switch {
-		case !holds:
-			g.heldSince[reason] = time.Time{}
-		case g.heldSince[reason].IsZero():
-			g.heldSince[reason] = now
-		}
 	}
 }
 
@@ -396,7 +313,7 @@ func (g *watchedGroup) keepHolds(plan groupPlan, now time.Time) {
 func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.Time) time.Time {
 	switch {
 	case !plan.waiting:
-		g.reevaluate, g.reevaluated = false, attempts{}
+		g.reevaluate, g.reevaluated = false, nil
 	case !plan.stuck:
 		g.reevaluate = false
 	case g.reevaluate:
@@ -405,7 +322,7 @@ func (w *jobWatcher) judgeEvaluation(g *watchedGroup, plan groupPlan, now time.T
 	default:
 		g.reevaluate = true
 		w.logger.Info("marked allocations run on without an evaluation, evaluating their job again",
-			"job", g.key.Job, "group", g.key.Name, "attempt", g.reevaluated.count+1)
+			"job", g.key.Job, "group", g.key.Name, "attempt", g.reevaluated.made()+1)
 	}
 	return time.Time{}
 }
@@ -434,16 +351,15 @@ func departed(v View, before, after []*cluster.Allocation) []Migration {
 // answered the next are.
 func (w *jobWatcher) offer() {
 	request := &DrainRequest{Reply: w.reply}
-	for _, key := range slices.SortedFunc(maps.Keys(w.wanting), cluster.GroupKey.Compare) {
-		g := w.groups[key]
+	for _, g := range slices.SortedFunc(maps.Keys(w.wanting), (*watchedGroup).Compare) {
 		for _, a := range g.asked {
 			if w.ahead > 0 && len(request.Marks) == w.ahead {
 				break
 			}
-			request.Marks = append(request.Marks, a.mark(key))
+			request.Marks = append(request.Marks, a.mark(g.key))
 		}
 		if g.reevaluate {
-			request.Reevaluate = append(request.Reevaluate, key)
+			request.Reevaluate = append(request.Reevaluate, g.key)
 		}
 	}
 	select {
@@ -475,8 +391,10 @@ func (w *jobWatcher) report(moved []Migration) {
 // Holds implements [HoldReporter].
 func (w *jobWatcher) Holds() map[cluster.GroupKey][ReasonCount]time.Time {
 	holds := make(map[cluster.GroupKey][ReasonCount]time.Time, len(w.groups))
-	for key, g := range w.groups {
-		holds[key] = g.heldSince
+	for _, groups := range w.groups { //lint:order each group by itself
+		for _, g := range groups {
+			holds[g.key] = g.heldSince()
+		}
 	}
 	return holds
 }

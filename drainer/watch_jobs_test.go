@@ -127,7 +127,6 @@ func TestJobWatcher_Follows(t *testing.T) {
 	w.register(web) // as the term says when a node stops draining
 	must.MapEmpty(t, w.state.feed().follows())
 	must.MapEmpty(t, w.groups)
-	must.MapEmpty(t, w.jobs)
 	must.MapEmpty(t, w.wanting)
 	must.Eq(t, 0, w.alarms.Len())
 	must.SliceEmpty(t, wished(w.request()))
