@@ -38,11 +38,12 @@ func figureFirstMark(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			f := &firstMarks{servers: newServers(b), marked: make(chan time.Duration, 1), ended: make(chan struct{}, 1)}
 			f.servers.restore(state.Bytes(), t.index)
-			f.clients = newInstantClients(f.servers)
+			f.noops = newTimings(f.servers)
+			f.clients = newInstantClients(func(m shims.Message) { f.servers.propose(m) })
 			f.servers.onApply(f.note)
 			stop := make(chan struct{})
 			var running sync.WaitGroup
-			running.Go(func() { every(stop, noopInterval, f.noop) })
+			running.Go(func() { every(stop, noopInterval, func(int) { f.noops.propose(&shims.EvalUpdate{}) }) })
 			if c.updates > 0 {
 				u := &updates{servers: f.servers, nodes: t.nodes[samples:]}
 				// Nodes are written to one by one, allocations as clients' reports gather.
@@ -54,9 +55,11 @@ func figureFirstMark(b *testing.B) {
 			took := time.Since(began)
 			close(stop)
 			running.Wait()
+			failed := f.noops.close()
 			f.servers.onApply(func(shims.Applied) {})
 			f.clients.close()
 			f.report(b, ratios, took, c.updates)
+			measure.Count(b, failed, "no-ops-failed")
 		})
 	}
 }
@@ -79,17 +82,15 @@ func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
 type firstMarks struct {
 	servers *raftServers
 	clients *instantClients
+	noops   *timings           // never nil once there are servers
 	marked  chan time.Duration // capacity 1
 	ended   chan struct{}      // capacity 1
+	// allMarks and allNoops are the times of all parts.
+	allMarks, allNoops []time.Duration
 
 	mu sync.Mutex
 	// asked is when the drain was applied that has no mark yet, or zero; guarded by mu.
 	asked time.Time
-	// proposed are when the no-ops were that are not applied; guarded by mu.
-	proposed []time.Time
-	// noops are how long those took that were applied since noops was last taken; guarded
-	// by mu.
-	noops []time.Duration
 	// nodes and allocs count updates that were applied; guarded by mu.
 	nodes, allocs int
 }
@@ -113,24 +114,14 @@ func (f *firstMarks) note(a shims.Applied) {
 			f.ended <- struct{}{}
 		}
 	case *shims.EvalUpdate:
-		if len(m.Evals) == 0 && len(f.proposed) > 0 {
-			f.noops = append(f.noops, now.Sub(f.proposed[0]))
-			f.proposed = f.proposed[1:]
+		if len(m.Evals) == 0 {
+			f.noops.note(a.Index, now)
 		}
 	case *shims.NodeUpdateStatus:
 		f.nodes++
 	case *shims.AllocClientUpdate:
 		f.allocs += len(m.Reports)
 	}
-}
-
-// noop proposes an entry that changes nothing. No-ops are applied in the order in which
-// they were proposed, by this goroutine alone.
-func (f *firstMarks) noop(int) {
-	f.mu.Lock()
-	f.proposed = append(f.proposed, time.Now())
-	f.mu.Unlock()
-	f.servers.propose(&shims.EvalUpdate{})
 }
 
 // percentiles are those that are bounded.
@@ -150,15 +141,12 @@ func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(p
 			marks = append(marks, within(b, f.marked))
 			within(b, f.ended)
 		}
-		f.mu.Lock()
-		noops := f.noops
-		f.noops = nil
-		f.mu.Unlock()
+		noops := f.noops.take()
 		must.SliceNotEmpty(b, noops)
+		f.allMarks, f.allNoops = append(f.allMarks, marks...), append(f.allNoops, noops...)
 		for i, p := range percentiles {
 			ratios[i] = append(ratios[i], float64(percentile(marks, p))/float64(percentile(noops, p)))
 		}
-		b.Logf("part %d: marks %s to %s, %d no-ops %s to %s", part, percentile(marks, 50), percentile(marks, 99), len(noops), percentile(noops, 50), percentile(noops, 99))
 	}
 	return ratios
 }
@@ -184,6 +172,13 @@ func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, to
 	for i, p := range percentiles {
 		measure.RatioOf(ratios[i]).ReportAs(b, fmt.Sprintf("p%.0f-%s", p, measure.UnitRatio))
 	}
+	for _, p := range percentiles {
+		marks, noops := percentile(f.allMarks, p), percentile(f.allNoops, p)
+		measure.Count(b, marks.Seconds()*1000, fmt.Sprintf("marks-p%.0f-ms", p))
+		measure.Count(b, noops.Seconds()*1000, fmt.Sprintf("no-ops-p%.0f-ms", p))
+		measure.Count(b, marks.Seconds()/noops.Seconds(), fmt.Sprintf("p%.0f-of-all", p))
+	}
+	measure.Count(b, len(f.allMarks), "samples")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	nodes, allocs := float64(f.nodes)/took.Seconds(), float64(f.allocs)/took.Seconds()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -32,21 +33,23 @@ func compareThroughput(b *testing.B, c drainCase, maxParallel int) {
 	var state bytes.Buffer
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	servers, replicas := newServers(b), newReplicas(b)
-	clients := newInstantClients(servers)
+	times := newTimings(servers)
+	clients := newInstantClients(times.propose)
 	ratios := make([]float64, measure.PairsOf(b))
 	var moved, inFlight, entries, seconds float64
 	for i := range ratios {
 		index := uint64(i+1) << 32 // equal entries have equal indexes on both sides
 		servers.restore(state.Bytes(), index)
 		replicas.restore(state.Bytes(), index)
-		run := newThroughputRun(servers, clients, c.drained)
+		run := newThroughputRun(servers, clients, times, c.drained)
 		took := run.drain(b, t.nodes[:c.drained])
 		ratios[i] = took.Seconds() / replicas.replay(b, run).Seconds()
 		must.Eq(b, c.drained*c.perNode, run.moved)
-		moved, entries, seconds, inFlight = moved+float64(run.moved), entries+float64(len(run.entries)), seconds+took.Seconds(), run.meanInFlight()
+		moved, entries, seconds, inFlight = moved+float64(run.moved), entries+float64(len(run.entries)), seconds+took.Seconds(), run.inFlight
 	}
-	servers.onApply(func(shims.Applied) {})
 	clients.close()
+	must.Zero(b, times.close())
+	servers.onApply(func(shims.Applied) {})
 	r := measure.RatioOf(ratios)
 	r.ReportAs(b, measure.UnitRatio)
 	b.ReportMetric(moved/seconds, "allocs/s")
@@ -56,19 +59,19 @@ func compareThroughput(b *testing.B, c drainCase, maxParallel int) {
 
 // throughputRun is one run of drains, with its entries.
 type throughputRun struct {
-	servers *raftServers
+	times *timings
 	// What follows belongs to raft's goroutine until done is closed.
-	entries []shims.Applied
-	// proposed sums how many entries were in the log and not applied, at each entry.
-	proposed     uint64
+	entries      []shims.Applied
 	moved, ended int
 	drains       int
 	done         chan struct{}
+	// inFlight is how many entries were on their way on average, once the run is over.
+	inFlight float64
 }
 
 // newThroughputRun has the servers' entries recorded from now on.
-func newThroughputRun(servers *raftServers, clients *instantClients, drains int) *throughputRun {
-	r := &throughputRun{servers: servers, drains: drains, done: make(chan struct{})}
+func newThroughputRun(servers *raftServers, clients *instantClients, times *timings, drains int) *throughputRun {
+	r := &throughputRun{times: times, drains: drains, done: make(chan struct{})}
 	servers.onApply(func(a shims.Applied) {
 		if r.ended == r.drains {
 			return
@@ -81,7 +84,10 @@ func newThroughputRun(servers *raftServers, clients *instantClients, drains int)
 
 func (r *throughputRun) note(a shims.Applied) {
 	r.entries = append(r.entries, shims.Applied{Index: a.Index, Message: a.Message})
-	r.proposed += r.servers.leads.raft.LastIndex() - a.Index + 1
+	switch a.Message.(type) {
+	case *shims.NodeUpdateDrain, *shims.AllocClientUpdate:
+		r.times.note(a.Index, time.Now())
+	}
 	switch response := a.Response.(type) {
 	case shims.Marked:
 		r.moved += len(response.Accepted)
@@ -92,18 +98,21 @@ func (r *throughputRun) note(a shims.Applied) {
 	}
 }
 
-func (r *throughputRun) meanInFlight() float64 { return float64(r.proposed) / float64(len(r.entries)) }
-
 // drain drains the nodes, and returns how long it took.
 func (r *throughputRun) drain(b *testing.B, nodes []cluster.NodeID) time.Duration {
 	began := time.Now()
 	for _, n := range nodes {
-		r.servers.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+		r.times.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: began,
 		}})
 	}
 	within(b, r.done)
-	return time.Since(began)
+	took := time.Since(began)
+	// By Little's law, as all wait in the same queue: what is on its way is what comes in a
+	// second by the seconds it takes, from the proposal on, wherever it waits meanwhile.
+	perSecond := float64(len(r.entries)) / took.Seconds()
+	r.inFlight = perSecond * mean(r.times.take()).Seconds()
+	return took
 }
 
 // replay has the servers take the entries of a run at the same indexes, with as many in
@@ -115,29 +124,53 @@ func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 		must.NoError(b, err)
 		data = append(data, d)
 	}
-	window := make(chan raft.Future, max(1, int(run.meanInFlight()+0.5)))
-	settled := make(chan struct{})
 	next := r.leads.raft.LastIndex() + 1
 	must.LessEq(b, run.entries[0].Index, next)
+	w := newWindow(max(1, int(run.inFlight+0.5)))
 	began := time.Now()
-	go func() {
-		defer close(settled)
-		for f := range window {
-			must.NoError(b, f.Error())
-		}
-	}()
 	for i, e := range run.entries {
 		for ; next < e.Index; next++ { // a barrier was there
-			window <- r.leads.raft.Barrier(0)
+			w.send(func() raft.Future { return r.leads.raft.Barrier(0) })
 		}
-		window <- r.leads.raft.Apply(data[i], 0)
+		w.send(func() raft.Future { return r.leads.raft.Apply(data[i], 0) })
 		next++
 	}
-	close(window)
-	<-settled
+	must.NoError(b, w.close())
 	took := time.Since(began)
 	for n := range r.leads.store().Snapshot().DrainingNodes() {
 		b.Fatalf("node %s still drains where the entries were replayed", n.ID)
 	}
 	return took
+}
+
+// window is entries on their way, no more than there is room for.
+type window struct {
+	room    chan struct{}
+	futures chan raft.Future
+	failed  chan error // capacity 1; told when all have settled
+}
+
+func newWindow(size int) *window {
+	w := &window{room: make(chan struct{}, size), futures: make(chan raft.Future, size), failed: make(chan error, 1)}
+	go func() {
+		var failed error
+		for f := range w.futures {
+			failed = cmp.Or(failed, f.Error())
+			<-w.room
+		}
+		w.failed <- failed
+	}()
+	return w
+}
+
+// send sends an entry when there is room.
+func (w *window) send(entry func() raft.Future) {
+	w.room <- struct{}{}
+	w.futures <- entry()
+}
+
+// close waits for all entries, and returns the first error.
+func (w *window) close() error {
+	close(w.futures)
+	return <-w.failed
 }

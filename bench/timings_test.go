@@ -1,0 +1,96 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// timings times entries from when they are proposed to when they are applied. They have
+// one goroutine, which ends with close.
+type timings struct {
+	servers *raftServers
+	pending chan timing // in the order in which they were proposed
+	done    chan struct{}
+
+	mu sync.Mutex
+	// applied is when entries were, by index, that are not looked up yet; guarded by mu.
+	applied map[uint64]time.Time
+	// took are those timed since they were last taken; guarded by mu.
+	took []time.Duration
+	// failed counts proposals that were never applied; guarded by mu.
+	failed int
+}
+
+// timing is one proposal.
+type timing struct {
+	proposed time.Time
+	future   raft.ApplyFuture
+}
+
+func newTimings(r *raftServers) *timings {
+	t := &timings{servers: r, pending: make(chan timing, 1<<16), done: make(chan struct{}), applied: map[uint64]time.Time{}}
+	go func() {
+		defer close(t.done)
+		for p := range t.pending {
+			t.settle(p)
+		}
+	}()
+	return t
+}
+
+// propose proposes an entry and does not wait for it.
+func (t *timings) propose(m shims.Message) {
+	proposed := time.Now()
+	t.pending <- timing{proposed, t.servers.propose(m)}
+}
+
+// note is told of each entry that was proposed through t, when it is applied.
+func (t *timings) note(index uint64, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.applied[index] = now
+}
+
+// settle waits for a proposal. What failed, or was not told of, is not timed.
+func (t *timings) settle(p timing) {
+	err := p.future.Error()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil { // and there is no index
+		t.failed++
+		return
+	}
+	if applied, is := t.applied[p.future.Index()]; is {
+		delete(t.applied, p.future.Index())
+		t.took = append(t.took, applied.Sub(p.proposed))
+	}
+}
+
+// take returns what was timed since it was last asked.
+func (t *timings) take() []time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := t.took
+	t.took = nil
+	return took
+}
+
+// close waits for what was proposed, and returns how much of it failed.
+func (t *timings) close() (failed int) {
+	close(t.pending)
+	<-t.done
+	return t.failed
+}
+
+// mean of some times, of which there are some.
+func mean(times []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, t := range times {
+		sum += t
+	}
+	return sum / time.Duration(len(times))
+}
