@@ -36,8 +36,13 @@ func Unplayable(s *scenario.Scenario, o Options) []string {
 
 // unplayable is a word and why it cannot be played with goroutines; empty if it can.
 func unplayable(op scenario.Op) (word, reason string) {
-	if _, is := op.(*scenario.Clock); is {
+	switch op := op.(type) {
+	case *scenario.Clock:
 		return "clock", "all goroutines of a process read one clock, and a bubble's cannot be set"
+	case *scenario.Fault:
+		if op.Name.Operates() {
+			return "fault " + string(op.Name), "operations are done here at their times only: say at"
+		}
 	}
 	return "", ""
 }

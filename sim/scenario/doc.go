@@ -268,6 +268,21 @@
 //   - node/crash, node/disconnect: its client is silent for delay. If that is long the
 //     servers say of the node that it is down, or disconnected.
 //
+// What operators do, and what is done to servers, at opportunities instead of at times; what
+// the operation needs is drawn:
+//
+//   - api/dup, of each request about a drain, on=NODE: it comes twice, with one key.
+//     api/timeout: its answer is lost, and it comes again with its key delay later.
+//   - drain/update, drain/cancel, of each node of which an entry marks something, on=NODE:
+//     its drain gets another deadline, or is cancelled, delay later. drain/again, of each
+//     drain that is over: its node is drained again delay later.
+//   - job/edit, job/scale, job/purge, of each job of which an entry marks something, on=JOB:
+//     its groups get another max-parallel, or another count, or it is forgotten, delay later.
+//   - node/return, of each node that is said to be lost, on=NODE: it is back delay later.
+//   - clock/forward, clock/back, clock/skew, of each step of the drainer: its server's clock
+//     is set forward by delay, or back by it, or to delay ahead or behind.
+//   - store/restore, of each entry of marks: the leader restores a snapshot delay later.
+//
 // # How long
 //
 //	run for=20m calm=10m

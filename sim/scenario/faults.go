@@ -45,6 +45,28 @@ const (
 	// returns after Delay.
 	NodeCrash      FaultName = "node/crash"
 	NodeDisconnect FaultName = "node/disconnect"
+	// Of each node that the servers say is lost: it is back Delay later.
+	NodeReturn FaultName = "node/return"
+	// Of each request of operators about a drain.
+	APIDup     FaultName = "api/dup"     // it comes twice, with one key
+	APITimeout FaultName = "api/timeout" // nobody gets its answer, and it comes again with its key
+	// Of each node on which an entry marks something: an operator changes its drain's
+	// strategy, or ends the drain. Of each drain that is over: its node is drained again.
+	DrainUpdate FaultName = "drain/update"
+	DrainCancel FaultName = "drain/cancel"
+	DrainAgain  FaultName = "drain/again"
+	// Of each job of which an entry marks something: its limits or counts are changed,
+	// or it is forgotten.
+	JobEdit  FaultName = "job/edit"
+	JobScale FaultName = "job/scale"
+	JobPurge FaultName = "job/purge"
+	// Of each step of the drainer: its server's clock is set forward or back by Delay, or
+	// to Delay before or behind.
+	ClockForward FaultName = "clock/forward"
+	ClockBack    FaultName = "clock/back"
+	ClockSkew    FaultName = "clock/skew"
+	// Of each entry of marks: the leader restores a snapshot.
+	StoreRestore FaultName = "store/restore"
 )
 
 // Target is what a fault may be on.
@@ -115,7 +137,31 @@ func Faults() []FaultKind {
 		{SchedUnplaceable, NoTarget, MustDelay, true},
 		{NodeCrash, OnNode, MustDelay, true},
 		{NodeDisconnect, OnNode, MustDelay, true},
+		{NodeReturn, OnNode, MayDelay, false},
+		{APIDup, OnNode, NoDelay, false},
+		{APITimeout, OnNode, MustDelay, false},
+		{DrainUpdate, OnNode, MayDelay, false},
+		{DrainCancel, OnNode, MayDelay, false},
+		{DrainAgain, OnNode, MayDelay, false},
+		{JobEdit, OnJob, MayDelay, false},
+		{JobScale, OnJob, MayDelay, false},
+		{JobPurge, OnJob, MayDelay, false},
+		{ClockForward, NoTarget, MustDelay, false},
+		{ClockBack, NoTarget, MustDelay, false},
+		{ClockSkew, NoTarget, MustDelay, false},
+		{StoreRestore, NoTarget, MayDelay, false},
 	}
+}
+
+// Operates reports whether what the fault does is an operation, which it has done at its
+// opportunities as an event has it done at its time.
+func (n FaultName) Operates() bool {
+	switch n {
+	case NodeReturn, APIDup, APITimeout, DrainUpdate, DrainCancel, DrainAgain, JobEdit, JobScale, JobPurge,
+		ClockForward, ClockBack, ClockSkew, StoreRestore:
+		return true
+	}
+	return false
 }
 
 // faultKind returns what is to be known of a fault, and false if there is none of

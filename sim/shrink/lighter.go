@@ -26,6 +26,10 @@ func weights() [][]scenario.FaultName {
 		{scenario.LeaderPaused, scenario.LeaderLoseMidBatch, scenario.LeaderFlap, scenario.LeaderTwo},
 		{scenario.ClientSlowStop, scenario.ClientMute, scenario.ClientFailNew, scenario.ClientNeverStop},
 		{scenario.NodeDisconnect, scenario.NodeCrash},
+		{scenario.APIDup, scenario.APITimeout},
+		{scenario.DrainUpdate, scenario.DrainCancel, scenario.DrainAgain},
+		{scenario.JobEdit, scenario.JobScale, scenario.JobPurge},
+		{scenario.ClockSkew, scenario.ClockForward, scenario.ClockBack},
 	}
 }
 

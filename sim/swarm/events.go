@@ -28,6 +28,18 @@ const (
 	RestoreInDrain  Event = "term/restore"      // a snapshot is restored while nodes drain
 )
 
+// What is done from outside while nodes drain.
+const (
+	ClockSkewed  Event = "clock/skewed"  // a term begins by a clock that is wrong by seconds
+	ClockForward Event = "clock/forward" // the clock of a term is set forward
+	ClockBack    Event = "clock/back"
+	TermForgets  Event = "term/forgets" // a drainer begins anew where one has just ended
+	LimitEdited  Event = "job/limit"
+	JobScaled    Event = "job/scaled"
+	GroupsEdited Event = "job/regrouped"
+	NodeReturned Event = "node/returned"
+)
+
 // What happens to marks.
 const (
 	MarksRefused       Event = "marks/refused" // the state has moved between plan and apply

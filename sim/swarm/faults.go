@@ -19,6 +19,11 @@ func (m *maker) drawFaults() {
 			at := m.moment(d)
 			switch {
 			case lasts(kind.Name): // it strikes once, when it is armed
+			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
+			case kind.Name.Operates() && d.odds(0.5):
+				f.For = d.span(10*time.Second, m.calm)
+				f.Probability = one(d, 0.1, 0.3, 0.7)
+				f.Count = m.shape.times
 			case d.odds(0.5):
 				f.Count = d.between(1, 2*m.shape.times)
 			default:
@@ -36,8 +41,13 @@ func (m *maker) drawFaults() {
 
 // strikes draws how often a fault is armed.
 func (m *maker) strikes(d dice, name scenario.FaultName) int {
-	n := m.times(d, trait(name))
+	n := m.times(d, faultTrait(name))
 	switch {
+	case name.Operates():
+		if d.odds(oddsOfOperating) {
+			return 0 // it is done at times, too
+		}
+		return min(n, 1)
 	case name != scenario.SchedUnplaceable || len(m.nodes) <= fewNodes:
 		return n
 	case len(m.nodes) > manyNodes:
@@ -45,6 +55,10 @@ func (m *maker) strikes(d dice, name scenario.FaultName) int {
 	}
 	return min(n, 1)
 }
+
+// oddsOfOperating is how likely a fault that has something operated is not armed though
+// the scenario has the trait: much of what they take away shows nothing any more.
+const oddsOfOperating = 0.4
 
 // lasts reports whether a fault strikes when it is armed, and lasts for its delay.
 func lasts(name scenario.FaultName) bool {
@@ -76,6 +90,17 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 5 * time.Second, 3 * time.Minute
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return time.Second, 3 * time.Minute
+	case scenario.NodeReturn, scenario.DrainAgain:
+		return 10 * time.Millisecond, 2 * time.Minute
+	case scenario.APITimeout, scenario.DrainUpdate, scenario.DrainCancel, scenario.JobEdit, scenario.JobScale,
+		scenario.JobPurge, scenario.StoreRestore:
+		return 10 * time.Millisecond, 30 * time.Second
+	case scenario.ClockForward:
+		return time.Second, maxForward
+	case scenario.ClockBack:
+		return time.Second, maxBack
+	case scenario.ClockSkew:
+		return 100 * time.Millisecond, maxSkew / 2
 	}
 	return 0, 0
 }

@@ -28,6 +28,12 @@ type Observer struct {
 	begun  time.Time
 	looked bool
 	over   map[int]bool // terms that have ended
+	// leader is the server of that term, and restored says that it ends for a snapshot.
+	leader   int
+	restored bool
+	// clockOf is the last term whose clock is known, ahead how far that is ahead.
+	clockOf int
+	ahead   time.Duration
 
 	// stages are the terms in which the stages of drains began.
 	stages map[stageKey]int
@@ -60,12 +66,16 @@ func NewObserver() *Observer {
 
 // Watch observes a world from now on. It is for [sim.Options], and called once.
 func (o *Observer) Watch(w *world.World) {
-	o.world, o.term, o.begun = w, w.Term(), w.Now()
+	o.world, o.term, o.begun, o.leader, o.clockOf = w, w.Term(), w.Now(), w.Leader(), w.Term()
 	w.OnStrike(func(s world.Strike) { o.seen[faultEvent(s.Name)]++ })
 	w.OnApply(o.applied)
 	w.OnElect(o.elected)
 	w.OnEnd(func(term int) { o.over[term] = true })
-	w.OnRestore(func(_, restored *statestore.Snapshot) { o.count(RestoreInDrain, draining(restored) > 0) })
+	w.OnRestore(func(_, restored *statestore.Snapshot) {
+		o.restored = true
+		o.count(RestoreInDrain, draining(restored) > 0)
+	})
+	w.OnClock(o.clockSet)
 	w.OnPropose(o.proposed)
 	w.OnAnswer(o.answered)
 	w.OnDrainer(o.stepped)
@@ -93,7 +103,9 @@ func (o *Observer) count(e Event, happened bool) {
 	}
 }
 
-func (o *Observer) elected(int) {
+func (o *Observer) elected(server int) {
+	o.count(TermForgets, server == o.leader && o.world.Servers() > 1 && !o.restored && draining(o.world.Truth()) > 0)
+	o.leader, o.restored = server, false
 	o.count(TermBlind, !o.looked)
 	o.term, o.begun, o.looked = o.world.Term(), o.world.Now(), false
 }

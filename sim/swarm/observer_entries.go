@@ -46,6 +46,12 @@ func (o *Observer) applied(a shims.Applied) {
 		for _, id := range m.Nodes {
 			o.count(outcomeEvent(cluster.OutcomeNodeGone), a.Before.Node(id).Draining())
 		}
+	case *shims.JobRegister:
+		o.edited(a, m)
+	case *shims.NodeUpdateStatus:
+		o.returned(a, m.Node)
+	case *shims.NodeRegister:
+		o.returned(a, m.Node.ID)
 	case *shims.JobDeregister:
 		o.count(PurgedRunning, purged(a))
 	case *shims.ApplyPlan:

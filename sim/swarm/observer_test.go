@@ -179,6 +179,28 @@ at 1s drain n1..n3`, []swarm.Event{swarm.ManyDrains}},
 at 1s before plan node n3,n4 ineligible
 at 1s drain n1`, []swarm.Event{swarm.PlanRefused}},
 
+		{"clocks", "cluster servers=2\n" + batch + `
+at 0s clock s2 ahead=2s
+at 1s drain n1
+at 5s elect s2
+at 6s clock s2 ahead=1h
+at 7s clock s2 ahead=-1m`, []swarm.Event{swarm.ClockSkewed, swarm.ClockForward, swarm.ClockBack}},
+
+		{"forgets", "cluster servers=2\n" + batch + `
+at 1s drain n1
+at 5s forget`, []swarm.Event{swarm.TermForgets}},
+
+		{"new versions", batch + "job api count=3\nalloc api[0..2] on=n1,n2,n3\nclient api stop=20s\n" + `
+at 1s drain n1
+at 2s edit api max-parallel=2
+at 3s edit api count=4
+at 4s edit api.api rename=other`, []swarm.Event{swarm.LimitEdited, swarm.JobScaled, swarm.GroupsEdited}},
+
+		{"a node returns", batch + `
+at 1s drain n1
+at 2s node n2 down
+at 9s node n2 ready`, []swarm.Event{swarm.NodeReturned}},
+
 		{"nowhere to go", `
 node n1..n2 max-allocs=1
 job web count=2 max-parallel=2

@@ -1,6 +1,8 @@
 package swarm
 
 import (
+	"slices"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -16,8 +18,9 @@ type Rate struct {
 }
 
 // Rates are the rates that swarms are held to: at most seven tenths of what the
-// small seeds 1 to 1,200 have shown, and no more than what the medium ones have. Of
-// large ones too few are played to say anything.
+// small seeds 1 to 1,200 have shown, or 1 to 2,000 for what is done from outside, and no
+// more than what the medium ones have. Of large ones few are played: what all have to show
+// is in [always].
 func Rates() []Rate {
 	rates := []Rate{
 		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", each(0.09)},
@@ -30,6 +33,14 @@ func Rates() []Rate {
 		{DeposedSteps, "a drainer steps that does not know that its term is over", each(0.03)},
 		{DeposedProposes, "a drainer proposes that does not know that its term is over", each(0.015)},
 		{RestoreInDrain, "a snapshot is restored while nodes drain", each(0.15)},
+		{ClockSkewed, "a term begins by a clock that is wrong by seconds", each(0.3)},
+		{ClockForward, "a clock is set forward", each(0.27)},
+		{ClockBack, "a clock is set back", each(0.25)},
+		{TermForgets, "a drainer forgets all while nodes drain", each(0.2)},
+		{LimitEdited, "a job gets another limit while nodes drain", each(0.22)},
+		{JobScaled, "a job gets another count while nodes drain", each(0.28)},
+		{GroupsEdited, "a group is removed or renamed while nodes drain", each(0.26)},
+		{NodeReturned, "a lost node returns while nodes drain", each(0.4)},
 		{MarksRefused, "a mark is refused: a group has changed between plan and apply", each(0.19)},
 		{MarksPartlyRefused, "marks are refused in part", each(0.042)},
 		{MarksOfCancelled, "a drain is cancelled with marks in flight", each(0.045)},
@@ -59,7 +70,24 @@ func Rates() []Rate {
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
 	rates = append(rates, reasonRates()...)
-	return append(rates, faultRates()...)
+	rates = append(rates, faultRates()...)
+	for i := range rates {
+		if slices.Contains(always(), rates[i].Event) {
+			rates[i].Least[Large] = 1
+		}
+	}
+	return rates
+}
+
+// always is what every large run shows. With so much going on at once only a generator
+// that is broken leaves any of it out.
+func always() []Event {
+	return []Event{
+		ManyDrains, MarksOfManyNodes, EntryAbreast, PlanRefused, StageAcrossTerms,
+		classEvent(cluster.MarkPaced), classEvent(cluster.MarkStage), classEvent(cluster.MarkDeadline),
+		outcomeEvent(cluster.OutcomeComplete), outcomeEvent(cluster.OutcomeDeadlineReached),
+		reasonEvent(drainer.ReasonStopping),
+	}
 }
 
 // each is the rate of small and medium runs.
@@ -102,7 +130,11 @@ func reasonRates() []Rate {
 func faultRates() []Rate {
 	var rates []Rate
 	for _, f := range scenario.Faults() {
-		rates = append(rates, Rate{faultEvent(f.Name), "the fault strikes", each(0.08)})
+		least := 0.08
+		if f.Name.Operates() {
+			least = 0.035 // and it is done at times, too
+		}
+		rates = append(rates, Rate{faultEvent(f.Name), "the fault strikes", each(least)})
 	}
 	return rates
 }

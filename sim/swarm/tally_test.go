@@ -49,6 +49,23 @@ func TestTally_short(t *testing.T) {
 	must.False(t, shortOf(seenIn(5, 0, e), e), must.Sprint("five runs say nothing"))
 }
 
+// What every run is to show is short as soon as one does not.
+func TestTally_always(t *testing.T) {
+	t.Parallel()
+	misses := func(tally *swarm.Tally) bool {
+		for _, s := range tally.Short(swarm.Large) {
+			if s.Event == swarm.ManyDrains {
+				return true
+			}
+		}
+		return false
+	}
+	must.False(t, misses(seenIn(2, 2, swarm.ManyDrains)))
+	must.True(t, misses(seenIn(2, 1, swarm.ManyDrains)))
+	must.True(t, misses(seenIn(1, 0, swarm.ManyDrains)))
+	must.False(t, misses(&swarm.Tally{}))
+}
+
 func TestTally_countsRunsAndTimes(t *testing.T) {
 	t.Parallel()
 	tally := seenIn(10, 4, swarm.EndRefused)

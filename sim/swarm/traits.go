@@ -90,9 +90,18 @@ func traits() []trait {
 		raceMarks, raceCompletions, racePlans, raceReports, elections, pauses, clockSkew, clockStep, restores, forgets,
 	}
 	for _, f := range scenario.Faults() {
-		all = append(all, trait(f.Name))
+		all = append(all, faultTrait(f.Name))
 	}
 	return all
+}
+
+// faultTrait is the trait of a fault. Those that have something operated go by another
+// name than the operation at its times, which is a trait of its own.
+func faultTrait(name scenario.FaultName) trait {
+	if name.Operates() {
+		return trait("fault/" + name)
+	}
+	return trait(name)
 }
 
 // character is the traits that a scenario has, each with how likely it shows where it

@@ -19,6 +19,8 @@ type faults struct {
 	undos int
 	// calms counts how often the faults have ended, pending what they have yet to do.
 	calms, pending int
+	// keys counts the keys that requests were given which come again.
+	keys int
 	// evals are the evaluations that were an opportunity.
 	evals map[cluster.EvalID]bool
 }

@@ -49,7 +49,7 @@ const (
 // Each fault does what its name promises, and nothing else.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	stories := slices.Concat(storiesOfWrites(), storiesOfLeaders(), storiesOfWakes(), storiesOfClients(), storiesOfTheRest())
+	stories := slices.Concat(storiesOfWrites(), storiesOfLeaders(), storiesOfWakes(), storiesOfClients(), storiesOfTheRest(), storiesOfOperators())
 	for _, kind := range scenario.Faults() {
 		t.Run(string(kind.Name), func(t *testing.T) {
 			t.Parallel()

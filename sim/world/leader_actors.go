@@ -32,6 +32,7 @@ func (a *drainerActor) step() error {
 	}
 	stale, freezes := a.world.strike(scenario.ViewStale, target{})
 	a.run()
+	a.world.mayJump(a.server)
 	if freezes { // what it has just looked at is what it sees for a while
 		a.sight.freeze(a.world, stale)
 	}

@@ -99,4 +99,5 @@ func (w *World) observe(server int, a shims.Applied) {
 	for _, f := range w.observers {
 		f(a)
 	}
+	w.provoke(a)
 }

@@ -18,6 +18,7 @@ func (w *World) Propose(m shims.Message, reply func(shims.Answer)) {
 		reply = func(shims.Answer) {}
 	}
 	if w.racing == 0 {
+		w.mayComeAgain(m)
 		if !w.log.propose(nil, FromOperator, m, reply) {
 			reply(rejected())
 		}
