@@ -159,31 +159,50 @@ func TestDiff(t *testing.T) {
 
 // traceLine is what a test reads of a line of a trace.
 type traceLine struct {
-	Step        uint64
-	Event, Text string
-	Index       uint64
-	Cause       *timeline.Cause
+	Step               uint64
+	Event, Entry, Text string
+	Index              uint64
+	Drains             []string
+	Requests           []uint64
+	Cause              *timeline.Cause
+}
+
+// traceOf plays a seed and returns its trace, by step.
+func traceOf(t *testing.T, seed string) (all []*traceLine, said map[uint64][]*traceLine) {
+	t.Helper()
+	trace := filepath.Join(t.TempDir(), "seed.ndjson")
+	command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
+	said = map[uint64][]*traceLine{}
+	for text := range strings.Lines(read(t, trace)) {
+		l := new(traceLine)
+		must.NoError(t, json.Unmarshal([]byte(text), l))
+		if l.Cause != nil {
+			must.True(t, l.follows(said[l.Cause.Step]), must.Sprint(text))
+		} else if l.Event != "violation" {
+			must.Eq(t, &traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
+		}
+		all, said[l.Step] = append(all, l), append(said[l.Step], l)
+	}
+	return all, said
 }
 
 // A trace leads from each line back to what had it happen, which is a line of the step
-// that it names.
+// that it names, until there is nothing before it.
 func TestSimRun_traceCauses(t *testing.T) {
 	t.Parallel()
 	causes := map[timeline.By]int{}
 	for _, seed := range []string{"1", "2", "3", "12"} {
-		trace := filepath.Join(t.TempDir(), "seed.ndjson")
-		command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
-		said := map[uint64][]traceLine{} // by step
-		for text := range strings.Lines(read(t, trace)) {
-			var l traceLine
-			must.NoError(t, json.Unmarshal([]byte(text), &l))
+		all, said := traceOf(t, seed)
+		for _, l := range all {
 			if l.Cause != nil {
 				causes[l.Cause.By]++
-				must.True(t, l.follows(said[l.Cause.Step]), must.Sprint(text))
-			} else if l.Event != "violation" {
-				must.Eq(t, traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
 			}
-			said[l.Step] = append(said[l.Step], l)
+			for l.Cause != nil && !l.begins() {
+				must.SliceNotEmpty(t, said[l.Cause.Step], must.Sprintf("nothing says what was in step %d: %+v", l.Cause.Step, l))
+				before := l.before(said[l.Cause.Step])
+				must.NotNil(t, before, must.Sprintf("%+v is its own cause", l))
+				l = before
+			}
 		}
 	}
 	for _, by := range []timeline.By{
@@ -194,8 +213,57 @@ func TestSimRun_traceCauses(t *testing.T) {
 	}
 }
 
+// Each mark and each end leads back to what an operator asked for.
+func TestSimRun_traceRequests(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []string{"1", "2", "3", "12"} {
+		all, said := traceOf(t, seed)
+		asked := map[uint64]*traceLine{}
+		works := 0
+		for _, l := range all {
+			switch l.Entry {
+			case "NodeUpdateDrain":
+				asked[l.Index] = l
+			case "AllocUpdateDesiredTransition", "NodesDrainComplete":
+				if len(l.Drains) == 0 {
+					continue // all of it was refused
+				}
+				works++
+				must.SliceNotEmpty(t, l.Requests, must.Sprintf("%+v", l))
+				for _, index := range l.Requests {
+					request := asked[index]
+					must.NotNil(t, request, must.Sprintf("entry %d asks for nothing: %+v", index, l))
+					must.True(t, slices.ContainsFunc(request.Drains, func(d string) bool { return slices.Contains(l.Drains, d) }))
+					if request.begins() {
+						continue // it came before another entry
+					}
+					must.Eq(t, timeline.ByOperator, request.Cause.By)
+					must.True(t, slices.ContainsFunc(said[request.Cause.Step], (*traceLine).begins), must.Sprintf("%+v", request))
+				}
+			}
+		}
+		must.Positive(t, works)
+	}
+}
+
+// begins reports whether the scenario says that the line be.
+func (l *traceLine) begins() bool {
+	return l.Cause != nil && (l.Cause.By == timeline.ByOperation || l.Cause.By == timeline.ByRace)
+}
+
+// before is the line of its cause, or nil. What is in one step comes of one thing outside.
+func (l *traceLine) before(said []*traceLine) *traceLine {
+	for _, s := range said {
+		outside := s.Step < l.Step || s.Cause == nil || s.Cause.Step < s.Step
+		if s != l && outside && (l.Cause.Index == 0 || s.Index == l.Cause.Index) {
+			return s
+		}
+	}
+	return nil
+}
+
 // follows reports whether the cause of a line is among those of its step.
-func (l traceLine) follows(said []traceLine) bool {
+func (l *traceLine) follows(said []*traceLine) bool {
 	want := map[timeline.By]string{
 		timeline.ByEntry: "applied", timeline.ByAnswer: "answered", timeline.ByElection: "elected", timeline.ByFault: "fault",
 	}[l.Cause.By]
@@ -205,7 +273,7 @@ func (l traceLine) follows(said []traceLine) bool {
 	case l.Event == "drainer" && l.Text == "was due":
 		return l.Cause.By == timeline.ByTimer
 	}
-	return want == "" || slices.ContainsFunc(said, func(s traceLine) bool {
+	return want == "" || slices.ContainsFunc(said, func(s *traceLine) bool {
 		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
 	})
 }

@@ -5,7 +5,8 @@ package timeline
 type Cause struct {
 	// By says what it was; never empty.
 	By By `json:"by"`
-	// Step is the step in which that was; its lines say more. Zero is before the first.
+	// Step is the step in which that was; its lines say more. Zero is before the first: of
+	// an operation the scenario as it was read, else the first leader.
 	Step uint64 `json:"step"`
 	// Index is the raft index of the entry, if it was one; or zero.
 	Index uint64 `json:"index,omitempty"`

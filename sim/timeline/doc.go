@@ -30,14 +30,23 @@
 //
 // # Trace
 //
-// A [Trace] is for looking things up, one JSON object a line. Each line but those of what
-// nobody has asked for names its [Cause]: the step before it in the story, and what of that
+// A [Trace] is for looking things up, one JSON object a line. Each line but the first and
+// those of violations names its [Cause]: the step before it in the story, and what of that
 // step it was. Of a drainer's step that is the entry, answer or election that woke it, or
-// that its time has come; of an entry who proposed it, and in which step. So
+// that its time has come; of an entry who proposed it, and in which step; of a report the
+// entry that had the client do it. Whoever writes the trace has a line for each step that is
+// named so. So
 //
 //	jq -c 'select(.step == 118)'
 //
-// again and again leads from an entry back to what an operator has asked for.
+// again and again leads from a line back, by what had each happen when it did, to what the
+// scenario asks for or to the first leader. What woke the drainer is often not what it works
+// for: to make room for one drain is to go on with another. So each entry of marks and ends
+// also names the entries in which operators asked for its drains, as its requests, and
+//
+//	jq -c 'select(.event == "applied" and .index == 57)'
+//
+// is what was asked for.
 //
 // # Cost
 //

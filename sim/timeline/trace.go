@@ -14,21 +14,24 @@ import (
 // Trace writes what happens in a run as it happens, one JSON object a line:
 //
 //	{"step":12,"ms":41000,"at":"41s","server":"s2","event":"applied","entry":"NodesDrainComplete","index":118,
-//	 "nodes":["n1"],"drains":["d1"],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
+//	 "nodes":["n1"],"drains":["d1"],"requests":[57],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
 //
 // The fields come in that order; those with nothing to say are left out. What had it
-// happen is its [Cause].
+// happen is its [Cause]; requests are the indexes of the entries in which operators last
+// asked for the drains that an entry of the drainer serves.
 // Make it with [NewTrace].
 type Trace struct {
 	out *json.Encoder
 	err error
+	// requests are the indexes of the entries in which drains were last asked for.
+	requests map[cluster.DrainID]uint64
 }
 
 // NewTrace returns a trace that writes to w, a write for each line.
 func NewTrace(w io.Writer) *Trace {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	return &Trace{out: out}
+	return &Trace{out: out, requests: make(map[cluster.DrainID]uint64)}
 }
 
 // Moment is when and where something happened.
@@ -59,20 +62,21 @@ type Event struct {
 
 // line is one line of a trace. The order of the fields is that of the output.
 type line struct {
-	Step    uint64            `json:"step"`
-	MS      int64             `json:"ms"`
-	At      string            `json:"at"`
-	Server  string            `json:"server,omitempty"`
-	Event   string            `json:"event"`
-	Entry   string            `json:"entry,omitempty"`
-	Index   uint64            `json:"index,omitempty"`
-	Nodes   []cluster.NodeID  `json:"nodes,omitempty"`
-	Drains  []cluster.DrainID `json:"drains,omitempty"`
-	Allocs  []cluster.AllocID `json:"allocs,omitempty"`
-	Jobs    []string          `json:"jobs,omitempty"`
-	Refused []refused         `json:"refused,omitempty"`
-	Text    string            `json:"text,omitempty"`
-	Cause   *Cause            `json:"cause,omitempty"`
+	Step     uint64            `json:"step"`
+	MS       int64             `json:"ms"`
+	At       string            `json:"at"`
+	Server   string            `json:"server,omitempty"`
+	Event    string            `json:"event"`
+	Entry    string            `json:"entry,omitempty"`
+	Index    uint64            `json:"index,omitempty"`
+	Nodes    []cluster.NodeID  `json:"nodes,omitempty"`
+	Drains   []cluster.DrainID `json:"drains,omitempty"`
+	Allocs   []cluster.AllocID `json:"allocs,omitempty"`
+	Jobs     []string          `json:"jobs,omitempty"`
+	Refused  []refused         `json:"refused,omitempty"`
+	Requests []uint64          `json:"requests,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	Cause    *Cause            `json:"cause,omitempty"`
 }
 
 // refused is an item of an entry that was not applied with it.
@@ -97,7 +101,27 @@ func (t *Trace) Applied(m Moment, a shims.Applied) {
 	l := m.line("applied")
 	l.Entry, l.Index, l.Text = a.Type.String(), a.Index, describe(a)
 	l.about(a)
+	t.request(&l, a.Response)
 	t.write(l)
+}
+
+// request notes in which entry drains are asked for, and in which those were that an entry
+// of the drainer serves.
+func (t *Trace) request(l *line, response shims.Response) {
+	switch r := response.(type) {
+	case shims.DrainUpdated:
+		if r.Drain != "" && !r.Repeated {
+			t.requests[r.Drain] = l.Index
+		}
+	case shims.Marked, shims.Completed:
+		for _, d := range l.Drains {
+			if index, has := t.requests[d]; has {
+				l.Requests = append(l.Requests, index)
+			}
+		}
+		slices.Sort(l.Requests)
+		l.Requests = slices.Compact(l.Requests)
+	}
 }
 
 // Err is the first error of the writer, after which nothing was written, or nil.
