@@ -2,16 +2,31 @@ package main
 
 import "testing"
 
-// BenchmarkFigure runs the figures that are measured from outside.
+// measuredFigure is a figure with what measures it.
+type measuredFigure struct {
+	name    string
+	measure func(*testing.B)
+}
+
+// figures are those that are measured from outside.
+func figures() []measuredFigure {
+	return []measuredFigure{
+		{"unconcerned", figureUnconcerned},
+		{"changed", figureChanged},
+		{"store", figureStore},
+		{"deadlines", figureDeadlines},
+		{"idle", figureIdle},
+		{"memory", figureMemory},
+		{"recheck", figureRecheck},
+		{"drains", figureDrains},
+		{"first-mark", figureFirstMark},
+		{"throughput", figureThroughput},
+	}
+}
+
+// BenchmarkFigure runs them.
 func BenchmarkFigure(b *testing.B) {
-	b.Run("unconcerned", figureUnconcerned)
-	b.Run("changed", figureChanged)
-	b.Run("store", figureStore)
-	b.Run("deadlines", figureDeadlines)
-	b.Run("idle", figureIdle)
-	b.Run("memory", figureMemory)
-	b.Run("recheck", figureRecheck)
-	b.Run("drains", figureDrains)
-	b.Run("first-mark", figureFirstMark)
-	b.Run("throughput", figureThroughput)
+	for _, f := range figures() {
+		b.Run(f.name, f.measure)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +228,9 @@ func TestBounds(t *testing.T) {
 		must.NotEq(t, "", b.what)
 		must.False(t, seen[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
 		seen[[2]string{b.name, b.unit}] = true
+	}
+	for _, f := range figures() { // one without a bound would never be run
+		must.True(t, slices.ContainsFunc(bounds(), func(b bound) bool { return strings.Split(b.name, "/")[0] == f.name }), must.Sprint(f.name))
 	}
 }
 
