@@ -133,9 +133,9 @@ func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobK
 }
 
 // Account returns what a write that changes those rows costs for the sake of their
-// groups' accounts, entry by entry, and nothing else of it. What it does is taken back
-// by abort. It panics if the accounts change.
-func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int), abort func()) {
+// groups' accounts, in a transaction for each entry, and nothing else of it: the rows
+// themselves stay as they are. It panics if a count changes.
+func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	rows := s.Snapshot()
 	before, after := make([][]*cluster.Allocation, len(entries)), make([][]*cluster.Allocation, len(entries))
 	for i, ids := range entries {
@@ -145,15 +145,16 @@ func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int), abor
 			before[i], after[i] = append(before[i], rows.Alloc(id)), append(after[i], a)
 		}
 	}
-	t := s.Begin(rows.Index() + 1)
-	keep = func(entry int) {
+	w := newWritten(rows.Index()+1, &changes{draining: s.draining})
+	return func(entry int) {
+		t := &Txn{reads: reads{txn: s.db.Txn(true), written: w}, store: s}
 		for i, a := range after[entry] {
 			t.accountAlloc(before[entry][i], a)
 		}
 		t.flushHealth()
-		if len(t.written.healthy) > 0 {
+		if len(w.healthy) > 0 {
 			panic("a count has changed")
 		}
+		t.txn.Commit()
 	}
-	return keep, t.Abort
 }

@@ -76,22 +76,74 @@ func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 // changes nothing about them, to writing the same rows to a bare go-memdb. What a whole
 // write of one row costs to that is told besides.
 func figureOtherWrites(b *testing.B) {
-	c, entries := figureCluster(b)
-	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
-		keep, abort := c.store.Account(entries)
-		return func(*measure.Meter) {
-			for i := range entries {
-				keep(i)
-			}
-			abort()
+	for _, of := range []struct {
+		name  string
+		ready func(*bigCluster, [][]cluster.AllocID)
+	}{
+		{"at-rest", func(*bigCluster, [][]cluster.AllocID) {}},
+		{"on-draining-nodes", (*bigCluster).drainUnder},
+		{"without-verdicts", (*bigCluster).forgetVerdicts},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			c, entries := figureCluster(b)
+			of.ready(c, entries)
+			c.compareAccounts(b, entries)
+		})
+	}
+}
+
+// drainUnder has the nodes drain that the allocations are on.
+func (c *bigCluster) drainUnder(entries [][]cluster.AllocID) {
+	at := time.Unix(1_000_000, 0)
+	for _, id := range slices.Concat(entries...) {
+		n := c.store.Snapshot().Alloc(id).NodeID
+		if c.store.Snapshot().Node(n).Draining() {
+			continue
 		}
-	}).Report(b)
+		c.write(func(t *statestore.Txn) {
+			_, err := t.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: cluster.DrainID("under " + n), Spec: &cluster.DrainSpec{}, At: at})
+			check(err)
+		})
+	}
+}
+
+// forgetVerdicts has the allocations await their verdicts.
+func (c *bigCluster) forgetVerdicts(entries [][]cluster.AllocID) {
+	for _, ids := range entries {
+		c.write(func(t *statestore.Txn) {
+			for _, id := range ids {
+				a := t.Alloc(id).Copy()
+				a.DeploymentStatus = nil
+				t.PutAlloc(id, a)
+			}
+		})
+	}
+}
+
+// compareAccounts compares keeping the accounts of entries of ten rows, and of one, to
+// writing them.
+func (c *bigCluster) compareAccounts(b *testing.B, entries [][]cluster.AllocID) {
+	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), c.accounts(entries)).Report(b)
 	var ones [][]cluster.AllocID
 	for _, ids := range entries {
 		ones = append(ones, ids[:1])
 	}
+	alone := measure.Compare(measure.PairsOf(b), bareWrites(c, ones), c.accounts(ones))
+	measure.Count(b, alone.Median, "of-one-row")
 	whole := measure.Compare(measure.PairsOf(b), bareWrites(c, ones), reportWrites(c, ones))
 	measure.Count(b, whole.Median, "write-of-one-row-to-bare")
+}
+
+// accounts keeps the accounts of the entries.
+func (c *bigCluster) accounts(entries [][]cluster.AllocID) measure.Side {
+	return func() func(*measure.Meter) {
+		keep := c.store.Account(entries)
+		return func(*measure.Meter) {
+			for i := range entries {
+				keep(i)
+			}
+		}
+	}
 }
 
 // reportWrites writes what clients say of one allocation each.
