@@ -111,11 +111,55 @@ func (g glyphs) clean(s string) string {
 
 // fit shortens a clean text to a number of columns above two. Its end is kept: that
 // is where names differ.
-func (g glyphs) fit(s string, columns int) string {
+func (g glyphs) fit(s string, columns int) string { return g.fitTail(s, columns, columns/2) }
+
+// fitTail shortens a clean text to a number of columns and keeps so many of its end.
+func (g glyphs) fitTail(s string, columns, tail int) string {
 	runes := []rune(s)
 	if len(runes) <= columns {
 		return s
 	}
-	tail := columns / 2
 	return string(runes[:columns-tail-1]) + string(g.cut) + string(runes[len(runes)-tail:])
+}
+
+// apart shortens clean names so that no two are the same: all are cut where that tells them
+// apart, and if there is no such place those that are the same are numbered. It returns what
+// is shown of each name.
+func (g glyphs) apart(names []string, columns int) map[string]string {
+	if shown, apart := g.cutAll(names, columns, columns/2); apart {
+		return shown
+	}
+	for tail := columns - 1; tail >= 0; tail-- {
+		if shown, apart := g.cutAll(names, columns, tail); apart {
+			return shown
+		}
+	}
+	shown, times := make(map[string]string), make(map[string]int)
+	for _, name := range names {
+		if shown[name] != "" {
+			continue
+		}
+		cut := g.fit(name, columns)
+		if times[cut]++; times[cut] > 1 {
+			number := fmt.Sprintf("#%d", times[cut])
+			cut = g.fit(name, columns-len(number)) + number
+		}
+		shown[name] = cut
+	}
+	return shown
+}
+
+// cutAll shortens names and keeps so many columns of the end of each, and reports whether
+// that tells them apart.
+func (g glyphs) cutAll(names []string, columns, tail int) (shown map[string]string, apart bool) {
+	shown = make(map[string]string)
+	of := make(map[string]string)
+	for _, name := range names {
+		cut := g.fitTail(name, columns, tail)
+		if other, taken := of[cut]; taken && other != name {
+			return nil, false
+		}
+		shown[name], of[cut] = cut, name
+	}
+	return shown, true
 }

@@ -3,6 +3,8 @@ package timeline_test
 import (
 	"bytes"
 	"errors"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,36 @@ func TestSVG_deadlineByTheClock(t *testing.T) {
 	} {
 		r.Clock(c.at, c.ahead)
 		must.StrContains(t, svgOf(t, r), "1 to go, deadline at "+c.want+"<", must.Sprint(c))
+	}
+}
+
+// Names that are too long are cut where they differ, or numbered: no two lanes are called
+// the same.
+func TestPictures_ofLongNames(t *testing.T) {
+	t.Parallel()
+	for _, ids := range [][]string{
+		{"ls-cpu11000m-mem24000-gpu1000", "ls-cpu11200m-mem24000-gpu1000", "ls-cpu4000m-mem24000-gpu1000"},
+		{"one-with-a-long-name-that-ends-in-0001", "one-with-a-long-name-that-ends-in-0002"},
+		{"a-very-long-beginning-one-a-very-long-end", "a-very-long-beginning-two-a-very-long-end"},
+	} {
+		h, r := newHistory(t), timeline.New(timeline.Options{})
+		h.seen = append(h.seen, r.Applied)
+		for _, id := range ids {
+			h.node(cluster.NodeID(id))
+			h.place(h.job(cluster.JobID(id), cluster.JobService, 1, 1), cluster.NodeID(id))
+			h.drain(&cluster.DrainSpec{}, cluster.NodeID(id))
+		}
+		names := map[string]int{}
+		for _, name := range regexp.MustCompile(`<text class="name" x="24"[^>]*>([^<]*…[^<]*)<`).FindAllStringSubmatch(svgOf(t, r), -1) {
+			names[name[1]]++
+		}
+		must.MapLen(t, 2*len(ids), names, must.Sprint(names)) // cut to other lengths for nodes and for groups
+		_, lanes, _ := strings.Cut(textOf(t, r, timeline.TextOptions{Columns: 60}), "\nnodes ")
+		clear(names)
+		for _, name := range regexp.MustCompile(`(?m)^\S*…\S*`).FindAllString(lanes, -1) {
+			names[name]++
+		}
+		must.MapLen(t, len(ids), names, must.Sprint(names)) // of a node and its group the same
 	}
 }
 

@@ -33,6 +33,22 @@ func (r *Recorder) picture(width, breaks int) picture {
 	return p
 }
 
+// nodeNames are the names of the nodes that have lanes.
+func (p picture) nodeNames() (names []string) {
+	for _, n := range p.nodes {
+		names = append(names, string(n.id))
+	}
+	return names
+}
+
+// groupNames are the names of the groups that have lanes.
+func (p picture) groupNames() (names []string) {
+	for _, g := range p.groups {
+		names = append(names, g.name())
+	}
+	return names
+}
+
 // verdict says whether the run went well, in a word or two, and whether it did.
 func (p picture) verdict() (text string, well bool) {
 	if len(p.run.violations) == 0 {

@@ -46,6 +46,8 @@ type svg struct {
 	picture
 	glyphs glyphs
 	canvas // the marks
+	// labels are what is shown of the names of nodes.
+	labels map[string]string
 	// y is how far it has come, top where the lanes begin and bottom where they end,
 	// rules where the rules of the drainer's entries begin.
 	y, top, bottom, rules int

@@ -16,8 +16,9 @@ func (s *svg) groupLanes() {
 		return
 	}
 	s.heading("groups")
+	names := s.glyphs.apart(s.groupNames(), (svgLeft-svgMargin-30)/svgBold)
 	for i, g := range s.groups {
-		s.groupLane(i, g)
+		s.groupLane(i, g, names[g.name()])
 	}
 	if len(s.hiddenGroups) > 0 {
 		s.remark(s.leftOutGroups())
@@ -49,8 +50,8 @@ func (h heights) y(n int) int {
 	return (min(max(n, h.low), h.high) - h.low) * (groupHeight - 4) / (h.high - h.low)
 }
 
-// groupLane draws one group.
-func (s *svg) groupLane(number int, g *group) {
+// groupLane draws one group, under a name.
+func (s *svg) groupLane(number int, g *group, name string) {
 	base, h := s.y+groupHeight, heightsOf(g)
 	s.open(fmt.Sprintf("group-%d", number), "")
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, groupHeight, "")
@@ -61,7 +62,7 @@ func (s *svg) groupLane(number int, g *group) {
 	s.steps("limit", g, base, h, func(l level) int { return max(0, l.limit) })
 	s.steps("healthy", g, base, h, func(l level) int { return l.healthy })
 	low := g.lowest()
-	s.text("name", svgMargin, s.y+14, s.glyphs.fit(g.name(), (svgLeft-svgMargin-30)/svgBold))
+	s.text("name", svgMargin, s.y+14, name)
 	s.text("small muted", svgMargin, s.y+28, "limit "+limit(low))
 	s.text("small muted right", svgLeft-svgPadding, s.y+10, fmt.Sprint(h.high))
 	s.text("small muted right", svgLeft-svgPadding, base, fmt.Sprint(h.low))

@@ -30,6 +30,7 @@ func (s *svg) nodeLanes() {
 	if len(s.run.nodeOrder) > 1 {
 		s.allNodes()
 	}
+	s.labels = s.glyphs.apart(s.nodeNames(), (svgLeft-svgMargin)/svgBold)
 	rows := 0
 	for _, n := range s.nodes {
 		rows += len(n.rows)
@@ -99,7 +100,7 @@ func (s *svg) nodeLane(number int, n *node, many bool) {
 // returns how much room that takes.
 func (s *svg) nodeText(n *node) (height int) {
 	d := n.main()
-	s.label("name", s.y+6, string(n.id))
+	s.text("name", svgMargin, s.y+6, s.labels[string(n.id)])
 	asked := fmt.Sprintf("%d to go", d.initially)
 	switch {
 	case d.forced:

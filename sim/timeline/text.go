@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -57,6 +58,8 @@ type text struct {
 	// columns is how wide the picture is: label, number, the lane itself, remark,
 	// and a blank between each two.
 	columns, label, number, remark int
+	// names are what is shown of the names of nodes and groups.
+	names map[string]string
 
 	// What was drawn, for the legend: the letters of faults by name, how drains
 	// ended, what groups came to.
@@ -78,6 +81,7 @@ func (t *text) measure(r *Recorder) {
 		t.number = max(t.number, len(limit(g.lowest())))
 	}
 	t.label = min(t.label, t.columns/4)
+	t.names = t.glyphs.apart(t.cleaned(slices.Concat(t.nodeNames(), t.groupNames())), t.label)
 	t.scale.width = t.columns - t.label - t.number - t.remark - 3
 }
 
@@ -96,13 +100,25 @@ func (t *text) write(line string) {
 
 // lane writes a lane and what stands before and after it.
 func (t *text) lane(label, number string, cells []rune, remark string) {
-	label = t.glyphs.fit(t.glyphs.clean(label), t.label)
+	label = t.glyphs.clean(label)
+	if name, is := t.names[label]; is {
+		label = name
+	}
+	label = t.glyphs.fit(label, t.label)
 	label += strings.Repeat(" ", t.label-len([]rune(label)))
 	t.write(fmt.Sprintf("%s %*s %s %*s", label, t.number, number, string(cells), t.remark, remark))
 }
 
 // blank is a lane with nothing in it.
 func (t *text) blank() []rune { return []rune(strings.Repeat(" ", t.scale.width)) }
+
+// cleaned are the names as they are drawn.
+func (t *text) cleaned(names []string) []string {
+	for i, name := range names {
+		names[i] = t.glyphs.clean(name)
+	}
+	return names
+}
 
 // head writes what the run was.
 func (t *text) head() {
