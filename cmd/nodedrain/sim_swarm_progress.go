@@ -20,15 +20,15 @@ type swarmProgress interface {
 	close()
 }
 
-// progress draws a bar on a terminal, writes a line now and then elsewhere, and does
+// progress draws a bar on a terminal that can be drawn on, writes a line now and then elsewhere, and does
 // neither if there is to be nothing but JSON.
 func (c *simSwarmCommand) progress(f *simSwarmFlags) swarmProgress {
 	pace := pace{began: time.Now(), of: f.seeds}
 	switch {
 	case f.json:
 		return noProgress{}
-	case terminal(c.out) > 0:
-		return newSwarmBar(c.out, pace)
+	case terminal(c.out) > 0 && c.getenv("TERM") != "dumb": // which has no cursor to be moved
+		return newSwarmBar(beneath(c.out), pace)
 	}
 	return &swarmLines{pace: pace, out: c.out, told: pace.began}
 }
@@ -58,6 +58,12 @@ func (p *pace) String() string {
 	took := max(time.Since(p.began), time.Millisecond)
 	return fmt.Sprintf("%d of %d seeds, %d failed, %.0f seeds per minute, %.2f busy hours per second",
 		p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes(), p.busy.Hours()/took.Seconds())
+}
+
+// brief is the pace so far in few words, to stand beside a bar.
+func (p *pace) brief() string {
+	took := max(time.Since(p.began), time.Millisecond)
+	return fmt.Sprintf("%d of %d, %d failed, %.0f a minute", p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes())
 }
 
 // swarmLines writes a line now and then.
@@ -102,7 +108,7 @@ func newSwarmBar(out io.Writer, pace pace) *swarmBar {
 
 func (b *swarmBar) played(r swarm.Run) {
 	b.add(r)
-	text := b.pace.String()
+	text := b.pace.brief()
 	b.text.Store(&text)
 	b.bar.Increment()
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -231,7 +232,9 @@ func TestSwarmBar(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			swarming(newSwarmBar(&out, pace{began: time.Now(), of: of}))
-			must.StrContains(t, out.String(), "1 failed, 240 seeds per minute, 2.00 busy hours per second")
+			drawn := regexp.MustCompile(`\[[=>-]+\] +40 of \d+, 1 failed, 240 a minute`).FindString(out.String())
+			must.Eq(t, swarmBarWidth, strings.Index(drawn, "]")+1, must.Sprint(out.String()))
+			must.Less(t, 80, len(drawn))
 		})
 	}
 }
