@@ -16,6 +16,8 @@ const (
 	longWay       = time.Minute
 	farAhead      = 24 * time.Hour
 	manyEvents    = 2000
+	shortDelay    = time.Microsecond
+	longFault     = 24 * time.Hour
 )
 
 // paces warns of a job's groups.
@@ -66,9 +68,58 @@ func (p *parser) implausible() {
 	if len(s.Events) > manyEvents {
 		p.warn(s.Events[manyEvents].Line, "more than %d events are no story any more", manyEvents)
 	}
+	p.twice()
+	p.order()
 	for i := range s.Events {
 		p.odd(&s.Events[i])
 	}
+}
+
+// order warns of a story without a drain, and of one that jumps back in time. With a seed
+// the order in the file is part of what is drawn, and a shrunk scenario may hang on it.
+func (p *parser) order() {
+	drains := false
+	for i := range p.scenario.Events {
+		e := &p.scenario.Events[i]
+		if i > 0 && p.scenario.Seed == 0 && e.At < p.scenario.Events[i-1].At {
+			p.warn(e.Line, "at %s comes after what happens at %s", durationText(e.At), durationText(p.scenario.Events[i-1].At))
+		}
+		_, drained := e.Op.(*Drain)
+		drains = drains || drained
+	}
+	if !drains && len(p.problems) == 0 {
+		p.warn(1, "nothing is drained")
+	}
+}
+
+// twice warns of allocations of one index that both run, and neither has replaced the
+// other: a scheduler makes none.
+func (p *parser) twice() {
+	type place struct {
+		group cluster.GroupKey
+		index int
+	}
+	seen := map[place]bool{}
+	for i := range p.scenario.Allocs {
+		a := &p.scenario.Allocs[i]
+		if a.Canary || a.Replaces != nil || a.Desired != "" || a.Client != "" || p.everyNode(a.Group.Job) {
+			continue
+		}
+		for n := range a.number() {
+			at := place{a.Group, a.Indexes.First + n}
+			if seen[at] {
+				p.warn(p.jobs[a.Group.Job].line, "%s[%d] is declared twice", groupText(at.group), at.index)
+				break
+			}
+			seen[at] = true
+		}
+	}
+}
+
+// everyNode reports whether a job has one allocation for each node, all of one index.
+func (p *parser) everyNode(key cluster.JobKey) bool {
+	known := p.jobs[key]
+	return known != nil && p.scenario.Jobs[known.at].Type.EveryNode()
 }
 
 // surplus warns of groups that begin with more than they want.
@@ -133,6 +184,12 @@ func (p *parser) odd(e *Event) {
 			p.warn(e.Line, "max-parallel %d is more than the count of %d", *o.MaxParallel, *o.Count)
 		}
 	case *Fault:
+		if o.Delay.Max > 0 && o.Delay.Max < shortDelay {
+			p.warn(e.Line, "%s: a delay of %s is none", o.Name, durationText(o.Delay.Max))
+		}
+		if o.For > longFault {
+			p.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))
+		}
 		if o.Count > 1 && o.Probability != 0 && o.For == 0 && o.Probability < 0.001 {
 			p.warn(e.Line, "%s is armed until it has struck %d times, one opportunity in %.0f", o.Name, o.Count, 1/o.Probability)
 		}

@@ -21,6 +21,9 @@ const (
 	MaxNodes  = 100_000
 	MaxJobs   = 100_000
 	MaxAllocs = 1_000_000
+	// MaxWanted is how many allocations all jobs together may want, and one edit may ask
+	// for: a scheduler that has to place them one by one takes minutes for as many.
+	MaxWanted = 100_000
 
 	// maxProblems bounds the errors that are told at once, and the warnings.
 	maxProblems = 20
@@ -159,8 +162,31 @@ func (p *parser) read(lines []string) {
 			*to = section(expected[i])
 		}
 	}
+	p.wanted()
 	p.implausible()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
+}
+
+// wanted refuses more allocations than anybody would wait for.
+func (p *parser) wanted() {
+	left := MaxWanted
+	for i := range p.scenario.Jobs {
+		j := &p.scenario.Jobs[i]
+		for _, g := range j.Groups {
+			if left -= g.Count; left < 0 {
+				p.line = p.jobs[j.Key].line
+				p.problem(fmt.Errorf("the jobs down to %s want more than %d allocations", jobText(j.Key), MaxWanted))
+				return
+			}
+		}
+	}
+	for i := range p.scenario.Events {
+		e := &p.scenario.Events[i]
+		if edit, is := e.Op.(*Edit); is && edit.Count != nil && *edit.Count > MaxWanted {
+			p.line = e.Line
+			p.problem(fmt.Errorf("count=%d: more than %d allocations", *edit.Count, MaxWanted))
+		}
+	}
 }
 
 // directive reads a line that says something.

@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -230,9 +231,23 @@ func TestParse_RangesOfJobs(t *testing.T) {
 	must.EqError(t, err, "case.drain:3: on: 3 jobs need one node, or a range of 3")
 }
 
+// More allocations than anybody would wait for are refused, where they are asked for.
+func TestParse_wanted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"node n1..n1000\njob web count=900000":                     "case.drain:2: the jobs down to web want more than 100000 allocations",
+		"node n1\njob a count=60000\njob b\ngroup b.x count=40001": "case.drain:3: the jobs down to b want more than 100000 allocations",
+		"node n1\njob a\nat 0s edit a count=100001":                "case.drain:3: count=100001: more than 100000 allocations",
+	} {
+		_, _, err := scenario.Parse("case.drain", strings.NewReader(text+"\n"))
+		must.EqError(t, err, want)
+	}
+}
+
 // What can be and hardly is meant is told, and read all the same.
 func TestParse_Warnings(t *testing.T) {
 	t.Parallel()
+	const undrained = "nothing is drained"
 	for line, want := range map[string]string{
 		"job x count=2 max-parallel=3":              "x: max-parallel 3 is more than the count of 2",
 		"job x kill=25h":                            "x: kill=25h is more than a day",
@@ -246,17 +261,27 @@ func TestParse_Warnings(t *testing.T) {
 		"at 0s elect believes=2m":                   "a leader that believes it leads for 2m after its end",
 		"at 0s edit web count=2 max-parallel=3":     "max-parallel 3 is more than the count of 2",
 		"at 0s fault apply/reject p=0.0001 count=5": "apply/reject is armed until it has struck 5 times, one opportunity in 10000",
+		"at 0s fault apply/slow delay=1ns":          "apply/slow: a delay of 1ns is none",
+		"at 0s fault apply/slow for=100000h":        "apply/slow is armed for 100000h, which is more than a day",
+		"at 9s drain n1\nat 5s restore":             "at 5s comes after what happens at 9s",
 		"run for=5m\nat 5m restore":                 "at 5m the run is over: it lasts for 5m",
 		"run calm=5m\nat 5m fault apply/reject":     "at 5m there are no faults any more: calm=5m",
 		strings.Repeat("at 0s restore\n", 2001):     "more than 2000 events are no story any more",
 	} {
 		text := lines + strings.TrimSuffix(line, "\n") + "\n"
 		_, warnings := parse(t, text)
+		if want != undrained {
+			warnings = slices.DeleteFunc(warnings, func(w scenario.Warning) bool { return w.Text == undrained })
+		}
 		must.Len(t, 1, warnings, must.Sprint(line))
 		must.Eq(t, want, warnings[0].Text)
 		must.Eq(t, strings.Count(text, "\n"), warnings[0].Line, must.Sprint(line))
 	}
-	_, warnings := parse(t, "node n1\njob web count=1\nalloc web[0..2] on=n1\n")
+	_, warnings := parse(t, "# Why.\nnode n1\njob web count=2\nalloc web[0] on=n1\nalloc web[0] on=n1\n")
+	must.Len(t, 2, warnings)
+	must.Eq(t, undrained, warnings[0].Text)
+	must.Eq(t, "case.drain:3: warning: web[0] is declared twice", warnings[1].String())
+	_, warnings = parse(t, "node n1\njob web count=1\nalloc web[0..2] on=n1\nat 0s drain n1\n")
 	must.Len(t, 2, warnings)
 	must.Eq(t, "case.drain:1: warning: no comment at the beginning says why the scenario exists", warnings[0].String())
 	must.Eq(t, "case.drain:2: warning: web: begins with 3 allocations and a count of 1", warnings[1].String())
