@@ -30,6 +30,7 @@ func (j *Judge) checkBarrier(t *term, clock time.Time, held bool) {
 
 // checkFresh judges what was proposed in a step, now that the step is known.
 func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
+	t.failRound(s.Clock)
 	for _, p := range t.fresh {
 		p.seen = seen
 		switch {
@@ -38,7 +39,7 @@ func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
 				j.find(TooSoon, Violation{}, "term %d asked for a barrier again at once", t.number)
 			}
 			continue
-		case t.news.entry && t.failedEntry.Before(t.round) || t.failedEntry.Equal(s.Clock):
+		case t.failedEntry.Equal(s.Clock):
 			j.find(TooSoon, Violation{}, "term %d wrote again at once after a write that failed", t.number)
 		}
 		if at := timeOf(p.Message); !at.Equal(s.Clock) {
@@ -51,7 +52,7 @@ func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
 	if len(t.fresh) > 0 && !t.fresh[len(t.fresh)-1].barrier {
 		j.checkRound(t, s)
 	} else if t.news.full {
-		t.round = s.Clock // it began, and nothing of it was taken
+		t.beginRound(s.Clock) // and nothing of it was taken
 	}
 	t.fresh = t.fresh[:0]
 }

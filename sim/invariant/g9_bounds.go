@@ -63,7 +63,7 @@ func (j *Judge) checkRound(t *term, s Step) {
 			j.find(TooSoon, Violation{}, "a round began %s after the one before, and the least is %s", since, j.options.MinInterval)
 		}
 	}
-	t.round = s.Clock
+	t.beginRound(s.Clock)
 }
 
 // checkRecords holds the records of ended drains to their bounds.

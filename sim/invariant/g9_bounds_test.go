@@ -110,6 +110,29 @@ func fineBounds() []fine {
 			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
+		// Medium seed 766: the round seemed to have begun after its first failure.
+		{"the second failure of a round, and the clock set back before the first", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.drain("n2", 0)
+			s.sick("a2")
+			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
+			s.look(1)
+			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
+			back := func() {
+				s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-300 * time.Millisecond), Woken: true, View: s.state(), Looks: 1})
+			}
+			s.wait(100 * time.Millisecond)
+			s.answer(1, 1, drainer.Rejected)
+			back()
+			s.wait(time.Second)
+			s.answer(1, 2, drainer.Rejected)
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.At = s.now.Add(-300 * time.Millisecond)
+			s.propose(1, 3, m)
+			back()
+			return s
+		}},
 		{"the second failure of a round, and its backoff over", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.drain("n2", 0)

@@ -80,8 +80,10 @@ type term struct {
 	refusedNodes                        map[cluster.NodeID]time.Time
 	refusedGroups                       map[cluster.GroupKey]time.Time
 	reevaluated                         map[cluster.GroupKey]time.Time
-	// round is when the last round of writes began.
-	round time.Time
+	// round is when the last round of writes began, roundFailed says that an entry of
+	// it has failed. A clock that is set makes the times say nothing of that.
+	round       time.Time
+	roundFailed bool
 	// news is what it was told and takes in with its next step.
 	news news
 
@@ -345,14 +347,22 @@ func (j *Judge) settle(t *term, p *write, a shims.Answer) {
 	}
 }
 
+// failRound notes the first failure of an entry of the last round, if it is news. It
+// comes before what was proposed since, which is of the round after.
+func (t *term) failRound(clock time.Time) {
+	if t.news.entry && !t.roundFailed {
+		t.roundFailed, t.failedEntry = true, clock
+	}
+}
+
+// beginRound notes a round of writes.
+func (t *term) beginRound(clock time.Time) { t.round, t.roundFailed = clock, false }
+
 // takeIn dates what the drainer was told by the step in which it hears of it.
 func (t *term) takeIn(clock time.Time) {
 	n := &t.news
 	if n.entry || n.barrier || n.full {
 		t.failure = clock
-	}
-	if n.entry && (t.failedEntry.IsZero() || t.failedEntry.Before(t.round)) {
-		t.failedEntry = clock
 	}
 	if n.barrier {
 		t.failedBarrier = clock
