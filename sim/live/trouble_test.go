@@ -79,6 +79,10 @@ func cannotTakeMore(s *scenario.Scenario, e ending) string {
 		switch op := e.Op.(type) {
 		case *scenario.Cancel:
 			return "how far a drain has come when it is cancelled is a matter of time"
+		case *scenario.Stop:
+			if op.Purge {
+				return "how much still runs of a job when it is purged is a matter of time"
+			}
 		case *scenario.Drain:
 			for _, n := range op.Nodes {
 				spec := cluster.DrainSpec{Deadline: op.Deadline, IgnoreSystemJobs: op.IgnoreSystem}
