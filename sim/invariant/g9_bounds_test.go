@@ -112,12 +112,7 @@ func fineBounds() []fine {
 		}},
 		// Medium seed 766: the round seemed to have begun after its first failure.
 		{"the second failure of a round, and the clock set back before the first", func(t *testing.T) *stage {
-			s := draining(t, invariant.Options{})
-			s.drain("n2", 0)
-			s.sick("a2")
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
-			s.look(1)
+			s := twoInFlight(t)
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
 			back := func() {
 				s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-300 * time.Millisecond), Woken: true, View: s.state(), Looks: 1})
@@ -134,12 +129,7 @@ func fineBounds() []fine {
 			return s
 		}},
 		{"the second failure of a round, and its backoff over", func(t *testing.T) *stage {
-			s := draining(t, invariant.Options{})
-			s.drain("n2", 0)
-			s.sick("a2")
-			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
-			s.look(1)
+			s := twoInFlight(t)
 			s.answer(1, 1, drainer.Rejected)
 			s.look(1)
 			s.wait(time.Second)
@@ -149,6 +139,17 @@ func fineBounds() []fine {
 			return s
 		}},
 	}
+}
+
+// twoInFlight is a round of two writes that are not answered.
+func twoInFlight(t *testing.T) *stage {
+	s := draining(t, invariant.Options{})
+	s.drain("n2", 0)
+	s.sick("a2")
+	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
+	s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
+	s.look(1)
+	return s
 }
 
 // drainAs begins a drain under an id.

@@ -32,7 +32,8 @@
 // What is spoken of is declared above: nodes and jobs before what is on them, all of
 // that before the first at. A word that is not known or has no effect is an error with
 // its line; several are told at once. What can be and hardly is meant, such as a
-// deadline of a millisecond, is a warning.
+// deadline of a millisecond, is a warning. What only the run can know is not told: an
+// event that finds nothing to do, a fault that never strikes.
 //
 // After a line of ---- comes the story, after another the end: what is expected, to
 // the letter. A file without expects that no guarantee is broken.
