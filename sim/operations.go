@@ -11,10 +11,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// happen has events happen that happen together.
-func (p *player) happen(events []scenario.Event) error {
+// happen has events happen that happen together. The first is the scenario's event of
+// that number.
+func (p *player) happen(first int, events []scenario.Event) error {
+	p.effects.due(first, len(events))
 	all := func() error {
-		for _, e := range events {
+		for i, e := range events {
+			p.effects.begin(first + i)
 			if err := p.do(e.Op); err != nil {
 				return fmt.Errorf("line %d: %w", e.Line, err)
 			}
@@ -38,18 +41,23 @@ func (p *player) do(op scenario.Op) error {
 	return p.doToServers(op)
 }
 
-// operates returns the operator of a world.
-func operates(s *scenario.Scenario, w *world.World) *setting.Operator {
+// operates returns the operator of a world, who has noted what comes of its operations.
+func operates(s *scenario.Scenario, w *world.World, e *effects) *setting.Operator {
 	return &setting.Operator{
 		Requests: w.Requests(), Scenario: s, NewAllocID: w.NewAllocID,
-		Ask:   func(m shims.Message) { w.Propose(m, nil) },
-		Place: func(j *cluster.Job, allocs []*cluster.Allocation) error { return w.Place(j, allocs...) },
+		Ask: func(m shims.Message) { w.Propose(m, e.answered()) },
+		Place: func(j *cluster.Job, allocs []*cluster.Allocation) error {
+			e.of().did = true
+			return w.Place(j, allocs...)
+		},
+		Nothing: func(why string) { e.of().nothing(why) },
 	}
 }
 
 // doToServers does what is done to servers and to what lies between them.
 func (p *player) doToServers(op scenario.Op) error {
 	w := p.world
+	p.effects.of().did = true
 	switch op := op.(type) {
 	case *scenario.Elect:
 		return w.Depose(world.Election{Next: op.Server - 1, Lost: op.Lost, Believes: op.Believes})
@@ -66,7 +74,12 @@ func (p *player) doToServers(op scenario.Op) error {
 	case *scenario.Forget:
 		return w.Forget()
 	case *scenario.Fault:
-		return w.Arm(*op)
+		armed, err := setting.Arm(*op, w.Now())
+		if err != nil {
+			return err
+		}
+		p.effects.of().armed = armed
+		return w.Expose(armed)
 	default:
 		return fmt.Errorf("%T: there is no such operation", op)
 	}

@@ -64,6 +64,9 @@ type Result struct {
 	Calm bool
 	// Violations are the guarantees that were broken, in order.
 	Violations []invariant.Violation
+	// Vain are the events that nothing has come of, in the order of the scenario, but for
+	// those that are meant even so.
+	Vain []Vain
 	// Counters are what the judge counted.
 	Counters invariant.Counters
 	// Story and End are what was told, if it was asked for. Lowest is the last lines of
@@ -77,7 +80,7 @@ func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps
 	}
-	p := &player{scenario: s, options: o}
+	p := &player{scenario: s, options: o, effects: newEffects(s)}
 	if err := p.build(); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", s.Name, err)
 	}
@@ -109,7 +112,9 @@ type player struct {
 	troubles int
 	// calmed says that the judge was told that all is calm.
 	calmed bool
-	result *Result
+	// effects are what has come of each event.
+	effects effects
+	result  *Result
 }
 
 // build builds the world and what it begins with.
@@ -127,7 +132,7 @@ func (p *player) build() error {
 	if err != nil {
 		return err
 	}
-	p.start, p.operator = p.world.Now(), operates(p.scenario, p.world)
+	p.start, p.operator = p.world.Now(), operates(p.scenario, p.world, &p.effects)
 	return p.begin()
 }
 
@@ -175,7 +180,7 @@ func (p *player) play() error {
 			Guarantee: "G10", Check: "too many steps", At: p.world.Now(), Text: err.Error(),
 		})
 	}
-	p.result.Counters = p.judging.judge.Counters()
+	p.result.Counters, p.result.Vain = p.judging.judge.Counters(), p.effects.vain()
 	if p.teller != nil {
 		p.teller.tell(p.result)
 	}
@@ -229,7 +234,8 @@ func (p *player) schedule() {
 		batch := events[i : i+scenario.Together(events[i:])]
 		i += len(batch)
 		p.troubles += troubles(batch)
-		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(batch) })
+		first := i - len(batch)
+		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(first, batch) })
 	}
 	if calm := p.scenario.Run.Calm; calm > 0 {
 		p.world.At(p.start.Add(calm), p.calm)

@@ -37,6 +37,17 @@ func (c *simRunCommand) playing(file string) playing {
 	return p
 }
 
+// warn tells what stands in a file and nothing came of.
+func (c *simRunCommand) warn(p playing, r *sim.Result) {
+	if p.file == "" {
+		return // nobody wrote it
+	}
+	for _, v := range r.Vain {
+		text := "nothing comes of it: " + v.Why + "; if it is meant, say maybe before the operation"
+		fmt.Fprintln(c.errs, scenario.Warning{File: p.file, Line: v.Line, Text: text})
+	}
+}
+
 // wrong is what was wrong with a run, each in lines of its own. What is to be rewritten
 // only has to keep the guarantees.
 func wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {

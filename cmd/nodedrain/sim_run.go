@@ -210,6 +210,7 @@ func (c *simRunCommand) one(f *simRunFlags, p playing, o outputs, alone bool) (o
 		c.replay(p)
 		return false, nil
 	}
+	c.warn(p, result)
 	if f.rewrite {
 		err = errors.Join(err, c.rewritten(p, result))
 	}

@@ -107,6 +107,15 @@ func TestSimRun_several(t *testing.T) {
 		"3 of 5 scenarios failed\n", s.stderr.String())
 }
 
+// What stands in a file and nothing comes of is told with its line, unless it is meant; it
+// is no failure.
+func TestSimRun_vain(t *testing.T) {
+	t.Parallel()
+	code, out, errs := command(t.Context(), "sim run -q testdata/vain.drain")
+	must.Zero(t, code, must.Sprint(out))
+	golden(t, "sim_run_vain.golden", errs)
+}
+
 // A seed's scenario is printed and played, with one dash and with two.
 func TestSimRun_seed(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,8 @@
 // What is spoken of is declared above: nodes and jobs before what is on them, all of
 // that before the first at. A word that is not known or has no effect is an error with
 // its line; several are told at once. What can be and hardly is meant, such as a
-// deadline of a millisecond, is a warning. What only the run can know is not told: an
-// event that finds nothing to do, a fault that never strikes.
+// deadline of a millisecond, is a warning. What only the run can know is a warning of the
+// run: an event that finds nothing to do, a fault that never strikes.
 //
 // After a line of ---- comes the story, after another the end: what is expected, to
 // the letter. A file without expects that no guarantee is broken.
@@ -175,6 +175,12 @@
 // before an entry is applied, between plan and apply: the first of its kind from that
 // time on, be it of marks, completion, plan or report. Several that come before one
 // entry stand one below the other.
+//
+//	at 9s maybe cancel n1
+//
+// Maybe, right before the operation, says that it is meant even if nothing comes of it;
+// otherwise the run warns of an operation that changes nothing, of an entry that never
+// comes, and of a fault without p that never has an opportunity.
 //
 // What operators do:
 //

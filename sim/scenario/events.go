@@ -16,7 +16,9 @@ type Event struct {
 	// apply: the first such entry from At on. Empty is at the time itself. Events
 	// that come before one entry happen in their order, each at once.
 	Before EntryKind
-	Op     Op // never nil
+	// Maybe says that it is meant even if nothing comes of it; otherwise a run warns.
+	Maybe bool
+	Op    Op // never nil
 }
 
 // Together is how many of the events, from the first on, come before one entry. There is

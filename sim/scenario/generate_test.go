@@ -82,7 +82,7 @@ func (m maker) scenario() *scenario.Scenario {
 	}
 	for range m.upTo("events", 8) {
 		s.Events = append(s.Events, scenario.Event{
-			At: m.span("at"), Before: oneOf(m, "before", scenario.Marks, scenario.Report), Op: m.op(s),
+			At: m.span("at"), Before: oneOf(m, "before", scenario.Marks, scenario.Report), Maybe: m.some("maybe"), Op: m.op(s),
 		})
 	}
 	s.Run = scenario.Run{Calm: m.span("calm"), For: m.span("for"), Brief: m.some("brief")}

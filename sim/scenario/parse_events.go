@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// event reads "at 5s drain n1", or "at 5s before marks drain n1".
+// event reads "at 5s drain n1", or "at 5s before marks maybe drain n1".
 func (p *parser) event(words []string) error {
 	when, words, err := subject("the time", words)
 	if err != nil {
@@ -29,6 +29,9 @@ func (p *parser) event(words []string) error {
 		if kinds := entryKinds(); !slices.Contains(kinds, kind) {
 			return unknown("kind of entry", kind, kinds)
 		}
+	}
+	if len(words) > 0 && words[0] == "maybe" {
+		e.Maybe, words = true, words[1:]
 	}
 	verb, words, err := subject("what happens", words)
 	if err != nil {

@@ -178,6 +178,9 @@ func (p *printer) event(e *Event) {
 	if e.Before != "" {
 		words = append(words, "before", string(e.Before))
 	}
+	if e.Maybe {
+		words = append(words, "maybe")
+	}
 	words = append(words, e.Op.words()...)
 	p.line(append(words, written(e.Op.fields(nil))...)...)
 }

@@ -85,6 +85,10 @@ func (a *Armed) Certain() bool { return a.Probability == 0 || a.Probability >= 1
 // Strike notes that it has struck once more.
 func (a *Armed) Strike() { a.strikes++ }
 
+// Missed reports whether it takes every opportunity and has had none yet: it has not
+// struck, and not by chance.
+func (a *Armed) Missed() bool { return a.Certain() && a.strikes == 0 }
+
 // Ended reports whether the fault can strike no more.
 func (a *Armed) Ended(now time.Time) bool {
 	if !a.until.IsZero() && !now.Before(a.until) {

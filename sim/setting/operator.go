@@ -1,13 +1,15 @@
 package setting
 
 import (
+	"fmt"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // Operator does what a scenario says is done to jobs, allocations and nodes. No field may
-// be nil.
+// be nil but Nothing.
 type Operator struct {
 	*Requests
 	Scenario   *scenario.Scenario
@@ -17,6 +19,9 @@ type Operator struct {
 	// Place has allocations of a job land on their nodes, and the job be as it is there:
 	// what no message could.
 	Place func(*cluster.Job, []*cluster.Allocation) error
+	// Nothing is told why there is nothing to be asked for: what an operation is about is
+	// gone. Or nil, when nobody wants to know.
+	Nothing func(why string)
 }
 
 // Do does one thing, and reports whether it is one that operators do: not what is done to
@@ -37,7 +42,7 @@ func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 	case *scenario.Edit:
 		return true, o.edit(op)
 	case *scenario.Stop:
-		if j := o.Truth().Job(op.Job); j != nil {
+		if j := o.job(op.Job); j != nil {
 			o.Ask(o.Stop(j, op.Purge))
 		}
 	case *scenario.StopAlloc:
@@ -71,8 +76,24 @@ func (o *Operator) drain(op *scenario.Drain) {
 	}
 }
 
+// nothing says why there is nothing to be asked for.
+func (o *Operator) nothing(format string, args ...any) {
+	if o.Nothing != nil {
+		o.Nothing(fmt.Sprintf(format, args...))
+	}
+}
+
+// job is the job of a key, or nil if there is none.
+func (o *Operator) job(key cluster.JobKey) *cluster.Job {
+	j := o.Truth().Job(key)
+	if j == nil {
+		o.nothing("there is no job %s", key)
+	}
+	return j
+}
+
 func (o *Operator) edit(op *scenario.Edit) error {
-	j := o.Truth().Job(op.Job)
+	j := o.job(op.Job)
 	if j == nil {
 		return nil
 	}
@@ -80,9 +101,12 @@ func (o *Operator) edit(op *scenario.Edit) error {
 	if err != nil {
 		return err
 	}
-	if edited.Canonicalize(); edited.Validate() == nil {
-		o.Ask(o.Register(edited))
+	edited.Canonicalize()
+	if err := edited.Validate(); err != nil {
+		o.nothing("nobody would take it: %s", err)
+		return nil
 	}
+	o.Ask(o.Register(edited))
 	return nil
 }
 
@@ -104,6 +128,7 @@ func (o *Operator) named(name scenario.AllocName) *cluster.Allocation {
 			return a
 		}
 	}
+	o.nothing("no such allocation runs")
 	return nil
 }
 
@@ -114,6 +139,7 @@ func (o *Operator) place(op *scenario.Place) error {
 		j = DeclaredJob(o.Scenario, op.Alloc.Group.Job)
 	}
 	if j.Stopped() || j.Group(op.Alloc.Group.Name) == nil {
+		o.nothing("%s is not to run, or has no such group", op.Alloc.Group)
 		return nil
 	}
 	if j = j.Copy(); op.Count != nil {
@@ -131,6 +157,7 @@ func (o *Operator) change(op *scenario.NodeChange, id cluster.NodeID) {
 		return
 	}
 	if o.Truth().Node(id) == nil {
+		o.nothing("there is no node %s", id)
 		return
 	}
 	switch op.Change {

@@ -59,6 +59,9 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
 		return o, 0
 	}
+	for _, v := range result.Vain {
+		o.Vain = append(o.Vain, v.Event)
+	}
 	for _, v := range result.Violations {
 		check := v.Guarantee + " " + v.Check
 		if _, known := o.of(check); !known {

@@ -35,6 +35,7 @@ at 2s fault watch/delay p=0.3 for=4m delay=100ms..5s
 at 3.5s drain n2,n3
 at 10s fault apply/slow p=0.1 for=2m delay=1s..10s
 at 20s edit web count=5
+at 20s cancel n6
 at 31.5s node n5 down
 at 32s fault sched/slow count=4 delay=1s..8s
 at 50s node n5 ready
@@ -77,6 +78,8 @@ func TestJudged(t *testing.T) {
 	must.True(t, report.Complete)
 	must.SliceNotEmpty(t, rejectedTwice(frozen).Failures)
 	must.Zero(t, frozen.Seed)
+	must.SliceNotEmpty(t, rejectedTwice(s).Vain)
+	must.SliceEmpty(t, rejectedTwice(frozen).Vain, must.Sprint("what is kept warns of nothing that nobody wrote"))
 	for _, e := range frozen.Events {
 		if f, is := e.Op.(*scenario.Fault); is {
 			must.True(t, f.Probability == 0 && f.For == 0 && f.Count == 0)

@@ -21,6 +21,9 @@ type Outcome struct {
 	// Strikes are what the faults did. [Freeze] writes them down; without them it
 	// leaves faults as they are.
 	Strikes []world.Strike
+	// Vain are the events that nothing came of, by their numbers. What is left of them
+	// says that it is meant.
+	Vain []int
 }
 
 // Failure is one check that a scenario failed.

@@ -118,9 +118,14 @@ func (m *shrinker) pass(edits []edit) (progress bool) {
 	return progress
 }
 
-// finished returns the smallest scenario as its file will be read, and the report.
+// finished returns the smallest scenario as its file will be read, and the report. Of its
+// events those are meant even so, from now on, that nothing comes of: they cannot be missed,
+// since chance would fall otherwise, or nobody has tried to.
 func (m *shrinker) finished(of *scenario.Scenario, made string) (*scenario.Scenario, Report, error) {
 	s := m.best.Copy()
+	for i := range s.Events {
+		s.Events[i].Maybe = slices.Contains(m.outcome.Vain, i)
+	}
 	s.Prose = m.prose(of, made)
 	s, err := reread(s)
 	return s, m.report, err

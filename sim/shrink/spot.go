@@ -63,7 +63,7 @@ func apart(t reflect.Type, field string) bool {
 	case reflect.TypeFor[scenario.Scenario]():
 		return field == "Name" || field == "Prose" || field == "Seed" || field == "Story" || field == "End"
 	case reflect.TypeFor[scenario.Event]():
-		return field == "Line"
+		return field == "Line" || field == "Maybe"
 	case reflect.TypeFor[scenario.Group]():
 		return field == "Name" || field == "Count"
 	}

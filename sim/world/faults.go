@@ -49,14 +49,20 @@ func (w *World) Arm(f scenario.Fault) error {
 	if err != nil {
 		return err
 	}
-	switch f.Name { // they strike now or never
+	return w.Expose(armed)
+}
+
+// Expose exposes the world to a fault that whoever calls has armed, and may ask later
+// whether it has struck.
+func (w *World) Expose(armed *setting.Armed) error {
+	switch armed.Name { // they strike now or never
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return w.loseNode(armed)
 	case scenario.SchedUnplaceable:
 		return w.cordonAll(armed)
 	}
 	w.faults.armed = append(w.faults.armed, armed)
-	if f.Name == scenario.LeaderFlap {
+	if armed.Name == scenario.LeaderFlap {
 		w.flap()
 	}
 	return nil
