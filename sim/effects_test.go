@@ -15,9 +15,9 @@ import (
 func TestPlay_vain(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"at 9s cancel n1":                                   "",
+		"at 6s cancel n1":                                   "",
 		"at 9s cancel n2":                                   "8: the node does not drain",
-		"at 9s cancel n1,n2":                                "", // something comes of it
+		"at 6s cancel n1,n2":                                "", // something comes of it
 		"at 9s maybe cancel n2":                             "",
 		"at 9s before report drain n2":                      "",
 		"at 9s drain n1 key=k\nat 10s drain n1 key=k":       "9: a request with its key was there before",
