@@ -16,14 +16,16 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// quickRaft elects a leader in a fraction of a second.
+// quickRaft elects a leader within two seconds. To do it sooner would have leaders lose
+// their office on a machine that is busy, and what asks one would fail now and then.
 func quickRaft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 250*time.Millisecond
+	c.LeaderLeaseTimeout = c.HeartbeatTimeout // half of it by default
 	c.CommitTimeout = 5 * time.Millisecond
 	return c
 }
@@ -39,6 +41,15 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	if c.Raft == nil {
 		c.Raft = quickRaft()
 	}
+	if c.StopTimeout == 0 {
+		c.StopTimeout = patience // far longer than a test lets anything take that should not wait
+	}
+	if c.LeaderWait == 0 {
+		c.LeaderWait = patience
+	}
+	if c.Heartbeats == (heartbeat.Options{}) {
+		c.Heartbeats.MinTTL = time.Hour // nobody beats, and what is compared must not change by the time
+	}
 	if testing.Verbose() {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
 	}
@@ -48,9 +59,14 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	return a
 }
 
+// patience is how long anything may take that has to happen: the machine may be busy.
+// What should not be waited for is awaited as long, and found to be by tests that allow a
+// third of it.
+const patience = 90 * time.Second
+
 func ready(t *testing.T, agents ...*agent.Agent) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, a := range agents {
 		must.NoError(t, a.Ready(ctx))
