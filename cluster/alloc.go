@@ -185,6 +185,33 @@ func (a *Allocation) Unrest() Unrest {
 	return UnrestNone
 }
 
+// Bare returns a copy without what only tells of writes: descriptions, when and at which
+// index it was last written and judged. No decision reads them. The copy shares Job and
+// DeploymentStatus.Healthy with a.
+func (a *Allocation) Bare() *Allocation {
+	c := *a
+	c.DesiredDescription, c.ClientDescription = "", ""
+	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
+	if d := a.DeploymentStatus; d != nil {
+		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, Canary: d.Canary}
+	}
+	return &c
+}
+
+// BarelyEqual reports whether Bare returns the same for both. It may say no of equal
+// ones whose times are in different locations.
+func (a *Allocation) BarelyEqual(o *Allocation) bool {
+	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||
+		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) {
+		return false
+	}
+	c := *a
+	c.DesiredDescription, c.ClientDescription = o.DesiredDescription, o.ClientDescription
+	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = o.ModifyTime, o.ModifyIndex, o.AllocModifyIndex
+	c.DeploymentStatus = o.DeploymentStatus
+	return c == *o
+}
+
 // DueAt is the time by which a health verdict should exist.
 func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
 	// Added one by one: the sum of two durations may wrap around.

@@ -38,7 +38,8 @@ type View interface {
 	// RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
 	// GroupAllocs that are on a node which drains, or are not at rest: what a drainer
 	// has to look at one by one. It must cost what is taken of it: who judges a mark
-	// gives up early.
+	// gives up early. What [cluster.Allocation.Bare] leaves out is not read, and may be
+	// missing.
 	RestlessAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
 	// Healthy counts the group's allocations that count towards its budget,
 	// wherever they are ([cluster.Allocation.Healthy]).

@@ -82,7 +82,11 @@ func (w *world) GroupAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] 
 }
 
 func (w *world) RestlessAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return filtered(slices.Collect(w.GroupAllocs(key)), func(a *cluster.Allocation) bool {
+	var bare []*cluster.Allocation
+	for a := range w.GroupAllocs(key) {
+		bare = append(bare, a.Bare())
+	}
+	return filtered(bare, func(a *cluster.Allocation) bool {
 		return !a.AtRest() || w.Node(a.NodeID).Draining()
 	}, func(a, b *cluster.Allocation) int {
 		return cmp.Or(cmp.Compare(a.Unrest(), b.Unrest()), byAllocID(a, b))

@@ -23,7 +23,9 @@
 //
 // Health and restless are kept by what changes: a write that makes nobody healthy or ill
 // looks at no node for them, and a node that goes, comes or begins or ends to drain has
-// what is on it accounted anew. Neither is persisted.
+// what is on it accounted anew. The rows of restless are without what only tells of
+// writes ([cluster.Allocation.Bare]), so that a write which changes nothing else costs
+// nothing there. Neither table is persisted.
 //
 // A client's report touches allocs and what follows from them, never nodes: nobody who
 // watches nodes is woken by it.

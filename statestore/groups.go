@@ -31,7 +31,9 @@ func (r reads) Healthy(g cluster.GroupKey) int {
 }
 
 // RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
-// GroupAllocs that are on a node which drains, or are not at rest.
+// GroupAllocs that are on a node which drains, or are not at rest. Each is
+// [cluster.Allocation.Bare], so that a write which changes nothing else of it does not
+// have to be made here too.
 func (r reads) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	return scan[cluster.Allocation](r, tableRestless, indexID, groupKey(g))
 }
@@ -51,11 +53,14 @@ func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 		t.addHealthy(after.GroupKey(), +1)
 	}
 	was, is = t.restless(before), t.restless(after)
+	if was && is && before.BarelyEqual(after) {
+		return
+	}
 	if was && (!is || before.GroupKey() != after.GroupKey() || before.Unrest() != after.Unrest()) {
 		t.delete(tableRestless, before)
 	}
 	if is {
-		t.insert(tableRestless, after)
+		t.insert(tableRestless, after.Bare())
 	}
 }
 
@@ -89,7 +94,7 @@ func (t *Txn) accountNode(before, after *cluster.Node) {
 		switch {
 		case !toggled || !a.AtRest():
 		case after.Draining():
-			t.insert(tableRestless, a)
+			t.insert(tableRestless, a.Bare())
 		default:
 			t.delete(tableRestless, a)
 		}

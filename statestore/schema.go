@@ -21,7 +21,8 @@ const (
 	tableUsage  = "usage"
 	// tableHealth holds how many allocations of each group are healthy.
 	tableHealth = "health"
-	// tableRestless holds the rows of allocations that are not at rest, by group.
+	// tableRestless holds allocations that are not at rest or on nodes that drain, by
+	// group and bare.
 	tableRestless = "restless"
 	tableIndex    = "index"
 )

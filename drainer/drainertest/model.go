@@ -145,7 +145,7 @@ func (m *model) compareJob(v drainer.View, key cluster.JobKey) error {
 		if err := differ(fmt.Sprintf("GroupAllocs(%s)", g), v.GroupAllocs(g), m.GroupAllocs(g)); err != nil {
 			return err
 		}
-		if err := differ(fmt.Sprintf("RestlessAllocs(%s)", g), v.RestlessAllocs(g), m.RestlessAllocs(g)); err != nil {
+		if err := differ(fmt.Sprintf("RestlessAllocs(%s)", g), bare(v.RestlessAllocs(g)), bare(m.RestlessAllocs(g))); err != nil {
 			return err
 		}
 		if got, want := v.Healthy(g), m.Healthy(g); got != want {
@@ -153,6 +153,17 @@ func (m *model) compareJob(v drainer.View, key cluster.JobKey) error {
 		}
 	}
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))
+}
+
+// bare leaves out what a view may leave out.
+func bare(allocs iter.Seq[*cluster.Allocation]) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		for a := range allocs {
+			if !yield(a.Bare()) {
+				return
+			}
+		}
+	}
 }
 
 // differ says in what two sequences differ. It walks the first twice, and once
