@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -62,12 +63,19 @@ func startServers(t testing.TB, ttl time.Duration) *servers {
 	return s
 }
 
-// freePorts are addresses at which nobody listens now.
+// freePorts are addresses at which nobody listens, and at which nobody will while a server
+// is down: systems hand out ports from 32768 on to those who ask for any, and to each
+// connection that is made.
 func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	const least, most = 12_000, 32_000
 	var addresses []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.NoError(t, err)
+	for tries := 0; len(addresses) < n; tries++ {
+		must.Less(t, 1000, tries, must.Sprint("ports that are in use"))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", least+rand.IntN(most-least)))
+		if err != nil {
+			continue // somebody listens
+		}
 		defer func() { _ = l.Close() }()
 		addresses = append(addresses, l.Addr().String())
 	}
