@@ -37,7 +37,8 @@ type Options struct {
 	// Stop is asked whenever the time is about to move on, and ends the run if it returns an
 	// error, which [Play] then wraps: the Err of a context is one. Nil never stops.
 	Stop func() error
-	// MaxSteps is how many steps a scenario may take. Zero is [DefaultMaxSteps].
+	// MaxSteps is how many steps a scenario may take, for one that would go on for ever to
+	// end. Zero is [DefaultMaxSteps].
 	MaxSteps int
 }
 
@@ -74,8 +75,10 @@ type Result struct {
 	Story, End, Lowest string
 }
 
-// Play plays a scenario. An error says that it could not be played; what is wrong with
-// how it went is in the result.
+// Play plays a scenario. An error says that it could not be played, or not to its end: one
+// that wraps [world.ErrTooManySteps] says that it takes more than [Options].MaxSteps, and on
+// what they were spent. What is wrong with how it went is in the result, be it that the
+// drainer goes round in circles.
 func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps
@@ -162,8 +165,8 @@ func (p *player) play() error {
 		limit = DefaultFor
 	}
 	idle, err := p.world.Run(p.start.Add(limit))
-	circles := errors.Is(err, world.ErrTooManySteps)
-	if err != nil && !circles {
+	limited := errors.Is(err, world.ErrTooManySteps)
+	if err != nil && !limited {
 		return err
 	}
 	p.result = &Result{
@@ -175,10 +178,13 @@ func (p *player) play() error {
 		return failed
 	}
 	p.result.Violations = violations
-	if circles {
+	switch {
+	case limited && p.world.InCircles():
 		p.result.Violations = append(p.result.Violations, invariant.Violation{
 			Guarantee: "G10", Check: "too many steps", At: p.world.Now(), Text: err.Error(),
 		})
+	case limited && len(violations) == 0: // nobody knows how it would have ended
+		return err
 	}
 	p.result.Counters, p.result.Vain = p.judging.judge.Counters(), p.effects.vain()
 	if p.teller != nil {

@@ -7,8 +7,11 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // A run ends when it is told to, between two times, and says so.
@@ -25,4 +28,44 @@ func TestPlay_stop(t *testing.T) {
 	must.Nil(t, result)
 	must.True(t, errors.Is(err, context.Canceled), must.Sprint(err))
 	must.Eq(t, 5, asked)
+}
+
+// nagging is a store whose feeds ask for a step whenever they are asked.
+type nagging struct{ drainer.StateReader }
+
+func (n nagging) Subscribe(wake chan<- struct{}) drainer.Feed {
+	return nag{n.StateReader.Subscribe(wake), wake}
+}
+
+type nag struct {
+	drainer.Feed
+	wake chan<- struct{}
+}
+
+func (n nag) Take() drainer.Changes {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+	return n.Feed.Take()
+}
+
+// A run that ends at the limit of steps says so; it is a guarantee that is broken if the
+// drainer's own steps are to blame.
+func TestPlay_tooManySteps(t *testing.T) {
+	t.Parallel()
+	s := swarm.Generate(7, swarm.Small)
+	result, err := sim.Play(s, sim.Options{MaxSteps: 100})
+	must.Nil(t, result)
+	must.True(t, errors.Is(err, world.ErrTooManySteps), must.Sprint(err))
+	must.StrContains(t, err.Error(), "too many steps, more than 100: scripted ")
+
+	result, err = sim.Play(s, sim.Options{MaxSteps: 3000, Reader: func(store *statestore.Store) drainer.StateReader {
+		return nagging{store.Reader()}
+	}})
+	must.NoError(t, err)
+	must.SliceNotEmpty(t, result.Violations)
+	last := result.Violations[len(result.Violations)-1]
+	must.Eq(t, "G10 too many steps", last.Guarantee+" "+last.Check)
+	must.StrContains(t, last.Text, "drainer ")
 }

@@ -100,6 +100,7 @@ func (w *World) chance(f *fault, t target) bool {
 // struck notes a strike and draws its delay.
 func (w *World) struck(f *fault, t target) time.Duration {
 	f.Strike()
+	w.spent.outside()
 	delay := w.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, Target: t.String(), At: w.now.Sub(Epoch), For: delay}
 	w.hash.bytes([]byte(string(s.Name) + s.Target))

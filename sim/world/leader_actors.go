@@ -41,6 +41,7 @@ func (a *drainerActor) step() error {
 
 // run steps the drainer.
 func (a *drainerActor) run() {
+	a.world.spent.drainer()
 	woken := a.drains.pending()
 	a.drains.begin(a.clock())
 	a.sight.looks = looks{}

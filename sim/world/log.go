@@ -130,6 +130,9 @@ func (l *raftLog) step() error {
 		}
 	}
 	l.queue = l.queue[1:]
+	if p.Source != FromDrainer {
+		l.world.spent.outside()
+	}
 	answer, err := l.settle(p)
 	if err != nil {
 		return err

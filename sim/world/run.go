@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// ErrTooManySteps says that a world runs in circles.
-var ErrTooManySteps = errors.New("too many steps")
-
 // At has something done at a time, which must not have passed. What is to be done
 // at one time is done in the order in which it was asked for, if there is no seed.
 func (w *World) At(at time.Time, do func() error) {
@@ -67,12 +64,14 @@ func (w *World) step(e *event) error {
 		}
 	}
 	if w.steps++; w.steps > w.options.MaxSteps {
-		return ErrTooManySteps
+		return fmt.Errorf("%w, more than %d: %s", ErrTooManySteps, w.options.MaxSteps, &w.spent)
 	}
+	w.spent.kinds[e.kind]++
 	w.queue.pop()
 	w.kind, w.cause = e.kind, e.cause
 	w.hash.add(uint64(w.now.Sub(Epoch)), uint64(e.kind), uint64(w.log.length()))
 	if e.slot == nil {
+		w.spent.outside()
 		return errors.Join(e.do(), w.broken)
 	}
 	w.hash.add(uint64(e.slot.number))

@@ -47,6 +47,7 @@ type World struct {
 	// broken is why the world cannot go on, or nil.
 	broken error
 	hash   hash
+	spent  spent
 
 	// observed is the index of the last entry that the observers were shown.
 	observed uint64
