@@ -1,0 +1,11 @@
+//go:build !race
+
+package live_test
+
+// Everything is played: each scenario with each kind of trouble, each that can be played
+// over raft, and so many seeds of a swarm.
+const (
+	shareOfTroubles = 1
+	shareOfRafts    = 1
+	seeds           = 60
+)
