@@ -55,8 +55,15 @@ func (c *chance) pick(name string, n int) int {
 	return c.of(name).IntN(n)
 }
 
-// ids makes ids for whoever asks.
-type ids struct{ allocs, evals, drains atomic.Int64 }
+// operation is what a fault has done at an opportunity, with what it needs drawn.
+func (c *chance) operation(p setting.Provocation) scenario.Op {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.Op(c.of("operation/" + string(p.Fault)))
+}
+
+// ids makes ids for whoever asks, and counts the keys of requests that come again.
+type ids struct{ allocs, evals, drains, keys atomic.Int64 }
 
 func (i *ids) alloc() cluster.AllocID {
 	return cluster.AllocID(fmt.Sprintf("a%06d", i.allocs.Add(1)))

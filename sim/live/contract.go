@@ -140,14 +140,28 @@ func (l *contract) forget() error {
 	return l.leader.enable()
 }
 
-// calm has every server run and see, and tells the deposed.
-func (l *contract) calm() {
+// calm has every server run and see that is not cut off, and tells the deposed. If one
+// that is cut off leads another takes over, and it never hears of that.
+func (l *contract) calm(cut []int) error {
+	for _, number := range cut {
+		s := l.members[number-1]
+		s.cut = true
+		s.pause(scenario.Never)
+	}
 	for _, s := range l.members {
-		s.view.end()
+		if !s.cut {
+			s.view.end()
+		}
 	}
 	for _, led := range slices.Clone(l.deposed) {
-		led.stepDown()
+		if !led.server.cut {
+			led.stepDown()
+		}
 	}
+	if l.leader == nil || !l.leader.server.cut {
+		return nil
+	}
+	return l.depose(world.Election{Next: -1, Lost: true, Believes: scenario.Never})
 }
 
 // end ends the log's goroutine and then everything else, and has all servers apply the

@@ -18,6 +18,8 @@ type faults struct {
 	armed  []*setting.Armed // guarded by mu, as what they hold is
 	// struck counts by name how often they did something; guarded by mu.
 	struck map[scenario.FaultName]int
+	// ended says that all faults are over; guarded by mu.
+	ended bool
 }
 
 func newFaults(c *chance) *faults { return &faults{chance: c, struck: map[scenario.FaultName]int{}} }
@@ -41,7 +43,21 @@ func (f *faults) arm(s scenario.Fault) error {
 func (f *faults) disarm() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.armed = nil
+	f.armed, f.ended = nil, true
+}
+
+// over reports whether all faults have ended.
+func (f *faults) over() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
+// any reports whether any fault is armed.
+func (f *faults) any() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.armed) > 0
 }
 
 // strike says whether a fault of that name strikes, this being its opportunity, and

@@ -107,10 +107,12 @@ func (o *operator) undo(u *undo) {
 }
 
 // calm ends all faults: those that are armed, and what has been done and can be undone;
-// but for the nodes that are cut off.
-func (o *operator) calm() {
+// but for the servers and the nodes that are cut off.
+func (o *operator) calm() error {
 	o.faults.disarm()
-	o.servers.calm()
+	if err := o.servers.calm(o.scenario.Run.CutServers); err != nil {
+		return err
+	}
 	for len(o.undos) > 0 {
 		o.undo(o.undos[0])
 	}
@@ -122,4 +124,5 @@ func (o *operator) calm() {
 			}
 		})
 	}
+	return nil
 }

@@ -124,10 +124,14 @@ func (l *contract) elect(survive bool) error {
 	return l.depose(world.Election{Next: -1, Lost: !survive})
 }
 
-// successor is who leads next.
+// successor is who leads next: the server of that number, the one after the leader if it
+// is below zero, or the next that is not cut off.
 func (l *contract) successor(number int) *peer {
 	if number < 0 {
 		number = l.leader.server.number + 1
+	}
+	for l.members[number%len(l.members)].cut {
+		number++ // they are a minority
 	}
 	return l.members[number%len(l.members)]
 }

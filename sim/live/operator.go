@@ -24,7 +24,7 @@ type operator struct {
 	undos []*undo
 }
 
-// newOperator returns the operator of a player that has servers.
+// newOperator returns the operator of a player, who has servers when anything is done.
 func newOperator(p *player) *operator {
 	o := &operator{player: p, stop: make(chan struct{}), stopped: make(chan struct{})}
 	o.hands = &setting.Operator{
@@ -48,7 +48,7 @@ func (o *operator) run() {
 		batch := events[i : i+scenario.Together(events[i:])]
 		i += len(batch)
 		if calm > 0 && calm < batch[0].At {
-			o.at(calm, func() error { o.calm(); return nil })
+			o.at(calm, o.calm)
 			calm = 0
 		}
 		if !o.at(batch[0].At, func() error { return o.happen(batch) }) {
@@ -56,7 +56,7 @@ func (o *operator) run() {
 		}
 	}
 	if calm > 0 {
-		o.at(calm, func() error { o.calm(); return nil })
+		o.at(calm, o.calm)
 	}
 }
 

@@ -23,6 +23,8 @@ type peer struct {
 	// entries of the log it has applied; the log's goroutine's too.
 	fsm     *shims.FSM
 	applied int
+	// cut says that it stands still for good; the log's goroutine's.
+	cut     bool
 	drainer *drainer.NodeDrainer
 	// leads is the leadership that the server believes in, or nil; guarded by the
 	// contract's mu.

@@ -74,8 +74,10 @@ type player struct {
 	faults  *faults
 	clients *clients
 	servers servers
-	// requests makes what is asked of the servers; never nil.
+	// requests makes what is asked of the servers, operator has done what is to be done
+	// to them; neither is ever nil.
 	requests *setting.Requests
+	operator *operator
 	// witness and result are of the goroutine that applies.
 	witness *witness.Witness
 	result  Result
@@ -92,6 +94,7 @@ func newPlayer(s *scenario.Scenario, o Options) (*player, error) {
 		witness: witness.New(sim.WitnessOptions(config.Policy)),
 	}
 	p.requests = p.newRequests()
+	p.operator = newOperator(p)
 	if p.clients, err = newClients(p); err != nil {
 		return nil, err
 	}
@@ -109,11 +112,10 @@ func (p *player) play() error {
 		return err
 	}
 	stopClients := p.clients.start()
-	o := newOperator(p)
-	go o.run()
+	go p.operator.run()
 	time.Sleep(time.Until(p.began.Add(p.options.For)) + afterwards)
-	close(o.stop)
-	<-o.stopped
+	close(p.operator.stop)
+	<-p.operator.stopped
 	stopClients()
 	var err error
 	if p.result.State, err = p.servers.end(); err != nil {
@@ -137,6 +139,7 @@ func (p *player) applied(a shims.Applied) {
 		p.result.Marks += len(m.Accepted)
 	}
 	p.witness.Observe(applied.Entry(a))
+	p.provoke(a)
 	if p.options.OnApply != nil {
 		p.options.OnApply(time.Now(), a)
 	}

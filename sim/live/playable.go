@@ -20,8 +20,8 @@ func Unplayable(s *scenario.Scenario, o Options) []string {
 			why[word] = reason
 		}
 	}
-	if s.Run.CutServers != nil {
-		why["cut-servers"] = "the goroutines of a server that stands still for good would never end"
+	if s.Run.CutServers != nil && o.Raft {
+		why["cut-servers"] = "goroutines cannot be stopped"
 	}
 	if c := s.Cluster; o.Raft && (c.Commit != scenario.Range{} || c.Establish != scenario.Range{} || c.Wake != scenario.Range{} || c.Schedule != scenario.Range{}) {
 		why["cluster"] = "raft and goroutines take as long as they take"
@@ -36,12 +36,14 @@ func Unplayable(s *scenario.Scenario, o Options) []string {
 
 // unplayable is a word and why it cannot be played with goroutines; empty if it can.
 func unplayable(op scenario.Op) (word, reason string) {
+	const oneClock = "all goroutines of a process read one clock, and a bubble's cannot be set"
 	switch op := op.(type) {
 	case *scenario.Clock:
-		return "clock", "all goroutines of a process read one clock, and a bubble's cannot be set"
+		return "clock", oneClock
 	case *scenario.Fault:
-		if op.Name.Operates() {
-			return "fault " + string(op.Name), "operations are done here at their times only: say at"
+		switch op.Name {
+		case scenario.ClockForward, scenario.ClockBack, scenario.ClockSkew:
+			return "fault " + string(op.Name), oneClock
 		}
 	}
 	return "", ""
@@ -81,6 +83,9 @@ func unplayableWithRaft(e scenario.Event) (word, reason string) {
 		case scenario.NodeCrash, scenario.NodeDisconnect,
 			scenario.ClientSlowStop, scenario.ClientNeverStop, scenario.ClientFailNew, scenario.ClientMute:
 		default:
+			if op.Name.Operates() {
+				return "fault " + string(op.Name), "operations are done there at their times only: say at"
+			}
 			return "fault " + string(op.Name), "raft has faults of its own"
 		}
 	}

@@ -98,7 +98,7 @@ func (q *quorum) restore() error {
 func (q *quorum) races() bool { return false }
 
 // calm does nothing: what is done to these servers ends by itself.
-func (q *quorum) calm() {}
+func (q *quorum) calm([]int) error { return nil }
 
 // errContract is the error of what can be done by the contract alone; [Unplayable] says
 // so before.

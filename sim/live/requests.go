@@ -11,6 +11,7 @@ import (
 
 // ask asks whoever leads for a write, and does not wait for an answer.
 func (p *player) ask(m shims.Message) {
+	p.mayComeAgain(m)
 	p.servers.propose(world.FromOperator, m, func(shims.Answer) {})
 }
 

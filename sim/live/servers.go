@@ -43,6 +43,7 @@ type servers interface {
 	restore() error
 	// forget has the leader's drainer begin anew.
 	forget() error
-	// calm undoes what faults have done.
-	calm()
+	// calm undoes what faults have done, and cuts servers off for good, by their numbers
+	// from 1: they stand still from then on, and never lead.
+	calm(cut []int) error
 }
