@@ -225,6 +225,7 @@ func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.M
 		return
 	}
 	if class == cluster.MarkFree || class == cluster.MarkCanary {
+		g.lookAtSlots()
 		r.Outstanding = sorted(g.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom),
 			fmt.Sprintf("%d of %d moves that take no room under way", len(g.slots)+len(g.taking), g.maxSlots()))

@@ -24,8 +24,9 @@ type group struct {
 	// that were marked since.
 	healthy int
 
-	// looked says that what follows has been counted, slotted that slots have. It costs
-	// a look at what of the group is restless: to judge a mark takes less.
+	// looked says that what follows has been counted, slotted that slots have: most
+	// groups have no use for these. It costs a look at what of the group is restless: to
+	// judge a mark takes less.
 	looked, slotted bool
 	// slots are the allocations that hold a slot for free and canary marks, once
 	// for each slot.
@@ -70,9 +71,10 @@ func (g *group) expect(onDraining int) {
 	g.onDraining = make([]*cluster.Allocation, 0, onDraining)
 }
 
-// look counts what of the group is restless. Nothing of it has been counted or marked.
+// look counts what of the group is restless, but for slots. Nothing of it has been
+// counted or marked.
 func (g *group) look() {
-	g.looked, g.slotted = true, true
+	g.looked = true
 	for a := range g.view.RestlessAllocs(g.key) {
 		g.count(a)
 	}
@@ -112,6 +114,7 @@ func (g *group) anyMoving(is func(a *cluster.Allocation, node *cluster.Node) boo
 
 // copied returns the group to be planned, which counts marks, and stays as it was.
 func (g *group) copied() *group {
+	g.lookAtSlots() // once for all copies
 	c := *g
 	c.slots, c.underway = slices.Clone(g.slots), slices.Clone(g.underway)
 	return &c
@@ -119,7 +122,6 @@ func (g *group) copied() *group {
 
 // count adds one allocation to the group's numbers.
 func (g *group) count(a *cluster.Allocation) {
-	g.countSlots(a)
 	if a.ClientTerminal() {
 		return
 	}

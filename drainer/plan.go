@@ -115,11 +115,14 @@ func leavesWithNode(c cluster.MarkClass) bool {
 	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
 }
 
-// order puts the candidates in the order in which they are marked, unless none can be:
-// a group that waits for room, as most do most of the time, is planned for less.
+// order puts the candidates in the order in which they are marked, if that makes a
+// difference: a group that waits for room, as most do most of the time, and one that has
+// room for all are planned for less.
 func (g *group) order(candidates []candidate) {
 	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
-	if g.room() <= 0 && g.policy.BelowBudget != Proceed && !slices.ContainsFunc(candidates, takesNoRoom) {
+	none := g.room() <= 0 && g.policy.BelowBudget != Proceed
+	all := g.room() >= len(candidates)
+	if (none || all) && !slices.ContainsFunc(candidates, takesNoRoom) {
 		return
 	}
 	for i, c := range candidates {

@@ -204,6 +204,9 @@ func (t *Term) adopt(n *drainingNode, marks []Mark, completion *Completion) {
 // account. A job followed since now is looked at once more in the next step,
 // whose view will not be older than that.
 func (t *Term) awaitJobs(n *drainingNode, jobs []cluster.JobKey) {
+	if len(jobs)+len(n.waitsFor) == 0 {
+		return
+	}
 	awaited := make(map[cluster.JobKey]bool, len(jobs))
 	for _, job := range jobs {
 		awaited[job] = true
