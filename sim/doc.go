@@ -5,8 +5,8 @@
 // A [scenario.Scenario] says what a cluster begins with, what happens, and which
 // faults strike. [Play] plays it in a [world.World], has every guarantee of the
 // drainer counted again by judges that share no code with it ([invariant.Judge]), and
-// tells what came of it. Equal scenarios come to equal ends, to the last step: the
-// hash of a run says so.
+// tells what came of it, and what nothing came of ([Vain]). Equal scenarios come to equal
+// ends, to the last step: the hash of a run says so.
 //
 // # Around it
 //

@@ -16,8 +16,7 @@ type teller struct {
 }
 
 func newTeller(p *player) *teller {
-	config := p.config.Policy
-	t := &teller{player: p, transcript: p.world.Record(), witness: witness.New(WitnessOptions(config))}
+	t := &teller{player: p, transcript: p.world.Record(), witness: witness.New(WitnessOptions(p.config.Policy))}
 	t.transcript.Brief, t.transcript.Everything = p.scenario.Run.Brief, p.options.Everything
 	p.world.OnApply(func(a world.Applied) { t.witness.Observe(applied.Entry(a)) })
 	return t

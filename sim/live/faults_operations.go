@@ -41,11 +41,7 @@ func (p *player) mayComeAgain(m shims.Message) {
 		request.Key = fmt.Sprintf("again-%d", p.ids.keys.Add(1))
 	}
 	p.unlessCalm(delay, func() error {
-		again := p.requests.Drain(request.Node, request.Spec, request.Key)
-		if request.Spec == nil {
-			again = p.requests.Cancel(request.Node, request.MarkEligible, request.Key)
-		}
-		p.servers.propose(world.FromOperator, again, func(shims.Answer) {})
+		p.servers.propose(world.FromOperator, p.requests.Again(request), func(shims.Answer) {})
 		return nil
 	})
 }

@@ -5,5 +5,6 @@
 //
 // An [Operator] does what operators do, by [Requests] that whoever plays has written; an
 // [Armed] fault says what it is on and whether it has ended, and whoever plays when it
-// strikes. Nothing here steps, waits, draws by itself or keeps a state but for that.
+// strikes; [Provocations] are the opportunities of an entry for faults that have something
+// operated. Nothing here steps, waits, draws by itself or keeps a state but for that.
 package setting

@@ -44,6 +44,14 @@ func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.N
 	return m
 }
 
+// Again is a request about a drain that comes again, with its key.
+func (r *Requests) Again(m *shims.NodeUpdateDrain) *shims.NodeUpdateDrain {
+	if m.Spec == nil {
+		return r.Cancel(m.Node, m.MarkEligible, m.Key)
+	}
+	return r.Drain(m.Node, m.Spec, m.Key)
+}
+
 // Register registers a job, which it canonicalizes.
 func (r *Requests) Register(j *cluster.Job) *shims.JobRegister {
 	j.Canonicalize()

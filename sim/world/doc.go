@@ -55,8 +55,8 @@
 // wake-up sent, a term begun, an allocation seen. The first armed fault of the name
 // that is on such a target, and is lucky, takes it, and whoever asked ([World.OnStrike])
 // is told. [World.Calm] ends them all: none strikes any more, and what they have done is
-// undone, or comes at once if it was only late. Only what is [Outside] stays broken. What one has begun is ended however
-// often the write that ends it fails.
+// undone, or comes at once if it was only late. Only what is [Outside] stays broken. What
+// one has begun is ended however often the write that ends it fails.
 //
 // # What it is not
 //

@@ -55,11 +55,7 @@ func (w *World) mayComeAgain(m shims.Message) {
 		request.Key = fmt.Sprintf("again-%d", w.faults.keys)
 	}
 	w.unlessCalm(delay, func() error {
-		again := w.requests.Drain(request.Node, request.Spec, request.Key)
-		if request.Spec == nil {
-			again = w.requests.Cancel(request.Node, request.MarkEligible, request.Key)
-		}
-		w.log.propose(nil, FromOperator, again, func(shims.Answer) {})
+		w.log.propose(nil, FromOperator, w.requests.Again(request), func(shims.Answer) {})
 		return nil
 	})
 }
