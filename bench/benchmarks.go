@@ -31,6 +31,8 @@ type benchmarks struct {
 	figures []string
 	// progress is told what the benchmarks say; never nil.
 	progress io.Writer
+	// profile is the file for a profile, or empty.
+	profile string
 }
 
 // result is one benchmark's metrics, by unit.
@@ -44,7 +46,8 @@ type result struct {
 }
 
 // run runs the benchmarks, one after the other, and returns what they report in their
-// order. The error is that nothing could be run.
+// order. Those that the context's end interrupts have failed, and those after them are not
+// begun. The error is that nothing could be run.
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	dir, err := os.MkdirTemp("", "nodedrain-bench-")
 	if err != nil {
@@ -65,11 +68,11 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 		for _, program := range programs {
 			of, err := b.runOne(ctx, program, figure)
 			results = append(results, of...)
-			switch {
-			case ctx.Err() != nil:
-				return nil, fmt.Errorf("running the benchmarks: %w", context.Cause(ctx))
-			case err != nil:
+			if err != nil {
 				results = append(results, result{Name: figure, Failed: err})
+			}
+			if ctx.Err() != nil {
+				return results, nil
 			}
 		}
 	}
@@ -81,7 +84,7 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]result, error) {
 	command := exec.CommandContext(ctx, program,
 		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.patience().String())
-	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs))
+	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs), measure.ProfileVariable+"="+b.profile)
 	var output bytes.Buffer
 	command.Stdout = io.MultiWriter(&output, b.progress)
 	command.Stderr = b.progress

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,27 +30,32 @@ func figureChanged(b *testing.B) {
 		var smallest float64
 		for i, allocs := range sizes {
 			c := changedCase{allocs: allocs, jobSize: jobSize}
+			// Built when the first of the figures that are asked for needs it, and let go of
+			// with the loop: the largest takes minutes and gigabytes.
+			town := sync.OnceValue(func() *town { return c.town(b) })
 			b.Run("rows/"+c.String(), func(b *testing.B) {
-				rows := c.rows(b)
+				rows := c.rows(b, town())
 				if i == 0 {
 					smallest = rows
 				} else if smallest == 0 {
-					smallest = changedCase{allocs: sizes[0], jobSize: jobSize}.rows(b)
+					first := changedCase{allocs: sizes[0], jobSize: jobSize}
+					smallest = first.rows(b, first.town(b))
 				}
 				measure.Count(b, rows-smallest, "extra-rows")
 				b.ReportMetric(rows, "rows")
 			})
 			if jobSize == 100 {
-				b.Run("cpu/"+c.String(), c.compare)
-				c.room = true
-				b.Run("cpu/"+c.String(), c.compare)
+				b.Run("cpu/"+c.String(), func(b *testing.B) { c.compare(b, town()) })
+				roomy := c
+				roomy.room = true
+				b.Run("cpu/"+roomy.String(), func(b *testing.B) { roomy.compare(b, roomy.town(b)) })
 			}
 		}
 		c := changedCase{allocs: sizes[0], jobSize: jobSize}
 		b.Run("history/"+c.String(), func(b *testing.B) {
 			with := c
 			with.ended = 5 * jobSize
-			measure.Count(b, with.rows(b)-c.rows(b), "extra-rows")
+			measure.Count(b, with.rows(b, with.town(b))-c.rows(b, c.town(b)), "extra-rows")
 		})
 	}
 }
@@ -100,9 +106,8 @@ func (c changedCase) change(t *town, i int) {
 // changedAt is when a change is made: the drainer may look at the state at each.
 func changedAt(i int) time.Time { return epoch.Add(time.Duration(i+1) * 10 * time.Millisecond) }
 
-// rows is how many rows the drainer reads for a changed allocation.
-func (c changedCase) rows(b *testing.B) float64 {
-	t := c.town(b)
+// rows is how many rows the drainer reads for a changed allocation of the town.
+func (c changedCase) rows(b *testing.B, t *town) float64 {
 	state := &counting{StateReader: t.fsm.Store().Reader()}
 	l := leadFrom(t, state)
 	defer l.term.Close()
@@ -122,12 +127,11 @@ func (c changedCase) rows(b *testing.B) float64 {
 // compare compares changed allocations that the drainer looks at with the same writes
 // alone, as the store makes them: accounts are kept and a feed could be told. What such
 // a write costs on bare go-memdb is the figure "other-writes".
-func (c changedCase) compare(b *testing.B) {
-	t := c.town(b)
+func (c changedCase) compare(b *testing.B, t *town) {
 	first := lead(t)
 	first.settle(epoch)
 	first.term.Close()
-	measure.Compare(measure.PairsOf(b),
+	measure.Figure(b,
 		func() func(*measure.Meter) {
 			return func(*measure.Meter) {
 				for i := range changes {

@@ -122,7 +122,7 @@ func compareDeadlines(b *testing.B, at func(i int) time.Time) {
 			}
 		}
 	}
-	measure.Compare(measure.PairsOf(b),
+	measure.Figure(b,
 		side(func() deadlineTable { return &plainHeap{at: map[cluster.NodeID]*plainItem{}} }),
 		side(func() deadlineTable {
 			return notified{drainer.NewDeadlineHeap(drainer.Env{DeadlineCoalesce: drainer.DefaultDeadlineCoalesce})}

@@ -43,30 +43,52 @@ func (c drainCase) plan(maxParallel int) townPlan {
 func figureDrains(b *testing.B) {
 	for _, c := range drainCases(measure.SizeOf(b)) {
 		for _, maxParallel := range []int{1, 10, 100} {
-			plan := c.plan(maxParallel)
+			r := &drainRuns{c: c, plan: c.plan(maxParallel)}
 			// Built when the first of the figures that are asked for needs it.
-			state := sync.OnceValue(func() []byte {
+			r.state = sync.OnceValue(func() []byte {
 				var state bytes.Buffer
-				must.NoError(b, newTown(b, plan).fsm.Store().Snapshot().Persist(&state))
+				must.NoError(b, newTown(b, r.plan).fsm.Store().Snapshot().Persist(&state))
 				return state.Bytes()
 			})
 			for _, f := range []struct {
 				name   string
-				figure func(*testing.B, drainCase, townPlan, []byte)
-			}{{"cpu", compareDrains}, {"free", countInFlight}, {"crowded", countCrowded}, {"lockstep", countEntries}} {
-				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(b, c, plan, state()) })
+				figure func(*drainRuns, *testing.B)
+			}{{"cpu", (*drainRuns).compare}, {"free", (*drainRuns).countFree}, {"crowded", (*drainRuns).countCrowded}, {"lockstep", (*drainRuns).countEntries}} {
+				b.Run(fmt.Sprintf("%s/max_parallel=%d/%s", f.name, maxParallel, c), func(b *testing.B) { f.figure(r, b) })
 			}
 		}
 	}
 }
 
-// compareDrains compares whole drains with applying the entries that they came to: those
-// of the first, and all come to the same.
-func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
+// drainRuns are runs of the drains of one case at one pace.
+type drainRuns struct {
+	c     drainCase
+	plan  townPlan
+	state func() []byte // what they begin with
+	// free is what was counted of those that ran free, or nil until one has: of all it is
+	// the same.
+	free *drainCounts
+}
+
+// begin makes ready a run.
+func (r *drainRuns) begin(b *testing.B, config drainer.NodeDrainerConfig) *drains {
+	return newDrains(b, r.c, r.plan, r.state(), config)
+}
+
+// recording is what a run of drains came to.
+type recording struct {
+	entries []recordedEntry
+	sum     uint64 // of the state
+	counts  drainCounts
+}
+
+// compare compares whole drains with applying the entries that they came to: those of
+// the first, and all come to the same.
+func (r *drainRuns) compare(b *testing.B) {
 	var first *recording
-	ratio := measure.Compare(measure.PairsOf(b),
+	ratio := measure.Figure(b,
 		func() func(*measure.Meter) {
-			t := restoreTown(b, plan, state)
+			t := restoreTown(b, r.plan, r.state())
 			return func(meter *measure.Meter) {
 				for _, e := range first.entries {
 					t.replay(meter, e)
@@ -78,30 +100,25 @@ func compareDrains(b *testing.B, c drainCase, plan townPlan, state []byte) {
 			}
 		},
 		func() func(*measure.Meter) {
-			d := newDrains(b, c, plan, state, drainer.NodeDrainerConfig{})
+			d := r.begin(b, drainer.NodeDrainerConfig{})
 			d.record = first == nil
 			return func(meter *measure.Meter) {
 				d.run(meter)
 				meter.Pause()
 				if d.record {
-					first = &recording{entries: d.entries, steps: d.steps, looks: d.looked.looks, sum: d.sum()}
+					first = &recording{entries: d.entries, sum: d.sum(), counts: d.counts()}
 				}
-				must.Eq(b, len(first.entries), d.applied)
+				must.Eq(b, first.counts, d.counts())
 				meter.Resume()
 			}
 		},
 	)
 	ratio.Report(b)
 	measure.Count(b, len(first.entries), "entries")
-	measure.Count(b, first.steps, "steps")
-	measure.Count(b, first.looks, "looks")
-}
-
-// recording is what a run of drains came to.
-type recording struct {
-	entries      []recordedEntry
-	steps, looks int
-	sum          uint64 // of the state
+	measure.Count(b, first.counts.steps, "steps")
+	measure.Count(b, first.counts.looks, "looks")
+	counts := first.counts // not with the entries: they are many
+	r.free = &counts
 }
 
 // drained reports whether no node drains any more.
@@ -112,9 +129,15 @@ func (t *town) drained() bool {
 	return true
 }
 
-// countInFlight counts what is in flight while drains run free: whoever can go on does.
-func countInFlight(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	newDrains(b, c, plan, state, drainer.NodeDrainerConfig{}).countInFlight(b)
+// countFree counts what is in flight while drains run free: whoever can go on does. So
+// they do when their CPU is measured, and a run of the largest takes a minute: if that was
+// done, it was counted.
+func (r *drainRuns) countFree(b *testing.B) {
+	if r.free == nil {
+		counts := r.begin(b, drainer.NodeDrainerConfig{}).runCounted()
+		r.free = &counts
+	}
+	r.free.report(b)
 }
 
 // crowdedIDs is so few ids an entry that there is more to write than may be in flight.
@@ -122,22 +145,40 @@ const crowdedIDs = 50
 
 // countCrowded counts it when entries are so small that as many are in flight as may be:
 // but for one drain at a slow pace, which has not as much to write.
-func countCrowded(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	d := newDrains(b, c, plan, state, drainer.NodeDrainerConfig{MaxIDsPerEntry: crowdedIDs})
-	d.countInFlight(b)
-	if c.drained > 1 || plan.maxParallel > 1 {
-		must.GreaterEq(b, drainer.DefaultMaxInFlight, d.leader.most)
+func (r *drainRuns) countCrowded(b *testing.B) {
+	counts := r.begin(b, drainer.NodeDrainerConfig{MaxIDsPerEntry: crowdedIDs}).runCounted()
+	counts.report(b)
+	if r.c.drained > 1 || r.plan.maxParallel > 1 {
+		must.GreaterEq(b, drainer.DefaultMaxInFlight, counts.inFlight)
 	}
 }
 
-func (d *drains) countInFlight(b *testing.B) {
+// drainCounts is what is counted of a run of drains.
+type drainCounts struct {
+	applied, marks, markEntries, endEntries, steps, looks int
+	inFlight                                              int // at most
+}
+
+func (d *drains) counts() drainCounts {
+	return drainCounts{
+		applied: d.applied, marks: d.marks, markEntries: d.markEntries, endEntries: d.endEntries,
+		steps: d.steps, looks: d.looked.looks, inFlight: d.leader.most,
+	}
+}
+
+// runCounted runs drains that are not measured.
+func (d *drains) runCounted() drainCounts {
 	d.run(new(measure.Meter))
-	measure.Count(b, d.leader.most, "in-flight")
-	measure.Count(b, float64(d.marks)/float64(max(1, d.markEntries)), "marks/entry")
-	measure.Count(b, d.markEntries, "mark-entries")
-	measure.Count(b, d.endEntries, "end-entries")
-	measure.Count(b, d.steps, "steps")
-	measure.Count(b, d.looked.looks, "looks")
+	return d.counts()
+}
+
+func (c drainCounts) report(b *testing.B) {
+	measure.Count(b, c.inFlight, "in-flight")
+	measure.Count(b, float64(c.marks)/float64(max(1, c.markEntries)), "marks/entry")
+	measure.Count(b, c.markEntries, "mark-entries")
+	measure.Count(b, c.endEntries, "end-entries")
+	measure.Count(b, c.steps, "steps")
+	measure.Count(b, c.looks, "looks")
 }
 
 // entryTime is how long an entry takes, as on a fast durable log. The drainer looks at the

@@ -12,12 +12,12 @@ import (
 
 // countEntries counts the entries and the rounds of drains in lockstep, each as a
 // multiple of as few as there can be.
-func countEntries(b *testing.B, c drainCase, plan townPlan, state []byte) {
-	d := newDrains(b, c, plan, state, drainer.NodeDrainerConfig{})
-	r := d.inLockstep(c, plan.maxParallel)
-	measure.Count(b, r.rounds, "rounds")
-	measure.Count(b, r.markEntries, "mark-entries")
-	measure.Count(b, r.endEntries, "end-entries")
+func (r *drainRuns) countEntries(b *testing.B) {
+	d := r.begin(b, drainer.NodeDrainerConfig{})
+	of := d.inLockstep(r.c, r.plan.maxParallel)
+	measure.Count(b, of.rounds, "rounds")
+	measure.Count(b, of.markEntries, "mark-entries")
+	measure.Count(b, of.endEntries, "end-entries")
 	measure.Count(b, d.rounds, "rounds-in-all")
 	measure.Count(b, d.markEntries, "mark-entries-in-all")
 	measure.Count(b, d.endEntries, "end-entries-in-all")

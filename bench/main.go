@@ -1,7 +1,8 @@
 // Command bench measures what the drainer costs, and says whether that is within its
 // bounds.
 //
-//	go run ./bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts]
+//	go run ./bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts] [-cpuprofile FILE]
+//	go run ./bench -table FILE...
 //
 // It runs the benchmarks whose names begin with Figure, here and beside what they
 // measure, and prints one table of figure, bound and verdict. The exit code is 1 if a
@@ -20,6 +21,17 @@
 // Parts of a figure's name are matched anywhere: 'drains/cpu/max_parallel=1$/100-of-1000-'
 // is one case. The largest are measured for minutes each: with -pairs a ratio is the
 // median of fewer, or more, than the five that bounds speak of. The table says of how many.
+//
+// The full size takes an hour and more, and may be measured in parts, each with -json into
+// a file of its own: with -table the files are put together, and printed as one table in
+// Markdown. What was measured until an interrupt (SIGINT) came is printed.
+//
+// With -cpuprofile the work of one ratio of CPU is run once more and profiled: one, and so
+// -run has to say which. Its pauses, in which others are played, are in the profile
+// without the label that the rest has:
+//
+//	go run ./bench -size full -run 'drains/cpu/max_parallel=1$/1000-of' -cpuprofile FILE
+//	go tool pprof -tagfocus measured FILE
 package main
 
 import (
@@ -52,8 +64,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	pairs := flags.String("pairs", "", "measure so many pairs for each ratio, an odd number from 3 on (default 5)")
 	fail := flags.String("fail", failAll, "all, or counts: which broken bounds make the exit code 1")
 	counts := flags.Bool("counts", false, "measure counts alone, which are the same on every machine")
+	profile := flags.String("cpuprofile", "", "write a profile of the CPU of the work of one ratio to this file, which must not be there yet")
+	table := flags.Bool("table", false, "measure nothing: put together what was printed with -json into these files")
 	if err := flags.Parse(args); err != nil {
 		return 2
+	}
+	if *table {
+		return tabulate(flags.Args(), stdout, stderr)
 	}
 	s, err := measure.ParseSize(*size)
 	p, errPairs := measure.ParsePairs(*pairs)
@@ -73,7 +90,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *counts {
 		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
 	}
-	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr}
+	if *profile != "" && !some {
+		fmt.Fprintln(stderr, "bench: -cpuprofile is of one figure: say with -run of which")
+		return 2
+	}
+	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr, profile: *profile}
 	if some {
 		figures.figures = strings.Split(*match, "|")
 	}

@@ -53,7 +53,7 @@ type recheckCase struct {
 func (c recheckCase) compare(b *testing.B) {
 	jobs := min(recheckMarks/c.perJob, maxAllocs(b)/c.jobSize)
 	t := newTown(b, townPlan{
-		nodes: 50, perNode: jobs * c.jobSize / 50, jobSize: c.jobSize, job: cluster.JobService, maxParallel: c.perJob, alloc: c.alloc,
+		nodes: 50, perNode: jobs * c.jobSize / 50, jobSize: c.jobSize, layout: ranked, job: cluster.JobService, maxParallel: c.perJob, alloc: c.alloc,
 	})
 	if c.class == cluster.MarkProceed {
 		t.scaleUp(c.perJob)
@@ -82,7 +82,7 @@ func (c recheckCase) compare(b *testing.B) {
 			}
 		}
 	}
-	measure.Compare(measure.PairsOf(b), apply(false), apply(true)).Report(b)
+	measure.Figure(b, apply(false), apply(true)).Report(b)
 }
 
 // classify makes the marks those of the case's class.
@@ -119,9 +119,13 @@ func (t *town) applyAsAsked(entries []*drainer.Marks) {
 }
 
 // drainAgain has every node drain with nothing marked yet, and what was to be evaluated
-// evaluated.
+// evaluated. Nodes of which that is true already are left alone.
 func (t *town) drainAgain() {
 	for _, n := range t.nodes {
+		drain := t.fsm.Store().Snapshot().Node(n).Drain
+		if drain != nil && drain.Marked == (cluster.Drain{}).Marked {
+			continue
+		}
 		t.edit(func(txn *statestore.Txn) {
 			for _, u := range []statestore.DrainUpdate{
 				{Node: n, At: epoch}, // ends the drain that there may be, and withdraws its marks
@@ -134,7 +138,7 @@ func (t *town) drainAgain() {
 	}
 	t.edit(func(txn *statestore.Txn) {
 		var done []*cluster.Evaluation
-		for e := range txn.Evals() {
+		for e := range txn.PendingEvals() {
 			c := e.Copy()
 			c.Status = cluster.EvalComplete
 			done = append(done, c)
@@ -183,7 +187,7 @@ func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
 // maxAllocs is how many allocations a town may have.
 func maxAllocs(b *testing.B) int {
 	if measure.SizeOf(b) == measure.Full {
-		return 500_000
+		return 200_000
 	}
 	return 20_000
 }

@@ -52,6 +52,10 @@ const (
 	dealt
 	// packed fills one node after the other.
 	packed
+	// ranked does so with the first allocation of each job, then with the second of each,
+	// and so on: what is marked of jobs, if that is not much, is on few nodes, and these
+	// alone have to drain again before it can be marked again.
+	ranked
 )
 
 // neighbours is how many nodes share jobs when these are dealt.
@@ -102,6 +106,9 @@ func (p townPlan) deal(nodes []cluster.NodeID) func(i int) cluster.NodeID {
 		return func(i int) cluster.NodeID { return nodes[i/(neighbours*p.perNode)*neighbours+i%neighbours] }
 	case packed:
 		return func(i int) cluster.NodeID { return nodes[i/p.perNode] }
+	case ranked:
+		jobs := p.nodes * p.perNode / p.jobSize
+		return func(i int) cluster.NodeID { return nodes[(i%p.jobSize*jobs+i/p.jobSize)/p.perNode] }
 	}
 	slots := rand.New(rand.NewPCG(1, 2)).Perm(p.nodes * p.perNode)
 	return func(i int) cluster.NodeID { return nodes[slots[i]%p.nodes] }

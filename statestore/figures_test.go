@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,58 +16,87 @@ import (
 
 // BenchmarkFigure runs the figures that are measured from inside: see bench.
 func BenchmarkFigure(b *testing.B) {
-	b.Run("hook", figureHook)
-	b.Run("other-writes", figureOtherWrites)
+	// Built when the first of them needs it, since the largest takes minutes.
+	cluster := sync.OnceValue(func() *figureCluster { return newFigureCluster(measure.SizeOf(b)) })
+	b.Run("hook", func(b *testing.B) { figureHook(b, cluster) })
+	b.Run("other-writes", func(b *testing.B) { figureOtherWrites(b, cluster) })
 }
 
-// figureCluster is one to write to, where one node of a hundred drains, with entries of
-// allocations on nodes that do not.
-func figureCluster(b *testing.B) (c *bigCluster, entries [][]cluster.AllocID) {
-	nodes, most := 2_000, 1_000
-	if measure.SizeOf(b) == measure.Full {
+// figureCluster is one to write to, where one node of a hundred drains.
+type figureCluster struct {
+	*bigCluster
+	// bare is a bare go-memdb of the same schema, which holds the same allocations.
+	bare *memdb.MemDB
+	// most is how many entries are written at most, each of entryRows rows.
+	most int
+}
+
+const entryRows = 10
+
+func newFigureCluster(s measure.Size) *figureCluster {
+	nodes, most := 4_000, 1_000
+	if s == measure.Full {
 		nodes, most = 100_000, 5_000
 	}
-	const perEntry, perNode = 10, 10
-	allocs := nodes * perNode
-	c = newCluster(nodes, allocs, allocs/100)
+	const perNode = 10
+	c := &figureCluster{bigCluster: newCluster(nodes, nodes*perNode, nodes*perNode/100), most: most}
 	c.drainAll("drain", time.Unix(1_000_000, 0))
-	for i := allocs / 2; i+perEntry <= allocs && len(entries) < most; i += perEntry {
+	var err error
+	c.bare, err = memdb.NewMemDB(statestore.Schema())
+	check(err)
+	for part := range slices.Chunk(slices.Collect(c.store.Snapshot().Allocs()), 1000) {
+		c.insertBare(part)
+	}
+	return c
+}
+
+// entries are of allocations on nodes that do not drain: those of one quarter of the
+// cluster, of which the first has those that do. What is done to the allocations of one is
+// not done to those of the others.
+func (c *figureCluster) entries(quarter int) (entries [][]cluster.AllocID) {
+	from := quarter * len(c.allocs) / 4
+	for part := range slices.Chunk(c.allocs[from:from+len(c.allocs)/4], entryRows) {
+		if len(entries) == c.most {
+			break
+		}
 		var ids []cluster.AllocID
-		for _, a := range c.allocs[i : i+perEntry] {
+		for _, a := range part {
 			ids = append(ids, a.ID)
 		}
 		entries = append(entries, ids)
 	}
-	return c, entries
+	return entries
 }
 
-// bareWrites writes the rows of the entries to a bare go-memdb of the same schema, which
-// holds the same allocations.
-func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
-	state := c.store.Snapshot()
-	db, err := memdb.NewMemDB(statestore.Schema())
-	check(err)
-	for part := range slices.Chunk(slices.Collect(state.Allocs()), 1000) {
-		txn := db.Txn(true)
-		for _, a := range part {
-			check(txn.Insert(statestore.TableAllocs, a))
-		}
-		txn.Commit()
+// insertBare writes rows to the bare go-memdb.
+func (c *figureCluster) insertBare(rows []*cluster.Allocation) {
+	txn := c.bare.Txn(true)
+	for _, a := range rows {
+		check(txn.Insert(statestore.TableAllocs, a))
 	}
-	return func() func(*measure.Meter) {
+	txn.Commit()
+}
+
+// bareWrites writes the rows of the entries to the bare go-memdb, over the same rows.
+func (c *figureCluster) bareWrites(entries [][]cluster.AllocID) measure.Side {
+	rows := func() [][]*cluster.Allocation {
+		state := c.store.Snapshot()
 		rows := make([][]*cluster.Allocation, len(entries))
 		for i, ids := range entries {
 			for _, id := range ids {
 				rows[i] = append(rows[i], state.Alloc(id).Copy())
 			}
 		}
+		return rows
+	}
+	for _, entry := range rows() {
+		c.insertBare(entry)
+	}
+	return func() func(*measure.Meter) {
+		rows := rows()
 		return func(*measure.Meter) {
 			for _, entry := range rows {
-				txn := db.Txn(true)
-				for _, a := range entry {
-					check(txn.Insert(statestore.TableAllocs, a))
-				}
-				txn.Commit()
+				c.insertBare(entry)
 			}
 		}
 	}
@@ -75,8 +105,8 @@ func bareWrites(c *bigCluster, entries [][]cluster.AllocID) measure.Side {
 // figureOtherWrites: what a write costs for the sake of its groups' accounts when it
 // changes nothing about them, to writing the same rows to a bare go-memdb. What a whole
 // write of one row costs to that is told besides.
-func figureOtherWrites(b *testing.B) {
-	for _, of := range []struct {
+func figureOtherWrites(b *testing.B, of func() *figureCluster) {
+	for i, kind := range []struct {
 		name  string
 		ready func(*bigCluster, [][]cluster.AllocID)
 	}{
@@ -84,9 +114,10 @@ func figureOtherWrites(b *testing.B) {
 		{"on-draining-nodes", (*bigCluster).drainUnder},
 		{"without-verdicts", (*bigCluster).forgetVerdicts},
 	} {
-		b.Run(of.name, func(b *testing.B) {
-			c, entries := figureCluster(b)
-			of.ready(c, entries)
+		b.Run(kind.name, func(b *testing.B) {
+			c := of()
+			entries := c.entries(1 + i)
+			kind.ready(c.bigCluster, entries)
 			c.compareAccounts(b, entries)
 		})
 	}
@@ -122,15 +153,16 @@ func (c *bigCluster) forgetVerdicts(entries [][]cluster.AllocID) {
 
 // compareAccounts compares keeping the accounts of entries of ten rows, and of one, to
 // writing them.
-func (c *bigCluster) compareAccounts(b *testing.B, entries [][]cluster.AllocID) {
-	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), c.accounts(entries)).Report(b)
+func (c *figureCluster) compareAccounts(b *testing.B, entries [][]cluster.AllocID) {
+	measure.Figure(b, c.bareWrites(entries), c.accounts(entries)).Report(b)
 	var ones [][]cluster.AllocID
 	for _, ids := range entries {
 		ones = append(ones, ids[:1])
 	}
-	alone := measure.Compare(measure.PairsOf(b), bareWrites(c, ones), c.accounts(ones))
+	base := c.bareWrites(ones)
+	alone := measure.Compare(measure.MinPairs, base, c.accounts(ones))
 	measure.Count(b, alone.Median, "of-one-row")
-	whole := measure.Compare(measure.PairsOf(b), bareWrites(c, ones), reportWrites(c, ones))
+	whole := measure.Compare(measure.MinPairs, base, reportWrites(c.bigCluster, ones))
 	measure.Count(b, whole.Median, "write-of-one-row-to-bare")
 }
 
@@ -168,8 +200,9 @@ func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
 // figureHook: what a write costs for the sake of feeds that it does not concern, to
 // writing the same rows to a bare go-memdb of the same schema, and what it allocates. The
 // feed follows all jobs that are on nodes that drain.
-func figureHook(b *testing.B) {
-	c, entries := figureCluster(b)
+func figureHook(b *testing.B, of func() *figureCluster) {
+	c := of()
+	entries := c.entries(1)
 	wake := make(chan struct{}, 1)
 	feed := c.store.Subscribe(wake)
 	defer feed.Close()
@@ -185,7 +218,7 @@ func figureHook(b *testing.B) {
 			hook()
 		}
 	}
-	measure.Compare(measure.PairsOf(b), bareWrites(c, entries), func() func(*measure.Meter) {
+	measure.Figure(b, c.bareWrites(entries), func() func(*measure.Meter) {
 		return func(*measure.Meter) { all() }
 	}).Report(b)
 	measure.Count(b, measure.Bytes(all), "hook-bytes")

@@ -1,9 +1,11 @@
 package measure
 
 import (
+	"context"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"runtime/pprof"
 	"syscall"
 	"time"
 )
@@ -20,6 +22,11 @@ type Cost struct {
 // collectAt is how much may be allocated before a pause collects it.
 const collectAt = 1 << 30
 
+// collectFirst is how much may have been allocated since the last collection before another
+// is due when something is to be measured: for less, a heap of gigabytes need not be gone
+// through again, as it was at the end of the measurement before.
+const collectFirst = 64 << 20
+
 // memoryLimit is how much memory there may be before the collector runs although
 // something is measured.
 const memoryLimit = 12 << 30
@@ -33,15 +40,32 @@ type Meter struct {
 	bytes uint64
 	// garbage is what was allocated in all when it was last collected.
 	garbage uint64
+	// labels are what a profile knows measured work by, or nil: none is taken.
+	labels context.Context
 }
 
 // Measure runs work and returns what it took. The garbage collector does not run while
 // it is measured; see [Cost].
 func Measure(work func(*Meter)) Cost {
+	m := new(Meter)
+	runtime.GC()
+	m.garbage = allocated()
+	return m.measure(work)
+}
+
+// measureAgain is Measure right after the meter has measured something else.
+func (m *Meter) measureAgain(work func(*Meter)) Cost {
+	if allocated()-m.garbage > collectFirst {
+		runtime.GC()
+		m.garbage = allocated()
+	}
+	return m.measure(work)
+}
+
+func (m *Meter) measure(work func(*Meter)) Cost {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	runtime.GC()
-	m := &Meter{garbage: allocated()}
+	m.cost = Cost{}
 	m.Resume()
 	work(m)
 	m.Pause()
@@ -57,11 +81,17 @@ func (m *Meter) Pause() {
 	if now-m.garbage > collectAt {
 		m.collect()
 	}
+	if m.labels != nil {
+		pprof.SetGoroutineLabels(context.Background())
+	}
 }
 
 // Resume ends a pause. The CPU is read last, as it is read first when the next begins:
 // what reading the rest takes is nobody's.
 func (m *Meter) Resume() {
+	if m.labels != nil {
+		pprof.SetGoroutineLabels(m.labels)
+	}
 	m.bytes = allocated()
 	m.cpu = processCPU()
 }

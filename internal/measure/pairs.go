@@ -34,10 +34,11 @@ func Compare(pairs int, base, with Side) Ratio {
 	var costs [2][]time.Duration
 	var ratios []float64
 	var used, collector time.Duration
+	var meter Meter
 	for i := range pairs {
 		var pair [2]time.Duration
 		for _, side := range [2][2]int{{1, 0}, {0, 1}}[i%2] {
-			cost := Measure([]Side{base, with}[side]())
+			cost := meter.measureAgain([]Side{base, with}[side]())
 			pair[side] = cost.CPU
 			used += cost.CPU + cost.GC
 			collector += cost.GC

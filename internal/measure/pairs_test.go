@@ -1,6 +1,9 @@
 package measure_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -46,6 +49,28 @@ func TestMeasure_bytes(t *testing.T) {
 	must.Len(t, 100, keep)
 	must.Less(t, 1<<24, cost.Bytes)
 	must.GreaterEq(t, 100<<16, cost.Bytes)
+}
+
+// What is profiled is the work, told apart from its pauses, once.
+func TestProfile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "cpu")
+	ran := 0
+	with := func() func(*measure.Meter) {
+		work := spin(20_000_000)()
+		return func(m *measure.Meter) {
+			ran++
+			work(m)
+			m.Pause()
+			m.Resume()
+		}
+	}
+	must.NoError(t, measure.Profile(name, with))
+	must.Eq(t, 1, ran)
+	written, err := os.ReadFile(name)
+	must.NoError(t, err)
+	must.SliceNotEmpty(t, written)
+	must.ErrorIs(t, measure.Profile(name, with), fs.ErrExist)
+	must.Eq(t, 1, ran)
 }
 
 // Bytes are exact, where the meter's are to the page.
