@@ -164,13 +164,13 @@ func (n FaultName) Operates() bool {
 	return false
 }
 
-// faultKind returns what is to be known of a fault, and false if there is none of
-// that name.
-func faultKind(name FaultName) (FaultKind, bool) {
+// Kind returns what is to be known of a fault. That of a name that is none is zero: it has
+// no name.
+func (n FaultName) Kind() FaultKind {
 	for _, k := range Faults() {
-		if k.Name == name {
-			return k, true
+		if k.Name == n {
+			return k
 		}
 	}
-	return FaultKind{}, false
+	return FaultKind{}
 }

@@ -156,9 +156,8 @@ func (p *parser) target(name string, f *Fault) field {
 	return field{
 		name: name,
 		set: func(v string) error {
-			kind, _ := faultKind(f.Name) // it was read before
 			f.On = v
-			return p.checkTarget(kind, v)
+			return p.checkTarget(f.Name.Kind(), v)
 		},
 		text: func() string { return f.On },
 	}

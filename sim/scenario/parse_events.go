@@ -114,8 +114,8 @@ func (p *parser) opOn(verb, what string) (Op, error) {
 			return &StopAlloc{Alloc: n}, err
 		}
 	case "fault":
-		kind, is := faultKind(FaultName(what))
-		if !is {
+		kind := FaultName(what).Kind()
+		if kind.Name == "" {
 			return nil, unknown("fault", what, faultNames())
 		}
 		return &Fault{Name: kind.Name}, nil
@@ -208,7 +208,7 @@ func (p *parser) soundEdit(o *Edit) error {
 
 // sound says what is wrong with the fault as a whole.
 func (o *Fault) sound() error {
-	kind, _ := faultKind(o.Name) // it was read before
+	kind := o.Name.Kind()
 	switch {
 	case kind.Delays == NoDelay && o.Delay != (Range{}):
 		return fmt.Errorf("%s has no delay", o.Name)

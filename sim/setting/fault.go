@@ -37,9 +37,8 @@ func Arm(f scenario.Fault, now time.Time) (*Armed, error) {
 
 // selects reports whether the fault is on what a selector matches.
 func selects(name scenario.FaultName) bool {
-	return slices.ContainsFunc(scenario.Faults(), func(k scenario.FaultKind) bool {
-		return k.Name == name && (k.On == scenario.OnAllocs || k.On == scenario.OnJob || k.On == scenario.OnGroup)
-	})
+	on := name.Kind().On
+	return on == scenario.OnAllocs || on == scenario.OnJob || on == scenario.OnGroup
 }
 
 // Target is what an opportunity is about. The zero value is nothing in particular.

@@ -138,7 +138,7 @@ func (d *draft) strikesNobody(f *scenario.Fault) bool {
 	if f.On == "" {
 		return false
 	}
-	switch kindOf(f.Name).On {
+	switch f.Name.Kind().On {
 	case scenario.OnNode:
 		return d.nodes[cluster.NodeID(f.On)]
 	case scenario.OnAllocs, scenario.OnGroup, scenario.OnJob:

@@ -66,7 +66,7 @@ func justBefore(at time.Duration) time.Duration { return max(0, at-time.Nanoseco
 // faultOf is a fault that strikes as one did.
 func faultOf(strike world.Strike) *scenario.Fault {
 	f := &scenario.Fault{Name: strike.Name, On: targetOf(strike)}
-	if kind := kindOf(strike.Name); kind.Delays != scenario.NoDelay {
+	if kind := strike.Name.Kind(); kind.Delays != scenario.NoDelay {
 		f.Delay = scenario.Range{Min: strike.For, Max: strike.For}
 		if kind.Delays == scenario.MustDelay && strike.For == 0 {
 			f.Delay.Max = time.Nanosecond
@@ -78,7 +78,7 @@ func faultOf(strike world.Strike) *scenario.Fault {
 // targetOf is what a strike hit, in the words in which a fault names it.
 func targetOf(strike world.Strike) string {
 	target := strings.TrimPrefix(strike.Target, "default/")
-	switch kindOf(strike.Name).On {
+	switch strike.Name.Kind().On {
 	case scenario.NoTarget:
 		return ""
 	case scenario.OnJob:

@@ -6,16 +6,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// kindOf is what is to be known of a fault; the zero kind is of none.
-func kindOf(name scenario.FaultName) scenario.FaultKind {
-	for _, k := range scenario.Faults() {
-		if k.Name == name {
-			return k
-		}
-	}
-	return scenario.FaultKind{}
-}
-
 // weights are the faults, by how much of a reader's mind each takes: those of one
 // line do the like, from the lightest to the heaviest.
 func weights() [][]scenario.FaultName {
@@ -80,7 +70,7 @@ func nextLighter(at int) int { return at - 1 }
 // turn makes a fault into another.
 func turn(f *scenario.Fault, into scenario.FaultName) {
 	f.Name = into
-	switch kindOf(into).Delays {
+	switch into.Kind().Delays {
 	case scenario.NoDelay:
 		f.Delay = scenario.Range{}
 	case scenario.MustDelay:
