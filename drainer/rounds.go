@@ -119,13 +119,23 @@ func (t *Term) undate() {
 	}
 	t.withdrawn = false
 	kept := make(map[cluster.AllocID]time.Time, len(t.wanted))
-	for _, w := range t.wishes() {
-		if !w.reevaluate {
-			kept[w.mark.Alloc] = t.wanted[w.mark.Alloc]
+	keep := func(id cluster.AllocID) {
+		if since, dated := t.wanted[id]; dated {
+			kept[id] = since
 		}
 	}
-	for id := range t.writer.marks {
-		kept[id] = t.wanted[id]
+	for id := range t.ready { //lint:order each mark by itself
+		for _, m := range t.nodes[id].marks {
+			keep(m.Alloc)
+		}
+	}
+	if t.request != nil {
+		for _, m := range t.request.Marks {
+			keep(m.Alloc)
+		}
+	}
+	for id := range t.writer.marks { //lint:order each mark by itself
+		keep(id)
 	}
 	t.wanted = kept
 }

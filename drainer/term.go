@@ -214,7 +214,7 @@ func (t *Term) look(now time.Time) (Look, time.Time) {
 	if view.Index() < t.writer.minIndex {
 		return Look{}, now.Add(t.config.RetryBase)
 	}
-	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), nodes: nodeMemory{}}
+	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), nodes: make(nodeMemory, len(t.changes.Nodes))}
 	t.changes = Changes{}
 	return look, time.Time{}
 }
