@@ -54,7 +54,8 @@ Usage: nodedrain sim run [options] FILE...
   Plays scenarios and draws what happened: who leads, what struck, a lane for each
   node that drains and for each group with its limit. A scenario fails if it breaks
   a guarantee of the drainer, or if its file says what is to come of it and
-  something else does; then the exit code is 1, and the difference is shown.
+  something else does; then the exit code is 1, and the difference is shown. What is
+  said in a file and comes to nothing is warned of, and is no failure.
 
   Of several scenarios only those that fail are drawn. The last line counts the
   entries that were applied while it was played, as the picture does, and those of
