@@ -113,7 +113,7 @@ func (f *effect) vain(of *scenario.Event) string {
 	case !f.due: // the run was over before
 		return ""
 	case !f.begun:
-		return fmt.Sprintf("it never happens: no entry of %s comes from then on", of.Before)
+		return fmt.Sprintf("no entry of %s comes from then on", of.Before)
 	case f.armed != nil && f.armed.Missed():
 		return fmt.Sprintf("%s never strikes", f.armed.Name)
 	case f.armed != nil || f.did:

@@ -30,7 +30,7 @@ func TestPlay_vain(t *testing.T) {
 		"at 9s stop web[9]":                                 "8: no such allocation runs",
 		"at 9s purge web\nat 10s edit web count=3\nat 10s place web on=n3": "9: there is no job default/web",
 		"at 9s stop web\nat 10s place web[4] on=n3":                        "9: default/web.web is not to run, or has no such group",
-		"at 1h before marks restore":                                       "8: it never happens: no entry of marks comes from then on",
+		"at 1h before marks restore":                                       "8: no entry of marks comes from then on",
 		"at 1h restore\nat 1h forget\nat 1h elect\nat 1h clock ahead=1s":   "",
 		"at 1s fault apply/reject on=marks":                                "",
 		"at 1h fault apply/reject on=marks":                                "8: apply/reject never strikes",
