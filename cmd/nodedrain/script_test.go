@@ -50,7 +50,7 @@ func TestSimScripts(t *testing.T) {
 }
 
 // scriptPatience bounds how long a story waits for what must come.
-const scriptPatience = 30 * time.Second
+const scriptPatience = 90 * time.Second
 
 // scriptKey finds the cluster of a story.
 type scriptKey struct{}
