@@ -29,6 +29,6 @@
 // [Unplayable] says it. Clocks cannot be set, neither at a time nor by a fault: all
 // goroutines of a process read one. A server that is paused, or cut off for good, hears and
 // says nothing, but its timers fire. Over raft much more cannot be played: nobody can come
-// between it and its state machine, its servers are cut off and paused in elections only,
-// and what operators do is done at its times and by no fault.
+// between it and its state machine, and its servers are cut off and paused in elections
+// only.
 package live

@@ -66,17 +66,23 @@ func TestPlay_operations(t *testing.T) {
 		{"node/return delay=9s", drain + "at 6s node n3 down\n", returns, 1},
 	} {
 		s := parse(t, aTown+"at 1s fault "+c.fault+c.events)
-		synctest.Test(t, func(t *testing.T) {
-			found := 0
-			result, err := live.Play(s, live.Options{OnApply: func(_ time.Time, a shims.Applied) {
-				if c.is(a.Message) {
-					found++
+		for _, o := range []live.Options{{}, {Raft: true, For: 2 * time.Minute}} {
+			if live.Unplayable(s, o) != nil {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				found := 0
+				o.OnApply = func(_ time.Time, a shims.Applied) {
+					if c.is(a.Message) {
+						found++
+					}
 				}
-			}})
-			must.NoError(t, err)
-			must.SliceEmpty(t, result.Findings)
-			must.Eq(t, c.count, found, must.Sprintf("%s%s: %v", c.fault, c.events, result.Strikes))
-		})
+				result, err := live.Play(s, o)
+				must.NoError(t, err)
+				must.SliceEmpty(t, result.Findings)
+				must.Eq(t, c.count, found, must.Sprintf("raft %t, %s%s: %v", o.Raft, c.fault, c.events, result.Strikes))
+			})
+		}
 	}
 }
 
@@ -86,6 +92,8 @@ func TestPlay_restoreAtMarks(t *testing.T) {
 	s := parse(t, aTown+"at 1s fault store/restore\nat 5s drain n1 deadline=1m\n")
 	result := play(t, s, step(t, s), live.Options{})
 	must.Eq(t, 2, result.Terms)
+	must.Eq(t, 1, result.Strikes[scenario.StoreRestore])
+	result = play(t, s, step(t, s), live.Options{Raft: true})
 	must.Eq(t, 1, result.Strikes[scenario.StoreRestore])
 }
 

@@ -82,11 +82,12 @@ func unplayableWithRaft(e scenario.Event) (word, reason string) {
 		switch op.Name {
 		case scenario.NodeCrash, scenario.NodeDisconnect,
 			scenario.ClientSlowStop, scenario.ClientNeverStop, scenario.ClientFailNew, scenario.ClientMute:
+		case scenario.JobPurge:
+			return "fault " + string(op.Name), noRequest
 		default:
-			if op.Name.Operates() {
-				return "fault " + string(op.Name), "operations are done there at their times only: say at"
+			if !op.Name.Operates() {
+				return "fault " + string(op.Name), "raft has faults of its own"
 			}
-			return "fault " + string(op.Name), "raft has faults of its own"
 		}
 	}
 	return "", ""
