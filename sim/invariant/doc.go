@@ -47,8 +47,8 @@
 //	    state     tellings of a story come to.
 //	G8  reasons   Each reason found again, with its numbers and since when.
 //	G9  bounds    Ids, bytes, entries in flight, looks at the state, records.
-//	G10 quiet     Steps at times that nothing states; entries that could change nothing.
-//	              Steps without end are found by who plays, since then nothing ends.
+//	G10 quiet     Steps at times that nothing states; entries that could change nothing;
+//	              steps without end at one time.
 //	G11 replicas  A digest of the rows of each entry on every server; whole states
 //	              after a restore and at the end; the order of items.
 //
