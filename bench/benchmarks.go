@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]resul
 	command.Stdout = io.MultiWriter(&output, b.progress)
 	command.Stderr = b.progress
 	failed := command.Run()
-	results, err := parse(&output)
+	results, err := parse(&output, runtime.GOMAXPROCS(0))
 	return results, errors.Join(failed, err)
 }
 
@@ -104,8 +105,8 @@ func (b benchmarks) patience() time.Duration {
 // pattern is what -bench is given.
 func pattern(figure string) string { return "^BenchmarkFigure$/" + figure }
 
-// parse reads what go test prints of benchmarks.
-func parse(output io.Reader) ([]result, error) {
+// parse reads what go test prints of benchmarks that run on so many processors.
+func parse(output io.Reader, processors int) ([]result, error) {
 	var results []result
 	reader := benchfmt.NewReader(output, "the benchmarks")
 	for reader.Scan() {
@@ -113,7 +114,7 @@ func parse(output io.Reader) ([]result, error) {
 		if !is {
 			continue
 		}
-		r := result{Name: nameOf(record), Metrics: map[string]float64{}}
+		r := result{Name: nameOf(record, processors), Metrics: map[string]float64{}}
 		for _, v := range record.Values {
 			unit, value := v.Unit, v.Value
 			if v.OrigUnit != "" { // as it was reported
@@ -129,13 +130,12 @@ func parse(output io.Reader) ([]result, error) {
 	return results, nil
 }
 
-func nameOf(record *benchfmt.Result) string {
-	base, parts := record.Name.Parts()
-	name := string(base)
-	for _, p := range parts {
-		if !strings.HasPrefix(string(p), "-") { // the number of processors
-			name += string(p)
-		}
+// nameOf is the figure's name. The number of processors follows it, unless it is one: what
+// then looks like it belongs to the name.
+func nameOf(record *benchfmt.Result, processors int) string {
+	name := record.Name.String()
+	if processors > 1 {
+		name = strings.TrimSuffix(name, "-"+strconv.Itoa(processors))
 	}
 	return strings.TrimPrefix(name, "Figure/")
 }

@@ -21,7 +21,7 @@ const said = `goos: linux
 pkg: example.com/bench
 BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups	        24 read
 BenchmarkFigure/whole/small-2      	       1	   1000 base-ns	   1100 with-ns	 2.500 gc-%	 1.10 ratio	 1.15 ratio-high	 1.05 ratio-low
-BenchmarkFigure/whole/large-16     	       1	   1000 base-ns	 12.5 gc-%	 1.45 ratio	 1.48 ratio-high	 1.44 ratio-low
+BenchmarkFigure/whole/large-2     	       1	   1000 base-ns	 12.5 gc-%	 1.45 ratio	 1.48 ratio-high	 1.44 ratio-low
 BenchmarkFigure/wait-2             	       1	 2.90 p99-ratio	 3.80 p99-ratio-high	 2.80 p99-ratio-low
 PASS
 ok  	example.com/bench	1.0s
@@ -49,7 +49,7 @@ func with(changed ...bound) []bound {
 var few = benchmarks{size: measure.Small, pairs: measure.MinPairs}
 
 func parsed(t *testing.T, text string) []result {
-	results, err := parse(strings.NewReader(text))
+	results, err := parse(strings.NewReader(text), 2)
 	must.NoError(t, err)
 	return results
 }
@@ -210,6 +210,23 @@ func TestNames(t *testing.T) {
 	must.Eq(t, "^BenchmarkFigure$/^drains$/^free$", pattern("^drains$/^free$"))
 	must.True(t, bound{unit: "rows"}.count())
 	must.False(t, bound{unit: "p50-ratio"}.count())
+}
+
+// One processor is not told of, and what ends a name like it is a part of the name.
+func TestParse_oneProcessor(t *testing.T) {
+	results, err := parse(strings.NewReader(said), 1)
+	must.NoError(t, err)
+	must.Eq(t, "quiet-2", results[0].Name)
+}
+
+func TestAlternatives(t *testing.T) {
+	for match, want := range map[string][]string{
+		"idle":                           {"idle"},
+		"idle|changed/rows":              {"idle", "changed/rows"},
+		"^drains$/(cpu|(free|x))$|idle$": {"^drains$/(cpu|(free|x))$", "idle$"},
+	} {
+		must.Eq(t, want, alternatives(match))
+	}
 }
 
 func TestRun_refuses(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // Cost is what a piece of work took.
 type Cost struct {
 	// CPU is the process's CPU without GC, which is what collecting the garbage took
-	// afterwards, or in pauses.
+	// afterwards, or in pauses; zero if there was next to none.
 	CPU, GC time.Duration
 	// Bytes is what was allocated.
 	Bytes uint64
@@ -22,10 +22,10 @@ type Cost struct {
 // collectAt is how much may be allocated before a pause collects it.
 const collectAt = 1 << 30
 
-// collectFirst is how much may have been allocated since the last collection before another
-// is due when something is to be measured: for less, a heap of gigabytes need not be gone
-// through again, as it was at the end of the measurement before.
-const collectFirst = 64 << 20
+// worthwhile is the part of what is live that garbage has to come to before it is collected
+// between measurements: for less, a heap of gigabytes is not gone through. In a process that
+// did nothing else this much would be as small a part of one collection.
+const worthwhile = 1.0 / 32
 
 // memoryLimit is how much memory there may be before the collector runs although
 // something is measured.
@@ -55,7 +55,7 @@ func Measure(work func(*Meter)) Cost {
 
 // measureAgain is Measure right after the meter has measured something else.
 func (m *Meter) measureAgain(work func(*Meter)) Cost {
-	if allocated()-m.garbage > collectFirst {
+	if m.toCollect() {
 		runtime.GC()
 		m.garbage = allocated()
 	}
@@ -69,8 +69,17 @@ func (m *Meter) measure(work func(*Meter)) Cost {
 	m.Resume()
 	work(m)
 	m.Pause()
-	m.collect()
+	if m.toCollect() {
+		m.collect()
+	}
 	return m.cost
+}
+
+// toCollect reports whether there may be garbage that is worth collecting.
+func (m *Meter) toCollect() bool {
+	live := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live[:])
+	return float64(allocated()-m.garbage) > worthwhile*float64(live[0].Value.Uint64())
 }
 
 // Pause has what follows not measured, until Resume.
