@@ -38,6 +38,8 @@ func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 	case *scenario.Register:
 		if j := DeclaredJob(o.Scenario, op.Job); j != nil {
 			o.Ask(o.Register(j))
+		} else {
+			o.nothing("no job %s is declared", op.Job)
 		}
 	case *scenario.Edit:
 		return true, o.edit(op)
@@ -153,6 +155,8 @@ func (o *Operator) change(op *scenario.NodeChange, id cluster.NodeID) {
 	if op.Change == scenario.NodeRegister {
 		if n := Declared(o.Scenario, id); n != nil {
 			o.Ask(o.RegisterNode(n))
+		} else {
+			o.nothing("no node %s is declared", id)
 		}
 		return
 	}

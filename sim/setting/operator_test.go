@@ -19,6 +19,7 @@ type office struct {
 	setting.Operator
 	asked  []shims.Message
 	landed []*cluster.Allocation
+	told   []string // why nothing was asked
 	racing bool
 }
 
@@ -56,12 +57,13 @@ func newOffice(t *testing.T) *office {
 			o.landed = append(o.landed, allocs...)
 			return nil
 		},
+		Nothing: func(why string) { o.told = append(o.told, why) },
 	}
 	return o
 }
 
 // Each operation is the writes that it stands for; what it is about and is gone is not
-// written of, and what is done to servers is not an operator's.
+// written of, which is told, and what is done to servers is not an operator's.
 func TestOperator_Do(t *testing.T) {
 	t.Parallel()
 	web, gone := cluster.JobKey{Namespace: "default", ID: "web"}, cluster.JobKey{Namespace: "default", ID: "gone"}
@@ -101,6 +103,7 @@ func TestOperator_Do(t *testing.T) {
 			asked = append(asked, m.Type().String())
 		}
 		must.Eq(t, c.asked, asked, must.Sprintf("%T", c.op))
+		must.Eq(t, asked == nil, len(o.told) == 1, must.Sprintf("%T: %v", c.op, o.told))
 	}
 	done, err := newOffice(t).Do(&scenario.Elect{})
 	must.NoError(t, err)
@@ -119,6 +122,7 @@ func TestOperator_Do_place(t *testing.T) {
 	}
 	must.SliceLen(t, 1, o.landed)
 	must.Eq(t, "web.web[1]", o.landed[0].Name)
+	must.Eq(t, []string{"default/web.other is not to run, or has no such group"}, o.told)
 	must.SliceEmpty(t, o.asked)
 }
 
