@@ -23,6 +23,7 @@ func (p *player) happen(first int, events []scenario.Event) error {
 			}
 		}
 		p.troubles -= troubles(events)
+		p.begins -= begins(events)
 		return nil
 	}
 	if kind := events[0].Before; kind != "" {

@@ -113,6 +113,10 @@ type player struct {
 	countedAt uint64
 	// troubles is how many of the events that make trouble have yet to happen.
 	troubles int
+	// begins is how many of the events have yet to happen that may begin a drain, drainsBy
+	// when something was last known by which a node drains or may.
+	begins   int
+	drainsBy time.Time
 	// calmed says that the judge was told that all is calm.
 	calmed bool
 	// effects are what has come of each event.
@@ -130,6 +134,7 @@ func (p *player) build() error {
 	p.world, err = world.New(world.Options{
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
+		Gather:  c.Gather,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {
@@ -158,6 +163,7 @@ func (p *player) play() error {
 	if p.options.Watch != nil {
 		p.options.Watch(p.world)
 	}
+	p.drainsBy = p.start
 	p.schedule()
 	p.world.OnQuiet(p.quiet)
 	limit := p.scenario.Run.For
@@ -166,7 +172,7 @@ func (p *player) play() error {
 	}
 	idle, err := p.world.Run(p.start.Add(limit))
 	limited := errors.Is(err, world.ErrTooManySteps)
-	if err != nil && !limited {
+	if err != nil && !limited && !errors.Is(err, errDrained) {
 		return err
 	}
 	p.result = &Result{
@@ -211,7 +217,7 @@ func (p *player) quiet() error {
 	if p.options.Quiet != nil {
 		p.options.Quiet(p.world)
 	}
-	return nil
+	return p.drained()
 }
 
 // countBusy counts the time since the last quiet point, if a node has drained.
@@ -240,6 +246,7 @@ func (p *player) schedule() {
 		batch := events[i : i+scenario.Together(events[i:])]
 		i += len(batch)
 		p.troubles += troubles(batch)
+		p.begins += begins(batch)
 		first := i - len(batch)
 		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(first, batch) })
 	}

@@ -18,6 +18,7 @@ func (c *Cluster) fields() []field {
 		drawn("establish", &c.Establish),
 		drawn("wake", &c.Wake),
 		drawn("schedule", &c.Schedule),
+		span("gather", &c.Gather),
 	}
 }
 
@@ -116,6 +117,7 @@ func (r *Run) fields(p *parser) []field {
 		span("calm", &r.Calm),
 		p.serverList("cut-servers", &r.CutServers),
 		p.nodeList("cut-nodes", &r.CutNodes),
+		flag("drained", &r.Drained),
 		flag("brief", &r.Brief),
 	}
 }

@@ -69,6 +69,8 @@
 //     time if left out.
 //   - wake=RANGE, schedule=RANGE: from a wake-up to the step of the drainer, and of the
 //     scheduler, that it asks for; no time if left out.
+//   - gather=TIME: clients gather what they have to say, and say it at whole multiples of
+//     TIME; at once if left out.
 //
 // The drainer is configured by
 //
@@ -303,5 +305,7 @@
 //     core: a minority of the servers, which stand still from the calm on and never lead,
 //     and nodes whose clients are silent for good. What clients were born with, such as that
 //     they never stop, stays anyway.
+//   - drained: it ends before that, a while after the last drain has ended, if nothing that
+//     is left to happen begins another.
 //   - brief: the story counts nodes and allocations rather than name them.
 package scenario

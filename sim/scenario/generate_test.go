@@ -60,7 +60,7 @@ func (m maker) scenario() *scenario.Scenario {
 	}
 	s.Cluster = scenario.Cluster{
 		Servers: m.upTo("servers", 3), Replicas: m.some("replicas"), Commit: m.drawn("commit"), Late: m.drawn("late"),
-		Establish: m.drawn("establish"), Wake: m.drawn("wake"), Schedule: m.drawn("schedule"),
+		Establish: m.drawn("establish"), Wake: m.drawn("wake"), Schedule: m.drawn("schedule"), Gather: m.span("gather"),
 	}
 	s.Drainer = scenario.Drainer{
 		MaxIDs: m.upTo("ids", 3), MaxBytes: m.upTo("bytes", 3), InFlight: m.upTo("in flight", 3),
@@ -85,7 +85,7 @@ func (m maker) scenario() *scenario.Scenario {
 			At: m.span("at"), Before: oneOf(m, "before", scenario.Marks, scenario.Report), Maybe: m.some("maybe"), Op: m.op(s),
 		})
 	}
-	s.Run = scenario.Run{Calm: m.span("calm"), For: m.span("for"), Brief: m.some("brief")}
+	s.Run = scenario.Run{Calm: m.span("calm"), For: m.span("for"), Drained: m.some("drained"), Brief: m.some("brief")}
 	if s.Run.Calm > 0 && s.Cluster.Servers == 3 && m.some("cut") {
 		s.Run.CutServers = []int{1 + m.upTo("cut server", 2)}
 	}

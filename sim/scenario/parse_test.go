@@ -109,7 +109,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s fault apply/partial-refuse on=@n1": `on: apply/partial-refuse is on a job or a group`,
 		"at 5s fault client/mute on=default/web":  `on: "default/web": write web`,
 		"at 5s fault node/crash delay=1s on=n9":   `on: there is no node n9`,
-		"run until=5m":                            `unknown word "until": there are for, calm, cut-servers, cut-nodes, brief`,
+		"run until=5m":                            `unknown word "until": there are for, calm, cut-servers, cut-nodes, drained, brief`,
 		"run calm=1m cut-servers=s1":              `1 of 1 servers are no minority: nobody could lead`,
 		"run calm=1m cut-servers=n1":              `cut-servers: "n1" is no server: servers are s1, s2`,
 		"run cut-nodes=n1":                        `what is cut off is so from the calm on: say calm=`,

@@ -62,6 +62,9 @@ type Cluster struct {
 	Wake Range
 	// Schedule is the same of the scheduler.
 	Schedule Range
+	// Gather is for how long clients gather what they have to say: what nothing else has
+	// them say sooner is said at its whole multiples. Zero is not at all.
+	Gather time.Duration
 }
 
 // DefaultLate is how late a write is that a fault makes late.
@@ -103,6 +106,9 @@ type Run struct {
 	CutNodes   []cluster.NodeID
 	// For is when the scenario ends. Zero is when nothing is left to be done.
 	For time.Duration
+	// Drained has it end before that, a while after the last drain has ended, if nothing
+	// that is left to happen begins another.
+	Drained bool
 	// Brief has the story count nodes and allocations rather than name them.
 	Brief bool
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // Outside is what stays broken for good when all else is calm. What is left must be
@@ -89,6 +90,15 @@ func (w *World) Troubled() bool {
 	return slices.ContainsFunc(w.faults.armed, func(f *fault) bool { return !f.Ended(w.now) }) ||
 		len(w.faults.ends) > 0 || w.faults.pending > 0 || len(w.deposed) > 0 ||
 		slices.ContainsFunc(w.servers, func(s *server) bool { return s.paused(w.now) })
+}
+
+// Drains reports whether anything is under way by which a node may come to drain, or a
+// drainer may write: a request or a write of a drainer that is not settled, a leader that
+// does not know that it is none, what faults have yet to do, or one that drains again.
+func (w *World) Drains() bool {
+	return len(w.deposed) > 0 || w.faults.pending > 0 ||
+		slices.ContainsFunc(w.log.queue, func(p *proposal) bool { return p.Source == FromDrainer || p.Source == FromOperator }) ||
+		slices.ContainsFunc(w.faults.armed, func(f *fault) bool { return f.Name == scenario.DrainAgain && !f.Ended(w.now) })
 }
 
 // hasten has what is under way be settled as soon as if it had just been proposed, and

@@ -56,7 +56,20 @@ func (f *fleet) wants(now time.Time) time.Time {
 	if len(f.clients.Woken()) > 0 {
 		return now
 	}
-	return f.at
+	return f.gathered(f.at)
+}
+
+// gathered is the time at which clients say what they have to say from a time on; zero is
+// never.
+func (f *fleet) gathered(at time.Time) time.Time {
+	gather := f.world.options.Gather
+	if gather == 0 || at.IsZero() {
+		return at
+	}
+	if since := at.Sub(Epoch) % gather; since > 0 {
+		return at.Add(gather - since)
+	}
+	return at
 }
 
 func (f *fleet) step() error {

@@ -32,6 +32,10 @@ type Options struct {
 	Establish scenario.Range
 	// Wake is from a wake-up to the drainer's step, Schedule to the scheduler's.
 	Wake, Schedule scenario.Range
+	// Gather is for how long clients gather what they have to say before they say it, at
+	// whole multiples of it: fewer entries of more reports each. What they are told they
+	// hear at once, and what they have to say by then they say with that. Zero is not at all.
+	Gather time.Duration
 	// Drainer configures the drainer of each term, but for Raft and NewEvalID,
 	// which are the world's.
 	Drainer drainer.NodeDrainerConfig
