@@ -14,7 +14,7 @@ import (
 const fewNodes = 20
 
 // firstDrains is when the last of the first drains begins at the latest.
-const firstDrains = 90 * time.Second
+const firstDrains = 45 * time.Second
 
 // episode is a drain of a node, from one request to whatever ends it.
 type episode struct {
@@ -34,7 +34,7 @@ func (m *maker) drawDrains() {
 		count = len(m.nodes)
 	}
 	nodes := some(d, count, m.loaded())
-	at := d.at(0, 10*time.Second)
+	at := d.at(0, 3*time.Second)
 	for len(nodes) > 0 {
 		together := 1
 		if d.odds(0.2) {

@@ -43,15 +43,17 @@ func (m *maker) drawFaults() {
 func (m *maker) strikes(d dice, name scenario.FaultName) int {
 	n := m.times(d, faultTrait(name))
 	switch {
+	case name == scenario.StoreRestore && m.has(restores):
+		return 0 // it costs as much as many entries, and once shows it
 	case name.Operates():
 		if d.odds(oddsOfOperating) {
 			return 0 // it is done at times, too
 		}
 		return min(n, 1)
-	case name != scenario.SchedUnplaceable || len(m.nodes) <= fewNodes:
+	case name != scenario.SchedUnplaceable:
 		return n
-	case len(m.nodes) > manyNodes:
-		return 0 // two entries for each node
+	case len(m.nodes) > manyNodes || !d.odds(oddsOfUnplaceable):
+		return 0
 	}
 	return min(n, 1)
 }
@@ -59,6 +61,10 @@ func (m *maker) strikes(d dice, name scenario.FaultName) int {
 // oddsOfOperating is how likely a fault that has something operated is not armed though
 // the scenario has the trait: much of what they take away shows nothing any more.
 const oddsOfOperating = 0.4
+
+// oddsOfUnplaceable is how likely nothing can be placed for a while where that may be: it
+// takes two entries for each node, and an evaluation for each of those.
+const oddsOfUnplaceable = 0.5
 
 // lasts reports whether a fault strikes when it is armed, and lasts for its delay.
 func lasts(name scenario.FaultName) bool {

@@ -15,6 +15,10 @@ import (
 // than anything takes that ends at all.
 const afterwards = 2 * time.Hour
 
+// oddsOfGoingOn is how likely a scenario goes on when its last drain has ended: what a
+// drainer does with nothing to drain is soon seen, and seldom anything.
+const oddsOfGoingOn = 0.25
+
 // Generate makes the scenario of a seed: equal seeds and sizes make equal scenarios,
 // on every machine. Everything that happens is written out in it; its seed is for what
 // ranges and probabilities leave open.
@@ -39,7 +43,9 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	m.drawStory()
 	m.drawFaults()
 	slices.SortStableFunc(m.s.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
-	m.s.Run = scenario.Run{Calm: m.calm, For: m.calm + afterwards, Brief: size == Large}
+	m.s.Run = scenario.Run{
+		Calm: m.calm, For: m.calm + afterwards, Drained: !m.dice("drained").odds(oddsOfGoingOn), Brief: size == Large,
+	}
 	m.drawOutside()
 	return m.s
 }

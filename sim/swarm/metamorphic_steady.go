@@ -44,6 +44,7 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Run.Calm, steady.Run.For = steadyCalm, steadyCalm+afterwards
+	steady.Run.Drained = false                            // the facts are those at the very end
 	steady.Run.CutServers, steady.Run.CutNodes = nil, nil // who is cut off may be who comes first
 	return steady
 }

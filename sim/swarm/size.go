@@ -69,17 +69,17 @@ func (s Size) shape() shape {
 	case Medium:
 		return shape{
 			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 6}, count: bounds{1, 40},
-			spares: 4, times: 3, restores: 2, ids: bounds{2, 24}, calm: [2]time.Duration{5 * time.Minute, 9 * time.Minute},
+			spares: 4, times: 3, restores: 2, ids: bounds{2, 24}, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 		}
 	case Large:
 		return shape{
 			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{45, 55}, count: bounds{4, 80},
-			spares: 20, times: 5, restores: 1, ids: bounds{20, 100}, calm: [2]time.Duration{6 * time.Minute, 10 * time.Minute},
+			spares: 20, times: 5, restores: 1, ids: bounds{20, 100}, calm: [2]time.Duration{4 * time.Minute, 7 * time.Minute},
 		}
 	}
 	return shape{
 		nodes: bounds{6, 9}, allocs: bounds{28, 44}, drains: bounds{2, 3}, count: bounds{2, 9},
-		spares: 2, times: 1, restores: 1, ids: bounds{2, 12}, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
+		spares: 2, times: 1, restores: 1, ids: bounds{2, 12}, calm: [2]time.Duration{2 * time.Minute, 4 * time.Minute},
 	}
 }
 
