@@ -88,8 +88,9 @@ func readReport(name string) (*report, error) {
 func (t *table) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| what (%s) | case | figure | bound | verdict | pairs | collector | besides |\n|---|---|---|---|---|---|---|---|\n", t.size)
+	cell := strings.NewReplacer("|", `\|`, "\n", " ") // what failed is named as it was asked for
 	for _, r := range t.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", r.What, r.Case, r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.besides())
+		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.besides())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -56,6 +56,11 @@ func TestTabulate(t *testing.T) {
 	must.Eq(t, "| whole drains at max_parallel 10, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.2 | unclear | 5 |  |  |", lines[3])
 	must.StrContains(t, lines[4], "max_parallel 100")
 	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // broken there
+
+	failed := written(t, &report{Size: measure.Full, Figures: []figure{{What: "a benchmark failed: one\nand another", Case: "a|b", Verdict: measure.Broken}}})
+	stdout.Reset()
+	must.Eq(t, 1, run(t.Context(), []string{"-table", second, failed}, &stdout, &stderr))
+	must.Eq(t, `| a benchmark failed: one and another | a\|b |  | 0 | broken |  |  |  |`, strings.Split(stdout.String(), "\n")[2])
 }
 
 func TestTabulate_refuses(t *testing.T) {
