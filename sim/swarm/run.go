@@ -83,9 +83,9 @@ func setDefault[T comparable](field *T, value T) {
 
 // Play plays the seeds. Each is played by one goroutine alone, and what comes of it
 // does not depend on how many there are. The error says that there are no such seeds, and
-// then none is played: ask for others. When the context ends no other seed is begun;
-// the report is then of those before the first that was not played, and the error the
-// context's. The report is never nil.
+// then none is played: ask for others. When the context ends no other seed is begun, and
+// those that are being played are given up; the report is then of those before the first
+// that was not played to its end, and the error the context's. The report is never nil.
 //
 // While it plays, the garbage of the whole process is collected later than usual: what
 // a run has made is garbage when it ends, and little of it before.
@@ -94,6 +94,7 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 	if err := o.check(); err != nil {
 		return &Report{Size: o.Size, First: o.First, Workers: o.Workers}, err
 	}
+	o.Play = until(ctx, o.Play)
 	defer debug.SetGCPercent(debug.SetGCPercent(o.Size.garbage()))
 	began := time.Now()
 	report := &Report{Size: o.Size, First: o.First, Workers: o.Workers}
@@ -118,7 +119,11 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 				if i >= o.Seeds {
 					return
 				}
-				order.put(i, o.run(o.First+uint64(i)))
+				run := o.run(o.First + uint64(i))
+				if ctx.Err() != nil {
+					return // it may have been cut short
+				}
+				order.put(i, run)
 			}
 		})
 	}
@@ -129,6 +134,14 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 		return report, context.Cause(ctx)
 	}
 	return report, nil
+}
+
+// until has a play stop when the context ends: a large seed takes seconds.
+func until(ctx context.Context, play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
+	return func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		o.Stop = func() error { return context.Cause(ctx) }
+		return play(s, o)
+	}
 }
 
 // sequence brings what is done in any order back into its order.

@@ -135,6 +135,24 @@ func TestPlay_ends(t *testing.T) {
 	must.Between(t, 20, report.Seeds, 999)
 }
 
+// What is being played when the context ends is given up, and not reported.
+func TestPlay_givesUp(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancelCause(context.Background())
+	enough := errors.New("enough")
+	report, err := swarm.Play(ctx, swarm.Options{
+		Seeds: 3, Workers: 1,
+		Play: func(_ *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+			must.NoError(t, o.Stop())
+			end(enough)
+			return nil, o.Stop()
+		},
+	})
+	must.ErrorIs(t, err, enough)
+	must.Zero(t, report.Seeds)
+	must.SliceEmpty(t, report.Failures)
+}
+
 // Behind the last seed there is none: the first does not come again.
 func TestPlay_noSuchSeeds(t *testing.T) {
 	t.Parallel()
