@@ -10,8 +10,8 @@
 // so that a seed that fails can be kept as a file and made smaller. Each part draws
 // from a stream of its own: a change of one shifts no other. After a time all faults
 // end, but for what in some seeds stays broken outside of the core that the drains need:
-// a minority of the servers, a node, an allocation that never stops. The run goes on far
-// longer than anything takes that ends at all.
+// a minority of the servers, a node, an allocation that never stops. The run may go on far
+// longer than anything takes that ends at all; most end with their last drain.
 //
 // # Many
 //
