@@ -31,6 +31,7 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	t.takeIn(s.Clock)
 	if t.last.any && s.Clock.Before(t.last.clock) {
 		t.last.setBack++
+		t.last.backAt = s.Clock
 	}
 	t.last.any, t.last.at, t.last.clock, t.last.wakeAt = true, now, s.Clock, s.WakeAt
 	if s.View != nil {
@@ -69,7 +70,9 @@ func (j *Judge) checkWake(t *term, s Step) {
 
 // retries reports whether a term may look again at a time because of what it did
 // itself: it follows its own step, waits for a look or for the next round, or
-// tries again what failed, was refused, or is evaluated again.
+// tries again what failed, was refused, or is evaluated again. A clock that was set
+// back may have come to stand in the midst of such a wait once more, of the last one
+// or of one before it.
 func (j *Judge) retries(t *term, w time.Time) bool {
 	within := func(from time.Time) bool {
 		return !from.IsZero() && !w.Before(from) && !w.After(from.Add(j.options.RetryMax))
@@ -83,7 +86,8 @@ func (j *Judge) retries(t *term, w time.Time) bool {
 	case j.options.MinInterval > 0 && w.Equal(t.round.Add(j.options.MinInterval)):
 		return true
 	}
-	return within(t.failure) || within(t.refusal) || within(t.reevaluation)
+	waited := !t.failure.IsZero() || !t.refusal.IsZero() || !t.reevaluation.IsZero()
+	return within(t.failure) || within(t.refusal) || within(t.reevaluation) || waited && within(l.backAt)
 }
 
 // statedIn reports whether the state says of the time that something is due then.

@@ -29,6 +29,12 @@ func brokenQuiet() []broken {
 			s.due(1)
 			return s
 		}},
+		{"a step shortly after the clock was set back, with nothing to try again", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.look(1)
+			s.setBack(time.Second)
+			return s
+		}},
 		{"a step for a verdict that was given", invariant.IdleWake, nil, func(t *testing.T) *stage {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", 0)
@@ -116,6 +122,18 @@ func fineQuiet() []fine {
 			s.due(1)
 			return s
 		}},
+		{"a step in a wait that was over before the clock was set back into it", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			for n := range 2 {
+				s.propose(1, 1+n, s.marks(cluster.MarkPaced, "a1"))
+				s.look(1)
+				s.answer(1, 1+n, drainer.Rejected)
+				s.look(1)
+				s.wait(time.Second)
+			}
+			s.setBack(2*time.Second - 10*time.Millisecond)
+			return s
+		}},
 		{"a step at a time that the state it was computed from had stated", func(t *testing.T) *stage {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
@@ -144,4 +162,14 @@ func fineQuiet() []fine {
 			return s
 		}},
 	}
+}
+
+// setBack sets the clock of term 1 back, steps it, and steps it again 40 ms later although
+// nobody asks for it.
+func (s *stage) setBack(by time.Duration) {
+	s.j.ClockSet(s.now, 1, -by)
+	clock, later := s.now.Add(-by), 40*time.Millisecond
+	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock, Woken: true, WakeAt: clock.Add(later), View: s.state(), Looks: 1})
+	s.wait(later)
+	s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: clock.Add(later), View: s.state(), Looks: 1})
 }

@@ -114,9 +114,11 @@ type steps struct {
 	idle   int
 	events uint64
 	// tokens are the looks that the rate leaves. setBack counts how often the clock
-	// was set back: each time, a look that was granted is lost.
+	// was set back: each time, a look that was granted is lost. backAt is what it last
+	// was set back to, or zero.
 	tokens  float64
 	setBack int
+	backAt  time.Time
 }
 
 // write is one that was proposed.
