@@ -18,8 +18,8 @@ type Rate struct {
 }
 
 // Rates are the rates that swarms are held to: at most seven tenths of what the
-// small seeds 1 to 1,200 have shown, or 1 to 3,000 for what is done from outside, and no
-// more than what the medium ones have. Of large ones few are played: what all have to show
+// small seeds 1 to 1,200 had shown when they were set, or 1 to 3,000 for what is done from
+// outside, and no more than what the medium ones had. Of large ones few are played: what all have to show
 // is in [always].
 func Rates() []Rate {
 	rates := []Rate{
