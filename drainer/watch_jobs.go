@@ -1,7 +1,7 @@
 package drainer
 
 import (
-	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -37,10 +37,10 @@ type jobWatcher struct {
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
 	fresh []cluster.GroupKey
-	// wanting are the groups that want something, changed says that what they
-	// want is not what was last offered.
-	wanting map[*watchedGroup]bool
-	changed bool
+	// wanting are the groups that want marks, reevaluating those that want an
+	// evaluation; changed says that what they want is not what was last offered.
+	wanting, reevaluating groupList
+	changed               bool
 	// alarms are when groups are to be judged anew although nothing changed.
 	alarms alarm.Heap[*watchedGroup]
 	// ahead bounds the marks of a request; zero is no bound.
@@ -57,7 +57,6 @@ func NewJobWatcher(env Env) DrainingJobWatcher {
 		drain:    make(chan *DrainRequest, 1),
 		migrated: make(chan []Migration, 1),
 		groups:   watchedGroups{},
-		wanting:  map[*watchedGroup]bool{},
 		ahead:    env.MarksAhead,
 	}
 }
@@ -284,20 +283,15 @@ func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
 		return
 	}
 	g.asked, w.changed = kept, true
-	if len(kept) == 0 && !g.reevaluate {
-		delete(w.wanting, g)
-	}
+	w.wanting.put(g, len(kept) > 0)
 }
 
 // keep notes whether the group wants something, and drops a group that has
 // nothing on a draining node any more.
 func (w *jobWatcher) keep(g *watchedGroup) {
-	if len(g.asked) > 0 || g.reevaluate {
-		w.wanting[g] = true
-		return
-	}
-	delete(w.wanting, g)
-	if len(g.onDraining) > 0 {
+	w.wanting.put(g, len(g.asked) > 0)
+	w.reevaluating.put(g, g.reevaluate)
+	if len(g.asked) > 0 || g.reevaluate || len(g.onDraining) > 0 {
 		return
 	}
 	w.alarms.Remove(g)
@@ -348,16 +342,23 @@ func departed(v View, before, after []*cluster.Allocation) []Migration {
 
 // offer puts the present wish where the drainer looks, in place of an unread one. It
 // names no more marks than a round may take: they are the first, and when they are
-// answered the next are.
+// answered the next are. Nor does it look further: many more may be wanted.
 func (w *jobWatcher) offer() {
 	request := &DrainRequest{Reply: w.reply}
-	for _, g := range slices.SortedFunc(maps.Keys(w.wanting), (*watchedGroup).Compare) {
-		for _, a := range g.asked {
-			if w.ahead > 0 && len(request.Marks) == w.ahead {
-				break
-			}
+	room := math.MaxInt
+	if w.ahead > 0 {
+		room = w.ahead
+	}
+	for _, g := range w.wanting {
+		for _, a := range g.asked[:min(room, len(g.asked))] {
 			request.Marks = append(request.Marks, a.mark(g.key))
+			room--
 		}
+		if room == 0 {
+			break
+		}
+	}
+	for _, g := range w.reevaluating {
 		if g.reevaluate {
 			request.Reevaluate = append(request.Reevaluate, g.key)
 		}

@@ -127,7 +127,8 @@ func TestJobWatcher_Follows(t *testing.T) {
 	w.register(web) // as the term says when a node stops draining
 	must.MapEmpty(t, w.state.feed().follows())
 	must.MapEmpty(t, w.groups)
-	must.MapEmpty(t, w.wanting)
+	must.SliceEmpty(t, w.wanting)
+	must.SliceEmpty(t, w.reevaluating)
 	must.Eq(t, 0, w.alarms.Len())
 	must.SliceEmpty(t, wished(w.request()))
 }

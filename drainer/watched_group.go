@@ -103,6 +103,21 @@ func (g *watchedGroup) heldSince() [ReasonCount]time.Time {
 	return since
 }
 
+// groupList are groups in order, each once. To put one in moves those behind it by a
+// word each, and compares it to few.
+type groupList []*watchedGroup
+
+// put has the group in the list, or not.
+func (l *groupList) put(g *watchedGroup, in bool) {
+	i, is := slices.BinarySearchFunc(*l, g, (*watchedGroup).Compare)
+	switch {
+	case in && !is:
+		*l = slices.Insert(*l, i, g)
+	case is && !in:
+		*l = slices.Delete(*l, i, i+1)
+	}
+}
+
 // watchedGroups are groups by job, those of a job in order of their names.
 type watchedGroups map[cluster.JobKey][]*watchedGroup
 
