@@ -27,7 +27,9 @@ func figureFirstMark(b *testing.B) {
 	if measure.SizeOf(b) == measure.Full {
 		samples = 1000
 	}
-	const perNode, spare = 10, 100
+	// Few allocations: a drain has one first mark, and the scheduler looks at all nodes for
+	// each job.
+	const perNode, spare = 2, 100
 	t := newTown(b, townPlan{nodes: samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
 	var state bytes.Buffer
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))

@@ -30,8 +30,11 @@ func figureMemory(b *testing.B) {
 				b.Fatal("nothing is in flight")
 			}
 			measure.Count(b, held, "bytes")
-			share := float64(held) / (2048*nodes + 100*nodes*perNode)
+			const asked, group = 2048*nodes + 100*nodes*perNode, 300
+			share := float64(held) / asked
 			measure.Ratio{Median: share, Low: share, High: share}.ReportAs(b, "held-"+measure.UnitRatio)
+			share = float64(held) / float64(asked+group*nodes*perNode/c.jobSize)
+			measure.Ratio{Median: share, Low: share, High: share}.ReportAs(b, "held-of-all-"+measure.UnitRatio)
 			runtime.KeepAlive(t)
 			l.term.Close()
 		})
