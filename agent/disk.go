@@ -116,7 +116,7 @@ func (d *disk) close() error {
 		errs = append(errs, d.log.Close())
 	}
 	if d.lock != nil {
-		errs = append(errs, d.lock.Close()) // last: it lets go of the lock
+		errs = append(errs, unlock(d.lock)) // last
 	}
 	return errors.Join(errs...)
 }

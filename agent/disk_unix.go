@@ -25,6 +25,12 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
+// unlock lets go of the lock, and closes its file. To close it would not do: a process
+// that is being forked has the file open too, until it runs its program.
+func unlock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}
+
 // syncDir has what was made in a directory outlive a loss of power.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
