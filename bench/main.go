@@ -59,7 +59,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes up to an hour")
+	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes an hour and more")
 	match := flags.String("run", "", "measure these figures alone, such as 'idle|changed/rows'")
 	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
 	pairs := flags.String("pairs", "", "measure so many pairs for each ratio, an odd number from 3 on (default 5)")

@@ -29,7 +29,7 @@
 // [Unplayable] says it. Clocks cannot be set, neither at a time nor by a fault: all
 // goroutines of a process read one. A server that is paused, or cut off for good, hears and
 // says nothing, but its timers fire. What makes a run short has no effect here: clients
-// gather nothing, and a run goes on after its last drain. Over raft much more cannot be played: nobody can come
-// between it and its state machine, and its servers are cut off and paused in elections
-// only.
+// gather nothing, and a run goes on after its last drain. Over raft much more cannot be
+// played: nobody can come between it and its state machine, and its servers are cut off
+// and paused in elections only.
 package live
