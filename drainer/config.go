@@ -34,8 +34,9 @@ type NodeDrainerConfig struct {
 	Policy Policy
 
 	// StateQueriesPerSecond bounds how often the state is looked at, with a burst
-	// of as many. Too low delays every decision by up to its inverse. Zero is
-	// [DefaultStateQueriesPerSecond].
+	// of as many as a tenth of a second allows, and at least one: a cluster in which more
+	// changes than that is looked at for several changes at once. Too low delays every
+	// decision by up to its inverse. Zero is [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
 	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in
 	// one raft entry. Beyond some two thousand rows a go-memdb transaction costs
@@ -61,6 +62,9 @@ type NodeDrainerConfig struct {
 	RetryBase time.Duration
 	RetryMax  time.Duration
 }
+
+// queryBurst is how many looks at the state may follow each other at once.
+func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
 // Defaults of [NodeDrainerConfig].
 const (

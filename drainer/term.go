@@ -89,7 +89,7 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 		done:    make(chan struct{}),
 		tracker: tracker{tracked: map[cluster.NodeID]cluster.Revision{}},
 		writer:  newWriter(c),
-		limiter: rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), max(1, int(c.StateQueriesPerSecond))),
+		limiter: rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), c.queryBurst()),
 		changes: Changes{All: true},
 		nodes:   map[cluster.NodeID]*drainingNode{},
 		dirty:   map[cluster.NodeID]bool{},

@@ -125,7 +125,7 @@ func TestTerm_StepForNothing(t *testing.T) {
 // The limiter of state queries delays looks and loses nothing.
 func TestTerm_LimiterDelays(t *testing.T) {
 	t.Parallel()
-	const perSecond, changes = 2, 20
+	const perSecond, burst, changes = 30, 3, 20
 	r := newRig(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = perSecond })
 	for i := range changes {
 		r.commit(func(w *town) {
@@ -134,11 +134,11 @@ func TestTerm_LimiterDelays(t *testing.T) {
 		})
 		r.settle()
 	}
-	must.Eq(t, perSecond, r.state.taken(), must.Sprint("the burst"))
+	must.Eq(t, burst, r.state.taken(), must.Sprint("the burst"))
 	must.Eq(t, epoch.Add(time.Second/perSecond), r.wakeAt)
-	for second := 1; second <= 10; second++ {
-		r.advance(time.Second)
-		must.LessEq(t, perSecond+second*perSecond, r.state.taken())
+	for looks := range 10 {
+		r.advance(time.Second / perSecond)
+		must.LessEq(t, burst+looks+1, r.state.taken())
 	}
 	for _, a := range r.state.now().allocs {
 		must.True(t, a.Marked(), must.Sprintf("%s", a.ID))

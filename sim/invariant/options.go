@@ -16,8 +16,8 @@ type Options struct {
 	// MaxIDs, MaxBytes and MaxInFlight bound the drainers' entries. Zero is
 	// [DefaultMaxIDs], [DefaultMaxBytes] and [DefaultMaxInFlight].
 	MaxIDs, MaxBytes, MaxInFlight int
-	// QueriesPerSecond bounds the looks at the state, with a burst of as many. Zero
-	// is [DefaultQueriesPerSecond].
+	// QueriesPerSecond bounds the looks at the state, with a burst of as many as a tenth
+	// of a second allows, and at least one. Zero is [DefaultQueriesPerSecond].
 	QueriesPerSecond float64
 	// MinInterval is the least time between rounds of writes. Zero is none.
 	MinInterval time.Duration
