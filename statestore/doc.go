@@ -12,8 +12,8 @@
 //	health   how many allocations of a group are healthy; follows from allocs and nodes
 //	restless the allocations that a drainer has to look at one by one, by group:
 //	         those on nodes that drain, and those not at rest; follows from both
-//	index    the last entry that wrote to each table, that brought capacity, and
-//	         of all; how many records there are
+//	index    one row, the counters: the last entry that wrote to each table, that
+//	         brought capacity, and of all; how many records there are
 //
 // Rows are the nouns of package cluster. Every list that [drainer.View] asks for
 // is one range of an index that holds nothing else, so that reading it costs what

@@ -19,9 +19,9 @@ var (
 
 // Row types that are not exported.
 type (
-	Usage   = usage
-	Health  = health
-	Counter = counter
+	Usage    = usage
+	Health   = health
+	Counters = counters
 )
 
 // InsertRow puts a row as it is into the table of its type.
@@ -32,7 +32,7 @@ func (s *Store) InsertRow(row any) {
 		t.putNode(nil, r)
 	case *cluster.Drain:
 		put(t, TableDrains, nil, r)
-		t.count(counterRecords, t.counter(counterRecords)+1)
+		t.counters.Records++
 	case *cluster.Job:
 		t.putJob(nil, r)
 	case *cluster.Allocation:
@@ -43,15 +43,12 @@ func (s *Store) InsertRow(row any) {
 		t.insert(tableUsage, r)
 	case *health:
 		t.insert(tableHealth, r)
-	case *counter:
-		t.insert(tableIndex, r)
+	case *counters:
+		*t.counters = *r
 	default:
 		panic(fmt.Sprintf("no table of %T", row))
 	}
-	t.done = true
-	t.flushUsage()
-	t.flushHealth()
-	s.commit(t)
+	t.Commit()
 }
 
 // UsageRows are the rows of that table by node.
@@ -83,7 +80,7 @@ func (s *Snapshot) RestlessRows() (count int) {
 }
 
 // RecordCount is the count of records that retention goes by.
-func (s *Snapshot) RecordCount() int { return int(s.counter(counterRecords)) }
+func (s *Snapshot) RecordCount() int { return int(s.counters.Records) }
 
 // Sum returns the checksum that ends a persisted state.
 func Sum(state []byte) uint64 {
@@ -147,7 +144,7 @@ func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	}
 	w := newWritten(rows.Index()+1, &changes{draining: s.draining})
 	return func(entry int) {
-		t := &Txn{reads: reads{txn: s.db.Txn(true), written: w}, store: s}
+		t := &Txn{reads: reads{txn: s.db.Txn(true), counters: rows.counters, written: w}, store: s}
 		for i, a := range after[entry] {
 			t.accountAlloc(before[entry][i], a)
 		}

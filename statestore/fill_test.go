@@ -19,7 +19,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Evaluation](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
-		reflect.TypeFor[statestore.Counter](),
+		reflect.TypeFor[statestore.Counters](),
 	}
 }
 

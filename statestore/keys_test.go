@@ -8,6 +8,8 @@ import (
 
 	"github.com/shoenig/test/must"
 	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // tuples draws short strings in which the bytes that mean something to a key are
@@ -58,12 +60,12 @@ func TestAnOpenKeyIsThePrefixOfWhatItBegins(t *testing.T) {
 func TestTheSchemaIsSound(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, schema().Validate())
-	x := indexer[counter]{counterID}
+	x := indexer[cluster.Evaluation]{evalID}
 	_, _, err := x.FromObject(&usage{})
 	must.Error(t, err)
-	_, _, err = x.FromObject((*counter)(nil))
+	_, _, err = x.FromObject((*cluster.Evaluation)(nil))
 	must.Error(t, err)
-	ok, _, err := x.FromObject(&counter{})
+	ok, _, err := x.FromObject(&cluster.Evaluation{})
 	must.NoError(t, err)
 	must.False(t, ok, must.Sprint("a row without an id is in no index"))
 	_, err = x.FromArgs("a string")

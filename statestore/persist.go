@@ -90,9 +90,9 @@ type persister struct {
 }
 
 func (p *persister) rows(s *Snapshot) {
-	for c := range scan[counter](s.reads, tableIndex, indexID, nil) {
-		if c.Key != counterRecords {
-			p.frame(kindCounter, c)
+	for _, name := range persistedCounters() {
+		if value := *s.counters.named(name); value > 0 {
+			p.frame(kindCounter, counter{name, value})
 		}
 	}
 	versions, err := s.jobVersions(p.encodeJob)

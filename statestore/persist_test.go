@@ -97,6 +97,9 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 			if n, ok := row.Interface().(*cluster.Node); ok && n.Draining() {
 				n.Drain.NodeID = n.ID // or it is no state; records cover the field
 			}
+			if all, ok := row.Interface().(*statestore.Counters); ok {
+				all.Records = 0 // computed anew
+			}
 			s := storeWith(row).Snapshot()
 			r := restored(t, s).Snapshot()
 			must.Eq(t, dump(t, s), dump(t, r), must.Sprint(c.path))
@@ -181,13 +184,15 @@ func TestStatesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	_, err := statestore.Restore(bytes.NewReader(stateBegin().summed()))
 	must.NoError(t, err)
-	counter := func(key byte) []byte {
-		return []byte{0x82, 0xa3, 'K', 'e', 'y', 0xa1, key, 0xa5, 'V', 'a', 'l', 'u', 'e', 0x01}
-	}
-	_, err = statestore.Restore(bytes.NewReader(stateBegin().row(1, counter('a')...).summed()))
-	must.NoError(t, err)
-
 	text := func(s string) []byte { return append([]byte{0xa0 | byte(len(s))}, s...) }
+	counter := func(key string) []byte {
+		return slices.Concat([]byte{0x82}, text("Key"), text(key), text("Value"), []byte{0x01})
+	}
+	r, err := statestore.Restore(bytes.NewReader(stateBegin().row(1, counter("entry")...).row(1, counter("jobs")...).summed()))
+	must.NoError(t, err)
+	must.Eq(t, 1, r.Snapshot().Index())
+	must.Eq(t, 1, r.Snapshot().TableIndex(statestore.TableJobs))
+
 	record := slices.Concat([]byte{0x81}, text("ID"), text("d"))
 	node := func(drain ...byte) []byte {
 		return slices.Concat([]byte{0x82}, text("ID"), text("n"), text("Drain"), drain)
@@ -204,10 +209,11 @@ func TestStatesThatMakeNoSense(t *testing.T) {
 		"is of format 2":              frames(binary.AppendUvarint([]byte("nodedrain state\n"), 2)).summed(),
 		"there is no such kind":       stateBegin().row(9).summed(),
 		"it has no id":                stateBegin().row(3, 0x80).summed(),
-		"is not above":                stateBegin().row(1, counter('b')...).row(1, counter('a')...).summed(),
-		"id is not above":             stateBegin().row(1, counter('a')...).row(1, counter('a')...).summed(),
-		"kind 1 after one of kind 3":  stateBegin().row(3, 0x81, 0xa2, 'I', 'D', 0xa1, 'n').row(1, counter('a')...).summed(),
-		"bytes too many":              stateBegin().row(1, append(counter('a'), 0)...).summed(),
+		`there is no counter "x"`:     stateBegin().row(1, counter("x")...).summed(),
+		"is not above":                stateBegin().row(1, counter("jobs")...).row(1, counter("entry")...).summed(),
+		"id is not above":             stateBegin().row(1, counter("jobs")...).row(1, counter("jobs")...).summed(),
+		"kind 1 after one of kind 3":  stateBegin().row(3, 0x81, 0xa2, 'I', 'D', 0xa1, 'n').row(1, counter("jobs")...).summed(),
+		"bytes too many":              stateBegin().row(1, append(counter("jobs"), 0)...).summed(),
 		"version 1 of 0":              stateBegin().row(5, 1).summed(),
 		"it has no version":           stateBegin().row(5, 0).summed(),
 		"it is empty":                 stateBegin().row(6, 0x80).summed(),

@@ -30,16 +30,15 @@ func (t *Txn) recordDrain(n *cluster.Node, end drainEnd) {
 	d.EndIndex = t.written.index
 
 	put(t, TableDrains, nil, d)
-	records := t.counter(counterRecords) + 1
+	t.counters.Records++
 	if oldest := t.oldestBeyond(n.ID); oldest != nil {
 		put(t, TableDrains, oldest, nil)
-		records--
+		t.counters.Records--
 	}
-	if records > cluster.MaxDrainRecords {
+	if t.counters.Records > cluster.MaxDrainRecords {
 		put(t, TableDrains, first[cluster.Drain](t.reads, TableDrains, indexAge, key{}), nil)
-		records--
+		t.counters.Records--
 	}
-	t.count(counterRecords, records)
 }
 
 // oldestBeyond returns the record of the node that is one too many, or nil.

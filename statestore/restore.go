@@ -31,13 +31,7 @@ func Restore(r io.Reader) (*Store, error) {
 	if err := in.all(); err != nil {
 		return nil, fmt.Errorf("restoring the state: %w", err)
 	}
-	t.flushUsage()
-	t.flushHealth()
-	if in.records > 0 {
-		t.count(counterRecords, in.records)
-	}
-	t.done = true
-	s.commit(t)
+	t.Commit()
 	return s, nil
 }
 
@@ -53,8 +47,7 @@ type restorer struct {
 	// versions are the versions of jobs read so far.
 	versions []*cluster.Job
 	// drains are the ids of drains read so far, running or ended.
-	drains  map[cluster.DrainID]bool
-	records uint64
+	drains map[cluster.DrainID]bool
 }
 
 func (r *restorer) all() error {
@@ -134,8 +127,7 @@ func (r *restorer) frame(k kind) error {
 func (r *restorer) insert(k kind) error {
 	switch k {
 	case kindCounter:
-		_, err := restoreRow(r, tableIndex, counterID)
-		return err
+		return r.counter()
 	case kindVersion:
 		j := new(cluster.Job)
 		r.versions = append(r.versions, j)
@@ -155,6 +147,23 @@ func (r *restorer) insert(k kind) error {
 	return errors.New("there is no such kind")
 }
 
+// counter restores one of the counters.
+func (r *restorer) counter() error {
+	var c counter
+	if err := r.decode(&c); err != nil {
+		return err
+	}
+	if err := r.follow(counterKey(&c)); err != nil {
+		return err
+	}
+	counter := r.txn.counters.named(c.Key)
+	if counter == nil {
+		return fmt.Errorf("there is no counter %q", c.Key)
+	}
+	*counter = c.Value
+	return nil
+}
+
 // restoreRow inserts the row that was read.
 func restoreRow[T any](r *restorer, table string, id func(*T) key) (*T, error) {
 	row := new(T)
@@ -166,6 +175,15 @@ func restoreRow[T any](r *restorer, table string, id func(*T) key) (*T, error) {
 
 // insertRow inserts a row whose id is above that of the one before.
 func insertRow[T any](r *restorer, table string, row *T, id key) error {
+	if err := r.follow(id); err != nil {
+		return err
+	}
+	r.txn.insert(table, row)
+	return nil
+}
+
+// follow checks that the id of a row is above that of the one before.
+func (r *restorer) follow(id key) error {
 	if id == nil {
 		return errors.New("it has no id")
 	}
@@ -173,7 +191,6 @@ func insertRow[T any](r *restorer, table string, row *T, id key) error {
 		return errors.New("its id is not above that of the row before")
 	}
 	r.lastID = id
-	r.txn.insert(table, row)
 	return nil
 }
 
@@ -194,7 +211,7 @@ func (r *restorer) record() error {
 	if err != nil {
 		return err
 	}
-	r.records++
+	r.txn.counters.Records++
 	return r.drain(d)
 }
 

@@ -9,7 +9,9 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 // more; before is the row as the store has it.
 
 func (t *Txn) putNode(before, after *cluster.Node) {
-	t.written.capacity = t.written.capacity || roomier(before, after)
+	if roomier(before, after) {
+		t.counters.Capacity = t.written.index
+	}
 	t.written.changes.node(before, after)
 	put(t, TableNodes, before, after)
 	t.accountNode(before, after)
@@ -19,7 +21,7 @@ func (t *Txn) putAlloc(before, after *cluster.Allocation) {
 	t.occupy(before, -1)
 	t.occupy(after, +1)
 	if live(before) && !live(after) {
-		t.written.capacity = true
+		t.counters.Capacity = t.written.index
 	}
 	t.accountAlloc(before, after)
 	t.written.changes.alloc(before, after)
@@ -43,7 +45,7 @@ func put[T any](t *Txn, table string, before, after *T) {
 	} else {
 		t.delete(table, before)
 	}
-	t.written.tables.add(table)
+	*t.counters.of(table) = t.written.index
 }
 
 // insert puts a row in place of the one with its id.

@@ -24,7 +24,8 @@ const (
 	// tableRestless holds allocations that are not at rest or on nodes that drain, by
 	// group and bare.
 	tableRestless = "restless"
-	tableIndex    = "index"
+	// tableIndex holds one row, the counters.
+	tableIndex = "index"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -116,7 +117,7 @@ func schema() *memdb.DBSchema {
 		table(tableUsage, unique(indexID, usageID)),
 		table(tableHealth, unique(indexID, healthID)),
 		table(tableRestless, unique(indexID, restlessID)),
-		table(tableIndex, unique(indexID, counterID)),
+		table(tableIndex, unique(indexID, countersID)),
 	} {
 		s.Tables[t.Name] = t
 	}

@@ -18,27 +18,21 @@ var (
 // concurrent use, unless it was made by [Snapshot.Watching].
 type Snapshot struct {
 	reads
-	// index is the raft index of the newest entry; not used if reads are watched.
-	index uint64
 }
 
 // Watching returns the same state, with every read adding to ws what it has to
 // wait for. It belongs to one goroutine.
 func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot {
-	return &Snapshot{reads: reads{txn: s.txn, ws: ws}}
-}
-
-// Index is the raft index of the newest entry in the state.
-func (s *Snapshot) Index() uint64 {
-	if s.ws != nil {
-		return s.reads.Index() // which adds it to what is waited for
-	}
-	return s.index
+	r := s.reads
+	r.ws = ws
+	return &Snapshot{r}
 }
 
 // reads are the reads that a snapshot and a write transaction have in common.
 type reads struct {
 	txn *memdb.Txn
+	// counters are those of the state: of a transaction, its own. Never nil.
+	counters *counters
 	// ws collects what reads depend on, or nil.
 	ws memdb.WatchSet
 	// written is what the transaction has written besides rows, or nil in a
@@ -85,35 +79,33 @@ func (r reads) rows(table, index string, k key) memdb.ResultIterator {
 
 // Index is the raft index of the newest entry in the state.
 func (r reads) Index() uint64 {
-	if r.written != nil {
-		return r.written.index
-	}
-	return r.counter(counterEntry)
+	r.watch(tableIndex)
+	return r.counters.Entry
 }
 
 // TableIndex is the raft index of the last entry that wrote to the table, zero
 // if none did.
 func (r reads) TableIndex(table string) uint64 {
-	if r.written != nil && r.written.tables.has(table) {
-		return r.written.index
+	index := r.counters.of(table)
+	if index == nil {
+		return 0
 	}
-	return r.counter(table)
+	r.watch(table) // not the counters, which every entry moves
+	return *index
 }
 
 // CapacityIndex is the raft index of the last entry after which more may fit on
 // the nodes than before: a node became usable, or larger, or an allocation ended.
 func (r reads) CapacityIndex() uint64 {
-	if r.written != nil && r.written.capacity {
-		return r.written.index
-	}
-	return r.counter(counterCapacity)
+	r.watch(tableIndex)
+	return r.counters.Capacity
 }
 
-func (r reads) counter(key string) uint64 {
-	if c := first[counter](r, tableIndex, indexID, lone(key)); c != nil {
-		return c.Value
+// watch adds all rows of the table to what is waited for, if somebody waits.
+func (r reads) watch(table string) {
+	if r.ws != nil {
+		r.rows(table, indexID, nil)
 	}
-	return 0
 }
 
 // Node returns the node, or nil.

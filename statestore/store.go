@@ -37,7 +37,11 @@ func New() *Store {
 	if err != nil {
 		panic("statestore: broken schema: " + err.Error())
 	}
-	return &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
+	s := &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
+	txn := db.Txn(true)
+	(&Txn{reads: reads{txn: txn}}).insert(tableIndex, &counters{})
+	txn.Commit()
+	return s
 }
 
 // Snapshot returns the newest state. It costs nothing and never blocks.
@@ -50,7 +54,8 @@ func (s *Store) Snapshot() *Snapshot {
 
 func (s *Store) snapshot() *Snapshot {
 	r := reads{txn: s.db.Txn(false)}
-	return &Snapshot{reads: r, index: r.Index()}
+	r.counters = first[counters](r, tableIndex, indexID, key{})
+	return &Snapshot{r}
 }
 
 // commit makes a transaction's writes the newest state, and tells feeds. It notes which
@@ -86,8 +91,10 @@ func (s *Store) giveBack(t *Txn) {
 // Begin starts the write transaction of one raft entry. It blocks while another
 // is open. The caller commits or aborts it.
 func (s *Store) Begin(index uint64) *Txn {
-	txn := s.db.Txn(true)
-	return &Txn{reads: reads{txn: txn, written: newWritten(index, s.takeSpare())}, store: s}
+	txn := s.db.Txn(true) // blocks; what is the newest state then stays it
+	c := *s.Snapshot().counters
+	c.Entry = index
+	return &Txn{reads: reads{txn: txn, counters: &c, written: newWritten(index, s.takeSpare())}, store: s}
 }
 
 // Abandon says that the store has been replaced, by one restored from a
