@@ -20,14 +20,19 @@ type health struct {
 // are: see [cluster.Allocation.Healthy].
 func (r reads) Healthy(g cluster.GroupKey) int {
 	if r.written != nil {
-		if count, ok := r.written.healthy[g]; ok {
-			return count
+		if edit := r.written.healthy[g]; edit != nil {
+			return edit.after.Healthy
 		}
 	}
-	if h := first[health](r, tableHealth, indexID, groupKey(g)); h != nil {
+	if h := r.healthRow(g); h != nil {
 		return h.Healthy
 	}
 	return 0
+}
+
+// healthRow returns the row of the group's count, or nil.
+func (r reads) healthRow(g cluster.GroupKey) *health {
+	return first[health](r, tableHealth, indexID, groupKey(g))
 }
 
 // RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
@@ -106,31 +111,37 @@ func (t *Txn) restless(a *cluster.Allocation) bool {
 	return a != nil && !settled(a) && (!a.AtRest() || t.written.changes.drains(a.NodeID))
 }
 
-// addHealthy changes the group's count. The rows are written once, when the transaction
-// commits.
+// healthEdit is a change of a group's count that is written when the transaction commits.
+type healthEdit struct {
+	before *health // the row, or nil
+	after  *health // the next row; never nil
+}
+
+// addHealthy changes the group's count.
 func (t *Txn) addHealthy(g cluster.GroupKey, n int) {
-	if t.written.healthy == nil {
-		t.written.healthy = make(map[cluster.GroupKey]int)
+	edit := t.written.healthy[g]
+	if edit == nil {
+		edit = &healthEdit{before: t.healthRow(g), after: &health{Group: g}}
+		if edit.before != nil {
+			*edit.after = *edit.before
+		}
+		if t.written.healthy == nil {
+			t.written.healthy = make(map[cluster.GroupKey]*healthEdit)
+		}
+		t.written.healthy[g] = edit
 	}
-	t.written.healthy[g] = t.Healthy(g) + n
+	edit.after.Healthy += n
 }
 
 // flushHealth writes the counts that have changed.
 func (t *Txn) flushHealth() {
-	type change struct{ before, after *health }
-	var changed []change
 	for _, g := range slices.SortedFunc(maps.Keys(t.written.healthy), cluster.GroupKey.Compare) {
-		before, after := first[health](t.reads, tableHealth, indexID, groupKey(g)), health{g, t.written.healthy[g]}
-		if before == nil || *before != after {
-			changed = append(changed, change{before, &after})
-		}
-	}
-	for _, c := range changed {
-		switch {
-		case c.after.Healthy > 0:
-			t.insert(tableHealth, c.after)
-		case c.before != nil:
-			t.delete(tableHealth, c.before)
+		switch edit := t.written.healthy[g]; {
+		case edit.before != nil && *edit.before == *edit.after:
+		case edit.after.Healthy > 0:
+			t.insert(tableHealth, edit.after)
+		case edit.before != nil:
+			t.delete(tableHealth, edit.before)
 		}
 	}
 }

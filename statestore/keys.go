@@ -10,13 +10,17 @@ import (
 // of it, and of no key with other first parts.
 type key []byte
 
+// keyRoom is room for numbers and for the row's id, which memdb appends: with less of it
+// each key would be made twice. It fits two numbers and a UUID.
+const keyRoom = 2*8 + 36 + 2
+
 // newKey returns a key that begins with the parts.
 func newKey[S ~string](parts ...S) key {
-	n := 16 // room for numbers and for the row's id, which memdb appends
+	n := keyRoom
 	for _, p := range parts {
 		n += len(p) + 2
 	}
-	k := make(key, 0, n+16)
+	k := make(key, 0, n)
 	for _, p := range parts {
 		k = k.text(string(p))
 	}

@@ -249,7 +249,7 @@ func (r *restorer) alloc() error {
 	if err := insertRow(r, TableAllocs, row.Alloc, allocID(row.Alloc)); err != nil {
 		return err
 	}
-	r.txn.occupy(row.Alloc, +1)
+	r.txn.accountUsage(nil, row.Alloc)
 	r.txn.accountAlloc(nil, row.Alloc)
 	return nil
 }

@@ -18,8 +18,7 @@ func (t *Txn) putNode(before, after *cluster.Node) {
 }
 
 func (t *Txn) putAlloc(before, after *cluster.Allocation) {
-	t.occupy(before, -1)
-	t.occupy(after, +1)
+	t.accountUsage(before, after)
 	if live(before) && !live(after) {
 		t.counters.Capacity = t.written.index
 	}

@@ -15,16 +15,16 @@ type Txn struct {
 // written is what a transaction has written besides rows.
 type written struct {
 	index uint64
-	// usage holds the rows of that table it has changed.
-	usage map[cluster.NodeID]usage
-	// healthy holds the counts of groups that it has changed, or is nil.
-	healthy map[cluster.GroupKey]int
+	// usage and healthy hold the rows of these tables that it may have changed, or are
+	// nil: they are written at the end, each once.
+	usage   map[cluster.NodeID]*usageEdit
+	healthy map[cluster.GroupKey]*healthEdit
 	// changes is what feeds are told of; nil once it was given back.
 	changes *changes
 }
 
 func newWritten(index uint64, c *changes) *written {
-	return &written{index: index, usage: make(map[cluster.NodeID]usage), changes: c}
+	return &written{index: index, changes: c}
 }
 
 // Commit makes the transaction's writes the newest state, all at once, and then

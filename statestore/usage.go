@@ -20,14 +20,19 @@ type usage struct {
 
 func (r reads) usage(id cluster.NodeID) usage {
 	if r.written != nil {
-		if u, ok := r.written.usage[id]; ok {
-			return u
+		if edit := r.written.usage[id]; edit != nil {
+			return *edit.after
 		}
 	}
-	if u := first[usage](r, tableUsage, indexID, lone(id)); u != nil {
+	if u := r.usageRow(id); u != nil {
 		return *u
 	}
 	return usage{NodeID: id}
+}
+
+// usageRow returns the row of the node's account, or nil.
+func (r reads) usageRow(id cluster.NodeID) *usage {
+	return first[usage](r, tableUsage, indexID, lone(id))
 }
 
 // Usage is what the node's allocations that are not client-terminal take.
@@ -40,13 +45,47 @@ func (r reads) LiveCount(id cluster.NodeID) int { return r.usage(id).Live }
 // not client-terminal.
 func (r reads) Consumers(id cluster.NodeID) int { return r.usage(id).Consumers }
 
+// usageEdit is a change of a node's account that is written when the transaction
+// commits.
+type usageEdit struct {
+	before *usage // the row, or nil
+	after  *usage // the next row; never nil
+}
+
+// editUsage returns the node's account, to be written to.
+func (t *Txn) editUsage(id cluster.NodeID) *usage {
+	edit := t.written.usage[id]
+	if edit == nil {
+		edit = &usageEdit{before: t.usageRow(id), after: &usage{NodeID: id}}
+		if edit.before != nil {
+			*edit.after = *edit.before
+		}
+		if t.written.usage == nil {
+			t.written.usage = make(map[cluster.NodeID]*usageEdit)
+		}
+		t.written.usage[id] = edit
+	}
+	return edit.after
+}
+
+// accountUsage moves what an allocation takes from the account of the node where it was
+// to that of the node where it is. Most writes change neither.
+func (t *Txn) accountUsage(before, after *cluster.Allocation) {
+	if live(before) && live(after) && before.NodeID == after.NodeID &&
+		before.Stage() == after.Stage() && before.Resources == after.Resources {
+		return
+	}
+	t.occupy(before, -1)
+	t.occupy(after, +1)
+}
+
 // occupy adds what the allocation takes to its node's account, or with a sign of
-// -1 takes it away. The rows are written once, when the transaction commits.
+// -1 takes it away.
 func (t *Txn) occupy(a *cluster.Allocation, sign int) {
 	if !live(a) {
 		return
 	}
-	u := t.usage(a.NodeID)
+	u := t.editUsage(a.NodeID)
 	u.Live += sign
 	if a.Stage() == cluster.StageConsumers {
 		u.Consumers += sign
@@ -56,25 +95,17 @@ func (t *Txn) occupy(a *cluster.Allocation, sign int) {
 	} else {
 		u.Resources = u.Resources.Minus(a.Resources)
 	}
-	t.written.usage[a.NodeID] = u
 }
 
 // flushUsage writes the accounts that have changed.
 func (t *Txn) flushUsage() {
-	type change struct{ before, after *usage }
-	var changed []change
 	for _, id := range slices.Sorted(maps.Keys(t.written.usage)) {
-		before, after := first[usage](t.reads, tableUsage, indexID, lone(id)), t.written.usage[id]
-		if before == nil || *before != after {
-			changed = append(changed, change{before, &after})
-		}
-	}
-	for _, c := range changed {
-		switch {
-		case c.after.Live > 0:
-			t.insert(tableUsage, c.after)
-		case c.before != nil:
-			t.delete(tableUsage, c.before)
+		switch edit := t.written.usage[id]; {
+		case edit.before != nil && *edit.before == *edit.after:
+		case edit.after.Live > 0:
+			t.insert(tableUsage, edit.after)
+		case edit.before != nil:
+			t.delete(tableUsage, edit.before)
 		}
 	}
 }
