@@ -12,6 +12,7 @@
 //	health   how many allocations of a group are healthy; follows from allocs and nodes
 //	restless the allocations that a drainer has to look at one by one, by group:
 //	         those on nodes that drain, and those not at rest; follows from both
+//	marks    which allocations each drain has marked; follows from allocs
 //	index    one row, the counters: the last entry that wrote to each table, that
 //	         brought capacity, and of all; how many records there are
 //
@@ -25,7 +26,8 @@
 // looks at no node for them, and a node that goes, comes or begins or ends to drain has
 // what is on it accounted anew. The rows of restless are without what only tells of
 // writes ([cluster.Allocation.Bare]), so that a write which changes nothing else costs
-// nothing there. Neither table is persisted.
+// nothing there. The account of what a node's allocations take is touched by what changes
+// that. None of these tables is persisted.
 //
 // A client's report touches allocs and what follows from them, never nodes: nobody who
 // watches nodes is woken by it.

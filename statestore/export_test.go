@@ -21,6 +21,7 @@ var (
 type (
 	Usage    = usage
 	Health   = health
+	Mark     = markRow
 	Counters = counters
 )
 
@@ -43,6 +44,8 @@ func (s *Store) InsertRow(row any) {
 		t.insert(tableUsage, r)
 	case *health:
 		t.insert(tableHealth, r)
+	case *markRow:
+		t.insert(tableMarks, r)
 	case *counters:
 		*t.counters = *r
 	default:
@@ -74,6 +77,14 @@ func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 // RestlessRows counts the rows of that table.
 func (s *Snapshot) RestlessRows() (count int) {
 	for range scan[cluster.Allocation](s.reads, tableRestless, indexID, nil) {
+		count++
+	}
+	return count
+}
+
+// MarkRows counts the rows of that table.
+func (s *Snapshot) MarkRows() (count int) {
+	for range scan[markRow](s.reads, tableMarks, indexID, nil) {
 		count++
 	}
 	return count

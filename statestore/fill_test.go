@@ -19,6 +19,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Evaluation](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
+		reflect.TypeFor[statestore.Mark](),
 		reflect.TypeFor[statestore.Counters](),
 	}
 }

@@ -86,13 +86,6 @@ func settled(a *cluster.Allocation) bool {
 	return a.ClientTerminal() && !waits
 }
 
-func allocByDrain(a *cluster.Allocation) key {
-	if !a.MarkedBy(a.DesiredTransition.Drain) {
-		return nil
-	}
-	return newKey(a.DesiredTransition.Drain)
-}
-
 func evalID(e *cluster.Evaluation) key { return idKey(e.ID) }
 
 func evalByJob(e *cluster.Evaluation) key {
@@ -119,6 +112,8 @@ func healthID(h *health) key { return groupKey(h.Group) }
 func restlessID(a *cluster.Allocation) key {
 	return groupKey(a.GroupKey()).byte(byte(a.Unrest())).text(string(a.ID))
 }
+
+func markID(m *markRow) key { return newKey(m.Drain).text(string(m.Alloc)) }
 
 // countersID is the key of the only row there is: it is the beginning of all.
 func countersID(*counters) key { return key{} }

@@ -34,6 +34,36 @@ func (t *Txn) ApplyMarks(at time.Time, marks []drainer.Mark, evals []*cluster.Ev
 	return t.UpsertEvals(evals)
 }
 
+// markRow says that a drain has marked an allocation. It is a row of its own, so that
+// what becomes of the allocation afterwards does not have to be written for the sake of
+// whoever asks for what its drain has marked: few do, and seldom.
+type markRow struct {
+	Drain cluster.DrainID
+	Alloc cluster.AllocID
+}
+
+// markOf returns the allocation's mark, zero if no drain has marked it.
+func markOf(a *cluster.Allocation) markRow {
+	if a == nil || !a.MarkedBy(a.DesiredTransition.Drain) {
+		return markRow{}
+	}
+	return markRow{a.DesiredTransition.Drain, a.ID}
+}
+
+// accountMark keeps what drains have marked.
+func (t *Txn) accountMark(before, after *cluster.Allocation) {
+	was, is := markOf(before), markOf(after)
+	if was == is {
+		return
+	}
+	if was != (markRow{}) {
+		t.delete(tableMarks, &was)
+	}
+	if is != (markRow{}) {
+		t.insert(tableMarks, &is)
+	}
+}
+
 func mark(a *cluster.Allocation, m drainer.Mark, at time.Time) {
 	d := &a.DesiredTransition
 	d.Migrate = true

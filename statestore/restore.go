@@ -250,6 +250,7 @@ func (r *restorer) alloc() error {
 		return err
 	}
 	r.txn.accountUsage(nil, row.Alloc)
+	r.txn.accountMark(nil, row.Alloc)
 	r.txn.accountAlloc(nil, row.Alloc)
 	return nil
 }

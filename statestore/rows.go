@@ -19,6 +19,7 @@ func (t *Txn) putNode(before, after *cluster.Node) {
 
 func (t *Txn) putAlloc(before, after *cluster.Allocation) {
 	t.accountUsage(before, after)
+	t.accountMark(before, after)
 	if live(before) && !live(after) {
 		t.counters.Capacity = t.written.index
 	}

@@ -24,6 +24,8 @@ const (
 	// tableRestless holds allocations that are not at rest or on nodes that drain, by
 	// group and bare.
 	tableRestless = "restless"
+	// tableMarks holds which allocations each drain has marked.
+	tableMarks = "marks"
 	// tableIndex holds one row, the counters.
 	tableIndex = "index"
 )
@@ -40,8 +42,7 @@ const (
 	indexAge = "age"
 	// indexGroup orders allocations by job, group and whether they are settled.
 	indexGroup = "group"
-	// indexDrain holds what belongs to a drain: the allocations it marked, and
-	// the node it drains.
+	// indexDrain holds the nodes that drain, by drain.
 	indexDrain = "drain"
 	// indexEveryNode holds the jobs that run on every fitting node, by id.
 	indexEveryNode = "every-node"
@@ -111,12 +112,12 @@ func schema() *memdb.DBSchema {
 		table(TableNodes, unique(indexID, nodeID), ordered(indexDraining, drainingNode), ordered(indexDrain, nodeOfDrain)),
 		table(TableDrains, unique(indexID, recordID), ordered(indexNode, recordByNode), ordered(indexAge, recordByAge)),
 		table(TableJobs, unique(indexID, jobID), ordered(indexEveryNode, jobOnEveryNode)),
-		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup),
-			ordered(indexDrain, allocByDrain)),
+		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
 		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),
 		table(tableUsage, unique(indexID, usageID)),
 		table(tableHealth, unique(indexID, healthID)),
 		table(tableRestless, unique(indexID, restlessID)),
+		table(tableMarks, unique(indexID, markID)),
 		table(tableIndex, unique(indexID, countersID)),
 	} {
 		s.Tables[t.Name] = t

@@ -234,7 +234,13 @@ func (r reads) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 // DrainAllocs yields the allocations the drain has marked, whatever became of
 // them, by id. Marks that were withdrawn are not among them.
 func (r reads) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r, TableAllocs, indexDrain, newKey(d))
+	return func(yield func(*cluster.Allocation) bool) {
+		for m := range scan[markRow](r, tableMarks, indexID, newKey(d)) {
+			if !yield(r.Alloc(m.Alloc)) {
+				return
+			}
+		}
+	}
 }
 
 // Eval returns the evaluation, or nil.
