@@ -33,7 +33,7 @@ func (o *outbox) fill(limit int, now time.Time) (*batch, []cluster.AllocReport) 
 	var reports []cluster.AllocReport
 	for len(o.clients) > 0 {
 		c := o.clients[0]
-		for _, t := range c.inOrder() {
+		for _, t := range c.order {
 			if c.mute || !t.unsaid() {
 				continue
 			}

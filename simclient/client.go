@@ -1,7 +1,7 @@
 package simclient
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,13 +12,16 @@ import (
 type client struct {
 	node  cluster.NodeID
 	tasks map[cluster.AllocID]*task
-	// order are the tasks by allocation id, or nil if it is to be found anew.
+	// order are the tasks by allocation id.
 	order []*task
-	// steps counts the steps.
-	steps uint64
+	// looks counts the looks at all that the state shows of the node.
+	looks uint64
 
-	// mute says that the client was out of touch when last stepped.
+	// mute says that the client was out of touch when the node was last looked at.
 	mute bool
+	// doubts says that something it said was not applied, as far as anybody knows, and may
+	// be yet: nobody will say when. What it says later is applied later.
+	doubts bool
 	// listed says that the client is in the fleet's outbox.
 	listed bool
 }
@@ -34,38 +37,20 @@ type stepped struct {
 	waitsFor []cluster.NodeID
 }
 
-// step takes in the state and does what is due. A client that is out of touch
-// learns nothing and says nothing.
-func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
-	c.mute = !state.Node(c.node).Reachable()
-	c.steps++
-	live := 0
-	for a := range state.LiveAllocsByNode(c.node) {
-		t := c.tasks[a.ID]
-		switch {
-		case t == nil && c.mute:
-			continue
-		case t == nil:
-			b := o.Behave(a, o.stream(a.ID))
-			t = newTask(a, b, o.verdict(a, b), now)
-			c.tasks[a.ID] = t
-			c.order = nil
-		case !c.mute:
-			t.hear(a, now)
+// step takes in what the state may show that is new, and does what is due. A client that
+// is out of touch learns nothing and says nothing.
+func (c *client) step(o *Options, state State, v visit, now time.Time) (result stepped) {
+	if v.look {
+		c.look(o, state, now)
+	} else {
+		for _, id := range v.settled {
+			c.check(state, id, now)
 		}
-		t.seen = c.steps
-		live++
-	}
-	if live < len(c.tasks) {
-		maps.DeleteFunc(c.tasks, func(_ cluster.AllocID, t *task) bool { return t.seen != c.steps })
-	}
-	if len(c.order) != len(c.tasks) {
-		c.order = nil
 	}
 	if c.mute {
 		return stepped{}
 	}
-	for _, t := range c.inOrder() {
+	for _, t := range c.order {
 		if t.waits {
 			if before := state.Alloc(t.alloc.PreviousAllocation); before == nil || before.ClientTerminal() {
 				t.inherit(now)
@@ -87,12 +72,62 @@ func (c *client) rewind(by time.Duration) {
 	}
 }
 
-// inOrder returns the tasks by id.
-func (c *client) inOrder() []*task {
-	if c.order == nil {
-		for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
-			c.order = append(c.order, c.tasks[id])
+// look takes in all that the state shows of the node.
+func (c *client) look(o *Options, state State, now time.Time) {
+	c.mute = !state.Node(c.node).Reachable()
+	c.looks++
+	live := 0
+	for a := range state.LiveAllocsByNode(c.node) {
+		t := c.tasks[a.ID]
+		switch {
+		case t == nil && c.mute:
+			continue
+		case t == nil:
+			b := o.Behave(a, o.stream(a.ID))
+			t = newTask(a, b, o.verdict(a, b), now)
+			c.begin(t)
+		case !c.mute:
+			t.hear(a, now)
 		}
+		t.seen = c.looks
+		live++
 	}
-	return c.order
+	if live == len(c.tasks) {
+		return
+	}
+	c.order = slices.DeleteFunc(c.order, func(t *task) bool {
+		if t.seen == c.looks {
+			return false
+		}
+		delete(c.tasks, t.alloc.ID)
+		return true
+	})
+}
+
+// check takes in what the state shows of an allocation that the client has told of.
+func (c *client) check(state State, id cluster.AllocID, now time.Time) {
+	t := c.tasks[id]
+	if t == nil {
+		return
+	}
+	switch a := state.Alloc(id); {
+	case a == nil || a.ClientTerminal():
+		at, _ := c.find(id)
+		c.order = slices.Delete(c.order, at, at+1)
+		delete(c.tasks, id)
+	case !c.mute:
+		t.hear(a, now)
+	}
+}
+
+// begin adds a task.
+func (c *client) begin(t *task) {
+	at, _ := c.find(t.alloc.ID)
+	c.order = slices.Insert(c.order, at, t)
+	c.tasks[t.alloc.ID] = t
+}
+
+// find returns where the task of an allocation stands in the order, or would.
+func (c *client) find(id cluster.AllocID) (at int, found bool) {
+	return slices.BinarySearchFunc(c.order, id, func(t *task, id cluster.AllocID) int { return cmp.Compare(t.alloc.ID, id) })
 }

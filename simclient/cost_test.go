@@ -3,6 +3,7 @@ package simclient_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -89,4 +90,51 @@ func TestFleet_costs_ended(t *testing.T) {
 	w.fleet.ChangedAll()
 	w.settle()
 	must.Eq(t, 1, *w.state.reads, must.Sprint("there are no nodes to look at"))
+}
+
+// What is due costs no look at what else is on its node, nor does what became of what
+// was said, but for the allocation that it was said of.
+func TestFleet_costs_due(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.node("n", cluster.NodeReady)
+	for n := range 10 {
+		w.place(cluster.AllocID(fmt.Sprint("a", n)), "n", service(), simclient.Behaviour{Start: seconds(1 + n)})
+	}
+	w.settle()
+	told := len(w.told)
+	for n := range 5 {
+		*w.state.reads = 0
+		w.now = w.wakeAt
+		w.settle()
+		must.Len(t, told+1+n, w.told, must.Sprint("one more runs"))
+		must.Eq(t, 1, *w.state.reads, must.Sprint("it is seen that this was written"))
+	}
+}
+
+// What a client said may be applied long after it was told otherwise, and nobody says so:
+// until something that it said later was applied it looks at everything when it looks.
+func TestFleet_doubts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fate = func([]cluster.AllocReport) fate {
+		if len(w.batches) == 1 {
+			return failed
+		}
+		return taken
+	}
+	w.node("n", cluster.NodeReady)
+	w.place("first", "n", service(), simclient.Behaviour{Start: seconds(1)})
+	w.place("second", "n", service(), simclient.Behaviour{Start: seconds(1) + time.Millisecond})
+	w.pass(seconds(1))
+	must.Len(t, 1, w.batches)
+	w.write(func(s *state) { s.apply(w.batches[0][0]) })
+	w.pass(seconds(1))
+	must.Len(t, 2, w.batches)
+	must.Len(t, 1, w.batches[1], must.Sprint("what is known is not said again"))
+	must.Eq(t, "second", w.batches[1][0].Alloc)
+	*w.state.reads = 0
+	w.pass(seconds(10))
+	must.Eq(t, []string{"2s second running", "11s first running healthy", "11.001s second running healthy"}, w.told)
+	must.Eq(t, 2, *w.state.reads, must.Sprint("it has no doubts any more"))
 }

@@ -2,9 +2,9 @@
 // on their nodes, report its health, and stop it within its stop time.
 //
 // A [Fleet] holds the clients of all nodes. What they are to do is read from the
-// [State] at every step, and what they say goes to the servers through an
-// [Applier], many clients in one batch. How an allocation fares is its
-// [Behaviour], drawn when its client first sees it:
+// [State] wherever it is told that something has changed, and what they say goes to
+// the servers through an [Applier], many clients in one batch. How an allocation
+// fares is its [Behaviour], drawn when its client first sees it:
 //
 //	pending ── Start ──▶ running ── Verdict ──▶ running, judged
 //	   │                    │                        │

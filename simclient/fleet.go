@@ -1,6 +1,7 @@
 package simclient
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 // Fleet is the clients of all nodes of a cluster. A step costs what is due or
-// has changed, however many nodes there are; only the first one looks at all.
+// has changed, however many nodes there are; only the first one looks at all. What is
+// due, and what it was told was applied, costs no look at the rest of its node.
 //
 // [Fleet.Run] is the goroutine shell; it alone, or a simulator, calls Step.
 // Changed, ChangedAll and Woken are safe for concurrent use.
@@ -62,7 +64,8 @@ func New(o Options) (*Fleet, error) {
 
 // Changed says that nodes, or what their clients are to run, have changed. Call
 // it when the state shows a write of another's to the node, or to an allocation
-// that is or was placed on it. It never blocks; what is needless does no harm.
+// that is or was placed on it: nobody looks otherwise. It never blocks; what is
+// needless does no harm.
 func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 	if len(nodes) > 0 {
 		f.inbox.post(func(m *mail) { m.changed = append(m.changed, nodes...) })
@@ -112,8 +115,8 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 	f.open(now)
 	if state := f.options.Snapshot(); state.Index() >= f.seen {
 		f.seen = state.Index()
-		for _, id := range f.turn(state, now) {
-			f.step(state, id, now)
+		for _, v := range f.turn(state, now) {
+			f.step(state, v, now)
 		}
 		wakeAt = f.due.First()
 	} else { // what is newer was there already, and will be again
@@ -154,8 +157,12 @@ func (f *Fleet) settle(a answer, now time.Time) {
 		f.failed(a.batch, now)
 	}
 	for _, l := range a.batch.lines {
-		f.unread.changed = append(f.unread.changed, l.node)
+		if c := f.clients[l.node]; c != nil && c.doubts {
+			c.doubts = !a.applied
+			f.unread.changed = append(f.unread.changed, l.node)
+		}
 	}
+	f.unread.settled = append(f.unread.settled, a.batch.lines...)
 }
 
 // failed has what a batch said be said again.
@@ -165,43 +172,82 @@ func (f *Fleet) failed(b *batch, now time.Time) {
 	for _, l := range b.lines {
 		if c := f.clients[l.node]; c != nil && c.tasks[l.alloc] != nil {
 			c.tasks[l.alloc].acked = words{}
+			c.doubts = true
 			f.outbox.add(c)
 		}
 	}
 }
 
-// turn returns the nodes to look at, in order: those that changed, those that
-// wait for what runs on these, and those that are due.
-func (f *Fleet) turn(state State, now time.Time) []cluster.NodeID {
-	nodes := f.unread.changed
+// visit is a client that is to be stepped.
+type visit struct {
+	node cluster.NodeID
+	// look says that anything on the node may have changed; settled are otherwise the
+	// allocations of which the client knows what became of what it said. Of the rest the
+	// state shows nothing that it did not.
+	look    bool
+	settled []cluster.AllocID
+}
+
+// turn returns the clients to step, in order of their nodes: those of nodes that changed
+// or of which something was said, those that wait for what runs on these, and those that
+// are due.
+func (f *Fleet) turn(state State, now time.Time) []visit {
+	changed := f.unread.changed
 	if f.unread.all {
 		for n := range state.Nodes() {
-			nodes = append(nodes, n.ID)
+			changed = append(changed, n.ID)
 		}
 		for id := range f.clients {
-			nodes = append(nodes, id)
+			changed = append(changed, id)
 		}
 	}
-	f.unread = mail{}
-	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
-	for _, id := range nodes {
-		nodes = append(nodes, f.waiting[id]...)
-		delete(f.waiting, id)
+	slices.Sort(changed)
+	visits := make([]visit, 0, len(changed)+len(f.unread.settled))
+	for _, id := range slices.Compact(changed) {
+		visits = append(visits, visit{node: id, look: true})
 	}
-	nodes = append(nodes, f.due.Pop(now)...)
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	for _, l := range f.unread.settled {
+		visits = append(visits, visit{node: l.node, settled: []cluster.AllocID{l.alloc}})
+	}
+	f.unread = mail{}
+	for _, v := range visits {
+		for _, id := range f.waiting[v.node] {
+			visits = append(visits, visit{node: id})
+		}
+		delete(f.waiting, v.node)
+	}
+	for _, id := range f.due.Pop(now) {
+		visits = append(visits, visit{node: id})
+	}
+	return merged(visits)
+}
+
+// merged makes one of the visits to each node, and orders them.
+func merged(visits []visit) []visit {
+	slices.SortStableFunc(visits, func(a, b visit) int { return cmp.Compare(a.node, b.node) })
+	each := visits[:0]
+	for _, v := range visits {
+		if last := len(each) - 1; last >= 0 && each[last].node == v.node {
+			each[last].look = each[last].look || v.look
+			each[last].settled = append(each[last].settled, v.settled...)
+		} else {
+			each = append(each, v)
+		}
+	}
+	return each
 }
 
 // step steps the client of one node.
-func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
+func (f *Fleet) step(state State, v visit, now time.Time) {
+	id := v.node
 	c := f.clients[id]
 	if c == nil {
 		c = &client{node: id, tasks: make(map[cluster.AllocID]*task)}
 		f.clients[id] = c
+		v.look = true
 	}
-	result := c.step(&f.options, state, now)
+	v.look = v.look || c.doubts
+	result := c.step(&f.options, state, v, now)
 	f.due.Wake(id, result.next)
 	if result.unsaid {
 		f.outbox.add(c)

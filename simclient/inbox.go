@@ -22,6 +22,8 @@ type mail struct {
 	changed []cluster.NodeID
 	// all says that every node is to be looked at.
 	all bool
+	// settled are reports of which it has become known what became of them.
+	settled []line
 	// answers are what became of batches.
 	answers []answer
 }

@@ -13,7 +13,7 @@ type task struct {
 	behaviour Behaviour
 	// verdict is from running to the verdict on health.
 	verdict time.Duration
-	// seen is the step of its client in which the state showed it last.
+	// seen is the look of its client at which the state showed it last.
 	seen uint64
 
 	// waits says that the predecessor has not ended, so that runs is unknown.

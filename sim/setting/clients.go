@@ -64,6 +64,10 @@ func Concerned(a shims.Applied, changed func(...cluster.NodeID)) {
 		changed(m.Node)
 	case *shims.NodeUpdateDrain: // it may withdraw marks
 		changed(m.Node)
+	case *shims.AllocClientUpdate: // what ended by itself, or what they said themselves
+		for _, r := range m.Reports {
+			changed(r.Node)
+		}
 	case *shims.AllocUpdateDesiredTransition:
 		for _, mark := range m.Marks.Marks {
 			changed(mark.Node)

@@ -101,5 +101,11 @@ func (f *fleet) taken(reports []cluster.AllocReport, a shims.Answer) {
 	}
 }
 
-// applied tells the clients that an entry may have something for.
-func (f *fleet) applied(a shims.Applied) { setting.Concerned(a, f.clients.Changed) }
+// applied tells the clients that an entry may have something for. What became of their
+// own reports they are told by its answer, if anybody knows.
+func (f *fleet) applied(a shims.Applied) {
+	if e := f.world.Entry(a.Index); e.Proposed && e.Source == FromClients {
+		return
+	}
+	setting.Concerned(a, f.clients.Changed)
+}
