@@ -97,14 +97,12 @@ func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts
 	var first *recording
 	ratio := measure.Figure(b,
 		func() func(*measure.Meter) {
-			t := restoreTown(b, r.plan, r.state())
+			again := newReplay(b, r.c, r.plan, r.state())
 			return func(meter *measure.Meter) {
-				for _, e := range first.entries {
-					t.replay(meter, e)
-				}
+				again.run(meter, first.entries)
 				meter.Pause()
-				must.True(b, t.drained())
-				must.Eq(b, first.sum, t.sum())
+				must.True(b, again.drained())
+				must.Eq(b, first.sum, again.sum())
 				meter.Resume()
 			}
 		},
@@ -229,8 +227,7 @@ type drains struct {
 type recordedEntry struct {
 	data      []byte
 	ofDrainer bool
-	accepted  []drainer.Mark
-	ended     []drainer.Ending
+	response  shims.Response // of the drainer's own; nil of others'
 }
 
 // stopped is what an accepted mark stops, by its evaluation.
@@ -336,20 +333,21 @@ func ofDrainer(m shims.Message) bool {
 // follow counts an entry that was applied, and does what follows from it.
 func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	d.applied++
-	e := recordedEntry{data: data, ofDrainer: ofDrainer(m)}
 	switch r := response.(type) {
 	case shims.Marked:
-		e.accepted = r.Accepted
 		d.markEntries++
 		d.marks += len(r.Accepted)
 		d.schedule(r)
 	case shims.Completed:
-		e.ended = r.Ended
 		d.endEntries++
 	case shims.PlanApplied:
 		d.report(r.Accepted)
 	}
 	if d.record {
+		e := recordedEntry{data: data, ofDrainer: ofDrainer(m)}
+		if e.ofDrainer {
+			e.response = response
+		}
 		d.entries = append(d.entries, e)
 	}
 }

@@ -33,41 +33,59 @@ func (t *town) sum() uint64 {
 	return sum.Sum64()
 }
 
-// replay applies an entry without judging again what the drainer planned: what is left
-// is what the write alone costs. It pauses as a run does, so that what a run leaves for
-// the collector is cleared away on both sides alike. Where a run has others make and
-// encode their entries in a pause, the entry is decoded and encoded: were entries
-// applied one after the other, processor and memory would be quicker than they are in
-// any run.
-func (t *town) replay(meter *measure.Meter, e recordedEntry) {
-	meter.Pause()
-	if !e.ofDrainer {
-		message, err := shims.Decode(e.data)
-		must.NoError(t.tb, err)
-		_, err = shims.Encode(message)
-		must.NoError(t.tb, err)
-	}
-	meter.Resume()
-	t.index++
-	if !e.ofDrainer {
-		_, err := t.fsm.ApplyEntry(t.index, e.data)
-		must.NoError(t.tb, err)
-	} else {
-		t.replayMarks(e)
-	}
-	meter.Pause()
-	meter.Resume()
+// replay is recorded entries, applied without a drainer. The scheduler and the clients
+// answer them as they do in a run, and are not measured there either: what they look at
+// takes the same place in the processor's caches. What they answer is dropped.
+type replay struct{ *drains }
+
+// newReplay restores the state that a run began with.
+func newReplay(tb testing.TB, c drainCase, plan townPlan, persisted []byte) replay {
+	t := restoreTown(tb, plan, persisted)
+	return replay{&drains{leader: &leader{town: t}, ready: t.nodes[c.drained:], now: epoch}}
 }
 
-func (t *town) replayMarks(e recordedEntry) {
+// run applies the entries, with a pause wherever a run has one.
+func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
+	r.meter = meter
+	for _, e := range entries {
+		r.index++
+		var message shims.Message
+		response := e.response
+		if e.ofDrainer {
+			message = r.write(e)
+		} else {
+			message, response = r.apply(e)
+		}
+		meter.Pause()
+		r.follow(message, e.data, response)
+		r.log = r.log[:0]
+		meter.Resume()
+	}
+}
+
+// apply applies an entry of others'. In a run they have encoded it just before.
+func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
+	r.meter.Pause()
 	message, err := shims.Decode(e.data)
-	must.NoError(t.tb, err)
-	txn := t.fsm.Store().Begin(t.index)
+	r.meter.Resume()
+	must.NoError(r.tb, err)
+	response, err := r.fsm.ApplyEntry(r.index, r.encode(message))
+	must.NoError(r.tb, err)
+	return message, response
+}
+
+// write writes what came of an entry of the drainer's, without judging again what the
+// drainer planned: what is left is what the write alone costs.
+func (r replay) write(e recordedEntry) shims.Message {
+	message, err := shims.Decode(e.data)
+	must.NoError(r.tb, err)
+	txn := r.fsm.Store().Begin(r.index)
 	switch m := message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
-		must.NoError(t.tb, txn.ApplyMarks(m.At, e.accepted, m.Evals))
+		must.NoError(r.tb, txn.ApplyMarks(m.At, e.response.(shims.Marked).Accepted, m.Evals))
 	case *shims.NodesDrainComplete:
-		txn.CompleteDrains(m.At, e.ended)
+		txn.CompleteDrains(m.At, e.response.(shims.Completed).Ended)
 	}
 	txn.Commit()
+	return message
 }
