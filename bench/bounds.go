@@ -40,7 +40,7 @@ func bounds() []bound {
 		{"deadlines", ratio, 3, "deadlines: watch, remove and next, to container/heap and a map"},
 		{"idle", "writes", 0, "nodes that drain with nothing to do: writes in ten minutes"},
 		{"idle", "steps", 0, "nodes that drain with nothing to do: steps in ten minutes"},
-		{"memory", "held-ratio", 1, "memory held by the drainer, of 2 KiB a node and 100 B an allocation"},
+		{"memory/jobs", "held-ratio", 1, "memory held by the drainer, of 2 KiB a node and 100 B an allocation"},
 		{"memory", "held-of-all-ratio", 1, "memory held by the drainer, of 2 KiB a node, 100 B an allocation and 300 B a group"},
 		{"drains/cpu/max_parallel=1", ratio, 1.5, "whole drains at max_parallel 1, to applying their entries"},
 		{"drains/cpu/max_parallel=10", ratio, 1.2, "whole drains at max_parallel 10, to applying their entries"},
