@@ -1,6 +1,6 @@
 package statestore
 
-// counters is the one row of the table index: raft indexes of entries, and how many
+// counters is one row: raft indexes of entries, and how many
 // records there are. It is one, and written once for each entry, because every entry
 // moves one of them at least.
 type counters struct {

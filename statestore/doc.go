@@ -8,13 +8,13 @@
 //	jobs     the current version of each job
 //	allocs   allocations, each with the version of its job it was placed for
 //	evals    evaluations
-//	usage    what a node's allocations take; follows from allocs
-//	health   how many allocations of a group are healthy; follows from allocs and nodes
+//	ledger   what a node's allocations take, which follows from allocs; how many of a group
+//	         are healthy, which follows from allocs and nodes; and the counters: the last
+//	         entry that wrote to each table, that brought capacity, and of all, and how many
+//	         records there are
 //	restless the allocations that a drainer has to look at one by one, by group:
 //	         those on nodes that drain, and those not at rest; follows from both
 //	marks    which allocations each drain has marked; follows from allocs
-//	index    one row, the counters: the last entry that wrote to each table, that
-//	         brought capacity, and of all; how many records there are
 //
 // Rows are the nouns of package cluster. Every list that [drainer.View] asks for
 // is one range of an index that holds nothing else, so that reading it costs what
@@ -22,12 +22,12 @@
 // by whether they were asked to leave; of a group, those still to be looked at;
 // the nodes that drain. The indexes are in schema.go, their keys in indexes.go.
 //
-// Health and restless are kept by what changes: a write that makes nobody healthy or ill
-// looks at no node for them, and a node that goes, comes or begins or ends to drain has
-// what is on it accounted anew. The rows of restless are without what only tells of
-// writes ([cluster.Allocation.Bare]), so that a write which changes nothing else costs
-// nothing there. The account of what a node's allocations take is touched by what changes
-// that. None of these tables is persisted.
+// Ledger, restless and marks are kept by what changes: a write that makes nobody healthy
+// or ill looks at no node for them, one that moves nothing looks at no node's account, and
+// a node that goes, comes or begins or ends to drain has what is on it accounted anew. The
+// rows of restless are without what only tells of writes ([cluster.Allocation.Bare]), so
+// that a write which changes nothing else costs nothing there. Of all these only the
+// counters are persisted.
 //
 // A client's report touches allocs and what follows from them, never nodes: nobody who
 // watches nodes is woken by it.

@@ -41,9 +41,9 @@ func (s *Store) InsertRow(row any) {
 	case *cluster.Evaluation:
 		t.putEval(nil, r)
 	case *usage:
-		t.insert(tableUsage, r)
+		t.insert(tableLedger, r)
 	case *health:
-		t.insert(tableHealth, r)
+		t.insert(tableLedger, r)
 	case *markRow:
 		t.insert(tableMarks, r)
 	case *counters:
@@ -54,10 +54,10 @@ func (s *Store) InsertRow(row any) {
 	t.Commit()
 }
 
-// UsageRows are the rows of that table by node.
+// UsageRows are the accounts of nodes.
 func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 	return maps.Collect(func(yield func(cluster.NodeID, usage) bool) {
-		for u := range scan[usage](s.reads, tableUsage, indexID, nil) {
+		for u := range scan[usage](s.reads, tableLedger, indexID, key{accountOfNode}) {
 			if !yield(u.NodeID, *u) {
 				return
 			}
@@ -65,10 +65,10 @@ func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 	})
 }
 
-// HealthRows are the rows of that table by group.
+// HealthRows are the accounts of groups.
 func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 	rows := make(map[cluster.GroupKey]int)
-	for h := range scan[health](s.reads, tableHealth, indexID, nil) {
+	for h := range scan[health](s.reads, tableLedger, indexID, key{accountOfGroup}) {
 		rows[h.Group] = h.Healthy
 	}
 	return rows

@@ -32,7 +32,7 @@ func (r reads) Healthy(g cluster.GroupKey) int {
 
 // healthRow returns the row of the group's count, or nil.
 func (r reads) healthRow(g cluster.GroupKey) *health {
-	return first[health](r, tableHealth, indexID, groupKey(g))
+	return first[health](r, tableLedger, indexID, healthKey(g))
 }
 
 // RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
@@ -139,9 +139,9 @@ func (t *Txn) flushHealth() {
 		switch edit := t.written.healthy[g]; {
 		case edit.before != nil && *edit.before == *edit.after:
 		case edit.after.Healthy > 0:
-			t.insert(tableHealth, edit.after)
+			t.insert(tableLedger, edit.after)
 		case edit.before != nil:
-			t.delete(tableHealth, edit.before)
+			t.delete(tableLedger, edit.before)
 		}
 	}
 }

@@ -104,16 +104,8 @@ func queue(s cluster.EvalStatus) key { return newKey(s) }
 // falling maps numbers to ones that compare the other way round.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
-// usageID holds for the empty id too: an allocation may be on no node at all.
-func usageID(u *usage) key { return lone(u.NodeID) }
-
-func healthID(h *health) key { return groupKey(h.Group) }
-
 func restlessID(a *cluster.Allocation) key {
 	return groupKey(a.GroupKey()).byte(byte(a.Unrest())).text(string(a.ID))
 }
 
 func markID(m *markRow) key { return newKey(m.Drain).text(string(m.Alloc)) }
-
-// countersID is the key of the only row there is: it is the beginning of all.
-func countersID(*counters) key { return key{} }

@@ -60,7 +60,7 @@ func TestAnOpenKeyIsThePrefixOfWhatItBegins(t *testing.T) {
 func TestTheSchemaIsSound(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, schema().Validate())
-	x := indexer[cluster.Evaluation]{evalID}
+	x := indexer[cluster.Evaluation]{key: evalID}
 	_, _, err := x.FromObject(&usage{})
 	must.Error(t, err)
 	_, _, err = x.FromObject((*cluster.Evaluation)(nil))
@@ -68,6 +68,8 @@ func TestTheSchemaIsSound(t *testing.T) {
 	ok, _, err := x.FromObject(&cluster.Evaluation{})
 	must.NoError(t, err)
 	must.False(t, ok, must.Sprint("a row without an id is in no index"))
+	_, _, err = accountIndexer{}.FromObject(&cluster.Evaluation{ID: "e"})
+	must.Error(t, err)
 	_, err = x.FromArgs("a string")
 	must.Error(t, err)
 	_, err = x.FromArgs()

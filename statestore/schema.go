@@ -18,16 +18,13 @@ const (
 	TableJobs   = "jobs"
 	TableAllocs = "allocs"
 	TableEvals  = "evals"
-	tableUsage  = "usage"
-	// tableHealth holds how many allocations of each group are healthy.
-	tableHealth = "health"
+	// tableLedger holds the accounts.
+	tableLedger = "ledger"
 	// tableRestless holds allocations that are not at rest or on nodes that drain, by
 	// group and bare.
 	tableRestless = "restless"
 	// tableMarks holds which allocations each drain has marked.
 	tableMarks = "marks"
-	// tableIndex holds one row, the counters.
-	tableIndex = "index"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -53,9 +50,25 @@ const (
 	indexQueue = "queue"
 )
 
+// readyKeys has lookups by keys that are ready.
+type readyKeys struct{}
+
+// FromArgs returns the one argument, a key.
+func (readyKeys) FromArgs(args ...any) ([]byte, error) {
+	if len(args) != 1 {
+		return nil, errors.New("lookup wants one key")
+	}
+	k, ok := args[0].(key)
+	if !ok {
+		return nil, fmt.Errorf("lookup by a %T, not a key", args[0])
+	}
+	return k, nil
+}
+
 // indexer computes a row's key in one index. It is what go-memdb calls an
 // Indexer; lookups hand it keys that are ready.
 type indexer[T any] struct {
+	readyKeys
 	// key returns nil for a row that the index does not hold.
 	key func(*T) key
 }
@@ -75,27 +88,15 @@ func (x indexer[T]) FromObject(row any) (bool, []byte, error) {
 	return k != nil, k, nil
 }
 
-// FromArgs returns the one argument, a key.
-func (x indexer[T]) FromArgs(args ...any) ([]byte, error) {
-	if len(args) != 1 {
-		return nil, errors.New("lookup wants one key")
-	}
-	k, ok := args[0].(key)
-	if !ok {
-		return nil, fmt.Errorf("lookup by a %T, not a key", args[0])
-	}
-	return k, nil
-}
-
 // unique is an index in which each row has a key of its own, and must have one.
 func unique[T any](name string, f func(*T) key) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, Unique: true, Indexer: indexer[T]{f}}
+	return &memdb.IndexSchema{Name: name, Unique: true, Indexer: indexer[T]{key: f}}
 }
 
 // ordered is an index in which rows with equal keys follow each other by id. It
 // does not hold the rows whose key is nil.
 func ordered[T any](name string, f func(*T) key) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{f}}
+	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{key: f}}
 }
 
 func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
@@ -114,11 +115,9 @@ func schema() *memdb.DBSchema {
 		table(TableJobs, unique(indexID, jobID), ordered(indexEveryNode, jobOnEveryNode)),
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
 		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),
-		table(tableUsage, unique(indexID, usageID)),
-		table(tableHealth, unique(indexID, healthID)),
+		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
 		table(tableRestless, unique(indexID, restlessID)),
 		table(tableMarks, unique(indexID, markID)),
-		table(tableIndex, unique(indexID, countersID)),
 	} {
 		s.Tables[t.Name] = t
 	}

@@ -79,7 +79,7 @@ func (r reads) rows(table, index string, k key) memdb.ResultIterator {
 
 // Index is the raft index of the newest entry in the state.
 func (r reads) Index() uint64 {
-	r.watch(tableIndex)
+	r.watchCounters()
 	return r.counters.Entry
 }
 
@@ -97,8 +97,15 @@ func (r reads) TableIndex(table string) uint64 {
 // CapacityIndex is the raft index of the last entry after which more may fit on
 // the nodes than before: a node became usable, or larger, or an allocation ended.
 func (r reads) CapacityIndex() uint64 {
-	r.watch(tableIndex)
+	r.watchCounters()
 	return r.counters.Capacity
+}
+
+// watchCounters adds the counters to what is waited for, if somebody waits.
+func (r reads) watchCounters() {
+	if r.ws != nil {
+		first[counters](r, tableLedger, indexID, countersKey())
+	}
 }
 
 // watch adds all rows of the table to what is waited for, if somebody waits.

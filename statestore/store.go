@@ -39,7 +39,7 @@ func New() *Store {
 	}
 	s := &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
 	txn := db.Txn(true)
-	(&Txn{reads: reads{txn: txn}}).insert(tableIndex, &counters{})
+	(&Txn{reads: reads{txn: txn}}).insert(tableLedger, &counters{})
 	txn.Commit()
 	return s
 }
@@ -54,7 +54,7 @@ func (s *Store) Snapshot() *Snapshot {
 
 func (s *Store) snapshot() *Snapshot {
 	r := reads{txn: s.db.Txn(false)}
-	r.counters = first[counters](r, tableIndex, indexID, key{})
+	r.counters = first[counters](r, tableLedger, indexID, countersKey())
 	return &Snapshot{r}
 }
 
@@ -67,7 +67,7 @@ func (s *Store) commit(t *Txn) {
 	c := t.written.changes
 	c.apply()
 	t.txn.Commit()
-	s.newest.Store(s.snapshot())
+	s.newest.Store(&Snapshot{reads{txn: s.db.Txn(false), counters: t.counters}})
 	s.feeds.publish(c)
 	s.giveBack(t)
 }

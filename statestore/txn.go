@@ -15,7 +15,7 @@ type Txn struct {
 // written is what a transaction has written besides rows.
 type written struct {
 	index uint64
-	// usage and healthy hold the rows of these tables that it may have changed, or are
+	// usage and healthy hold the accounts that it may have changed, or are
 	// nil: they are written at the end, each once.
 	usage   map[cluster.NodeID]*usageEdit
 	healthy map[cluster.GroupKey]*healthEdit
@@ -52,5 +52,5 @@ func (t *Txn) Abort() {
 func (t *Txn) flush() {
 	t.flushUsage()
 	t.flushHealth()
-	t.insert(tableIndex, t.counters)
+	t.insert(tableLedger, t.counters)
 }

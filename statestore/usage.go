@@ -32,7 +32,7 @@ func (r reads) usage(id cluster.NodeID) usage {
 
 // usageRow returns the row of the node's account, or nil.
 func (r reads) usageRow(id cluster.NodeID) *usage {
-	return first[usage](r, tableUsage, indexID, lone(id))
+	return first[usage](r, tableLedger, indexID, usageKey(id))
 }
 
 // Usage is what the node's allocations that are not client-terminal take.
@@ -103,9 +103,9 @@ func (t *Txn) flushUsage() {
 		switch edit := t.written.usage[id]; {
 		case edit.before != nil && *edit.before == *edit.after:
 		case edit.after.Live > 0:
-			t.insert(tableUsage, edit.after)
+			t.insert(tableLedger, edit.after)
 		case edit.before != nil:
-			t.delete(tableUsage, edit.before)
+			t.delete(tableLedger, edit.before)
 		}
 	}
 }
