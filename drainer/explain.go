@@ -1,7 +1,6 @@
 package drainer
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,15 +88,13 @@ func newExplainer(v View, soft Soft, now time.Time, p Policy) *explainer {
 func (e *explainer) report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name}}
 	e.on = lookOn(e.view, n)
+	r.Allocs = slices.Grow(r.Allocs, e.on.count())
 	for _, s := range cluster.Stages() {
-		from := len(r.Allocs)
-		for _, these := range [...][]*cluster.Allocation{e.on[s].staying, e.on[s].asked} {
-			for _, a := range these {
-				r.Allocs = append(r.Allocs, e.explain(a, n))
-			}
+		stage := slices.Concat(e.on[s].staying, e.on[s].asked)
+		slices.SortFunc(stage, compareID)
+		for _, a := range stage {
+			r.Allocs = append(r.Allocs, e.explain(a, n))
 		}
-		stage := r.Allocs[from:]
-		slices.SortFunc(stage, func(a, b AllocReport) int { return cmp.Compare(a.Alloc, b.Alloc) })
 		if n.Drain.Leaves(s) {
 			r.Left[s] = len(stage)
 		} else {

@@ -114,9 +114,8 @@ func (g *group) anyMoving(is func(a *cluster.Allocation, node *cluster.Node) boo
 
 // copied returns the group to be planned, which counts marks, and stays as it was.
 func (g *group) copied() *group {
-	g.lookAtSlots() // once for all copies
 	c := *g
-	c.slots, c.underway = slices.Clone(g.slots), slices.Clone(g.underway)
+	c.slots, c.underway = slices.Clip(g.slots), slices.Clip(g.underway) // which are added to
 	return &c
 }
 

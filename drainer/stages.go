@@ -150,6 +150,15 @@ func lookOn(v View, n *cluster.Node) *onNode {
 	return &on
 }
 
+// count counts them all.
+func (o *onNode) count() int {
+	n := 0
+	for _, stage := range o {
+		n += len(stage.staying) + len(stage.asked)
+	}
+	return n
+}
+
 // left counts those of a stage that have to leave.
 func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
 	if !n.Drain.Leaves(s) {
