@@ -93,6 +93,8 @@ func scalar(b []byte, v reflect.Value) []byte {
 		return strconv.AppendUint(b, v.Uint(), 10)
 	case v.Kind() == reflect.String:
 		return strconv.AppendQuote(b, v.String())
+	case v.Kind() == reflect.Bool:
+		return strconv.AppendBool(b, v.Bool())
 	}
 	return fmt.Append(b, v)
 }

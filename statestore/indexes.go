@@ -21,15 +21,17 @@ func drainingNode(n *cluster.Node) key {
 	if !n.Draining() {
 		return nil
 	}
-	return newKey(n.ID)
+	return inList(listDraining, n.ID)
 }
 
 func nodeOfDrain(n *cluster.Node) key {
 	if !n.Draining() {
 		return nil
 	}
-	return newKey(n.Drain.ID)
+	return drainOfNode(n.Drain.ID)
 }
+
+func drainOfNode(d cluster.DrainID) key { return inList(listDrain, d) }
 
 func recordID(d *cluster.Drain) key { return idKey(d.ID) }
 
@@ -89,8 +91,10 @@ func settled(a *cluster.Allocation) bool {
 func evalID(e *cluster.Evaluation) key { return idKey(e.ID) }
 
 func evalByJob(e *cluster.Evaluation) key {
-	return jobKey(e.JobKey()).bool(!e.Open()).number(e.CreateIndex)
+	return evalsOfJob(e.JobKey()).bool(!e.Open()).number(e.CreateIndex)
 }
+
+func evalsOfJob(k cluster.JobKey) key { return inList(listJob, string(k.Namespace), string(k.ID)) }
 
 func evalByQueue(e *cluster.Evaluation) key {
 	if !e.Open() {
@@ -99,7 +103,7 @@ func evalByQueue(e *cluster.Evaluation) key {
 	return queue(e.Status).number(falling(e.Priority)).number(e.CreateIndex)
 }
 
-func queue(s cluster.EvalStatus) key { return newKey(s) }
+func queue(s cluster.EvalStatus) key { return inList(listQueue, s) }
 
 // falling maps numbers to ones that compare the other way round.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }

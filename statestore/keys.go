@@ -10,17 +10,27 @@ import (
 // of it, and of no key with other first parts.
 type key []byte
 
-// keyRoom is room for numbers and for the row's id, which memdb appends: with less of it
-// each key would be made twice. It fits two numbers and a UUID.
-const keyRoom = 2*8 + 36 + 2
+// keyRoom is room for a list, for numbers and for the row's id, which memdb appends: with
+// less of it each key would be made twice. It fits two numbers and a UUID.
+const keyRoom = 1 + 2*8 + 36 + 2
 
 // newKey returns a key that begins with the parts.
-func newKey[S ~string](parts ...S) key {
+func newKey[S ~string](parts ...S) key { return texts(withRoom(parts), parts) }
+
+// inList returns a key that begins with a list and the parts.
+func inList[S ~string](list byte, parts ...S) key { return texts(withRoom(parts).byte(list), parts) }
+
+// withRoom returns an empty key with room for the parts and what may follow.
+func withRoom[S ~string](parts []S) key {
 	n := keyRoom
 	for _, p := range parts {
 		n += len(p) + 2
 	}
-	k := make(key, 0, n)
+	return make(key, 0, n)
+}
+
+// texts appends strings.
+func texts[S ~string](k key, parts []S) key {
 	for _, p := range parts {
 		k = k.text(string(p))
 	}

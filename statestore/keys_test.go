@@ -70,6 +70,13 @@ func TestTheSchemaIsSound(t *testing.T) {
 	must.False(t, ok, must.Sprint("a row without an id is in no index"))
 	_, _, err = accountIndexer{}.FromObject(&cluster.Evaluation{ID: "e"})
 	must.Error(t, err)
+	l := listIndexer[cluster.Evaluation]{keys: []func(*cluster.Evaluation) key{evalByQueue}}
+	_, _, err = l.FromObject(&usage{})
+	must.Error(t, err)
+	ok, keys, err := l.FromObject(&cluster.Evaluation{ID: "e", Status: cluster.EvalComplete})
+	must.NoError(t, err)
+	must.False(t, ok, must.Sprint("a row that is in no list is not in the index"))
+	must.SliceEmpty(t, keys)
 	_, err = x.FromArgs("a string")
 	must.Error(t, err)
 	_, err = x.FromArgs()

@@ -30,8 +30,6 @@ const (
 // The indexes. Each table has the index id, which is unique.
 const (
 	indexID = "id"
-	// indexDraining holds the nodes that drain, by id.
-	indexDraining = "draining"
 	// indexNode orders by node: allocations by node, whether they are
 	// client-terminal, stage and whether they were asked; records by node and end.
 	indexNode = "node"
@@ -39,15 +37,22 @@ const (
 	indexAge = "age"
 	// indexGroup orders allocations by job, group and whether they are settled.
 	indexGroup = "group"
-	// indexDrain holds the nodes that drain, by drain.
-	indexDrain = "drain"
 	// indexEveryNode holds the jobs that run on every fitting node, by id.
 	indexEveryNode = "every-node"
-	// indexJob orders evaluations by job, whether they are open, and creation.
-	indexJob = "job"
-	// indexQueue holds the open evaluations by status, falling priority and
+	// indexLists holds a row once in each of the lists below that it is in.
+	indexLists = "lists"
+)
+
+// The lists of a table's index of them, which are the first bytes of its keys.
+const (
+	// listDraining holds the nodes that drain, by id, listDrain by drain.
+	listDraining byte = iota
+	listDrain
+	// listJob orders evaluations by job, whether they are open, and creation.
+	listJob
+	// listQueue holds the open evaluations by status, falling priority and
 	// creation.
-	indexQueue = "queue"
+	listQueue
 )
 
 // readyKeys has lookups by keys that are ready.
@@ -88,6 +93,35 @@ func (x indexer[T]) FromObject(row any) (bool, []byte, error) {
 	return k != nil, k, nil
 }
 
+// listIndexer computes a row's keys in several lists that share an index: each index
+// of a table is a tree that every write to the table opens and every commit of one puts in
+// its place, also where nothing of it has changed.
+type listIndexer[T any] struct {
+	readyKeys
+	// keys return nil for a row that is not in their list.
+	keys []func(*T) key
+}
+
+var (
+	_ memdb.Indexer      = listIndexer[cluster.Node]{}
+	_ memdb.MultiIndexer = listIndexer[cluster.Node]{}
+)
+
+// FromObject returns the keys of a row.
+func (x listIndexer[T]) FromObject(row any) (bool, [][]byte, error) {
+	r, ok := row.(*T)
+	if !ok || r == nil {
+		return false, nil, fmt.Errorf("row is a %T, not a %T", row, r)
+	}
+	var keys [][]byte
+	for _, in := range x.keys {
+		if k := in(r); k != nil {
+			keys = append(keys, k)
+		}
+	}
+	return len(keys) > 0, keys, nil
+}
+
 // unique is an index in which each row has a key of its own, and must have one.
 func unique[T any](name string, f func(*T) key) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, Unique: true, Indexer: indexer[T]{key: f}}
@@ -97,6 +131,11 @@ func unique[T any](name string, f func(*T) key) *memdb.IndexSchema {
 // does not hold the rows whose key is nil.
 func ordered[T any](name string, f func(*T) key) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{key: f}}
+}
+
+// listed is an index of several lists, each ordered.
+func listed[T any](lists ...func(*T) key) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: indexLists, AllowMissing: true, Indexer: listIndexer[T]{keys: lists}}
 }
 
 func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
@@ -110,11 +149,11 @@ func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
 func schema() *memdb.DBSchema {
 	s := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema)}
 	for _, t := range []*memdb.TableSchema{
-		table(TableNodes, unique(indexID, nodeID), ordered(indexDraining, drainingNode), ordered(indexDrain, nodeOfDrain)),
+		table(TableNodes, unique(indexID, nodeID), listed(drainingNode, nodeOfDrain)),
 		table(TableDrains, unique(indexID, recordID), ordered(indexNode, recordByNode), ordered(indexAge, recordByAge)),
 		table(TableJobs, unique(indexID, jobID), ordered(indexEveryNode, jobOnEveryNode)),
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
-		table(TableEvals, unique(indexID, evalID), ordered(indexJob, evalByJob), ordered(indexQueue, evalByQueue)),
+		table(TableEvals, unique(indexID, evalID), listed(evalByJob, evalByQueue)),
 		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
 		table(tableRestless, unique(indexID, restlessID)),
 		table(tableMarks, unique(indexID, markID)),

@@ -132,12 +132,12 @@ func (r reads) NodesByPrefix(prefix string) iter.Seq[*cluster.Node] {
 
 // DrainingNodes yields the nodes that drain, by id.
 func (r reads) DrainingNodes() iter.Seq[*cluster.Node] {
-	return scan[cluster.Node](r, TableNodes, indexDraining, nil)
+	return scan[cluster.Node](r, TableNodes, indexLists, key{listDraining})
 }
 
 // DrainingNode returns the node whose running drain has the id, or nil.
 func (r reads) DrainingNode(id cluster.DrainID) *cluster.Node {
-	return first[cluster.Node](r, TableNodes, indexDrain, lone(id))
+	return first[cluster.Node](r, TableNodes, indexLists, drainOfNode(id))
 }
 
 // Drains yields the records of ended drains by (EndIndex, id): oldest first.
@@ -263,23 +263,23 @@ func (r reads) Evals() iter.Seq[*cluster.Evaluation] {
 // EvalsByJob yields a job's evaluations: the open ones first, then the others,
 // each by creation index and id.
 func (r reads) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
-	return scan[cluster.Evaluation](r, TableEvals, indexJob, jobKey(k))
+	return scan[cluster.Evaluation](r, TableEvals, indexLists, evalsOfJob(k))
 }
 
 // OpenEvals yields the job's evaluations that are pending or blocked, by
 // creation index, then id.
 func (r reads) OpenEvals(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
-	return scan[cluster.Evaluation](r, TableEvals, indexJob, jobKey(k).bool(false))
+	return scan[cluster.Evaluation](r, TableEvals, indexLists, evalsOfJob(k).bool(false))
 }
 
 // PendingEvals yields the evaluations that wait for the scheduler: higher
 // priority first, then by creation index, then id.
 func (r reads) PendingEvals() iter.Seq[*cluster.Evaluation] {
-	return scan[cluster.Evaluation](r, TableEvals, indexQueue, queue(cluster.EvalPending))
+	return scan[cluster.Evaluation](r, TableEvals, indexLists, queue(cluster.EvalPending))
 }
 
 // BlockedEvals yields the evaluations that wait for capacity, in the order of
 // PendingEvals.
 func (r reads) BlockedEvals() iter.Seq[*cluster.Evaluation] {
-	return scan[cluster.Evaluation](r, TableEvals, indexQueue, queue(cluster.EvalBlocked))
+	return scan[cluster.Evaluation](r, TableEvals, indexLists, queue(cluster.EvalBlocked))
 }
