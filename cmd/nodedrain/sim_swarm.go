@@ -64,7 +64,7 @@ Usage: nodedrain sim swarm [options]
 Options:
 
   -seeds N          How many to play. Default: %d.
-  -size SIZE        small, some eight nodes; medium, fifty; large, a thousand nodes
+  -size SIZE        small, some five nodes; medium, some thirty-five; large, a thousand nodes
                     with twenty thousand allocations. Default: small.
   -seed S           The first seed. Default: %d.
   -workers W        How many to play at once. Default: as many as there are

@@ -1,6 +1,6 @@
 // Package shrink makes a failing scenario small enough to be read.
 //
-// A swarm's scenario has some fifty events in a cluster of eight nodes. What it fails
+// A swarm's scenario has some thirty events in a cluster of five nodes. What it fails
 // for usually needs a few of them. [Shrink] takes out and simplifies whatever can be
 // missed, and [Freeze] writes down what chance has decided, so that the scenario
 // fails tomorrow too.

@@ -53,7 +53,7 @@ func (m *maker) drawRuns() {
 		}
 		batch = true
 		run := never()
-		if len(m.nodes) <= fewNodes && d.odds(0.5) {
+		if len(m.nodes) <= fewNodes && d.odds(0.25) {
 			run = ref(d.ranging(shortRun, longRun))
 		}
 		m.s.Clients = append(m.s.Clients, scenario.Client{Match: scenario.Selector{Job: j.Key}, Run: run})

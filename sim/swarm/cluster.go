@@ -12,7 +12,7 @@ func (m *maker) drawServers(size Size) {
 	c := scenario.Cluster{Servers: one(d, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5)}
 	// Replicas apply every entry again, each to a store of its own: too dear for what is
 	// large, and no different there.
-	c.Replicas = d.odds(0.08) && size != Large
+	c.Replicas = d.odds(0.05) && size != Large
 	if c.Replicas {
 		c.Servers = d.between(2, 3) // each catches up at the end, and two differ as well as five
 	}
@@ -39,14 +39,16 @@ func (m *maker) drawServers(size Size) {
 }
 
 // drawGather draws for how long clients gather what they have to say: so several reports
-// are an entry. In small worlds some say all at once; in others that would be most of the
-// entries, and show no more.
+// are an entry. In a few small worlds each says all at once; in others that would be most
+// of the entries, and show no more.
 func (m *maker) drawGather(size Size) {
 	d := m.dice("gather")
-	if size == Small && d.odds(0.2) {
-		return
+	switch {
+	case size == Large:
+		m.s.Cluster.Gather = one(d, 200*time.Millisecond, time.Second, time.Second)
+	case size == Medium || !d.odds(0.1):
+		m.s.Cluster.Gather = one(d, 200*time.Millisecond, time.Second, 2*time.Second, 2*time.Second)
 	}
-	m.s.Cluster.Gather = one(d, 200*time.Millisecond, time.Second, time.Second)
 }
 
 // drawDrainer draws the drainer's configuration.

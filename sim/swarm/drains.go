@@ -13,9 +13,6 @@ import (
 // many seeds, and shows no more.
 const fewNodes = 20
 
-// firstDrains is when the last of the first drains begins at the latest.
-const firstDrains = 45 * time.Second
-
 // episode is a drain of a node, from one request to whatever ends it.
 type episode struct {
 	node cluster.NodeID
@@ -30,8 +27,13 @@ type episode struct {
 func (m *maker) drawDrains() {
 	d := m.dice("drains")
 	count := d.within(m.shape.drains)
-	if m.has(drainAll) && d.odds(0.1) && len(m.nodes) <= fewNodes {
-		count = len(m.nodes)
+	if m.has(drainAll) && len(m.nodes) <= fewNodes {
+		switch draw := d.between(1, 10); {
+		case draw <= 1:
+			count = len(m.nodes)
+		case draw <= 4:
+			count++
+		}
 	}
 	nodes := some(d, count, m.loaded())
 	at := d.at(0, 3*time.Second)
@@ -53,7 +55,7 @@ func (m *maker) drawDrains() {
 		if m.has(drainTogether) {
 			at += one(d, 0, 0, d.span(time.Millisecond, 50*time.Millisecond))
 		} else {
-			at = d.at(0, firstDrains)
+			at = d.at(0, m.shape.begun)
 		}
 	}
 }
@@ -99,7 +101,7 @@ func (m *maker) drawDeadline(d dice) time.Duration {
 // drawUpdates draws other strategies for drains that run.
 func (m *maker) drawUpdates() {
 	d := m.dice("updates")
-	for range m.times(d, drainUpdate) * 2 {
+	for range m.often(d, drainUpdate) * m.shape.several {
 		e := one(d, m.drains...)
 		op := m.drawRequest(d, []cluster.NodeID{e.node})
 		at := e.at + d.span(time.Second, 2*time.Minute)
@@ -133,9 +135,9 @@ func (m *maker) drawCancels() {
 			m.anchor(at)
 		}
 	}
-	for range m.times(d, drainAgain) {
+	for range m.often(d, drainAgain) {
 		e := one(d, m.drains...)
-		m.happens(e.at+d.span(time.Minute, m.calm), m.drawRequest(d, []cluster.NodeID{e.node}))
+		m.happens(e.at+d.span(10*time.Second, m.calm), m.drawRequest(d, []cluster.NodeID{e.node}))
 	}
 }
 

@@ -15,7 +15,7 @@ func (m *maker) drawEdits() {
 		is   trait
 		draw func(dice, *group) *scenario.Edit
 	}{{jobEdit, m.drawLimit}, {jobScale, m.drawScale}, {jobGroups, m.drawRegroup}} {
-		for range m.times(d, kind.is) {
+		for range m.often(d, kind.is) {
 			if g := m.touched(d, services); g != nil {
 				m.happens(m.moment(d), kind.draw(d, g))
 			}
@@ -71,7 +71,7 @@ func (m *maker) drawEnds() {
 		if purge {
 			is = jobPurge
 		}
-		for range m.times(d, is) {
+		for range m.often(d, is) {
 			g := m.touched(d, m.groups)
 			if g == nil {
 				return
@@ -88,7 +88,7 @@ func (m *maker) drawEnds() {
 			m.happens(m.moment(d), &scenario.Register{Job: j.Key})
 		}
 	}
-	for range m.times(d, jobRegister) {
+	for range m.often(d, jobRegister) {
 		if g := m.touched(d, m.groups); g != nil {
 			m.happens(m.moment(d), &scenario.Register{Job: g.key.Job})
 		}
@@ -98,12 +98,12 @@ func (m *maker) drawEnds() {
 // drawExits draws allocations that end by themselves, or are stopped.
 func (m *maker) drawExits() {
 	d := m.dice("exits")
-	for range m.times(d, allocExit) * 2 {
+	for range m.often(d, allocExit) * m.shape.several {
 		if g := m.touched(d, m.groups); g != nil {
 			m.happens(m.moment(d), &scenario.Exit{Alloc: m.drawName(d, g), Failed: d.odds(0.7)})
 		}
 	}
-	for range m.times(d, allocStop) {
+	for range m.often(d, allocStop) {
 		if g := m.touched(d, m.groups); g != nil {
 			m.happens(m.moment(d), &scenario.StopAlloc{Alloc: m.drawName(d, g)})
 		}
@@ -123,7 +123,7 @@ func (m *maker) drawName(d dice, g *group) scenario.AllocName {
 // drawPlaces draws allocations that land late on nodes that drain.
 func (m *maker) drawPlaces() {
 	d := m.dice("places")
-	for range m.times(d, allocPlace) {
+	for range m.often(d, allocPlace) {
 		if op := m.drawPlace(d); op != nil {
 			m.happens(m.moment(d), op)
 		}

@@ -52,7 +52,7 @@ func (m *maker) strikes(d dice, name scenario.FaultName) int {
 		return min(n, 1)
 	case name != scenario.SchedUnplaceable:
 		return n
-	case len(m.nodes) > manyNodes || !d.odds(oddsOfUnplaceable):
+	case !d.odds(m.shape.unplaceable):
 		return 0
 	}
 	return min(n, 1)
@@ -61,10 +61,6 @@ func (m *maker) strikes(d dice, name scenario.FaultName) int {
 // oddsOfOperating is how likely a fault that has something operated is not armed though
 // the scenario has the trait: much of what they take away shows nothing any more.
 const oddsOfOperating = 0.4
-
-// oddsOfUnplaceable is how likely nothing can be placed for a while where that may be: it
-// takes two entries for each node, and an evaluation for each of those.
-const oddsOfUnplaceable = 0.5
 
 // lasts reports whether a fault strikes when it is armed, and lasts for its delay.
 func lasts(name scenario.FaultName) bool {

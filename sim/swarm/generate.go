@@ -17,7 +17,7 @@ const afterwards = 2 * time.Hour
 
 // oddsOfGoingOn is how likely a scenario goes on when its last drain has ended: what a
 // drainer does with nothing to drain is soon seen, and seldom anything.
-const oddsOfGoingOn = 0.25
+const oddsOfGoingOn = 0.1
 
 // Generate makes the scenario of a seed: equal seeds and sizes make equal scenarios,
 // on every machine. Everything that happens is written out in it; its seed is for what
@@ -66,6 +66,8 @@ type maker struct {
 	groups []*group
 	// allocs is how many allocations there are.
 	allocs int
+	// everywhere is how many jobs run on every node.
+	everywhere int
 	// drains are the drains that begin, in no order.
 	drains []*episode
 	// anchors are times at which something of weight happens.

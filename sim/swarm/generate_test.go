@@ -86,8 +86,8 @@ func TestGenerate_sizes(t *testing.T) {
 		seeds       uint64
 		least, most shape
 	}{
-		{swarm.Small, 500, shape{6, 28, 2}, shape{9, 90, 3}},
-		{swarm.Medium, 30, shape{50, 950, 5}, shape{50, 1200, 6}},
+		{swarm.Small, 500, shape{4, 9, 2}, shape{6, 50, 3}},
+		{swarm.Medium, 30, shape{30, 300, 4}, shape{40, 500, 5}},
 		{swarm.Large, 3, shape{1000, 19_900, 45}, shape{1000, 22_000, 55}},
 	} {
 		for seed := range size.seeds {

@@ -31,7 +31,7 @@ func (m *maker) drawJobs() {
 		}
 	}
 	target := m.dice("allocs").within(m.shape.allocs)
-	for i := 1; m.allocs < target; i++ {
+	for i := 1; m.allocs < target || i <= leastJobs; i++ {
 		d := m.dice(fmt.Sprintf("job/%d", i))
 		if m.has(batchWork) && d.odds(0.3) {
 			m.drawJob(fmt.Sprintf("sum%d", i), cluster.JobBatch, false)
@@ -41,6 +41,9 @@ func (m *maker) drawJobs() {
 	}
 }
 
+// leastJobs is how many jobs there are at least besides those that run on every node.
+const leastJobs = 2
+
 // drawJob draws a job and its allocations, and perhaps others of the same id.
 func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 	d := m.dice("job/" + name)
@@ -48,7 +51,13 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 	if m.shows(d, namespaces) {
 		spaces = some(d, d.between(1, 3), []cluster.Namespace{cluster.DefaultNamespace, "blue", "green"})
 	}
-	for _, space := range spaces {
+	for i, space := range spaces {
+		if i > 0 && m.allocs >= m.shape.allocs.most || t.EveryNode() && m.everywhere >= m.shape.everywhere {
+			return // it would be most of a small world
+		}
+		if t.EveryNode() {
+			m.everywhere++
+		}
 		j := scenario.Job{Key: cluster.JobKey{Namespace: space, ID: cluster.JobID(name)}}
 		if t != cluster.JobService {
 			j.Type = t

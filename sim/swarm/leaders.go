@@ -9,7 +9,7 @@ import (
 // drawElections draws what becomes of leaders.
 func (m *maker) drawElections() {
 	d := m.dice("elections")
-	for range m.times(d, elections) {
+	for range m.often(d, elections) {
 		op := &scenario.Elect{Lost: d.odds(0.5)}
 		if d.odds(0.3) {
 			op.Server = d.between(1, m.s.Cluster.Servers)
@@ -19,7 +19,7 @@ func (m *maker) drawElections() {
 		}
 		m.happens(m.moment(d), op)
 	}
-	for range m.times(d, pauses) {
+	for range m.often(d, pauses) {
 		op := &scenario.Pause{For: d.span(100*time.Millisecond, time.Minute)}
 		if d.odds(0.3) {
 			op.Server = d.between(1, m.s.Cluster.Servers)

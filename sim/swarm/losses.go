@@ -20,7 +20,7 @@ func (m *maker) drawLosses() {
 		{nodeAway, scenario.NodeDisconnected, scenario.NodeReady},
 		{nodeDelete, scenario.NodeDelete, scenario.NodeRegister},
 	} {
-		for range m.times(d, kind.is) {
+		for range m.often(d, kind.is) {
 			id, at := m.somewhere(d), m.moment(d)
 			if e := one(d, m.drains...); e.request.Deadline > 0 && d.odds(0.3) {
 				// Over its deadline.
@@ -43,14 +43,14 @@ func (m *maker) lose(d dice, id cluster.NodeID, at time.Duration, change, back s
 // drawReturns draws nodes that register, anew or again, or become eligible or not.
 func (m *maker) drawReturns() {
 	d := m.dice("returns")
-	for range m.times(d, nodeRegister) {
+	for range m.often(d, nodeRegister) {
 		id := m.somewhere(d)
 		if len(m.spare) > 0 && d.odds(0.6) {
 			id = one(d, m.spare...)
 		}
 		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(id), Change: scenario.NodeRegister})
 	}
-	for range m.times(d, nodeEligible) {
+	for range m.often(d, nodeEligible) {
 		change := one(d, scenario.NodeEligible, scenario.NodeEligible, scenario.NodeIneligible)
 		m.happens(m.moment(d), &scenario.NodeChange{Nodes: ids(m.somewhere(d)), Change: change})
 	}

@@ -18,7 +18,7 @@ import (
 // otherwise; equal stories are told equally.
 func TestRelations_goOtherwise(t *testing.T) {
 	t.Parallel()
-	steady := swarm.Steady(swarm.Generate(3, swarm.Small))
+	steady := swarm.Steady(swarm.Generate(1, swarm.Small))
 	was, err := sim.Play(steady, sim.Options{})
 	must.NoError(t, err)
 	before := printed(t, steady)

@@ -17,7 +17,7 @@ func (m *maker) drawRaces() {
 		{racePlans, scenario.Plan}, {raceReports, scenario.Report},
 	} {
 		d := m.dice(string(kind.is))
-		for range m.times(d, kind.is) * 2 {
+		for range m.times(d, kind.is) * m.shape.several {
 			at := m.moment(d)
 			for _, op := range m.drawRace(d, kind.before) {
 				m.happensBefore(at, kind.before, op)

@@ -17,55 +17,54 @@ type Rate struct {
 	Least [sizeCount]float64
 }
 
-// Rates are the rates that swarms are held to: at most seven tenths of what the
-// small seeds 1 to 1,200 had shown when they were set, or 1 to 3,000 for what is done from
-// outside, and no more than what the medium ones had. Of large ones few are played: what all have to show
-// is in [always].
+// Rates are the rates that swarms are held to: at most seven tenths of what the small
+// seeds 1 to 2,000 had shown when they were set, and no more than what the medium ones 1
+// to 200 had. Of large ones few are played: what all have to show is in [always].
 func Rates() []Rate {
 	rates := []Rate{
-		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", each(0.09)},
-		{EntryLate, "an entry is applied after its drainer was told that nobody knows", each(0.05)},
-		{EntryRejected, "an entry is rejected", each(0.045)},
-		{EntryNotTaken, "an entry is not taken", each(0.06)},
-		{EntryAbreast, "an entry is proposed while another is in flight", each(0.13)},
-		{TermBlind, "a term ends before its drainer has looked at the state", each(0.11)},
-		{TermBehind, "a drainer first sees an older state than others have", each(0.01)},
-		{DeposedSteps, "a drainer steps that does not know that its term is over", each(0.03)},
-		{DeposedProposes, "a drainer proposes that does not know that its term is over", each(0.015)},
-		{RestoreInDrain, "a snapshot is restored while nodes drain", each(0.15)},
-		{ClockSkewed, "a term begins by a clock that is wrong by seconds", each(0.3)},
-		{ClockForward, "a clock is set forward", each(0.27)},
-		{ClockBack, "a clock is set back", each(0.25)},
-		{TermForgets, "a drainer forgets all while nodes drain", each(0.2)},
-		{LimitEdited, "a job gets another limit while nodes drain", each(0.21)},
-		{JobScaled, "a job gets another count while nodes drain", each(0.26)},
-		{GroupsEdited, "a group is removed or renamed while nodes drain", each(0.26)},
-		{NodeReturned, "a lost node returns while nodes drain", each(0.4)},
-		{MarksRefused, "a mark is refused: a group has changed between plan and apply", each(0.19)},
-		{MarksPartlyRefused, "marks are refused in part", each(0.042)},
-		{MarksOfCancelled, "a drain is cancelled with marks in flight", each(0.045)},
-		{MarksOfRedrained, "a drain is cancelled and another begins with marks in flight", each(0.035)},
-		{MarksOfOldRevision, "a strategy is changed with marks in flight", each(0.03)},
-		{MarksOfLate, "what is marked has landed on its node while it drained", each(0.12)},
-		{MarksOfManyNodes, "an entry marks some of a group on several nodes", each(0.16)},
-		{Reevaluated, "a marked allocation needs another evaluation", each(0.135)},
-		{EndRefused, "a completion is refused", each(0.13)},
-		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", each(0.024)},
-		{EndOfOldRevision, "a strategy is changed with the drain's completion in flight", each(0.03)},
-		{EndTooEarly, "an allocation lands with the completion in flight", each(0.05)},
-		{EndOfMany, "several drains end in one entry", each(0.09)},
-		{EndLeavesRunning, "a drain ends and leaves something running", each(0.15)},
-		{StageAcrossTerms, "a stage ends in a later term than it began in", each(0.3)},
-		{DeadlineNoLeader, "a deadline passes while nobody leads", each(0.03)},
-		{DeadlineAway, "a deadline takes what is out of touch", each(0.015)},
-		{CancelWithdraws, "a cancel takes marks back", each(0.055)},
+		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", each(0.1)},
+		{EntryLate, "an entry is applied after its drainer was told that nobody knows", each(0.047)},
+		{EntryRejected, "an entry is rejected", each(0.054)},
+		{EntryNotTaken, "an entry is not taken", each(0.065)},
+		{EntryAbreast, "an entry is proposed while another is in flight", each(0.12)},
+		{TermBlind, "a term ends before its drainer has looked at the state", each(0.13)},
+		{TermBehind, "a drainer first sees an older state than others have", each(0.008)},
+		{DeposedSteps, "a drainer steps that does not know that its term is over", each(0.025)},
+		{DeposedProposes, "a drainer proposes that does not know that its term is over", each(0.009)},
+		{RestoreInDrain, "a snapshot is restored while nodes drain", each(0.18)},
+		{ClockSkewed, "a term begins by a clock that is wrong by seconds", each(0.26)},
+		{ClockForward, "a clock is set forward", each(0.25)},
+		{ClockBack, "a clock is set back", each(0.24)},
+		{TermForgets, "a drainer forgets all while nodes drain", each(0.23)},
+		{LimitEdited, "a job gets another limit while nodes drain", each(0.11)},
+		{JobScaled, "a job gets another count while nodes drain", each(0.16)},
+		{GroupsEdited, "a group is removed or renamed while nodes drain", each(0.13)},
+		{NodeReturned, "a lost node returns while nodes drain", each(0.28)},
+		{MarksRefused, "a mark is refused: a group has changed between plan and apply", each(0.13)},
+		{MarksPartlyRefused, "marks are refused in part", each(0.038)},
+		{MarksOfCancelled, "a drain is cancelled with marks in flight", each(0.025)},
+		{MarksOfRedrained, "a drain is cancelled and another begins with marks in flight", each(0.023)},
+		{MarksOfOldRevision, "a strategy is changed with marks in flight", each(0.025)},
+		{MarksOfLate, "what is marked has landed on its node while it drained", each(0.071)},
+		{MarksOfManyNodes, "an entry marks some of a group on several nodes", each(0.11)},
+		{Reevaluated, "a marked allocation needs another evaluation", each(0.13)},
+		{EndRefused, "a completion is refused", each(0.095)},
+		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", each(0.012)},
+		{EndOfOldRevision, "a strategy is changed with the drain's completion in flight", each(0.021)},
+		{EndTooEarly, "an allocation lands with the completion in flight", each(0.043)},
+		{EndOfMany, "several drains end in one entry", each(0.075)},
+		{EndLeavesRunning, "a drain ends and leaves something running", each(0.19)},
+		{StageAcrossTerms, "a stage ends in a later term than it began in", each(0.29)},
+		{DeadlineNoLeader, "a deadline passes while nobody leads", each(0.028)},
+		{DeadlineAway, "a deadline takes what is out of touch", each(0.009)},
+		{CancelWithdraws, "a cancel takes marks back", each(0.052)},
 		{CancelTooLate, "a cancel comes when what was marked is stopping", each(0.13)},
 		{Repeated, "a request comes again with its key", each(0.25)},
-		{RepeatedAfterEnd, "a request comes again when its drain is over", each(0.11)},
-		{PurgedRunning, "a job is purged that runs on a draining node", each(0.16)},
-		{ManyDrains, "three nodes drain at once", each(0.275)},
-		{PlanRefused, "a plan is refused in part", each(0.35)},
-		{PlanBlocked, "something can be placed nowhere", each(0.3)},
+		{RepeatedAfterEnd, "a request comes again when its drain is over", each(0.065)},
+		{PurgedRunning, "a job is purged that runs on a draining node", each(0.12)},
+		{ManyDrains, "three nodes drain at once", each(0.12)},
+		{PlanRefused, "a plan is refused in part", each(0.2)},
+		{PlanBlocked, "something can be placed nowhere", each(0.29)},
 	}
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
@@ -97,8 +96,8 @@ func each(share float64) [sizeCount]float64 { return [sizeCount]float64{Small: s
 
 func classRates() []Rate {
 	least := [cluster.MarkClassCount]float64{
-		cluster.MarkPaced: 0.55, cluster.MarkFree: 0.14, cluster.MarkCanary: 0.085, cluster.MarkGone: 0.05,
-		cluster.MarkStage: 0.30, cluster.MarkDeadline: 0.31, cluster.MarkForced: 0.10, cluster.MarkProceed: 0.048,
+		cluster.MarkPaced: 0.50, cluster.MarkFree: 0.11, cluster.MarkCanary: 0.086, cluster.MarkGone: 0.032,
+		cluster.MarkStage: 0.32, cluster.MarkDeadline: 0.28, cluster.MarkForced: 0.088, cluster.MarkProceed: 0.031,
 	}
 	var rates []Rate
 	for c := cluster.MarkPaced; c < cluster.MarkClassCount; c++ {
@@ -113,8 +112,8 @@ func outcomeRates() []Rate {
 		is    cluster.Outcome
 		least float64
 	}{
-		{cluster.OutcomeComplete, 0.5}, {cluster.OutcomeDeadlineReached, 0.3}, {cluster.OutcomeForced, 0.09},
-		{cluster.OutcomeCancelled, 0.35}, {cluster.OutcomeNodeGone, 0.12},
+		{cluster.OutcomeComplete, 0.52}, {cluster.OutcomeDeadlineReached, 0.3}, {cluster.OutcomeForced, 0.078},
+		{cluster.OutcomeCancelled, 0.38}, {cluster.OutcomeNodeGone, 0.062},
 	} {
 		rates = append(rates, Rate{outcomeEvent(o.is), "a drain's outcome is " + string(o.is), each(o.least)})
 	}
@@ -124,7 +123,7 @@ func outcomeRates() []Rate {
 func reasonRates() []Rate {
 	var rates []Rate
 	for r := range drainer.ReasonCount {
-		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(0.12)})
+		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(0.08)})
 	}
 	return rates
 }
@@ -132,9 +131,9 @@ func reasonRates() []Rate {
 func faultRates() []Rate {
 	var rates []Rate
 	for _, f := range scenario.Faults() {
-		least := 0.08
+		least := 0.068
 		if f.Name.Operates() {
-			least = 0.035 // and it is done at times, too
+			least = 0.023 // and it is done at times, too
 		}
 		rates = append(rates, Rate{faultEvent(f.Name), "the fault strikes", each(least)})
 	}

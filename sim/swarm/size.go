@@ -10,11 +10,11 @@ type Size uint8
 
 // The sizes.
 const (
-	// Small is some eight nodes with some five allocations each, of which two or three
-	// drain.
+	// Small is some five nodes with some three allocations each, of which two drain, or
+	// three, or now and then all.
 	Small Size = iota
-	// Medium is fifty nodes with some twenty allocations each, of which five or six
-	// drain.
+	// Medium is some thirty-five nodes with some ten allocations each, of which four or
+	// five drain.
 	Medium
 	// Large is a thousand nodes with twenty allocations each, of which some fifty
 	// drain.
@@ -50,13 +50,25 @@ type shape struct {
 	nodes, allocs, drains bounds
 	// count is how many of a group there may be.
 	count bounds
-	// groups are how many groups of a kind are odd in one way, apart from the odds.
+	// everywhere is how many jobs run on every node at most. Where nodes are few, more of
+	// them would leave no room for those that are paced.
+	everywhere int
+	// spares are how many nodes there are at most that register later, or never.
 	spares int
-	// times is how often one kind of thing happens at most, restores how often a
-	// snapshot is restored in all: that costs as much as many entries.
-	times, restores int
+	// times is how often one kind of thing happens at most, several by how much more often
+	// what is to hit a moment and mostly misses it, restores how often a snapshot is
+	// restored in all: that costs as much as many entries.
+	times, several, restores int
+	// happens is how likely a kind of thing is done at all that the scenario has, of what
+	// costs many entries: to jobs, nodes, strategies and leaders. Faults cost few.
+	happens float64
+	// unplaceable is how likely nothing can be placed for a while where that may be: it
+	// takes two entries for each node, and an evaluation for each of those.
+	unplaceable float64
 	// ids is the least of the bounds of entries, and the most that is drawn.
 	ids bounds
+	// begun is when the last of the first drains begins at the latest.
+	begun time.Duration
 	// calm is when all faults have ended.
 	calm [2]time.Duration
 }
@@ -68,18 +80,21 @@ func (s Size) shape() shape {
 	switch s {
 	case Medium:
 		return shape{
-			nodes: bounds{50, 50}, allocs: bounds{950, 1000}, drains: bounds{5, 6}, count: bounds{1, 40},
-			spares: 4, times: 3, restores: 2, ids: bounds{2, 24}, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
+			nodes: bounds{30, 40}, allocs: bounds{300, 400}, drains: bounds{4, 5}, count: bounds{1, 24},
+			everywhere: 4, spares: 4, times: 2, several: 2, restores: 1, happens: 1, unplaceable: 0.25, ids: bounds{2, 24},
+			begun: 45 * time.Second, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 		}
 	case Large:
 		return shape{
 			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{45, 55}, count: bounds{4, 80},
-			spares: 20, times: 5, restores: 1, ids: bounds{20, 100}, calm: [2]time.Duration{4 * time.Minute, 7 * time.Minute},
+			everywhere: 12, spares: 20, times: 5, several: 2, restores: 1, happens: 1, ids: bounds{20, 100},
+			begun: 45 * time.Second, calm: [2]time.Duration{4 * time.Minute, 7 * time.Minute},
 		}
 	}
 	return shape{
-		nodes: bounds{6, 9}, allocs: bounds{28, 44}, drains: bounds{2, 3}, count: bounds{2, 9},
-		spares: 2, times: 1, restores: 1, ids: bounds{2, 12}, calm: [2]time.Duration{2 * time.Minute, 4 * time.Minute},
+		nodes: bounds{4, 6}, allocs: bounds{9, 13}, drains: bounds{2, 2}, count: bounds{2, 6},
+		everywhere: 2, spares: 1, times: 1, several: 1, restores: 1, happens: 0.35, unplaceable: 0.5, ids: bounds{2, 8},
+		begun: 20 * time.Second, calm: [2]time.Duration{75 * time.Second, 150 * time.Second},
 	}
 }
 

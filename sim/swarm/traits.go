@@ -135,6 +135,15 @@ func (m *maker) times(d dice, t trait) int {
 	return d.between(1, 1+int(m.character[t]*float64(m.shape.times)))
 }
 
+// often draws how often something is done that costs many entries; where worlds are small
+// mostly not at all. A story in which less happens ends sooner, so that more are told.
+func (m *maker) often(d dice, t trait) int {
+	if m.shape.happens < 1 && !d.odds(m.shape.happens) {
+		return 0
+	}
+	return m.times(d, t)
+}
+
 // proseWidth is how long a line of prose is at most.
 const proseWidth = 90
 
