@@ -2,7 +2,6 @@ package invariant
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -37,7 +36,7 @@ func (j *Judge) checkSize(w Write) {
 }
 
 // burst is how many looks may come at once: those of a tenth of a second, and at least one.
-func (j *Judge) burst() float64 { return max(1, math.Floor(j.options.QueriesPerSecond/10)) }
+func (j *Judge) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond/10))) }
 
 // checkQueries holds the looks of a step to the rate. What is left of the rate
 // grows with the drainer's clock; a clock that was set back adds nothing. One look
