@@ -68,7 +68,7 @@ func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPe
 
 // Defaults of [NodeDrainerConfig].
 const (
-	DefaultStateQueriesPerSecond = 1000.0
+	DefaultStateQueriesPerSecond = 500.0
 	DefaultMaxIDsPerEntry        = 500
 	DefaultMaxBytesPerEntry      = 512 << 10
 	DefaultMaxInFlight           = 4

@@ -54,7 +54,7 @@ func TestConfig_Refused(t *testing.T) {
 func TestConfig_Defaults(t *testing.T) {
 	t.Parallel()
 	c := NodeDrainerConfig{}.withDefaults()
-	must.Eq(t, 1000.0, c.StateQueriesPerSecond)
+	must.Eq(t, 500.0, c.StateQueriesPerSecond)
 	must.Eq(t, 500, c.MaxIDsPerEntry)
 	must.Eq(t, 512<<10, c.MaxBytesPerEntry)
 	must.Eq(t, 4, c.MaxInFlight)

@@ -59,7 +59,7 @@ const (
 	DefaultMaxIDs           = 500
 	DefaultMaxBytes         = 512 * 1024
 	DefaultMaxInFlight      = 4
-	DefaultQueriesPerSecond = 1000.0
+	DefaultQueriesPerSecond = 500.0
 	DefaultCoalesce         = 250 * time.Millisecond
 	DefaultRetryMax         = 15 * time.Second
 	DefaultHealthGrace      = 10 * time.Second
