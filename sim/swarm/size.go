@@ -99,13 +99,11 @@ func (s Size) shape() shape {
 }
 
 // garbage is how much garbage there may be before it is collected, in hundredths of
-// what is in use: the smaller the worlds, the more.
+// what is in use. To go through a large world takes long, and there is room: with this
+// each worker holds a gigabyte and a half. Small ones stay where the processor's caches are.
 func (s Size) garbage() int {
-	switch s {
-	case Medium:
-		return 400
-	case Large:
-		return 150
+	if s == Large {
+		return 800
 	}
-	return 1000
+	return 400
 }
