@@ -83,9 +83,12 @@ func (t *Term) receive(now time.Time) {
 	}
 	select {
 	case moved := <-t.jobWatcher.Migrated():
+		debug := t.logger.IsDebug() // for each allocation that moves, what is logged is made for nothing
 		for _, m := range moved {
-			t.logger.Debug("allocation left its draining node", "alloc", m.Alloc, "node", m.Node,
-				"asked", m.Asked, "stopped", m.Stopped, "replaced", m.Replaced, "migrated", m.Migrated)
+			if debug {
+				t.logger.Debug("allocation left its draining node", "alloc", m.Alloc, "node", m.Node,
+					"asked", m.Asked, "stopped", m.Stopped, "replaced", m.Replaced, "migrated", m.Migrated)
+			}
 			if t.nodes[m.Node] != nil {
 				t.dirty[m.Node] = true
 			}

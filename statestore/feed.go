@@ -96,16 +96,7 @@ func (f *feed) tell(c *changes) {
 		f.nodes.add(id)
 		told = true
 	}
-	for _, a := range c.allocs {
-		drained := c.drained(a.NodeID)
-		if drained {
-			f.nodes.add(a.NodeID)
-		}
-		if drained || f.followed[a.JobKey()] > 0 {
-			f.groups.add(a.GroupKey())
-			told = true
-		}
-	}
+	told = f.tellAllocs(c) || told
 	for _, j := range c.jobs {
 		if f.followed[j] > 0 {
 			f.jobs.add(j)
@@ -122,6 +113,31 @@ func (f *feed) tell(c *changes) {
 		f.bound()
 		f.ring()
 	}
+}
+
+// tellAllocs adds what changed of allocations, and reports whether there was anything.
+// Most that change together are of one group, which is looked for once.
+func (f *feed) tellAllocs(c *changes) (told bool) {
+	var group, added cluster.GroupKey
+	follows := false
+	for _, a := range c.allocs {
+		if g := a.GroupKey(); g != group {
+			group, follows = g, f.followed[g.Job] > 0
+		}
+		drained := c.drained(a.NodeID)
+		if drained {
+			f.nodes.add(a.NodeID)
+		}
+		if !drained && !follows {
+			continue
+		}
+		told = true
+		if group != added {
+			added = group
+			f.groups.add(group)
+		}
+	}
+	return told
 }
 
 // bound forgets the keys when they are too many to be worth telling one by one.
