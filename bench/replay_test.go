@@ -67,9 +67,11 @@ func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
 func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
 	r.meter.Pause()
 	message, err := shims.Decode(e.data)
+	must.NoError(r.tb, err)
+	data, err := shims.Encode(message)
 	r.meter.Resume()
 	must.NoError(r.tb, err)
-	response, err := r.fsm.ApplyEntry(r.index, r.encode(message))
+	response, err := r.fsm.ApplyEntry(r.index, data)
 	must.NoError(r.tb, err)
 	return message, response
 }

@@ -36,7 +36,8 @@ type NodeDrainerConfig struct {
 	// StateQueriesPerSecond bounds how often the state is looked at, with a burst
 	// of as many as a tenth of a second allows, and at least one: a cluster in which more
 	// changes than that is looked at for several changes at once. Too low delays every
-	// decision by up to its inverse. Zero is [DefaultStateQueriesPerSecond].
+	// look by up to its inverse, and with storage plugins a decision may take two. Zero is
+	// [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
 	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in
 	// one raft entry. Beyond some two thousand rows a go-memdb transaction costs

@@ -64,8 +64,9 @@ func New(o Options) (*Fleet, error) {
 
 // Changed says that nodes, or what their clients are to run, have changed. Call
 // it when the state shows a write of another's to the node, or to an allocation
-// that is or was placed on it: nobody looks otherwise. It never blocks; what is
-// needless does no harm.
+// that is or was placed on it, or when a state that changes by itself shows the node
+// otherwise, as out of touch: nobody looks otherwise. It never blocks; what is needless
+// does no harm.
 func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 	if len(nodes) > 0 {
 		f.inbox.post(func(m *mail) { m.changed = append(m.changed, nodes...) })

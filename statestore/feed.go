@@ -118,11 +118,11 @@ func (f *feed) tell(c *changes) {
 // tellAllocs adds what changed of allocations, and reports whether there was anything.
 // Most that change together are of one group, which is looked for once.
 func (f *feed) tellAllocs(c *changes) (told bool) {
-	var group, added cluster.GroupKey
-	follows := false
-	for _, a := range c.allocs {
-		if g := a.GroupKey(); g != group {
-			group, follows = g, f.followed[g.Job] > 0
+	var group cluster.GroupKey
+	follows, added := false, false
+	for i, a := range c.allocs {
+		if g := a.GroupKey(); i == 0 || g != group {
+			group, follows, added = g, f.followed[g.Job] > 0, false
 		}
 		drained := c.drained(a.NodeID)
 		if drained {
@@ -132,8 +132,8 @@ func (f *feed) tellAllocs(c *changes) (told bool) {
 			continue
 		}
 		told = true
-		if group != added {
-			added = group
+		if !added {
+			added = true
 			f.groups.add(group)
 		}
 	}

@@ -67,10 +67,11 @@ func (c *clients) state() simclient.State {
 // the same silence.
 func (c *clients) silence(id cluster.NodeID) (lasts func() bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.silences++
 	this := c.silences
 	c.silent[id] = this
+	c.mu.Unlock()
+	c.fleet.Changed(id) // or what is due would be said
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()

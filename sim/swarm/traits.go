@@ -149,7 +149,7 @@ const proseWidth = 90
 
 // prose says what the scenario is like.
 func (m *maker) prose(size Size) []string {
-	lines := []string{fmt.Sprintf("Seed %d of the %s swarm. It has:", m.seed, size)}
+	lines := []string{fmt.Sprintf("Seed %d of the %s swarm. It may have:", m.seed, size)}
 	var line strings.Builder
 	for _, t := range traits() {
 		if !m.has(t) {

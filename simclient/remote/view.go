@@ -23,12 +23,43 @@ type view struct {
 	nodes map[cluster.NodeID]*cluster.Node
 	// allocs are those of each node, whatever became of them, by id.
 	allocs map[cluster.NodeID][]*cluster.Allocation
+	// placed says on which node to look for an allocation; never nil, and the replica's.
+	placed *placed
+}
+
+// placed is the node of each allocation that was last heard of. An allocation never
+// changes its node, so that views of any time share it. It is safe for concurrent use.
+type placed struct {
+	mu sync.Mutex
+	on map[cluster.AllocID]cluster.NodeID // guarded by mu
+}
+
+// set notes what was and what is on a node.
+func (p *placed) set(id cluster.NodeID, before, after []*cluster.Allocation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range before {
+		delete(p.on, a.ID)
+	}
+	for _, a := range after {
+		p.on[a.ID] = id
+	}
+}
+
+// node returns the allocation's node, or "" if none has it.
+func (p *placed) node(id cluster.AllocID) cluster.NodeID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.on[id]
 }
 
 var _ simclient.State = (*view)(nil)
 
 func newReplica(nodes []*cluster.Node) *replica {
-	v := &view{nodes: make(map[cluster.NodeID]*cluster.Node, len(nodes))}
+	v := &view{
+		nodes:  make(map[cluster.NodeID]*cluster.Node, len(nodes)),
+		placed: &placed{on: make(map[cluster.AllocID]cluster.NodeID)},
+	}
 	for _, n := range nodes {
 		v.nodes[n.ID] = n
 	}
@@ -46,11 +77,12 @@ func (r *replica) newest() *view {
 func (r *replica) set(id cluster.NodeID, allocs []*cluster.Allocation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	after := &view{index: r.now.index + 1, nodes: r.now.nodes, allocs: maps.Clone(r.now.allocs)}
+	after := &view{index: r.now.index + 1, nodes: r.now.nodes, allocs: maps.Clone(r.now.allocs), placed: r.now.placed}
 	if after.allocs == nil {
 		after.allocs = make(map[cluster.NodeID][]*cluster.Allocation)
 	}
 	after.allocs[id] = allocs
+	after.placed.set(id, r.now.allocs[id], allocs)
 	r.now = after
 }
 
@@ -71,15 +103,12 @@ func (v *view) Nodes() iter.Seq[*cluster.Node] {
 	}
 }
 
-// Alloc returns an allocation on a node of the fleet, or nil.
+// Alloc returns an allocation on a node of the fleet, or nil. One that its node has lost
+// since is not found any more: clients do not ask for what is gone.
 func (v *view) Alloc(id cluster.AllocID) *cluster.Allocation {
-	if id == "" {
-		return nil
-	}
-	for _, allocs := range v.allocs { //lint:order one at most has it
-		if i := slices.IndexFunc(allocs, func(a *cluster.Allocation) bool { return a.ID == id }); i >= 0 {
-			return allocs[i]
-		}
+	allocs := v.allocs[v.placed.node(id)]
+	if i := slices.IndexFunc(allocs, func(a *cluster.Allocation) bool { return a.ID == id }); i >= 0 {
+		return allocs[i]
 	}
 	return nil
 }
