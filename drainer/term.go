@@ -267,8 +267,9 @@ func (t *Term) settle(a answered, now time.Time) {
 		}
 	}
 	// What was written is wanted no longer, but for what was refused and is wanted
-	// still, under another class perhaps.
-	t.withdrawn = t.withdrawn || a.answer.Outcome == Applied
+	// still, under another class perhaps; and what was not may have ceased to be wanted
+	// while it was on its way.
+	t.withdrawn = true
 	for _, c := range a.entry.completions {
 		t.answerNode(c.Node, "", a.answer, refused[Refusal{Node: c.Node}], now)
 	}
