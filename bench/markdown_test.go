@@ -53,7 +53,7 @@ func TestTabulate(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	must.Len(t, 5, lines)
 	must.Eq(t, "| applying marks that are judged again, to applying them unjudged | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[2])
-	must.Eq(t, "| whole drains at max_parallel 10, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.2 | unclear | 5 |  |  |", lines[3])
+	must.Eq(t, "| whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.2 | unclear | 5 |  |  |", lines[3])
 	must.StrContains(t, lines[4], "max_parallel 100")
 	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // broken there
 

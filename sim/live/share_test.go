@@ -7,5 +7,5 @@ package live_test
 const (
 	shareOfTroubles = 1
 	shareOfRafts    = 1
-	seeds           = 60
+	seeds           = 150
 )

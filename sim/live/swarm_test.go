@@ -14,7 +14,7 @@ import (
 )
 
 // enough is in how many stories every fault there is strikes, however chance falls.
-const enough = 60
+const enough = 150
 
 // longOver is when a drain should have ended whose deadline is so long ago: stories go
 // on for two hours after the last fault.

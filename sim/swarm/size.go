@@ -99,11 +99,14 @@ func (s Size) shape() shape {
 }
 
 // garbage is how much garbage there may be before it is collected, in hundredths of
-// what is in use. To go through a large world takes long, and there is room: with this
-// each worker holds a gigabyte and a half. Small ones stay where the processor's caches are.
+// what is in use. Of small worlds next to nothing is in use; to go through a large one
+// takes long, and there is room: with this each worker holds a gigabyte and a half.
 func (s Size) garbage() int {
-	if s == Large {
+	switch s {
+	case Medium:
+		return 400
+	case Large:
 		return 800
 	}
-	return 400
+	return 2000
 }
