@@ -1,8 +1,7 @@
 package statestore
 
-// counters is one row: raft indexes of entries, and how many
-// records there are. It is one, and written once for each entry, because every entry
-// moves one of them at least.
+// counters is one row: raft indexes of entries, and how many records there are. It is
+// one, and written once for each entry, because every entry moves one of them at least.
 type counters struct {
 	// Entry is the newest entry, Capacity the last one after which more may fit.
 	Entry, Capacity uint64
