@@ -20,6 +20,10 @@ import (
 // noopInterval is how often an entry is proposed that changes nothing.
 const noopInterval = 10 * time.Millisecond
 
+// perNode is few allocations: a drain has one first mark, and the scheduler looks at all
+// nodes for each job.
+const perNode = 2
+
 // figureFirstMark: from when a drain is applied to when its first mark is takes little
 // longer than an entry that changes nothing.
 func figureFirstMark(b *testing.B) {
@@ -27,10 +31,11 @@ func figureFirstMark(b *testing.B) {
 	if measure.SizeOf(b) == measure.Full {
 		samples = 1000
 	}
-	// Few allocations: a drain has one first mark, and the scheduler looks at all nodes for
-	// each job.
-	const perNode, spare = 2, 100
-	t := newTown(b, townPlan{nodes: samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
+	const refuges, spare = 2, 100
+	t := newTown(b, townPlan{nodes: refuges + samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
+	// What leaves goes to the first nodes that there are, of which those that are still to
+	// be drained are none: the last of a thousand would have all of it.
+	drained, updated := t.nodes[refuges:refuges+samples], t.nodes[refuges+samples:]
 	var state bytes.Buffer
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	for _, c := range []struct {
@@ -47,13 +52,13 @@ func figureFirstMark(b *testing.B) {
 			var running sync.WaitGroup
 			running.Go(func() { every(stop, noopInterval, func(int) { f.noops.propose(&shims.EvalUpdate{}) }) })
 			if c.updates > 0 {
-				u := &updates{servers: f.servers, nodes: t.nodes[samples:]}
+				u := &updates{servers: f.servers, nodes: updated}
 				// Nodes are written to one by one, allocations as clients' reports gather.
 				running.Go(func() { every(stop, time.Second/time.Duration(c.updates), u.node) })
 				running.Go(func() { every(stop, updateBatch*time.Second/time.Duration(c.updates), u.allocs) })
 			}
 			began := time.Now()
-			ratios := f.sample(b, t.nodes[:samples])
+			ratios := f.sample(b, drained)
 			took := time.Since(began)
 			close(stop)
 			running.Wait()
@@ -93,8 +98,9 @@ type firstMarks struct {
 	mu sync.Mutex
 	// asked is when the drain was applied that has no mark yet, or zero; guarded by mu.
 	asked time.Time
-	// nodes and allocs count updates that were applied; guarded by mu.
-	nodes, allocs int
+	// nodes and allocs count updates that were applied, moved what was marked; guarded
+	// by mu.
+	nodes, allocs, moved int
 }
 
 // note takes in an entry that was applied.
@@ -107,7 +113,9 @@ func (f *firstMarks) note(a shims.Applied) {
 	case *shims.NodeUpdateDrain:
 		f.asked = now
 	case *shims.AllocUpdateDesiredTransition:
-		if len(a.Response.(shims.Marked).Accepted) > 0 && !f.asked.IsZero() {
+		accepted := len(a.Response.(shims.Marked).Accepted)
+		f.moved += accepted
+		if accepted > 0 && !f.asked.IsZero() {
 			f.marked <- now.Sub(f.asked)
 			f.asked = time.Time{}
 		}
@@ -183,6 +191,7 @@ func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, to
 	measure.Count(b, len(f.allMarks), "samples")
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	must.Eq(b, len(f.allMarks)*perNode, f.moved) // each once
 	nodes, allocs := float64(f.nodes)/took.Seconds(), float64(f.allocs)/took.Seconds()
 	b.ReportMetric(nodes, "nodes/s")
 	b.ReportMetric(allocs, "allocs/s")
