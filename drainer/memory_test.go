@@ -202,7 +202,7 @@ func (f *memoryFeed) tell(before, after *world, vague bool) {
 			}
 			drains := before.Node(a.NodeID).Draining() || after.Node(a.NodeID).Draining()
 			if drains {
-				c.Nodes = append(c.Nodes, a.NodeID)
+				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains || f.follow(a.JobKey()) {
 				c.Groups = append(c.Groups, a.GroupKey())

@@ -67,8 +67,9 @@ type StateReader interface {
 // time, one that tells too little stalls drains.
 //
 // A feed tells of
-//   - a node: it drains, or did before the commit, and its row changed or one of
-//     its allocations did;
+//   - a node: it drains, or did before the commit, and its row changed;
+//   - a host: a node that drains, or did before the commit, and one of its
+//     allocations changed;
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was
@@ -98,13 +99,14 @@ type Changes struct {
 	// stop deciding from it.
 	Abandoned bool
 	Nodes     []cluster.NodeID
+	Hosts     []cluster.NodeID
 	Groups    []cluster.GroupKey
 	Jobs      []cluster.JobKey
 }
 
 // Empty reports whether there is nothing to look at.
 func (c Changes) Empty() bool {
-	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
+	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Hosts) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
 
 // maxChanges bounds what is remembered of changes that were not looked at: past
@@ -113,12 +115,13 @@ const maxChanges = 1 << 14
 
 // merge adds what is told in o.
 func (c *Changes) merge(o Changes) {
-	if len(c.Nodes)+len(c.Groups)+len(c.Jobs) > maxChanges {
+	if len(c.Nodes)+len(c.Hosts)+len(c.Groups)+len(c.Jobs) > maxChanges {
 		*c = Changes{All: true, Abandoned: c.Abandoned}
 	}
 	c.All = c.All || o.All
 	c.Abandoned = c.Abandoned || o.Abandoned
 	c.Nodes = append(c.Nodes, o.Nodes...)
+	c.Hosts = append(c.Hosts, o.Hosts...)
 	c.Groups = append(c.Groups, o.Groups...)
 	c.Jobs = append(c.Jobs, o.Jobs...)
 }

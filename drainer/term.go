@@ -56,6 +56,8 @@ type Term struct {
 	nodes map[cluster.NodeID]*drainingNode
 	// dirty are the nodes to plan in this step.
 	dirty map[cluster.NodeID]bool
+	// gathered are those to plan when nothing is in flight.
+	gathered map[cluster.NodeID]bool
 	// alarms are when nodes are to be planned anew although nothing changed.
 	alarms alarm.Heap[cluster.NodeID]
 	// waiting are the nodes whose drain waits for a job's replacements.
@@ -82,20 +84,21 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 		return nil, errors.New("a term needs a state to read")
 	}
 	t := &Term{
-		config:  c,
-		logger:  c.Logger.Named("drain"),
-		state:   state,
-		wake:    wake,
-		done:    make(chan struct{}),
-		tracker: tracker{tracked: map[cluster.NodeID]cluster.Revision{}},
-		writer:  newWriter(c),
-		limiter: rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), c.queryBurst()),
-		changes: Changes{All: true},
-		nodes:   map[cluster.NodeID]*drainingNode{},
-		dirty:   map[cluster.NodeID]bool{},
-		waiting: map[cluster.JobKey]map[cluster.NodeID]bool{},
-		ready:   map[cluster.NodeID]bool{},
-		wanted:  map[cluster.AllocID]time.Time{},
+		config:   c,
+		logger:   c.Logger.Named("drain"),
+		state:    state,
+		wake:     wake,
+		done:     make(chan struct{}),
+		tracker:  tracker{tracked: map[cluster.NodeID]cluster.Revision{}},
+		writer:   newWriter(c),
+		limiter:  rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), c.queryBurst()),
+		changes:  Changes{All: true},
+		nodes:    map[cluster.NodeID]*drainingNode{},
+		dirty:    map[cluster.NodeID]bool{},
+		gathered: map[cluster.NodeID]bool{},
+		waiting:  map[cluster.JobKey]map[cluster.NodeID]bool{},
+		ready:    map[cluster.NodeID]bool{},
+		wanted:   map[cluster.AllocID]time.Time{},
 	}
 	t.feed = state.Subscribe(wake)
 	env := t.env()
@@ -214,7 +217,7 @@ func (t *Term) look(now time.Time) (Look, time.Time) {
 	if view.Index() < t.writer.minIndex {
 		return Look{}, now.Add(t.config.RetryBase)
 	}
-	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), nodes: make(nodeMemory, len(t.changes.Nodes))}
+	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), nodes: make(nodeMemory, len(t.changes.Nodes)+len(t.changes.Hosts))}
 	t.changes = Changes{}
 	return look, time.Time{}
 }
@@ -227,7 +230,7 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	wakeAt = earliest(wakeAt, t.notifier.Step(look))
 	t.ring(look)
 	wakeAt = earliest(wakeAt, t.jobWatcher.Step(look))
-	t.receive(look.Now)
+	t.receive(look)
 	t.planNodes(look)
 	t.undate()
 	wakeAt = earliest(wakeAt, t.submit(look))

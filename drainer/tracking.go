@@ -35,13 +35,36 @@ func (t *Term) track(look Look) {
 			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
 		}
 	}
+	if look.InFlight == nil {
+		maps.Copy(t.dirty, t.gathered)
+		clear(t.gathered)
+	}
 	for _, id := range look.Changes.Nodes {
 		if n := t.nodes[id]; n != nil {
 			t.dirty[id] = true
 			t.judgePlugins(look.View, n)
 		}
 	}
+	for _, id := range look.Changes.Hosts {
+		if n := t.nodes[id]; n != nil {
+			t.seeHost(look, n)
+			t.judgePlugins(look.View, n)
+		}
+	}
 	t.trackJobs(look.Changes)
+}
+
+// seeHost has a node planned on which something changed. While writes are in flight
+// nothing else is written, and a node that is planned at each of their entries would be
+// planned for nothing: it is gathered, and planned once when they are answered. One that
+// wishes for something is looked after all the same, so that nobody is told of a wish
+// which makes no sense any more.
+func (t *Term) seeHost(look Look, n *drainingNode) {
+	if look.InFlight != nil && !t.ready[n.id] && !n.pluginsTurn {
+		t.gathered[n.id] = true
+		return
+	}
+	t.dirty[n.id] = true
 }
 
 // trackJobs has the nodes planned whose drains wait for a job that changed.
@@ -71,14 +94,15 @@ func (t *Term) forget(id cluster.NodeID) {
 	delete(t.nodes, id)
 	delete(t.ready, id)
 	delete(t.dirty, id)
+	delete(t.gathered, id)
 }
 
 // receive drains the components' channels, in a fixed order.
-func (t *Term) receive(now time.Time) {
+func (t *Term) receive(look Look) {
 	select {
 	case t.request = <-t.jobWatcher.Drain():
 		t.withdrawn = true
-		t.date(t.request.Marks, now)
+		t.date(t.request.Marks, look.Now)
 	default:
 	}
 	select {
@@ -89,8 +113,8 @@ func (t *Term) receive(now time.Time) {
 				t.logger.Debug("allocation left its draining node", "alloc", m.Alloc, "node", m.Node,
 					"asked", m.Asked, "stopped", m.Stopped, "replaced", m.Replaced, "migrated", m.Migrated)
 			}
-			if t.nodes[m.Node] != nil {
-				t.dirty[m.Node] = true
+			if n := t.nodes[m.Node]; n != nil {
+				t.seeHost(look, n)
 			}
 		}
 	default:

@@ -80,6 +80,7 @@ type feed struct {
 
 	// What has changed since the last Take; guarded by mu.
 	nodes     set[cluster.NodeID]
+	hosts     set[cluster.NodeID]
 	groups    set[cluster.GroupKey]
 	jobs      set[cluster.JobKey]
 	overflown bool
@@ -126,7 +127,7 @@ func (f *feed) tellAllocs(c *changes) (told bool) {
 		}
 		drained := c.drained(a.NodeID)
 		if drained {
-			f.nodes.add(a.NodeID)
+			f.hosts.add(a.NodeID)
 		}
 		if !drained && !follows {
 			continue
@@ -142,11 +143,12 @@ func (f *feed) tellAllocs(c *changes) (told bool) {
 
 // bound forgets the keys when they are too many to be worth telling one by one.
 func (f *feed) bound() {
-	if max(len(f.nodes.items), len(f.groups.items), len(f.jobs.items)) <= MaxFeedKeys {
+	if max(len(f.nodes.items), len(f.hosts.items), len(f.groups.items), len(f.jobs.items)) <= MaxFeedKeys {
 		return
 	}
 	f.overflown = true
 	f.nodes.take()
+	f.hosts.take()
 	f.groups.take()
 	f.jobs.take()
 }
@@ -175,6 +177,7 @@ func (f *feed) Take() drainer.Changes {
 		All:       f.overflown,
 		Abandoned: f.abandoned,
 		Nodes:     f.nodes.take(),
+		Hosts:     f.hosts.take(),
 		Groups:    f.groups.take(),
 		Jobs:      f.jobs.take(),
 	}

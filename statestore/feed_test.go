@@ -39,9 +39,13 @@ func (s *subscriber) told() string {
 	c := s.feed.Take()
 	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken exactly if there is something to tell"))
 	slices.Sort(c.Nodes)
+	slices.Sort(c.Hosts)
 	slices.SortFunc(c.Groups, cluster.GroupKey.Compare)
 	slices.SortFunc(c.Jobs, cluster.JobKey.Compare)
 	text := fmt.Sprint(c.Nodes, c.Groups, c.Jobs)
+	if len(c.Hosts) > 0 {
+		text += fmt.Sprint(" on ", c.Hosts)
+	}
 	if c.All {
 		text += " all"
 	}
@@ -126,27 +130,27 @@ func TestWhatAFeedTells(t *testing.T) {
 		{"a node is made ineligible", func(w *world) {
 			w.write(func(x *statestore.Txn) { must.NoError(t, x.UpdateNodeEligibility("n2", cluster.NodeIneligible, w.now)) })
 		}, nothing},
-		{"a report from a draining node", func(w *world) { w.report(cluster.ClientFailed, "d1") }, "[n1] [default/db.g] []"},
+		{"a report from a draining node", func(w *world) { w.report(cluster.ClientFailed, "d1") }, "[] [default/db.g] [] on [n1]"},
 		{"a report on a followed job", func(w *world) { w.report(cluster.ClientFailed, "w2") }, "[] [default/web.g] []"},
 		{"a report on another job", func(w *world) { w.report(cluster.ClientFailed, "d2") }, nothing},
 		{"a report that says nothing new", func(w *world) { w.report(cluster.ClientRunning, "w1") }, nothing},
-		{"a mark", func(w *world) { w.mark(cluster.MarkPaced, "d1") }, "[n1] [default/db.g] []"},
+		{"a mark", func(w *world) { w.mark(cluster.MarkPaced, "d1") }, "[n1] [default/db.g] [] on [n1]"},
 		{"a placement of a followed job", func(w *world) {
 			w.place(w.snap().Job(web.Key()), "n3", nil, "w3")
 		}, "[] [default/web.g] []"},
 		{"a placement on a draining node", func(w *world) {
 			w.place(w.snap().Job(db.Key()), "n1", nil, "d3")
-		}, "[n1] [default/db.g] []"},
+		}, "[] [default/db.g] [] on [n1]"},
 		{"an evaluation of a followed job", func(w *world) { eval(w, "web") }, "[] [] [default/web]"},
 		{"an evaluation of another job", func(w *world) { eval(w, "db") }, nothing},
 		{"a followed job's new version", func(w *world) { w.job(web) }, "[] [] [default/web]"},
 		{"another job's new version", func(w *world) { w.job(db) }, nothing},
 		{"a purge", func(w *world) {
 			w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) })
-		}, "[n1] [default/web.g] [default/web]"},
+		}, "[n1] [default/web.g] [default/web] on [n1]"},
 		{"a purge of another job", func(w *world) {
 			w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(db.Key(), true)) })
-		}, "[n1] [default/db.g] []"},
+		}, "[n1] [default/db.g] [] on [n1]"},
 		{"two entries", func(w *world) { w.report(cluster.ClientPending, "w2"); w.drain("n3", "d3", cluster.DrainSpec{}) }, "[n3] [default/web.g] []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,8 +204,8 @@ func TestEachSubscriberIsToldForItself(t *testing.T) {
 	w.report(cluster.ClientPending, "w2")
 	must.Eq(t, nothing, other.told())
 	w.report(cluster.ClientPending, "w1")
-	must.Eq(t, "[n1] [default/web.g] []", other.told())
-	must.Eq(t, "[n1] [default/web.g] []", s.told())
+	must.Eq(t, "[] [default/web.g] [] on [n1]", other.told())
+	must.Eq(t, "[] [default/web.g] [] on [n1]", s.told())
 }
 
 func TestAClosedFeedIsSilent(t *testing.T) {

@@ -225,7 +225,7 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 				continue
 			}
 			if drains(a.NodeID) {
-				c.Nodes = append(c.Nodes, a.NodeID)
+				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains(a.NodeID) || follows[a.JobKey()] > 0 {
 				c.Groups = append(c.Groups, a.GroupKey())

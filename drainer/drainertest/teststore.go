@@ -140,6 +140,7 @@ func (f *testedFeed) change(random *rand.Rand) {
 func (f *testedFeed) check(before, after *model, rows Rows) error {
 	due := mustTell(before, after, rows, f.follows)
 	f.due.Nodes = append(f.due.Nodes, due.Nodes...)
+	f.due.Hosts = append(f.due.Hosts, due.Hosts...)
 	f.due.Groups = append(f.due.Groups, due.Groups...)
 	f.due.Jobs = append(f.due.Jobs, due.Jobs...)
 	if !due.Empty() && len(f.wake) == 0 {
@@ -161,6 +162,9 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 		return nil
 	}
 	if missing := untold("node", due.Nodes, told.Nodes); missing != nil {
+		return missing
+	}
+	if missing := untold("host", due.Hosts, told.Hosts); missing != nil {
 		return missing
 	}
 	if missing := untold("group", due.Groups, told.Groups); missing != nil {

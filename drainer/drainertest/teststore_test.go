@@ -24,6 +24,7 @@ func TestTheTestOfStores(t *testing.T) {
 		"a view where drains leave at rest":    {view: func(v drainer.View) drainer.View { return restful{v} }},
 		"a view that is always the newest":     {mutable: true},
 		"a feed that does not tell of nodes":   {tell: func(c *drainer.Changes) { c.Nodes = nil }},
+		"a feed that does not tell of hosts":   {tell: func(c *drainer.Changes) { c.Hosts = nil }},
 		"a feed that does not tell of groups":  {tell: func(c *drainer.Changes) { c.Groups = nil }},
 		"a feed that does not tell of jobs":    {tell: func(c *drainer.Changes) { c.Jobs = nil }},
 		"a feed that tells of the last change": {forgets: true},
@@ -147,6 +148,7 @@ func (f *plainFeed) told(c drainer.Changes) {
 		f.changes = drainer.Changes{}
 	}
 	f.changes.Nodes = append(f.changes.Nodes, c.Nodes...)
+	f.changes.Hosts = append(f.changes.Hosts, c.Hosts...)
 	f.changes.Groups = append(f.changes.Groups, c.Groups...)
 	f.changes.Jobs = append(f.changes.Jobs, c.Jobs...)
 	if !c.Empty() && !f.store.flaws.silent {
