@@ -114,20 +114,19 @@ func (n *drainingNode) stillWaits(m *moment, node *cluster.Node) bool {
 	return last != nil && last.NodeID == node.ID && !last.ClientTerminal() && inTouch(last, node)
 }
 
-// groupsOn are the groups with allocations on the node that are not
-// client-terminal, of the stage and those after it.
-func groupsOn(v View, n cluster.NodeID, from cluster.Stage) []cluster.GroupKey {
+// groupsOn are the groups with allocations on the nodes that are not
+// client-terminal, of the stage and those after it, each once.
+func groupsOn(v View, from cluster.Stage, nodes ...cluster.NodeID) []cluster.GroupKey {
 	seen := map[cluster.GroupKey]bool{}
 	var groups []cluster.GroupKey
-	for _, s := range cluster.Stages() {
-		if s < from {
-			continue
-		}
-		for _, asked := range [...]bool{false, true} {
-			for a := range v.NodeAllocs(n, s, asked) {
-				if key := a.GroupKey(); !seen[key] {
-					seen[key] = true
-					groups = append(groups, key)
+	for _, n := range nodes {
+		for s := from; s < cluster.StageCount; s++ {
+			for _, asked := range [...]bool{false, true} {
+				for a := range v.NodeAllocs(n, s, asked) {
+					if key := a.GroupKey(); !seen[key] {
+						seen[key] = true
+						groups = append(groups, key)
+					}
 				}
 			}
 		}

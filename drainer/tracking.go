@@ -8,33 +8,54 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// track takes in what the node watcher has told.
+// track takes in what the node watcher has told, and what has changed.
 func (t *Term) track(look Look) {
+	var anew []cluster.NodeID // whose groups are judged anew
 	for _, post := range t.tracker.take() {
-		if post.node == nil {
+		anew = append(anew, post.id)
+		if post.node != nil {
+			t.remember(post.node)
+		} else {
+			// What is left there is not the drain's any more, and its groups are dropped
+			// if nothing of them drains elsewhere.
 			t.forget(post.id)
-			// What is left there is not the drain's any more: its groups are judged
-			// anew, and dropped if nothing of them drains elsewhere.
-			t.jobWatcher.RegisterJobs(groupsOn(look.View, post.id, cluster.StageConsumers))
-			continue
 		}
-		n := t.nodes[post.id]
-		if n == nil || n.drain != post.node.Drain.ID {
-			t.forget(post.id)
-			n = &drainingNode{id: post.id, drain: post.node.Drain.ID}
-			t.nodes[post.id] = n
-			t.logger.Info("draining node", "node", n.id, "name", post.node.Name, "drain", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
-		}
-		n.refused, n.heldBack, n.wait, n.passed = attempts{}, nil, stageWait{}, false
-		t.dirty[n.id] = true
-		t.jobWatcher.RegisterJobs(groupsOn(look.View, n.id, cluster.StageConsumers))
 	}
 	if look.Changes.All {
-		for _, id := range slices.Sorted(maps.Keys(t.nodes)) {
+		for id := range t.nodes { //lint:order they are sorted
 			t.dirty[id] = true
-			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
+			anew = append(anew, id)
 		}
 	}
+	t.judgeGroupsOn(look.View, anew)
+	t.trackChanges(look)
+}
+
+// judgeGroupsOn has the groups judged anew that have something on the nodes. It sorts
+// them.
+func (t *Term) judgeGroupsOn(v View, nodes []cluster.NodeID) {
+	if len(nodes) == 0 {
+		return
+	}
+	slices.Sort(nodes)
+	t.jobWatcher.RegisterJobs(groupsOn(v, cluster.StageConsumers, slices.Compact(nodes)...))
+}
+
+// remember takes in a node's drain, or its new strategy.
+func (t *Term) remember(node *cluster.Node) {
+	n := t.nodes[node.ID]
+	if n == nil || n.drain != node.Drain.ID {
+		t.forget(node.ID)
+		n = &drainingNode{id: node.ID, drain: node.Drain.ID}
+		t.nodes[node.ID] = n
+		t.logger.Info("draining node", "node", n.id, "name", node.Name, "drain", n.drain, "deadline", node.Drain.Strategy.Deadline)
+	}
+	n.refused, n.heldBack, n.wait, n.passed = attempts{}, nil, stageWait{}, false
+	t.dirty[n.id] = true
+}
+
+// trackChanges has the nodes planned of which something changed.
+func (t *Term) trackChanges(look Look) {
 	if look.InFlight == nil {
 		maps.Copy(t.dirty, t.gathered)
 		clear(t.gathered)
@@ -139,13 +160,15 @@ func (t *Term) ring(look Look) {
 	for _, id := range t.alarms.Pop(look.Now) {
 		t.dirty[id] = true
 	}
-	for _, id := range slices.Sorted(maps.Keys(t.dirty)) {
+	var passed []cluster.NodeID
+	for id := range t.dirty { //lint:order they are sorted
 		n, node := t.nodes[id], look.node(id)
 		if n != nil && !n.passed && node.Draining() && node.Drain.Strategy.Passed(look.Now) {
 			n.passed = true
-			t.jobWatcher.RegisterJobs(groupsOn(look.View, id, cluster.StageConsumers))
+			passed = append(passed, id)
 		}
 	}
+	t.judgeGroupsOn(look.View, passed)
 }
 
 // planNodes plans the nodes that something was said of.
@@ -212,7 +235,7 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 // changes that would say so.
 func (t *Term) judgePlugins(v View, n *drainingNode) {
 	if n.pluginsTurn {
-		t.jobWatcher.RegisterJobs(groupsOn(v, n.id, cluster.StagePlugins))
+		t.jobWatcher.RegisterJobs(groupsOn(v, cluster.StagePlugins, n.id))
 	}
 }
 
