@@ -191,15 +191,17 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 	for _, r := range replies {
 		w.changed = true
 		refusals := r.refusedGroups()
-		for _, m := range r.Marks {
-			if g := w.groups.get(m.Group); g != nil {
-				if i, asked := g.find(m.Alloc); asked {
-					g.asked = slices.Delete(g.asked, i, i+1)
-				}
+		var g *watchedGroup
+		for i, m := range r.Marks { // those of a group are next to each other
+			if i == 0 || m.Group != r.Marks[i-1].Group {
+				g = w.groups.get(m.Group)
 				w.see(g)
-				if r.Outcome == Applied && !refusals[g.key] {
+				if g != nil && r.Outcome == Applied && !refusals[g.key] {
 					g.refused = nil
 				}
+			}
+			if g != nil {
+				g.answered(m.Alloc)
 			}
 		}
 		for key := range refusals { //lint:order each group by itself

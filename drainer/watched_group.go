@@ -71,6 +71,13 @@ func (g *watchedGroup) asksFor(id cluster.AllocID) bool {
 	return is
 }
 
+// answered drops the mark of the allocation from those that are asked.
+func (g *watchedGroup) answered(id cluster.AllocID) {
+	if i, asked := g.find(id); asked {
+		g.asked = slices.Delete(g.asked, i, i+1)
+	}
+}
+
 // asksBeside reports whether the group wants marks besides those in flight.
 func (g *watchedGroup) asksBeside(inFlight func(cluster.AllocID) bool) bool {
 	return slices.ContainsFunc(g.asked, func(a ask) bool { return !inFlight(a.alloc) })
