@@ -122,21 +122,37 @@ func outcomeRates() []Rate {
 }
 
 func reasonRates() []Rate {
+	least := [drainer.ReasonCount]float64{
+		drainer.ReasonWritePending: 0.66, drainer.ReasonStopping: 0.66, drainer.ReasonWaitingForScheduler: 0.64,
+		drainer.ReasonWaitingForStage: 0.42, drainer.ReasonWaitingForRoom: 0.4, drainer.ReasonBatchRunning: 0.36,
+		drainer.ReasonWaitingForHealth: 0.19, drainer.ReasonDisconnected: 0.16, drainer.ReasonLeftByRequest: 0.14,
+		drainer.ReasonBelowBudget: 0.095, drainer.ReasonWaitingForReplacement: 0.092, drainer.ReasonNoPacedMoves: 0.071,
+	}
 	var rates []Rate
 	for r := range drainer.ReasonCount {
-		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(0.08)})
+		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), each(least[r])})
 	}
 	return rates
 }
 
+// faultRates: what the frequent ones are held to, the rare ones could not fail.
 func faultRates() []Rate {
+	least := map[scenario.FaultName]float64{
+		scenario.ApplyReject: 0.21, scenario.ApplyFull: 0.21, scenario.ApplyAmbiguousApplied: 0.21,
+		scenario.ApplyAmbiguousLate: 0.2, scenario.ApplyAmbiguousLost: 0.2, scenario.ApplySlow: 0.19, scenario.ApplyPartialRefuse: 0.089,
+		scenario.LeaderLoseMidBatch: 0.15, scenario.LeaderFlap: 0.19, scenario.LeaderTwo: 0.069, scenario.LeaderPaused: 0.22,
+		scenario.WatchDelay: 0.21, scenario.WatchCoalesce: 0.21, scenario.WatchSpurious: 0.21, scenario.ViewStale: 0.21,
+		scenario.ClientSlowStop: 0.16, scenario.ClientNeverStop: 0.17, scenario.ClientFailNew: 0.13, scenario.ClientMute: 0.13,
+		scenario.SchedSlow: 0.23, scenario.SchedFailEval: 0.095, scenario.SchedUnplaceable: 0.1,
+		scenario.NodeCrash: 0.31, scenario.NodeDisconnect: 0.32, scenario.NodeReturn: 0.024,
+		scenario.APIDup: 0.036, scenario.APITimeout: 0.034,
+		scenario.DrainUpdate: 0.045, scenario.DrainCancel: 0.043, scenario.DrainAgain: 0.052,
+		scenario.JobEdit: 0.043, scenario.JobScale: 0.043, scenario.JobPurge: 0.043,
+		scenario.ClockForward: 0.13, scenario.ClockBack: 0.13, scenario.ClockSkew: 0.13, scenario.StoreRestore: 0.04,
+	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {
-		least := 0.068
-		if f.Name.Operates() {
-			least = 0.023 // and it is done at times, too
-		}
-		rates = append(rates, Rate{faultEvent(f.Name), "the fault strikes", each(least)})
+		rates = append(rates, Rate{faultEvent(f.Name), "the fault strikes", each(least[f.Name])})
 	}
 	return rates
 }
