@@ -1,18 +1,19 @@
 // Command find measures planted bugs and writes down what it finds.
 //
 //	go run ./sim/planted/find survive [NAME...]
-//	go run ./sim/planted/find hunt [NAME...]
+//	go run ./sim/planted/find hunt [-starts N] [NAME...]
 //
 // It runs at the top of the repository. Survive runs the ordinary tests against each
 // bug: seconds for one that the tests of its own package find, minutes for one that
-// none finds. Hunt builds the simulator with each bug and plays seeds until one fails.
-// Without names it measures what has not been measured. The table in
-// sim/planted/FOUND.md is written after each bug.
+// none finds. Hunt builds the simulator with each bug and plays seeds until one fails,
+// from three starts unless fewer are asked for. Without names it measures what has not
+// been measured. The table in sim/planted/FOUND.md is written after each bug.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,16 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	if len(args) == 0 {
-		return errors.New("usage: find survive|hunt [NAME...]")
+		return errors.New("usage: find survive|hunt [-starts N] [NAME...]")
+	}
+	starts := planted.Starts()
+	flags := flag.NewFlagSet("find "+args[0], flag.ContinueOnError)
+	from := flags.Int("starts", len(starts), "from how many `starts` a bug is hunted")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if *from < 1 || *from > len(starts) {
+		return fmt.Errorf("there are 1 to %d starts, not %d", len(starts), *from)
 	}
 	root, err := filepath.Abs(".")
 	if err != nil {
@@ -51,7 +61,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	f := &finder{root: root, dir: dir, names: args[1:]}
+	f := &finder{root: root, dir: dir, names: flags.Args(), starts: starts[:*from]}
 	switch args[0] {
 	case "survive":
 		return f.survive(ctx)
@@ -66,6 +76,8 @@ type finder struct {
 	root, dir string
 	// names are the bugs to measure; none for all that have not been.
 	names []string
+	// starts are the seeds that hunts start from.
+	starts []uint64
 }
 
 // survive runs the ordinary tests against bugs.
@@ -109,7 +121,7 @@ func (f *finder) hunt(ctx context.Context) error {
 				return "", err
 			}
 			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-			catches, err := planted.Hunt{Control: control}.For(ctx, f.root, dir, b)
+			catches, err := planted.Hunt{Control: control, Starts: f.starts}.For(ctx, f.root, dir, b)
 			if err != nil {
 				return "", err
 			}
