@@ -50,6 +50,28 @@ func TestRounds_GatherWhileInFlight(t *testing.T) {
 	must.Eq(t, epoch, r.now, must.Sprint("nothing waited for a timer"))
 }
 
+// What lands on a node after its deadline, while a write is in flight, is marked in the
+// next round, though nothing changes on the node any more.
+func TestRounds_NodesGatherWhileInFlight(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(1)
+	w.drain("n1", time.Minute)
+	w.place("b0", w.job("more", cluster.JobService), "n2")
+	r := newRig(t, w, nil)
+	r.advance(time.Minute)
+	before := len(r.raft.written())
+	r.commit(func(w *town) { w.drain("n2", 0) })
+	r.run()
+	must.Len(t, before+1, r.raft.written())
+	r.commit(func(w *town) { w.place("c0", w.Job(cluster.JobKey{Namespace: "default", ID: "job00"}), "n1") })
+	r.run()
+	must.Len(t, before+1, r.raft.written(), must.Sprint("a write is in flight"))
+	must.True(t, r.raft.answer())
+	r.run()
+	must.Len(t, before+2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"c0"}, r.raft.written()[before+1].marked())
+}
+
 // Entries are cut to their bound, no more are in flight than may be, and all of
 // them get there.
 func TestRounds_KeepBounds(t *testing.T) {
