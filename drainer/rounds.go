@@ -70,14 +70,14 @@ func (t *Term) wishes() []wish {
 	for _, id := range slices.Sorted(maps.Keys(t.ready)) {
 		for _, m := range t.nodes[id].marks {
 			withNode[m.Alloc] = true
-			if !t.writer.marks[m.Alloc] {
+			if !t.writer.sent(m.Alloc) {
 				wishes = append(wishes, wish{mark: m, withNode: true})
 			}
 		}
 	}
 	if t.request != nil {
 		for _, m := range t.request.Marks {
-			if !t.writer.marks[m.Alloc] && !withNode[m.Alloc] {
+			if !t.writer.sent(m.Alloc) && !withNode[m.Alloc] {
 				wishes = append(wishes, wish{mark: m})
 			}
 		}
@@ -106,6 +106,27 @@ func (t *Term) completions() []Completion {
 func (t *Term) date(marks []Mark, now time.Time) {
 	for _, m := range marks {
 		if _, dated := t.wanted[m.Alloc]; !dated {
+			t.wanted[m.Alloc] = now
+		}
+	}
+}
+
+// dateAnew has marks wanted since now that earlier drains of the nodes wanted, or have in
+// flight.
+func (t *Term) dateAnew(nodes map[cluster.NodeID]bool, now time.Time) {
+	if len(nodes) == 0 {
+		return
+	}
+	for id, on := range t.writer.marks {
+		if nodes[on] {
+			t.wanted[id] = now
+		}
+	}
+	if t.request == nil {
+		return
+	}
+	for _, m := range t.request.Marks {
+		if nodes[m.Node] {
 			t.wanted[m.Alloc] = now
 		}
 	}

@@ -72,6 +72,71 @@ func TestRounds_NodesGatherWhileInFlight(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"c0"}, r.raft.written()[before+1].marked())
 }
 
+// The turn of a storage plugin comes and is taken back while writes are in flight: it does
+// not wish to leave any more, and nobody is told that it does.
+func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {
+	t.Parallel()
+	w := newTown(4, 0)
+	service := func(id cluster.JobID) *cluster.Job {
+		j := w.job(id, cluster.JobService)
+		j.TaskGroups[0].Count = 3
+		j.TaskGroups[0].Migrate = &cluster.MigrateStrategy{MaxParallel: 3, HealthyDeadline: time.Minute}
+		return j
+	}
+	before, disk := service("before"), service("disk")
+	disk.TaskGroups[0].Tasks[0].StoragePlugin = true
+	for i, n := range []cluster.NodeID{"n1", "n2", "n4"} {
+		w.place(cluster.AllocID(fmt.Sprint("b", i)), before, "n3")
+		w.place(cluster.AllocID(fmt.Sprint("d", i)), disk, n)
+	}
+	batch := w.job("batch", cluster.JobBatch)
+	w.place("work", batch, "n2")
+	for _, n := range []cluster.NodeID{"n1", "n2", "n3"} {
+		w.drain(n, 0)
+	}
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	for _, edit := range []func(*town){
+		func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete },
+		func(w *town) { w.alloc("d2").ModifyTime = r.now }, // its group is judged
+		func(w *town) { w.place("more", batch, "n2") },
+	} {
+		r.commit(edit)
+		r.run()
+	}
+	report, _ := r.term.Explain("n2", r.now)
+	must.Eq(t, ReasonWaitingForStage, report.Allocs[len(report.Allocs)-1].Reason)
+	r.settle()
+	for _, write := range r.raft.written() {
+		must.SliceNotContains(t, write.marked(), "d1")
+	}
+}
+
+// A node that drains anew has its marks wanted since then, though one of the drain before
+// is still in flight.
+func TestRounds_RedrainedWhileInFlight(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, jobsOnOneNode(1), nil)
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	r.now = r.now.Add(time.Second)
+	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	r.run()
+	r.now = r.now.Add(time.Second)
+	r.commit(func(w *town) {
+		d := w.drain("n1", 0)
+		d.ID, d.Revision, d.UpdatedAt, d.Strategy.StartedAt = "another", 9, r.now, r.now
+	})
+	r.run()
+	report, _ := r.term.Explain("n1", r.now)
+	must.Eq(t, ReasonWritePending, report.Allocs[0].Reason)
+	must.Eq(t, Since{At: r.now, Seen: true}, report.Allocs[0].Since)
+}
+
 // Entries are cut to their bound, no more are in flight than may be, and all of
 // them get there.
 func TestRounds_KeepBounds(t *testing.T) {

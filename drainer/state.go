@@ -69,7 +69,7 @@ type StateReader interface {
 // A feed tells of
 //   - a node: it drains, or did before the commit, and its row changed;
 //   - a host: a node that drains, or did before the commit, and one of its
-//     allocations changed;
+//     allocations changed; it may be told as a node;
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was
@@ -90,7 +90,7 @@ type Feed interface {
 }
 
 // Changes says where to look. Its slices are in no order, belong to the taker,
-// and may be nil.
+// and may be nil. What each holds is said at [Feed].
 type Changes struct {
 	// All says that anything may have changed: look everywhere. A store without
 	// a feed of its own says so at every change.

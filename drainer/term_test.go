@@ -70,6 +70,7 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 			must.MapEmpty(t, r.term.waiting)
 			must.Eq(t, 0, r.term.alarms.Len())
 			must.MapEmpty(t, r.term.ready)
+			must.MapEmpty(t, r.term.gathered)
 			must.MapEmpty(t, r.term.writer.marks)
 			must.MapEmpty(t, r.term.writer.nodes)
 		})

@@ -10,11 +10,14 @@ import (
 
 // track takes in what the node watcher has told, and what has changed.
 func (t *Term) track(look Look) {
-	var anew []cluster.NodeID // whose groups are judged anew
+	var anew []cluster.NodeID          // whose groups are judged anew
+	begun := map[cluster.NodeID]bool{} // those of which another drain has begun
 	for _, post := range t.tracker.take() {
 		anew = append(anew, post.id)
 		if post.node != nil {
-			t.remember(post.node)
+			if t.remember(post.node) {
+				begun[post.id] = true
+			}
 		} else {
 			// What is left there is not the drain's any more, and its groups are dropped
 			// if nothing of them drains elsewhere.
@@ -27,6 +30,7 @@ func (t *Term) track(look Look) {
 			anew = append(anew, id)
 		}
 	}
+	t.dateAnew(begun, look.Now)
 	t.judgeGroupsOn(look.View, anew)
 	t.trackChanges(look)
 }
@@ -41,10 +45,12 @@ func (t *Term) judgeGroupsOn(v View, nodes []cluster.NodeID) {
 	t.jobWatcher.RegisterJobs(groupsOn(v, cluster.StageConsumers, slices.Compact(nodes)...))
 }
 
-// remember takes in a node's drain, or its new strategy.
-func (t *Term) remember(node *cluster.Node) {
+// remember takes in a node's drain, or its new strategy, and reports whether the drain is
+// another than it was.
+func (t *Term) remember(node *cluster.Node) (begins bool) {
 	n := t.nodes[node.ID]
-	if n == nil || n.drain != node.Drain.ID {
+	begins = n == nil || n.drain != node.Drain.ID
+	if begins {
 		t.forget(node.ID)
 		n = &drainingNode{id: node.ID, drain: node.Drain.ID}
 		t.nodes[node.ID] = n
@@ -52,6 +58,7 @@ func (t *Term) remember(node *cluster.Node) {
 	}
 	n.refused, n.heldBack, n.wait, n.passed = attempts{}, nil, stageWait{}, false
 	t.dirty[n.id] = true
+	return begins
 }
 
 // trackChanges has the nodes planned of which something changed.
@@ -79,9 +86,10 @@ func (t *Term) trackChanges(look Look) {
 // nothing else is written, and a node that is planned at each of their entries would be
 // planned for nothing: it is gathered, and planned once when they are answered. One that
 // wishes for something is looked after all the same, so that nobody is told of a wish
-// which makes no sense any more.
+// which makes no sense any more, and so is one without consumers: it is the turn of those
+// behind them, or was, and a plan has their groups judged.
 func (t *Term) seeHost(look Look, n *drainingNode) {
-	if look.InFlight != nil && !t.ready[n.id] && !n.pluginsTurn {
+	if look.InFlight != nil && !t.ready[n.id] && !n.pluginsTurn && look.View.Consumers(n.id) > 0 {
 		t.gathered[n.id] = true
 		return
 	}

@@ -21,9 +21,9 @@ type writer struct {
 	inbox    inbox
 
 	inFlight int
-	// marks are the allocations whose marks are in flight, groups those whose
-	// re-evaluation is, nodes those whose completion is.
-	marks  map[cluster.AllocID]bool
+	// marks are the allocations whose marks are in flight, with their nodes, groups
+	// those whose re-evaluation is, nodes those whose completion is.
+	marks  map[cluster.AllocID]cluster.NodeID
 	groups map[cluster.GroupKey]bool
 	nodes  map[cluster.NodeID]bool
 
@@ -77,7 +77,7 @@ func newWriter(c NodeDrainerConfig) *writer {
 		raft:     c.Raft,
 		backoff:  backoff{base: c.RetryBase, max: c.RetryMax},
 		interval: c.MinWriteInterval,
-		marks:    map[cluster.AllocID]bool{},
+		marks:    map[cluster.AllocID]cluster.NodeID{},
 		groups:   map[cluster.GroupKey]bool{},
 		nodes:    map[cluster.NodeID]bool{},
 		behind:   true,
@@ -163,7 +163,13 @@ func (w *writer) sends() func(cluster.AllocID) bool {
 	if w.inFlight == 0 {
 		return nil
 	}
-	return func(id cluster.AllocID) bool { return w.marks[id] }
+	return w.sent
+}
+
+// sent reports whether a mark of the allocation is in flight.
+func (w *writer) sent(id cluster.AllocID) bool {
+	_, is := w.marks[id]
+	return is
 }
 
 // mayBegin reports whether a round may begin, and if not, when; zero for when
@@ -198,7 +204,7 @@ func (w *writer) begin(e *entry, marks *Marks, completions *Completions, reply R
 		if wish.reevaluate {
 			w.groups[wish.mark.Group] = true
 		} else {
-			w.marks[wish.mark.Alloc] = true
+			w.marks[wish.mark.Alloc] = wish.mark.Node
 		}
 	}
 	for _, c := range e.completions {
