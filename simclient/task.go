@@ -8,8 +8,10 @@ import (
 
 // task is what a client knows of one allocation.
 type task struct {
-	// alloc is the allocation as last seen, never nil.
+	// alloc is the allocation as last seen, never nil; known is what it says that the
+	// servers know, kept here because it is compared far more often than a row changes.
 	alloc     *cluster.Allocation
+	known     words
 	behaviour Behaviour
 	// verdict is from running to the verdict on health.
 	verdict time.Duration
@@ -56,7 +58,8 @@ func known(a *cluster.Allocation) words {
 
 // newTask is a task that begins, or that goes on if the servers know that it ran.
 func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time.Time) *task {
-	t := &task{alloc: a, behaviour: b, verdict: verdict, is: known(a)}
+	t := &task{alloc: a, known: known(a), behaviour: b, verdict: verdict}
+	t.is = t.known
 	if a.HasVerdict() {
 		t.judged = a.DeploymentStatus.Timestamp
 	}
@@ -125,12 +128,16 @@ func (t *task) stop(told, now time.Time) {
 	}
 }
 
-// hear takes in what the servers know and want now.
+// hear takes in what the servers know and want now. A row that is the one last seen says
+// nothing new, since rows are never written to.
 func (t *task) hear(a *cluster.Allocation, now time.Time) {
+	if a == t.alloc {
+		return
+	}
 	if a.ModifyIndex != t.alloc.ModifyIndex {
 		t.acked = words{}
 	}
-	t.alloc = a
+	t.alloc, t.known = a, known(a)
 	t.advance(now) // up to now it was not told to stop
 	if a.ClientStatus == cluster.ClientRunning && t.is.status == cluster.ClientPending {
 		t.start(now) // what an earlier fleet said came late
@@ -172,8 +179,7 @@ func (t *task) next(now time.Time) time.Time {
 // unsaid reports whether the servers do not know how things are. What they took
 // and did not write down they do not want to know.
 func (t *task) unsaid() bool {
-	k := known(t.alloc)
-	return t.is != t.acked && (t.is.status != k.status || t.is.verdict != unjudged && t.is.verdict != k.verdict)
+	return t.is != t.acked && (t.is.status != t.known.status || t.is.verdict != unjudged && t.is.verdict != t.known.verdict)
 }
 
 func (t *task) report(now time.Time) cluster.AllocReport {
