@@ -11,6 +11,14 @@ type Resources struct {
 	GPU int64
 }
 
+// Usage is what the allocations of a node that are not client-terminal take. The zero value
+// is that of a node without any.
+type Usage struct {
+	// Live counts them.
+	Live      int
+	Resources Resources
+}
+
 // Plus returns r + o.
 func (r Resources) Plus(o Resources) Resources {
 	return Resources{CPU: r.CPU + o.CPU, MemoryMB: r.MemoryMB + o.MemoryMB, DiskMB: r.DiskMB + o.DiskMB, GPU: r.GPU + o.GPU}

@@ -233,7 +233,8 @@ func (c *checker) predecessorReason(a *cluster.Allocation) string {
 func (c *checker) room(n *cluster.Node) *room {
 	r := c.rooms[n.ID]
 	if r == nil {
-		r = roomOn(c.view, n)
+		on := roomOn(n, c.view.Usage(n.ID))
+		r = &on
 		c.rooms[n.ID] = r
 	}
 	return r

@@ -33,7 +33,9 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		p.shedDoubles(b)
 	}
 	need, missing := g.Resources(), 0
-	for _, r := range p.world.ready() {
+	rooms := p.world.ready()
+	for i := range rooms {
+		r := &rooms[i]
 		b := berths[r.node.ID]
 		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) {
 			continue

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -10,8 +11,7 @@ import (
 // placer chooses nodes for the allocations of one group. It looks at every ready
 // node once; each placement then costs the logarithm of their number.
 type placer struct {
-	world *world
-	need  cluster.Resources
+	need cluster.Resources
 	// heap holds the nodes that may still take one, best first. A node without
 	// room is dropped when it comes up: nothing gives room back during a plan.
 	heap candidates
@@ -25,13 +25,22 @@ type candidate struct {
 	left int64
 }
 
+// compareID orders by node id.
+func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.ID, id) }
+
 // newPlacer prepares to place the group's allocations; same is how many it has
 // on each node.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.NodeID]int) *placer {
-	p := &placer{world: w, need: g.Resources()}
-	for _, r := range w.ready() {
-		if r.fits(p.need) && accepts(r.node, j, g) {
-			p.heap = append(p.heap, candidate{room: r, same: same[r.node.ID], left: r.left(p.need)})
+	rooms := w.ready()
+	p := &placer{need: g.Resources(), heap: make(candidates, 0, len(rooms))}
+	for i := range rooms {
+		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) {
+			p.heap = append(p.heap, candidate{room: r, left: r.left(p.need)})
+		}
+	}
+	for id, n := range same { //lint:order each candidate by itself; most nodes have none of the group
+		if at, is := slices.BinarySearchFunc(p.heap, id, candidate.compareID); is {
+			p.heap[at].same = n
 		}
 	}
 	heap.Init(&p.heap)

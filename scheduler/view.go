@@ -14,8 +14,8 @@ type View interface {
 	Index() uint64
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node
-	// Nodes yields all nodes.
-	Nodes() iter.Seq[*cluster.Node]
+	// NodesInUse yields all nodes, each with its Usage.
+	NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage]
 	// Job returns the current version of the job, or nil.
 	Job(cluster.JobKey) *cluster.Job
 	// JobsOnEveryNode yields the current versions of the jobs whose type says so
@@ -40,10 +40,9 @@ type View interface {
 	// older ones first. BlockedEvals does the same for the blocked ones.
 	PendingEvals() iter.Seq[*cluster.Evaluation]
 	BlockedEvals() iter.Seq[*cluster.Evaluation]
-	// Usage is what the node's allocations that are not client-terminal take,
-	// LiveCount how many they are.
-	Usage(cluster.NodeID) cluster.Resources
-	LiveCount(cluster.NodeID) int
+	// Usage is what the node's allocations that are not client-terminal take. The node
+	// need not exist.
+	Usage(cluster.NodeID) cluster.Usage
 	// CapacityIndex is the raft index of the last entry after which more may fit
 	// on the nodes than before.
 	CapacityIndex() uint64

@@ -14,7 +14,7 @@ type world struct {
 	// ahead are placements of plans that are not in the view yet.
 	ahead []*cluster.Allocation
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
-	rooms []*room
+	rooms []room
 }
 
 // room is one ready node and what is left on it.
@@ -28,18 +28,18 @@ type room struct {
 }
 
 // ready returns the ready nodes by id. The rooms are shared: what is placed is
-// taken out of them.
-func (w *world) ready() []*room {
+// taken out of them, and not out of a copy.
+func (w *world) ready() []room {
 	if w.rooms != nil {
 		return w.rooms
 	}
-	w.rooms = []*room{}
-	for n := range w.Nodes() {
+	w.rooms = []room{}
+	for n, used := range w.NodesInUse() {
 		if n.Ready() {
-			w.rooms = append(w.rooms, roomOn(w.View, n))
+			w.rooms = append(w.rooms, roomOn(n, used))
 		}
 	}
-	slices.SortFunc(w.rooms, func(a, b *room) int { return cmp.Compare(a.node.ID, b.node.ID) })
+	slices.SortFunc(w.rooms, func(a, b room) int { return cmp.Compare(a.node.ID, b.node.ID) })
 	for _, a := range w.ahead {
 		if r := w.room(a.NodeID); r != nil {
 			r.take(a.Resources)
@@ -51,20 +51,19 @@ func (w *world) ready() []*room {
 // room returns the ready node, or nil.
 func (w *world) room(id cluster.NodeID) *room {
 	rooms := w.ready()
-	i, ok := slices.BinarySearchFunc(rooms, id, func(r *room, id cluster.NodeID) int { return cmp.Compare(r.node.ID, id) })
+	i, ok := slices.BinarySearchFunc(rooms, id, func(r room, id cluster.NodeID) int { return cmp.Compare(r.node.ID, id) })
 	if !ok {
 		return nil
 	}
-	return rooms[i]
+	return &rooms[i]
 }
 
-// roomOn is what is left on a node.
-func roomOn(v View, n *cluster.Node) *room {
-	r := &room{node: n, free: n.Available().Minus(v.Usage(n.ID)), unbounded: n.MaxAllocs <= 0}
-	if !r.unbounded {
-		r.slots = n.MaxAllocs - v.LiveCount(n.ID)
+// roomOn is what is left on a node that is used so.
+func roomOn(n *cluster.Node, used cluster.Usage) room {
+	return room{
+		node: n, free: n.Available().Minus(used.Resources),
+		unbounded: n.MaxAllocs <= 0, slots: n.MaxAllocs - used.Live,
 	}
-	return r
 }
 
 // fits reports whether one more allocation fits.

@@ -152,9 +152,9 @@ func TestWhatIsOnANode(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"jobless", "w1", "w2", "w3", "s1", "p1"}, allocIDs(s.LiveAllocsByNode("n1")))
 	must.Eq(t, 4, s.Consumers("n1"))
 	must.Eq(t, 6, s.LiveCount("n1"))
-	must.Eq(t, cluster.Resources{CPU: 600, MemoryMB: 384}, s.Usage("n1"))
+	must.Eq(t, cluster.Resources{CPU: 600, MemoryMB: 384}, s.Usage("n1").Resources)
 	must.SliceEmpty(t, allocIDs(s.AllocsByNode("n")))
-	must.Eq(t, cluster.Resources{}, s.Usage("n"))
+	must.Eq(t, cluster.Usage{}, s.Usage("n"))
 }
 
 func TestAGroupsAccount(t *testing.T) {

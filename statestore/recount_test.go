@@ -69,6 +69,12 @@ func recountUsage(t must.T, s *statestore.Snapshot) {
 		want[a.NodeID] = u
 	}
 	must.Eq(t, want, s.UsageRows())
+	var nodes []cluster.NodeID
+	for n, u := range s.NodesInUse() {
+		nodes = append(nodes, n.ID)
+		must.Eq(t, want[n.ID].Usage, u, must.Sprint(n.ID))
+	}
+	must.Eq(t, nodeIDs(s.Nodes()), nodes)
 }
 
 func recountAllocs(t must.T, s *statestore.Snapshot) {

@@ -23,7 +23,7 @@ func TestATransactionSeesWhatItWrote(t *testing.T) {
 		must.Eq(t, w.index, x.TableIndex(statestore.TableAllocs))
 		must.Eq(t, 1, x.TableIndex(statestore.TableNodes))
 		must.Eq(t, 2, x.Consumers("n1"))
-		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.Usage("n1"))
+		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.Usage("n1").Resources)
 		must.Eq(t, w.index-1, w.snap().Index(), must.Sprint("nobody else does before the commit"))
 		must.Eq(t, 0, w.snap().Consumers("n1"))
 	})

@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -12,22 +13,32 @@ import (
 // not touch the nodes table. A node without any has no row.
 type usage struct {
 	NodeID cluster.NodeID
-	// Live counts them, Consumers those of [cluster.StageConsumers].
-	Live      int
+	cluster.Usage
+	// Consumers counts those of [cluster.StageConsumers].
 	Consumers int
-	Resources cluster.Resources
 }
 
 func (r reads) usage(id cluster.NodeID) usage {
-	if r.written != nil {
-		if edit := r.written.usage[id]; edit != nil {
-			return *edit.after
-		}
+	u := r.usageEdited(id)
+	if u == nil {
+		u = r.usageRow(id)
 	}
-	if u := r.usageRow(id); u != nil {
-		return *u
+	if u == nil {
+		return usage{NodeID: id}
 	}
-	return usage{NodeID: id}
+	return *u
+}
+
+// usageEdited returns the node's account as the transaction has changed it, or nil if it
+// has not.
+func (r reads) usageEdited(id cluster.NodeID) *usage {
+	if r.written == nil {
+		return nil
+	}
+	if edit := r.written.usage[id]; edit != nil {
+		return edit.after
+	}
+	return nil
 }
 
 // usageRow returns the row of the node's account, or nil.
@@ -36,7 +47,32 @@ func (r reads) usageRow(id cluster.NodeID) *usage {
 }
 
 // Usage is what the node's allocations that are not client-terminal take.
-func (r reads) Usage(id cluster.NodeID) cluster.Resources { return r.usage(id).Resources }
+func (r reads) Usage(id cluster.NodeID) cluster.Usage { return r.usage(id).Usage }
+
+// NodesInUse yields all nodes by id, each with what Usage says of it. Nodes and accounts
+// are both in the order of the nodes' ids, so it goes through them side by side: to look
+// up each account took eight times as long with a thousand nodes.
+func (r reads) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
+	return func(yield func(*cluster.Node, cluster.Usage) bool) {
+		accounts := r.rows(tableLedger, indexID, key{accountOfNode})
+		at, _ := accounts.Next().(*usage)
+		for n := range r.Nodes() {
+			for at != nil && at.NodeID < n.ID { // a node that is gone, with something on it
+				at, _ = accounts.Next().(*usage)
+			}
+			u := r.usageEdited(n.ID)
+			if u == nil && at != nil && at.NodeID == n.ID {
+				u = at
+			}
+			if u == nil {
+				u = &usage{}
+			}
+			if !yield(n, u.Usage) {
+				return
+			}
+		}
+	}
+}
 
 // LiveCount counts the node's allocations that are not client-terminal.
 func (r reads) LiveCount(id cluster.NodeID) int { return r.usage(id).Live }
