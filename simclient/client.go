@@ -78,7 +78,7 @@ func (c *client) look(o *Options, state State, now time.Time) {
 	c.looks++
 	live := 0
 	for a := range state.LiveAllocsByNode(c.node) {
-		t := c.tasks[a.ID]
+		t := c.shown(a, live)
 		switch {
 		case t == nil && c.mute:
 			continue
@@ -102,6 +102,18 @@ func (c *client) look(o *Options, state State, now time.Time) {
 		delete(c.tasks, t.alloc.ID)
 		return true
 	})
+}
+
+// shown returns the task of an allocation that the state shows at a place, or nil. A row
+// that is the one last seen is looked for around its place: the state shows most of a
+// node's allocations in the order of their tasks.
+func (c *client) shown(a *cluster.Allocation, place int) *task {
+	for i := range c.order {
+		if t := c.order[(place+i)%len(c.order)]; t.alloc == a {
+			return t
+		}
+	}
+	return c.tasks[a.ID]
 }
 
 // check takes in what the state shows of an allocation that the client has told of.
