@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,14 +30,30 @@ func nameIndex(name string) int {
 	return i
 }
 
-// byName orders a group's allocations by index; those of one index with the
-// oldest first.
-func byName(a, b *cluster.Allocation) int {
-	return cmp.Or(
-		cmp.Compare(nameIndex(a.Name), nameIndex(b.Name)),
-		cmp.Compare(a.CreateIndex, b.CreateIndex),
-		cmp.Compare(a.ID, b.ID),
-	)
+// sortByName orders a group's allocations by index; those of one index with the
+// oldest first. Each name is read once, and not at each comparison.
+func sortByName(allocs []*cluster.Allocation) {
+	read := make([]indexed, len(allocs))
+	for i, a := range allocs {
+		read[i] = indexed{nameIndex(a.Name), a}
+	}
+	slices.SortFunc(read, indexed.compare)
+	for i, r := range read {
+		allocs[i] = r.Allocation
+	}
+}
+
+// indexed is an allocation with the index in its name.
+type indexed struct {
+	index int
+	*cluster.Allocation
+}
+
+func (a indexed) compare(b indexed) int {
+	if a.index != b.index {
+		return cmp.Compare(a.index, b.index)
+	}
+	return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 }
 
 // names are the names that a group has in use.

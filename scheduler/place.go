@@ -103,8 +103,14 @@ func (h candidates) Len() int { return len(h) }
 
 // Less orders by fewest of the group, then by least left, then by node id.
 func (h candidates) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(cmp.Compare(a.same, b.same), cmp.Compare(a.left, b.left), cmp.Compare(a.node.ID, b.node.ID)) < 0
+	a, b := &h[i], &h[j]
+	switch {
+	case a.same != b.same:
+		return a.same < b.same
+	case a.left != b.left:
+		return a.left < b.left
+	}
+	return a.node.ID < b.node.ID
 }
 
 func (h candidates) Swap(i, j int) { h[i], h[j] = h[j], h[i] }

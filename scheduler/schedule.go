@@ -3,7 +3,6 @@ package scheduler
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -35,7 +34,7 @@ func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most i
 	if !p.job.Stopped() {
 		for _, g := range p.job.TaskGroups {
 			allocs := groups[g.Name]
-			slices.SortFunc(allocs, byName)
+			sortByName(allocs)
 			if p.job.Type.EveryNode() {
 				p.planEveryNode(g, allocs)
 			} else {
@@ -73,7 +72,7 @@ func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 		}
 		groups[a.TaskGroup] = append(groups[a.TaskGroup], a)
 	}
-	slices.SortFunc(unwanted, byName)
+	sortByName(unwanted)
 	for _, a := range unwanted {
 		p.dismiss(a)
 	}

@@ -10,7 +10,7 @@ import (
 type tally struct {
 	look
 	// groups counts the slots held of each group, berths those of each group on
-	// each node. Jobs that run on every node have one slot in a berth.
+	// each node if the job runs on every node: it has one slot in a berth.
 	groups map[string]int
 	berths map[berthKey]int
 	// marked counts those of the slots of each group whose holders are marked and
@@ -40,7 +40,9 @@ func (t *tally) holds(a *cluster.Allocation) bool {
 
 func (t *tally) add(a *cluster.Allocation, n int) {
 	t.groups[a.TaskGroup] += n
-	t.berths[berthKey{a.TaskGroup, a.NodeID}] += n
+	if t.job.Type.EveryNode() {
+		t.berths[berthKey{a.TaskGroup, a.NodeID}] += n
+	}
 	if a.Marked() && !a.Terminal() {
 		t.marked[a.TaskGroup] += n
 	}
