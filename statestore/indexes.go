@@ -70,9 +70,6 @@ func allocByNode(a *cluster.Allocation) key {
 	return liveOnNode(a.NodeID, a.Stage(), a.Asked())
 }
 
-// afterNode is after all keys of the node, and before those of the next.
-func afterNode(n cluster.NodeID) key { return newKey(n).byte(0xFF) }
-
 func liveOnNode(n cluster.NodeID, s cluster.Stage, asked bool) key {
 	return newKey(n).bool(false).byte(byte(s)).bool(asked)
 }

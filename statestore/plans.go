@@ -52,6 +52,8 @@ type planWriter struct {
 	txn   *Txn
 	at    time.Time
 	edits *allocEdits
+	// job is the current version of the last place's job, or nil.
+	job *cluster.Job
 	// versions holds the versions of jobs that its places share.
 	versions map[jobVersion]*cluster.Job
 }
@@ -100,7 +102,7 @@ func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
 // place writes a new allocation and links it from the one it replaces. It
 // reports false if there is nothing to place any more.
 func (w *planWriter) place(a *cluster.Allocation) bool {
-	current := w.txn.Job(a.JobKey())
+	current := w.current(a.JobKey())
 	if current.Stopped() || a.ID == "" || w.edits.look(a.ID) != nil {
 		return false
 	}
@@ -124,6 +126,15 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 		w.edits.edit(previous, w.at).NextAllocation = c.ID
 	}
 	return true
+}
+
+// current returns the current version of a job, or nil. A plan's places are of one, and
+// it writes none.
+func (w *planWriter) current(k cluster.JobKey) *cluster.Job {
+	if w.job == nil || w.job.Key() != k {
+		w.job = w.txn.Job(k)
+	}
+	return w.job
 }
 
 // version returns the job that a new allocation shares with all others of its

@@ -195,30 +195,6 @@ func (r reads) LiveAllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation]
 	return scan[cluster.Allocation](r, TableAllocs, indexNode, newKey(id).bool(false))
 }
 
-// OccupiedNodes yields the ids of the nodes that LiveAllocsByNode yields something of,
-// in order. It costs a look for each node that has allocations, not one for each of them.
-func (r reads) OccupiedNodes() iter.Seq[cluster.NodeID] {
-	return func(yield func(cluster.NodeID) bool) {
-		r.rows(TableAllocs, indexNode, nil) // for who watches: no look below does
-		for a := r.allocFrom(key{}); a != nil; a = r.allocFrom(afterNode(a.NodeID)) {
-			if live(a) && !yield(a.NodeID) {
-				return
-			}
-		}
-	}
-}
-
-// allocFrom returns the first allocation in the order of their nodes whose key there is
-// not before k, or nil. Of each node the live ones come first.
-func (r reads) allocFrom(k key) *cluster.Allocation {
-	rows, err := r.txn.LowerBound(TableAllocs, indexNode, k)
-	if err != nil {
-		panic("statestore: seeking in " + TableAllocs + " by " + indexNode + ": " + err.Error())
-	}
-	a, _ := rows.Next().(*cluster.Allocation)
-	return a
-}
-
 // NodeAllocs yields the allocations of a node that belong to the stage and are
 // not client-terminal, by id: those already asked to leave or those not asked.
 func (r reads) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {

@@ -74,6 +74,35 @@ func (r reads) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
 	}
 }
 
+// OccupiedNodes yields the ids of the nodes that LiveAllocsByNode yields something of, in
+// order: those that have an account. The nodes need not exist.
+func (r reads) OccupiedNodes() iter.Seq[cluster.NodeID] {
+	return func(yield func(cluster.NodeID) bool) {
+		for u := range scan[usage](r, tableLedger, indexID, key{accountOfNode}) {
+			if !yield(u.NodeID) {
+				return
+			}
+		}
+	}
+}
+
+// OccupiedNodes is that of the state with what the transaction has written so far, which
+// is in no row yet.
+func (t *Txn) OccupiedNodes() iter.Seq[cluster.NodeID] {
+	return func(yield func(cluster.NodeID) bool) {
+		ids := slices.DeleteFunc(slices.Collect(t.reads.OccupiedNodes()), func(id cluster.NodeID) bool {
+			return t.written.usage[id] != nil
+		})
+		for id, edit := range t.written.usage {
+			if edit.after.Live > 0 {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		slices.Values(ids)(yield)
+	}
+}
+
 // LiveCount counts the node's allocations that are not client-terminal.
 func (r reads) LiveCount(id cluster.NodeID) int { return r.usage(id).Live }
 

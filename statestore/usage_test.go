@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -37,6 +38,8 @@ func TestNodesInUse(t *testing.T) {
 		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "on-n3", Node: "n3", ClientStatus: cluster.ClientComplete, At: w.now}})
 		must.Eq(t, []string{"n1 2 200", "n2 1 100", "n3 0 0", "n4 1 100"}, inUse(x))
 		must.Eq(t, before, inUse(w.snap()))
+		must.Eq(t, []cluster.NodeID{"a", "n1", "n2", "n33", "n4", "z"}, slices.Collect(x.OccupiedNodes()))
+		must.Eq(t, []cluster.NodeID{"a", "n1", "n3", "n33", "n4", "z"}, slices.Collect(w.snap().OccupiedNodes()))
 		for n, u := range x.NodesInUse() {
 			must.Eq(t, x.Usage(n.ID), u)
 		}
