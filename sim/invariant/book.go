@@ -92,7 +92,9 @@ func bookOf(s *statestore.Snapshot) *book {
 	for j := range s.Jobs() {
 		b.putJob(keyOf(j), j)
 	}
-	for a := range s.Allocs() {
+	allocs := slices.Collect(s.Allocs())
+	b.allocs = make(map[cluster.AllocID]*alloc, len(allocs)) // grown, it would be made anew many times
+	for _, a := range allocs {
 		b.putAlloc(a.ID, a)
 	}
 	for e := range s.Evals() {

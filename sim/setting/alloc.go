@@ -2,6 +2,8 @@ package setting
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -93,6 +95,8 @@ func health(a scenario.Alloc, j *cluster.Job, now time.Time) *cluster.Deployment
 
 // Index is an allocation's place in its group.
 func Index(a *cluster.Allocation) (index int, ok bool) {
-	_, err := fmt.Sscanf(a.Name, string(a.JobID)+"."+a.TaskGroup+"[%d]", &index)
-	return index, err == nil
+	place, ok := strings.CutPrefix(a.Name, string(a.JobID)+"."+a.TaskGroup+"[")
+	place, closed := strings.CutSuffix(place, "]")
+	index, err := strconv.Atoi(place)
+	return index, ok && closed && err == nil
 }

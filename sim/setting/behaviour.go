@@ -21,7 +21,8 @@ func Default() simclient.Behaviour {
 // likely is not.
 func Behaviour(clients []scenario.Client, a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
 	b := Default()
-	for _, c := range clients {
+	for i := range clients { // not by value: there are many, and most are of other jobs
+		c := &clients[i]
 		if !c.Match.Matches(a) {
 			continue
 		}

@@ -62,7 +62,7 @@ func Struck(strike func(scenario.FaultName) (delay time.Duration, strikes bool))
 // refuseSome has an allocation fail that an entry of marks counts on.
 func (w *World) refuseSome(m shims.Message) error {
 	entry, is := m.(*shims.AllocUpdateDesiredTransition)
-	if !is || len(w.faults.armed) == 0 {
+	if !is || !w.faults.armedAny(scenario.ApplyPartialRefuse) {
 		return nil
 	}
 	var groups []cluster.GroupKey // in the order of the marks, which is that of groups
@@ -105,6 +105,9 @@ func (w *World) victim(group cluster.GroupKey, marks []drainer.Mark) *cluster.Al
 		}
 		if rank < least {
 			best, least = a, rank
+		}
+		if least == 0 {
+			break
 		}
 	}
 	return best
