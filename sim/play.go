@@ -83,7 +83,7 @@ func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps
 	}
-	p := &player{scenario: s, options: o, effects: newEffects(s)}
+	p := &player{scenario: s, options: o, clients: setting.NewClients(s.Clients), effects: newEffects(s)}
 	if err := p.build(); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", s.Name, err)
 	}
@@ -100,6 +100,7 @@ type player struct {
 	config   drainer.NodeDrainerConfig
 	world    *world.World
 	operator *setting.Operator // never nil once it is built
+	clients  *setting.Clients  // never nil
 	start    time.Time
 	judging  *judging // never nil once it is built
 	// teller tells the story, or nil.
@@ -148,10 +149,10 @@ func (p *player) build() error {
 // for one shifts no other.
 func (p *player) behaviour(a *cluster.Allocation) world.Behaviour {
 	if p.scenario.Seed == 0 {
-		return setting.Behaviour(p.scenario.Clients, a, nil)
+		return p.clients.Behaviour(a, nil)
 	}
 	r := world.Stream(p.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
-	return setting.Behaviour(p.scenario.Clients, a, r)
+	return p.clients.Behaviour(a, r)
 }
 
 // play has everything happen.

@@ -87,8 +87,10 @@ func (m *moment) slots(a *alloc, p opinion.Pace) (slots int) {
 	if c := a.row.DesiredTransition.Class; c == cluster.MarkFree || c == cluster.MarkCanary {
 		slots++
 	}
-	if before := m.allocs[a.row.PreviousAllocation]; before != nil && before.leftWell() && m.unjudged(a, p) {
-		slots++
+	if m.unjudged(a, p) { // few are
+		if before := m.allocs[a.row.PreviousAllocation]; before != nil && before.leftWell() {
+			slots++
+		}
 	}
 	return slots
 }

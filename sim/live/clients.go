@@ -21,6 +21,7 @@ import (
 type clients struct {
 	*player
 	fleet *simclient.Fleet
+	said  *setting.Clients // never nil
 
 	mu sync.Mutex
 	// silent counts, by node, how often its client has fallen silent; those of zero are
@@ -31,7 +32,7 @@ type clients struct {
 }
 
 func newClients(p *player) (*clients, error) {
-	c := &clients{player: p, silent: map[cluster.NodeID]int{}}
+	c := &clients{player: p, said: setting.NewClients(p.scenario.Clients), silent: map[cluster.NodeID]int{}}
 	var err error
 	c.fleet, err = simclient.New(simclient.Options{Snapshot: c.state, Applier: c, Behave: c.behave})
 	return c, err
@@ -108,7 +109,7 @@ func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviou
 	if c.scenario.Seed != 0 {
 		r = world.Stream(c.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
 	}
-	return setting.Afflicted(setting.Behaviour(c.scenario.Clients, a, r), a, func(name scenario.FaultName) bool {
+	return setting.Afflicted(c.said.Behaviour(a, r), a, func(name scenario.FaultName) bool {
 		_, strikes := c.faults.strike(name, target{Alloc: a})
 		return strikes
 	})

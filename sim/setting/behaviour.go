@@ -2,6 +2,7 @@ package setting
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -16,13 +17,46 @@ func Default() simclient.Behaviour {
 	return simclient.Behaviour{Start: time.Second, Run: time.Hour, Stop: 2 * time.Second}
 }
 
-// Behaviour is how an allocation fares by what a scenario says of clients. What a
+// Clients is what a scenario says of clients, by job: of most jobs little is said, and all
+// that is said is much.
+type Clients struct {
+	// ofJob holds what may be about each job that is named, ofAny what is about none by
+	// name; each in the order in which it was said.
+	ofJob map[cluster.JobKey][]*scenario.Client
+	ofAny []*scenario.Client
+}
+
+// NewClients sorts what a scenario says of clients. It is not written to any more.
+func NewClients(said []scenario.Client) *Clients {
+	cs := &Clients{ofJob: make(map[cluster.JobKey][]*scenario.Client)}
+	for i := range said {
+		c := &said[i]
+		if job := c.Match.Job; job != (cluster.JobKey{}) {
+			cs.ofJob[job] = append(slices.Clip(cs.of(job)), c)
+			continue
+		}
+		cs.ofAny = append(cs.ofAny, c)
+		for job, ofJob := range cs.ofJob {
+			cs.ofJob[job] = append(ofJob, c)
+		}
+	}
+	return cs
+}
+
+// of is what may be about the allocations of a job.
+func (cs *Clients) of(job cluster.JobKey) []*scenario.Client {
+	if ofJob, named := cs.ofJob[job]; named {
+		return ofJob
+	}
+	return cs.ofAny
+}
+
+// Behaviour is how an allocation fares by what is said of clients. What a
 // range leaves open is drawn; without a generator it is the least, and what is
 // likely is not.
-func Behaviour(clients []scenario.Client, a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
+func (cs *Clients) Behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
 	b := Default()
-	for i := range clients { // not by value: there are many, and most are of other jobs
-		c := &clients[i]
+	for _, c := range cs.of(a.JobKey()) {
 		if !c.Match.Matches(a) {
 			continue
 		}

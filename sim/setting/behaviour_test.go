@@ -1,0 +1,48 @@
+package setting_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
+)
+
+// What is said of clients holds in the order in which it was said, be it of all jobs or
+// of one: what comes later wins.
+func TestClients_Behaviour(t *testing.T) {
+	t.Parallel()
+	said := []string{"web", "*", "api.main[0]", "@n1", "web[1]", "web@n2", "db", "@n3"}
+	var clients []scenario.Client
+	for i, text := range said {
+		match, err := scenario.ParseSelector(text)
+		must.NoError(t, err)
+		stop := time.Duration(i+1) * time.Second
+		clients = append(clients, scenario.Client{Match: match, Stop: &scenario.Range{Min: stop, Max: stop}})
+	}
+	sorted := setting.NewClients(clients)
+	for _, job := range []cluster.JobID{"web", "api", "db", "other"} {
+		for _, node := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
+			for index := range 3 {
+				a := &cluster.Allocation{
+					Namespace: cluster.DefaultNamespace, JobID: job, TaskGroup: "main", NodeID: node,
+					Name: fmt.Sprintf("%s.main[%d]", job, index),
+				}
+				want := setting.Default()
+				for _, c := range clients {
+					if c.Match.Matches(a) {
+						want.Stop = c.Stop.Min
+					}
+				}
+				must.Eq(t, want, sorted.Behaviour(a, nil), must.Sprint(a.Name, "@", node))
+			}
+		}
+	}
+	moved := &cluster.Allocation{Namespace: cluster.DefaultNamespace, JobID: "web", TaskGroup: "main", NodeID: "n2", Name: "web.main[0]"}
+	must.Eq(t, 6*time.Second, sorted.Behaviour(moved, nil).Stop)
+	must.Eq(t, setting.Default(), setting.NewClients(nil).Behaviour(&cluster.Allocation{JobID: "web"}, nil))
+}
