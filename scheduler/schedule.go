@@ -13,7 +13,7 @@ import (
 // holds of the job; where nothing is to be done it only says so. It reads
 // nothing but its arguments, and the same arguments give the same plan.
 func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster.Plan {
-	plan, _ := schedule(&world{View: v}, eval, now, ids, math.MaxInt)
+	plan, _ := schedule(newWorld(v), eval, now, ids, math.MaxInt)
 	return plan
 }
 

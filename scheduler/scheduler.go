@@ -123,7 +123,7 @@ func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
 	if view.Index() < s.floor {
 		return earliest(wakeAt, now.Add(s.config.RetryBase))
 	}
-	t := &turn{Scheduler: s, world: &world{View: view}, now: now, wakeAt: wakeAt}
+	t := &turn{Scheduler: s, world: newWorld(view), now: now, wakeAt: wakeAt}
 	t.land()
 	t.planPending()
 	t.planBlocked()

@@ -13,6 +13,8 @@ type world struct {
 	View
 	// ahead are placements of plans that are not in the view yet.
 	ahead []*cluster.Allocation
+	// nodes are those that were looked up, nil where there is none.
+	nodes map[cluster.NodeID]*cluster.Node
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
 }
@@ -25,6 +27,21 @@ type room struct {
 	// slots is how many more.
 	unbounded bool
 	slots     int
+}
+
+func newWorld(v View) *world {
+	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node)}
+}
+
+// Node returns the node, or nil. The view does not change, and the jobs of a turn share
+// their nodes: each is looked up once.
+func (w *world) Node(id cluster.NodeID) *cluster.Node {
+	n, known := w.nodes[id]
+	if !known {
+		n = w.View.Node(id)
+		w.nodes[id] = n
+	}
+	return n
 }
 
 // ready returns the ready nodes by id. The rooms are shared: what is placed is

@@ -106,7 +106,10 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 	if current.Stopped() || a.ID == "" || w.edits.look(a.ID) != nil {
 		return false
 	}
-	previous := w.edits.look(a.PreviousAllocation)
+	var previous *cluster.Allocation
+	if a.PreviousAllocation != "" {
+		previous = w.edits.look(a.PreviousAllocation)
+	}
 	c := a.Copy()
 	c.Job = w.version(a.Job, current, previous)
 	if c.DesiredStatus == "" {
