@@ -76,9 +76,10 @@ func (c *client) rewind(by time.Duration) {
 func (c *client) look(o *Options, state State, now time.Time) {
 	c.mute = !state.Node(c.node).Reachable()
 	c.looks++
-	live := 0
+	live, next := 0, 0
+	var t *task
 	for a := range state.LiveAllocsByNode(c.node) {
-		t := c.shown(a, live)
+		t, next = c.shown(a, next)
 		switch {
 		case t == nil && c.mute:
 			continue
@@ -104,16 +105,22 @@ func (c *client) look(o *Options, state State, now time.Time) {
 	})
 }
 
-// shown returns the task of an allocation that the state shows at a place, or nil. A row
-// that is the one last seen is looked for around its place: the state shows most of a
-// node's allocations in the order of their tasks.
-func (c *client) shown(a *cluster.Allocation, place int) *task {
-	for i := range c.order {
-		if t := c.order[(place+i)%len(c.order)]; t.alloc == a {
-			return t
+// shown returns the task of an allocation that the state shows, or nil, and how far its
+// rows have been followed in the order of tasks. The state shows most of a node's
+// allocations in that order, and most rows are the ones last seen: such a one is found
+// where the one before it was. What is further off is looked up by its id, so that a row
+// costs the same however many there are.
+func (c *client) shown(a *cluster.Allocation, from int) (t *task, next int) {
+	for at := from; at < min(from+3, len(c.order)); at++ {
+		if t := c.order[at]; t.alloc == a {
+			return t, at + 1
 		}
 	}
-	return c.tasks[a.ID]
+	t = c.tasks[a.ID]
+	if from < len(c.order) && c.order[from] == t {
+		from++
+	}
+	return t, from
 }
 
 // check takes in what the state shows of an allocation that the client has told of.
