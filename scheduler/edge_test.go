@@ -496,3 +496,25 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 	log.answer(fine)
 	must.Len(t, 2, c.wanted(job))
 }
+
+// What one group of a job takes, and what one job takes in a turn, is gone for the next.
+func TestGroupsAndJobsShareRoom(t *testing.T) {
+	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobSystem} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1", func(n *cluster.Node) { n.MaxAllocs = 3 })
+			twoGroups := func(j *cluster.Job) {
+				other := *j.TaskGroups[0]
+				other.Name = "h"
+				j.TaskGroups = append(j.TaskGroups, &other)
+			}
+			for i := range 2 {
+				c.job(fmt.Sprint("job-", i), kind, 1, twoGroups)
+			}
+			s, log := c.leader()
+			log.lead(s)
+			must.Zero(t, log.refused)
+			must.Eq(t, 3, c.view().LiveCount("n1"))
+		})
+	}
+}

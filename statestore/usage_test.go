@@ -3,10 +3,14 @@ package statestore_test
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-memdb"
 	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -47,5 +51,75 @@ func TestNodesInUse(t *testing.T) {
 	for n := range w.snap().NodesInUse() {
 		must.Eq(t, "n1", n.ID)
 		break
+	}
+}
+
+// accounts are what a snapshot and a transaction both say of nodes.
+type accounts interface {
+	Nodes() iter.Seq[*cluster.Node]
+	NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage]
+	OccupiedNodes() iter.Seq[cluster.NodeID]
+	Allocs() iter.Seq[*cluster.Allocation]
+}
+
+// recountAccounts counts the allocations themselves.
+func recountAccounts(t must.T, s accounts) {
+	t.Helper()
+	want := map[cluster.NodeID]cluster.Usage{}
+	for a := range s.Allocs() {
+		if !a.ClientTerminal() {
+			u := want[a.NodeID]
+			want[a.NodeID] = cluster.Usage{Live: u.Live + 1, Resources: u.Resources.Plus(a.Resources)}
+		}
+	}
+	var nodes []cluster.NodeID
+	for n, u := range s.NodesInUse() {
+		nodes = append(nodes, n.ID)
+		must.Eq(t, want[n.ID], u, must.Sprintf("%q", n.ID))
+	}
+	must.Eq(t, nodeIDs(s.Nodes()), nodes)
+	must.Eq(t, slices.Sorted(maps.Keys(want)), slices.Collect(s.OccupiedNodes()))
+}
+
+// Accounts are right within a transaction and after it, whatever the nodes are called,
+// and whether or not they are there; and who watches them is told.
+func TestAccountsOfNodes_random(t *testing.T) {
+	t.Parallel()
+	ids := []cluster.NodeID{"\x00", "\x00\x01", "\x00\xff", "\x01", "a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "\xff", "\xff\xff"}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		web := w.job(serviceJob("web", 9))
+		for entry := range 8 {
+			ws := memdb.NewWatchSet()
+			before := slices.Collect(w.snap().Watching(ws).OccupiedNodes())
+			w.write(func(x *statestore.Txn) {
+				for op := range rapid.IntRange(0, 6).Draw(t, "operations") {
+					changeAccounts(t, w, x, web, rapid.SampledFrom(ids).Draw(t, "node"), fmt.Sprint("a", entry, "-", op))
+					recountAccounts(t, x)
+				}
+			})
+			recountAccounts(t, w.snap())
+			if !slices.Equal(before, slices.Collect(w.snap().OccupiedNodes())) {
+				must.False(t, ws.Watch(time.After(time.Second)), must.Sprint("a watcher was not told"))
+			}
+		}
+	})
+}
+
+// changeAccounts makes or deletes the node, places something on it, or ends something.
+func changeAccounts(t *rapid.T, w *world, x *statestore.Txn, web *cluster.Job, id cluster.NodeID, alloc string) {
+	switch rapid.IntRange(0, 4).Draw(t, "operation") {
+	case 0:
+		must.NoError(t, x.UpsertNode(&cluster.Node{ID: id, Status: cluster.NodeReady}, w.now))
+	case 1:
+		x.DeleteNodes([]cluster.NodeID{id}, w.now)
+	case 2:
+		if all := slices.Collect(x.Allocs()); len(all) > 0 {
+			a := rapid.SampledFrom(all).Draw(t, "ends")
+			x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientComplete, At: w.now}})
+		}
+	default:
+		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, alloc, id)}})
+		must.NoError(t, err)
 	}
 }
