@@ -71,11 +71,12 @@ type alloc struct {
 	atNode, atGroup int
 }
 
-func newBook() *book {
+// newBook is empty, with room for so many allocations.
+func newBook(allocs int) *book {
 	return &book{
 		nodes:   make(map[cluster.NodeID]*node),
 		jobs:    make(map[cluster.JobKey]*job),
-		allocs:  make(map[cluster.AllocID]*alloc),
+		allocs:  make(map[cluster.AllocID]*alloc, allocs),
 		evals:   make(map[cluster.EvalID]*cluster.Evaluation),
 		records: make(map[cluster.DrainID]*cluster.Drain),
 		marked:  make(map[cluster.DrainID][]*alloc),
@@ -84,7 +85,8 @@ func newBook() *book {
 
 // bookOf reads a whole state.
 func bookOf(s *statestore.Snapshot) *book {
-	b := newBook()
+	allocs := slices.Collect(s.Allocs())
+	b := newBook(len(allocs))
 	b.index = s.Index()
 	for n := range s.Nodes() {
 		b.putNode(n.ID, n)
@@ -92,8 +94,6 @@ func bookOf(s *statestore.Snapshot) *book {
 	for j := range s.Jobs() {
 		b.putJob(keyOf(j), j)
 	}
-	allocs := slices.Collect(s.Allocs())
-	b.allocs = make(map[cluster.AllocID]*alloc, len(allocs)) // grown, it would be made anew many times
 	for _, a := range allocs {
 		b.putAlloc(a.ID, a)
 	}

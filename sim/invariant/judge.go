@@ -59,7 +59,7 @@ type drain struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o.withDefaults(),
-		book:    newBook(),
+		book:    newBook(0),
 		drains:  make(map[cluster.DrainID]*drain),
 		terms:   make(map[int]*term),
 		idle:    make(map[uint64]uint64),

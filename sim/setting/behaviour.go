@@ -26,7 +26,8 @@ type Clients struct {
 	ofAny []*scenario.Client
 }
 
-// NewClients sorts what a scenario says of clients. It is not written to any more.
+// NewClients sorts what a scenario says of clients. What is said is not written to any
+// more.
 func NewClients(said []scenario.Client) *Clients {
 	cs := &Clients{ofJob: make(map[cluster.JobKey][]*scenario.Client)}
 	for i := range said {

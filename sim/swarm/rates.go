@@ -17,7 +17,7 @@ type Rate struct {
 	Least [sizeCount]float64
 }
 
-// Rates are the rates that swarms are held to: at most seven tenths of what the small
+// Rates are the rates that swarms are held to: some seven tenths at most of what the small
 // seeds 1 to 2,000 had shown when they were set, and no more than what the medium ones 1
 // to 200 had. Of large ones few are played: what all have to show is in [always].
 func Rates() []Rate {
@@ -135,7 +135,8 @@ func reasonRates() []Rate {
 	return rates
 }
 
-// faultRates: what the frequent ones are held to, the rare ones could not fail.
+// faultRates: each has a rate of its own. Held to what the rare ones reach, the frequent
+// ones could hardly fail.
 func faultRates() []Rate {
 	least := map[scenario.FaultName]float64{
 		scenario.ApplyReject: 0.21, scenario.ApplyFull: 0.21, scenario.ApplyAmbiguousApplied: 0.21,
