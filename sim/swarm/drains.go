@@ -40,7 +40,7 @@ func (m *maker) drawDrains() {
 	for len(nodes) > 0 {
 		together := 1
 		if d.odds(0.2) {
-			together = min(len(nodes), d.between(2, 3))
+			together = min(len(nodes), d.within(m.shape.together))
 		}
 		op := m.drawRequest(d, nodes[:together])
 		m.happens(at, op)

@@ -88,7 +88,7 @@ func TestGenerate_sizes(t *testing.T) {
 	}{
 		{swarm.Small, 500, shape{4, 9, 2}, shape{6, 50, 3}},
 		{swarm.Medium, 30, shape{30, 300, 4}, shape{40, 500, 5}},
-		{swarm.Large, 3, shape{1000, 19_900, 45}, shape{1000, 22_000, 55}},
+		{swarm.Large, 3, shape{1000, 19_900, 20}, shape{1000, 22_000, 24}},
 	} {
 		for seed := range size.seeds {
 			s := swarm.Generate(seed, size.size)

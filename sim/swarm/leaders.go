@@ -26,19 +26,13 @@ func (m *maker) drawElections() {
 		}
 		m.happens(m.moment(d), op)
 	}
-	for range min(m.shape.restores, m.times(d, restores)) {
-		if d.odds(oddsOfRestore) {
-			m.happens(m.moment(d), &scenario.Restore{})
-		}
+	if m.times(d, restores) > 0 && d.odds(m.shape.restores) {
+		m.happens(m.moment(d), &scenario.Restore{})
 	}
 	for range m.times(d, forgets) {
 		m.happens(m.moment(d), &scenario.Forget{})
 	}
 }
-
-// oddsOfRestore is how likely a snapshot is restored each time that one could be: that
-// costs as much as many entries.
-const oddsOfRestore = 0.6
 
 // Bounds of clocks: how far those of servers are apart, and how far one is set.
 const (

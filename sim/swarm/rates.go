@@ -1,8 +1,6 @@
 package swarm
 
 import (
-	"slices"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -19,7 +17,7 @@ type Rate struct {
 
 // Rates are the rates that swarms are held to: some seven tenths at most of what the small
 // seeds 1 to 2,000 had shown when they were set, and no more than what the medium ones 1
-// to 200 had. Of large ones few are played: what all have to show is in [always].
+// to 200 had. Of large ones few are played: see [ofLarge].
 func Rates() []Rate {
 	rates := []Rate{
 		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", each(0.1)},
@@ -70,25 +68,30 @@ func Rates() []Rate {
 	rates = append(rates, outcomeRates()...)
 	rates = append(rates, reasonRates()...)
 	rates = append(rates, faultRates()...)
+	large := ofLarge()
 	for i := range rates {
-		if slices.Contains(always(), rates[i].Event) {
-			rates[i].Least[Large] = 1
-		}
+		rates[i].Least[Large] = large[rates[i].Event]
 	}
 	return rates
 }
 
-// always is what every large run shows: of what all of the first sixteen have shown, that
-// which hangs on no trait. (Twelve had a drain that was complete: where every node has
-// something that ends with its deadline alone, none is.) With so much going on at once only a generator that is broken
-// leaves any of it out.
-func always() []Event {
-	return []Event{
-		ManyDrains, MarksOfManyNodes, EndOfMany,
-		classEvent(cluster.MarkPaced), classEvent(cluster.MarkDeadline),
-		outcomeEvent(cluster.OutcomeDeadlineReached),
-		reasonEvent(drainer.ReasonWritePending), reasonEvent(drainer.ReasonStopping),
-		reasonEvent(drainer.ReasonWaitingForScheduler), reasonEvent(drainer.ReasonWaitingForRoom),
+// ofLarge are the rates of large runs: what all of the seeds 1 to 256 had shown when they
+// were set is shown by every run, since with so much going on at once only a generator
+// that is broken leaves any of it out; of what more than half had shown, some seven tenths
+// of that.
+func ofLarge() map[Event]float64 {
+	return map[Event]float64{
+		ManyDrains: 1, MarksOfManyNodes: 1, classEvent(cluster.MarkPaced): 1,
+		reasonEvent(drainer.ReasonWritePending): 1, reasonEvent(drainer.ReasonStopping): 1,
+		reasonEvent(drainer.ReasonWaitingForScheduler): 1, reasonEvent(drainer.ReasonWaitingForRoom): 1,
+
+		classEvent(cluster.MarkDeadline): 0.7, outcomeEvent(cluster.OutcomeDeadlineReached): 0.7, EndOfMany: 0.65,
+		NodeReturned: 0.65, outcomeEvent(cluster.OutcomeComplete): 0.6, reasonEvent(drainer.ReasonBelowBudget): 0.6,
+		EntryAbreast: 0.6, StageAcrossTerms: 0.55, outcomeEvent(cluster.OutcomeCancelled): 0.55, PlanRefused: 0.5,
+		reasonEvent(drainer.ReasonWaitingForHealth): 0.45, reasonEvent(drainer.ReasonBatchRunning): 0.45,
+		GroupsEdited: 0.4, JobScaled: 0.4, Repeated: 0.4, LimitEdited: 0.4, reasonEvent(drainer.ReasonWaitingForStage): 0.4,
+		reasonEvent(drainer.ReasonNoPacedMoves): 0.4, classEvent(cluster.MarkFree): 0.4, classEvent(cluster.MarkStage): 0.35,
+		classEvent(cluster.MarkForced): 0.35, MarksRefused: 0.35,
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	// Medium is some thirty-five nodes with some ten allocations each, of which four or
 	// five drain.
 	Medium
-	// Large is a thousand nodes with twenty allocations each, of which some fifty
+	// Large is a thousand nodes with twenty allocations each, of which some twenty
 	// drain.
 	Large
 
@@ -48,6 +48,9 @@ func Sizes() [sizeCount]Size { return [sizeCount]Size{Small, Medium, Large} }
 // shape is a size in numbers, each from the least to the most.
 type shape struct {
 	nodes, allocs, drains bounds
+	// together is how many nodes are drained at once where one request is for several: of
+	// a large cluster that is a rack.
+	together bounds
 	// count is how many of a group there may be.
 	count bounds
 	// everywhere is how many jobs run on every node at most. Where nodes are few, more of
@@ -56,9 +59,11 @@ type shape struct {
 	// spares are how many nodes there are at most that register later, or never.
 	spares int
 	// times is how often one kind of thing happens at most, several by how much more often
-	// what is to hit a moment and mostly misses it, restores how often a snapshot is
-	// restored in all: that costs as much as many entries.
-	times, several, restores int
+	// what is to hit a moment and mostly misses it.
+	times, several int
+	// restores is how likely a snapshot is restored at a time of its own, where that may be:
+	// it costs as much as many entries, in a large world as two drains.
+	restores float64
 	// happens is how likely a kind of thing is done at all that the scenario has, of what
 	// costs many entries: to jobs, nodes, strategies and leaders. Faults cost few.
 	happens float64
@@ -80,20 +85,20 @@ func (s Size) shape() shape {
 	switch s {
 	case Medium:
 		return shape{
-			nodes: bounds{30, 40}, allocs: bounds{300, 400}, drains: bounds{4, 5}, count: bounds{1, 24},
-			everywhere: 4, spares: 4, times: 2, several: 2, restores: 1, happens: 1, unplaceable: 0.25, ids: bounds{2, 24},
+			nodes: bounds{30, 40}, allocs: bounds{300, 400}, drains: bounds{4, 5}, together: bounds{2, 3}, count: bounds{1, 24},
+			everywhere: 4, spares: 4, times: 2, several: 2, restores: 0.6, happens: 1, unplaceable: 0.25, ids: bounds{2, 24},
 			begun: 45 * time.Second, calm: [2]time.Duration{3 * time.Minute, 6 * time.Minute},
 		}
 	case Large:
 		return shape{
-			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{45, 55}, count: bounds{4, 80},
-			everywhere: 12, spares: 20, times: 5, several: 2, restores: 1, happens: 1, ids: bounds{20, 100},
+			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{20, 24}, together: bounds{4, 8}, count: bounds{4, 80},
+			everywhere: 12, spares: 20, times: 3, several: 2, restores: 0.2, happens: 1, ids: bounds{20, 100},
 			begun: 45 * time.Second, calm: [2]time.Duration{4 * time.Minute, 7 * time.Minute},
 		}
 	}
 	return shape{
-		nodes: bounds{4, 6}, allocs: bounds{9, 13}, drains: bounds{2, 2}, count: bounds{2, 6},
-		everywhere: 2, spares: 1, times: 1, several: 1, restores: 1, happens: 0.35, unplaceable: 0.5, ids: bounds{2, 8},
+		nodes: bounds{4, 6}, allocs: bounds{9, 13}, drains: bounds{2, 2}, together: bounds{2, 3}, count: bounds{2, 6},
+		everywhere: 2, spares: 1, times: 1, several: 1, restores: 0.6, happens: 0.35, unplaceable: 0.5, ids: bounds{2, 8},
 		begun: 20 * time.Second, calm: [2]time.Duration{75 * time.Second, 150 * time.Second},
 	}
 }

@@ -48,16 +48,13 @@ func (s Shortfall) String() string {
 // Short returns the events that happened in fewer runs of the size than their rates
 // say, in the order of the rates. An event is short if chance does not explain it:
 // if it is further from what is expected than three deviations. So nothing is said
-// of an event that is expected in fewer than nine of the runs; but what every run is to
-// show is missed wherever it is missing.
+// of a rare event that is expected in fewer than nine of the runs; but what every run is
+// to show is missed wherever it is missing.
 func (t *Tally) Short(size Size) []Shortfall {
 	var short []Shortfall
 	for _, r := range Rates() {
 		want := float64(t.Runs) * r.Least[size]
-		chance := 3 * math.Sqrt(want)
-		if r.Least[size] == 1 {
-			chance = 0
-		}
+		chance := 3 * math.Sqrt(want*(1-r.Least[size]))
 		if seen := t.Events[r.Event].Runs; float64(seen) < want-chance {
 			short = append(short, Shortfall{Rate: r, Runs: seen, Want: int(want)})
 		}

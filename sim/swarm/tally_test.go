@@ -1,6 +1,7 @@
 package swarm_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -49,6 +50,19 @@ func TestTally_short(t *testing.T) {
 	must.False(t, shortOf(seenIn(5, 0, e), e), must.Sprint("five runs say nothing"))
 }
 
+// What most runs are to show is short in a few runs already.
+func TestTally_frequent(t *testing.T) {
+	t.Parallel()
+	e := swarm.EndOfMany // in 65 of 100 large runs
+	short := func(runs, seen int) bool {
+		return slices.ContainsFunc(seenIn(runs, seen, e).Short(swarm.Large), func(s swarm.Shortfall) bool { return s.Event == e })
+	}
+	must.True(t, short(16, 3))
+	must.False(t, short(16, 6))
+	must.True(t, short(64, 29))
+	must.False(t, short(64, 32))
+}
+
 // What every run is to show is short as soon as one does not.
 func TestTally_always(t *testing.T) {
 	t.Parallel()
@@ -68,10 +82,10 @@ func TestTally_always(t *testing.T) {
 
 func TestTally_countsRunsAndTimes(t *testing.T) {
 	t.Parallel()
-	tally := seenIn(10, 4, swarm.EndRefused)
-	must.Eq(t, 10, tally.Runs)
-	must.Eq(t, swarm.Seen{Runs: 4, Times: 12}, tally.Events[swarm.EndRefused])
-	must.Eq(t, " 40.00       12  end/refused\n", tally.String())
+	tally := seenIn(4, 2, swarm.EndRefused)
+	must.Eq(t, 4, tally.Runs)
+	must.Eq(t, swarm.Seen{Runs: 2, Times: 6}, tally.Events[swarm.EndRefused])
+	must.Eq(t, " 50.00        6  end/refused\n", tally.String())
 	short := tally.Short(swarm.Medium)
 	must.SliceEmpty(t, short)
 }
