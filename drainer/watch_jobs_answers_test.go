@@ -99,6 +99,35 @@ func TestJobWatcher_WaitsFromTheAnswer(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
 }
 
+// What a group wished besides is taken back while it waits after a refusal, if another
+// state does not bear it: planned from an older one, it would be refused too. Nothing is
+// added before the wait is over.
+func TestJobWatcher_TakesBackWhileItWaits(t *testing.T) {
+	t.Parallel()
+	begin := newTown(2, 6)
+	begin.drain("n1", 0)
+	begin.group().Migrate.MaxParallel = 3
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	r := w.request()
+	must.Eq(t, []cluster.AllocID{"a1", "a3", "a5"}, wished(r))
+	r.Reply(DrainReply{Answer: Answer{Outcome: Applied, Refused: []Refusal{{Alloc: "a1"}}}, At: w.now, Marks: r.Marks[:1]})
+	w.step()
+	must.Eq(t, []cluster.AllocID{"a3", "a5"}, wished(w.request()))
+
+	limit := func(most int) []cluster.AllocID {
+		w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = most })
+		w.step()
+		return wished(w.request())
+	}
+	must.Eq(t, []cluster.AllocID{"a3"}, limit(1))
+	must.SliceEmpty(t, limit(0))
+	must.SliceEmpty(t, limit(3))
+	w.now = w.now.Add(time.Second)
+	w.step()
+	must.Eq(t, []cluster.AllocID{"a1", "a3", "a5"}, wished(w.request()))
+}
+
 // An evaluation that was wanted and not written is not waited for: it came from
 // elsewhere, failed, and one is wanted at once. Nor is one whose write failed.
 func TestJobWatcher_EvaluationNeverWritten(t *testing.T) {
