@@ -266,16 +266,16 @@ func TestJudge_findsNothingInATown(t *testing.T) {
 	must.Eq(t, 3, ended)
 }
 
-// BenchmarkJudge tells a judge of a whole run: of a small town, as one of thousands
-// of seeds, and of a large one. The cost of an entry is that of all its tellings.
+// BenchmarkJudge tells a judge of a whole run: of towns of about as many nodes, allocations
+// and drains as seeds of each size have. The cost of an entry is that of all its tellings.
 func BenchmarkJudge(b *testing.B) {
 	for _, size := range []struct {
 		name                          string
 		nodes, perNode, drains, quiet int
 	}{
-		{"small", 10, 8, 3, 10},
-		{"medium", 50, 20, 6, 50},
-		{"large", 1000, 20, 50, 200},
+		{"small", 5, 2, 2, 10},
+		{"medium", 35, 10, 5, 50},
+		{"large", 1000, 20, 22, 200},
 	} {
 		w := newTown(b, size.nodes, size.perNode, size.drains, size.quiet).run()
 		b.Run(size.name, func(b *testing.B) {
