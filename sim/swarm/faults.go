@@ -43,7 +43,7 @@ func (m *maker) drawFaults() {
 func (m *maker) strikes(d dice, name scenario.FaultName) int {
 	n := m.times(d, faultTrait(name))
 	switch {
-	case name == scenario.StoreRestore && m.has(restores):
+	case name == scenario.StoreRestore && (m.restored || m.has(restores) && !m.shape.restoresElse):
 		return 0 // it costs as much as many entries, and once shows it
 	case name.Operates():
 		if d.odds(oddsOfOperating) {

@@ -70,6 +70,8 @@ type maker struct {
 	everywhere int
 	// drains are the drains that begin, in no order.
 	drains []*episode
+	// restored is whether a snapshot is restored at a time of its own.
+	restored bool
 	// anchors are times at which something of weight happens.
 	anchors []time.Duration
 }

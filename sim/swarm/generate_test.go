@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,74 @@ func TestGenerate_sizes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where a request is for several nodes, it is for as many as its size says: of a large
+// cluster for a rack. Only the last of a story is for those that are left. What comes just
+// before an entry is another thing, and may be for all that drain.
+func TestGenerate_together(t *testing.T) {
+	t.Parallel()
+	for _, size := range []struct {
+		size        swarm.Size
+		seeds       uint64
+		least, most int
+	}{
+		{swarm.Small, 200, 2, 3},
+		{swarm.Medium, 40, 2, 3},
+		{swarm.Large, 8, 4, 8},
+	} {
+		counts := map[int]int{}
+		for seed := range size.seeds {
+			left := 0
+			for _, e := range swarm.Generate(seed, size.size).Events {
+				d, is := e.Op.(*scenario.Drain)
+				if !is || len(d.Nodes) == 1 || e.Before != "" {
+					continue
+				}
+				counts[len(d.Nodes)]++
+				if len(d.Nodes) < size.least {
+					left++
+				}
+			}
+			must.LessEq(t, 1, left, must.Sprintf("%s %d", size.size, seed))
+		}
+		must.Positive(t, counts[size.least], must.Sprintf("%s: %v", size.size, counts))
+		must.Positive(t, counts[size.most], must.Sprintf("%s: %v", size.size, counts))
+		for n := range counts {
+			must.LessEq(t, size.most, n)
+		}
+	}
+}
+
+// In some large stories a snapshot is restored, though it costs much: at its time, or by a
+// fault, also where it might have been at its time and is not. Never twice.
+func TestGenerate_restoresOfLarge(t *testing.T) {
+	t.Parallel()
+	const first, seeds = 24, 20
+	atItsTime, byFault, instead := 0, 0, 0
+	for i := range uint64(seeds) {
+		s := swarm.Generate(first+i, swarm.Large)
+		timed, faults := 0, 0
+		for _, e := range s.Events {
+			switch op := e.Op.(type) {
+			case *scenario.Restore:
+				timed++
+			case *scenario.Fault:
+				if op.Name == scenario.StoreRestore {
+					faults++
+				}
+			}
+		}
+		must.LessEq(t, 1, timed+faults, must.Sprintf("%s", s.Name))
+		atItsTime, byFault = atItsTime+timed, byFault+faults
+		if slices.Contains(strings.Fields(strings.Join(s.Prose, " ")), "store/restore") {
+			instead += faults
+		}
+	}
+	must.Positive(t, atItsTime)
+	must.Positive(t, instead)
+	must.Greater(t, instead, byFault)
+	must.LessEq(t, seeds/2, atItsTime+byFault)
 }
 
 // happenings are the words for what happens in a scenario.

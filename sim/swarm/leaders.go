@@ -28,6 +28,7 @@ func (m *maker) drawElections() {
 	}
 	if m.times(d, restores) > 0 && d.odds(m.shape.restores) {
 		m.happens(m.moment(d), &scenario.Restore{})
+		m.restored = true
 	}
 	for range m.times(d, forgets) {
 		m.happens(m.moment(d), &scenario.Forget{})

@@ -64,6 +64,9 @@ type shape struct {
 	// restores is how likely a snapshot is restored at a time of its own, where that may be:
 	// it costs as much as many entries, in a large world as two drains.
 	restores float64
+	// restoresElse is whether a fault may restore one in a story that may restore one at
+	// such a time and does not. Where few of these do, it would hardly come otherwise.
+	restoresElse bool
 	// happens is how likely a kind of thing is done at all that the scenario has, of what
 	// costs many entries: to jobs, nodes, strategies and leaders. Faults cost few.
 	happens float64
@@ -92,7 +95,7 @@ func (s Size) shape() shape {
 	case Large:
 		return shape{
 			nodes: bounds{1000, 1000}, allocs: bounds{19_900, 20_000}, drains: bounds{20, 24}, together: bounds{4, 8}, count: bounds{4, 80},
-			everywhere: 12, spares: 20, times: 3, several: 2, restores: 0.2, happens: 1, ids: bounds{20, 100},
+			everywhere: 12, spares: 20, times: 3, several: 2, restores: 0.1, restoresElse: true, happens: 1, ids: bounds{20, 100},
 			begun: 45 * time.Second, calm: [2]time.Duration{4 * time.Minute, 7 * time.Minute},
 		}
 	}
