@@ -48,15 +48,15 @@ func (s Shortfall) String() string {
 // Short returns the events that happened in fewer runs of the size than their rates
 // say, in the order of the rates. An event is short if chance does not explain it:
 // if it is further from what is expected than three deviations. So nothing is said
-// of a rare event that is expected in fewer than nine of the runs; but what every run is
-// to show is missed wherever it is missing.
+// of a rare event that is expected in fewer than nine of the runs; but what nearly all
+// show is missed in a single one.
 func (t *Tally) Short(size Size) []Shortfall {
 	var short []Shortfall
 	for _, r := range Rates() {
 		want := float64(t.Runs) * r.Least[size]
 		chance := 3 * math.Sqrt(want*(1-r.Least[size]))
 		if seen := t.Events[r.Event].Runs; float64(seen) < want-chance {
-			short = append(short, Shortfall{Rate: r, Runs: seen, Want: int(want)})
+			short = append(short, Shortfall{Rate: r, Runs: seen, Want: int(math.Ceil(want))})
 		}
 	}
 	return short
