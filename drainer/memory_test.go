@@ -205,7 +205,7 @@ func (f *memoryFeed) tell(before, after *world, vague bool) {
 				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains || f.follow(a.JobKey()) {
-				c.Groups = append(c.Groups, a.GroupKey())
+				c.Groups = append(c.Groups, Told[cluster.GroupKey]{a.GroupKey(), after.Index()})
 			}
 		}
 	}
@@ -219,19 +219,19 @@ func (f *memoryFeed) tell(before, after *world, vague bool) {
 		}
 		for _, a := range after.allocs {
 			if a.NodeID == id && !a.ClientTerminal() && f.follow(a.JobKey()) {
-				c.Groups = append(c.Groups, a.GroupKey())
+				c.Groups = append(c.Groups, Told[cluster.GroupKey]{a.GroupKey(), after.Index()})
 			}
 		}
 	}
 	for _, key := range differ(before.jobs, after.jobs, (*cluster.Job).Key) {
 		if f.follow(key) {
-			c.Jobs = append(c.Jobs, key)
+			c.Jobs = append(c.Jobs, Told[cluster.JobKey]{key, after.Index()})
 		}
 	}
 	for _, id := range differ(before.evals, after.evals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID }) {
 		for _, e := range append(before.evals, after.evals...) {
 			if e.ID == id && f.follow(e.JobKey()) {
-				c.Jobs = append(c.Jobs, e.JobKey())
+				c.Jobs = append(c.Jobs, Told[cluster.JobKey]{e.JobKey(), after.Index()})
 			}
 		}
 	}

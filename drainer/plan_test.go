@@ -219,6 +219,35 @@ func TestPlans_StateWhenToLookAgain(t *testing.T) {
 	})
 }
 
+// When all that a group wants was written, and nothing else has changed, it wants nothing
+// more and holds the rest for the same reasons: who knows that need not plan it again.
+func TestPlanGroup_StandsWhenWritten(t *testing.T) {
+	t.Parallel()
+	stood := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := anyWorld(t)
+		policy := anyPolicy(t)
+		for _, key := range w.groups() {
+			before := newMoment(w, now, policy).planGroup(key, of(anyAsked(t, w, key, "asked"), nil))
+			if len(before.marks) == 0 || !before.wakeAt.IsZero() {
+				continue
+			}
+			stood++
+			after := w.clone()
+			entry := withEvals(&Marks{At: now, Policy: policy, Marks: before.marks})
+			after.mark(entry.Marks, entry.Evals, now)
+			plan := newMoment(after, now, policy).planGroup(key, nil)
+			note := must.Sprintf("group %s", key)
+			must.SliceEmpty(t, plan.marks, note)
+			must.Eq(t, before.holds, plan.holds, note)
+			must.True(t, plan.wakeAt.IsZero(), note)
+			must.False(t, plan.stuck, note)
+			must.True(t, slices.EqualFunc(before.onDraining, plan.onDraining, func(a, b *cluster.Allocation) bool { return a.ID == b.ID }), note)
+		}
+	})
+	must.Positive(t, stood)
+}
+
 // A wake-up that is already due would be asked for again at once, for ever.
 func TestPlans_WakeInTheFuture(t *testing.T) {
 	t.Parallel()

@@ -76,6 +76,9 @@ type StateReader interface {
 //     deleted or registered, became reachable or ceased to be;
 //   - a job: it is followed, and it or one of its evaluations changed.
 //
+// It may say in which entry a group or a job changed, if that was one alone: so the drainer
+// does not judge anew what nobody but itself has changed.
+//
 // All methods are safe for concurrent use and none blocks.
 type Feed interface {
 	// Take returns what has changed since the last Take, and forgets it.
@@ -100,8 +103,16 @@ type Changes struct {
 	Abandoned bool
 	Nodes     []cluster.NodeID
 	Hosts     []cluster.NodeID
-	Groups    []cluster.GroupKey
-	Jobs      []cluster.JobKey
+	Groups    []Told[cluster.GroupKey]
+	Jobs      []Told[cluster.JobKey]
+}
+
+// Told is a group or a job that changed.
+type Told[K comparable] struct {
+	Key K
+	// At is the raft index of the entry in which it changed; zero if there were several,
+	// or if that is not known. To name one of several stalls drains.
+	At uint64
 }
 
 // Empty reports whether there is nothing to look at.

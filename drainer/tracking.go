@@ -104,10 +104,10 @@ func (t *Term) trackJobs(changes Changes) {
 		}
 	}
 	for _, job := range changes.Jobs {
-		see(job)
+		see(job.Key)
 	}
 	for _, group := range changes.Groups {
-		see(group.Job)
+		see(group.Key.Job)
 	}
 }
 

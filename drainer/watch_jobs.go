@@ -34,6 +34,9 @@ type jobWatcher struct {
 	// dirty are the groups to judge in this step, gathered those that may be judged
 	// when nothing is in flight: each once, see watchedGroup.dirty.
 	dirty, gathered []*watchedGroup
+	// heard are groups that were told of, or whose marks were applied, and that are not
+	// dirty on that account yet: see weigh.
+	heard []*watchedGroup
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
 	fresh []cluster.GroupKey
@@ -88,9 +91,9 @@ func (w *jobWatcher) Step(look Look) time.Time {
 	w.fresh = nil
 	w.settle(replies)
 	w.admit(registered)
-	w.admit(look.Changes.Groups)
-	w.seeJobs(look.Changes)
+	w.hear(look.Changes)
 	w.see(w.alarms.Pop(look.Now)...)
+	w.weigh(look.InFlight)
 
 	var moved []Migration
 	if due := w.due(look.InFlight); len(due) > 0 {
@@ -156,18 +159,70 @@ func (w *jobWatcher) see(groups ...*watchedGroup) {
 	}
 }
 
-// seeJobs marks the watched groups of the jobs that changed; every group if
-// anything may have.
-func (w *jobWatcher) seeJobs(changes Changes) {
+// hear takes in what has changed; every group is judged anew if anything may have.
+func (w *jobWatcher) hear(changes Changes) {
+	for _, told := range changes.Groups {
+		if g := w.groups.get(told.Key); g != nil {
+			w.tell(g, told.At)
+		} else {
+			w.begin(told.Key)
+		}
+	}
 	if changes.All {
 		for _, groups := range w.groups { //lint:order they are sorted when they are judged
 			w.see(groups...)
 		}
 		return
 	}
-	for _, job := range changes.Jobs {
-		w.see(w.groups[job]...)
+	for _, told := range changes.Jobs {
+		for _, g := range w.groups[told.Key] {
+			w.tell(g, told.At)
+		}
 	}
+}
+
+// tell takes in that a group changed in an entry; zero is in several.
+func (w *jobWatcher) tell(g *watchedGroup, at uint64) {
+	w.note(g, &g.told, at)
+}
+
+// note notes an entry of a group, unless the group is to be judged anyway. Two of them are
+// more than can be told apart.
+func (w *jobWatcher) note(g *watchedGroup, entry *uint64, at uint64) {
+	switch {
+	case g.dirty || *entry == at && at != 0:
+	case at == 0 || *entry != 0:
+		w.see(g)
+	default:
+		if g.told == 0 && g.wrote == 0 {
+			w.heard = append(w.heard, g)
+		}
+		*entry = at
+	}
+}
+
+// weigh has the groups judged anew that were heard of, but for those of which nothing has
+// changed but that all they wished was written: that was counted when it was planned, and
+// the plan stands. What is told before the answer waits for it.
+func (w *jobWatcher) weigh(inFlight func(cluster.AllocID) bool) {
+	waiting := w.heard[:0]
+	for _, g := range w.heard {
+		switch {
+		case g.dirty:
+		case w.alarms.Has(g):
+			w.see(g) // it may have nothing to wait for any more
+		case g.told == g.wrote && len(g.asked) == 0 && !g.reevaluate:
+			w.wanting.put(g, false)
+		case g.wrote == 0 && inFlight != nil && !g.asksBeside(inFlight):
+			waiting = append(waiting, g)
+			continue
+		default:
+			w.see(g)
+		}
+		g.told, g.wrote = 0, 0
+	}
+	clear(w.heard[len(waiting):])
+	w.heard = waiting
 }
 
 // admit begins to look after groups, and judges anew those it looks after.
@@ -175,18 +230,23 @@ func (w *jobWatcher) admit(groups []cluster.GroupKey) {
 	for _, key := range groups {
 		if g := w.groups.get(key); g != nil {
 			w.see(g)
-			continue
+		} else {
+			w.begin(key)
 		}
-		if len(w.groups[key.Job]) == 0 {
-			w.feed.Follow(key.Job)
-		}
-		w.groups.add(&watchedGroup{key: key})
-		w.fresh = append(w.fresh, key)
 	}
 }
 
-// settle takes in what became of what was asked. Every group spoken of is judged
-// anew.
+// begin begins to look after a group.
+func (w *jobWatcher) begin(key cluster.GroupKey) {
+	if len(w.groups[key.Job]) == 0 {
+		w.feed.Follow(key.Job)
+	}
+	w.groups.add(&watchedGroup{key: key})
+	w.fresh = append(w.fresh, key)
+}
+
+// settle takes in what became of what was asked. A group of which all was applied is
+// judged anew if it has changed otherwise, every other that is spoken of in any case.
 func (w *jobWatcher) settle(replies []DrainReply) {
 	for _, r := range replies {
 		w.changed = true
@@ -194,15 +254,22 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 		var g *watchedGroup
 		for i, m := range r.Marks { // those of a group are next to each other
 			if i == 0 || m.Group != r.Marks[i-1].Group {
-				g = w.groups.get(m.Group)
-				w.see(g)
-				if g != nil && r.Outcome == Applied && !refusals[g.key] {
+				if g = w.groups.get(m.Group); g == nil {
+					continue
+				}
+				if r.Outcome == Applied && !refusals[g.key] {
 					g.refused = nil
+					w.note(g, &g.wrote, r.Index)
+				} else {
+					w.see(g)
 				}
 			}
 			if g != nil {
 				g.answered(m.Alloc)
 			}
+		}
+		for _, key := range r.Beside {
+			w.see(w.groups.get(key))
 		}
 		for key := range refusals { //lint:order each group by itself
 			if g := w.groups.get(key); g != nil && g.refused.wait(r.At).IsZero() {

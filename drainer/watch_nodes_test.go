@@ -47,7 +47,7 @@ func TestNodeWatcher(t *testing.T) {
 		"deleted":                   {func(w *town) { w.nodes = nil }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
 		"none of our business":      {nil, nil, n1, nil},
 		"a node nobody knows":       {nil, nil, Changes{Nodes: []cluster.NodeID{"n9"}}, nil},
-		"not told of":               {func(w *town) { w.drain("n1", 0) }, nil, Changes{Groups: []cluster.GroupKey{web}}, nil},
+		"not told of":               {func(w *town) { w.drain("n1", 0) }, nil, Changes{Groups: []Told[cluster.GroupKey]{{Key: web}}}, nil},
 		"anything may have changed": {
 			func(w *town) { w.drain("n1", 0); w.drain("n3", 0) },
 			map[cluster.NodeID]cluster.Revision{"n2": 5, "n3": 7, "gone": 1}, Changes{All: true},

@@ -211,7 +211,7 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 		}
 		for _, a := range after.allocs {
 			if a.NodeID == id && !a.ClientTerminal() && follows[a.JobKey()] > 0 {
-				c.Groups = append(c.Groups, a.GroupKey())
+				c.Groups = append(c.Groups, drainer.Told[cluster.GroupKey]{Key: a.GroupKey(), At: after.index})
 			}
 		}
 	}
@@ -228,13 +228,13 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains(a.NodeID) || follows[a.JobKey()] > 0 {
-				c.Groups = append(c.Groups, a.GroupKey())
+				c.Groups = append(c.Groups, drainer.Told[cluster.GroupKey]{Key: a.GroupKey(), At: after.index})
 			}
 		}
 	}
 	for _, key := range changedJobs(before, rows) {
 		if follows[key] > 0 {
-			c.Jobs = append(c.Jobs, key)
+			c.Jobs = append(c.Jobs, drainer.Told[cluster.JobKey]{Key: key, At: after.index})
 		}
 	}
 	return c

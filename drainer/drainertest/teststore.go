@@ -167,10 +167,22 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 	if missing := untold("host", due.Hosts, slices.Concat(told.Hosts, told.Nodes)); missing != nil {
 		return missing
 	}
-	if missing := untold("group", due.Groups, told.Groups); missing != nil {
+	if missing := misnamed("group", due.Groups, told.Groups); missing != nil {
 		return missing
 	}
-	return untold("job", due.Jobs, told.Jobs)
+	return misnamed("job", due.Jobs, told.Jobs)
+}
+
+// misnamed says what was not told, or told to have changed in another entry alone than the
+// one alone in which it did.
+func misnamed[K comparable](what string, due, told []drainer.Told[K]) error {
+	for _, d := range due {
+		i := slices.IndexFunc(told, func(t drainer.Told[K]) bool { return t.Key == d.Key && (t.At == 0 || t.At == d.At) })
+		if i < 0 {
+			return fmt.Errorf("a feed has not told that %s %v changed in entry %d", what, d.Key, d.At)
+		}
+	}
+	return nil
 }
 
 func untold[T comparable](what string, due, told []T) error {

@@ -28,6 +28,16 @@ func TestTheTestOfStores(t *testing.T) {
 		"a feed that does not tell of groups":  {tell: func(c *drainer.Changes) { c.Groups = nil }},
 		"a feed that does not tell of jobs":    {tell: func(c *drainer.Changes) { c.Jobs = nil }},
 		"a feed that tells of the last change": {forgets: true},
+		"a feed that names another entry of groups": {tell: func(c *drainer.Changes) {
+			for i := range c.Groups {
+				c.Groups[i].At--
+			}
+		}},
+		"a feed that names another entry of jobs": {tell: func(c *drainer.Changes) {
+			for i := range c.Jobs {
+				c.Jobs[i].At--
+			}
+		}},
 		"a feed that wakes nobody":             {silent: true},
 		"a feed that never closes":             {unclosed: true},
 		"a feed whose follows are not counted": {uncounted: true},

@@ -60,6 +60,9 @@ func (h *Heap[K]) Remove(key K) {
 	}
 }
 
+// Has reports whether the key has a time.
+func (h *Heap[K]) Has(key K) bool { return h.index[key] != nil }
+
 // Shift moves all times by as much.
 func (h *Heap[K]) Shift(by time.Duration) {
 	for _, a := range h.queue {
