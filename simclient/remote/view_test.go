@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -28,4 +29,20 @@ func TestView_Alloc(t *testing.T) {
 	must.Nil(t, r.newest().Alloc("a"))
 	must.Eq(t, ended, r.newest().Alloc("b"))
 	must.Eq(t, b, both.Alloc("b"))
+}
+
+// To find an allocation costs no look at other nodes than its own, however many there are,
+// nor does to find none: on each of a thousand others lie allocations of the same ids that
+// the replica never heard of, and a look at any of them would find those.
+func TestView_Alloc_looksAtOneNode(t *testing.T) {
+	t.Parallel()
+	r := newReplica(nil)
+	r.set("here", []*cluster.Allocation{{ID: "a", NodeID: "here"}})
+	v := r.newest()
+	for n := range 1000 {
+		id := cluster.NodeID(fmt.Sprintf("elsewhere%d", n))
+		v.allocs[id] = []*cluster.Allocation{{ID: "a", NodeID: id}, {ID: "none", NodeID: id}}
+	}
+	must.Eq(t, "here", v.Alloc("a").NodeID)
+	must.Nil(t, v.Alloc("none"))
 }
