@@ -117,12 +117,7 @@ func TestFleet_costs_due(t *testing.T) {
 func TestFleet_doubts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fate = func([]cluster.AllocReport) fate {
-		if len(w.batches) == 1 {
-			return failed
-		}
-		return taken
-	}
+	w.fate = w.firstFails
 	w.node("n", cluster.NodeReady)
 	w.place("first", "n", service(), simclient.Behaviour{Start: seconds(1)})
 	w.place("second", "n", service(), simclient.Behaviour{Start: seconds(1) + time.Millisecond})

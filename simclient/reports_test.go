@@ -108,12 +108,7 @@ func TestFleet_retries(t *testing.T) {
 func TestFleet_retrySaysNews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fate = func([]cluster.AllocReport) fate {
-		if len(w.batches) == 1 {
-			return failed
-		}
-		return taken
-	}
+	w.fate = w.firstFails
 	w.node("n", cluster.NodeReady)
 	w.place("a", "n", service(), quiet)
 	w.place("b", "n", service(), quiet)
@@ -165,12 +160,7 @@ func TestFleet_refused(t *testing.T) {
 func TestFleet_retryOutOfTouch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fate = func([]cluster.AllocReport) fate {
-		if len(w.batches) == 1 {
-			return failed
-		}
-		return taken
-	}
+	w.fate = w.firstFails
 	w.node("n", cluster.NodeReady)
 	w.place("a", "n", service(), quiet)
 	w.settle()

@@ -240,6 +240,14 @@ func (w *world) Report(reports []cluster.AllocReport, reply func(bool)) bool {
 	return true
 }
 
+// firstFails is the fate of batches of which the first is not applied.
+func (w *world) firstFails([]cluster.AllocReport) fate {
+	if len(w.batches) == 1 {
+		return failed
+	}
+	return taken
+}
+
 // land settles a batch in flight.
 func (w *world) land(f *flight) {
 	if f.fate != failed {
