@@ -135,3 +135,18 @@ func TestJobWatcher_WhatItWroteIsNoNews(t *testing.T) {
 		})
 	}
 }
+
+// What a group waited for may be over when it changed: while writes are in flight it does
+// not ring.
+func TestJobWatcher_ToldWhileItWaits(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 3)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	w.alarms.Set(w.groups.get(web), w.now.Add(time.Minute))
+	w.state.commit(func(t *town) { t.alloc("a2").ModifyTime = w.now })
+	must.False(t, w.judges("a1"))
+	must.Eq(t, 0, w.alarms.Len())
+	must.True(t, w.judges())
+}
