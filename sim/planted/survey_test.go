@@ -91,3 +91,58 @@ func TestSurvey_LeavesTheCopyAsItWas(t *testing.T) {
 	must.StrContains(t, string(text), "return 1")
 	must.StrContains(t, string(text), "return 2")
 }
+
+// moody are tests of which one fails in each run, until a file names none any more.
+const moody = `package p
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+var fails string
+
+func TestOne(t *testing.T) {
+	runs, _ := os.ReadFile("runs")
+	this, others, _ := strings.Cut(string(runs), " ")
+	_ = os.WriteFile("runs", []byte(others), 0o600)
+	if fails = this; fails == "One" {
+		t.Fatal("not in the mood")
+	}
+}
+
+func TestTwo(t *testing.T) {
+	if fails == "Two" {
+		t.Fatal("not in the mood")
+	}
+}
+`
+
+// A test that fails and then passes is not what finds a bug.
+func TestSurvey_RunsAgainWhatFails(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	for _, c := range []struct{ runs, want, err string }{
+		{runs: "One", want: planted.Survives},
+		{runs: "Two Two", want: "p.TestTwo"},
+		{runs: "One Two Two", want: "p.TestTwo"},
+		{runs: "One Two One Two Two", err: "each of p.TestOne, p.TestTwo, p.TestOne, p.TestTwo once"},
+	} {
+		dir := t.TempDir()
+		survey, err := planted.NewSurvey(toy(t), dir)
+		must.NoError(t, err)
+		survey.Parts = [][]string{{"./p"}}
+		must.NoError(t, os.WriteFile(filepath.Join(dir, "p", "p_test.go"), []byte(moody), 0o600))
+		must.NoError(t, os.WriteFile(filepath.Join(dir, "p", "runs"), []byte(c.runs), 0o600))
+		test, err := survey.Try(t.Context(), bug(t, "@@ p/p.go\n-\treturn 2\n+\treturn 3\n"))
+		must.Eq(t, c.want, test, must.Sprint(c.runs))
+		if c.err == "" {
+			must.NoError(t, err)
+		} else {
+			must.ErrorContains(t, err, c.err)
+		}
+	}
+}
