@@ -12,17 +12,22 @@ type Demands struct {
 	// Of before any other.
 	Bugs, Each int
 	Of         []Guarantee
-	// Survivors is how many of them no ordinary test finds.
+	// Survivors is how many of them no ordinary test finds. If some have to, the tests
+	// have been run against each.
 	Survivors int
-	// Seeds is within how many each is found, in the median of its starts.
-	Seeds int
+	// Seeds is within how many each is found, in the median of its starts, and Starts
+	// from how many it is hunted at least.
+	Seeds, Starts int
 	// Of those that were shrunk Share, in hundredths, have at most Ops operations left.
 	Ops, Share int
 }
 
 // Asked is what is asked of the bugs of this repository.
 func Asked() Demands {
-	return Demands{Bugs: 25, Each: 2, Of: Guarantees()[:8], Survivors: 10, Seeds: MaxSeeds, Ops: 10, Share: 90}
+	return Demands{
+		Bugs: 25, Each: 2, Of: Guarantees()[:8], Survivors: 10,
+		Seeds: MaxSeeds, Starts: len(Starts()), Ops: 10, Share: 90,
+	}
 }
 
 // Unmet says what of the demands a table does not meet, all of it. Nil is that it
@@ -44,6 +49,9 @@ func (d Demands) Unmet(t Table) error {
 		}
 		if r.Ops > 0 && r.Ops <= d.Ops {
 			small++
+		}
+		if d.Survivors > 0 && r.Test == "" {
+			miss("the ordinary tests have not been run against %s", r.Bug)
 		}
 		if err := d.unfound(r); err != nil {
 			unmet = append(unmet, err)
@@ -74,6 +82,8 @@ func (d Demands) unfound(r Row) error {
 		return nil
 	case r.Starts == 0:
 		return fmt.Errorf("%s has not been hunted", r.Bug)
+	case r.Starts < d.Starts:
+		return fmt.Errorf("%s was hunted from %d of %d starts", r.Bug, r.Starts, d.Starts)
 	case 2*r.Found <= r.Starts:
 		return fmt.Errorf("%s was found from %d of %d starts", r.Bug, r.Found, r.Starts)
 	case r.Seeds > d.Seeds:

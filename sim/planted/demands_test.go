@@ -44,10 +44,14 @@ func TestDemands_CanBeMissed(t *testing.T) {
 			}
 			return t
 		}},
-		{"9 bugs survive the ordinary tests, and 10 are asked for", func(t planted.Table) planted.Table { t[0].Test = ""; return t }},
+		{"9 bugs survive the ordinary tests, and 10 are asked for", func(t planted.Table) planted.Table { t[0].Test = "drainer.TestX"; return t }},
 		{"D has not been hunted", func(t planted.Table) planted.Table { t[3].Starts, t[3].Found = 0, 0; return t }},
 		{"D was found from 0 of 3 starts", func(t planted.Table) planted.Table { t[3].Found = 0; return t }},
-		{"D was found from 1 of 2 starts", func(t planted.Table) planted.Table { t[3].Found, t[3].Starts = 1, 2; return t }},
+		{"D was found from 1 of 3 starts", func(t planted.Table) planted.Table { t[3].Found = 1; return t }},
+		{"D was found from 2 of 4 starts", func(t planted.Table) planted.Table { t[3].Starts = 4; return t }},
+		{"D was hunted from 2 of 3 starts", func(t planted.Table) planted.Table { t[3].Starts = 2; return t }},
+		{"D was hunted from 1 of 3 starts", func(t planted.Table) planted.Table { t[3].Found, t[3].Starts = 1, 1; return t }},
+		{"the ordinary tests have not been run against D", func(t planted.Table) planted.Table { t[3].Test = ""; return t }},
 		{"D takes 10001 seeds, and 10000 are allowed", func(t planted.Table) planted.Table { t[3].Seeds++; return t }},
 		{"28 of the 32 bugs whose scenario was shrunk have at most 10 operations", func(t planted.Table) planted.Table { t[3].Ops++; return t }},
 		{"0 of the 0 bugs whose scenario was shrunk have at most 10 operations", func(t planted.Table) planted.Table {
