@@ -98,9 +98,6 @@ type DrainReply struct {
 	At          time.Time
 	Marks       []Mark
 	Reevaluated []cluster.GroupKey
-	// Beside are groups of which the write held marks that were not of the request: what
-	// leaves with its node. A group may be there twice.
-	Beside []cluster.GroupKey
 }
 
 // Migration says what has become of one allocation that was on a draining node.

@@ -266,10 +266,16 @@ func anyPolicy(t *rapid.T) Policy {
 	}
 }
 
+// manyWorlds reports whether properties are tried on so many worlds that everything is met.
+func manyWorlds() bool {
+	n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	return err == nil && n >= 1000
+}
+
 // A property that never meets a class or a reason says nothing of it.
 func TestGenerator_MeetsEveryClassAndReason(t *testing.T) {
 	t.Parallel()
-	if n, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err != nil || n < 1000 {
+	if !manyWorlds() {
 		t.Skip("too few worlds to meet everything")
 	}
 	classes, reasons := map[cluster.MarkClass]int{}, map[Reason]int{}

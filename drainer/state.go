@@ -93,7 +93,7 @@ type Feed interface {
 }
 
 // Changes says where to look. Its slices are in no order, belong to the taker,
-// and may be nil. What each holds is said at [Feed].
+// and may be nil; they may name something twice. What each holds is said at [Feed].
 type Changes struct {
 	// All says that anything may have changed: look everywhere. A store without
 	// a feed of its own says so at every change.

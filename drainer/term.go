@@ -263,7 +263,6 @@ func (t *Term) settle(a answered, now time.Time) {
 		switch {
 		case w.withNode:
 			t.answerNode(w.mark.Node, w.mark.Alloc, a.answer, refused[Refusal{Alloc: w.mark.Alloc}], now)
-			reply.Beside = append(reply.Beside, w.mark.Group)
 		case w.reevaluate:
 			reply.Reevaluated = append(reply.Reevaluated, w.mark.Group)
 		default:

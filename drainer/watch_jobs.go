@@ -34,8 +34,8 @@ type jobWatcher struct {
 	// dirty are the groups to judge in this step, gathered those that may be judged
 	// when nothing is in flight: each once, see watchedGroup.dirty.
 	dirty, gathered []*watchedGroup
-	// heard are groups that were told of, or whose marks were applied, and that are not
-	// dirty on that account yet: see weigh.
+	// heard are groups that were told of, or whose marks were applied, and of which weigh
+	// has not said whether that is news.
 	heard []*watchedGroup
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
@@ -202,8 +202,9 @@ func (w *jobWatcher) note(g *watchedGroup, entry *uint64, at uint64) {
 }
 
 // weigh has the groups judged anew that were heard of, but for those of which nothing has
-// changed but that all they wished was written: that was counted when it was planned, and
-// the plan stands. What is told before the answer waits for it.
+// changed but that all they wished was written: that was counted when it was planned, as
+// was what leaves with their nodes, and the plan stands. What is told before the answer
+// waits for it.
 func (w *jobWatcher) weigh(inFlight func(cluster.AllocID) bool) {
 	waiting := w.heard[:0]
 	for _, g := range w.heard {
@@ -245,8 +246,8 @@ func (w *jobWatcher) begin(key cluster.GroupKey) {
 	w.fresh = append(w.fresh, key)
 }
 
-// settle takes in what became of what was asked. A group of which all was applied is
-// judged anew if it has changed otherwise, every other that is spoken of in any case.
+// settle takes in what became of what was asked. Of a group of which all was applied weigh
+// says whether it is judged anew; every other that is spoken of is.
 func (w *jobWatcher) settle(replies []DrainReply) {
 	for _, r := range replies {
 		w.changed = true
@@ -267,9 +268,6 @@ func (w *jobWatcher) settle(replies []DrainReply) {
 			if g != nil {
 				g.answered(m.Alloc)
 			}
-		}
-		for _, key := range r.Beside {
-			w.see(w.groups.get(key))
 		}
 		for key := range refusals { //lint:order each group by itself
 			if g := w.groups.get(key); g != nil && g.refused.wait(r.At).IsZero() {

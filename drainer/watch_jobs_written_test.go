@@ -80,11 +80,6 @@ func TestJobWatcher_WhatItWroteIsNoNews(t *testing.T) {
 			s.asked.Reply(answer)
 		}, true},
 		"answered without an index": {func(t must.T, s story) { answer := write(s); answer.Index = 0; s.asked.Reply(answer) }, true},
-		"marks of its node in the entry": {func(t must.T, s story) {
-			answer := write(s)
-			answer.Beside = []cluster.GroupKey{web}
-			s.asked.Reply(answer)
-		}, true},
 		"refused": {func(t must.T, s story) {
 			answer := write(s)
 			answer.Refused = []Refusal{{Alloc: "a1"}}

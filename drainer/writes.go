@@ -93,8 +93,9 @@ func (o Outcome) String() string {
 // Answer is what became of one raft write.
 type Answer struct {
 	Outcome Outcome
-	// Index is, of an applied entry, its raft index; of an applied barrier, the
-	// index of the newest entry in the state behind it.
+	// Index is, of an applied entry, its own raft index and no other's: what a feed tells
+	// of that entry is taken for what was written. To answer a later one stalls drains. Of
+	// an applied barrier it is the index of the newest entry in the state behind it.
 	Index uint64
 	// Refused are the items of an applied entry that were not applied.
 	Refused []Refusal

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"sync/atomic"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -14,6 +16,9 @@ type feed struct {
 	server *peer
 	woken  chan struct{} // capacity 1; the store sends to it
 	closed chan struct{} // closed by Close
+	// missed says that a job was followed while the server saw an older state than the
+	// newest: what changed of it between the two nobody was told.
+	missed atomic.Bool
 }
 
 // Take returns what has changed in what the server sees.
@@ -21,7 +26,17 @@ func (f *feed) Take() drainer.Changes {
 	if f.server.view.frozen() != nil {
 		return drainer.Changes{}
 	}
-	return f.Feed.Take()
+	changes := f.Feed.Take()
+	changes.All = f.missed.Swap(false) || changes.All
+	return changes
+}
+
+// Follow asks to be told of a job.
+func (f *feed) Follow(k cluster.JobKey) {
+	f.Feed.Follow(k)
+	if f.server.view.frozen() != nil {
+		f.missed.Store(true)
+	}
 }
 
 // Close ends the feed.
