@@ -34,9 +34,10 @@ type jobWatcher struct {
 	// dirty are the groups to judge in this step, gathered those that may be judged
 	// when nothing is in flight: each once, see watchedGroup.dirty.
 	dirty, gathered []*watchedGroup
-	// heard are groups that were told of, or whose marks were applied, and of which weigh
-	// has not said whether that is news.
-	heard []*watchedGroup
+	// heard are groups that were told of in this step, or whose marks were applied: weigh
+	// says whether that is news. Waiting are those that were told of while something is in
+	// flight, which may be why. Both may have a group twice, and one that is weighed.
+	heard, waiting []*watchedGroup
 	// fresh are groups of jobs that are followed since this step: its view may
 	// be older than that, so they are judged in the next.
 	fresh []cluster.GroupKey
@@ -153,7 +154,7 @@ func (w *jobWatcher) due(inFlight func(cluster.AllocID) bool) []*watchedGroup {
 func (w *jobWatcher) see(groups ...*watchedGroup) {
 	for _, g := range groups {
 		if g != nil && !g.dirty {
-			g.dirty = true
+			g.dirty, g.told, g.wrote = true, 0, 0
 			w.dirty = append(w.dirty, g)
 		}
 	}
@@ -194,10 +195,8 @@ func (w *jobWatcher) note(g *watchedGroup, entry *uint64, at uint64) {
 	case at == 0 || *entry != 0:
 		w.see(g)
 	default:
-		if g.told == 0 && g.wrote == 0 {
-			w.heard = append(w.heard, g)
-		}
 		*entry = at
+		w.heard = append(w.heard, g)
 	}
 }
 
@@ -206,24 +205,24 @@ func (w *jobWatcher) note(g *watchedGroup, entry *uint64, at uint64) {
 // was what leaves with their nodes, and the plan stands. What is told before the answer
 // waits for it.
 func (w *jobWatcher) weigh(inFlight func(cluster.AllocID) bool) {
-	waiting := w.heard[:0]
+	if inFlight == nil {
+		w.heard, w.waiting = append(w.heard, w.waiting...), nil
+	}
 	for _, g := range w.heard {
 		switch {
-		case g.dirty:
+		case g.told == 0 && g.wrote == 0: // weighed, or to be judged anyway
 		case w.alarms.Has(g):
 			w.see(g) // it may have nothing to wait for any more
 		case g.told == g.wrote && len(g.asked) == 0 && !g.reevaluate:
 			w.wanting.put(g, false)
+			g.told, g.wrote = 0, 0
 		case g.wrote == 0 && inFlight != nil && !g.asksBeside(inFlight):
-			waiting = append(waiting, g)
-			continue
+			w.waiting = append(w.waiting, g)
 		default:
 			w.see(g)
 		}
-		g.told, g.wrote = 0, 0
 	}
-	clear(w.heard[len(waiting):])
-	w.heard = waiting
+	w.heard = nil
 }
 
 // admit begins to look after groups, and judges anew those it looks after.

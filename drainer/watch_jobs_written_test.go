@@ -121,6 +121,7 @@ func TestJobWatcher_WhatItWroteIsNoNews(t *testing.T) {
 			test.tell(t, s)
 			must.Eq(t, test.judges, s.judges())
 			must.SliceEmpty(t, s.heard)
+			must.SliceEmpty(t, s.waiting)
 			if !test.judges {
 				must.SliceEmpty(t, s.wanting)
 				must.SliceEmpty(t, wished(s.request()))
@@ -144,4 +145,23 @@ func TestJobWatcher_ToldWhileItWaits(t *testing.T) {
 	must.False(t, w.judges("a1"))
 	must.Eq(t, 0, w.alarms.Len())
 	must.True(t, w.judges())
+}
+
+// A group that waits for an answer is not looked at again until there is one, however
+// often the watcher is stepped meanwhile: thousands may.
+func TestJobWatcher_WaitingCostsNothing(t *testing.T) {
+	t.Parallel()
+	begin := newTown(1, 3)
+	begin.drain("n1", 0)
+	w := newWatch(begin, Policy{})
+	w.register(web)
+	w.state.commit(func(t *town) { t.alloc("a2").ModifyTime = w.now })
+	must.False(t, w.judges("a1"))
+	must.Len(t, 1, w.waiting)
+	asked := 0
+	w.Step(Look{Now: w.now, View: w.state.Snapshot(), InFlight: func(cluster.AllocID) bool { asked++; return true }})
+	must.Zero(t, asked)
+	must.Len(t, 1, w.waiting)
+	must.True(t, w.judges())
+	must.SliceEmpty(t, w.waiting)
 }

@@ -23,7 +23,8 @@ type watchedGroup struct {
 	// asked are the marks that are wanted and not answered, by allocation.
 	asked []ask
 	// told is the entry in which it has changed since it was judged, if that was one
-	// alone, wrote the one in which its own marks were applied; zero is none, and weighed.
+	// alone, wrote the one in which its own marks were applied; zero is none. Of a dirty
+	// group they are zero.
 	told, wrote uint64
 	// onDraining are the group's live allocations on draining nodes, by id, as they
 	// were when it was last judged.
