@@ -164,7 +164,7 @@ func (w *jobWatcher) see(groups ...*watchedGroup) {
 func (w *jobWatcher) hear(changes Changes) {
 	for _, told := range changes.Groups {
 		if g := w.groups.get(told.Key); g != nil {
-			w.tell(g, told.At)
+			w.note(g, &g.told, told.At)
 		} else {
 			w.begin(told.Key)
 		}
@@ -177,18 +177,14 @@ func (w *jobWatcher) hear(changes Changes) {
 	}
 	for _, told := range changes.Jobs {
 		for _, g := range w.groups[told.Key] {
-			w.tell(g, told.At)
+			w.note(g, &g.told, told.At)
 		}
 	}
 }
 
-// tell takes in that a group changed in an entry; zero is in several.
-func (w *jobWatcher) tell(g *watchedGroup, at uint64) {
-	w.note(g, &g.told, at)
-}
-
-// note notes an entry of a group, unless the group is to be judged anyway. Two of them are
-// more than can be told apart.
+// note notes an entry in which a group changed or its marks were applied, unless the group
+// is to be judged anyway. Zero is several entries or none that is known: they cannot be told
+// apart.
 func (w *jobWatcher) note(g *watchedGroup, entry *uint64, at uint64) {
 	switch {
 	case g.dirty || *entry == at && at != 0:
