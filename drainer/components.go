@@ -23,13 +23,26 @@ type Look struct {
 	// in flight: it cannot be taken back. It is not for after the step.
 	InFlight func(cluster.AllocID) bool
 
-	// nodes remembers the nodes of View that the built-in components have asked for in
-	// this step; nil remembers nothing.
-	nodes nodeMemory
+	// findings are what the built-in components have found out in this step; nil remembers
+	// nothing.
+	findings *findings
 }
 
 // node returns the node, or nil.
-func (l Look) node(id cluster.NodeID) *cluster.Node { return l.nodes.node(l.View, id) }
+func (l Look) node(id cluster.NodeID) *cluster.Node {
+	if l.findings == nil {
+		return l.View.Node(id)
+	}
+	return l.findings.node(l.View, id)
+}
+
+// consumers counts the node's consumers.
+func (l Look) consumers(id cluster.NodeID) int {
+	if l.findings == nil {
+		return l.View.Consumers(id)
+	}
+	return l.findings.countConsumers(l.View, id)
+}
 
 // Component is a part of the drainer that decides. Step neither blocks, sleeps,
 // starts goroutines nor reads a clock. It returns when it wants to be stepped at

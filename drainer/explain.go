@@ -175,7 +175,7 @@ func (e *explainer) explainMarked(r *AllocReport, a *cluster.Allocation) {
 func (e *explainer) explainStaying(r *AllocReport, a *cluster.Allocation, n *cluster.Node) {
 	g := e.group(r.Group)
 	if a.JobType() == cluster.JobService {
-		r.Healthy, r.Count, r.MaxParallel = g.healthy, g.pace.Count, g.pace.MaxParallel
+		r.Healthy, r.Count, r.MaxParallel = g.healthy(), g.pace.Count, g.pace.MaxParallel
 	}
 	here := latest(a.CreateTime, n.Drain.Strategy.StartedAt)
 	switch could := g.judge(a, n); {
@@ -228,7 +228,7 @@ func (e *explainer) explainMovable(r *AllocReport, g *explained, class cluster.M
 			fmt.Sprintf("%d of %d moves that take no room under way", len(g.slots)+len(g.taking), g.maxSlots()))
 		return
 	}
-	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy, g.pace.Count, g.pace.MaxParallel)
+	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthy(), g.pace.Count, g.pace.MaxParallel)
 	reason := g.shortFor(class, len(g.planned))
 	since := e.seen(r.Group, reason)
 	switch reason {
@@ -280,7 +280,7 @@ func (e *explainer) group(key cluster.GroupKey) *explained {
 		return notAsked
 	}
 	for _, a := range g.staying {
-		if before(a.ID) != notAsked || leavesWithNode(g.judge(a, e.node(a.NodeID)).class) {
+		if before(a.ID) != notAsked || leavesWithNode(g.judge(a.Allocation, a.node).class) {
 			g.planned = append(g.planned, a.ID)
 		}
 	}

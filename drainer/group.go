@@ -20,9 +20,11 @@ type group struct {
 	// exists says that the job and the group exist in the current version.
 	exists bool
 
-	// healthy counts the group's healthy allocations, wherever they are, less those
-	// that were marked since.
-	healthy int
+	// stateHealthy counts the group's healthy allocations, wherever they are, as the view
+	// does; it is read when it is first asked for, see healthy. Released counts those of
+	// them that were marked since.
+	stateHealthy, released int
+	healthyRead            bool
 
 	// looked says that what follows has been counted, slotted that slots have: most
 	// groups have no use for these. It costs a look at what of the group is restless: to
@@ -36,7 +38,7 @@ type group struct {
 	underway []cluster.AllocID
 	// staying are the allocations on draining nodes that nobody has asked to
 	// leave, by id.
-	staying []*cluster.Allocation
+	staying []resident
 	// waiting says that a marked allocation on a reachable draining node runs on.
 	waiting bool
 	// onDraining are the group's live allocations on draining nodes, by id.
@@ -50,9 +52,15 @@ type group struct {
 	verdictDue time.Time
 }
 
+// resident is an allocation with its node, which drains.
+type resident struct {
+	*cluster.Allocation
+	node *cluster.Node
+}
+
 // newGroup returns a group that was not looked at.
 func (m *moment) newGroup(key cluster.GroupKey) *group {
-	g := &group{moment: m, key: key, job: m.view.Job(key.Job), healthy: m.view.Healthy(key)}
+	g := &group{moment: m, key: key, job: m.view.Job(key.Job)}
 	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
 	return g
 }
@@ -67,7 +75,7 @@ func (m *moment) lookAt(key cluster.GroupKey) *group {
 // expect makes room for so many allocations on draining nodes: there are about as many
 // as there were when the group was last looked at.
 func (g *group) expect(onDraining int) {
-	g.staying = make([]*cluster.Allocation, 0, onDraining)
+	g.staying = make([]resident, 0, onDraining)
 	g.onDraining = make([]*cluster.Allocation, 0, onDraining)
 }
 
@@ -78,7 +86,7 @@ func (g *group) look() {
 	for a := range g.view.RestlessAllocs(g.key) {
 		g.count(a)
 	}
-	slices.SortFunc(g.staying, compareID)
+	slices.SortFunc(g.staying, func(a, b resident) int { return compareID(a.Allocation, b.Allocation) })
 	slices.SortFunc(g.onDraining, compareID)
 }
 
@@ -136,7 +144,7 @@ func (g *group) count(a *cluster.Allocation) {
 	}
 	g.onDraining = append(g.onDraining, a)
 	if !a.Asked() {
-		g.staying = append(g.staying, a)
+		g.staying = append(g.staying, resident{a, node})
 	}
 	g.waiting = g.waiting || isWaiting(a, node)
 }
@@ -218,8 +226,17 @@ func (g *group) evals() []*cluster.Evaluation {
 	return g.openEvals
 }
 
+// healthy counts the group's healthy allocations, wherever they are, less those that were
+// marked since. Where nothing is to be marked nobody asks.
+func (g *group) healthy() int {
+	if !g.healthyRead {
+		g.stateHealthy, g.healthyRead = g.view.Healthy(g.key), true
+	}
+	return g.stateHealthy - g.released
+}
+
 // room is how many paced marks the group's budget leaves.
-func (g *group) room() int { return g.pace.Room(g.healthy) }
+func (g *group) room() int { return g.pace.Room(g.healthy()) }
 
 // freeSlots is how many free and canary marks the group may take.
 func (g *group) freeSlots() int {

@@ -10,12 +10,10 @@ import (
 // has been found out about them. It lives as long as one step, one re-check or
 // one report.
 type moment struct {
-	view   View
-	now    time.Time
-	policy Policy
-	// turns remembers the answers of turnHasCome, nodes those of node.
-	turns map[turn]bool
-	nodes nodeMemory
+	view      View
+	now       time.Time
+	policy    Policy
+	*findings // never nil
 }
 
 // turn names the beginning of one stage on one node.
@@ -25,33 +23,60 @@ type turn struct {
 }
 
 func newMoment(v View, now time.Time, p Policy) *moment {
-	return &moment{view: v, now: now, policy: p.withDefaults(), turns: map[turn]bool{}, nodes: nodeMemory{}}
+	return &moment{view: v, now: now, policy: p.withDefaults(), findings: newFindings(0)}
 }
 
 // moment is that of the step.
 func (l Look) moment(p Policy) *moment {
 	m := newMoment(l.View, l.Now, p)
-	if l.nodes != nil {
-		m.nodes = l.nodes
+	if l.findings != nil {
+		m.findings = l.findings
 	}
 	return m
 }
 
 // node returns the node, or nil.
-func (m *moment) node(id cluster.NodeID) *cluster.Node { return m.nodes.node(m.view, id) }
+func (m *moment) node(id cluster.NodeID) *cluster.Node { return m.findings.node(m.view, id) }
 
-// nodeMemory remembers nodes of one view: whatever has something on a node asks for it.
-// Nil remembers nothing.
-type nodeMemory map[cluster.NodeID]*cluster.Node
+// consumers counts the node's consumers.
+func (m *moment) consumers(id cluster.NodeID) int { return m.findings.countConsumers(m.view, id) }
+
+// findings are what has been found out about the nodes of one view, at one time and under one
+// policy: whatever has something on a node asks for it.
+type findings struct {
+	nodes map[cluster.NodeID]*cluster.Node
+	// counted are the consumers of nodes.
+	counted map[cluster.NodeID]int
+	// turns are the answers of turnHasCome, pluginsTurns the nodes whose storage plugins
+	// it said yes for, each once.
+	turns        map[turn]bool
+	pluginsTurns []cluster.NodeID
+}
+
+// newFindings returns one with room for so many nodes.
+func newFindings(nodes int) *findings {
+	return &findings{
+		nodes: make(map[cluster.NodeID]*cluster.Node, nodes), counted: map[cluster.NodeID]int{},
+		turns: map[turn]bool{},
+	}
+}
 
 // node returns the node of the view, or nil.
-func (r nodeMemory) node(v View, id cluster.NodeID) *cluster.Node {
-	n, known := r[id]
+func (f *findings) node(v View, id cluster.NodeID) *cluster.Node {
+	n, known := f.nodes[id]
 	if !known {
 		n = v.Node(id)
-		if r != nil {
-			r[id] = n
-		}
+		f.nodes[id] = n
 	}
 	return n
+}
+
+// countConsumers counts the node's consumers in the view.
+func (f *findings) countConsumers(v View, id cluster.NodeID) int {
+	count, known := f.counted[id]
+	if !known {
+		count = v.Consumers(id)
+		f.counted[id] = count
+	}
+	return count
 }

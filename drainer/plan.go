@@ -38,8 +38,7 @@ const (
 
 // candidate is an allocation that could be marked.
 type candidate struct {
-	alloc     *cluster.Allocation
-	node      *cluster.Node
+	resident
 	class     cluster.MarkClass
 	progress  progress
 	consumers int
@@ -55,7 +54,7 @@ func (c candidate) compare(o candidate) int {
 		c.node.Drain.Strategy.CompareUrgency(&o.node.Drain.Strategy),
 		cmp.Compare(c.consumers, o.consumers),
 		cmp.Compare(c.node.ID, o.node.ID),
-		cmp.Compare(c.alloc.ID, o.alloc.ID),
+		cmp.Compare(c.ID, o.ID),
 	)
 }
 
@@ -82,10 +81,9 @@ func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 	plan := groupPlan{waiting: g.waiting, stuck: g.stuck(), wakeAt: g.verdictDue, onDraining: g.onDraining}
 	candidates := make([]candidate, 0, len(g.staying))
 	for _, a := range g.staying {
-		n := g.node(a.NodeID)
-		could := g.judge(a, n)
+		could := g.judge(a.Allocation, a.node)
 		if leavesWithNode(could.class) {
-			g.release(a, n) // its node wants it marked now
+			g.release(a.Allocation, a.node) // its node wants it marked now
 			continue
 		}
 		if could.class == cluster.MarkNone {
@@ -95,7 +93,7 @@ func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 			}
 			continue
 		}
-		c := candidate{alloc: a, node: n, class: could.class}
+		c := candidate{resident: a, class: could.class}
 		if before != nil {
 			c.progress = before(a.ID)
 		}
@@ -103,7 +101,7 @@ func (g *group) plan(before func(cluster.AllocID) progress) groupPlan {
 	}
 	g.order(candidates)
 	plan.choose(g, candidates)
-	slices.SortFunc(plan.marks, Mark.compare)
+	slices.SortFunc(plan.marks, func(a, b Mark) int { return cmp.Compare(a.Alloc, b.Alloc) }) // of one group
 	if len(g.staying) == 0 {
 		plan.wakeAt = time.Time{}
 	}
@@ -126,7 +124,7 @@ func (g *group) order(candidates []candidate) {
 		return
 	}
 	for i, c := range candidates {
-		candidates[i].consumers = g.view.Consumers(c.node.ID)
+		candidates[i].consumers = g.consumers(c.node.ID)
 	}
 	slices.SortFunc(candidates, candidate.compare)
 }
@@ -166,10 +164,13 @@ func (p *groupPlan) choose(g *group, candidates []candidate) {
 // mark marks the candidate under the class if the group lets it go, and reports
 // whether it did.
 func (p *groupPlan) mark(g *group, c candidate, class cluster.MarkClass) bool {
-	if why := g.admit(c.alloc, c.node, class); why != "" {
+	if why := g.admitAs(ruling{class: c.class}, c.Allocation, c.node, class); why != "" {
 		return false
 	}
-	p.marks = append(p.marks, markOf(c.alloc, c.node, class))
+	if p.marks == nil {
+		p.marks = make([]Mark, 0, min(len(g.staying), g.maxSlots())) // mostly as many leave at once
+	}
+	p.marks = append(p.marks, markOf(c.Allocation, c.node, class))
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 // Every FSM calls it in the transaction that applies the entry. It reads the
 // view and the entry and nothing else, and writes to neither.
 func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, refused []Refusal) {
-	c := &checker{moment: newMoment(v, m.At, m.Policy), groups: map[cluster.GroupKey]*group{}, marked: map[cluster.AllocID]bool{}}
+	c := &checker{moment: newMoment(v, m.At, m.Policy)}
 	marks := m.Marks
 	if !slices.IsSortedFunc(marks, Mark.compare) {
 		marks = slices.Clone(marks)
@@ -127,8 +127,12 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 // accepted.
 type checker struct {
 	*moment
-	groups map[cluster.GroupKey]*group
-	marked map[cluster.AllocID]bool
+	// last is the group of the mark before, or nil: those of a group are next to each
+	// other.
+	last *group
+	// accepted is the allocation of the last mark that was accepted, or empty: a mark
+	// that is in the entry twice is so in a row.
+	accepted cluster.AllocID
 }
 
 // check says why a mark does not hold, or takes it into account and returns the
@@ -138,7 +142,7 @@ func (c *checker) check(m Mark) string {
 	if why := checkAlloc(a, m); why != "" {
 		return why
 	}
-	if c.marked[m.Alloc] {
+	if m.Alloc == c.accepted {
 		return "the allocation is in the entry twice"
 	}
 	n := c.node(a.NodeID)
@@ -154,17 +158,16 @@ func (c *checker) check(m Mark) string {
 	if why := c.group(m.Group).admit(a, n, m.Class); why != "" {
 		return why
 	}
-	c.marked[m.Alloc] = true
+	c.accepted = m.Alloc
 	return ""
 }
 
 func (c *checker) group(key cluster.GroupKey) *group {
-	g := c.groups[key]
-	if g == nil {
-		g = c.newGroup(key)
-		c.groups[key] = g
+	if c.last != nil && c.last.key == key {
+		return c.last
 	}
-	return g
+	c.last = c.newGroup(key)
+	return c.last
 }
 
 func checkAlloc(a *cluster.Allocation, m Mark) string {
@@ -192,7 +195,11 @@ func boundToRevision(c cluster.MarkClass) bool {
 // admit says why the allocation cannot be marked under the class, or counts the
 // mark and returns the empty string.
 func (g *group) admit(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) string {
-	could := g.judge(a, n)
+	return g.admitAs(g.judge(a, n), a, n, class)
+}
+
+// admitAs is admit of an allocation that was judged.
+func (g *group) admitAs(could ruling, a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) string {
 	if class == cluster.MarkProceed && could.class == cluster.MarkPaced {
 		could.class = cluster.MarkProceed
 	}
@@ -223,7 +230,7 @@ func (g *group) take(a *cluster.Allocation, n *cluster.Node, class cluster.MarkC
 // release counts an allocation as on its way out.
 func (g *group) release(a *cluster.Allocation, n *cluster.Node) {
 	if a.Healthy(n) {
-		g.healthy--
+		g.released++
 	}
 	g.underway = append(g.underway, a.ID)
 }

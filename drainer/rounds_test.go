@@ -72,6 +72,69 @@ func TestRounds_NodesGatherWhileInFlight(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"c0"}, r.raft.written()[before+1].marked())
 }
 
+// waitWithWriteInFlight is a forced drain of n1 whose one allocation stops, and a write of
+// another drain that is in flight.
+func waitWithWriteInFlight(t *testing.T) *rig {
+	w := jobsOnOneNode(1)
+	w.drain("n1", -1)
+	w.place("b0", w.job("more", cluster.JobService), "n2")
+	r := newRig(t, w, nil)
+	r.settle()
+	must.True(t, r.wakeAt.After(r.now), must.Sprint("n1 waits for what stops"))
+	r.commit(func(w *town) { w.drain("n2", 0) })
+	r.run()
+	must.Eq(t, 1, r.raft.inFlight)
+	return r
+}
+
+// A node is gathered that waits for what stops after its deadline, of which nothing has
+// come: it goes on waiting for that, and its drain ends.
+func TestRounds_GatheredNodeKeepsItsWait(t *testing.T) {
+	t.Parallel()
+	r := waitWithWriteInFlight(t)
+	r.commit(func(w *town) { w.alloc("a00").ModifyTime = r.now })
+	r.run()
+	r.settle()
+	r.advance(20*time.Second + DefaultStopMargin)
+	must.SliceNotContains(t, r.state.now().draining(), "n1")
+}
+
+// What a gathered node waited for has come: nobody wakes when it would have been waited
+// for no longer.
+func TestRounds_GatheredNodeHasNoAlarm(t *testing.T) {
+	t.Parallel()
+	r := waitWithWriteInFlight(t)
+	r.commit(func(w *town) { w.alloc("a00").ClientStatus = cluster.ClientComplete })
+	r.run()
+	must.True(t, r.wakeAt.IsZero(), must.Sprintf("%v", r.wakeAt))
+}
+
+// The consumers of a node are gone while writes are in flight: what its storage plugins
+// wish is written in the very next round.
+func TestRounds_PluginsTurnComesInFlight(t *testing.T) {
+	t.Parallel()
+	w := jobsOnOneNode(3)
+	w.node("n1").Drain = nil
+	disk := w.job("disk", cluster.JobService)
+	disk.TaskGroups[0].Tasks[0].StoragePlugin = true
+	w.place("d0", disk, "n2")
+	w.place("work", w.job("batch", cluster.JobBatch), "n2")
+	w.drain("n2", 0)
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 2 })
+	r.settle()
+	r.commit(func(w *town) { w.drain("n1", 0) })
+	r.run()
+	must.Eq(t, 2, r.raft.inFlight, must.Sprint("a02 waits behind them"))
+	r.commit(func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete })
+	r.run()
+	must.True(t, r.raft.answer())
+	must.True(t, r.raft.answer())
+	r.run()
+	must.Len(t, 4, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"d0"}, r.raft.written()[2].marked())
+	must.Eq(t, []cluster.AllocID{"a02"}, r.raft.written()[3].marked())
+}
+
 // The turn of a storage plugin comes and is taken back while writes are in flight: it does
 // not wish to leave any more, and nobody is told that it does.
 func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {

@@ -37,7 +37,7 @@ func (m *moment) stageOf(n *cluster.Node, s cluster.Stage) stageState {
 	}
 	passed := n.Drain.Strategy.Passed(m.now)
 	if s == cluster.StageConsumers && !passed && m.policy.Completion != Asked {
-		return stageState{over: m.view.Consumers(n.ID) == 0}
+		return stageState{over: m.consumers(n.ID) == 0}
 	}
 	for range m.view.NodeAllocs(n.ID, s, false) {
 		return stageState{staying: true}
@@ -93,6 +93,9 @@ func (m *moment) turnHasCome(n *cluster.Node, s cluster.Stage) bool {
 	if !known {
 		come = m.findTurn(n, s)
 		m.turns[key] = come
+		if come && s == cluster.StagePlugins {
+			m.pluginsTurns = append(m.pluginsTurns, n.ID)
+		}
 	}
 	return come
 }

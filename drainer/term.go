@@ -217,7 +217,7 @@ func (t *Term) look(now time.Time) (Look, time.Time) {
 	if view.Index() < t.writer.minIndex {
 		return Look{}, now.Add(t.config.RetryBase)
 	}
-	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), nodes: make(nodeMemory, len(t.changes.Nodes)+len(t.changes.Hosts))}
+	look := Look{Now: now, View: view, Changes: t.changes, InFlight: t.writer.sends(), findings: newFindings(len(t.changes.Nodes) + len(t.changes.Hosts))}
 	t.changes = Changes{}
 	return look, time.Time{}
 }
@@ -231,6 +231,7 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.ring(look)
 	wakeAt = earliest(wakeAt, t.jobWatcher.Step(look))
 	t.receive(look)
+	t.seePluginsTurns(look)
 	t.planNodes(look)
 	t.undate()
 	wakeAt = earliest(wakeAt, t.submit(look))

@@ -64,8 +64,7 @@ func (t *Term) remember(node *cluster.Node) (begins bool) {
 // trackChanges has the nodes planned of which something changed.
 func (t *Term) trackChanges(look Look) {
 	if look.InFlight == nil {
-		maps.Copy(t.dirty, t.gathered)
-		clear(t.gathered)
+		t.releaseGathered(look)
 	}
 	for _, id := range look.Changes.Nodes {
 		if n := t.nodes[id]; n != nil {
@@ -86,14 +85,45 @@ func (t *Term) trackChanges(look Look) {
 // nothing else is written, and a node that is planned at each of their entries would be
 // planned for nothing: it is gathered, and planned once when they are answered. One that
 // wishes for something is looked after all the same, so that nobody is told of a wish
-// which makes no sense any more, and so is one without consumers: it is the turn of those
-// behind them, or was, and a plan has their groups judged.
+// which makes no sense any more, and so is one whose storage plugins had their turn: they
+// may wish for something, see seePluginsTurns.
 func (t *Term) seeHost(look Look, n *drainingNode) {
-	if look.InFlight != nil && !t.ready[n.id] && !n.pluginsTurn && look.View.Consumers(n.id) > 0 {
+	if look.InFlight != nil && !t.ready[n.id] && !n.pluginsTurn {
 		t.gathered[n.id] = true
+		t.alarms.Remove(n.id) // it dates from before what the node is planned for
 		return
 	}
 	t.dirty[n.id] = true
+}
+
+// releaseGathered has the gathered nodes planned. Where no consumers are left the turn of
+// the storage plugins may have come: what they wish is to be written together with what
+// the nodes do.
+func (t *Term) releaseGathered(look Look) {
+	var last []cluster.NodeID    // those without consumers
+	for id := range t.gathered { //lint:order they are sorted
+		t.dirty[id] = true
+		if look.consumers(id) == 0 {
+			last = append(last, id)
+		}
+	}
+	clear(t.gathered)
+	if len(last) > 0 {
+		slices.Sort(last)
+		t.jobWatcher.RegisterJobs(groupsOn(look.View, cluster.StagePlugins, last...))
+	}
+}
+
+// seePluginsTurns has those of the gathered nodes planned of whose storage plugins a group
+// has found in this step that their turn has come, and may wish for something: when the turn
+// is taken back, they are judged anew.
+func (t *Term) seePluginsTurns(look Look) {
+	for _, id := range look.findings.pluginsTurns {
+		if t.gathered[id] {
+			delete(t.gathered, id)
+			t.dirty[id] = true
+		}
+	}
 }
 
 // trackJobs has the nodes planned whose drains wait for a job that changed.
@@ -198,6 +228,7 @@ func (t *Term) planNodes(look Look) {
 			continue
 		}
 		if n.stillWaits(m, node) {
+			t.alarms.Wake(id, n.wait.ends) // it may have been gathered
 			continue
 		}
 		t.planNode(m, node, n)

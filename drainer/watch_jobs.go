@@ -210,7 +210,7 @@ func (w *jobWatcher) weigh(inFlight func(cluster.AllocID) bool) {
 		case w.alarms.Has(g):
 			w.see(g) // it may have nothing to wait for any more
 		case g.told == g.wrote && len(g.asked) == 0 && !g.reevaluate:
-			w.wanting.put(g, false)
+			w.want(g, false)
 			g.told, g.wrote = 0, 0
 		case g.wrote == 0 && inFlight != nil && !g.asksBeside(inFlight):
 			w.waiting = append(w.waiting, g)
@@ -345,13 +345,21 @@ func (w *jobWatcher) dropStale(g *watchedGroup, plan groupPlan) {
 		return
 	}
 	g.asked, w.changed = kept, true
-	w.wanting.put(g, len(kept) > 0)
+	w.want(g, len(kept) > 0)
+}
+
+// want has the group among those that want marks, or not.
+func (w *jobWatcher) want(g *watchedGroup, marks bool) {
+	if g.wanting != marks {
+		g.wanting = marks
+		w.wanting.put(g, marks)
+	}
 }
 
 // keep notes whether the group wants something, and drops a group that has
 // nothing on a draining node any more.
 func (w *jobWatcher) keep(g *watchedGroup) {
-	w.wanting.put(g, len(g.asked) > 0)
+	w.want(g, len(g.asked) > 0)
 	w.reevaluating.put(g, g.reevaluate)
 	if len(g.asked) > 0 || g.reevaluate || len(g.onDraining) > 0 {
 		return

@@ -17,6 +17,8 @@ type watchedGroup struct {
 	dirty bool
 	// reevaluate says that an evaluation is wanted and not answered.
 	reevaluate bool
+	// wanting says that the group is among those that want marks.
+	wanting bool
 	// reevaluated spaces the evaluations that were written, refused the plans of a
 	// group whose marks are refused. Nil is none.
 	reevaluated, refused *attempts
