@@ -95,7 +95,7 @@ func (r *drainRuns) compareAlone(b *testing.B) { r.compareAt(b, entryTimeAlone) 
 // those of the first: all come to the same.
 func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts {
 	var first *recording
-	ratio := measure.Figure(b,
+	ratio := measure.FigureSliced(b,
 		func() func(*measure.Meter) {
 			again := newReplay(b, r.c, r.plan, r.state())
 			return func(meter *measure.Meter) {

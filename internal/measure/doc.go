@@ -5,7 +5,8 @@
 // # Pairs
 //
 // The baseline and the work are measured in turn, [DefaultPairs] times, and each pair gives
-// one ratio: whatever slows the machine for a second slows both sides of a pair. The
+// one ratio: whatever slows the machine for a minute slows both sides of a pair. Work that
+// takes seconds is sliced, see [CompareSliced]: so does what slows it for a second. The
 // figure is the median. The ratios next to it on either side, [Ratio].Low and High, say
 // how far it can be believed: see [Ratio.Verdict].
 //

@@ -38,56 +38,91 @@ type Meter struct {
 	// cpu and bytes are where the process stood when the meter was last set going.
 	cpu   time.Duration
 	bytes uint64
-	// garbage is what was allocated in all when it was last collected.
-	garbage uint64
+	// heap is where the process's garbage stands, shared by all meters that run by turns;
+	// never nil.
+	heap *heap
+	// handOver lets the other side of a pair have its turn, or is nil: there is none. It
+	// does when a slice is over, which began when the cost was sliceAt.
+	handOver func()
+	sliceAt  time.Duration
 	// labels are what a profile knows measured work by, or nil: none is taken.
 	labels context.Context
+}
+
+// heap is the process's, as meters see it.
+type heap struct {
+	// collected is what was allocated in all when garbage was last collected.
+	collected uint64
+}
+
+// toCollect reports whether there may be garbage that is worth collecting.
+func (h *heap) toCollect() bool {
+	live := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live[:])
+	return float64(allocated()-h.collected) > worthwhile*float64(live[0].Value.Uint64())
+}
+
+func (h *heap) collect() {
+	runtime.GC()
+	h.collected = allocated()
+}
+
+// clean collects what there may be, before something is measured.
+func (h *heap) clean() {
+	if h.toCollect() {
+		h.collect()
+	}
 }
 
 // Measure runs work and returns what it took. The garbage collector does not run while
 // it is measured; see [Cost].
 func Measure(work func(*Meter)) Cost {
-	m := new(Meter)
-	runtime.GC()
-	m.garbage = allocated()
+	m := &Meter{heap: new(heap)}
+	m.heap.collect()
 	return m.measure(work)
 }
 
-// measureAgain is Measure right after the meter has measured something else.
-func (m *Meter) measureAgain(work func(*Meter)) Cost {
-	if m.toCollect() {
-		runtime.GC()
-		m.garbage = allocated()
-	}
-	return m.measure(work)
-}
-
+// measure is Measure where the heap is clean.
 func (m *Meter) measure(work func(*Meter)) Cost {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	m.cost = Cost{}
-	m.Resume()
-	work(m)
-	m.Pause()
-	if m.toCollect() {
-		m.collect()
-	}
+	defer withoutCollector()()
+	m.run(work)
 	return m.cost
 }
 
-// toCollect reports whether there may be garbage that is worth collecting.
-func (m *Meter) toCollect() bool {
-	live := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live[:])
-	return float64(allocated()-m.garbage) > worthwhile*float64(live[0].Value.Uint64())
+// withoutCollector has the collector not run until what it returns is called.
+func withoutCollector() (end func()) {
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(memoryLimit)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
+}
+
+// run runs work, and collects what it leaves.
+func (m *Meter) run(work func(*Meter)) {
+	m.Resume()
+	work(m)
+	m.endTurn()
+	if m.heap.toCollect() {
+		m.collect()
+	}
 }
 
 // Pause has what follows not measured, until Resume.
 func (m *Meter) Pause() {
+	m.endTurn()
+	if m.handOver != nil && m.cost.CPU-m.sliceAt >= slice {
+		m.sliceAt = m.cost.CPU
+		m.handOver()
+	}
+}
+
+// endTurn counts what was used since Resume.
+func (m *Meter) endTurn() {
 	m.cost.CPU += processCPU() - m.cpu
 	now := allocated()
 	m.cost.Bytes += now - m.bytes
-	if now-m.garbage > collectAt {
+	if now-m.heap.collected > collectAt {
 		m.collect()
 	}
 	if m.labels != nil {
@@ -107,9 +142,8 @@ func (m *Meter) Resume() {
 
 func (m *Meter) collect() {
 	before := processCPU()
-	runtime.GC()
+	m.heap.collect()
 	m.cost.GC += processCPU() - before
-	m.garbage = allocated()
 }
 
 // Bytes returns what work allocates, to the byte. It stops the world before and after,

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -31,23 +32,81 @@ type Ratio struct {
 // Which of them comes first changes from pair to pair; in the first it is the work, so
 // that a baseline can repeat what it did.
 func Compare(pairs int, base, with Side) Ratio {
-	var costs [2][]time.Duration
+	var h heap
+	return ratioOf(pairs, func(i int) [2]Cost { return h.oneByOne(i, base, with) })
+}
+
+// CompareSliced is Compare of work that takes seconds, in which a machine changes its mind:
+// the sides of a pair run by turns, a slice of their CPU at a time, which end where the work
+// pauses. Both are made ready before either runs, so they share nothing that they write to;
+// but for the first pair, in which a baseline has yet to see what it repeats.
+func CompareSliced(pairs int, base, with Side) Ratio {
+	var h heap
+	return ratioOf(pairs, func(i int) [2]Cost {
+		if i == 0 {
+			return h.oneByOne(i, base, with)
+		}
+		return h.byTurns(i, base, with)
+	})
+}
+
+// slice is how much CPU a side uses before it is the other's turn.
+const slice = 50 * time.Millisecond
+
+// order is which side comes first in a pair, and which second.
+func order(pair int) [2]int { return [2][2]int{{1, 0}, {0, 1}}[pair%2] }
+
+// oneByOne measures a pair one side after the other.
+func (h *heap) oneByOne(pair int, sides ...Side) (costs [2]Cost) {
+	for _, side := range order(pair) {
+		work := sides[side]()
+		h.clean()
+		costs[side] = (&Meter{heap: h}).measure(work)
+	}
+	return costs
+}
+
+// byTurns measures a pair by turns.
+func (h *heap) byTurns(pair int, sides ...Side) [2]Cost {
+	var meters [2]*Meter
+	var turns [2]func() (struct{}, bool)
+	for _, side := range order(pair) {
+		work, meter := sides[side](), &Meter{heap: h}
+		next, stop := iter.Pull(func(yield func(struct{}) bool) {
+			meter.handOver = func() { yield(struct{}{}) }
+			meter.run(work)
+		})
+		defer stop()
+		meters[side], turns[side] = meter, next
+	}
+	h.clean()
+	defer withoutCollector()()
+	for running := [2]bool{true, true}; running[0] || running[1]; {
+		for _, side := range order(pair) {
+			if running[side] {
+				_, running[side] = turns[side]()
+			}
+		}
+	}
+	return [2]Cost{meters[0].cost, meters[1].cost}
+}
+
+// ratioOf returns the ratio of so many pairs of what the baseline and the work took.
+func ratioOf(pairs int, measure func(pair int) [2]Cost) Ratio {
+	var sides [2][]time.Duration
 	var ratios []float64
 	var used, collector time.Duration
-	var meter Meter
 	for i := range pairs {
-		var pair [2]time.Duration
-		for _, side := range [2][2]int{{1, 0}, {0, 1}}[i%2] {
-			cost := meter.measureAgain([]Side{base, with}[side]())
-			pair[side] = cost.CPU
+		costs := measure(i)
+		for side, cost := range costs {
 			used += cost.CPU + cost.GC
 			collector += cost.GC
-			costs[side] = append(costs[side], cost.CPU)
+			sides[side] = append(sides[side], cost.CPU)
 		}
-		ratios = append(ratios, float64(pair[1])/float64(max(1, pair[0])))
+		ratios = append(ratios, float64(costs[1].CPU)/float64(max(1, costs[0].CPU)))
 	}
 	r := RatioOf(ratios)
-	r.Base, r.With, r.GC = median(costs[0]), median(costs[1]), float64(collector)/float64(max(1, used))
+	r.Base, r.With, r.GC = median(sides[0]), median(sides[1]), float64(collector)/float64(max(1, used))
 	return r
 }
 

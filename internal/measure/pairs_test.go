@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -103,4 +104,32 @@ func TestRatio_Verdict(t *testing.T) {
 		r := measure.Ratio{Low: c.low, Median: c.median, High: c.high}
 		must.Eq(t, c.want, r.Verdict(c.bound), must.Sprintf("%s against %.2f", r, c.bound))
 	}
+}
+
+// turns is a side of so many turns, each longer than a slice, which says when it had them.
+func turns(log *[]string, name string, n int) measure.Side {
+	return func() func(*measure.Meter) {
+		work := spin(100_000_000)()
+		return func(m *measure.Meter) {
+			for range n {
+				work(m)
+				m.Pause()
+				*log = append(*log, name)
+				m.Resume()
+			}
+		}
+	}
+}
+
+// The sides of a pair run by turns, but for the first, in which the work comes first; who
+// has more to do goes on alone; and each is charged with its own.
+func TestCompareSliced(t *testing.T) {
+	var log []string
+	r := measure.CompareSliced(3, turns(&log, "base", 2), turns(&log, "with", 4))
+	first := []string{"with", "with", "with", "with", "base", "base"}
+	must.Eq(t, slices.Concat(first,
+		[]string{"base", "with", "base", "with", "with", "with"},
+		[]string{"with", "base", "with", "base", "with", "with"},
+	), log)
+	must.Between(t, 1.2, r.Median, 4)
 }

@@ -21,7 +21,18 @@ const ProfileLabel = "measured"
 // work once more, so that no ratio is one of work that was profiled.
 func Figure(b *testing.B, base, with Side) Ratio {
 	b.Helper()
-	r := Compare(PairsOf(b), base, with)
+	return profiled(b, with, Compare(PairsOf(b), base, with))
+}
+
+// FigureSliced is Figure by [CompareSliced].
+func FigureSliced(b *testing.B, base, with Side) Ratio {
+	b.Helper()
+	return profiled(b, with, CompareSliced(PairsOf(b), base, with))
+}
+
+// profiled returns the ratio, and takes a profile if one is asked for.
+func profiled(b *testing.B, with Side, r Ratio) Ratio {
+	b.Helper()
 	if name := os.Getenv(ProfileVariable); name != "" {
 		if err := profile(name, with); err != nil {
 			b.Fatal(err)
@@ -46,7 +57,8 @@ func profile(name string, with Side) (err error) {
 		return fmt.Errorf("profiling: %w", err)
 	}
 	defer pprof.StopCPUProfile()
-	m := Meter{labels: pprof.WithLabels(context.Background(), pprof.Labels(ProfileLabel, "yes"))}
-	m.measureAgain(work)
+	m := Meter{heap: new(heap), labels: pprof.WithLabels(context.Background(), pprof.Labels(ProfileLabel, "yes"))}
+	m.heap.collect()
+	m.measure(work)
 	return nil
 }
