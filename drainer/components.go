@@ -8,7 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Look is what a component sees in one step.
+// Look is what a component sees in one step. A component that steps another hands on the
+// look that it was given.
 type Look struct {
 	// Now is the time of the step.
 	Now time.Time

@@ -17,6 +17,9 @@ type memory struct {
 	feeds     []*memoryFeed // guarded by mu
 	snapshots int           // guarded by mu; how many were taken
 	vague     bool          // its feeds only say that anything may have changed
+	// beforeSnapshot happens once before the next snapshot, after what was told was taken; or
+	// nil.
+	beforeSnapshot func()
 }
 
 var _ StateReader = (*memory)(nil)
@@ -25,6 +28,10 @@ var _ StateReader = (*memory)(nil)
 func newMemory(t *town) *memory { return &memory{world: t.world} }
 
 func (m *memory) Snapshot() View {
+	if happens := m.beforeSnapshot; happens != nil {
+		m.beforeSnapshot = nil
+		happens()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.snapshots++

@@ -14,6 +14,8 @@ type moment struct {
 	now       time.Time
 	policy    Policy
 	*findings // never nil
+	// turns are the answers of turnHasCome.
+	turns map[turn]bool
 }
 
 // turn names the beginning of one stage on one node.
@@ -23,16 +25,20 @@ type turn struct {
 }
 
 func newMoment(v View, now time.Time, p Policy) *moment {
-	return &moment{view: v, now: now, policy: p.withDefaults(), findings: newFindings(0)}
+	return newMomentOf(v, now, p, newFindings(0))
+}
+
+// newMomentOf returns a moment of a view of which something has been found out.
+func newMomentOf(v View, now time.Time, p Policy, f *findings) *moment {
+	return &moment{view: v, now: now, policy: p.withDefaults(), findings: f, turns: map[turn]bool{}}
 }
 
 // moment is that of the step.
 func (l Look) moment(p Policy) *moment {
-	m := newMoment(l.View, l.Now, p)
-	if l.findings != nil {
-		m.findings = l.findings
+	if l.findings == nil {
+		return newMoment(l.View, l.Now, p)
 	}
-	return m
+	return newMomentOf(l.View, l.Now, p, l.findings)
 }
 
 // node returns the node, or nil.
@@ -41,24 +47,19 @@ func (m *moment) node(id cluster.NodeID) *cluster.Node { return m.findings.node(
 // consumers counts the node's consumers.
 func (m *moment) consumers(id cluster.NodeID) int { return m.findings.countConsumers(m.view, id) }
 
-// findings are what has been found out about the nodes of one view, at one time and under one
-// policy: whatever has something on a node asks for it.
+// findings are what has been found out about the nodes of one view: whatever has something
+// on a node asks for it.
 type findings struct {
 	nodes map[cluster.NodeID]*cluster.Node
 	// counted are the consumers of nodes.
 	counted map[cluster.NodeID]int
-	// turns are the answers of turnHasCome, pluginsTurns the nodes whose storage plugins
-	// it said yes for, each once.
-	turns        map[turn]bool
+	// pluginsTurns are the nodes whose storage plugins somebody found to have their turn.
 	pluginsTurns []cluster.NodeID
 }
 
 // newFindings returns one with room for so many nodes.
 func newFindings(nodes int) *findings {
-	return &findings{
-		nodes: make(map[cluster.NodeID]*cluster.Node, nodes), counted: map[cluster.NodeID]int{},
-		turns: map[turn]bool{},
-	}
+	return &findings{nodes: make(map[cluster.NodeID]*cluster.Node, nodes), counted: map[cluster.NodeID]int{}}
 }
 
 // node returns the node of the view, or nil.

@@ -117,6 +117,9 @@ func leavesWithNode(c cluster.MarkClass) bool {
 // difference: a group that waits for room, as most do most of the time, and one that has
 // room for all are planned for less.
 func (g *group) order(candidates []candidate) {
+	if len(candidates) == 0 {
+		return // as mostly, and nobody asks for room
+	}
 	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
 	none := g.room() <= 0 && g.policy.BelowBudget != Proceed
 	all := g.room() >= len(candidates)

@@ -139,6 +139,46 @@ func TestRounds_PluginsTurnComesInFlight(t *testing.T) {
 // not wish to leave any more, and nobody is told that it does.
 func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {
 	t.Parallel()
+	w, batch := pluginBehindWork()
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	for _, edit := range []func(*town){
+		func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete },
+		func(w *town) { w.alloc("d2").ModifyTime = r.now }, // its group is judged
+		func(w *town) { w.place("more", batch, "n2") },
+	} {
+		r.commit(edit)
+		r.run()
+	}
+	mustNotWishForD1(t, r)
+}
+
+// So it is where the view in which the turn has come is newer than what was told: the node
+// is told of a step later.
+func TestRounds_PluginsTurnSeenBeforeTold(t *testing.T) {
+	t.Parallel()
+	w, batch := pluginBehindWork()
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	r.commit(func(w *town) { w.alloc("d2").ModifyTime = r.now }) // its group is judged
+	r.state.beforeSnapshot = func() {
+		r.commit(func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete })
+	}
+	r.run()
+	r.commit(func(w *town) { w.place("more", batch, "n2") })
+	r.run()
+	mustNotWishForD1(t, r)
+}
+
+// pluginBehindWork is a town in which three nodes drain: n3 has three allocations that may
+// go at once, n1 a storage plugin that may, and n2 one, d1, that waits for batch work.
+func pluginBehindWork() (*town, *cluster.Job) {
 	w := newTown(4, 0)
 	service := func(id cluster.JobID) *cluster.Job {
 		j := w.job(id, cluster.JobService)
@@ -157,19 +197,12 @@ func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {
 	for _, n := range []cluster.NodeID{"n1", "n2", "n3"} {
 		w.drain(n, 0)
 	}
-	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
-	r.run()
-	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
-	r.run()
-	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
-	for _, edit := range []func(*town){
-		func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete },
-		func(w *town) { w.alloc("d2").ModifyTime = r.now }, // its group is judged
-		func(w *town) { w.place("more", batch, "n2") },
-	} {
-		r.commit(edit)
-		r.run()
-	}
+	return w, batch
+}
+
+// mustNotWishForD1: it waits for its stage, and is not marked.
+func mustNotWishForD1(t *testing.T, r *rig) {
+	t.Helper()
 	report, _ := r.term.Explain("n2", r.now)
 	must.Eq(t, ReasonWaitingForStage, report.Allocs[len(report.Allocs)-1].Reason)
 	r.settle()

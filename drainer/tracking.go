@@ -114,12 +114,13 @@ func (t *Term) releaseGathered(look Look) {
 	}
 }
 
-// seePluginsTurns has those of the gathered nodes planned of whose storage plugins a group
-// has found in this step that their turn has come, and may wish for something: when the turn
-// is taken back, they are judged anew.
+// seePluginsTurns has the nodes planned of whose storage plugins a group has found in this
+// step that their turn has come, and may wish for something: when the turn is taken back,
+// they are judged anew. Nobody need have told of the node yet: a view may be newer than what
+// was told.
 func (t *Term) seePluginsTurns(look Look) {
 	for _, id := range look.findings.pluginsTurns {
-		if t.gathered[id] {
+		if n := t.nodes[id]; n != nil && !n.pluginsTurn {
 			delete(t.gathered, id)
 			t.dirty[id] = true
 		}
