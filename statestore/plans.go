@@ -112,6 +112,7 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 	}
 	c := a.Copy()
 	c.Job = w.version(a.Job, current, previous)
+	shareNames(c)
 	if c.DesiredStatus == "" {
 		c.DesiredStatus = cluster.DesiredRun
 	}
@@ -158,4 +159,22 @@ func (w *planWriter) version(j, current *cluster.Job, previous *cluster.Allocati
 		w.versions[name] = j.Copy()
 	}
 	return w.versions[name]
+}
+
+// shareNames has the allocation name its job and group with the bytes of the job, rather than
+// with a copy that came with its entry: they are the same for all of a job, and who compares
+// them finds so without reading them.
+func shareNames(a *cluster.Allocation) {
+	if a.Job == nil {
+		return
+	}
+	if a.Namespace == a.Job.Namespace {
+		a.Namespace = a.Job.Namespace
+	}
+	if a.JobID == a.Job.ID {
+		a.JobID = a.Job.ID
+	}
+	if g := a.Job.Group(a.TaskGroup); g != nil {
+		a.TaskGroup = g.Name
+	}
 }

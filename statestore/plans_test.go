@@ -1,7 +1,9 @@
 package statestore_test
 
 import (
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/shoenig/test/must"
 
@@ -181,3 +183,32 @@ func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	must.True(t, w.snap().Alloc("a5").Job == w.snap().Alloc("a6").Job, must.Sprint("at least within one plan"))
 	must.True(t, w.snap().Alloc("a5").Job != second)
 }
+
+// What allocations are called after is in memory once, whether they were placed or restored:
+// theirs came with an entry or a row of its own.
+func TestAllocationsShareTheirNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := w.job(serviceJob("web", 1))
+	a := replacement(web, "a", "n1", "")
+	a.Job = nil // the current version
+	a.JobID, a.TaskGroup = cluster.JobID(strings.Clone(string(a.JobID))), strings.Clone(a.TaskGroup)
+	w.plan(&cluster.Plan{Places: []*cluster.Allocation{a}})
+	mustShareNames(t, w.snap())
+
+	again := restored(t, w.snap()).Snapshot()
+	mustShareNames(t, again)
+	must.True(t, oneCopy(string(again.Alloc("a").NodeID), string(again.Node("n1").ID)))
+}
+
+func mustShareNames(t *testing.T, s *statestore.Snapshot) {
+	t.Helper()
+	a := s.Alloc("a")
+	must.True(t, oneCopy(string(a.Namespace), string(a.Job.Namespace)))
+	must.True(t, oneCopy(string(a.JobID), string(a.Job.ID)))
+	must.True(t, oneCopy(a.TaskGroup, a.Job.TaskGroups[0].Name))
+}
+
+// oneCopy reports whether two strings are equal and at the same place.
+func oneCopy(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }

@@ -27,6 +27,7 @@ func Restore(r io.Reader) (*Store, error) {
 		in:      summedReader{bufio.NewReader(r), checksum()},
 		decoder: codec.NewDecoderBytes(nil, handle()),
 		drains:  make(map[cluster.DrainID]bool),
+		nodes:   make(map[cluster.NodeID]cluster.NodeID),
 	}
 	if err := in.all(); err != nil {
 		return nil, fmt.Errorf("restoring the state: %w", err)
@@ -48,6 +49,8 @@ type restorer struct {
 	versions []*cluster.Job
 	// drains are the ids of drains read so far, running or ended.
 	drains map[cluster.DrainID]bool
+	// nodes are the ids of nodes read so far, to be shared by what is on them.
+	nodes map[cluster.NodeID]cluster.NodeID
 }
 
 func (r *restorer) all() error {
@@ -196,8 +199,12 @@ func (r *restorer) follow(id key) error {
 
 func (r *restorer) node() error {
 	n, err := restoreRow(r, TableNodes, nodeID)
-	if err != nil || !n.Draining() {
+	if err != nil {
 		return err
+	}
+	r.nodes[n.ID] = n.ID
+	if !n.Draining() {
+		return nil
 	}
 	if n.Drain.ID == "" || n.Drain.NodeID != n.ID {
 		return fmt.Errorf("its drain %q is of node %q", n.Drain.ID, n.Drain.NodeID)
@@ -246,6 +253,10 @@ func (r *restorer) alloc() error {
 		return cmp.Or(err, errors.New("it is empty"))
 	}
 	row.Alloc.Job = j
+	shareNames(row.Alloc)
+	if n := r.nodes[row.Alloc.NodeID]; n != "" {
+		row.Alloc.NodeID = n
+	}
 	if err := insertRow(r, TableAllocs, row.Alloc, allocID(row.Alloc)); err != nil {
 		return err
 	}
