@@ -162,8 +162,8 @@ func (w *planWriter) version(j, current *cluster.Job, previous *cluster.Allocati
 }
 
 // shareNames has the allocation name its job and group with the bytes of the job, rather than
-// with a copy that came with its entry: they are the same for all of a job, and who compares
-// them finds so without reading them.
+// with a copy that came with its entry: they are the same for all of a version, and who
+// compares them finds so without reading them.
 func shareNames(a *cluster.Allocation) {
 	if a.Job == nil {
 		return

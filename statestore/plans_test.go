@@ -184,8 +184,9 @@ func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	must.True(t, w.snap().Alloc("a5").Job != second)
 }
 
-// What allocations are called after is in memory once, whether they were placed or restored:
-// theirs came with an entry or a row of its own.
+// What allocations are called after is their job's and group's own name, whether they were
+// placed or restored; theirs came with an entry or a row. When restored they share their
+// node's id too.
 func TestAllocationsShareTheirNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,6 +194,7 @@ func TestAllocationsShareTheirNames(t *testing.T) {
 	web := w.job(serviceJob("web", 1))
 	a := replacement(web, "a", "n1", "")
 	a.Job = nil // the current version
+	a.Namespace = cluster.Namespace(strings.Clone(string(a.Namespace)))
 	a.JobID, a.TaskGroup = cluster.JobID(strings.Clone(string(a.JobID))), strings.Clone(a.TaskGroup)
 	w.plan(&cluster.Plan{Places: []*cluster.Allocation{a}})
 	mustShareNames(t, w.snap())

@@ -38,8 +38,8 @@ type Meter struct {
 	// cpu and bytes are where the process stood when the meter was last set going.
 	cpu   time.Duration
 	bytes uint64
-	// heap is where the process's garbage stands, shared by all meters that run by turns;
-	// never nil.
+	// heap is where the process's garbage stands, shared by meters that run by turns; or
+	// nil: the collector runs as it does.
 	heap *heap
 	// handOver lets the other side of a pair have its turn, or is nil: there is none. It
 	// does when a slice is over, which began when the cost was sliceAt.
@@ -86,6 +86,7 @@ func Measure(work func(*Meter)) Cost {
 func (m *Meter) measure(work func(*Meter)) Cost {
 	defer withoutCollector()()
 	m.run(work)
+	m.collectRest()
 	return m.cost
 }
 
@@ -98,17 +99,21 @@ func withoutCollector() (end func()) {
 	}
 }
 
-// run runs work, and collects what it leaves.
 func (m *Meter) run(work func(*Meter)) {
 	m.Resume()
 	work(m)
 	m.endTurn()
+}
+
+// collectRest collects what was left when all had run.
+func (m *Meter) collectRest() {
 	if m.heap.toCollect() {
 		m.collect()
 	}
 }
 
-// Pause has what follows not measured, until Resume.
+// Pause has what follows not measured, until Resume. By turns the other side of the pair may
+// run before it returns, on the goroutine on which work was called.
 func (m *Meter) Pause() {
 	m.endTurn()
 	if m.handOver != nil && m.cost.CPU-m.sliceAt >= slice {
@@ -122,7 +127,7 @@ func (m *Meter) endTurn() {
 	m.cost.CPU += processCPU() - m.cpu
 	now := allocated()
 	m.cost.Bytes += now - m.bytes
-	if now-m.heap.collected > collectAt {
+	if m.heap != nil && now-m.heap.collected > collectAt {
 		m.collect()
 	}
 	if m.labels != nil {

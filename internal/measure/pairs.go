@@ -9,7 +9,8 @@ import (
 )
 
 // Side makes ready one run of one side of a pair, and returns the work that is
-// measured. What work leaves behind is garbage when the next is made ready.
+// measured. What work leaves behind is garbage when the next is made ready; by turns, when
+// the next pair is.
 type Side func() (work func(*Meter))
 
 // Ratio is the CPU of some work as a multiple of the baseline's.
@@ -38,16 +39,14 @@ func Compare(pairs int, base, with Side) Ratio {
 
 // CompareSliced is Compare of work that takes seconds, in which a machine changes its mind:
 // the sides of a pair run by turns, a slice of their CPU at a time, which end where the work
-// pauses. Both are made ready before either runs, so they share nothing that they write to;
-// but for the first pair, in which a baseline has yet to see what it repeats.
+// pauses; who has more to do goes on alone. Both are made ready before either runs, so they
+// share nothing that they write to. The work is run once before, so that a baseline can
+// repeat what it did.
 func CompareSliced(pairs int, base, with Side) Ratio {
 	var h heap
-	return ratioOf(pairs, func(i int) [2]Cost {
-		if i == 0 {
-			return h.oneByOne(i, base, with)
-		}
-		return h.byTurns(i, base, with)
-	})
+	h.collect()
+	(&Meter{heap: &h}).measure(with())
+	return ratioOf(pairs, func(i int) [2]Cost { return h.byTurns(i, base, with) })
 }
 
 // slice is how much CPU a side uses before it is the other's turn.
@@ -72,10 +71,7 @@ func (h *heap) byTurns(pair int, sides ...Side) [2]Cost {
 	var turns [2]func() (struct{}, bool)
 	for _, side := range order(pair) {
 		work, meter := sides[side](), &Meter{heap: h}
-		next, stop := iter.Pull(func(yield func(struct{}) bool) {
-			meter.handOver = func() { yield(struct{}{}) }
-			meter.run(work)
-		})
+		next, stop := iter.Pull(meter.byTurns(work))
 		defer stop()
 		meters[side], turns[side] = meter, next
 	}
@@ -88,7 +84,28 @@ func (h *heap) byTurns(pair int, sides ...Side) [2]Cost {
 			}
 		}
 	}
+	meters[0].collectRest()
 	return [2]Cost{meters[0].cost, meters[1].cost}
+}
+
+// abandoned is what work that is in a pause ends with when the other side has failed.
+type abandoned struct{}
+
+// byTurns runs work until it is over, and yields whenever it is the other side's turn.
+func (m *Meter) byTurns(work func(*Meter)) iter.Seq[struct{}] {
+	return func(yield func(struct{}) bool) {
+		defer func() {
+			if why := recover(); why != nil && why != (abandoned{}) {
+				panic(why)
+			}
+		}()
+		m.handOver = func() {
+			if !yield(struct{}{}) {
+				panic(abandoned{})
+			}
+		}
+		m.run(work)
+	}
 }
 
 // ratioOf returns the ratio of so many pairs of what the baseline and the work took.

@@ -121,15 +121,42 @@ func turns(log *[]string, name string, n int) measure.Side {
 	}
 }
 
-// The sides of a pair run by turns, but for the first, in which the work comes first; who
-// has more to do goes on alone; and each is charged with its own.
+// The sides of a pair run by turns, and each is charged with its own; who has more to do goes
+// on alone. Before them the work has run once.
 func TestCompareSliced(t *testing.T) {
 	var log []string
 	r := measure.CompareSliced(3, turns(&log, "base", 2), turns(&log, "with", 4))
-	first := []string{"with", "with", "with", "with", "base", "base"}
-	must.Eq(t, slices.Concat(first,
+	withFirst := []string{"with", "base", "with", "base", "with", "with"}
+	must.Eq(t, slices.Concat(
+		[]string{"with", "with", "with", "with"},
+		withFirst,
 		[]string{"base", "with", "base", "with", "with", "with"},
-		[]string{"with", "base", "with", "base", "with", "with"},
+		withFirst,
 	), log)
 	must.Between(t, 1.2, r.Median, 4)
+}
+
+// When one side fails the other does not go on, and the failure is heard of.
+func TestCompareSliced_failure(t *testing.T) {
+	var log []string
+	failing := func() func(*measure.Meter) {
+		work := spin(100_000_000)()
+		return func(m *measure.Meter) {
+			work(m)
+			m.Pause()
+			panic("failed")
+		}
+	}
+	func() {
+		defer func() { must.Eq(t, "failed", recover()) }()
+		measure.CompareSliced(3, failing, turns(&log, "with", 4))
+	}()
+	must.Eq(t, []string{"with", "with", "with", "with", "with"}, log)
+}
+
+// A meter that nobody reads may be paused too.
+func TestMeter_zero(t *testing.T) {
+	var m measure.Meter
+	m.Resume()
+	m.Pause()
 }
