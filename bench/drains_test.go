@@ -136,7 +136,7 @@ func (t *town) drained() bool {
 }
 
 // countFree counts what is in flight while drains run free: whoever can go on does. So
-// they do when their CPU is measured, and a run of the largest takes a minute: if that was
+// they do when their CPU is measured, and a run of the largest takes half a minute: if that was
 // done, it was counted.
 func (r *drainRuns) countFree(b *testing.B) {
 	if r.free == nil {
