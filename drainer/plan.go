@@ -118,7 +118,7 @@ func leavesWithNode(c cluster.MarkClass) bool {
 // room for all are planned for less.
 func (g *group) order(candidates []candidate) {
 	if len(candidates) == 0 {
-		return // as mostly, and nobody asks for room
+		return // and nobody asks for room
 	}
 	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
 	none := g.room() <= 0 && g.policy.BelowBudget != Proceed

@@ -139,12 +139,7 @@ func TestRounds_PluginsTurnComesInFlight(t *testing.T) {
 // not wish to leave any more, and nobody is told that it does.
 func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {
 	t.Parallel()
-	w, batch := pluginBehindWork()
-	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
-	r.run()
-	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
-	r.run()
-	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	r, batch := pluginBehindWork(t)
 	for _, edit := range []func(*town){
 		func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete },
 		func(w *town) { w.alloc("d2").ModifyTime = r.now }, // its group is judged
@@ -160,12 +155,7 @@ func TestRounds_PluginsTurnTakenBackInFlight(t *testing.T) {
 // is told of a step later.
 func TestRounds_PluginsTurnSeenBeforeTold(t *testing.T) {
 	t.Parallel()
-	w, batch := pluginBehindWork()
-	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
-	r.run()
-	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
-	r.run()
-	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	r, batch := pluginBehindWork(t)
 	r.commit(func(w *town) { w.alloc("d2").ModifyTime = r.now }) // its group is judged
 	r.state.beforeSnapshot = func() {
 		r.commit(func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete })
@@ -176,9 +166,11 @@ func TestRounds_PluginsTurnSeenBeforeTold(t *testing.T) {
 	mustNotWishForD1(t, r)
 }
 
-// pluginBehindWork is a town in which three nodes drain: n3 has three allocations that may
-// go at once, n1 a storage plugin that may, and n2 one, d1, that waits for batch work.
-func pluginBehindWork() (*town, *cluster.Job) {
+// pluginBehindWork are three drains: the marks of n3's three allocations are in flight, that
+// of n1's storage plugin d0 waits behind them, and n2's plugin d1 waits for the work of a
+// batch job, which is returned too.
+func pluginBehindWork(t *testing.T) (*rig, *cluster.Job) {
+	t.Helper()
 	w := newTown(4, 0)
 	service := func(id cluster.JobID) *cluster.Job {
 		j := w.job(id, cluster.JobService)
@@ -197,7 +189,12 @@ func pluginBehindWork() (*town, *cluster.Job) {
 	for _, n := range []cluster.NodeID{"n1", "n2", "n3"} {
 		w.drain(n, 0)
 	}
-	return w, batch
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 3 })
+	r.run()
+	must.True(t, r.raft.answer(), must.Sprint("the barrier of the term"))
+	r.run()
+	must.Eq(t, 3, r.raft.inFlight, must.Sprint("d0 waits behind them"))
+	return r, batch
 }
 
 // mustNotWishForD1: it waits for its stage, and is not marked.

@@ -229,7 +229,9 @@ func (t *Term) planNodes(look Look) {
 			continue
 		}
 		if n.stillWaits(m, node) {
-			t.alarms.Wake(id, n.wait.ends) // it may have been gathered
+			// It may have been gathered. Of its plugins none is unasked, so that no group
+			// asks for their turn.
+			t.alarms.Wake(id, n.wait.ends)
 			continue
 		}
 		t.planNode(m, node, n)

@@ -62,6 +62,7 @@ func (h *heap) toCollect() bool {
 	return float64(allocated()-h.collected) > worthwhile*float64(live[0].Value.Uint64())
 }
 
+// collect collects what garbage there is.
 func (h *heap) collect() {
 	runtime.GC()
 	h.collected = allocated()
@@ -99,6 +100,7 @@ func withoutCollector() (end func()) {
 	}
 }
 
+// run measures work, and leaves its garbage.
 func (m *Meter) run(work func(*Meter)) {
 	m.Resume()
 	work(m)
