@@ -30,7 +30,9 @@
 // acknowledged before they were asked: the leader makes sure that it still leads
 // ([Reader.Consistent]), which costs a round among the servers. A read that says stale is
 // answered by whichever server is asked, from the state it has; X-Nomad-LastContact says
-// for how long it has not heard of a leader. Monitors and clients say stale.
+// for how long it has not heard of a leader. The command's monitor says stale of nodes
+// and their allocations; simulated clients do not, which are never to see an older state
+// after a newer one.
 //
 // A request is passed on once. Then the leader has changed hands twice, or nobody leads,
 // and the answer is 500 "No cluster leader".

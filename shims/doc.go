@@ -61,8 +61,9 @@
 //
 // Applying an entry reads the state and the entry and nothing else: no clock, no
 // randomness, no order of a map. So the same log gives the same state
-// everywhere, and times and ids are made by whoever proposes. Whatever an entry
-// does, the index of the state is the entry's afterwards.
+// everywhere, and times and ids are made by whoever proposes; but the ids of
+// evaluations that a change calls for follow from the entry's index and the job.
+// Whatever an entry does, the index of the state is the entry's afterwards.
 //
 // # What an FSM of your own must do
 //

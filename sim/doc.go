@@ -3,7 +3,7 @@
 // that may go wrong.
 //
 // A [scenario.Scenario] says what a cluster begins with, what happens, and which
-// faults strike. [Play] plays it in a [world.World], has every guarantee of the
+// faults strike. [Play] plays it in a [world.World], has G1 to G11 of the
 // drainer counted again by judges that share no code with it ([invariant.Judge]), and
 // tells what came of it, and what nothing came of ([Vain]). Equal scenarios come to equal
 // ends, to the last step: the hash of a run says so.

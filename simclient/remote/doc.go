@@ -16,6 +16,7 @@
 //
 // # Goroutines
 //
-// Run owns three for each node (heartbeats, news, and one while it reports) and
-// one for the fleet, and joins them all before it returns.
+// Run steps the fleet in its caller's goroutine. It owns two for each node, for
+// heartbeats and for news, and while a batch is reported one for the batch and one
+// for each node in it. It joins them all before it returns.
 package remote
