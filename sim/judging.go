@@ -121,6 +121,12 @@ func (j *judging) quiet() {
 	j.judge.Quiet(w.Now(), q)
 }
 
+// still has it judged that nothing has happened for long.
+func (j *judging) still() {
+	w := j.world
+	j.judge.Still(w.Now(), invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: w.State(), Truth: w.Unseen()})
+}
+
 // fresh is what a drainer wants that knows nothing but the state.
 func (j *judging) fresh() *invariant.Wants {
 	raft := &listener{index: j.world.State().Index()}

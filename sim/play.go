@@ -167,6 +167,7 @@ func (p *player) play() error {
 	p.drainsBy = p.start
 	p.schedule()
 	p.world.OnQuiet(p.quiet)
+	p.world.OnStill(p.still)
 	limit := p.scenario.Run.For
 	if limit == 0 {
 		limit = DefaultFor
@@ -219,6 +220,12 @@ func (p *player) quiet() error {
 		p.options.Quiet(p.world)
 	}
 	return p.drained()
+}
+
+// still is called at the end of a long time in which nothing has happened.
+func (p *player) still() error {
+	p.judging.still()
+	return nil
 }
 
 // countBusy counts the time since the last quiet point, if a node has drained.

@@ -23,8 +23,9 @@ type Counters struct {
 	// rejected or of unknown outcome.
 	Writes, Failures int
 	// QuietPoints counts the quiet points judged, Settled those at which nothing
-	// held the drainer up, Reasons the reasons.
-	QuietPoints, Settled, Reasons int
+	// held the drainer up, Reasons the reasons. Stills counts the long times without
+	// an event at whose end nothing held it up.
+	QuietPoints, Settled, Reasons, Stills int
 	// Audits counts how often everything was counted, Replicas the entries that
 	// were compared with another server's.
 	Audits, Replicas int

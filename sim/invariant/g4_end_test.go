@@ -78,6 +78,12 @@ func brokenEnd() []broken {
 			s.quiet(waiting)
 			return s
 		}},
+		{"a deadline that passes while nothing happens, and nobody wakes", invariant.Stalled, nil, func(t *testing.T) *stage {
+			s := unmoved(t)
+			s.wait(time.Minute + invariant.DefaultCoalesce)
+			s.still()
+			return s
+		}},
 		{"a free mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.sick("a1")
@@ -132,8 +138,25 @@ func brokenEnd() []broken {
 	}
 }
 
+// unmoved is a stage with a drain that moves nothing for a minute, until its deadline.
+func unmoved(t *testing.T) *stage {
+	s := web(t, invariant.Options{}, 3, 0)
+	s.lead(1)
+	s.drain("n1", time.Minute)
+	s.look(1)
+	return s
+}
+
 func fineEnd() []fine {
 	return []fine{
+		{"nothing happens, and nothing is due or the drainer is held up", func(t *testing.T) *stage {
+			s := unmoved(t)
+			s.wait(time.Minute - 1)
+			s.still()
+			s.wait(time.Minute)
+			s.still(held)
+			return s
+		}},
 		{"a drain that ends at its bound", func(t *testing.T) *stage {
 			s := calm(t, bounded(), time.Minute)
 			s.wait(time.Minute)

@@ -98,4 +98,13 @@ func (s *stage) quiet(change ...func(q *invariant.Quiet)) {
 	s.j.Quiet(s.now, q)
 }
 
+// still judges the end of a time in which nothing has happened.
+func (s *stage) still(change ...func(q *invariant.Quiet)) {
+	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Truth: known{}}
+	for _, c := range change {
+		c(&q)
+	}
+	s.j.Still(s.now, q)
+}
+
 func held(q *invariant.Quiet) { q.Truth = known{held: true} }

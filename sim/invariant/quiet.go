@@ -36,6 +36,19 @@ type Truth interface {
 	Ended(cluster.AllocID) bool
 }
 
+// Still judges the end of a time in which nothing has happened: what has become due by
+// time alone has not been slept through. It asks for no reports.
+func (j *Judge) Still(now time.Time, q Quiet) {
+	j.now = now
+	t := j.term(q.Term)
+	j.ClockSet(now, q.Term, q.Clock.Sub(now))
+	if j.began && len(j.book.draining) > 0 && q.State.Index() == j.book.index && j.settled(t, q.Clock, q.Truth != nil && q.Truth.Held()) {
+		j.counters.Stills++
+		j.checkProgress(j.book.moment(q.Clock, j.options.Policy), t)
+	}
+	j.watchTime(now)
+}
+
 // Quiet judges a quiet point: every allocation still on a draining node has its
 // one reason, which is so, and what could be done is done or planned.
 func (j *Judge) Quiet(now time.Time, q Quiet) {

@@ -17,7 +17,8 @@
 // drainer, the scheduler, the clients. An actor is stepped when it was woken or is due,
 // and for no other reason: a wake-up that somebody forgot to send shows as a world
 // that stands still. Between two steps nobody does anything. When nobody is left at a
-// time the point is quiet ([World.OnQuiet]), and the time moves on.
+// time the point is quiet ([World.OnQuiet]), and the time moves on. If it moves on by
+// long, somebody may look at what it was all about just before it ends ([World.OnStill]).
 //
 // Nothing sleeps, nothing runs beside it, and equal scripts with equal seeds run
 // equally, on every machine: [World.Hash] is of every step, every entry and every

@@ -68,6 +68,10 @@ func (w *World) OnStep(f func(step int) error) { w.onStep = f }
 // OnQuiet calls f whenever nobody has anything to do before the time moves on.
 func (w *World) OnQuiet(f func() error) { w.onQuiet = f }
 
+// OnStill calls f at the end of every time of five seconds or more in which nothing has
+// happened, right before what happens next, or at the limit. f changes nothing.
+func (w *World) OnStill(f func() error) { w.onStill = f }
+
 // OnWrite has f decide the fate of every write from now on, and counts the writes
 // of each source from zero again. Where f says that a write is applied, faults that
 // are armed may still strike it.

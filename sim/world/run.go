@@ -26,6 +26,13 @@ func (w *World) Run(limit time.Time) (idle bool, err error) {
 				continue // somebody was roused
 			}
 		}
+		until := limit
+		if e != nil {
+			until = sooner(e.at, limit)
+		}
+		if err := w.still(until); err != nil {
+			return false, w.located(err)
+		}
 		switch {
 		case e == nil:
 			return true, nil
@@ -50,6 +57,20 @@ func (w *World) quiet() error {
 		return nil
 	}
 	return w.onQuiet()
+}
+
+// long is how long nothing has to have happened for that to be worth a look.
+const long = 5 * time.Second
+
+// still is called before what happens next, if nothing has happened for long: right
+// before, when all has become due that does so by time alone.
+func (w *World) still(until time.Time) error {
+	if w.onStill == nil || until.Sub(w.now) < long {
+		return nil
+	}
+	defer func(now time.Time) { w.now = now }(w.now)
+	w.now = until.Add(-1)
+	return w.onStill()
 }
 
 // step has happen what is next.

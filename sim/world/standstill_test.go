@@ -38,6 +38,25 @@ func TestWorld_standsStill(t *testing.T) {
 	}
 }
 
+// Somebody may look right before what happens next where nothing has happened for long, and
+// at the limit; the time goes on from where it was.
+func TestWorld_isStill(t *testing.T) {
+	t.Parallel()
+	w, err := world.New(world.Options{})
+	must.NoError(t, err)
+	var looked, happened []time.Duration
+	w.OnStill(func() error { looked = append(looked, w.Now().Sub(world.Epoch)); return nil })
+	for _, at := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, time.Minute} {
+		w.At(world.Epoch.Add(at), func() error { happened = append(happened, w.Now().Sub(world.Epoch)); return nil })
+	}
+	idle, err := w.Run(world.Epoch.Add(time.Hour))
+	must.NoError(t, err)
+	must.True(t, idle)
+	must.Eq(t, []time.Duration{10*time.Second - 1, time.Minute - 1, time.Hour - 1}, looked)
+	must.Eq(t, []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, time.Minute}, happened)
+	must.Eq(t, world.Epoch.Add(time.Minute), w.Now())
+}
+
 // Who has nothing to do is not stepped, whatever happens elsewhere: not for jobs that
 // no drain concerns, not because a leader has caught up, not because another drainer
 // or the scheduler is.

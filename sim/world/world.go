@@ -66,6 +66,7 @@ type World struct {
 	fate      func(Write) Fate
 	onStep    func(step int) error
 	onQuiet   func() error
+	onStill   func() error
 }
 
 // New returns a world without nodes, whose first server leads.
