@@ -177,6 +177,10 @@ func moveCanary(t *rapid.T, w *world) {
 	if oneIn(t, 2, "replaced") {
 		next := canary(nil)
 		next.PreviousAllocation, old.NextAllocation = old.ID, next.ID
+		if oneIn(t, 2, "asked again") {
+			next.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf(next.NodeID), MarkedAt: epoch,
+				Class: oneOf(t, "class", cluster.MarkForced, cluster.MarkDeadline, cluster.MarkCanary)}
+		}
 		if oneIn(t, 4, "judged") {
 			next.DeploymentStatus.Healthy = new(rapid.Bool().Draw(t, "health"))
 		}

@@ -33,6 +33,9 @@ type group struct {
 	// slots are the allocations that hold a slot for free and canary marks, once
 	// for each slot.
 	slots []cluster.AllocID
+	// slotDue is the earliest time at which a slot is free because a missing verdict
+	// has become overdue, or zero.
+	slotDue time.Time
 	// underway are the allocations whose mark, stop or verdict is outstanding,
 	// by id.
 	underway []cluster.AllocID
@@ -149,10 +152,24 @@ func (g *group) count(a *cluster.Allocation) {
 	g.waiting = g.waiting || isWaiting(a, node)
 }
 
-// countSlots adds one allocation to the group's slots.
+// countSlots adds the slots for free and canary marks that the allocation takes:
+// one while a mark of it is such and it has not stopped, and one in the place of
+// a healthy canary that left, until it has a verdict or is overdue, though it has
+// been asked to leave itself. While nothing has come in its place but something may,
+// the canary holds that one itself.
 func (g *group) countSlots(a *cluster.Allocation) {
-	for range g.slotsOf(a) {
+	if a.ClientTerminal() {
+		if a.NextAllocation == "" && leftHealthy(a) && len(g.evals()) > 0 {
+			g.slots = append(g.slots, a.ID)
+		}
+		return
+	}
+	if class := a.DesiredTransition.Class; class == cluster.MarkFree || class == cluster.MarkCanary {
 		g.slots = append(g.slots, a.ID)
+	}
+	if a.PreviousAllocation != "" && g.lacksVerdict(a) && leftHealthy(g.view.Alloc(a.PreviousAllocation)) {
+		g.slots = append(g.slots, a.ID)
+		g.slotDue = earliest(g.slotDue, a.DueAt(g.pace, g.policy.HealthGrace))
 	}
 }
 
@@ -160,27 +177,6 @@ func (g *group) countSlots(a *cluster.Allocation) {
 // from which it could be stopped.
 func isWaiting(a *cluster.Allocation, node *cluster.Node) bool {
 	return a.Marked() && !a.ServerTerminal() && a.ClientStatus != cluster.ClientUnknown && node.Draining() && node.Reachable()
-}
-
-// slotsOf counts the slots for free and canary marks that the allocation takes:
-// one while a mark of it is such and it has not stopped, and one in the place of
-// a healthy canary that left, until it has a verdict or is overdue. While nothing
-// has come in its place but something may, the canary holds that one itself.
-func (g *group) slotsOf(a *cluster.Allocation) (slots int) {
-	class := a.DesiredTransition.Class
-	if a.ClientTerminal() {
-		if a.NextAllocation == "" && leftHealthy(a) && len(g.evals()) > 0 {
-			slots++
-		}
-		return slots
-	}
-	if class == cluster.MarkFree || class == cluster.MarkCanary {
-		slots++
-	}
-	if a.PreviousAllocation != "" && g.lacksVerdict(a) && leftHealthy(g.view.Alloc(a.PreviousAllocation)) {
-		slots++
-	}
-	return slots
 }
 
 // leftHealthy reports whether the allocation, or nil, is a canary that a drain

@@ -18,7 +18,8 @@ type groupPlan struct {
 	// holds are the reasons why allocations that stay are not marked. It dates
 	// those for which the state holds no time.
 	holds [ReasonCount]bool
-	// wakeAt is when a missing verdict becomes overdue, or zero.
+	// wakeAt is when a missing verdict becomes overdue, if that makes a difference, or
+	// zero.
 	wakeAt time.Time
 	// onDraining are the group's live allocations on draining nodes, by id.
 	onDraining []*cluster.Allocation
@@ -161,6 +162,9 @@ func (p *groupPlan) choose(g *group, candidates []candidate) {
 		if is {
 			p.holds[g.shortFor(cluster.MarkClass(class), 0)] = true
 		}
+	}
+	if short[cluster.MarkFree] || short[cluster.MarkCanary] {
+		p.wakeAt = earliest(p.wakeAt, g.slotDue)
 	}
 }
 

@@ -389,6 +389,34 @@ func TestPlanGroup_WakesForOneJudgedHealthyThatDoesNotRun(t *testing.T) {
 	must.Eq(t, []Mark{{Alloc: "a1", Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.marks)
 }
 
+// What has come in a canary's place keeps its slot until it is overdue, though it is itself
+// to leave and has no verdict to wait for: the next canary was forgotten at that time. If
+// nothing wants a slot nobody has to be woken.
+func TestPlanGroup_WakesForTheSlotOfOneAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 3)
+	w.drain("n1", 0)
+	w.drain("n2", -1)
+	moved, next, other := w.alloc("a1"), w.alloc("a2"), w.alloc("a3")
+	for _, a := range []*cluster.Allocation{moved, next, other} {
+		a.DeploymentStatus.Canary = true
+	}
+	moved.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkCanary, MarkedAt: epoch}
+	moved.DesiredStatus, moved.ClientStatus, moved.NextAllocation = cluster.DesiredStop, cluster.ClientComplete, next.ID
+	next.PreviousAllocation, next.CreateTime, next.DeploymentStatus.Healthy = moved.ID, epoch, nil
+	next.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n2"), Class: cluster.MarkForced, MarkedAt: epoch}
+	due := epoch.Add(time.Minute + DefaultHealthGrace)
+
+	plan := newMoment(w, epoch, Policy{}).planGroup(web, nil)
+	must.SliceEmpty(t, plan.marks)
+	must.Eq(t, due, plan.wakeAt)
+	plan = newMoment(w, due, Policy{}).planGroup(web, nil)
+	must.Eq(t, []Mark{{Alloc: other.ID, Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkCanary}}, plan.marks)
+
+	other.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkCanary, MarkedAt: epoch}
+	must.True(t, newMoment(w, epoch, Policy{}).planGroup(web, nil).wakeAt.IsZero())
+}
+
 // What a deadline takes of a group on one node is asked and not answered: it
 // leaves no room for another on a second node, in the same step.
 func TestPlanGroup_WhatADeadlineTakesTakesRoom(t *testing.T) {
