@@ -25,9 +25,11 @@ type NodeDrainerConfig struct {
 	DeadlineNotifier DrainDeadlineNotifierFactory
 
 	// OnStep is called after each step, by the drainer's goroutine and with how long
-	// the step took; or nil.
+	// the step took; or nil. It must not call the [NodeDrainer], which waits for that
+	// goroutine when it is disabled.
 	OnStep func(took time.Duration)
-	// NewEvalID makes the ids of evaluations. Nil makes random UUIDs.
+	// NewEvalID makes the ids of evaluations, in the midst of a step: it must not call
+	// the drainer either. Nil makes random UUIDs.
 	NewEvalID func() cluster.EvalID
 
 	// Policy is what drains are decided by. Its zero values are its defaults.
@@ -66,6 +68,15 @@ type NodeDrainerConfig struct {
 
 // queryBurst is how many looks at the state may follow each other at once.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
+
+// lookWait is how long a look at the state has to wait for the one before, a day at the
+// most; no time where several may follow each other at once.
+func (c NodeDrainerConfig) lookWait() time.Duration {
+	if c.queryBurst() > 1 {
+		return 0
+	}
+	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(24*time.Hour)))
+}
 
 // Defaults of [NodeDrainerConfig].
 const (

@@ -67,11 +67,12 @@ func (t *Term) Abandoned() bool {
 }
 
 // writeTime bounds how long the drainer takes to have a write applied by a
-// leader with a quorum: one wait before it is repeated, and, with an interval
-// between rounds, the rounds it takes to mark everything that drains.
+// leader with a quorum: one wait before it is repeated, and, if rounds have to wait for
+// each other, the rounds it takes to mark everything that drains.
 func (c NodeDrainerConfig) writeTime(v View) time.Duration {
 	bound := max(0, c.DeadlineCoalesce) + c.RetryMax
-	if c.MinWriteInterval == 0 {
+	apart := c.MinWriteInterval + 2*c.lookWait() // a decision may take two looks
+	if apart == 0 {
 		return bound
 	}
 	left := 0
@@ -81,7 +82,7 @@ func (c NodeDrainerConfig) writeTime(v View) time.Duration {
 		}
 	}
 	rounds := 1 + minIDsPerEntry*left/(c.MaxIDsPerEntry*c.MaxInFlight)
-	return bound + time.Duration(1+rounds)*c.MinWriteInterval
+	return bound + time.Duration(1+rounds)*apart
 }
 
 // termSoft is a term's [Soft]: a copy, so that a long report holds up no step.

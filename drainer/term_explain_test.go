@@ -136,7 +136,8 @@ func TestTerm_DatesHolds(t *testing.T) {
 }
 
 // How long the drainer takes to have something written: one wait before it is
-// tried again, and with an interval between rounds the rounds that it takes.
+// tried again, and the rounds that it takes if there is an interval between them. A look
+// at the state that had to wait for the one before was once forgotten.
 func TestConfig_WriteTime(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(10)
@@ -155,6 +156,11 @@ func TestConfig_WriteTime(t *testing.T) {
 	// Eleven marks, each with an evaluation, four ids at a time.
 	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
 	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
+	c.MinWriteInterval, c.StateQueriesPerSecond = 0, 1.0/30
+	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
+	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
+	c.StateQueriesPerSecond = 1e-300
+	must.Positive(t, c.writeTime(w))
 }
 
 // A mark that is wanted a second time, after it was withdrawn, is wanted since

@@ -236,7 +236,7 @@ func (r *reasons) judgeShown(n *node, report *drainer.Report) {
 	if b == nil || r.now.book != r.book || b.drain != n.drain().ID || r.q.Term != r.leader.number {
 		return
 	}
-	latency := time.Duration(opinion.TurnCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write + 2*r.options.query())
+	latency := time.Duration(opinion.TurnCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write)
 	b.shown = later(b.shown, later(shown.Add(-ahead), r.calm.settled).Add(latency))
 	r.findNext()
 }
