@@ -104,6 +104,10 @@ func PaceOf(j *Job, group string) (Pace, bool) {
 	return p, true
 }
 
+// unlimited is more room than any group has use for: a max_parallel may be as large as
+// an int is.
+const unlimited = 1 << 30
+
 // Room is how many of the healthy allocations may be marked: what the budget
 // leaves. It is negative for a group below its budget.
-func (p Pace) Room(healthy int) int { return healthy - (p.Count - p.MaxParallel) }
+func (p Pace) Room(healthy int) int { return healthy - max(p.Count-p.MaxParallel, -unlimited) }

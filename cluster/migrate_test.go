@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,7 @@ func TestPace_Room(t *testing.T) {
 		{1, 1, counts{noVerdict: 1}, 0},
 		{2, 1, counts{noVerdict: 1, elsewhere: 1}, 0},
 		{0, 1, counts{here: 3}, 4},
+		{1, math.MaxInt, counts{here: 3}, 3 + 1<<30}, // and not less than none
 		{4, 0, counts{here: 4}, 0},
 		{4, 1, counts{here: 4}, 1},
 

@@ -39,8 +39,9 @@ func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 	return p, true
 }
 
-// Limit is how few healthy allocations the migrate block allows.
-func (p Pace) Limit() int { return p.Count - p.MaxParallel }
+// Limit is how few healthy allocations the migrate block allows. That may be far below
+// zero, but not so far that nobody can count with it.
+func (p Pace) Limit() int { return max(p.Count-p.MaxParallel, -1<<30) }
 
 // Due is by when an allocation of the group must have been judged, with a grace.
 // Added one by one: the sum of two durations may wrap around.
