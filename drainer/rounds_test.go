@@ -441,6 +441,28 @@ func TestRounds_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
+// When what a node waits for past its deadline has had its time, a storage plugin leaves
+// with it, and takes the room of another of its group that waits to be written: that one
+// would only be refused. It was written together with it.
+func TestRounds_EndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 2)
+	w.group().Tasks[0].StoragePlugin = true
+	stops := w.place("b1", w.job("batch", cluster.JobBatch), "n1")
+	stops.DesiredStatus = cluster.DesiredStop
+	stops.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkForced, MarkedAt: epoch}
+	w.drain("n1", -1)
+	w.drain("n2", 0)
+	wait := stops.StopTime() + DefaultStopMargin
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.RetryBase, c.RetryMax = wait, wait })
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	r.advance(wait)
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
+}
+
 // What is in flight keeps its room when a forced drain takes some: it is another, though
 // more urgent, that waits, and is said to.
 func TestRounds_InFlightKeepsItsRoom(t *testing.T) {

@@ -63,8 +63,11 @@ func (t *Term) remember(node *cluster.Node) (begins bool) {
 
 // trackChanges has the nodes planned of which something changed.
 func (t *Term) trackChanges(look Look) {
-	if look.InFlight == nil {
-		t.releaseGathered(look)
+	if look.InFlight == nil { // those gathered are planned now
+		for id := range t.gathered { //lint:order each node by itself
+			t.dirty[id] = true
+		}
+		clear(t.gathered)
 	}
 	for _, id := range look.Changes.Nodes {
 		if n := t.nodes[id]; n != nil {
@@ -94,24 +97,6 @@ func (t *Term) seeHost(look Look, n *drainingNode) {
 		return
 	}
 	t.dirty[n.id] = true
-}
-
-// releaseGathered has the gathered nodes planned. Where no consumers are left the turn of
-// the storage plugins may have come: what they wish is to be written together with what
-// the nodes do.
-func (t *Term) releaseGathered(look Look) {
-	var last []cluster.NodeID    // those without consumers
-	for id := range t.gathered { //lint:order they are sorted
-		t.dirty[id] = true
-		if look.consumers(id) == 0 {
-			last = append(last, id)
-		}
-	}
-	clear(t.gathered)
-	if len(last) > 0 {
-		slices.Sort(last)
-		t.jobWatcher.RegisterJobs(groupsOn(look.View, cluster.StagePlugins, last...))
-	}
 }
 
 // seePluginsTurns has the nodes planned of whose storage plugins a group has found in this
@@ -184,7 +169,7 @@ func (t *Term) receive(look Look) {
 // ring takes in whose time has come. Where a deadline has passed since the node
 // was last planned its groups are judged anew, before anything of them is
 // written: they have one less to reckon with, and nothing of them has changed
-// that would say so.
+// that would say so. So are the storage plugins of nodes where their turn may have come.
 func (t *Term) ring(look Look) {
 	select {
 	case batch := <-t.notifier.NextBatch():
@@ -208,6 +193,31 @@ func (t *Term) ring(look Look) {
 		}
 	}
 	t.judgeGroupsOn(look.View, passed)
+	if look.InFlight == nil {
+		t.judgeLast(look)
+	}
+}
+
+// judgeLast has the storage plugins judged anew of nodes that are to be planned and on
+// which their turn may have come: no consumers are left, or what stops has had its time.
+// What they wish is to be written together with what the nodes do, and what leaves with
+// the nodes takes room of their groups.
+func (t *Term) judgeLast(look Look) {
+	var last []cluster.NodeID
+	for id := range t.dirty { //lint:order they are sorted
+		n := t.nodes[id]
+		if n == nil || n.pluginsTurn {
+			continue
+		}
+		waited := !n.wait.ends.IsZero() && !look.Now.Before(n.wait.ends)
+		if waited || look.consumers(id) == 0 {
+			last = append(last, id)
+		}
+	}
+	if len(last) > 0 {
+		slices.Sort(last)
+		t.jobWatcher.RegisterJobs(groupsOn(look.View, cluster.StagePlugins, last...))
+	}
 }
 
 // planNodes plans the nodes that something was said of.
