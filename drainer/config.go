@@ -69,13 +69,10 @@ type NodeDrainerConfig struct {
 // queryBurst is how many looks at the state may follow each other at once.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
-// lookWait is how long a look at the state has to wait for the one before, a day at the
-// most; no time where several may follow each other at once.
-func (c NodeDrainerConfig) lookWait() time.Duration {
-	if c.queryBurst() > 1 {
-		return 0
-	}
-	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(24*time.Hour)))
+// lookInterval is how long a look at the state may have to wait for the one before, an
+// hour at the most.
+func (c NodeDrainerConfig) lookInterval() time.Duration {
+	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(time.Hour)))
 }
 
 // Defaults of [NodeDrainerConfig].

@@ -2,6 +2,7 @@ package drainer
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -67,22 +68,30 @@ func (t *Term) Abandoned() bool {
 }
 
 // writeTime bounds how long the drainer takes to have a write applied by a
-// leader with a quorum: one wait before it is repeated, and, if rounds have to wait for
-// each other, the rounds it takes to mark everything that drains.
+// leader with a quorum: one wait before it is repeated, and the rounds that it takes to
+// write everything that drains, if they have to wait for each other. Where a thousand of
+// them fit into that one wait they are not counted, which costs a look at all that drains.
 func (c NodeDrainerConfig) writeTime(v View) time.Duration {
 	bound := max(0, c.DeadlineCoalesce) + c.RetryMax
-	apart := c.MinWriteInterval + 2*c.lookWait() // a decision may take two looks
-	if apart == 0 {
+	apart := c.MinWriteInterval + 2*c.lookInterval() // a decision may take two looks
+	if apart <= c.RetryMax/1000 {
 		return bound
 	}
 	left := 0
 	for n := range v.DrainingNodes() {
+		left++ // its end
 		for _, count := range countLeft(v, n) {
 			left += count
 		}
 	}
-	rounds := 1 + minIDsPerEntry*left/(c.MaxIDsPerEntry*c.MaxInFlight)
-	return bound + time.Duration(1+rounds)*apart
+	rounds := 2 + left/c.leastInRound()
+	return bound + time.Duration(min(float64(rounds)*float64(apart), math.MaxInt64/4))
+}
+
+// leastInRound is how many marks fit into the entries of one round, at the least.
+func (c NodeDrainerConfig) leastInRound() int {
+	inEntry := max(1, min(c.MaxIDsPerEntry/minIDsPerEntry, c.MaxBytesPerEntry/minBytesPerEntry))
+	return inEntry * min(c.MaxInFlight, math.MaxInt/inEntry)
 }
 
 // termSoft is a term's [Soft]: a copy, so that a long report holds up no step.

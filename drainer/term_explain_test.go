@@ -2,6 +2,8 @@ package drainer
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"testing"
 	"time"
 
@@ -136,8 +138,9 @@ func TestTerm_DatesHolds(t *testing.T) {
 }
 
 // How long the drainer takes to have something written: one wait before it is
-// tried again, and the rounds that it takes if there is an interval between them. A look
-// at the state that had to wait for the one before was once forgotten.
+// tried again, and the rounds that it takes if there is an interval between them. Looks
+// at the state that had to wait for the one before, what fits into the bytes of an entry,
+// and the ends of drains were once forgotten.
 func TestConfig_WriteTime(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(10)
@@ -153,14 +156,21 @@ func TestConfig_WriteTime(t *testing.T) {
 	c := config(func(c *NodeDrainerConfig) {
 		c.DeadlineCoalesce, c.MinWriteInterval, c.MaxIDsPerEntry, c.MaxInFlight = -1, time.Minute, 4, 1
 	})
-	// Eleven marks, each with an evaluation, four ids at a time.
-	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
-	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
+	// Eleven marks, each with an evaluation, four ids at a time, and two ends.
+	const least, most = DefaultRetryMax + 7*time.Minute, DefaultRetryMax + 9*time.Minute
+	must.Between(t, least, c.writeTime(w), most)
+	c.MaxIDsPerEntry, c.MaxBytesPerEntry = math.MaxInt, 2*minBytesPerEntry
+	must.Between(t, least, c.writeTime(w), most)
 	c.MinWriteInterval, c.StateQueriesPerSecond = 0, 1.0/30
-	must.GreaterEq(t, DefaultRetryMax+6*time.Minute, c.writeTime(w))
-	must.LessEq(t, DefaultRetryMax+8*time.Minute, c.writeTime(w))
-	c.StateQueriesPerSecond = 1e-300
-	must.Positive(t, c.writeTime(w))
+	must.Between(t, least, c.writeTime(w), most)
+	c.StateQueriesPerSecond, c.RetryMax = 20, time.Second
+	must.Eq(t, time.Second+8*100*time.Millisecond, c.writeTime(w), must.Sprint("though two looks may follow each other at once"))
+	for _, ids := range []int{math.MaxInt, 1 << (bits.UintSize - 2)} {
+		c.MaxIDsPerEntry, c.MaxBytesPerEntry, c.MaxInFlight = ids, math.MaxInt, 4
+		must.Eq(t, time.Second+2*100*time.Millisecond, c.writeTime(w))
+	}
+	c.MinWriteInterval, c.StateQueriesPerSecond = math.MaxInt64/2, 1e-300
+	must.Greater(t, 24*365*time.Hour, c.writeTime(w))
 }
 
 // A mark that is wanted a second time, after it was withdrawn, is wanted since

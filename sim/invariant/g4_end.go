@@ -118,12 +118,16 @@ func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
 // deadline's coalescing, one wait after a failure or a refusal, looks at the state,
 // and rounds of as many entries as may be in flight, for all that drains, each woken
 // for and answered.
+//
+// The longest mark and evaluation are taken to have so many bytes.
 func (j *Judge) writeTime(m *moment) time.Duration {
+	const longest = 4096
 	left, o := len(m.draining), &j.options
 	for _, n := range m.draining {
 		left += m.turns(n).total()
 	}
-	rounds := time.Duration(3 + 2*left/(o.MaxIDs*o.MaxInFlight))
+	atOnce := max(1, min(o.MaxIDs/2, o.MaxBytes/longest)) * o.MaxInFlight
+	rounds := time.Duration(3 + left/atOnce)
 	return o.Coalesce + o.RetryMax + rounds*(o.Bounds.Wake+o.Bounds.Write+o.MinInterval+2*o.query())
 }
 
