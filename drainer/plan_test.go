@@ -266,8 +266,8 @@ func TestPlanGroup_StandsWhenWritten(t *testing.T) {
 			plan := newMoment(after, now, policy).planGroup(key, nil)
 			note := must.Sprintf("group %s", key)
 			must.SliceEmpty(t, plan.marks, note)
-			if next[key] {
-				before.holds[ReasonWaitingForStage] = plan.holds[ReasonWaitingForStage]
+			if next[key] && !plan.holds[ReasonWaitingForStage] {
+				before.holds[ReasonWaitingForStage] = false
 			}
 			must.Eq(t, before.holds, plan.holds, note)
 			must.True(t, plan.wakeAt.IsZero(), note)

@@ -73,6 +73,19 @@ func TestPlay_calm(t *testing.T) {
 	}
 }
 
+// A time in which nothing happens is judged at its end, also where it is the drainer's own
+// alarm that ends it.
+func TestPlay_judgesSilence(t *testing.T) {
+	t.Parallel()
+	s, _, err := scenario.Parse("still.drain", strings.NewReader(
+		"node n1,n2\njob web max-parallel=0\nalloc web on=n1\nat 5s drain n1 deadline=10m\n"))
+	must.NoError(t, err)
+	result, err := sim.Play(s, sim.Options{})
+	must.NoError(t, err)
+	must.SliceEmpty(t, result.Violations)
+	must.Positive(t, result.Counters.Stills)
+}
+
 // Equal scenarios go alike to the last step, however many processors there are. Not
 // parallel: it sets their number.
 func TestPlay_sameHash(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // that is to come, a wait after a failure or a refusal, a clock that was set since
 // it last looked, and what the world holds back.
 
-// settled reports whether nothing holds a drainer up at its clock's time: it has
-// had its say on everything that the state shows.
+// settled reports whether nothing holds a drainer up at its clock's time, but that it
+// may have to wait for a look: it has had its say on everything that the state shows.
 func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 	within := func(from time.Time) bool {
 		return !from.IsZero() && !clock.Before(from) && clock.Before(from.Add(j.options.RetryMax))
@@ -27,15 +27,13 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 		return false
 	case within(t.failure):
 		return false
-	case j.awaitsLook(t, clock):
-		return false
 	case j.options.MinInterval > 0 && clock.Before(t.round.Add(j.options.MinInterval)):
 		return false
 	}
 	return true
 }
 
-// awaitsLook reports whether a term may be waiting for a look at the state.
+// awaitsLook reports whether a term may be waiting for a look at the state at a time.
 func (j *Judge) awaitsLook(t *term, clock time.Time) bool {
 	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.lookWait(t)))
 }

@@ -42,7 +42,11 @@ func (j *Judge) Still(now time.Time, q Quiet) {
 	j.now = now
 	t := j.term(q.Term)
 	j.ClockSet(now, q.Term, q.Clock.Sub(now))
-	if j.began && len(j.book.draining) > 0 && q.State.Index() == j.book.index && j.settled(t, q.Clock, q.Truth != nil && q.Truth.Held()) {
+	if !j.began || len(j.book.draining) == 0 || q.State.Index() != j.book.index {
+		return
+	}
+	// What it has asked to be woken for is no wait for a look if that is long after its step.
+	if j.settled(t, q.Clock, q.Truth != nil && q.Truth.Held()) && !j.awaitsLook(t, t.last.clock) {
 		j.counters.Stills++
 		j.checkProgress(j.book.moment(q.Clock, j.options.Policy), t)
 	}
@@ -66,7 +70,7 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	r.judge()
 	r.remember()
 	j.checkBarrier(t, q.Clock, held)
-	if b == j.book && j.settled(t, q.Clock, held) {
+	if b == j.book && j.settled(t, q.Clock, held) && !j.awaitsLook(t, q.Clock) {
 		j.counters.Settled++
 		j.checkProgress(m, t)
 		r.checkSettled()
