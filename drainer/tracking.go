@@ -64,7 +64,7 @@ func (t *Term) remember(node *cluster.Node) (begins bool) {
 // trackChanges has the nodes planned of which something changed.
 func (t *Term) trackChanges(look Look) {
 	if look.InFlight == nil { // those gathered are planned now
-		for id := range t.gathered { //lint:order each node by itself
+		for id := range t.gathered {
 			t.dirty[id] = true
 		}
 		clear(t.gathered)
