@@ -463,6 +463,34 @@ func TestRounds_EndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
+// The same where it is not the time that was stated which brings the plugin's turn: of two
+// that were waited for one is overdue, and the other stops before its time.
+func TestRounds_EarlyEndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := newTown(2, 2)
+	w.group().Tasks[0].StoragePlugin = true
+	long := w.job("long", cluster.JobBatch)
+	long.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
+	hangs, stops := w.place("b1", w.job("batch", cluster.JobBatch), "n1"), w.place("b2", long, "n1")
+	for _, a := range []*cluster.Allocation{hangs, stops} {
+		a.DesiredStatus = cluster.DesiredStop
+		a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkForced, MarkedAt: epoch}
+	}
+	w.drain("n1", -1)
+	w.drain("n2", 0)
+	retry := hangs.StopTime() + DefaultStopMargin + time.Second
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.RetryBase, c.RetryMax = retry, retry })
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	r.advance(retry - 1)
+	r.commit(func(w *town) { w.alloc("b2").ClientStatus = cluster.ClientComplete })
+	r.now = r.now.Add(1)
+	r.settle()
+	must.Len(t, 2, r.raft.written())
+	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
+}
+
 // What is in flight keeps its room when a forced drain takes some: it is another, though
 // more urgent, that waits, and is said to.
 func TestRounds_InFlightKeepsItsRoom(t *testing.T) {

@@ -52,6 +52,9 @@ type Term struct {
 	wakeAt time.Time
 	// again says that something was posted to a component that has had its turn.
 	again bool
+	// unheard says that groups were told of in this step to which the job watcher has to
+	// listen before anything is written.
+	unheard bool
 
 	nodes map[cluster.NodeID]*drainingNode
 	// dirty are the nodes to plan in this step.
@@ -224,7 +227,7 @@ func (t *Term) look(now time.Time) (Look, time.Time) {
 
 // decide steps the components, plans the nodes and writes what is wanted.
 func (t *Term) decide(look Look) (wakeAt time.Time) {
-	t.again = false
+	t.again, t.unheard = false, false
 	wakeAt = t.nodeWatcher.Step(look)
 	t.track(look)
 	wakeAt = earliest(wakeAt, t.notifier.Step(look))
@@ -234,6 +237,9 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.seePluginsTurns(look)
 	t.planNodes(look)
 	t.undate()
+	if t.unheard {
+		return look.Now
+	}
 	wakeAt = earliest(wakeAt, t.submit(look))
 	wakeAt = earliest(wakeAt, t.alarms.First())
 	if t.again {

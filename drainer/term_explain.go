@@ -69,23 +69,32 @@ func (t *Term) Abandoned() bool {
 
 // writeTime bounds how long the drainer takes to have a write applied by a
 // leader with a quorum: one wait before it is repeated, and the rounds that it takes to
-// write everything that drains, if they have to wait for each other. Where a thousand of
-// them fit into that one wait they are not counted, which costs a look at all that drains.
+// write everything that drains, each after those before it.
 func (c NodeDrainerConfig) writeTime(v View) time.Duration {
-	bound := max(0, c.DeadlineCoalesce) + c.RetryMax
-	apart := c.MinWriteInterval + 2*c.lookInterval() // a decision may take two looks
-	if apart <= c.RetryMax/1000 {
-		return bound
-	}
+	rounds := 2 + countAll(v)/c.leastInRound()
+	apart := float64(c.MinWriteInterval) + 2*float64(c.lookInterval()) // a decision may take two looks
+	bound := float64(max(0, c.DeadlineCoalesce)) + float64(c.RetryMax) + float64(rounds)*apart
+	return time.Duration(min(bound, math.MaxInt64/2))
+}
+
+// countAll counts what is left to be asked or to stop on all nodes that drain, and their
+// ends.
+func countAll(v View) int {
 	left := 0
 	for n := range v.DrainingNodes() {
-		left++ // its end
-		for _, count := range countLeft(v, n) {
-			left += count
+		left += 1 + v.Consumers(n.ID)
+		for _, s := range [...]cluster.Stage{cluster.StageSystem, cluster.StagePlugins} {
+			if !n.Drain.Leaves(s) {
+				continue
+			}
+			for _, asked := range [...]bool{false, true} {
+				for range v.NodeAllocs(n.ID, s, asked) {
+					left++
+				}
+			}
 		}
 	}
-	rounds := 2 + left/c.leastInRound()
-	return bound + time.Duration(min(float64(rounds)*float64(apart), math.MaxInt64/4))
+	return left
 }
 
 // leastInRound is how many marks fit into the entries of one round, at the least.

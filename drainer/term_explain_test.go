@@ -151,8 +151,9 @@ func TestConfig_WriteTime(t *testing.T) {
 		edit(&c)
 		return c.withDefaults()
 	}
-	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce, config(func(*NodeDrainerConfig) {}).writeTime(w))
-	must.Eq(t, DefaultRetryMax, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
+	const looks = 2 * 2 * time.Second / DefaultStateQueriesPerSecond // two rounds, with two looks each
+	must.Eq(t, DefaultRetryMax+DefaultDeadlineCoalesce+looks, config(func(*NodeDrainerConfig) {}).writeTime(w))
+	must.Eq(t, DefaultRetryMax+looks, config(func(c *NodeDrainerConfig) { c.DeadlineCoalesce = -1 }).writeTime(w))
 	c := config(func(c *NodeDrainerConfig) {
 		c.DeadlineCoalesce, c.MinWriteInterval, c.MaxIDsPerEntry, c.MaxInFlight = -1, time.Minute, 4, 1
 	})
@@ -169,7 +170,7 @@ func TestConfig_WriteTime(t *testing.T) {
 		c.MaxIDsPerEntry, c.MaxBytesPerEntry, c.MaxInFlight = ids, math.MaxInt, 4
 		must.Eq(t, time.Second+2*100*time.Millisecond, c.writeTime(w))
 	}
-	c.MinWriteInterval, c.StateQueriesPerSecond = math.MaxInt64/2, 1e-300
+	c.MinWriteInterval, c.StateQueriesPerSecond, c.RetryMax = math.MaxInt64, 1e-300, math.MaxInt64
 	must.Greater(t, 24*365*time.Hour, c.writeTime(w))
 }
 

@@ -169,7 +169,7 @@ func (t *Term) receive(look Look) {
 // ring takes in whose time has come. Where a deadline has passed since the node
 // was last planned its groups are judged anew, before anything of them is
 // written: they have one less to reckon with, and nothing of them has changed
-// that would say so. So are the storage plugins of nodes where their turn may have come.
+// that would say so.
 func (t *Term) ring(look Look) {
 	select {
 	case batch := <-t.notifier.NextBatch():
@@ -193,31 +193,6 @@ func (t *Term) ring(look Look) {
 		}
 	}
 	t.judgeGroupsOn(look.View, passed)
-	if look.InFlight == nil {
-		t.judgeLast(look)
-	}
-}
-
-// judgeLast has the storage plugins judged anew of nodes that are to be planned and on
-// which their turn may have come: no consumers are left, or what stops has had its time.
-// What they wish is to be written together with what the nodes do, and what leaves with
-// the nodes takes room of their groups.
-func (t *Term) judgeLast(look Look) {
-	var last []cluster.NodeID
-	for id := range t.dirty { //lint:order they are sorted
-		n := t.nodes[id]
-		if n == nil || n.pluginsTurn {
-			continue
-		}
-		waited := !n.wait.ends.IsZero() && !look.Now.Before(n.wait.ends)
-		if waited || look.consumers(id) == 0 {
-			last = append(last, id)
-		}
-	}
-	if len(last) > 0 {
-		slices.Sort(last)
-		t.jobWatcher.RegisterJobs(groupsOn(look.View, cluster.StagePlugins, last...))
-	}
 }
 
 // planNodes plans the nodes that something was said of.
@@ -271,14 +246,26 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 	if n.rearm(t.notifier, &node.Drain.Strategy, m.now) {
 		t.again = true
 	}
-	pluginsTurn := plan.end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins)
-	if pluginsTurn && !n.pluginsTurn {
-		n.pluginsTurn = true
-		t.judgePlugins(m.view, n)
-		t.again = true
-	}
-	n.pluginsTurn = pluginsTurn
+	t.judgeFirst(m, node, n, plan.end)
 	t.awaitJobs(n, plan.end.waitsFor)
+}
+
+// judgeFirst has groups judged anew where a node's plan found that something had come by
+// which they wish otherwise, and their own step was before: the turn of its storage
+// plugins, or its deadline if nobody had the node planned until then. What the node wants
+// takes room of theirs, and what they wish is written together with that, in the next step.
+func (t *Term) judgeFirst(m *moment, node *cluster.Node, n *drainingNode, end endState) {
+	if !n.passed && node.Drain.Strategy.Passed(m.now) {
+		n.passed, t.unheard = true, true
+		t.judgeGroupsOn(m.view, []cluster.NodeID{n.id})
+	}
+	turn := end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins)
+	rises := turn && !n.pluginsTurn
+	n.pluginsTurn = turn
+	if rises {
+		t.unheard = true
+		t.judgePlugins(m.view, n)
+	}
 }
 
 // judgePlugins has the node's storage plugins judged anew if their turn had come:
