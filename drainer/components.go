@@ -37,14 +37,6 @@ func (l Look) node(id cluster.NodeID) *cluster.Node {
 	return l.findings.node(l.View, id)
 }
 
-// consumers counts the node's consumers.
-func (l Look) consumers(id cluster.NodeID) int {
-	if l.findings == nil {
-		return l.View.Consumers(id)
-	}
-	return l.findings.countConsumers(l.View, id)
-}
-
 // Component is a part of the drainer that decides. Step neither blocks, sleeps,
 // starts goroutines nor reads a clock. It returns when it wants to be stepped at
 // the latest; zero is never. It may be stepped sooner, and for nothing.

@@ -166,6 +166,49 @@ func TestRounds_PluginsTurnSeenBeforeTold(t *testing.T) {
 	mustNotWishForD1(t, r)
 }
 
+// A turn that is taken back in a view newer than what was told is found by whatever has the
+// node planned: the group wishes no more, though the node, told of later, has forgotten it.
+func TestRounds_PluginsTurnTakenBackBeforeTold(t *testing.T) {
+	t.Parallel()
+	r, batch := pluginBehindWork(t)
+	r.commit(func(w *town) { w.alloc("work").ClientStatus = cluster.ClientComplete })
+	r.commit(func(w *town) { w.alloc("d2").ModifyTime = r.now }) // its group is judged
+	r.run()
+	must.True(t, r.term.nodes["n2"].pluginsTurn)
+	r.state.beforeSnapshot = func() { r.commit(func(w *town) { w.place("more", batch, "n2") }) }
+	r.term.dirty["n2"] = true
+	r.commit(func(w *town) { w.alloc("b0").ModifyTime = r.now }) // which is on another
+	r.run()
+	mustNotWishForD1(t, r)
+}
+
+// Where each look at the state finds that the turn of another node's plugins has come, what
+// else is to be written waits for one of them, not for all.
+func TestRounds_TurnsInTurn(t *testing.T) {
+	t.Parallel()
+	w := newTown(6, 0)
+	disk, batch := w.job("disk", cluster.JobService), w.job("batch", cluster.JobBatch)
+	disk.TaskGroups[0].Tasks[0].StoragePlugin = true
+	for i := range 5 {
+		n := cluster.NodeID(fmt.Sprint("n", i+1))
+		w.place(cluster.AllocID(fmt.Sprint("d", i)), disk, n)
+		w.place(cluster.AllocID(fmt.Sprint("w", i)), batch, n)
+		w.drain(n, 0)
+	}
+	w.place("last", batch, "n6")
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = 1 })
+	r.advance(time.Minute)
+	must.SliceEmpty(t, r.raft.written())
+	r.commit(func(w *town) { w.drain("n6", -1) })
+	for i := range 3 {
+		r.commit(func(w *town) { w.alloc(cluster.AllocID(fmt.Sprint("w", i))).ClientStatus = cluster.ClientComplete })
+		r.run()
+		r.now = r.now.Add(time.Second)
+	}
+	must.SliceNotEmpty(t, r.raft.written())
+	must.SliceContains(t, r.raft.written()[0].marked(), "last")
+}
+
 // pluginBehindWork are three drains: the marks of n3's three allocations are in flight, that
 // of n1's storage plugin d0 waits behind them, and n2's plugin d1 waits for the work of a
 // batch job, which is returned too.

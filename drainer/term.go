@@ -53,8 +53,8 @@ type Term struct {
 	// again says that something was posted to a component that has had its turn.
 	again bool
 	// unheard says that groups were told of in this step to which the job watcher has to
-	// listen before anything is written.
-	unheard bool
+	// listen before anything is written, deferred that the last step wrote nothing for that.
+	unheard, deferred bool
 
 	nodes map[cluster.NodeID]*drainingNode
 	// dirty are the nodes to plan in this step.
@@ -237,12 +237,12 @@ func (t *Term) decide(look Look) (wakeAt time.Time) {
 	t.seePluginsTurns(look)
 	t.planNodes(look)
 	t.undate()
-	if t.unheard {
+	if t.deferred = t.unheard && !t.deferred; t.deferred { // once: each step may find more
 		return look.Now
 	}
 	wakeAt = earliest(wakeAt, t.submit(look))
 	wakeAt = earliest(wakeAt, t.alarms.First())
-	if t.again {
+	if t.again || t.unheard {
 		return look.Now
 	}
 	return wakeAt

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -23,7 +24,7 @@ type HoldReporter interface {
 func (t *Term) Explain(id cluster.NodeID, now time.Time) (Report, bool) {
 	view, soft := t.state.Snapshot(), t.soft()
 	report, draining := Explain(view, soft, id, now, t.config.Policy)
-	if draining {
+	if draining && report.Drain.Strategy.Finite() {
 		report.EndsBy = EndBound(view, view.Node(id), now, t.config.Policy, t.config.writeTime(view))
 	}
 	return report, draining
@@ -47,11 +48,13 @@ func (t *Term) Status(now time.Time) []Status {
 func (t *Term) reports(now time.Time) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		view, soft := t.state.Snapshot(), t.soft()
-		writeTime := t.config.writeTime(view)
+		writeTime := sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 		e := newExplainer(view, soft, now, t.config.Policy)
 		for n := range view.DrainingNodes() {
 			r := e.report(n)
-			r.EndsBy = e.on.bound(n, now, e.policy, writeTime)
+			if n.Drain.Strategy.Finite() {
+				r.EndsBy = e.on.bound(n, now, e.policy, writeTime())
+			}
 			if !yield(r) {
 				return
 			}

@@ -295,9 +295,11 @@ func TestTerm_ClockSetBackBeforeTheDeadline(t *testing.T) {
 	r := newRig(t, w, nil)
 	r.advance(time.Minute)
 	must.Len(t, 1, r.raft.written())
+	must.True(t, r.term.nodes["n1"].passed)
 	r.now = epoch
 	r.step()
 	r.settle()
+	must.False(t, r.term.nodes["n1"].passed, must.Sprint("its groups would not be judged when it passes again"))
 	must.Eq(t, epoch.Add(time.Minute), r.wakeAt)
 	must.Len(t, 1, r.raft.written())
 	r.advance(time.Minute + 20*time.Second + DefaultStopMargin)

@@ -25,8 +25,8 @@ func (t *Term) track(look Look) {
 		}
 	}
 	if look.Changes.All {
-		for id := range t.nodes { //lint:order they are sorted
-			t.dirty[id] = true
+		for id, n := range t.nodes { //lint:order they are sorted
+			t.dirty[id], n.passed = true, false // the clock may have been set back
 			anew = append(anew, id)
 		}
 	}
@@ -251,20 +251,23 @@ func (t *Term) planNode(m *moment, node *cluster.Node, n *drainingNode) {
 }
 
 // judgeFirst has groups judged anew where a node's plan found that something had come by
-// which they wish otherwise, and their own step was before: the turn of its storage
-// plugins, or its deadline if nobody had the node planned until then. What the node wants
-// takes room of theirs, and what they wish is written together with that, in the next step.
+// which they wish otherwise, and their own step was before: that the turn of its storage
+// plugins has come or was taken back, or its deadline if nobody had the node planned until
+// then. What the node wants takes room of theirs, and what they wish is written together
+// with that, in the next step.
 func (t *Term) judgeFirst(m *moment, node *cluster.Node, n *drainingNode, end endState) {
 	if !n.passed && node.Drain.Strategy.Passed(m.now) {
 		n.passed, t.unheard = true, true
 		t.judgeGroupsOn(m.view, []cluster.NodeID{n.id})
 	}
 	turn := end.stage == cluster.StagePlugins && m.turnHasCome(node, cluster.StagePlugins)
-	rises := turn && !n.pluginsTurn
+	if turn == n.pluginsTurn {
+		return
+	}
 	n.pluginsTurn = turn
-	if rises {
+	if groups := groupsOn(m.view, cluster.StagePlugins, n.id); len(groups) > 0 {
 		t.unheard = true
-		t.judgePlugins(m.view, n)
+		t.jobWatcher.RegisterJobs(groups)
 	}
 }
 
