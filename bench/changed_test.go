@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -128,7 +129,8 @@ func (c changedCase) rows(b *testing.B, t *town) float64 {
 // alone, as the store makes them: accounts are kept and a feed could be told. What such
 // a write costs on bare go-memdb is the figure "other-writes".
 func (c changedCase) compare(b *testing.B, t *town) {
-	first := lead(t)
+	// All is marked at one time, in which the default allows too few looks for the largest.
+	first := leadWith(t, t.fsm.Store().Reader(), drainer.NodeDrainerConfig{StateQueriesPerSecond: 1e6})
 	first.settle(epoch)
 	first.term.Close()
 	measure.Figure(b,
