@@ -86,7 +86,7 @@ func Parse(name, text string) (*Bug, error) {
 	p := &parser{bug: &Bug{Name: name}}
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		p.number = i + 1
-		if err := p.line(strings.TrimSuffix(line, "\r")); err != nil {
+		if err := p.line(strings.TrimRight(line, "\r")); err != nil {
 			return nil, fmt.Errorf("%s.bug:%d: %w", name, p.number, err)
 		}
 	}

@@ -79,6 +79,7 @@ func TestParse_NamesTheLine(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add("T.\r\n\r\nW.\r\n\r\nbreaks G1\r\n@@ a.go\r\n-a\r\n")
+	f.Add(".\n\r\r\nbreaks G1\r\n@@ a.go\r\n-a\r\r\n") // it was written as a line of nothing
 	f.Fuzz(func(t *testing.T, text string) {
 		b, err := planted.Parse("fuzz", text)
 		if err != nil {
