@@ -117,11 +117,17 @@ func countLeft(v View, n *cluster.Node) (left [cluster.StageCount]int) {
 		if !n.Drain.Leaves(s) {
 			continue
 		}
-		for _, asked := range [...]bool{false, true} {
-			for range v.NodeAllocs(n.ID, s, asked) {
-				left[s]++
-			}
-		}
+		left[s] = countStage(v, n, s)
 	}
 	return left
+}
+
+// countStage counts a node's allocations of a stage that are not client-terminal.
+func countStage(v View, n *cluster.Node, s cluster.Stage) (count int) {
+	for _, asked := range [...]bool{false, true} {
+		for range v.NodeAllocs(n.ID, s, asked) {
+			count++
+		}
+	}
+	return count
 }

@@ -490,17 +490,9 @@ func TestRounds_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
 func TestRounds_EndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := newTown(2, 2)
-	w.group().Tasks[0].StoragePlugin = true
 	stops := w.place("b1", w.job("batch", cluster.JobBatch), "n1")
-	stops.DesiredStatus = cluster.DesiredStop
-	stops.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkForced, MarkedAt: epoch}
-	w.drain("n1", -1)
-	w.drain("n2", 0)
 	wait := stops.StopTime() + DefaultStopMargin
-	r := newRig(t, w, func(c *NodeDrainerConfig) { c.RetryBase, c.RetryMax = wait, wait })
-	r.raft.script = []fate{rejected}
-	r.settle()
-	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	r := pluginsBehindForce(t, w, wait)
 	r.advance(wait)
 	must.Len(t, 2, r.raft.written())
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
@@ -511,27 +503,39 @@ func TestRounds_EndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
 func TestRounds_EarlyEndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := newTown(2, 2)
-	w.group().Tasks[0].StoragePlugin = true
 	long := w.job("long", cluster.JobBatch)
 	long.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
-	hangs, stops := w.place("b1", w.job("batch", cluster.JobBatch), "n1"), w.place("b2", long, "n1")
-	for _, a := range []*cluster.Allocation{hangs, stops} {
-		a.DesiredStatus = cluster.DesiredStop
-		a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkForced, MarkedAt: epoch}
-	}
-	w.drain("n1", -1)
-	w.drain("n2", 0)
+	hangs := w.place("b1", w.job("batch", cluster.JobBatch), "n1")
+	w.place("b2", long, "n1")
 	retry := hangs.StopTime() + DefaultStopMargin + time.Second
-	r := newRig(t, w, func(c *NodeDrainerConfig) { c.RetryBase, c.RetryMax = retry, retry })
-	r.raft.script = []fate{rejected}
-	r.settle()
-	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	r := pluginsBehindForce(t, w, retry)
 	r.advance(retry - 1)
 	r.commit(func(w *town) { w.alloc("b2").ClientStatus = cluster.ClientComplete })
 	r.now = r.now.Add(1)
 	r.settle()
 	must.Len(t, 2, r.raft.written())
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
+}
+
+// pluginsBehindForce drains both nodes of the town, whose group is storage plugins: n1 is
+// forced, and its batch work asked to stop, and the mark of a2 on n2 was rejected and is
+// written again when the retry is due.
+func pluginsBehindForce(t *testing.T, w *town, retry time.Duration) *rig {
+	t.Helper()
+	w.group().Tasks[0].StoragePlugin = true
+	w.drain("n1", -1)
+	w.drain("n2", 0)
+	for _, a := range w.allocs {
+		if a.JobType() == cluster.JobBatch {
+			a.DesiredStatus = cluster.DesiredStop
+			a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: drainOf("n1"), Class: cluster.MarkForced, MarkedAt: epoch}
+		}
+	}
+	r := newRig(t, w, func(c *NodeDrainerConfig) { c.RetryBase, c.RetryMax = retry, retry })
+	r.raft.script = []fate{rejected}
+	r.settle()
+	must.Eq(t, []cluster.AllocID{"a2"}, r.raft.written()[0].marked())
+	return r
 }
 
 // What is in flight keeps its room when a forced drain takes some: it is another, though

@@ -81,19 +81,14 @@ func (c NodeDrainerConfig) writeTime(v View) time.Duration {
 }
 
 // countAll counts what is left to be asked or to stop on all nodes that drain, and their
-// ends.
+// ends. It goes through no consumers, of which there may be many.
 func countAll(v View) int {
 	left := 0
 	for n := range v.DrainingNodes() {
 		left += 1 + v.Consumers(n.ID)
 		for _, s := range [...]cluster.Stage{cluster.StageSystem, cluster.StagePlugins} {
-			if !n.Drain.Leaves(s) {
-				continue
-			}
-			for _, asked := range [...]bool{false, true} {
-				for range v.NodeAllocs(n.ID, s, asked) {
-					left++
-				}
+			if n.Drain.Leaves(s) {
+				left += countStage(v, n, s)
 			}
 		}
 	}

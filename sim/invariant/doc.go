@@ -14,7 +14,8 @@
 // ([Judge.Stepped]) and terms ([Judge.Began], [Judge.Ended]), what the leader says at
 // quiet points ([Judge.Quiet]), when nothing has happened for long ([Judge.Still]),
 // when faults have ended ([Judge.Calm]), what other servers make of the same entries
-// ([Judge.Replica]), and the last state ([Judge.End]). What is broken is a [Violation], named by its [Check].
+// ([Judge.Replica]), and the last state ([Judge.End]). What is broken is a [Violation],
+// named by its [Check].
 //
 // # How it counts
 //
