@@ -23,6 +23,7 @@ type (
 	Health   = health
 	Mark     = markRow
 	Counters = counters
+	Version  = versionRow
 )
 
 // InsertRow puts a row as it is into the table of its type.
@@ -46,6 +47,8 @@ func (s *Store) InsertRow(row any) {
 		t.insert(tableLedger, r)
 	case *markRow:
 		t.insert(tableMarks, r)
+	case *versionRow:
+		t.insert(tableLedger, r)
 	case *counters:
 		*t.counters = *r
 	default:

@@ -21,6 +21,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Mark](),
 		reflect.TypeFor[statestore.Counters](),
+		reflect.TypeFor[statestore.Version](),
 	}
 }
 

@@ -33,6 +33,8 @@ func fullState() *statestore.Snapshot {
 			row.Drain.NodeID, row.Drain.ID = row.ID, "running"
 		case *statestore.Counters:
 			row.Records = 1
+		case *statestore.Version:
+			row.Version = cluster.MaxVersion
 		}
 		s.InsertRow(row.Interface())
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A persisted state is the magic, the format's version, then a frame for each
+// A persisted state is the magic, the cluster version, then a frame for each
 // row: its kind, its length, and as many bytes of MessagePack. Kinds come in
 // their order, rows of a kind in that of their ids. The frame of kind end holds
 // the checksum of all bytes before it. What follows from other rows, usage,
@@ -21,8 +21,7 @@ import (
 //
 // Equal states have equal bytes.
 const (
-	magic         = "nodedrain state\n"
-	formatVersion = 1
+	magic = "nodedrain state\n"
 	// maxFrame bounds one row. A longer one is a broken snapshot.
 	maxFrame = 64 << 20
 )
@@ -68,7 +67,7 @@ func (s *Snapshot) Persist(w io.Writer) error {
 	p := &persister{out: buffered, sum: checksum()}
 	p.encoder = codec.NewEncoderBytes(&p.row, handle())
 	p.bytes([]byte(magic))
-	p.bytes(binary.AppendUvarint(nil, formatVersion))
+	p.bytes(binary.AppendUvarint(nil, uint64(s.ClusterVersion())))
 	p.rows(s)
 	p.end()
 	if p.err == nil {

@@ -98,8 +98,11 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 			if n, ok := row.Interface().(*cluster.Node); ok && n.Draining() {
 				n.Drain.NodeID = n.ID // or it is no state; records cover the field
 			}
-			if all, ok := row.Interface().(*statestore.Counters); ok {
-				all.Records = 0 // computed anew
+			switch row := row.Interface().(type) {
+			case *statestore.Counters:
+				row.Records = 0 // Restore computes it.
+			case *statestore.Version:
+				row.Version = min(row.Version, cluster.MaxVersion) // Restore refuses a higher one.
 			}
 			s := storeWith(row).Snapshot()
 			r := restored(t, s).Snapshot()
@@ -207,7 +210,8 @@ func TestStatesThatMakeNoSense(t *testing.T) {
 		`its drain "d" is of node ""`: stateBegin().row(3, node(record...)...).summed(),
 		`its drain "" is of node ""`:  stateBegin().row(3, node(0x80)...).summed(),
 		"does not begin like a state": []byte("something else altogether"),
-		"is of format 2":              frames(binary.AppendUvarint([]byte("nodedrain state\n"), 2)).summed(),
+		"it needs version 3":          frames(binary.AppendUvarint([]byte("nodedrain state\n"), uint64(cluster.MaxVersion)+1)).summed(),
+		"it has version 0":            frames(binary.AppendUvarint([]byte("nodedrain state\n"), 0)).summed(),
 		"there is no such kind":       stateBegin().row(9).summed(),
 		"it has no id":                stateBegin().row(3, 0x80).summed(),
 		`there is no counter "x"`:     stateBegin().row(1, counter("x")...).summed(),

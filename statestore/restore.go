@@ -16,8 +16,9 @@ import (
 )
 
 // Restore returns a new store with the state that [Snapshot.Persist] wrote. An
-// error means that the input is no such state, is of another format, or is
-// damaged; the caller keeps the store it has.
+// error means that the input is no such state or is damaged; the caller keeps the
+// store it has. It wraps [cluster.ErrVersion] if this build does not understand the
+// cluster version of the state.
 func Restore(r io.Reader) (*Store, error) {
 	s := New()
 	t := s.Begin(0)
@@ -81,11 +82,12 @@ func (r *restorer) head() error {
 	}
 	version, err := binary.ReadUvarint(r.in)
 	if err != nil {
-		return whileReading("the format", err)
+		return whileReading("the cluster version", err)
 	}
-	if version != formatVersion {
-		return fmt.Errorf("it is of format %d, and this is format %d", version, formatVersion)
+	if err := cluster.Require(cluster.Version(version)); err != nil {
+		return err
 	}
+	r.txn.RaiseClusterVersion(cluster.Version(version))
 	return nil
 }
 

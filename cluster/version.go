@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is a cluster version. It names the raft entries, their fields, and the form of
+// the snapshots that the servers of a cluster may write. The state holds the version, and
+// an entry raises it when every server of the cluster understands the next one. It never
+// falls.
+//
+//	1  the servers of commit 3dc2024. Their state holds no version
+//	2  the entry that raises the version, and snapshots that begin with it
+type Version uint64
+
+// The oldest and the newest cluster version that this build understands.
+const (
+	MinVersion Version = 1
+	MaxVersion Version = 2
+)
+
+// An entry holds a version in one byte.
+const _ = uint8(MaxVersion)
+
+// ErrVersion is what an error wraps that refuses an entry, a snapshot or a server for its
+// cluster version. Upgrade the server that the error names.
+var ErrVersion = errors.New("cluster version is not understood")
+
+// Versions is a range of cluster versions, with both ends.
+type Versions struct{ Min, Max Version }
+
+// Understood is the range that this build understands.
+func Understood() Versions { return Versions{Min: MinVersion, Max: MaxVersion} }
+
+// Contains reports whether the range holds the version.
+func (r Versions) Contains(v Version) bool { return r.Min <= v && v <= r.Max }
+
+// String is "1 to 2".
+func (r Versions) String() string { return fmt.Sprintf("%d to %d", r.Min, r.Max) }
+
+// Require returns an error that names the version and the remedy if this build does not
+// understand the version. It wraps [ErrVersion].
+func Require(v Version) error {
+	understood := Understood()
+	switch {
+	case v > understood.Max:
+		return fmt.Errorf("%w: it needs version %d, and this server understands %s: upgrade this server to a build that understands cluster version %d or later",
+			ErrVersion, v, understood, v)
+	case v < understood.Min:
+		return fmt.Errorf("%w: it has version %d, and this server understands %s: start a build that understands both, and upgrade to this one after it has raised the version",
+			ErrVersion, v, understood)
+	}
+	return nil
+}
