@@ -5,22 +5,20 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // An entry is three parts:
 //
 //	byte 0    the message's type, with IgnorableFlag among its bits
-//	byte 1    the format's version
+//	byte 1    the lowest cluster version that understands the message
 //	the rest  the message, as one canonical msgpack value: structs are maps from
 //	          field names, times are UTC to the nanosecond, nil is not empty
 //
-// A field that is not in the entry is zero, so fields may be added without a new
-// version. A field that is in the entry and unknown here breaks it, because a
-// server that dropped it would go on with another state than the rest.
-
-// formatVersion is the version of the format that is written, and the only one
-// that is read.
-const formatVersion = 1
+// A field that is not in the entry is zero. A field that is in the entry and unknown
+// here breaks it, because a server that dropped it would go on with another state than
+// the rest. So a new field needs a new cluster version: doc.go says how to add one.
 
 const headerSize = 2
 
@@ -31,8 +29,8 @@ const usualSize = 1 << 10
 // plan's job: its groups' tasks' resources.
 const maxDepth = 32
 
-// ErrBroken is what every error of [Decode] wraps: the entry was written by no
-// server of this version. An FSM that meets one must stop.
+// ErrBroken is wrapped by an error of [Decode]: no server has written the entry. An FSM
+// that meets one must stop.
 var ErrBroken = errors.New("broken raft entry")
 
 // handle is the msgpack configuration. It is never written to, and shared
@@ -63,29 +61,35 @@ func Encode(m Message) ([]byte, error) {
 		return nil, fmt.Errorf("encoding %s: %w", m.Type(), err)
 	}
 	data := make([]byte, 0, headerSize+len(body))
-	return append(append(data, byte(m.Type()), formatVersion), body...), nil
+	return append(append(data, byte(m.Type()), byte(neededVersion(m))), body...), nil
 }
 
 // Decode returns the message of a raft entry. It returns nil and no error for an
-// entry of an ignorable type that it does not know; every other error wraps
-// [ErrBroken].
+// entry of an ignorable type that it does not know. An error wraps
+// [cluster.ErrVersion] if the entry needs a cluster version that this build does not
+// understand, and [ErrBroken] otherwise.
 func Decode(data []byte) (Message, error) {
 	if len(data) < headerSize {
 		return nil, fmt.Errorf("%w: %d bytes are no entry", ErrBroken, len(data))
 	}
-	t, version, body := MessageType(data[0]), data[1], data[headerSize:]
+	t, version, body := MessageType(data[0]), cluster.Version(data[1]), data[headerSize:]
 	m := newMessage(t)
+	if m == nil && t.Ignorable() {
+		return nil, nil
+	}
+	if version > cluster.MaxVersion {
+		return nil, fmt.Errorf("%s: %w", t, cluster.Require(version))
+	}
 	if m == nil {
-		if t.Ignorable() {
-			return nil, nil
-		}
 		return nil, fmt.Errorf("%w: unknown type %d", ErrBroken, t)
 	}
-	if version != formatVersion {
-		return nil, fmt.Errorf("%w: %s in format %d, known is %d", ErrBroken, t, version, formatVersion)
-	}
-	if err := decodeBody(body, m); err != nil {
+	if err := decodeBody(body, m); errors.Is(err, cluster.ErrVersion) {
+		return nil, fmt.Errorf("%s: %w", t, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrBroken, t, err)
+	}
+	if needed := neededVersion(m); version != needed {
+		return nil, fmt.Errorf("%w: %s of version %d says version %d", ErrBroken, t, needed, version)
 	}
 	return m, nil
 }

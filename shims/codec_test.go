@@ -55,6 +55,8 @@ func TestCodec_EmptyMessagesSurviveOrAreIncomplete(t *testing.T) {
 		"NodeRegister": "encoding NodeRegister: node is missing",
 		"JobRegister":  "encoding JobRegister: job is missing",
 		"ApplyPlan":    "encoding ApplyPlan: evaluation is missing",
+
+		"RaiseClusterVersion": "encoding RaiseClusterVersion: a raise to cluster version 0",
 	}
 	for _, m := range emptyMessages() {
 		data, err := shims.Encode(m)
@@ -186,8 +188,9 @@ func TestCodec_BrokenEntries(t *testing.T) {
 		{"nothing", nil, "0 bytes are no entry"},
 		{"only a type", []byte{2}, "1 bytes are no entry"},
 		{"unknown type", entry(77, 1, nil), "unknown type 77"},
-		{"newer format", entry(shims.NodeUpdateStatusType, 2, status[2:]), "NodeUpdateStatus in format 2, known is 1"},
-		{"format zero", entry(shims.NodeUpdateStatusType, 0, status[2:]), "in format 0"},
+		{"version of another message", entry(shims.NodeUpdateStatusType, 2, status[2:]), "NodeUpdateStatus of version 1 says version 2"},
+		{"version zero", entry(shims.NodeUpdateStatusType, 0, status[2:]), "NodeUpdateStatus of version 1 says version 0"},
+		{"raise to nothing", entry(shims.RaiseClusterVersionType, 2, body(t, map[string]any{"Version": 1})), "a raise to cluster version 1"},
 		{"no body", status[:2], "EOF"},
 		{"cut short", status[:len(status)-1], "EOF"},
 		{"more behind it", append(bytes.Clone(status), 0xc0), "1 bytes follow the message"},

@@ -34,7 +34,10 @@
 //	the message cannot be encoded            Rejected
 //	no answer in Options.Timeout             Rejected if raft was never given the entry, else Unknown
 //	the proposer is closed                   the same
-//	raft says applied, and has no response   Unknown: its FSM panicked
+//	raft says applied, and has no response   Unknown: its FSM has stopped, or panicked
+//	the FSM has stopped before a barrier     Unknown
+//	the message needs a higher cluster       Rejected
+//	version than the state has
 //	raft says applied, with a response that  Unknown: the FSM is another
 //	is none of this package
 //	the FSM answers Refused                  Applied to a proposer; Rejected to the drainer and the scheduler,
@@ -53,17 +56,53 @@
 //
 // # Entries
 //
-// An entry says its type and the version of its format. One that is unknown or
-// broken stops the FSM with a panic, and so every server alike, with no part of
-// it applied: a server that went on without it would have another state than
-// the rest. The exception are types with the [IgnorableFlag], which a server that
-// does not know them skips. Nothing else that comes from outside stops anything.
+// An entry says its type and the lowest cluster version that understands it. One
+// that is broken, or that needs a newer build, stops the FSM with no part of it
+// applied: a server that went on without it would have another state than the
+// rest. The FSM applies nothing from then on, takes no snapshot, and says why by
+// [FSM.Stopped] and [FSM.Err]; its owner shuts raft down. The log and the
+// snapshots on disk stay as they are, and a build that understands the entry
+// goes on from there. The exception are types with the [IgnorableFlag], which a
+// server that does not know them skips. Nothing else that comes from outside
+// stops anything.
 //
 // Applying an entry reads the state and the entry and nothing else: no clock, no
 // randomness, no order of a map. So the same log gives the same state
 // everywhere, and times and ids are made by whoever proposes; but the ids of
 // evaluations that a change calls for follow from the entry's index and the job.
 // Whatever an entry does, the index of the state is the entry's afterwards.
+//
+// # The cluster version
+//
+// The state holds a cluster version ([cluster.Version]). It names what may be
+// written. [RaiseClusterVersion] raises it, and is proposed when every server of
+// the cluster has said, outside the log, that it understands the next version. A
+// [Proposer] rejects a message that needs a higher version than the state has. So
+// no server meets an entry that it does not understand, unless it is downgraded
+// after the version was raised: then it stops at the first such entry or snapshot.
+// A snapshot begins with the version of its state.
+//
+// Version 1 is commit 3dc2024, which knows no versions: it panics at an entry of
+// [RaiseClusterVersion], and it never says that it understands one. So a cluster
+// with one such server stays at version 1. Entries and snapshots of version 1 are
+// byte for byte those of 3dc2024, whichever build writes them.
+//
+// # A new cluster version
+//
+// A new message, a new field of a message or of a row that a snapshot holds, and
+// another meaning of an old one each need a new version, one for all that a
+// release brings:
+//
+//  1. Add one to [cluster.MaxVersion], and a line to its table.
+//  2. Tag a new field `codec:",omitempty"`, so that entries and rows which do not
+//     use it stay as they were. Give the message a method needs (version.go) that
+//     returns the new version when the field is set, or always for a new type. The
+//     proposer then keeps it out of the log until every server understands it.
+//  3. Where apply does more or other than before with an old message, ask
+//     [statestore.Txn.ClusterVersion] first, and do as before below the new version.
+//  4. go test ./shims ./statestore -run TestFormat -new-goldens writes the golden
+//     files of the new version beside the old ones. Those of old versions stay, and
+//     TestFormat reads them for ever.
 //
 // # What an FSM of your own must do
 //

@@ -62,6 +62,7 @@ func emptyMessages() []shims.Message {
 		new(shims.NodeRegister), new(shims.NodeDeregister), new(shims.NodeUpdateStatus), new(shims.NodeUpdateEligibility),
 		new(shims.NodeUpdateDrain), new(shims.JobRegister), new(shims.JobDeregister), new(shims.EvalUpdate),
 		new(shims.AllocClientUpdate), new(shims.ApplyPlan), new(shims.AllocUpdateDesiredTransition), new(shims.NodesDrainComplete),
+		new(shims.RaiseClusterVersion),
 	}
 }
 
@@ -71,8 +72,11 @@ func fullMessages() []shims.Message {
 	messages := emptyMessages()
 	for _, m := range messages {
 		new(filler).fill(reflect.ValueOf(m).Elem())
-		if register, ok := m.(*shims.NodeRegister); ok {
-			register.Node.Drain = nil // drains do not come by registration
+		switch m := m.(type) {
+		case *shims.NodeRegister:
+			m.Node.Drain = nil // drains do not come by registration
+		case *shims.RaiseClusterVersion:
+			m.Version = 2 // what is beyond this build cannot be encoded
 		}
 	}
 	return messages

@@ -1,13 +1,16 @@
 package shims
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -38,10 +41,19 @@ type Applied struct {
 }
 
 // FSM applies raft's log to a state store. Only raft calls Apply, Snapshot and
-// Restore, one at a time; Store is safe for concurrent use.
+// Restore, one at a time; Store, Stopped and Err are safe for concurrent use.
+//
+// An FSM stops for good at an entry that it cannot apply, and at a snapshot of a cluster
+// version that it does not understand. Its state stays the one before. Its owner must shut
+// raft down then: see [FSM.Stopped].
 type FSM struct {
 	config FSMConfig
 	store  atomic.Pointer[statestore.Store]
+
+	// stopped is closed after err is set.
+	stopped  chan struct{}
+	stopOnce sync.Once
+	err      error
 }
 
 var _ raft.FSM = (*FSM)(nil)
@@ -51,7 +63,7 @@ func NewFSM(config FSMConfig) *FSM {
 	if config.Logger == nil {
 		config.Logger = hclog.NewNullLogger()
 	}
-	f := &FSM{config: config}
+	f := &FSM{config: config, stopped: make(chan struct{})}
 	f.store.Store(statestore.New())
 	return f
 }
@@ -60,21 +72,49 @@ func NewFSM(config FSMConfig) *FSM {
 // place and abandons this one.
 func (f *FSM) Store() *statestore.Store { return f.store.Load() }
 
-// Apply applies a committed entry and returns its [Response]. It panics if the
-// entry is broken: a server that skipped what others apply, or that applied what
-// others skip, would have another state than theirs from then on. It stops every
-// server of the same version alike; upgrade them to one that knows the entry.
+// Stopped returns a channel that is closed when the FSM stops. Raft cannot be told by an
+// error: it would count the entry as applied and go on. So the owner shuts raft down. What
+// raft has on disk is intact, and a build that understands it goes on from there.
+func (f *FSM) Stopped() <-chan struct{} { return f.stopped }
+
+// Err is why the FSM has stopped, or nil.
+func (f *FSM) Err() error {
+	select {
+	case <-f.stopped:
+		return f.err
+	default:
+		return nil
+	}
+}
+
+// stop stops the FSM.
+func (f *FSM) stop(err error) {
+	f.stopOnce.Do(func() {
+		f.config.Logger.Error("the state machine has stopped, and this server must be shut down: its data is intact", "error", err)
+		f.err = err
+		close(f.stopped)
+	})
+}
+
+// Apply applies a committed entry and returns its [Response]. It stops the FSM if the
+// entry is broken or needs a newer build: a server that skipped what others apply, or that
+// applied what others skip, would have another state than theirs from then on. An FSM that
+// has stopped applies nothing and returns nil.
 func (f *FSM) Apply(entry *raft.Log) any {
+	if f.Err() != nil {
+		return nil
+	}
 	response, err := f.ApplyEntry(entry.Index, entry.Data)
 	if err != nil {
-		panic(fmt.Sprintf("nodedrain: raft entry %d cannot be applied, and must not be skipped: %v", entry.Index, err))
+		f.stop(fmt.Errorf("raft entry %d cannot be applied, and must not be skipped: %w", entry.Index, err))
+		return nil
 	}
 	return response
 }
 
 // ApplyEntry applies the entry of that index. It reads the state and the entry
-// and nothing else, so that every server comes to the same state. An error
-// means that the entry is broken, and that no part of it was applied.
+// and nothing else, so that every server comes to the same state. An error is one
+// of [Decode], and no part of the entry was applied.
 //
 // Whatever else the entry says, the state's index is the entry's afterwards.
 func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
@@ -114,17 +154,28 @@ func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Mess
 	return response
 }
 
-// Snapshot returns the present state, to be written while others are applied.
+// Snapshot returns the present state, to be written while others are applied. An FSM that
+// has stopped returns why: raft would say of the snapshot that it shows all entries.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
 	return &fsmSnapshot{f.Store().Snapshot()}, nil
 }
 
 // Restore puts the state of a snapshot in the place of the present one. After an
-// error the present one stays.
+// error the present one stays. A snapshot that needs a newer build stops the FSM: raft
+// would try older snapshots, and the log may not reach back to them.
 func (f *FSM) Restore(source io.ReadCloser) error {
+	if err := f.Err(); err != nil {
+		return err
+	}
 	restored, err := statestore.Restore(source)
+	if errors.Is(err, cluster.ErrVersion) {
+		f.stop(err)
+	}
 	if err != nil {
-		return fmt.Errorf("restoring the state: %w", err)
+		return err
 	}
 	old := f.store.Swap(restored)
 	old.Abandon()

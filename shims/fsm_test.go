@@ -3,6 +3,7 @@ package shims_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -160,24 +161,63 @@ func TestFSM_APlanThatIsOverIsRefusedAsAWhole(t *testing.T) {
 	must.Eq(t, cluster.NodeID("n1"), h.state().Alloc("a0").NodeID)
 }
 
-func TestFSM_BrokenEntriesStopItAndLeaveNoTrace(t *testing.T) {
+// raiseBeyond is an entry that raises the cluster version beyond what this build understands.
+func raiseBeyond(t testing.TB) []byte {
+	return entry(shims.RaiseClusterVersionType, 2, body(t, map[string]any{"Version": cluster.MaxVersion + 1}))
+}
+
+func TestFSM_StopsAtAnEntryThatItCannotApply(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		data []byte
+		want error
+	}{
+		"unknown type":                  {[]byte{77, 1}, shims.ErrBroken},
+		"cut in halves":                 {encode(t, node("n3"))[:20], shims.ErrBroken},
+		"nothing":                       {nil, shims.ErrBroken},
+		"a raise beyond this build":     {raiseBeyond(t), cluster.ErrVersion},
+		"a type of a newer build":       {[]byte{77, byte(cluster.MaxVersion) + 1}, cluster.ErrVersion},
+		"a known type with a new field": {[]byte{byte(shims.EvalUpdateType), byte(cluster.MaxVersion) + 1, 0x80}, cluster.ErrVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := twoOnOneNode(t)
+			before, index, next := dump(t, h.fsm), h.state().Index(), encode(t, node("n3"))
+			must.NoError(t, h.fsm.Err())
+
+			must.Nil(t, h.fsm.Apply(&raft.Log{Index: h.next, Data: c.data}))
+			<-h.fsm.Stopped()
+			must.ErrorIs(t, h.fsm.Err(), c.want)
+			must.ErrorContains(t, h.fsm.Err(), fmt.Sprintf("raft entry %d cannot be applied, and must not be skipped", h.next))
+			if c.want == cluster.ErrVersion {
+				must.ErrorContains(t, h.fsm.Err(), "upgrade this server to a build that understands cluster version 3 or later")
+			}
+
+			// It stays stopped: it applies nothing, and raft gets no snapshot of it.
+			first := h.fsm.Err()
+			must.Nil(t, h.fsm.Apply(&raft.Log{Index: h.next + 1, Data: next}))
+			_, err := h.fsm.Snapshot()
+			must.ErrorIs(t, err, c.want)
+			must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(persist(t, twoOnOneNode(t).fsm)))), c.want)
+			must.Eq(t, before, dump(t, h.fsm))
+			must.Eq(t, index, h.state().Index())
+			must.True(t, first == h.fsm.Err(), must.Sprint("the first reason counts"))
+		})
+	}
+}
+
+func TestFSM_ASnapshotOfANewerBuildStopsIt(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
-	before, index := dump(t, h.fsm), h.state().Index()
-	broken := map[string][]byte{
-		"unknown type":  {77, 1},
-		"newer format":  {byte(shims.EvalUpdateType), 2, 0x80},
-		"cut in halves": encode(t, node("n3"))[:20],
-		"nothing":       nil,
-	}
-	for name, data := range broken {
-		_, err := h.fsm.ApplyEntry(h.next, data)
-		must.ErrorIs(t, err, shims.ErrBroken, must.Sprint(name))
-		must.Eq(t, before, dump(t, h.fsm), must.Sprint(name))
-		must.Eq(t, index, h.state().Index())
-		must.Panic(t, func() { h.fsm.Apply(&raft.Log{Index: h.next, Data: data}) })
-		must.Eq(t, before, dump(t, h.fsm), must.Sprint(name))
-	}
+	before, older := dump(t, h.fsm), persist(t, h.fsm)
+	newer := bytes.Clone(older)
+	newer[len("nodedrain state\n")] = byte(cluster.MaxVersion) + 1
+
+	must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(newer))), cluster.ErrVersion)
+	must.ErrorIs(t, h.fsm.Err(), cluster.ErrVersion)
+	// At its start raft tries an older snapshot next: the log may not reach back to it.
+	must.ErrorIs(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(older))), cluster.ErrVersion)
+	must.Eq(t, before, dump(t, h.fsm))
 }
 
 func TestFSM_TheLogGoesForward(t *testing.T) {
@@ -271,6 +311,7 @@ func TestFSM_ABrokenSnapshotChangesNothing(t *testing.T) {
 	before, store := dump(t, h.fsm), h.fsm.Store()
 	whole := persist(t, h.fsm)
 	must.Error(t, h.fsm.Restore(io.NopCloser(bytes.NewReader(whole[:len(whole)/2]))))
+	must.NoError(t, h.fsm.Err(), must.Sprint("raft tries another, or the leader sends it again"))
 	must.True(t, store == h.fsm.Store())
 	must.Eq(t, before, dump(t, h.fsm))
 }

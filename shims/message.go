@@ -25,6 +25,8 @@ const (
 	NodeUpdateEligibilityType        MessageType = 28
 	NodesDrainCompleteType           MessageType = 29
 	NodeDeregisterType               MessageType = 31
+	// RaiseClusterVersionType is none of the compatible system's.
+	RaiseClusterVersionType MessageType = 100
 )
 
 // IgnorableFlag is the bit of a type whose entries are skipped by a server that
@@ -49,7 +51,8 @@ func (t MessageType) String() string {
 // set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
 // [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
 // [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
-// [AllocUpdateDesiredTransition] and [NodesDrainComplete], each as a pointer.
+// [AllocUpdateDesiredTransition], [NodesDrainComplete] and [RaiseClusterVersion], each
+// as a pointer.
 //
 // A message carries every time and id that its effect needs, because applying it
 // reads neither clock nor randomness. Most can carry evaluations, so that they are
@@ -100,6 +103,8 @@ func newMessage(t MessageType) Message {
 		return new(AllocUpdateDesiredTransition)
 	case NodesDrainCompleteType:
 		return new(NodesDrainComplete)
+	case RaiseClusterVersionType:
+		return new(RaiseClusterVersion)
 	}
 	return nil
 }

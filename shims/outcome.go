@@ -19,8 +19,8 @@ var (
 	ErrTooLarge = errors.New("too large for a raft entry")
 	// ErrNoAnswer: the write was not answered within [Options].Timeout.
 	ErrNoAnswer = errors.New("no answer in time")
-	// ErrNilResponse: raft says that the entry was applied and has no response,
-	// which is what it says while a panic of the FSM unwinds.
+	// ErrNilResponse: raft says that the entry was applied and has no response. The
+	// FSM has stopped (see [FSM.Stopped]), or panics.
 	ErrNilResponse = errors.New("the FSM has not answered")
 )
 

@@ -32,9 +32,8 @@ var _ Raft = (*raft.Raft)(nil)
 // the MaxInFlight, though its write is answered when Timeout has passed.
 type Proposer struct {
 	raft Raft
-	// appliedIndex is the index of the newest entry in the state; never nil.
-	appliedIndex func() uint64
-	opts         Options
+	fsm  *FSM // never nil
+	opts Options
 
 	// wake has capacity 1 and is sent to, without blocking, when queue gains a
 	// write.
@@ -81,14 +80,14 @@ func NewProposer(r Raft, fsm *FSM, opts Options) (*Proposer, error) {
 		return nil, errors.New("a proposer needs a raft and its FSM")
 	}
 	p := &Proposer{
-		raft:         r,
-		appliedIndex: func() uint64 { return fsm.Store().Snapshot().Index() },
-		opts:         opts,
-		wake:         make(chan struct{}, 1),
-		inFlight:     make(chan struct{}, opts.MaxInFlight),
-		closing:      make(chan struct{}),
-		done:         make(chan struct{}),
-		open:         make(map[*write]struct{}),
+		raft:     r,
+		fsm:      fsm,
+		opts:     opts,
+		wake:     make(chan struct{}, 1),
+		inFlight: make(chan struct{}, opts.MaxInFlight),
+		closing:  make(chan struct{}),
+		done:     make(chan struct{}),
+		open:     make(map[*write]struct{}),
 	}
 	go p.run()
 	return p, nil
@@ -208,6 +207,10 @@ func (p *Proposer) propose(w *write) bool {
 		go p.await(w, func() Answer { return p.barrierAnswer(future) })
 		return true
 	}
+	if err := checkWritable(w.message, p.fsm.Store().Snapshot()); err != nil {
+		p.answer(w, rejected(err))
+		return false
+	}
 	entry, err := Encode(w.message)
 	if err != nil {
 		p.answer(w, rejected(err))
@@ -266,7 +269,10 @@ func (p *Proposer) barrierAnswer(f raft.Future) Answer {
 	if err := f.Error(); err != nil {
 		return failed(err)
 	}
-	return Answer{Outcome: drainer.Applied, Index: p.appliedIndex()}
+	if err := p.fsm.Err(); err != nil { // the state lacks entries before the barrier
+		return unknown(err)
+	}
+	return Answer{Outcome: drainer.Applied, Index: p.fsm.Store().Snapshot().Index()}
 }
 
 // expire answers a write whose time is up.

@@ -186,6 +186,7 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	l.apply(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})
 	l.apply(&shims.NodeDeregister{At: epoch, Nodes: []cluster.NodeID{"n3"}})
 	l.apply(&shims.JobDeregister{Job: job.Key(), Purge: true})
+	l.apply(&shims.RaiseClusterVersion{Version: 2})
 
 	for i := range 256 {
 		kind := shims.MessageType(i)

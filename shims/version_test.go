@@ -1,0 +1,83 @@
+package shims_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+func TestVersion_AnEntryRaisesItForGood(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	must.Eq(t, 1, h.state().ClusterVersion())
+	must.Eq(t, shims.Done{}, h.apply(&shims.RaiseClusterVersion{Version: 2}).(shims.Done))
+	must.Eq(t, 2, h.state().ClusterVersion())
+	h.apply(&shims.RaiseClusterVersion{Version: 2})
+	must.Eq(t, 2, h.state().ClusterVersion())
+
+	other := shims.NewFSM(shims.FSMConfig{})
+	restore(t, other, persist(t, h.fsm))
+	must.Eq(t, 2, other.Store().Snapshot().ClusterVersion())
+}
+
+func TestVersion_ARaiseBeyondThisBuildIsNotProposed(t *testing.T) {
+	t.Parallel()
+	_, err := shims.Encode(&shims.RaiseClusterVersion{Version: cluster.MaxVersion + 1})
+	must.ErrorIs(t, err, cluster.ErrVersion)
+}
+
+// A proposer keeps a message out of the log until the state says that every server
+// understands it.
+func TestVersion_AMessageWaitsForTheVersionThatItNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, fsm := new(fakeRaft), shims.NewFSM(shims.FSMConfig{})
+		p, err := shims.NewProposer(r, fsm, shims.Options{})
+		must.NoError(t, err)
+		defer p.Close()
+		propose := func() (answer shims.Answer) {
+			must.True(t, p.Propose(&shims.FutureStatus{}, func(a shims.Answer) { answer = a }))
+			synctest.Wait()
+			if r.waiting() > 0 {
+				r.answer(9, shims.Done{}, nil)
+				synctest.Wait()
+			}
+			return answer
+		}
+
+		refused := propose()
+		must.Eq(t, drainer.Rejected, refused.Outcome)
+		must.ErrorIs(t, refused.Err, cluster.ErrVersion)
+		must.ErrorContains(t, refused.Err, "NodeUpdateStatus needs version 2, and the cluster has version 1: upgrade every server")
+		must.SliceEmpty(t, r.proposed, must.Sprint("raft is not asked"))
+
+		_, err = fsm.ApplyEntry(1, encode(t, &shims.RaiseClusterVersion{Version: 2}))
+		must.NoError(t, err)
+		must.Eq(t, drainer.Applied, propose().Outcome)
+		must.SliceLen(t, 1, r.proposed)
+		must.Eq(t, 2, r.proposed[0][1], must.Sprint("the entry says which version it needs"))
+	})
+}
+
+// Raft answers a barrier although the FSM has stopped before it.
+func TestVersion_ABarrierBehindAStoppedFSMSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, fsm := new(fakeRaft), shims.NewFSM(shims.FSMConfig{})
+		p, err := shims.NewProposer(r, fsm, shims.Options{})
+		must.NoError(t, err)
+		defer p.Close()
+		var answer shims.Answer
+		must.True(t, p.Barrier(func(a shims.Answer) { answer = a }))
+		synctest.Wait()
+		fsm.Apply(&raft.Log{Index: 1, Data: raiseBeyond(t)})
+		r.answer(0, nil, nil)
+		synctest.Wait()
+		must.Eq(t, drainer.Unknown, answer.Outcome)
+		must.ErrorIs(t, answer.Err, cluster.ErrVersion)
+	})
+}
