@@ -21,6 +21,12 @@
 //     something on a node that is about to go down, and nobody would look at its
 //     job again.
 //
+// # Failure
+//
+// A server that meets a raft entry or a snapshot that it must not apply, such as one of a
+// newer build, applies nothing of it, leaves raft and says so: see [Server.Failed]. What
+// is on its disk stays as it is.
+//
 // # Goroutines
 //
 // Each server owns one goroutine, which follows leadership. On the leader there

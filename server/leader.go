@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -10,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// lead follows leadership until the server stops. Raft's channel may leave out a
+// lead follows leadership until the server stops, or its state machine does. Raft's channel may leave out a
 // change that the next one undid, so every value begins the term anew.
 func (s *Server) lead() {
 	defer close(s.stopped)
@@ -19,6 +20,14 @@ func (s *Server) lead() {
 	for {
 		select {
 		case <-s.stop:
+			return
+		case <-s.fsm.Stopped():
+			s.fail(fmt.Errorf("%w: %w", shims.ErrRejected, s.fsm.Err()))
+			endTerm()
+			endTerm = func() {}
+			if err := s.release(); err != nil {
+				s.config.Logger.Error("leaving raft", "error", err)
+			}
 			return
 		case leads := <-s.raft.LeaderCh():
 			endTerm()

@@ -167,6 +167,14 @@ func ownReports(state *statestore.Snapshot, reports []cluster.AllocReport) (own 
 	return own
 }
 
+// RaiseVersion raises the cluster version. Every server of the cluster must understand it:
+// one that does not stops at the entry. So the caller asks them first, and lets no server
+// in that does not understand it. An error that wraps [shims.ErrUnknown] may mean that the
+// version rises all the same.
+func (s *Server) RaiseVersion(ctx context.Context, v cluster.Version) (Written, error) {
+	return ask(ctx, s, &shims.RaiseClusterVersion{Version: v})
+}
+
 // ask proposes a message and waits for it.
 func ask(ctx context.Context, s *Server, m shims.Request[shims.Done]) (Written, error) {
 	response, index, err := shims.Ask(ctx, s.requests, m)

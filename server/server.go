@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ type Server struct {
 	restored chan struct{}
 	// stop is closed when Shutdown begins, stopped when lead has ended.
 	stop, stopped chan struct{}
-	shutdown      func() error // once
+	// working ends when the state machine stops.
+	working context.Context
+	fail    context.CancelCauseFunc
+	// shutdown and release are done once.
+	shutdown, release func() error
 }
 
 // New starts a server. If the cluster is new it elects a leader when most of its
@@ -51,7 +56,8 @@ func New(config Config) (*Server, error) {
 		stop:     make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
-	s.shutdown = sync.OnceValue(s.close)
+	s.working, s.fail = context.WithCancelCause(context.Background())
+	s.shutdown, s.release = sync.OnceValue(s.close), sync.OnceValue(s.releaseAll)
 	s.reads.confirm = s.confirmRead
 	s.fsm = shims.NewFSM(shims.FSMConfig{Logger: config.Logger, OnApply: s.applied, OnRestore: s.replaced})
 	if err := s.start(); err != nil {
@@ -78,7 +84,7 @@ func (s *Server) start() (err error) {
 	}
 	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, c.Snapshots, c.Transport)
 	if err != nil {
-		return fmt.Errorf("starting raft: %w", err)
+		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft does not say why it restores no snapshot
 	}
 	options := shims.Options{Logger: c.Logger, OnAnswer: c.OnAnswer}
 	if s.requests, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
@@ -131,6 +137,19 @@ func (s *Server) Store() *statestore.Store { return s.fsm.Store() }
 // is enabled while the server leads.
 func (s *Server) Drainer() *drainer.NodeDrainer { return s.drainer }
 
+// Failed returns a channel that is closed when the server has met a raft entry or a
+// snapshot that it must not apply, see [shims.FSM.Stopped]. The server has left raft soon
+// after: it neither votes nor leads. Its owner calls Shutdown and starts a newer build.
+func (s *Server) Failed() <-chan struct{} { return s.fsm.Stopped() }
+
+// Err is why the server has failed, or nil. It names the remedy.
+func (s *Server) Err() error {
+	if err := s.fsm.Err(); err != nil {
+		return fmt.Errorf("server %s: %w", s.config.ID, err)
+	}
+	return nil
+}
+
 // Shutdown ends the server without handing over leadership, and waits for its
 // goroutines. A request under way ends with an error. A second call waits as the
 // first and returns the same.
@@ -147,8 +166,8 @@ func (s *Server) close() error {
 // them then.
 const settleTimeout = 10 * time.Second
 
-// release lets go of what start has built, from the top down.
-func (s *Server) release() error {
+// releaseAll lets go of what start has built, from the top down.
+func (s *Server) releaseAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	var errs []error
