@@ -30,6 +30,7 @@ type Agent struct {
 	server     *server.Server
 	heartbeats *heartbeats
 	membership *membership
+	versions   *versions
 	leaders    *leaders
 	transport  *http.Transport
 	// listener is where clients connect, outer serves them and inner the peers.
@@ -84,7 +85,7 @@ func (a *Agent) start() (err error) {
 		return err
 	}
 	a.transport = newTransport(a.port)
-	a.membership = newMembership(a)
+	a.membership, a.versions = newMembership(a), newVersions(a)
 	if err := a.membership.begin(); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (a *Agent) startServer() (err error) {
 		Drainer:      c.Drainer,
 		Scheduler:    c.Scheduler,
 		OnApply:      a.applied,
-		WhileLeading: a.heartbeats.lead,
+		WhileLeading: a.lead,
 	}
 	if c.BootstrapExpect == 1 {
 		settings.Voters = []raft.Server{{ID: settings.ID, Address: settings.Transport.LocalAddr()}}
@@ -127,6 +128,19 @@ func (a *Agent) startServer() (err error) {
 	close(a.heartbeats.ready)
 	a.port.serve()
 	return nil
+}
+
+// lead is what an agent does during a term, besides its server.
+func (a *Agent) lead(ctx context.Context) {
+	select {
+	case <-a.heartbeats.ready: // the server is built
+	case <-ctx.Done():
+		return
+	}
+	var leading sync.WaitGroup
+	leading.Go(func() { a.heartbeats.lead(ctx) })
+	leading.Go(func() { a.versions.lead(ctx) })
+	leading.Wait()
 }
 
 // applied is called after each entry, by raft's goroutine for the state.
@@ -206,6 +220,14 @@ func (a *Agent) peers() peers { return peers{a} }
 
 // Server returns the server that the agent runs.
 func (a *Agent) Server() *server.Server { return a.server }
+
+// Failed returns a channel that is closed when the server has met a raft entry or a
+// snapshot that it must not apply, as after a downgrade. It has left raft, and its data is
+// intact: stop the agent, and start a newer build.
+func (a *Agent) Failed() <-chan struct{} { return a.server.Failed() }
+
+// Err is why the server has failed, or nil. It names the remedy.
+func (a *Agent) Err() error { return a.server.Err() }
 
 // Name is the server's name among its peers.
 func (a *Agent) Name() string { return a.config.Name }

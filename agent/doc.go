@@ -33,6 +33,16 @@
 // and a log of another cluster, which it knows by the cluster's id, would end both.
 // [Agent.Leave] takes it out again, [httpapi.Peers].Remove one that is dead.
 //
+// # Versions
+//
+// A cluster may be upgraded server by server. The leader asks every server of the cluster,
+// by HTTP over the servers' port, which cluster versions it understands
+// ([cluster.Versions]). A server that does not answer may understand none but the present
+// one. When all understand a higher one, the leader raises the version by an entry; until
+// then every server writes what the oldest one reads. A server that does not understand
+// the version of the cluster is not let in. One that was downgraded below it stops at the
+// first entry or snapshot that it does not understand: see [Agent.Failed].
+//
 // # Reads and writes
 //
 // A read is answered from the state as this server knows it, or after
@@ -66,6 +76,7 @@
 // servers' port, and one for each connection there that has not said what it is
 // for; one that follows who leads, and one for each request being passed on; one that
 // looks for a cluster, until the server is in it; one for each change of the servers
-// under way; and on the leader, for each status of a node being written, one.
+// under way; and on the leader one that asks for versions, one for each server being
+// asked, and one for each status of a node being written.
 // [Agent.Stop] ends and joins them all.
 package agent

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
@@ -34,6 +35,17 @@ type serverInfo struct {
 	Members int
 	// Heard are the addresses of servers in no cluster that have asked it, or nil.
 	Heard []string
+	// Versions are the cluster versions that it understands. A server of commit 3dc2024
+	// does not say.
+	Versions cluster.Versions
+}
+
+// understood are the cluster versions that the server understands.
+func (i serverInfo) understood() cluster.Versions {
+	if i.Versions == (cluster.Versions{}) {
+		return cluster.Versions{Min: 1, Max: 1}
+	}
+	return i.Versions
 }
 
 // serverRef is a server that is to join, or by its id alone to be removed.
@@ -141,6 +153,7 @@ func (a *Agent) info() serverInfo {
 	return serverInfo{
 		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
 		Members: len(a.peers().configuration().Servers), Heard: a.membership.known(),
+		Versions: cluster.Understood(),
 	}
 }
 

@@ -39,6 +39,7 @@ func (p peers) Members() []httpapi.Member {
 	for _, s := range p.configuration().Servers {
 		members = append(members, httpapi.Member{
 			ID: string(s.ID), Address: string(s.Address), Leader: s.ID == leader, Voter: s.Suffrage == raft.Voter,
+			Understands: p.agent.versions.of(s.ID),
 		})
 	}
 	return members
@@ -78,6 +79,10 @@ func (p peers) Join(ctx context.Context, id, address string) error {
 	case slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}):
 		return nil
 	}
+	if err := p.agent.versions.begin(ctx); err != nil {
+		return fmt.Errorf("adding server %s: %w", id, err)
+	}
+	defer p.agent.versions.end()
 	if err := p.admit(ctx, id, address); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
 	}
@@ -89,7 +94,8 @@ func (p peers) Join(ctx context.Context, id, address string) error {
 }
 
 // admit refuses a server that does not answer by that name at that address, that is also
-// at the address where it is known, or that has the log of another cluster.
+// at the address where it is known, that has the log of another cluster, or that does not
+// understand the cluster version. Its caller has the turn of the versions.
 func (p peers) admit(ctx context.Context, id, address string) error {
 	a := p.agent
 	if id == a.Name() {
@@ -108,6 +114,9 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 		return fmt.Errorf("at %s is server %s", address, info.ID)
 	case info.Members > 0 && info.Cluster != "" && mine != "" && info.Cluster != mine:
 		return fmt.Errorf("it has the log of another cluster (%s) than this one (%s): if it is to join, begin with an empty data directory", info.Cluster, mine)
+	}
+	if err := a.versions.admit(ctx, info); err != nil {
+		return err
 	}
 	for _, s := range p.configuration().Servers {
 		if string(s.ID) != id {

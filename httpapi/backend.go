@@ -203,6 +203,9 @@ type Member struct {
 	ID, Address string
 	Leader      bool
 	Voter       bool
+	// Understands are the cluster versions that it understands; zero if the server that
+	// is asked does not know. The leader knows it of every server that answers.
+	Understands cluster.Versions
 }
 
 // Explainer says how far running drains are, and why what is left has not moved. Both

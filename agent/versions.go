@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+)
+
+// The leader asks every server which cluster versions it understands once in
+// versionInterval, and waits for an answer for versionTimeout.
+const (
+	versionInterval = 2 * time.Second
+	versionTimeout  = 2 * time.Second
+)
+
+// versions raises the cluster version while the server leads, as soon as every server of
+// the cluster understands a higher one. It owns a goroutine for each server that it asks.
+type versions struct {
+	agent *Agent
+	// turn has capacity 1. It holds a value while the leader raises the version, and while
+	// it lets a server in: none must come in between the question and the entry.
+	turn chan struct{}
+	// proposed is the highest version that this server has proposed; guarded by turn. A
+	// write of unknown outcome may still raise the version to it.
+	proposed cluster.Version
+
+	mu sync.Mutex
+	// answers are what the servers answered last, by id; nil on a server that does not
+	// lead. A server that did not answer is missing. Guarded by mu.
+	answers map[raft.ServerID]cluster.Versions
+}
+
+func newVersions(a *Agent) *versions { return &versions{agent: a, turn: make(chan struct{}, 1)} }
+
+// lead asks and raises during one term, until its context ends.
+func (v *versions) lead(ctx context.Context) {
+	defer v.note(nil)
+	logger := v.agent.config.Logger
+	for told := ""; ; {
+		err := v.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != told {
+			logger.Info("the cluster version stays as it is", "error", err)
+		}
+		told = fmt.Sprint(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(versionInterval):
+		}
+	}
+}
+
+// round asks every server, and raises the version if all of them understand a higher one.
+// The error says which server does not.
+func (v *versions) round(ctx context.Context) error {
+	if err := v.begin(ctx); err != nil {
+		return err
+	}
+	defer v.end()
+	a := v.agent
+	if err := a.server.CaughtUp(ctx); err != nil { // an earlier leader may have raised it
+		return err
+	}
+	servers := a.peers().configuration().Servers
+	answers := v.askAll(ctx, servers)
+	v.note(answers)
+	present, next := a.server.Store().Snapshot().ClusterVersion(), cluster.MaxVersion
+	for _, s := range servers {
+		understood, known := answers[s.ID]
+		if !known && present < cluster.MaxVersion {
+			return fmt.Errorf("server %s does not answer, so the versions that it understands are unknown", s.ID)
+		}
+		next = min(next, understood.Max)
+	}
+	switch {
+	case next > present:
+		v.proposed = max(v.proposed, next)
+		if _, err := a.server.RaiseVersion(ctx, next); err != nil {
+			return fmt.Errorf("raising the cluster version to %d: %w", next, err)
+		}
+		a.config.Logger.Info("raised the cluster version: no server can go back to an older build", "from", present, "to", next)
+	case present < cluster.MaxVersion:
+		return fmt.Errorf("%s: this server understands version %d", olderServers(servers, answers, present), cluster.MaxVersion)
+	}
+	return nil
+}
+
+// olderServers lists the servers that understand no higher version than the present one.
+func olderServers(servers []raft.Server, answers map[raft.ServerID]cluster.Versions, present cluster.Version) (text string) {
+	for _, s := range servers {
+		if answers[s.ID].Max <= present {
+			text += fmt.Sprintf("server %s understands version %d at most, ", s.ID, answers[s.ID].Max)
+		}
+	}
+	return text[:max(0, len(text)-2)]
+}
+
+// askAll asks all servers at once which versions they understand.
+func (v *versions) askAll(ctx context.Context, servers []raft.Server) map[raft.ServerID]cluster.Versions {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	answers := make([]cluster.Versions, len(servers))
+	var asking sync.WaitGroup
+	for i, s := range servers {
+		asking.Go(func() { answers[i], _ = v.ask(ctx, s) }) // an absent server's are unknown, which is zero
+	}
+	asking.Wait()
+	found := make(map[raft.ServerID]cluster.Versions)
+	for i, s := range servers {
+		if answers[i] != (cluster.Versions{}) {
+			found[s.ID] = answers[i]
+		}
+	}
+	return found
+}
+
+// ask asks one server.
+func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, error) {
+	a := v.agent
+	if string(s.ID) == a.Name() {
+		return cluster.Understood(), nil
+	}
+	info, err := ask(ctx, a, string(s.Address), pathServer, a.info())
+	switch {
+	case err != nil:
+		return cluster.Versions{}, err
+	case info.ID != string(s.ID):
+		return cluster.Versions{}, fmt.Errorf("at %s is server %s, not %s", s.Address, info.ID, s.ID)
+	}
+	return info.understood(), nil
+}
+
+// admit refuses a server that does not understand the version of the cluster, or the one
+// that it is about to have. Its caller has the turn.
+func (v *versions) admit(ctx context.Context, joining serverInfo) error {
+	if err := v.agent.server.CaughtUp(ctx); err != nil {
+		return apiErrorOf(err)
+	}
+	needed := max(v.agent.server.Store().Snapshot().ClusterVersion(), v.proposed)
+	if understood := joining.understood(); !understood.Contains(needed) {
+		return fmt.Errorf("it understands cluster versions %s, and the cluster has version %d: upgrade it to a build that understands version %d", understood, needed, needed)
+	}
+	return nil
+}
+
+// begin waits for the turn, end gives it back.
+func (v *versions) begin(ctx context.Context) error {
+	select {
+	case v.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", httpapi.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+func (v *versions) end() { <-v.turn }
+
+// note remembers what the servers answered.
+func (v *versions) note(answers map[raft.ServerID]cluster.Versions) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.answers = answers
+}
+
+// of is what a server understands, as far as this one knows: zero is unknown.
+func (v *versions) of(id raft.ServerID) cluster.Versions {
+	if string(id) == v.agent.Name() {
+		return cluster.Understood()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.answers[id]
+}
