@@ -31,6 +31,8 @@ type Backend struct {
 type State interface {
 	// Index is the raft index of the newest entry in the state.
 	Index() uint64
+	// ClusterVersion names what the servers may write.
+	ClusterVersion() cluster.Version
 	// TableIndex is the index of the newest write to a table, or zero; see the Table
 	// constants.
 	TableIndex(table string) uint64

@@ -53,7 +53,7 @@ type town struct {
 func newTown(t testing.TB) *town {
 	return &town{
 		t: t, fsm: shims.NewFSM(shims.FSMConfig{}), index: 9,
-		servers: []httpapi.Member{{ID: "s1", Address: "127.0.0.1:4647", Leader: true, Voter: true}},
+		servers: []httpapi.Member{{ID: "s1", Address: "127.0.0.1:4647", Leader: true, Voter: true, Understands: cluster.Versions{Min: 1, Max: 2}}},
 	}
 }
 

@@ -15,7 +15,15 @@ func (q *request) readRaftConfiguration() error {
 	for _, m := range q.backend.Peers.Members() {
 		w.Servers = append(w.Servers, wire.RaftServer{
 			ID: m.ID, Node: m.ID, Address: m.Address, Leader: m.Leader, Voter: m.Voter, RaftProtocol: "3",
+			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
 		})
+	}
+	err := q.lookAgain(q.Context(), 0, func(state State) (uint64, error) {
+		w.ClusterVersion = uint64(state.ClusterVersion())
+		return state.Index(), nil
+	})
+	if err != nil {
+		return err
 	}
 	return q.answer(w)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
@@ -35,6 +36,10 @@ Usage: nodedrain server -dev [options]
 
   SIGINT and SIGTERM end it in good order, a second one at once. SIGHUP has it read its
   tokens and certificates again.
+
+  A server that meets a raft entry or a snapshot that it must not apply, as after a
+  downgrade, says which, and ends with exit code %d. Its data is intact. It would end so
+  again: start a newer build instead.
 
 Options:
 
@@ -66,7 +71,7 @@ Options:
 
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
-`, agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion))
+`, int(exitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion))
 }
 
 func (c *serverCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -89,15 +94,30 @@ func (c *serverCommand) run(args []string) (err error) {
 		return err
 	}
 	s := &serving{logger: logger}
-	if err := s.start(c.ctx, &f); err != nil {
+	if err := s.start(c.ctx, &f); errors.Is(err, cluster.ErrVersion) {
+		return c.refuse(err)
+	} else if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "Server %s serves its API at %s\n", s.Name(), s.url)
 	s.untilEnded(c.ctx)
+	refused := s.Err()
 	if err := s.stop(); err != nil {
-		return fmt.Errorf("ending the server: %w", err)
+		return fmt.Errorf("ending the server: %w", errors.Join(refused, err))
+	}
+	if refused != nil {
+		return c.refuse(refused)
 	}
 	return nil
+}
+
+// exitRefused is the exit code of a server that met what it must not apply: the code of a
+// wrong configuration in sysexits.h. A supervisor must not start the same build again.
+const exitRefused exitCode = 78
+
+func (c *serverCommand) refuse(err error) error {
+	fmt.Fprintln(c.errs, err)
+	return exitRefused
 }
 
 // serving is a server that runs.
@@ -186,8 +206,8 @@ func (s *serving) startAgent(ctx context.Context, f *serverFlags, config agent.C
 	return nil
 }
 
-// untilEnded returns when the context ends. Until then every SIGHUP has tokens and
-// certificates read again.
+// untilEnded returns when the context ends or the server fails. Until then every SIGHUP has
+// tokens and certificates read again.
 func (s *serving) untilEnded(ctx context.Context) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -198,6 +218,8 @@ func (s *serving) untilEnded(ctx context.Context) {
 			if err := s.reload(); err != nil {
 				s.logger.Error("what was in force stays in force", "error", err)
 			}
+		case <-s.Failed():
+			return
 		case <-ctx.Done():
 			s.logger.Info("ending the server")
 			return

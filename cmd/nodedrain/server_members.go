@@ -30,8 +30,10 @@ func (c *serverMembersCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server members [options]
 
-  Lists the servers of the cluster, who leads, and who votes. It needs a leader: if
-  there is none, or no quorum, it says so.
+  Lists the servers of the cluster, who leads, who votes, and which cluster versions
+  each understands; then the cluster version. It rises by itself when every server
+  understands a higher one. The command needs a leader: if there is none, or no quorum,
+  it says so.
 
 Options:
 
@@ -62,17 +64,22 @@ func (c *serverMembersCommand) run(args []string) error {
 		return printRaw(&f.outputFlags, c.out, servers)
 	}
 	memberTable(servers.Servers).write(c.out)
+	fmt.Fprintf(c.out, "\nCluster version %d\n", servers.ClusterVersion)
 	return nil
 }
 
 func memberTable(servers []wire.RaftServer) *table {
-	t := newTable("Name", "Address", "State", "Voter")
+	t := newTable("Name", "Address", "State", "Voter", "Versions")
 	for _, s := range servers {
 		state := "follower"
 		if s.Leader {
 			state = "leader"
 		}
-		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter))
+		versions := "unknown"
+		if s.MaxVersion > 0 {
+			versions = fmt.Sprintf("%d to %d", s.MinVersion, s.MaxVersion)
+		}
+		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter), versions)
 	}
 	return t
 }

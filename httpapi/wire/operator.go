@@ -54,6 +54,8 @@ type Namespace struct {
 type RaftConfiguration struct {
 	Servers []RaftServer
 	Index   uint64
+	// ClusterVersion names what the servers may write. Ours.
+	ClusterVersion uint64
 }
 
 // RaftServer is one server of the raft configuration.
@@ -64,6 +66,9 @@ type RaftServer struct {
 	Leader       bool
 	Voter        bool
 	RaftProtocol string
+	// MinVersion and MaxVersion are the cluster versions that the server understands, or
+	// zero if the leader does not know: it does not answer. Ours.
+	MinVersion, MaxVersion uint64
 }
 
 // JoinRequest is the body of POST /v1/operator/raft/join: the server to add, or to

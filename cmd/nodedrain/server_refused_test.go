@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// A server whose log was written by a newer build ends once, with the reason and an exit
+// code of its own. It does so each time, and its log stays.
+func TestServer_endsAtAnEntryOfANewerBuild(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	a, err := agent.New(agent.Config{DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
+	must.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
+	defer cancel()
+	must.NoError(t, a.Ready(ctx))
+	entry, err := shims.Encode(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	must.NoError(t, err)
+	entry[len(entry)-1]++ // msgpack writes a small number as one byte
+	must.NoError(t, a.Server().Raft().Apply(entry, time.Minute).Error())
+	<-a.Failed()
+	must.ErrorIs(t, a.Err(), cluster.ErrVersion)
+	must.NoError(t, a.Stop())
+
+	for range 2 {
+		var errs strings.Builder
+		code := run(ctx, strings.Fields("server -http 127.0.0.1:0 -bind 127.0.0.1:0 -log-level off -data-dir "+dir), stdio{
+			in: strings.NewReader(""), out: io.Discard, errs: &errs, getenv: func(string) string { return "" },
+		})
+		must.NoError(t, ctx.Err(), must.Sprint("the server ended by itself"))
+		must.Eq(t, int(exitRefused), code)
+		must.StrContains(t, errs.String(), "upgrade this server to a build that understands cluster version 3 or later")
+		must.Eq(t, 1, strings.Count(errs.String(), "\n"), must.Sprint(errs.String()))
+	}
+}
