@@ -249,6 +249,8 @@ func (a *Agent) Ready(ctx context.Context) error {
 			return fmt.Errorf("waiting for a cluster with a leader: %w", context.Cause(ctx))
 		case <-a.life.Done():
 			return errors.New("waiting for a cluster with a leader: the agent was stopped")
+		case <-a.Failed():
+			return fmt.Errorf("waiting for a cluster with a leader: %w", a.Err())
 		case <-time.After(readyInterval):
 		}
 	}

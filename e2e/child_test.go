@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -79,6 +80,9 @@ func serve(config string) error {
 				w.Header().Set("X-Index", fmt.Sprint(state.Index()))
 				_ = state.Dump(w) // who asks sees that it ends early
 			})
+			mux.HandleFunc("GET /e2e/raft", func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // who asks sees that it ends early
+			})
 			return mux
 		},
 	}
@@ -89,8 +93,11 @@ func serve(config string) error {
 		return err
 	}
 	counted.Watch(telemetry.Sources{Drains: a.Server().Drainer().Status, Raft: a.Server().Raft()})
-	<-ctx.Done()
-	return a.Stop()
+	select {
+	case <-ctx.Done():
+	case <-a.Failed():
+	}
+	return errors.Join(a.Err(), a.Stop())
 }
 
 // childRaft elects soon: the machine that tests run on may be busy, though.

@@ -30,13 +30,23 @@ type servers struct {
 // process is one server, which may be killed and begun again.
 type process struct {
 	childConfig
+	// binary is the program that runs: a test binary of this package, of some commit.
+	binary  string
 	api     *api.Client
 	command *exec.Cmd // the one that runs, or nil
 	logs    *os.File
+	// began is how long the log was when the server was begun last.
+	began int64
 }
 
-// startServers begins a cluster of three.
+// startServers begins a cluster of three, of this build.
 func startServers(t testing.TB, ttl time.Duration) *servers {
+	t.Helper()
+	return startBuild(t, os.Args[0], ttl)
+}
+
+// startBuild begins a cluster of three of a build.
+func startBuild(t testing.TB, binary string, ttl time.Duration) *servers {
 	t.Helper()
 	dir := t.TempDir()
 	s := &servers{t: t, cutFile: filepath.Join(dir, "cut")}
@@ -49,7 +59,7 @@ func startServers(t testing.TB, ttl time.Duration) *servers {
 		p := &process{childConfig: childConfig{
 			Name: fmt.Sprintf("server-%d", i+1), DataDir: filepath.Join(dir, fmt.Sprint(i+1)), ServerAddr: ports[2*i], HTTPAddr: ports[2*i+1],
 			Join: join, CutFile: s.cutFile, TTL: ttl,
-		}}
+		}, binary: binary}
 		client, err := api.NewClient(&api.Config{Address: "http://" + p.HTTPAddr})
 		must.NoError(t, err)
 		p.api = client
@@ -86,7 +96,10 @@ func (s *servers) start(p *process) {
 	s.t.Helper()
 	config, err := json.Marshal(p.childConfig)
 	must.NoError(s.t, err)
-	p.command = exec.Command(os.Args[0], "-test.run=^$")
+	p.command = exec.Command(p.binary, "-test.run=^$")
+	logged, err := p.logs.Stat()
+	must.NoError(s.t, err)
+	p.began = logged.Size()
 	p.command.Env = append(os.Environ(), childVariable+"="+string(config))
 	p.command.Stderr = p.logs
 	must.NoError(s.t, p.command.Start())

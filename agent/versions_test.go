@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// A server of commit 3dc2024 is asked the same question, and its answer says nothing of
+// versions.
+func TestVersions_aServerThatDoesNotSayUnderstandsTheFirst(t *testing.T) {
+	t.Parallel()
+	var old serverInfo
+	must.NoError(t, json.Unmarshal([]byte(`{"ID":"s1","Address":"127.0.0.1:4647","Expect":3,"Cluster":"c","Members":3,"Heard":null}`), &old))
+	must.Eq(t, cluster.Versions{Min: 1, Max: 1}, old.understood())
+	must.Eq(t, cluster.Versions{Min: 1, Max: 3}, serverInfo{Versions: cluster.Versions{Min: 1, Max: 3}}.understood())
+}
+
+// A server that does not understand the version of the cluster is not let in, nor one that
+// does not understand the version that an entry on its way raises it to.
+func TestVersions_admit(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
+	must.NoError(t, a.Ready(t.Context()))
+	raised := func() cluster.Version { return a.server.Store().Snapshot().ClusterVersion() }
+	for raised() < cluster.MaxVersion {
+		must.NoError(t, a.versions.round(t.Context()))
+	}
+
+	must.NoError(t, a.versions.begin(t.Context()))
+	defer a.versions.end()
+	must.NoError(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}))
+	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{}),
+		"it understands cluster versions 1 to 1, and the cluster has version 2: upgrade it to a build that understands version 2")
+	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Versions{Min: 3, Max: 5}}), "the cluster has version 2")
+	a.versions.proposed = 3
+	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}), "the cluster has version 3")
+}
+
+func TestOlderServers(t *testing.T) {
+	t.Parallel()
+	servers := []raft.Server{{ID: "s1"}, {ID: "s2"}, {ID: "s3"}}
+	answers := map[raft.ServerID]cluster.Versions{"s1": {Min: 1, Max: 1}, "s2": {Min: 1, Max: 2}, "s3": {Min: 1, Max: 1}}
+	must.Eq(t, "server s1 understands version 1 at most, server s3 understands version 1 at most", olderServers(servers, answers, 1))
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+)
+
+// oldCommit is the newest commit whose servers know no cluster versions.
+const oldCommit = "3dc2024764876285d99f29eb26c80fb5c6c609f1"
+
+// buildOld builds the servers of oldCommit, from the history of this checkout.
+func buildOld(t *testing.T) (binary string) {
+	t.Helper()
+	if out, err := exec.Command("git", "cat-file", "-e", oldCommit+"^{commit}").CombinedOutput(); err != nil {
+		t.Skipf("THE ROLLING UPGRADE IS NOT TESTED: this checkout has no commit %s (%v: %s). Fetch the whole history: git fetch --unshallow",
+			oldCommit, err, out)
+	}
+	dir := t.TempDir()
+	archive, source := filepath.Join(dir, "old.zip"), filepath.Join(dir, "source")
+	command(t, "..", "git", "archive", "--format=zip", "--output="+archive, oldCommit)
+	files, err := zip.OpenReader(archive)
+	must.NoError(t, err)
+	defer func() { _ = files.Close() }()
+	must.NoError(t, os.CopyFS(source, files))
+	binary = filepath.Join(dir, "old.test")
+	command(t, source, "go", "test", "-c", "-vet=off", "-buildvcs=false", "-o", binary, "./e2e")
+	return binary
+}
+
+// buildNext builds servers that differ from those of this build in one thing: they
+// understand one cluster version more.
+func buildNext(t *testing.T) (binary string) {
+	t.Helper()
+	const line, next = "MaxVersion Version = 2\n", "MaxVersion Version = 3\n"
+	dir := t.TempDir()
+	path, err := filepath.Abs(filepath.Join("..", "cluster", "version.go"))
+	must.NoError(t, err)
+	source, err := os.ReadFile(path)
+	must.NoError(t, err)
+	must.StrContains(t, string(source), line)
+	changed := filepath.Join(dir, "version.go")
+	must.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(source), line, next, 1)), 0o600))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	must.NoError(t, err)
+	file := filepath.Join(dir, "overlay.json")
+	must.NoError(t, os.WriteFile(file, overlay, 0o600))
+	binary = filepath.Join(dir, "next.test")
+	command(t, "..", "go", "test", "-c", "-vet=off", "-overlay", file, "-o", binary, "./e2e")
+	return binary
+}
+
+// command runs a command in a directory.
+func command(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), name, args...)
+	c.Dir = dir
+	out, err := c.CombinedOutput()
+	must.NoError(t, err, must.Sprintf("%s %s\n%s", name, strings.Join(args, " "), out))
+}

@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Three servers of a commit that knows no cluster versions are upgraded one by one while
+// drains run, and one of them is downgraded on the way. No server stops, no write is lost,
+// and the servers hold the same at each step. The version rises with the last server. From
+// then on the old build cannot run on the data, and does not harm it.
+func TestRollingUpgrade(t *testing.T) {
+	began := time.Now()
+	old, this := buildOld(t), os.Args[0]
+	t.Logf("built the servers of %.7s in %s", oldCommit, time.Since(began).Round(time.Second))
+	s := startBuild(t, old, 15*time.Second)
+	first, second, third := s.all[0], s.all[1], s.all[2]
+	clients := s.startClients(12)
+	s.registerJobs(12)
+	s.allRun("web", 24)
+	t.Logf("three servers of %.7s, %d nodes, drains begin", oldCommit, len(clients.ids))
+	o, endLoad := s.drainAll(clients.ids)
+	defer endLoad()
+
+	s.replace(first, this)
+	s.sameState()
+	t.Logf("%s runs this build, cluster version %d; all states are equal", first.Name, s.version(first))
+	s.replace(first, old)
+	s.sameState()
+	t.Logf("%s runs %.7s again; all states are equal", first.Name, oldCommit)
+	s.replace(first, this)
+	s.replace(second, this)
+	s.sameState()
+	t.Logf("%s and %s run this build, cluster version %d; all states are equal", first.Name, second.Name, s.version(first))
+
+	// A leader of this build sends an old server entries and a snapshot.
+	s.end(third)
+	leader := s.leader()
+	missed := s.writeUntilCompacted(leader)
+	s.says(leader, "server "+third.Name+" does not answer")
+	must.Eq(t, 1, s.version(leader))
+	t.Logf("%s leads and says: the cluster version stays %d, server %s does not answer", leader.Name, s.version(leader), third.Name)
+	s.start(third)
+	s.says(third, "Installed remote snapshot")
+	s.sameState()
+	t.Logf("%s, of %.7s, was away for %d entries and restored a snapshot of %s, of this build; all states are equal",
+		third.Name, oldCommit, missed, leader.Name)
+	leader = s.leaderOf(first, second)
+	s.says(leader, "server "+third.Name+" understands version 1 at most")
+	must.Eq(t, 1, s.version(first))
+	must.Eq(t, 1, s.version(second))
+	t.Logf("%s leads and says: the cluster version stays %d, server %s understands version 1 at most", leader.Name, s.version(leader), third.Name)
+
+	s.replace(third, this)
+	for _, p := range s.all {
+		s.await("version 2 on "+p.Name, func() bool { return s.version(p) == 2 })
+	}
+	s.sameState()
+	t.Logf("%s runs this build, cluster version %d; all states are equal", third.Name, s.version(third))
+
+	endLoad()
+	s.healthy()
+	for _, err := range o.judge(s.records()) {
+		t.Error(err)
+	}
+	must.Greater(t, 5, len(o.book), must.Sprint("drains: there was no load"))
+	t.Logf("all %d drains that were acknowledged are on record, each once and with an outcome that it may have", len(o.book))
+
+	// There is no way back now.
+	s.end(first)
+	first.binary = old
+	s.start(first)
+	code := s.exits(first)
+	must.NotEq(t, 0, code)
+	t.Logf("%s, of %.7s on data of version 2, ended with code %d: %s", first.Name, oldCommit, code, first.lastLine("format 2", "unknown type"))
+	first.binary = this
+	s.start(first)
+	clients.stop()
+	s.sameState()
+	t.Logf("%s runs this build again on the same data; all states are equal (%s)", first.Name, time.Since(began).Round(time.Second))
+}
+
+// A server that is downgraded below the version of its cluster ends with an error that
+// names the version and the remedy, also when it is started again, and goes on when it is
+// upgraded: at an entry, at a snapshot of its own disk, and when it wants to join.
+func TestDowngradeBelowTheClusterVersion(t *testing.T) {
+	began := time.Now()
+	next, this := buildNext(t), os.Args[0]
+	t.Logf("built servers that understand version 3 in %s", time.Since(began).Round(time.Second))
+	s := startBuild(t, next, time.Minute)
+	down := s.all[0]
+	s.await("version 3", func() bool { return s.version(down) == 3 })
+	s.registerJobs(2)
+	t.Logf("three servers of the next build, cluster version 3")
+
+	const remedy = "it needs version 3, and this server understands 1 to 2: upgrade this server to a build that understands cluster version 3 or later"
+	refused := func(at string) {
+		t.Helper()
+		for range 2 {
+			s.start(down)
+			must.Eq(t, 1, s.exits(down))
+			must.StrNotContains(t, down.said(), "goroutine ")
+			line := down.lastLine(at)
+			must.StrContains(t, line, remedy)
+			t.Logf("%s, of this build, ended with code 1: %s", down.Name, line)
+		}
+	}
+	s.end(down)
+	down.binary = this
+	refused("cannot be applied, and must not be skipped")
+
+	down.binary = next
+	s.start(down)
+	s.writeUntilCompacted(down)
+	s.sameState()
+	s.end(down)
+	down.binary = this
+	refused("restoring the state")
+
+	down.binary = next
+	s.start(down)
+	s.sameState()
+	t.Logf("%s runs the next build again on the same data; all states are equal", down.Name)
+
+	fourth := s.newcomer(this)
+	s.start(fourth)
+	s.says(fourth, "it understands cluster versions 1 to 2, and the cluster has version 3: upgrade it to a build that understands version 3")
+	t.Logf("%s, of this build, was not let in: %s (%s)", fourth.Name, fourth.lastLine("and the cluster has version 3"), time.Since(began).Round(time.Second))
+	s.kill(fourth)
+	s.all = s.all[:3]
+	s.sameState()
+}
+
+// newcomer is a fourth server, which does not run yet.
+func (s *servers) newcomer(binary string) *process {
+	s.t.Helper()
+	ports := freePorts(s.t, 2)
+	p := &process{childConfig: s.all[0].childConfig, binary: binary}
+	p.Name, p.DataDir, p.ServerAddr, p.HTTPAddr = "server-4", s.all[0].DataDir+"-of-4", ports[0], ports[1]
+	var err error
+	p.logs, err = os.Create(p.DataDir + ".log")
+	must.NoError(s.t, err)
+	s.all = append(s.all, p)
+	return p
+}
+
+// drainAll has an operator drain all nodes, again and again, until the load is ended.
+func (s *servers) drainAll(nodes []string) (o *operator, end func()) {
+	o = &operator{servers: s, nodes: nodes}
+	ctx, stop := context.WithCancel(s.t.Context())
+	var working sync.WaitGroup
+	for share := range 3 {
+		working.Go(func() { o.work(ctx, nodes[4*share:4*share+4], uint64(share)) })
+	}
+	return o, func() {
+		stop()
+		working.Wait()
+	}
+}
+
+// replace ends a server in good order and starts a build on its data.
+func (s *servers) replace(p *process, binary string) {
+	s.t.Helper()
+	s.end(p)
+	p.binary = binary
+	s.start(p)
+	s.leader()
+	s.await(p.Name, func() bool {
+		_, _, err := p.get("/e2e/state")
+		return err == nil
+	})
+}
+
+// end ends a server in good order.
+func (s *servers) end(p *process) {
+	s.t.Helper()
+	must.NoError(s.t, p.command.Process.Signal(syscall.SIGTERM))
+	must.Eq(s.t, 0, s.exits(p), must.Sprint(p.Name))
+}
+
+// exits waits until a server has ended, and returns its exit code.
+func (s *servers) exits(p *process) int {
+	s.t.Helper()
+	kill := time.AfterFunc(patience, func() { _ = p.command.Process.Kill() })
+	defer kill.Stop()
+	err := p.command.Wait()
+	p.command = nil
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		return exit.ExitCode()
+	}
+	must.NoError(s.t, err)
+	return 0
+}
+
+// version is the cluster version of a server's state, or 1 if the server knows none.
+func (s *servers) version(p *process) uint64 {
+	s.t.Helper()
+	var c wire.RaftConfiguration
+	body, _, err := p.get("/v1/operator/raft/configuration?stale")
+	if err != nil {
+		return 0 // it is not there yet
+	}
+	must.NoError(s.t, json.Unmarshal([]byte(body), &c))
+	return max(1, c.ClusterVersion)
+}
+
+// leaderOf waits until one of the servers leads.
+func (s *servers) leaderOf(of ...*process) (leader *process) {
+	s.t.Helper()
+	s.await("a leader of some", func() bool {
+		now := s.leader()
+		for _, p := range of {
+			if p == now {
+				leader = p
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// writeUntilCompacted writes until the log of a server does not reach back to the entries
+// before: those are in a snapshot only. It returns how many entries that took.
+func (s *servers) writeUntilCompacted(p *process) (entries uint64) {
+	s.t.Helper()
+	index := func(name string) uint64 {
+		var stats map[string]string
+		body, _, err := p.get("/e2e/raft")
+		if err != nil {
+			return 0
+		}
+		must.NoError(s.t, json.Unmarshal([]byte(body), &stats))
+		n, err := strconv.ParseUint(stats[name], 10, 64)
+		must.NoError(s.t, err)
+		return n
+	}
+	s.await(p.Name, func() bool { return index("last_log_index") > 0 })
+	before := index("last_log_index")
+	kind, count, priority := "batch", 0, 0
+	name := "filler"
+	for index("last_snapshot_index") < before+childRaft().TrailingLogs+1 {
+		priority = priority%99 + 1
+		job := &api.Job{ID: &name, Name: &name, Type: &kind, Datacenters: []string{"dc1"}, Priority: &priority}
+		job.AddTaskGroup(api.NewTaskGroup("main", count).AddTask(api.NewTask("main", "mock")))
+		must.NoError(s.t, s.do(s.t.Context(), func(c *api.Client) error {
+			_, _, err := c.Jobs().Register(job, nil)
+			return err
+		}))
+	}
+	return index("last_log_index") - before
+}
+
+// said is what a server has logged since it was begun last.
+func (p *process) said() string {
+	text, err := os.ReadFile(p.logs.Name())
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return string(text[p.began:])
+}
+
+// says waits until a server has logged some words.
+func (s *servers) says(p *process, words string) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%s to say %q", p.Name, words), func() bool { return strings.Contains(p.said(), words) })
+}
+
+// lastLine is the last line that a server has logged with one of some words in it.
+func (p *process) lastLine(words ...string) (last string) {
+	for line := range strings.Lines(p.said()) {
+		for _, w := range words {
+			if strings.Contains(line, w) {
+				last = strings.TrimSpace(line)
+			}
+		}
+	}
+	return last
+}
