@@ -96,8 +96,9 @@
 //  1. Add one to [cluster.MaxVersion], and a line to its table.
 //  2. Tag a new field `codec:",omitempty"`, so that entries and rows which do not
 //     use it stay as they were. Give the message a method needs (version.go) that
-//     returns the new version when the field is set, or always for a new type. The
-//     proposer then keeps it out of the log until every server understands it.
+//     returns the new version when the field is set, or always for a new type. Leave
+//     the field unset as long as [statestore.Snapshot.ClusterVersion] is lower: the
+//     proposer rejects the message otherwise.
 //  3. Where apply does more or other than before with an old message, ask
 //     [statestore.Txn.ClusterVersion] first, and do as before below the new version.
 //  4. go test ./shims ./statestore -run TestFormat -new-goldens writes the golden
