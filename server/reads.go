@@ -49,15 +49,18 @@ func (s *Server) CaughtUp(ctx context.Context) error {
 // awaitEntry waits until the state shows the entry of that index.
 func (s *Server) awaitEntry(ctx context.Context, index uint64) error {
 	const before, there = 1, 2
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.working, func() { cancel(context.Cause(s.working)) })()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.working, cancel)()
 	_, err := s.Store().Blocking(ctx, before, func(_ memdb.WatchSet, state *statestore.Snapshot) (uint64, error) {
 		if state.Index() >= index {
 			return there, nil
 		}
 		return before, nil
 	})
+	if err != nil && s.working.Err() != nil {
+		return context.Cause(s.working)
+	}
 	return err
 }
 
