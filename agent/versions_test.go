@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -35,10 +36,11 @@ func TestVersions_admit(t *testing.T) {
 	defer a.versions.end()
 	must.NoError(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}))
 	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{}),
-		"it understands cluster versions 1 to 1, and the cluster has version 2: upgrade it to a build that understands version 2")
-	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Versions{Min: 3, Max: 5}}), "the cluster has version 2")
-	a.versions.proposed = 3
-	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}), "the cluster has version 3")
+		fmt.Sprintf("it understands cluster versions 1 to 1, and the cluster has version %d: upgrade it", cluster.MaxVersion))
+	later := cluster.Versions{Min: cluster.MaxVersion + 1, Max: cluster.MaxVersion + 2}
+	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: later}), fmt.Sprintf("the cluster has version %d", cluster.MaxVersion))
+	a.versions.proposed = later.Min
+	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}), fmt.Sprintf("the cluster has version %d", later.Min))
 }
 
 func TestOlderServers(t *testing.T) {

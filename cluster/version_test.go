@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -18,9 +19,9 @@ func TestRequire_NamesTheVersionAndTheRemedy(t *testing.T) {
 	must.False(t, cluster.Understood().Contains(beyond))
 	err := cluster.Require(beyond)
 	must.ErrorIs(t, err, cluster.ErrVersion)
-	must.EqError(t, err, "cluster version is not understood: it needs version 3, and this server understands 1 to 2: "+
-		"upgrade this server to a build that understands cluster version 3 or later")
+	must.EqError(t, err, fmt.Sprintf("cluster version is not understood: it needs version %d, and this server understands %d to %d: "+
+		"upgrade this server to a build that understands cluster version %d or later", beyond, cluster.MinVersion, cluster.MaxVersion, beyond))
 	err = cluster.Require(cluster.MinVersion - 1)
 	must.ErrorIs(t, err, cluster.ErrVersion)
-	must.ErrorContains(t, err, "it has version 0, and this server understands 1 to 2")
+	must.ErrorContains(t, err, "it has version 0, and this server understands "+cluster.Understood().String())
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"archive/zip"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // oldCommit is the newest commit whose servers know no cluster versions.
@@ -34,11 +37,14 @@ func buildOld(t *testing.T) (binary string) {
 	return binary
 }
 
+// nextVersion is a cluster version that this build does not understand.
+const nextVersion = cluster.MaxVersion + 1
+
 // buildNext builds servers that differ from those of this build in one thing: they
 // understand one cluster version more.
 func buildNext(t *testing.T) (binary string) {
 	t.Helper()
-	const line, next = "MaxVersion Version = 2\n", "MaxVersion Version = 3\n"
+	line, next := fmt.Sprintf("MaxVersion Version = %d\n", cluster.MaxVersion), fmt.Sprintf("MaxVersion Version = %d\n", nextVersion)
 	dir := t.TempDir()
 	path, err := filepath.Abs(filepath.Join("..", "cluster", "version.go"))
 	must.NoError(t, err)

@@ -81,7 +81,7 @@ func serve(config string) error {
 				_ = state.Dump(w) // who asks sees that it ends early
 			})
 			mux.HandleFunc("GET /e2e/raft", func(w http.ResponseWriter, _ *http.Request) {
-				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // who asks sees that it ends early
+				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // an answer that is cut off is no JSON
 			})
 			return mux
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -68,7 +69,7 @@ func TestRollingUpgrade(t *testing.T) {
 
 	s.replace(third, this)
 	for _, p := range s.all {
-		s.await("version 2 on "+p.Name, func() bool { return s.version(p) == 2 })
+		s.await("the version of this build on "+p.Name, func() bool { return s.version(p) == cluster.MaxVersion })
 	}
 	s.sameState()
 	t.Logf("%s runs this build, cluster version %d; all states are equal", third.Name, s.version(third))
@@ -87,7 +88,7 @@ func TestRollingUpgrade(t *testing.T) {
 	s.start(first)
 	code := s.exits(first)
 	must.NotEq(t, 0, code)
-	t.Logf("%s, of %.7s on data of version 2, ended with code %d: %s", first.Name, oldCommit, code, first.lastLine("format 2", "unknown type"))
+	t.Logf("%s, of %.7s on data of version %d, ended with code %d: %s", first.Name, oldCommit, cluster.MaxVersion, code, first.lastLine("it is of format", "unknown type"))
 	first.binary = this
 	s.start(first)
 	clients.stop()
@@ -101,14 +102,15 @@ func TestRollingUpgrade(t *testing.T) {
 func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	began := time.Now()
 	next, this := buildNext(t), os.Args[0]
-	t.Logf("built servers that understand version 3 in %s", time.Since(began).Round(time.Second))
+	t.Logf("built servers that understand version %d in %s", nextVersion, time.Since(began).Round(time.Second))
 	s := startBuild(t, next, time.Minute)
 	down := s.all[0]
-	s.await("version 3", func() bool { return s.version(down) == 3 })
+	s.await("the next version", func() bool { return s.version(down) == nextVersion })
 	s.registerJobs(2)
-	t.Logf("three servers of the next build, cluster version 3")
+	t.Logf("three servers of the next build, cluster version %d", s.version(down))
 
-	const remedy = "it needs version 3, and this server understands 1 to 2: upgrade this server to a build that understands cluster version 3 or later"
+	remedy := fmt.Sprintf("it needs version %d, and this server understands %s: upgrade this server to a build that understands cluster version %d or later",
+		nextVersion, cluster.Understood(), nextVersion)
 	refused := func(at string) {
 		t.Helper()
 		for range 2 {
@@ -139,8 +141,10 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 
 	fourth := s.newcomer(this)
 	s.start(fourth)
-	s.says(fourth, "it understands cluster versions 1 to 2, and the cluster has version 3: upgrade it to a build that understands version 3")
-	t.Logf("%s, of this build, was not let in: %s (%s)", fourth.Name, fourth.lastLine("and the cluster has version 3"), time.Since(began).Round(time.Second))
+	why := fmt.Sprintf("it understands cluster versions %s, and the cluster has version %d: upgrade it to a build that understands version %d",
+		cluster.Understood(), nextVersion, nextVersion)
+	s.says(fourth, why)
+	t.Logf("%s, of this build, was not let in: %s (%s)", fourth.Name, fourth.lastLine(why), time.Since(began).Round(time.Second))
 	s.kill(fourth)
 	s.all = s.all[:3]
 	s.sameState()
@@ -207,16 +211,17 @@ func (s *servers) exits(p *process) int {
 	return 0
 }
 
-// version is the cluster version of a server's state, or 1 if the server knows none.
-func (s *servers) version(p *process) uint64 {
+// version is the cluster version of a server's state: 1 if the server knows none, 0 if it
+// does not answer.
+func (s *servers) version(p *process) cluster.Version {
 	s.t.Helper()
 	var c wire.RaftConfiguration
 	body, _, err := p.get("/v1/operator/raft/configuration?stale")
 	if err != nil {
-		return 0 // it is not there yet
+		return 0
 	}
 	must.NoError(s.t, json.Unmarshal([]byte(body), &c))
-	return max(1, c.ClusterVersion)
+	return max(1, cluster.Version(c.ClusterVersion))
 }
 
 // leaderOf waits until one of the servers leads.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -59,7 +60,7 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 		<-s.Failed()
 		must.NoError(t, future.Error(), must.Sprint("raft has committed it"))
 		must.ErrorIs(t, s.Err(), cluster.ErrVersion)
-		must.ErrorContains(t, s.Err(), "upgrade this server to a build that understands cluster version 3 or later")
+		must.ErrorContains(t, s.Err(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 		synctest.Wait()
 		must.Eq(t, raft.Shutdown, s.Raft().State())
 		_, err = s.RegisterNode(t.Context(), &cluster.Node{ID: "n2"})
@@ -121,7 +122,7 @@ func TestServer_refusesASnapshotOfANewerBuild(t *testing.T) {
 		disk.snapshots.(*snapshotList).newest = func(state []byte) { state[len("nodedrain state\n")] = byte(cluster.MaxVersion) + 1 }
 		_, err = disk.open()
 		must.ErrorIs(t, err, cluster.ErrVersion)
-		must.ErrorContains(t, err, "upgrade this server to a build that understands cluster version 3 or later")
+		must.ErrorContains(t, err, fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 
 		disk.snapshots.(*snapshotList).newest = nil // a newer build reads it
 		s, err = disk.open()

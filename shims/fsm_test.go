@@ -190,7 +190,7 @@ func TestFSM_StopsAtAnEntryThatItCannotApply(t *testing.T) {
 			must.ErrorIs(t, h.fsm.Err(), c.want)
 			must.ErrorContains(t, h.fsm.Err(), fmt.Sprintf("raft entry %d cannot be applied, and must not be skipped", h.next))
 			if c.want == cluster.ErrVersion {
-				must.ErrorContains(t, h.fsm.Err(), "upgrade this server to a build that understands cluster version 3 or later")
+				must.ErrorContains(t, h.fsm.Err(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 			}
 
 			// It stays stopped: it applies nothing, and raft gets no snapshot of it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -206,25 +207,25 @@ func TestStatesThatMakeNoSense(t *testing.T) {
 	must.NoError(t, err)
 
 	for why, state := range map[string][]byte{
-		"there is another drain":      stateBegin().row(3, node(running...)...).row(4, record...).summed(),
-		`its drain "d" is of node ""`: stateBegin().row(3, node(record...)...).summed(),
-		`its drain "" is of node ""`:  stateBegin().row(3, node(0x80)...).summed(),
-		"does not begin like a state": []byte("something else altogether"),
-		"it needs version 3":          frames(binary.AppendUvarint([]byte("nodedrain state\n"), uint64(cluster.MaxVersion)+1)).summed(),
-		"it has version 0":            frames(binary.AppendUvarint([]byte("nodedrain state\n"), 0)).summed(),
-		"there is no such kind":       stateBegin().row(9).summed(),
-		"it has no id":                stateBegin().row(3, 0x80).summed(),
-		`there is no counter "x"`:     stateBegin().row(1, counter("x")...).summed(),
-		"is not above":                stateBegin().row(1, counter("jobs")...).row(1, counter("entry")...).summed(),
-		"id is not above":             stateBegin().row(1, counter("jobs")...).row(1, counter("jobs")...).summed(),
-		"kind 1 after one of kind 3":  stateBegin().row(3, 0x81, 0xa2, 'I', 'D', 0xa1, 'n').row(1, counter("jobs")...).summed(),
-		"bytes too many":              stateBegin().row(1, append(counter("jobs"), 0)...).summed(),
-		"version 1 of 0":              stateBegin().row(5, 1).summed(),
-		"it has no version":           stateBegin().row(5, 0).summed(),
-		"it is empty":                 stateBegin().row(6, 0x80).summed(),
-		"no matching struct field":    stateBegin().row(1, 0x81, 0xa1, 'x', 1).summed(),
-		"more than":                   binary.AppendUvarint(append(stateBegin(), 1), 1<<40),
-		"reading a row":               binary.AppendUvarint(append(stateBegin(), 1), 1<<20),
+		"there is another drain":                                 stateBegin().row(3, node(running...)...).row(4, record...).summed(),
+		`its drain "d" is of node ""`:                            stateBegin().row(3, node(record...)...).summed(),
+		`its drain "" is of node ""`:                             stateBegin().row(3, node(0x80)...).summed(),
+		"does not begin like a state":                            []byte("something else altogether"),
+		fmt.Sprintf("it needs version %d", cluster.MaxVersion+1): frames(binary.AppendUvarint([]byte("nodedrain state\n"), uint64(cluster.MaxVersion)+1)).summed(),
+		"it has version 0":                                       frames(binary.AppendUvarint([]byte("nodedrain state\n"), 0)).summed(),
+		"there is no such kind":                                  stateBegin().row(9).summed(),
+		"it has no id":                                           stateBegin().row(3, 0x80).summed(),
+		`there is no counter "x"`:                                stateBegin().row(1, counter("x")...).summed(),
+		"is not above":                                           stateBegin().row(1, counter("jobs")...).row(1, counter("entry")...).summed(),
+		"id is not above":                                        stateBegin().row(1, counter("jobs")...).row(1, counter("jobs")...).summed(),
+		"kind 1 after one of kind 3":                             stateBegin().row(3, 0x81, 0xa2, 'I', 'D', 0xa1, 'n').row(1, counter("jobs")...).summed(),
+		"bytes too many":                                         stateBegin().row(1, append(counter("jobs"), 0)...).summed(),
+		"version 1 of 0":                                         stateBegin().row(5, 1).summed(),
+		"it has no version":                                      stateBegin().row(5, 0).summed(),
+		"it is empty":                                            stateBegin().row(6, 0x80).summed(),
+		"no matching struct field":                               stateBegin().row(1, 0x81, 0xa1, 'x', 1).summed(),
+		"more than":                                              binary.AppendUvarint(append(stateBegin(), 1), 1<<40),
+		"reading a row":                                          binary.AppendUvarint(append(stateBegin(), 1), 1<<20),
 	} {
 		_, err := statestore.Restore(bytes.NewReader(state))
 		must.ErrorContains(t, err, why)

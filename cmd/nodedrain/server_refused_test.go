@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func TestServer_endsAtAnEntryOfANewerBuild(t *testing.T) {
 		})
 		must.NoError(t, ctx.Err(), must.Sprint("the server ended by itself"))
 		must.Eq(t, int(exitRefused), code)
-		must.StrContains(t, errs.String(), "upgrade this server to a build that understands cluster version 3 or later")
+		must.StrContains(t, errs.String(), fmt.Sprintf("upgrade this server to a build that understands cluster version %d or later", cluster.MaxVersion+1))
 		must.Eq(t, 1, strings.Count(errs.String(), "\n"), must.Sprint(errs.String()))
 	}
 }
