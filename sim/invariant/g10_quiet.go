@@ -28,7 +28,7 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	j.checkWake(t, s)
 	j.checkFresh(t, s, seen)
 	j.checkCircles(t, s)
-	t.takeIn(s.Clock)
+	t.takeIn(instant{now, s.Clock})
 	if t.last.any && s.Clock.Before(t.last.clock) {
 		t.last.setBack++
 		t.last.backAt = s.Clock
@@ -38,6 +38,7 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 		t.last.view = s.View
 	}
 	j.ClockSet(now, s.Term, s.Clock.Sub(now))
+	t.setAt = time.Time{}
 	j.watchTime(now)
 }
 
@@ -81,8 +82,8 @@ func (j *Judge) retries(t *term, w time.Time) bool {
 	switch {
 	case !w.After(l.clock.Add(j.lookWait(t))):
 		return true
-	case l.view == nil || l.view.Index() < t.minIndex:
-		return true // it waits for the state to show what it was told
+	case t.sawOld():
+		return true
 	case j.options.MinInterval > 0 && w.Equal(t.round.Add(j.options.MinInterval)):
 		return true
 	}

@@ -84,6 +84,12 @@ func brokenEnd() []broken {
 			s.still()
 			return s
 		}},
+		{"a deadline that a clock set right shows to have passed, and no look at the clock", invariant.Stalled, nil, func(t *testing.T) *stage {
+			s := setRight(t)
+			s.wait(30 * time.Second)
+			s.still()
+			return s
+		}},
 		{"a free mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.sick("a1")
@@ -147,8 +153,27 @@ func unmoved(t *testing.T) *stage {
 	return s
 }
 
+// setRight is a stage whose clock was set back before a deadline and is right again after it.
+// The drainer has not stepped since the drain began.
+func setRight(t *testing.T) *stage {
+	s := unmoved(t)
+	s.wait(50 * time.Second)
+	s.j.ClockSet(s.now, 1, -10*time.Second)
+	s.wait(15 * time.Second)
+	s.j.ClockSet(s.now, 1, 0)
+	return s
+}
+
 func fineEnd() []fine {
 	return []fine{
+		// Small seed 5021365: the judge took a clock that is right again for one that was
+		// never set.
+		{"a deadline that a clock set right shows to have passed, before the next look at the clock", func(t *testing.T) *stage {
+			s := setRight(t)
+			s.wait(30*time.Second - 1)
+			s.still()
+			return s
+		}},
 		{"nothing happens, and nothing is due or the drainer is held up", func(t *testing.T) *stage {
 			s := unmoved(t)
 			s.wait(time.Minute - 1)

@@ -21,9 +21,9 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 	switch {
 	case held || !l.any || t.ended || t.owes || t.inFlight > 0 || len(t.writes) > 0 || t.news.any:
 		return false
-	case l.view == nil || l.view.Index() < t.minIndex: // it waits to see what it was told of
+	case j.awaitsState(t, clock):
 		return false
-	case t.unseen(clock, j.now):
+	case t.unseen(j.now):
 		return false
 	case within(t.failure):
 		return false
@@ -37,6 +37,17 @@ func (j *Judge) settled(t *term, clock time.Time, held bool) bool {
 func (j *Judge) awaitsLook(t *term, clock time.Time) bool {
 	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.lookWait(t)))
 }
+
+// awaitsState reports whether a term waits to see a state that shows all it was told of. No
+// news may come of that state, so the term has to have named a time to look again.
+func (j *Judge) awaitsState(t *term, clock time.Time) bool {
+	wakeAt := t.last.wakeAt
+	return t.sawOld() && !wakeAt.IsZero() && !wakeAt.After(clock.Add(j.options.RetryMax))
+}
+
+// sawOld reports whether the newest state that a term has looked at does not show all it was
+// told of.
+func (t *term) sawOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
 
 // checkProgress finds what could be done and is neither done nor planned by a
 // drainer that nothing holds up.

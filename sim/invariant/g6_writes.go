@@ -22,7 +22,7 @@ func (j *Judge) checkPlan(t *term, p *write) {
 // checkBarrier finds a term that owes a barrier and neither waits for one nor has
 // any reason to ask for it later.
 func (j *Judge) checkBarrier(t *term, clock time.Time, held bool) {
-	if !t.owes || held || !t.last.any || t.ended || t.news.any || len(t.writes) > 0 || t.unseen(clock, j.now) || j.recent(t.failure, clock) {
+	if !t.owes || held || !t.last.any || t.ended || t.news.any || len(t.writes) > 0 || t.unseen(j.now) || j.recent(t.failure, clock) {
 		return
 	}
 	j.find(NotRetried, Violation{}, "term %d of server %d plans nothing before a barrier, and nobody is about to ask for one", t.number, t.server)
@@ -30,20 +30,21 @@ func (j *Judge) checkBarrier(t *term, clock time.Time, held bool) {
 
 // checkFresh judges what was proposed in a step, now that the step is known.
 func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
-	t.failRound(s.Clock)
+	at := instant{j.now, s.Clock}
+	t.failRound(at)
 	for _, p := range t.fresh {
 		p.seen = seen
 		switch {
 		case p.barrier:
-			if t.news.barrier || t.failedBarrier.Equal(s.Clock) {
+			if t.news.barrier || t.failedBarrier.equal(at) {
 				j.find(TooSoon, Violation{}, "term %d asked for a barrier again at once", t.number)
 			}
 			continue
-		case t.failedEntry.Equal(s.Clock):
+		case t.failedEntry.equal(at):
 			j.find(TooSoon, Violation{}, "term %d wrote again at once after a write that failed", t.number)
 		}
-		if at := timeOf(p.Message); !at.Equal(s.Clock) {
-			j.find(Mistimed, Violation{}, "an entry says %s, and its proposer's clock said %s", at, s.Clock)
+		if says := timeOf(p.Message); !says.Equal(s.Clock) {
+			j.find(Mistimed, Violation{}, "an entry says %s, and its proposer's clock said %s", says, s.Clock)
 		}
 		if seen < t.minIndex {
 			j.find(PlannedFromOld, Violation{}, "planned from the state at index %d, and was told of index %d", seen, t.minIndex)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -26,14 +27,20 @@ func brokenMemory() []broken {
 		}},
 		{"an end that only a fresh drainer wants", invariant.Forgotten, nil, func(t *testing.T) *stage {
 			s := blockedUp(t)
-			s.quiet(func(q *invariant.Quiet) {
-				q.Fresh = &invariant.Wants{Completions: s.ends("n1").Completions.Completions}
-			})
+			s.quiet(s.wantsEnd("n1"))
 			return s
 		}},
 		{"an evaluation that only a fresh drainer wants", invariant.Forgotten, nil, func(t *testing.T) *stage {
 			s := blockedUp(t)
 			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
+			return s
+		}},
+		{"an end that a drainer which saw an old state does not come back to", invariant.Forgotten, nil, func(t *testing.T) *stage {
+			s, stepped := sawOld(t)
+			stepped.WakeAt = time.Time{}
+			s.j.Stepped(s.now, stepped)
+			s.wait(time.Second)
+			s.quiet(s.wantsEnd("n1"))
 			return s
 		}},
 		{"another end of the same story", invariant.OtherEnd, nil, func(t *testing.T) *stage {
@@ -76,6 +83,15 @@ func fineMemory() []fine {
 			s.quiet(s.fresh(cluster.MarkDeadline, "a1"))
 			return s
 		}},
+		// Small seed 1005173: the fresh drainer was asked as soon as the newest state was
+		// shown, and the running one looks for it from time to time.
+		{"an end that a drainer which saw an old state comes back to", func(t *testing.T) *stage {
+			s, stepped := sawOld(t)
+			s.j.Stepped(s.now, stepped)
+			s.wait(time.Second)
+			s.quiet(s.wantsEnd("n1"))
+			return s
+		}},
 		{"the same end of the same story", func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.j.SameFacts(s.now, invariant.Facts(s.state()), invariant.Facts(s.state()))
@@ -91,6 +107,25 @@ func blockedUp(t *testing.T) *stage {
 	s.look(1)
 	s.quiet()
 	return s
+}
+
+// sawOld is a stage whose drainer was told of a barrier, and the step in which it looks at an
+// older state and names a time to look again.
+func sawOld(t *testing.T) (*stage, invariant.Step) {
+	s := web(t, invariant.Options{}, 3, 1)
+	s.drain("n1", 0)
+	old := s.state()
+	s.sick("a3")
+	s.j.Began(s.now, 0, 1)
+	s.ask(1, 0)
+	s.step(1, false)
+	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1, WakeAt: s.now.Add(2 * time.Second)}
+}
+
+// wantsEnd has a fresh drainer want the end of a drain.
+func (s *stage) wantsEnd(id cluster.NodeID) func(*invariant.Quiet) {
+	return func(q *invariant.Quiet) { q.Fresh = &invariant.Wants{Completions: s.ends(id).Completions.Completions} }
 }
 
 // fresh has a fresh drainer want a mark.

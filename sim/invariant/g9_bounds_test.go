@@ -114,9 +114,7 @@ func fineBounds() []fine {
 		{"the second failure of a round, and the clock set back before the first", func(t *testing.T) *stage {
 			s := twoInFlight(t)
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
-			back := func() {
-				s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-300 * time.Millisecond), Woken: true, View: s.state(), Looks: 1})
-			}
+			back := func() { s.lookAt(1, s.now.Add(-300*time.Millisecond)) }
 			s.wait(100 * time.Millisecond)
 			s.answer(1, 1, drainer.Rejected)
 			back()
@@ -126,6 +124,30 @@ func fineBounds() []fine {
 			m.At = s.now.Add(-300 * time.Millisecond)
 			s.propose(1, 3, m)
 			back()
+			return s
+		}},
+		// Small seeds 110576 and 1021429: the clock showed the time of a failure once more.
+		{"a write and a barrier at the time of a failure, by a clock that was set back since", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			failed := s.now
+			s.fail(drainer.Unknown)
+			s.wait(time.Second)
+			s.ask(1, 2)
+			s.look(1)
+			s.answer(1, 2, drainer.Rejected)
+			s.look(1)
+			refused := s.now
+			s.wait(time.Minute)
+			s.j.ClockSet(s.now, 1, refused.Sub(s.now))
+			s.ask(1, 3)
+			s.lookAt(1, refused)
+			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.wait(time.Second)
+			s.j.ClockSet(s.now, 1, failed.Sub(s.now))
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.At = failed
+			s.propose(1, 4, m)
+			s.lookAt(1, failed)
 			return s
 		}},
 		{"the second failure of a round, and its backoff over", func(t *testing.T) *stage {

@@ -55,6 +55,12 @@ func (s *stage) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{
 
 func (s *stage) look(term int) { s.step(term, true) }
 
+// lookAt is a step in which the drainer looks at the newest state and its clock shows that
+// time.
+func (s *stage) lookAt(term int, clock time.Time) {
+	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: clock, Woken: true, View: s.state(), Looks: 1})
+}
+
 // stepUntil is a step that names the time of the next.
 func (s *stage) stepUntil(term int, looks bool, wakeAt time.Time) {
 	st := invariant.Step{Term: term, Clock: s.now, Woken: true, WakeAt: wakeAt}

@@ -66,7 +66,7 @@ func (j *Judge) Quiet(now time.Time, q Quiet) {
 	j.ClockSet(now, q.Term, q.Clock.Sub(now))
 	held := q.Truth != nil && q.Truth.Held()
 	r := newReasons(j, t, m, q)
-	r.behind = held || t.owes || t.news.any || t.unseen(q.Clock, now) || j.awaitsLook(t, q.Clock)
+	r.behind = held || t.owes || t.news.any || j.awaitsState(t, q.Clock) || t.unseen(now) || j.awaitsLook(t, q.Clock)
 	r.judge()
 	r.remember()
 	j.checkBarrier(t, q.Clock, held)

@@ -44,8 +44,10 @@ type term struct {
 	ended          bool
 	// offset is how far the clock is ahead of the world's.
 	offset time.Duration
-	// clockSet says that the clock was set while the term ran.
+	// clockSet says that the clock was set while the term ran. setAt is when it was last set
+	// since the last step, by the world's time, or zero.
 	clockSet bool
+	setAt    time.Time
 	// sequence counts the term's proposals.
 	sequence int
 	writes   map[int]*write // proposed and not answered, by N
@@ -70,16 +72,16 @@ type term struct {
 	failed     map[cluster.AllocID]bool
 	failedEnds map[cluster.NodeID]bool
 
-	// failure is when a write last failed or was not taken; failedEntry when the
-	// first entry of a round did, from which the round is tried again; failedBarrier
-	// when the last barrier did. refusal is when something was last refused,
-	// reevaluation when a group was last evaluated again. All by the drainer's clock;
-	// zero is never.
-	failure, failedEntry, failedBarrier time.Time
-	refusal, reevaluation               time.Time
-	refusedNodes                        map[cluster.NodeID]time.Time
-	refusedGroups                       map[cluster.GroupKey]time.Time
-	reevaluated                         map[cluster.GroupKey]time.Time
+	// failedEntry is when the first entry of a round failed, from which the round is
+	// tried again; failedBarrier is when the last barrier did. Zero is never.
+	failedEntry, failedBarrier instant
+	// failure is when a write last failed or was not taken, refusal when something was
+	// last refused, reevaluation when a group was last evaluated again. All are by the
+	// drainer's clock; zero is never.
+	failure, refusal, reevaluation time.Time
+	refusedNodes                   map[cluster.NodeID]time.Time
+	refusedGroups                  map[cluster.GroupKey]time.Time
+	reevaluated                    map[cluster.GroupKey]time.Time
 	// round is when the last round of writes began, roundFailed says that an entry of
 	// it has failed. A clock that is set makes the times say nothing of that.
 	round       time.Time
@@ -91,6 +93,12 @@ type term struct {
 	// quiet is what it said at the last quiet point.
 	quiet heard
 }
+
+// instant is a time of the world and what the drainer's clock shows then. Neither is enough:
+// a clock that is set back shows a time twice, and one that is set takes no time.
+type instant struct{ world, clock time.Time }
+
+func (i instant) equal(o instant) bool { return i.world.Equal(o.world) && i.clock.Equal(o.clock) }
 
 // news is what a drainer was told since its last step.
 type news struct {
@@ -139,9 +147,14 @@ func (t *term) ahead() time.Duration {
 	return t.offset
 }
 
-// unseen reports whether the drainer's clock was set since its last step.
-func (t *term) unseen(clock, now time.Time) bool {
-	return t.last.any && clock.Sub(now) != t.last.clock.Sub(t.last.at)
+// clockCheck is how often a drainer that waits for a time looks at its clock.
+const clockCheck = 30 * time.Second
+
+// unseen reports whether the drainer may not know that its clock was set. Its timer does not
+// follow the clock: until the drainer looks at the clock or steps, it wakes as if the clock
+// had not been set, even if the clock is right again by now.
+func (t *term) unseen(now time.Time) bool {
+	return !t.setAt.IsZero() && now.Before(t.setAt.Add(clockCheck))
 }
 
 // ClockSet tells how far the clock of the server on which a term runs is ahead of
@@ -153,6 +166,9 @@ func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
 		return
 	}
 	t.offset, t.clockSet = ahead, t.last.any
+	if t.last.any {
+		t.setAt = now
+	}
 	if t == j.leader {
 		j.rebound()
 	}
@@ -351,9 +367,9 @@ func (j *Judge) settle(t *term, p *write, a shims.Answer) {
 
 // failRound notes the first failure of an entry of the last round, if it is news. It
 // comes before what was proposed since, which is of the round after.
-func (t *term) failRound(clock time.Time) {
+func (t *term) failRound(at instant) {
 	if t.news.entry && !t.roundFailed {
-		t.roundFailed, t.failedEntry = true, clock
+		t.roundFailed, t.failedEntry = true, at
 	}
 }
 
@@ -361,13 +377,14 @@ func (t *term) failRound(clock time.Time) {
 func (t *term) beginRound(clock time.Time) { t.round, t.roundFailed = clock, false }
 
 // takeIn dates what the drainer was told by the step in which it hears of it.
-func (t *term) takeIn(clock time.Time) {
+func (t *term) takeIn(at instant) {
+	clock := at.clock
 	n := &t.news
 	if n.entry || n.barrier || n.full {
 		t.failure = clock
 	}
 	if n.barrier {
-		t.failedBarrier = clock
+		t.failedBarrier = at
 	}
 	if n.refused {
 		t.refusal = clock
