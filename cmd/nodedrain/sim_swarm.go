@@ -24,6 +24,7 @@ type simSwarmCommand struct{ simCommand }
 type simSwarmFlags struct {
 	seeds, workers int
 	first          uint64
+	fresh          bool // the clock says which is the first
 	sizeName       string
 	json           bool
 	keep           string
@@ -38,6 +39,7 @@ func (f *simSwarmFlags) set() *flag.FlagSet {
 	set.IntVar(&f.seeds, "seeds", swarm.DefaultSeeds, "")
 	set.StringVar(&f.sizeName, "size", swarm.Small.String(), "")
 	set.Uint64Var(&f.first, "seed", swarm.DefaultFirst, "")
+	set.BoolVar(&f.fresh, "fresh", false, "")
 	set.IntVar(&f.workers, "workers", 0, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.StringVar(&f.keep, "keep", "", "")
@@ -67,6 +69,9 @@ Options:
   -size SIZE        small, some five nodes; medium, some thirty-five; large, a thousand nodes
                     with twenty thousand allocations. Default: small.
   -seed S           The first seed. Default: %d.
+  -fresh            Take the first seed from the clock, so that seeds are played which
+                    were never played before. Prints the command that plays the same
+                    seeds again. Does not go together with -seed.
   -workers W        How many to play at once. Default: as many as there are
                     processors.
   -keep DIR         Write the first %d seeds that fail into DIR, which is made, as
@@ -99,6 +104,9 @@ func (c *simSwarmCommand) run(args []string) error {
 	}
 	if err := f.openKeep(); err != nil {
 		return fmt.Errorf("-keep: %w", err)
+	}
+	if f.fresh && !f.json {
+		fmt.Fprintf(c.out, "fresh seeds, to be played again by: %s\n", f.again())
 	}
 	var hashes []seedHash
 	progress := c.progress(&f)
@@ -133,6 +141,12 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", about[0])
 	}
 	given := given(set)
+	if f.fresh {
+		if err := notTogether(given, [][2]string{{"fresh", "seed"}}); err != nil {
+			return err
+		}
+		f.first = freshSeed(time.Now())
+	}
 	switch {
 	case f.seeds <= 0:
 		return fmt.Errorf("-seeds is %d and must be above 0", f.seeds)
@@ -149,6 +163,19 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 		return fmt.Errorf("-size: %w", err)
 	}
 	return nil
+}
+
+// freshSeed is the first seed of a swarm that begins now: the microseconds since 1970. A swarm
+// plays fewer than a million seeds a second, so the next fresh one begins behind it.
+func freshSeed(now time.Time) uint64 { return uint64(now.UnixMicro()) }
+
+// again is the command that plays the same seeds again.
+func (f *simSwarmFlags) again() string {
+	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", f.size, f.first, f.seeds)
+	if f.metamorphic != swarm.DefaultMetamorphic {
+		command += fmt.Sprintf(" -metamorphic %g", f.metamorphic)
+	}
+	return command
 }
 
 // tell tells what came of a swarm of so many seeds.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,39 @@ func flawless(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		r.Violations = nil
 	}
 	return r, err
+}
+
+// A fresh swarm begins at a seed that the clock says, and prints the command that plays the
+// same seeds. A later one has other seeds.
+func TestSimSwarm_fresh(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		swarmed := func(args string) (string, swarmReport) {
+			s := newSimulating(t)
+			s.play = flawless
+			must.Zero(t, (&simSwarmCommand{s.simCommand}).Run(strings.Fields(args)), must.Sprint(s.stderr.String()))
+			var report swarmReport
+			if strings.Contains(args, "-json") {
+				must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+			}
+			return s.stdout.String(), report
+		}
+		time.Sleep(time.Minute)
+		first := uint64(time.Now().UnixMicro())
+		told, _ := swarmed("-fresh -seeds 2 -metamorphic 0.5")
+		again := fmt.Sprintf("sim swarm -size small -seed %d -seeds 2 -metamorphic 0.5", first)
+		must.StrHasPrefix(t, "fresh seeds, to be played again by: nodedrain "+again+"\n", told)
+		must.StrContains(t, told, fmt.Sprintf("\nok    2 small seeds from %d on, 0 failed, ", first))
+
+		_, fresh := swarmed("-fresh -seeds 2 -json")
+		_, repeated := swarmed(fmt.Sprintf("-seed %d -seeds 2 -json", first))
+		must.Eq(t, first, fresh.First)
+		must.Eq(t, fresh.Hashes, repeated.Hashes)
+
+		time.Sleep(time.Second)
+		_, later := swarmed("-fresh -seeds 2 -json")
+		must.Eq(t, first+1_000_000, later.First)
+	})
 }
 
 // Seeds that fail are named with what plays them again, and kept as scenarios that

@@ -114,6 +114,7 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim swarm -seed 0", "-seed is 0 and must be above 0"},
 		{"sim swarm -size huge", `"huge" is no size`},
 		{"sim swarm -workers -2", "-workers is -2 and must be above 0"},
+		{"sim swarm -fresh -seed 1", "-fresh and -seed do not go together"},
 		{"sim swarm now", `unexpected argument "now"; "nodedrain sim swarm -h" lists the options`},
 		{"sim shrink", "no scenario file is named, and no seed"},
 		{"sim shrink testdata/none.drain", "testdata/none.drain"},
