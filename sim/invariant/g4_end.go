@@ -17,8 +17,8 @@ import (
 // begun is over; then, stage after stage, the time to write the marks of what has
 // not been asked, and the longest stop time with the margin; then the time to write
 // the end. Only what lengthens a drain in truth gives it another bound: another
-// strategy, an allocation that lands on the node, another leader, or a leader's
-// clock that was set.
+// strategy, an allocation that lands on the node, another leader, a leader's clock
+// that was set, or a mark or a stop that was stamped before the clock was set back.
 
 // calm is what is watched once faults have ended.
 type calm struct {
@@ -47,6 +47,9 @@ type bound struct {
 func (j *Judge) Calm(now time.Time) {
 	j.now = now
 	j.calm = calm{began: true, settled: now.Add(j.options.Bounds.Settle), bounds: make(map[cluster.NodeID]*bound)}
+	if j.placed != nil {
+		j.take(j.placed)
+	}
 	j.recount()
 }
 
@@ -141,8 +144,8 @@ func (j *Judge) watchEnds(e *entry) {
 		j.watchNode(now, j.book.node(either(c).ID), false)
 	}
 	for _, c := range e.allocs {
-		landed := c.before == nil && c.after != nil
-		j.watchNode(now, j.book.node(either(c).NodeID), landed)
+		lengthens := c.after != nil && (c.before == nil || stamped(c.after).After(now.at))
+		j.watchNode(now, j.book.node(either(c).NodeID), lengthens)
 	}
 	if p := j.options.Policy.Completion; p == drainer.Replaced || p == drainer.Migrated {
 		for _, n := range j.book.draining { // their ends wait for what is elsewhere
@@ -153,13 +156,18 @@ func (j *Judge) watchEnds(e *entry) {
 	j.watchTime(j.now)
 }
 
-// watchNode follows the drain of one node.
-func (j *Judge) watchNode(now *moment, n *node, landed bool) {
+// stamped is when an allocation was asked to leave, by the clock of the server that asked.
+func stamped(a *cluster.Allocation) time.Time {
+	return later(a.DesiredTransition.MarkedAt, a.StoppedAt)
+}
+
+// watchNode follows the drain of one node. Lengthens says that the drain gets another bound.
+func (j *Judge) watchNode(now *moment, n *node, lengthens bool) {
 	d, b := n.drain(), j.calm.bounds[n.id]
 	switch {
 	case d == nil:
 		delete(j.calm.bounds, n.id)
-	case b == nil || b.drain != d.ID || b.revision != d.Revision || landed:
+	case b == nil || b.drain != d.ID || b.revision != d.Revision || lengthens:
 		j.bind(now, n)
 	default:
 		j.noteDone(now, n, b)

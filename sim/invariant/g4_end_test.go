@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoenig/test/must"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -47,6 +49,12 @@ func brokenEnd() []broken {
 			s.wait(time.Hour)
 			s.j.Calm(s.now)
 			s.wait(10*time.Second + writeTime + stopTime + writeTime + 1)
+			s.look(1)
+			return s
+		}},
+		{"a drain past the wait for a mark that was stamped by a clock which was set back since", invariant.LateEnd, nil, func(t *testing.T) *stage {
+			s := aheadInFlight(t)
+			s.wait(time.Hour + stopTime + writeTime + 1)
 			s.look(1)
 			return s
 		}},
@@ -224,6 +232,33 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
+		// Small seed 7056254: the mark was in flight when the clock was set back.
+		{"a mark that was stamped by a clock which was set back since", func(t *testing.T) *stage {
+			s := aheadInFlight(t)
+			s.wait(time.Hour + stopTime + writeTime)
+			s.look(1)
+			return s
+		}},
+		// Small seed 7066521: the judge knew nothing of the allocation.
+		{"an allocation placed past the log, in the calm, on a node that was empty", func(t *testing.T) *stage {
+			s := calm(t, bounded(), time.Hour)
+			s.ended("a1")
+			s.placePastTheLog("a9", "n1")
+			s.wait(time.Minute)
+			s.look(1)
+			return s
+		}},
+		{"an allocation placed past the log, the last before the calm, on a node that was empty", func(t *testing.T) *stage {
+			s := leading(t, bounded())
+			s.drain("n1", time.Hour)
+			s.ended("a1")
+			s.placePastTheLog("a9", "n1")
+			s.look(1)
+			s.j.Calm(s.now)
+			s.wait(time.Minute)
+			s.look(1)
+			return s
+		}},
 		{"a storm, whatever it takes", func(t *testing.T) *stage {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
@@ -264,6 +299,31 @@ func fineEnd() []fine {
 			return s
 		}},
 	}
+}
+
+// aheadInFlight is a stage in the calm, whose deadline mark was proposed by a clock an hour
+// ahead and applied when the clock was right again.
+func aheadInFlight(t *testing.T) *stage {
+	s := calm(t, bounded(), time.Minute)
+	s.wait(time.Minute)
+	m := s.marks(cluster.MarkDeadline, "a1")
+	m.At = s.now.Add(time.Hour)
+	s.apply(m)
+	return s
+}
+
+// placePastTheLog places an allocation of the job web, which no entry says.
+func (s *stage) placePastTheLog(id cluster.AllocID, on cluster.NodeID) {
+	s.index++
+	before := s.state()
+	txn := s.fsm.Store().Begin(s.index)
+	_, err := txn.ApplyPlan(&cluster.Plan{At: s.now, Places: []*cluster.Allocation{{
+		ID: id, Name: "web.web[9]", Namespace: "default", JobID: "web", Job: before.Job(jobKey("web")), TaskGroup: "web", NodeID: on,
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, CreateTime: s.now,
+	}}})
+	must.NoError(s.t, err)
+	txn.Commit()
+	s.tell(shims.Applied{Index: s.index, Response: shims.Skipped{}, Before: before, After: s.state()})
 }
 
 // calm is a stage in the calm, with a leader and n1 that drains.

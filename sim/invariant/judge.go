@@ -21,6 +21,8 @@ type Judge struct {
 	// book is the state after the last entry. began says that there is one.
 	book  *book
 	began bool
+	// placed is the state after what was placed past the log since the book, or nil.
+	placed *statestore.Snapshot
 	// entry is the one that is judged; it is used again.
 	entry entry
 	// unread counts the entries since everything was counted.
@@ -74,7 +76,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.now, j.index = now, a.Index
 	j.events++
 	if a.Message == nil && !a.Type.Ignorable() {
-		j.began = false // what a world begins with
+		if j.began, j.placed = false, a.After; j.calm.began {
+			j.take(a.After) // before the calm it may be one of many that a world begins with
+		}
 		return
 	}
 	if !j.began || a.Before.Index() != j.book.index {
@@ -124,7 +128,7 @@ func (j *Judge) auditIsDue() bool {
 
 // take takes a state as it is.
 func (j *Judge) take(s *statestore.Snapshot) {
-	j.began = true
+	j.began, j.placed = true, nil
 	j.book = bookOf(s)
 	for _, n := range j.book.draining {
 		d := n.drain()
