@@ -19,11 +19,12 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/seed-f9cf0b39/nodedrain/cluster v0.0.0
+	github.com/seed-f9cf0b39/nodedrain/drainer v0.0.0
 	github.com/shoenig/test v1.13.2
 	github.com/vbauerster/mpb/v8 v8.9.3
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/term v0.47.0
-	golang.org/x/time v0.16.0
 	golang.org/x/tools v0.52.0
 	pgregory.net/rapid v1.3.0
 )
@@ -79,8 +80,15 @@ require (
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 )
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+// The modules of this repository. See "Modules" in ARCHITECTURE.md.
+replace (
+	github.com/seed-f9cf0b39/nodedrain/cluster => ./cluster
+	github.com/seed-f9cf0b39/nodedrain/drainer => ./drainer
+)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hashicorp/go-memdb"
-
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -23,7 +21,7 @@ var (
 // the one it read is read in its place.
 func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
 	for {
-		_, err := r.server.Store().Blocking(ctx, minIndex, func(_ memdb.WatchSet, state *statestore.Snapshot) (uint64, error) {
+		_, err := r.server.Store().Blocking(ctx, minIndex, func(state *statestore.Snapshot) (uint64, error) {
 			return query(state)
 		})
 		if !errors.Is(err, statestore.ErrAbandoned) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // The leader asks every server which cluster versions it understands once in
@@ -83,8 +85,12 @@ func (v *versions) round(ctx context.Context) error {
 	}
 	switch {
 	case next > present:
-		v.proposed = max(v.proposed, next)
+		before := v.proposed
+		v.proposed = max(before, next)
 		if _, err := a.server.RaiseVersion(ctx, next); err != nil {
+			if errors.Is(err, shims.ErrRejected) {
+				v.proposed = before // the entry is in no log
+			}
 			return fmt.Errorf("raising the cluster version to %d: %w", next, err)
 		}
 		a.config.Logger.Info("raised the cluster version: no server can go back to an older build", "from", present, "to", next)

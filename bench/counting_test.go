@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // counting is a state that counts the rows that are read of it.
@@ -13,7 +14,7 @@ type counting struct {
 	rows int
 }
 
-func (c *counting) Snapshot() drainer.View {
+func (c *counting) Snapshot() rules.View {
 	return &countingView{view: c.StateReader.Snapshot(), rows: &c.rows}
 }
 
@@ -23,7 +24,7 @@ type looked struct {
 	looks int
 }
 
-func (l *looked) Snapshot() drainer.View {
+func (l *looked) Snapshot() rules.View {
 	l.looks++
 	return l.StateReader.Snapshot()
 }
@@ -31,7 +32,7 @@ func (l *looked) Snapshot() drainer.View {
 // countingView is one view of such a state. It embeds none, so that nothing is read past
 // it.
 type countingView struct {
-	view drainer.View
+	view rules.View
 	rows *int
 }
 
@@ -70,8 +71,8 @@ func (v *countingView) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocat
 	return counted(v, v.view.GroupAllocs(g))
 }
 
-func (v *countingView) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.view.RestlessAllocs(g))
+func (v *countingView) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.view.UnsettledAllocs(g))
 }
 
 func (v *countingView) Healthy(g cluster.GroupKey) int {

@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -298,7 +299,7 @@ func (d *drains) applyNext() bool {
 	p := d.log[0]
 	d.log = d.log[1:]
 	d.now = d.now.Add(d.entryTime)
-	answer := drainer.Answer{Outcome: drainer.Applied, Index: d.index}
+	answer := drainer.Answer{Outcome: raftwrite.Applied, Index: d.index}
 	if p.message != nil {
 		data := d.encode(p.message)
 		d.index++
@@ -306,7 +307,7 @@ func (d *drains) applyNext() bool {
 		response, err := d.fsm.ApplyEntry(d.index, data)
 		must.NoError(d.tb, err)
 		d.meter.Pause()
-		answer.Refused = refusals(response)
+		answer.Response = refusals(response)
 		d.follow(p.message, data, response)
 		d.meter.Resume()
 	}
@@ -334,11 +335,11 @@ func ofDrainer(m shims.Message) bool {
 func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	d.applied++
 	switch r := response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		d.markEntries++
 		d.marks += len(r.Accepted)
 		d.schedule(r)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		d.endEntries++
 	case shims.PlanApplied:
 		d.report(r.Accepted)
@@ -354,7 +355,7 @@ func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 
 // schedule plans for each job of which something was marked: at once, or when the round
 // is over.
-func (d *drains) schedule(r shims.Marked) {
+func (d *drains) schedule(r shims.MarksApplied) {
 	state := d.fsm.Store().Snapshot()
 	byJob := map[cluster.JobKey]int{}
 	from := len(d.stops)

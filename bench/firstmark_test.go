@@ -113,14 +113,14 @@ func (f *firstMarks) note(a shims.Applied) {
 	case *shims.NodeUpdateDrain:
 		f.asked = now
 	case *shims.AllocUpdateDesiredTransition:
-		accepted := len(a.Response.(shims.Marked).Accepted)
+		accepted := len(a.Response.(shims.MarksApplied).Accepted)
 		f.moved += accepted
 		if accepted > 0 && !f.asked.IsZero() {
 			f.marked <- now.Sub(f.asked)
 			f.asked = time.Time{}
 		}
 	case *shims.NodesDrainComplete:
-		if len(a.Response.(shims.Completed).Ended) > 0 {
+		if len(a.Response.(shims.CompletionsApplied).Ended) > 0 {
 			f.ended <- struct{}{}
 		}
 	case *shims.EvalUpdate:

@@ -6,7 +6,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -64,11 +66,11 @@ func (l *leader) newEvalID() cluster.EvalID {
 
 var _ drainer.RaftApplier = (*leader)(nil)
 
-func (l *leader) AllocUpdateDesiredTransition(m *drainer.Marks, reply drainer.Reply) bool {
+func (l *leader) AllocUpdateDesiredTransition(m *rules.Marks, reply drainer.Reply) bool {
 	return l.write(&shims.AllocUpdateDesiredTransition{Marks: *m}, reply)
 }
 
-func (l *leader) NodesDrainComplete(c *drainer.Completions, reply drainer.Reply) bool {
+func (l *leader) NodesDrainComplete(c *rules.Completions, reply drainer.Reply) bool {
 	return l.write(&shims.NodesDrainComplete{Completions: *c}, reply)
 }
 
@@ -116,20 +118,20 @@ func (l *leader) commit() bool {
 	}
 	p := l.log[0]
 	l.log = l.log[1:]
-	answer := drainer.Answer{Outcome: drainer.Applied}
+	answer := drainer.Answer{Outcome: raftwrite.Applied}
 	if p.message != nil {
-		answer.Refused = refusals(l.apply(p.message))
+		answer.Response = refusals(l.apply(p.message))
 	}
 	answer.Index = l.index
 	p.reply(answer)
 	return true
 }
 
-func refusals(r shims.Response) []drainer.Refusal {
+func refusals(r shims.Response) []rules.Refusal {
 	switch r := r.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		return r.Refused
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		return r.Refused
 	}
 	return nil
@@ -144,4 +146,4 @@ func (l *leader) settle(now time.Time) {
 }
 
 // status is how far the drains are.
-func (l *leader) status() []drainer.Status { return l.term.Status(epoch) }
+func (l *leader) status() []rules.Status { return l.term.Status(epoch) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -71,8 +72,8 @@ func (c recheckCase) compare(b *testing.B) {
 					t.edit(func(txn *statestore.Txn) {
 						accepted, evals := m.Marks, m.Evals
 						if judge {
-							var refused []drainer.Refusal
-							accepted, evals, refused = drainer.Recheck(txn, m)
+							var refused []rules.Refusal
+							accepted, evals, refused = rules.Recheck(txn, m)
 							must.Len(b, 0, refused)
 							must.Len(b, len(m.Evals), evals)
 						}
@@ -86,10 +87,10 @@ func (c recheckCase) compare(b *testing.B) {
 }
 
 // classify makes the marks those of the case's class.
-func (c recheckCase) classify(entries []*drainer.Marks) {
+func (c recheckCase) classify(entries []*rules.Marks) {
 	for _, m := range entries {
 		if c.class == cluster.MarkProceed {
-			m.Policy.BelowBudget = drainer.Proceed
+			m.Policy.BelowBudget = rules.BelowBudgetProceed
 		}
 		for i := range m.Marks {
 			m.Marks[i].Class = c.class
@@ -108,7 +109,7 @@ func (t *town) scaleUp(by int) {
 
 // applyAsAsked makes the marks of the entries without evaluations, and leaves the entries
 // to ask for these: the allocations run on, and nothing that is open would stop them.
-func (t *town) applyAsAsked(entries []*drainer.Marks) {
+func (t *town) applyAsAsked(entries []*rules.Marks) {
 	for _, m := range entries {
 		t.edit(func(txn *statestore.Txn) { must.NoError(t.tb, txn.ApplyMarks(m.At, m.Marks, nil)) })
 		for _, mark := range m.Marks {
@@ -150,10 +151,10 @@ func (t *town) drainAgain() {
 
 // marksOf are entries with so many marks of each job, each as large as it may be, until
 // there are enough of them.
-func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
+func (t *town) marksOf(perJob, bound int) []*rules.Marks {
 	state := t.fsm.Store().Snapshot()
-	var entries []*drainer.Marks
-	m := &drainer.Marks{At: epoch}
+	var entries []*rules.Marks
+	m := &rules.Marks{At: epoch}
 	total := 0
 	for job := range state.Jobs() {
 		if total >= recheckMarks {
@@ -161,17 +162,17 @@ func (t *town) marksOf(perJob, bound int) []*drainer.Marks {
 		}
 		if len(m.Marks)+len(m.Evals)+perJob+1 > bound && len(m.Marks) > 0 {
 			entries = append(entries, m)
-			m = &drainer.Marks{At: epoch}
+			m = &rules.Marks{At: epoch}
 		}
 		marked := 0
 		for a := range state.GroupAllocs(cluster.GroupKey{Job: job.Key(), Name: "g"}) {
 			if marked == perJob {
 				break
 			}
-			must.False(t.tb, a.Asked())
+			must.False(t.tb, a.Leaving())
 			marked++
 			n := state.Node(a.NodeID)
-			m.Marks = append(m.Marks, drainer.Mark{
+			m.Marks = append(m.Marks, rules.Mark{
 				Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: cluster.MarkPaced,
 			})
 		}

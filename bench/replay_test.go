@@ -84,9 +84,9 @@ func (r replay) write(e recordedEntry) shims.Message {
 	txn := r.fsm.Store().Begin(r.index)
 	switch m := message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
-		must.NoError(r.tb, txn.ApplyMarks(m.At, e.response.(shims.Marked).Accepted, m.Evals))
+		must.NoError(r.tb, txn.ApplyMarks(m.At, e.response.(shims.MarksApplied).Accepted, m.Evals))
 	case *shims.NodesDrainComplete:
-		txn.CompleteDrains(m.At, e.response.(shims.Completed).Ended)
+		txn.CompleteDrains(m.At, e.response.(shims.CompletionsApplied).Ended)
 	}
 	txn.Commit()
 	return message

@@ -89,9 +89,9 @@ func (r *throughputRun) note(a shims.Applied) {
 		r.times.note(a.Index, time.Now())
 	}
 	switch response := a.Response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		r.moved += len(response.Accepted)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		if r.ended += len(response.Ended); r.ended == r.drains {
 			close(r.done)
 		}

@@ -125,9 +125,9 @@ func (a *Allocation) MarkedBy(d DrainID) bool {
 	return a.Marked() && d != "" && a.DesiredTransition.Drain == d
 }
 
-// Asked reports whether the allocation is on its way out already: marked, or
-// stopped by the servers.
-func (a *Allocation) Asked() bool { return a.Marked() || a.ServerTerminal() }
+// Leaving reports whether the allocation is on its way out already: marked, or stopped by
+// the servers.
+func (a *Allocation) Leaving() bool { return a.Marked() || a.ServerTerminal() }
 
 // Canary reports whether the allocation is a canary of a deployment.
 func (a *Allocation) Canary() bool { return a.DeploymentStatus != nil && a.DeploymentStatus.Canary }
@@ -151,38 +151,37 @@ func (a *Allocation) HealthyIfReachable() bool {
 		!a.Marked() && !a.Canary()
 }
 
-// AtRest reports whether nothing is to come of the allocation while its node does not
-// drain: it has not ended, nobody has asked it to leave, and its health was judged or
-// never will be.
-func (a *Allocation) AtRest() bool {
-	return !a.ClientTerminal() && !a.Asked() && a.DesiredTransition.Class == MarkNone &&
+// Settled reports whether nothing is to come of the allocation while its node does not
+// drain: it has not ended, it is not leaving, and its health was judged or never will be.
+func (a *Allocation) Settled() bool {
+	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
-// Unrest is what a drainer may have to wait for on account of an allocation.
-type Unrest uint8
+// Unsettled is what a drainer may have to wait for on account of an allocation.
+type Unsettled uint8
 
-// The values of [Unrest].
+// The values of [Unsettled].
 const (
-	// UnrestSlot: it may hold one of its group's slots for free and canary marks. It is
+	// UnsettledSlot: it may hold one of its group's slots for free and canary marks. It is
 	// marked so, or has come in another's place and has no verdict yet.
-	UnrestSlot Unrest = iota
-	// UnrestMoving: it is not at rest otherwise.
-	UnrestMoving
-	// UnrestNone: it is at rest, see [Allocation.AtRest].
-	UnrestNone
+	UnsettledSlot Unsettled = iota
+	// UnsettledMoving: it is not settled otherwise.
+	UnsettledMoving
+	// Settled: it is at rest, see [Allocation.Settled].
+	Settled
 )
 
-// Unrest is the first of the values that fits.
-func (a *Allocation) Unrest() Unrest {
+// Unsettled is the first of the values that fits.
+func (a *Allocation) Unsettled() Unsettled {
 	class := a.DesiredTransition.Class
 	switch {
 	case class == MarkFree || class == MarkCanary, a.PreviousAllocation != "" && a.JobType() == JobService && !a.HasVerdict():
-		return UnrestSlot
-	case !a.AtRest():
-		return UnrestMoving
+		return UnsettledSlot
+	case !a.Settled():
+		return UnsettledMoving
 	}
-	return UnrestNone
+	return Settled
 }
 
 // Bare returns a copy without what only tells of writes: descriptions, when and at which

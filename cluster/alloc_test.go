@@ -31,7 +31,7 @@ func TestAllocation_terminal(t *testing.T) {
 		a := &cluster.Allocation{DesiredStatus: status, ClientStatus: cluster.ClientRunning}
 		must.Eq(t, terminal, a.ServerTerminal(), must.Sprint(status))
 		must.Eq(t, terminal, a.Terminal(), must.Sprint(status))
-		must.Eq(t, terminal, a.Asked(), must.Sprint(status))
+		must.Eq(t, terminal, a.Leaving(), must.Sprint(status))
 		must.False(t, a.ClientTerminal(), must.Sprint("a stop is no proof that it has stopped"))
 	}
 }
@@ -41,7 +41,7 @@ func TestAllocation_terminal(t *testing.T) {
 func TestAllocation_MarkedBy(t *testing.T) {
 	t.Parallel()
 	byDrain := &cluster.Allocation{DesiredTransition: cluster.DesiredTransition{Migrate: true, Drain: "monday"}}
-	must.True(t, byDrain.Asked())
+	must.True(t, byDrain.Leaving())
 	must.True(t, byDrain.MarkedBy("monday"))
 	must.False(t, byDrain.MarkedBy("tuesday"))
 
@@ -114,21 +114,21 @@ func TestUnrest(t *testing.T) {
 	judged := &cluster.DeploymentStatus{Healthy: new(false)}
 	for name, c := range map[string]struct {
 		alloc cluster.Allocation
-		want  cluster.Unrest
+		want  cluster.Unsettled
 	}{
-		"judged":                          {cluster.Allocation{DeploymentStatus: judged}, cluster.UnrestNone},
-		"judged in another's place":       {cluster.Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, cluster.UnrestNone},
-		"of a batch job, without health":  {cluster.Allocation{Job: &cluster.Job{Type: cluster.JobBatch}, PreviousAllocation: "a0"}, cluster.UnrestNone},
-		"without a verdict":               {cluster.Allocation{}, cluster.UnrestMoving},
-		"without one, in another's place": {cluster.Allocation{PreviousAllocation: "a0"}, cluster.UnrestSlot},
-		"marked":                          {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkPaced}}, cluster.UnrestMoving},
-		"marked free":                     {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}}, cluster.UnrestSlot},
-		"stopping":                        {cluster.Allocation{DeploymentStatus: judged, DesiredStatus: cluster.DesiredStop}, cluster.UnrestMoving},
+		"judged":                          {cluster.Allocation{DeploymentStatus: judged}, cluster.Settled},
+		"judged in another's place":       {cluster.Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, cluster.Settled},
+		"of a batch job, without health":  {cluster.Allocation{Job: &cluster.Job{Type: cluster.JobBatch}, PreviousAllocation: "a0"}, cluster.Settled},
+		"without a verdict":               {cluster.Allocation{}, cluster.UnsettledMoving},
+		"without one, in another's place": {cluster.Allocation{PreviousAllocation: "a0"}, cluster.UnsettledSlot},
+		"marked":                          {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkPaced}}, cluster.UnsettledMoving},
+		"marked free":                     {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}}, cluster.UnsettledSlot},
+		"stopping":                        {cluster.Allocation{DeploymentStatus: judged, DesiredStatus: cluster.DesiredStop}, cluster.UnsettledMoving},
 		"a canary that has left": {cluster.Allocation{
 			ClientStatus: cluster.ClientComplete, DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary},
-		}, cluster.UnrestSlot},
+		}, cluster.UnsettledSlot},
 	} {
-		must.Eq(t, c.want, c.alloc.Unrest(), must.Sprint(name))
-		must.Eq(t, c.want == cluster.UnrestNone, c.alloc.AtRest(), must.Sprint(name))
+		must.Eq(t, c.want, c.alloc.Unsettled(), must.Sprint(name))
+		must.Eq(t, c.want == cluster.Settled, c.alloc.Settled(), must.Sprint(name))
 	}
 }

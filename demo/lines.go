@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Plain lines tell at most once in linesInterval how far the drains are, and if
@@ -29,12 +29,12 @@ type Lines struct {
 	sum  string        // the last
 	// ended and reasons are what has been told of each drain, by node.
 	ended   map[string]bool
-	reasons map[string]drainer.Reason
+	reasons map[string]rules.Reason
 }
 
 // NewLines returns plain lines. It does not look at errors of out.
 func NewLines(out io.Writer) *Lines {
-	return &Lines{out: out, ended: make(map[string]bool), reasons: make(map[string]drainer.Reason)}
+	return &Lines{out: out, ended: make(map[string]bool), reasons: make(map[string]rules.Reason)}
 }
 
 // Event tells of one thing that happened.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Progress is shown how a run goes. All calls come from one goroutine.
@@ -35,8 +35,8 @@ type DrainLook struct {
 	// still have to.
 	Total, Left int
 	// Reason is the drain's worst, Waiting what everything on the node waits for.
-	Reason  drainer.Reason
-	Waiting [drainer.ReasonCount]int
+	Reason  rules.Reason
+	Waiting [rules.ReasonCount]int
 	// Outcome is empty while the drain runs. Took is how long it ran.
 	Outcome cluster.Outcome
 	Took    time.Duration
@@ -54,18 +54,18 @@ func (d DrainLook) text() string {
 }
 
 // waitsFor puts counts of reasons in words.
-func waitsFor(waiting [drainer.ReasonCount]int) string {
+func waitsFor(waiting [rules.ReasonCount]int) string {
 	var words []string
 	for reason, count := range waiting {
 		if count > 0 {
-			words = append(words, fmt.Sprintf("%d %s", count, drainer.Reason(reason)))
+			words = append(words, fmt.Sprintf("%d %s", count, rules.Reason(reason)))
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
 // sum adds up all drains of a look.
-func (l Look) sum() (ended, total, left int, waiting [drainer.ReasonCount]int) {
+func (l Look) sum() (ended, total, left int, waiting [rules.ReasonCount]int) {
 	for _, d := range l.Drains {
 		if d.Outcome != cluster.OutcomeNone {
 			ended++

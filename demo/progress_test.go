@@ -11,7 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // script shows a progress two nodes and a leader's death, with many looks a
@@ -23,10 +23,10 @@ func script(p Progress) {
 	for i := range 50 {
 		at := time.Duration(i) * 100 * time.Millisecond
 		look := Look{At: at, Leader: "server-1"}
-		a.Left, a.Reason = 8-min(i, 16)/4, drainer.ReasonWaitingForRoom
-		a.Waiting = [drainer.ReasonCount]int{drainer.ReasonWaitingForRoom: a.Left - 1, drainer.ReasonStopping: 1}
-		b.Left, b.Reason = 3, drainer.ReasonBatchRunning
-		b.Waiting = [drainer.ReasonCount]int{drainer.ReasonBatchRunning: 3}
+		a.Left, a.Reason = 8-min(i, 16)/4, rules.ReasonWaitingForRoom
+		a.Waiting = [rules.ReasonCount]int{rules.ReasonWaitingForRoom: a.Left - 1, rules.ReasonStopping: 1}
+		b.Left, b.Reason = 3, rules.ReasonBatchRunning
+		b.Waiting = [rules.ReasonCount]int{rules.ReasonBatchRunning: 3}
 		switch {
 		case i > 45:
 			a = DrainLook{Node: "node-a", Total: 8, Outcome: cluster.OutcomeComplete, Took: 4200 * time.Millisecond}
@@ -34,8 +34,8 @@ func script(p Progress) {
 		case i > 32:
 			b = DrainLook{Node: "node-b", Total: 3, Outcome: cluster.OutcomeDeadlineReached, Took: 3100 * time.Millisecond}
 		case i > 25:
-			a.Reason, b.Reason = drainer.ReasonStopping, drainer.ReasonStopping
-			b.Waiting = [drainer.ReasonCount]int{drainer.ReasonStopping: 3}
+			a.Reason, b.Reason = rules.ReasonStopping, rules.ReasonStopping
+			b.Waiting = [rules.ReasonCount]int{rules.ReasonStopping: 3}
 		case i > 15:
 			look.Leader = ""
 		}
@@ -66,8 +66,8 @@ func TestLines_many(t *testing.T) {
 	lines := NewLines(&out)
 	look := Look{Leader: "server-1"}
 	for i := range 21 {
-		d := DrainLook{Node: fmt.Sprintf("node-%d", i), Total: 2, Left: 2, Reason: drainer.ReasonStopping}
-		d.Waiting[drainer.ReasonStopping] = 2
+		d := DrainLook{Node: fmt.Sprintf("node-%d", i), Total: 2, Left: 2, Reason: rules.ReasonStopping}
+		d.Waiting[rules.ReasonStopping] = 2
 		look.Drains = append(look.Drains, d)
 	}
 	look.Drains[0] = DrainLook{Node: "node-0", Total: 2, Outcome: cluster.OutcomeComplete, Took: time.Second}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
@@ -183,7 +184,7 @@ func (r *run) startDrains(ctx context.Context) error {
 // ended, and somebody leads again.
 func (r *run) look() (ended bool) {
 	look := Look{At: time.Since(r.began)}
-	statuses := make(map[cluster.NodeID]drainer.Status)
+	statuses := make(map[cluster.NodeID]rules.Status)
 	source := r.newest()
 	if leader := r.group.Leader(); leader != nil {
 		if all, err := leader.Drainer().Status(); err == nil {
@@ -199,7 +200,7 @@ func (r *run) look() (ended bool) {
 	for _, d := range r.drains {
 		if record := snap.DrainRecord(d.id); record != nil {
 			d.last.Outcome, d.last.Took = record.Outcome, record.EndedAt.Sub(record.Strategy.StartedAt)
-			d.last.Left, d.last.Waiting = record.StillStopping, [drainer.ReasonCount]int{}
+			d.last.Left, d.last.Waiting = record.StillStopping, [rules.ReasonCount]int{}
 		} else {
 			ended = false
 			if s, ok := statuses[d.node]; ok {

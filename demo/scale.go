@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // scale is how many simulated seconds pass in a real one.
@@ -34,9 +34,9 @@ func (s scale) job(j *cluster.Job) *cluster.Job {
 }
 
 // policy returns the default policy with its margins scaled.
-func (s scale) policy() drainer.Policy {
-	return drainer.Policy{
-		HealthGrace: s.real(drainer.DefaultHealthGrace),
-		StopMargin:  s.real(drainer.DefaultStopMargin),
+func (s scale) policy() rules.Policy {
+	return rules.Policy{
+		HealthGrace: s.real(rules.DefaultHealthGrace),
+		StopMargin:  s.real(rules.DefaultStopMargin),
 	}
 }

@@ -1,61 +1,116 @@
 package drainer
 
-import "time"
+import (
+	"time"
 
-// backoff is how what failed is spaced: base after the first failure, twice that
-// after the next, and so on up to max.
-type backoff struct {
-	base, max time.Duration
+	"log/slog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// Backoff spaces what is tried again: Base after the first failure, twice that after the
+// next, and so on up to Max.
+type Backoff struct {
+	// Base is the first wait. Zero is [DefaultRetryBase].
+	Base time.Duration
+	// Max is the longest wait. Zero is [DefaultRetryMax], or Base if that is longer.
+	Max time.Duration
 }
 
 // after is the wait after the nth failure in a row, n >= 1.
-func (b backoff) after(n int) time.Duration {
-	wait := b.base
+func (b Backoff) after(n int) time.Duration {
+	wait := b.Base
 	for range n - 1 {
-		if wait >= b.max/2 {
-			return b.max
+		if wait >= b.Max/2 {
+			return b.Max
 		}
 		wait *= 2
 	}
-	return min(wait, b.max)
+	return min(wait, b.Max)
 }
 
-// attempts counts failures in a row. Nil is none, as is the zero value.
+// attempts counts failures in a row. The zero value is none.
 type attempts struct {
 	count int
-	// since is when the last failed, until when the next may be made; zero is at
-	// once.
+	// since is the time of the last failure, until that of the next attempt.
 	since, until time.Time
 }
 
-func (a *attempts) failed(b backoff, now time.Time) {
+func (a *attempts) failed(b Backoff, now time.Time) {
 	a.count++
 	a.since, a.until = now, now.Add(b.after(a.count))
 }
 
-// again notes one more failure, and makes the count if there was none.
-func (a *attempts) again(b backoff, now time.Time) *attempts {
-	if a == nil {
-		a = &attempts{}
-	}
-	a.failed(b, now)
-	return a
-}
-
-// made is how many have failed.
-func (a *attempts) made() int {
-	if a == nil {
-		return 0
-	}
-	return a.count
-}
-
-// wait is until when the next attempt has to wait, or zero if it may be made now.
-// A clock that was set back to before the last failure ends the wait: otherwise
-// it would last as much longer.
-func (a *attempts) wait(now time.Time) time.Time {
-	if a == nil || now.Before(a.since) || !now.Before(a.until) {
+// wait is until when the next attempt has to wait, or zero if it may be made now. A clock
+// that was set back to before the last failure ends the wait. Otherwise the wait would last
+// longer by as much.
+func (a attempts) wait(now time.Time) time.Time {
+	if now.Before(a.since) || !now.Before(a.until) {
 		return time.Time{}
 	}
 	return a.until
+}
+
+// retry spaces one item that was answered and is wanted all the same.
+type retry struct {
+	attempts
+	drain cluster.DrainID // the drain that wanted it
+	// accepted says that the newest answer was that the item is applied.
+	accepted bool
+}
+
+// answered notes an answer to the item.
+func (r *retry) answered(accepted bool, b Backoff, now time.Time) {
+	r.accepted = accepted
+	r.failed(b, now)
+}
+
+// wait is until when the item has to wait, or zero. It logs once that the item is wanted
+// although it was accepted.
+func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
+	if r.accepted {
+		r.accepted = false
+		logger.Error("a write was answered as applied, and the state does not show it")
+	}
+	return r.attempts.wait(now)
+}
+
+// retries spaces the marks of one node or group that were answered and are wanted all the
+// same: the FSM refused them, or the applier said that they are applied and the state does
+// not show it. A mark that is not wanted any more is forgotten. The zero value is empty.
+type retries map[cluster.AllocID]*retry
+
+// answered notes an answer to a mark.
+func (r *retries) answered(m rules.Mark, accepted bool, b Backoff, now time.Time) {
+	if *r == nil {
+		*r = retries{}
+	}
+	if item := (*r)[m.Alloc]; item == nil || item.drain != m.Drain {
+		(*r)[m.Alloc] = &retry{drain: m.Drain}
+	}
+	(*r)[m.Alloc].answered(accepted, b, now)
+}
+
+// waits reports whether a mark that is wanted has to wait.
+func (r retries) waits(m rules.Mark, now time.Time) bool {
+	item := r[m.Alloc]
+	return item != nil && item.drain == m.Drain && !item.attempts.wait(now).IsZero()
+}
+
+// keep forgets all marks but those that are wanted, and returns when the first of them that
+// wait may be tried again, or zero.
+func (r *retries) keep(wanted []rules.Mark, now time.Time, logger *slog.Logger) (again time.Time) {
+	if len(*r) == 0 {
+		return time.Time{}
+	}
+	kept := retries{}
+	for _, m := range wanted {
+		if item := (*r)[m.Alloc]; item != nil && item.drain == m.Drain {
+			kept[m.Alloc] = item
+			again = earliest(again, item.wait(now, logger.With("alloc", m.Alloc, "node", m.Node, "drain", m.Drain)))
+		}
+	}
+	*r = kept
+	return again
 }

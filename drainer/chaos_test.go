@@ -10,16 +10,17 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// chaos is a small cluster in which everything goes wrong for a while: writes are
-// rejected, lost and never heard of, terms end at any step, drains are changed and
-// cancelled, nodes vanish and come back, evaluations fail, clients are slow. n1
-// never drains.
+// chaos is a small cluster in which everything fails for a while: writes are rejected and
+// lost, terms end at any step, drains are changed and cancelled, nodes vanish and come back,
+// evaluations fail, clients are slow. n1 never drains.
 type chaos struct {
-	*rig
+	*harness
 	rng *rand.Rand
-	// places counts what was placed, for ids; evals likewise.
+	// places and evals count what was made, for ids.
 	places, evals int
 	revision      cluster.Revision
 }
@@ -28,11 +29,11 @@ const chaosNodes = 5
 
 func newChaos(t testingT, seed uint64) *chaos {
 	c := &chaos{rng: rand.New(rand.NewPCG(seed, 1)), revision: 7}
-	w := newTown(chaosNodes, 0)
-	w.jobs = nil
+	w := fixture.NewCluster(chaosNodes, 0)
+	w.Jobs = nil
 	for i := range 1 + c.rng.IntN(5) {
 		kind := []cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch}[c.rng.IntN(6)]
-		job := w.job(cluster.JobID(fmt.Sprintf("job%d", i)), kind)
+		job := w.AddJob(cluster.JobID(fmt.Sprintf("job%d", i)), kind)
 		group := job.TaskGroups[0]
 		group.Count = 1 + c.rng.IntN(5)
 		group.Tasks[0].StoragePlugin = c.rng.IntN(5) == 0
@@ -42,43 +43,43 @@ func newChaos(t testingT, seed uint64) *chaos {
 			group.Migrate = &cluster.MigrateStrategy{MaxParallel: []int{0, 1, 1, 2, 3}[c.rng.IntN(5)], HealthyDeadline: time.Minute}
 		}
 		for range group.Count {
-			c.place(w, job, w.nodes[c.rng.IntN(chaosNodes)].ID)
+			c.place(w, job, w.Nodes[c.rng.IntN(chaosNodes)].ID)
 		}
 	}
-	c.rig = newRig(t, w, func(config *NodeDrainerConfig) {
-		config.Policy.Completion = Contract(c.rng.IntN(4))
-		config.Policy.BelowBudget = BelowBudget(c.rng.IntN(2))
-		config.Policy.PluginsAfterDeadline = PluginOrder(c.rng.IntN(2))
+	c.harness = newHarness(t, w, func(config *NodeDrainerConfig) {
+		config.Policy.Completion = rules.CompletionPolicy(c.rng.IntN(4))
+		config.Policy.BelowBudget = rules.BelowBudget(c.rng.IntN(2))
+		config.Policy.PluginsAfterDeadline = rules.PluginOrder(c.rng.IntN(2))
 		config.MaxIDsPerEntry, config.MaxInFlight = 2+c.rng.IntN(6), 1+c.rng.IntN(3)
 	})
 	c.state.vague = c.rng.IntN(5) == 0
 	return c
 }
 
-func (c *chaos) place(w *town, j *cluster.Job, n cluster.NodeID) *cluster.Allocation {
+func (c *chaos) place(w *fixture.Cluster, j *cluster.Job, n cluster.NodeID) *cluster.Allocation {
 	c.places++
-	return w.place(cluster.AllocID(fmt.Sprintf("a%03d", c.places)), j, n)
+	return w.Place(cluster.AllocID(fmt.Sprintf("a%03d", c.places)), j, n)
 }
 
-// mishap is one thing that happens.
+// mishap is one failure or change.
 func (c *chaos) mishap() {
-	c.commit(func(w *town) {
-		n := w.nodes[1+c.rng.IntN(chaosNodes-1)]
+	c.commit(func(w *fixture.Cluster) {
+		n := w.Nodes[1+c.rng.IntN(chaosNodes-1)]
 		switch c.rng.IntN(10) {
 		case 0, 1, 2:
 			c.drain(w, n)
 		case 3:
 			n.Drain = nil
 			n.SchedulingEligibility = cluster.NodeEligible
-			for _, a := range w.allocs { // as an FSM cancels
-				if a.DesiredTransition.Drain == drainOf(n.ID) && !a.ServerTerminal() {
+			for _, a := range w.Allocs { // as an FSM cancels
+				if a.DesiredTransition.Drain == fixture.DrainID(n.ID) && !a.ServerTerminal() {
 					a.DesiredTransition = cluster.DesiredTransition{}
 				}
 			}
 		case 4:
 			n.Status = []cluster.NodeStatus{cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected}[c.rng.IntN(3)]
 		case 5:
-			g := w.jobs[c.rng.IntN(len(w.jobs))].TaskGroups[0]
+			g := w.Jobs[c.rng.IntN(len(w.Jobs))].TaskGroups[0]
 			g.Count = max(0, g.Count+c.rng.IntN(3)-1)
 			if g.Migrate != nil {
 				m := *g.Migrate
@@ -86,7 +87,7 @@ func (c *chaos) mishap() {
 				g.Migrate = &m
 			}
 		case 6:
-			c.place(w, w.jobs[c.rng.IntN(len(w.jobs))], n.ID)
+			c.place(w, w.Jobs[c.rng.IntN(len(w.Jobs))], n.ID)
 		case 7:
 			if a := c.anyAlloc(w); a != nil && a.DeploymentStatus != nil {
 				a.DeploymentStatus.Healthy = new(c.rng.IntN(2) == 0)
@@ -96,21 +97,21 @@ func (c *chaos) mishap() {
 				a.ClientStatus = []cluster.ClientStatus{cluster.ClientFailed, cluster.ClientUnknown, cluster.ClientRunning}[c.rng.IntN(3)]
 			}
 		case 9:
-			if len(w.jobs) > 1 {
-				w.jobs = w.jobs[1:] // purged, its allocations are not
+			if len(w.Jobs) > 1 {
+				w.Jobs = w.Jobs[1:] // purged, its allocations are not
 			}
 		}
 	})
 }
 
-func (c *chaos) drain(w *town, n *cluster.Node) {
+func (c *chaos) drain(w *fixture.Cluster, n *cluster.Node) {
 	deadline := []time.Duration{0, -1, time.Duration(1+c.rng.IntN(300)) * time.Second}[c.rng.IntN(3)]
 	marked, before := [cluster.MarkClassCount]int{}, n.Drain
 	if before != nil {
 		marked = before.Marked
 	}
 	c.revision++
-	d := w.drain(n.ID, deadline)
+	d := w.StartDrain(n.ID, deadline)
 	d.Revision, d.UpdatedAt, d.Marked = c.revision, c.now, marked
 	d.Strategy.StartedAt = c.now
 	d.Strategy.IgnoreSystemJobs = c.rng.IntN(3) == 0
@@ -119,20 +120,20 @@ func (c *chaos) drain(w *town, n *cluster.Node) {
 	}
 }
 
-func (c *chaos) anyAlloc(w *town) *cluster.Allocation {
-	live := slices.DeleteFunc(slices.Clone(w.allocs), (*cluster.Allocation).ClientTerminal)
+func (c *chaos) anyAlloc(w *fixture.Cluster) *cluster.Allocation {
+	live := slices.DeleteFunc(slices.Clone(w.Allocs), (*cluster.Allocation).ClientTerminal)
 	if len(live) == 0 {
 		return nil
 	}
 	return live[c.rng.IntN(len(live))]
 }
 
-// work is what scheduler and clients do in a while; slowly, with failures, or
-// not.
+// work is a turn of the scheduler and the clients. Slowly, some of it fails or is left for
+// later.
 func (c *chaos) work(slowly bool) {
 	perhaps := func(n int) bool { return slowly && c.rng.IntN(n) == 0 }
-	c.commit(func(w *town) {
-		for _, e := range slices.Clone(w.evals) {
+	c.commit(func(w *fixture.Cluster) {
+		for _, e := range slices.Clone(w.Evals) {
 			if !e.Open() || perhaps(3) {
 				continue
 			}
@@ -141,13 +142,13 @@ func (c *chaos) work(slowly bool) {
 				continue
 			}
 			e.Status = cluster.EvalComplete
-			for _, a := range slices.Clone(w.allocs) {
+			for _, a := range slices.Clone(w.Allocs) {
 				if a.JobKey() == e.JobKey() && a.Marked() && !a.Terminal() {
 					c.stop(w, a)
 				}
 			}
 		}
-		for _, a := range w.allocs {
+		for _, a := range w.Allocs {
 			switch {
 			case a.ClientTerminal() || perhaps(2) || !w.Node(a.NodeID).Reachable():
 			case a.ServerTerminal():
@@ -160,13 +161,13 @@ func (c *chaos) work(slowly bool) {
 }
 
 // stop stops a marked allocation and places another for a service that exists.
-func (c *chaos) stop(w *town, a *cluster.Allocation) {
+func (c *chaos) stop(w *fixture.Cluster, a *cluster.Allocation) {
 	a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, c.now
 	job := w.Job(a.JobKey())
 	if a.JobType() != cluster.JobService || job == nil {
 		return
 	}
-	for _, n := range w.nodes {
+	for _, n := range w.Nodes {
 		if n.Ready() {
 			next := c.place(w, job, n.ID)
 			next.ClientStatus, next.DeploymentStatus, next.CreateTime = cluster.ClientPending, nil, c.now
@@ -175,11 +176,11 @@ func (c *chaos) stop(w *town, a *cluster.Allocation) {
 		}
 	}
 	c.evals++
-	w.evals = append(w.evals, &cluster.Evaluation{ID: cluster.EvalID(fmt.Sprintf("blocked%d", c.evals)), Namespace: job.Namespace, JobID: job.ID,
-		Status: cluster.EvalBlocked, CreateIndex: w.index})
+	w.Evals = append(w.Evals, &cluster.Evaluation{ID: cluster.EvalID(fmt.Sprintf("blocked%d", c.evals)), Namespace: job.Namespace, JobID: job.ID,
+		Status: cluster.EvalBlocked, CreateIndex: w.LastIndex})
 }
 
-// storm lets so many things happen, in any order.
+// storm makes so many moves in any order.
 func (c *chaos) storm(moves int) {
 	c.raft.always = applied
 	for range moves {
@@ -189,7 +190,7 @@ func (c *chaos) storm(moves int) {
 		case 2, 3:
 			c.work(true)
 		case 4:
-			c.raft.script = append(c.raft.script, fate(c.rng.IntN(int(refused)+1)))
+			c.raft.script = append(c.raft.script, fate(c.rng.IntN(int(hidden)+1)))
 			c.raft.barriers = append(c.raft.barriers, fate(c.rng.IntN(int(full)+1)))
 		case 5:
 			if c.rng.IntN(3) == 0 {
@@ -199,7 +200,7 @@ func (c *chaos) storm(moves int) {
 			c.raft.answer()
 		case 7:
 			if !c.wakeAt.IsZero() {
-				c.now = latest(c.now, c.wakeAt)
+				c.wait()
 			}
 		case 8:
 			c.now = c.now.Add(time.Duration(c.rng.IntN(30)) * time.Second)
@@ -211,14 +212,14 @@ func (c *chaos) storm(moves int) {
 	}
 }
 
-// calm lets everybody do their work, and time pass, until nothing happens any more.
+// calm ends all failures, and lets time pass until nothing happens any more.
 func (c *chaos) calm() {
 	c.raft.script, c.raft.barriers = nil, nil
-	c.commit(func(w *town) {
-		for _, n := range w.nodes {
+	c.commit(func(w *fixture.Cluster) {
+		for _, n := range w.Nodes {
 			n.Status = cluster.NodeReady
 		}
-		for _, a := range w.allocs {
+		for _, a := range w.Allocs {
 			if a.ClientStatus == cluster.ClientUnknown {
 				a.ClientStatus = cluster.ClientRunning
 			}
@@ -235,18 +236,22 @@ func (c *chaos) calm() {
 		if c.wakeAt.IsZero() {
 			return
 		}
-		c.now = latest(c.now, c.wakeAt)
+		c.wait()
 	}
 	c.t.Fatalf("it never becomes quiet; it wants to be stepped at %s, now %s", c.wakeAt, c.now)
 }
 
-// Whatever has gone wrong: once it is over, every drain with a deadline ends, and
-// of every other one each allocation that is left has a reason that does not end
-// by itself. Nothing is followed that is not needed, and nothing runs hot.
+// After any failures every drain with a deadline ends. In every other drain each allocation
+// that is left has a reason that does not end by itself. No job is followed for nothing, and
+// the term does not run hot.
 func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Parallel()
 	ended, held := 0, 0
-	for seed := range uint64(chaosRuns) {
+	runs := uint64(300)
+	if fixture.RaceEnabled {
+		runs = 60
+	}
+	for seed := range runs {
 		c := newChaos(t, seed)
 		c.storm(150)
 		c.calm()
@@ -256,7 +261,7 @@ func TestTerm_SurvivesChaos(t *testing.T) {
 			must.SliceNotEmpty(t, report.Allocs, must.Sprintf("seed %d: %s is empty and drains", seed, n.ID))
 			held++
 			switch report.Reason {
-			case ReasonBatchRunning, ReasonNoPacedMoves, ReasonBelowBudget:
+			case rules.ReasonBatchRunning, rules.ReasonNoPacedMoves, rules.ReasonBelowBudget:
 			default:
 				t.Fatalf("seed %d: %s is left with reason %s: %+v", seed, n.ID, report.Reason, report.Allocs)
 			}
@@ -269,12 +274,12 @@ func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Logf("%d ends were written, %d drains are held", ended, held)
 }
 
-// watchedJobs are the jobs with something live on a draining node: exactly those
-// are worth following when everything is quiet.
+// watchedJobs are the jobs with a live allocation on a draining node. Only those are
+// followed when nothing happens.
 func watchedJobs(c *chaos) map[cluster.JobKey]int {
 	jobs := map[cluster.JobKey]int{}
 	w := c.state.now()
-	for _, a := range w.allocs {
+	for _, a := range w.Allocs {
 		if !a.ClientTerminal() && w.Node(a.NodeID).Draining() {
 			jobs[a.JobKey()] = 1
 		}

@@ -1,11 +1,11 @@
 package drainer
 
 import (
+	"log/slog"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Look is what a component sees in one step. A component that steps another hands on the
@@ -14,27 +14,25 @@ type Look struct {
 	// Now is the time of the step.
 	Now time.Time
 	// View is the newest state, the same for all components of a step.
-	View View
+	View rules.View
 	// Changes says where it differs from the view of the step before. The first
 	// step of a term is told to look everywhere.
 	Changes Changes
-	// InFlight is nil if no write is in flight: what is wished in this step is written
-	// in it. Otherwise what is wished is written when the last is answered, in a step
-	// of its own, and InFlight reports whether a mark of the allocation is among those
-	// in flight: it cannot be taken back. It is not for after the step.
-	InFlight func(cluster.AllocID) bool
 
-	// findings are what the built-in components have found out in this step; nil remembers
-	// nothing.
-	findings *findings
+	// Deferred says that earlier steps heard of some of the changes and could not look. What
+	// was so in between is not known.
+	Deferred bool
+	// snapshot is shared by the built-in components of a step; nil in a look that others
+	// made.
+	snapshot *rules.Snapshot
 }
 
-// node returns the node, or nil.
-func (l Look) node(id cluster.NodeID) *cluster.Node {
-	if l.findings == nil {
-		return l.View.Node(id)
+// rules returns the snapshot to decide from.
+func (l Look) rules(p rules.Policy) *rules.Snapshot {
+	if l.snapshot != nil {
+		return l.snapshot
 	}
-	return l.findings.node(l.View, id)
+	return rules.NewSnapshot(l.View, l.Now, p)
 }
 
 // Component is a part of the drainer that decides. Step neither blocks, sleeps,
@@ -70,56 +68,41 @@ type NodeTracker interface {
 type DrainingJobWatcher interface {
 	Component
 	// RegisterJobs asks for jobs to be looked after, by their groups on draining
-	// nodes, and for groups already looked after to be judged anew. It takes
+	// nodes, and for groups already looked after to be planned again. It takes
 	// effect at the next step; a group with nothing on a draining node is dropped
 	// again.
 	RegisterJobs([]cluster.GroupKey)
-	// Drain offers the watcher's wishes. A value is the whole present wish; a
-	// newer one replaces an unread older one. The capacity is one.
+	// Drain offers what the watcher wants written. A request is all of it; a newer one
+	// replaces an unread older one. It is good for one round of writes: after a Reply that
+	// something was not applied, the watcher plans again and offers all of it again. Every
+	// answer causes a step. The capacity is one.
 	Drain() <-chan *DrainRequest
-	// Migrated reports allocations that have left their draining nodes. An
-	// unread report is merged into the next. The capacity is one.
-	Migrated() <-chan []Migration
+	// Migrated names nodes that allocations have left since their groups were last
+	// planned. Unread names are merged into the next. The capacity is one.
+	Migrated() <-chan []cluster.NodeID
 }
 
-// DrainRequest is everything a job watcher wants written.
+// DrainRequest is everything that a job watcher wants written.
 type DrainRequest struct {
-	// Marks are in (namespace, job, group, allocation) order.
-	Marks []Mark
-	// Reevaluate are groups, in order, with marked allocations that run on and no
-	// open evaluation that would stop them.
+	// Marks are in (namespace, job, group, allocation) order. Marks of the classes stage,
+	// deadline and forced are left out: the drainer plans them with their node.
+	Marks []rules.Mark
+	// Reevaluate are groups, in order, with marked allocations that run on and no open
+	// evaluation that would stop them.
 	Reevaluate []cluster.GroupKey
-	// Reply is told what became of the request's marks and evaluations, in as
-	// many calls as there were writes; never nil. What a newer request no longer
-	// holds, and was not written, is not answered. It may be called during a
-	// step and never blocks.
+	// Reply is told the result of every write of the request's marks and evaluations, and
+	// that what found no room is rejected; never nil. It may be called during a step and
+	// must not block.
 	Reply func(DrainReply)
 }
 
-// DrainReply is what became of one write of a request's wishes.
+// DrainReply is the result of one write of a request's marks and evaluations.
 type DrainReply struct {
 	Answer
-	// At is when the drainer took the answer in: waits on account of it begin
-	// then, however much later the watcher is stepped.
+	// At is when the drainer received the answer. Waits because of the answer begin then.
 	At          time.Time
-	Marks       []Mark
+	Marks       []rules.Mark
 	Reevaluated []cluster.GroupKey
-}
-
-// Migration says what has become of one allocation that was on a draining node.
-// Each fact is one completion contract's, see [Contract].
-type Migration struct {
-	Alloc cluster.AllocID
-	Node  cluster.NodeID
-	// Asked: it was marked or stopped by the servers.
-	Asked bool
-	// Stopped: it is client-terminal, or its record is gone.
-	Stopped bool
-	// Replaced: a replacement is placed, or is not to come, or is waited for by
-	// a blocked evaluation.
-	Replaced bool
-	// Migrated: its ephemeral data has moved, or it has none that could.
-	Migrated bool
 }
 
 // DrainDeadlineNotifier wakes the drainer when deadlines pass. What it says is a
@@ -138,7 +121,7 @@ type DrainDeadlineNotifier interface {
 
 // Env is what a factory may use to build a component.
 type Env struct {
-	Logger hclog.Logger
+	Logger *slog.Logger
 	State  StateReader
 	// Feed is the term's feed, for Follow and Unfollow. Only the term takes.
 	Feed Feed
@@ -147,15 +130,15 @@ type Env struct {
 	Wake func()
 	// Done is closed when the term ends: a component's own goroutines end then.
 	Done   <-chan struct{}
-	Policy Policy
+	Policy rules.Policy
 	// MarksAhead is how many marks a round of writes takes at most. A request need
 	// not name more, as long as they are the first in order: when they are answered
 	// it is time to name the next. Zero is no bound.
 	MarksAhead int
 	// DeadlineCoalesce is how late a deadline may be to share a batch.
 	DeadlineCoalesce time.Duration
-	// RetryBase and RetryMax bound the backoff of what is proposed again.
-	RetryBase, RetryMax time.Duration
+	// Retry spaces what is proposed again.
+	Retry Backoff
 }
 
 // The factories build the components of one leadership term.
@@ -164,3 +147,17 @@ type (
 	DrainingJobWatcherFactory    func(Env) DrainingJobWatcher
 	DrainDeadlineNotifierFactory func(Env) DrainDeadlineNotifier
 )
+
+// put puts a value into a channel of capacity one that only the caller sends to, together
+// with an unread one.
+func put[T any](ch chan T, value T, merge func(unread, value T) T) {
+	select {
+	case unread := <-ch:
+		value = merge(unread, value)
+	default:
+	}
+	select {
+	case ch <- value:
+	default: // cannot happen: there is room
+	}
+}

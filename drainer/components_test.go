@@ -8,16 +8,19 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Components by hand.
+// Components that do what a test says.
 type (
 	idle       struct{ looks []Look }
 	scriptJobs struct {
 		idle
 		registered []cluster.GroupKey
 		drain      chan *DrainRequest
-		migrated   chan []Migration
+		migrated   chan []cluster.NodeID
 	}
 	scriptDeadlines struct {
 		idle
@@ -32,7 +35,7 @@ func (c *scriptJobs) RegisterJobs(g []cluster.GroupKey) { c.registered = append(
 
 func (c *scriptJobs) Drain() <-chan *DrainRequest { return c.drain }
 
-func (c *scriptJobs) Migrated() <-chan []Migration { return c.migrated }
+func (c *scriptJobs) Migrated() <-chan []cluster.NodeID { return c.migrated }
 
 func (c *scriptDeadlines) NextBatch() <-chan []cluster.NodeID { return c.batch }
 
@@ -41,64 +44,64 @@ func (c *scriptDeadlines) Remove(n cluster.NodeID) {
 }
 
 func (c *scriptDeadlines) Watch(n cluster.NodeID, at time.Time) {
-	c.watched = append(c.watched, fmt.Sprintf("watch %s in %s", n, at.Sub(epoch)))
+	c.watched = append(c.watched, fmt.Sprintf("watch %s in %s", n, at.Sub(fixture.Epoch)))
 }
 
-// What is injected is used instead of what is built in, with the term's own
-// means; all of them see the same look, in the same order at every step.
+// Injected components replace the built-in ones. All of them see the same look in each step.
 func TestTerm_InjectedComponents(t *testing.T) {
 	t.Parallel()
-	jobs := &scriptJobs{drain: make(chan *DrainRequest, 1), migrated: make(chan []Migration, 1)}
+	jobs := &scriptJobs{drain: make(chan *DrainRequest, 1), migrated: make(chan []cluster.NodeID, 1)}
 	deadlines := &scriptDeadlines{batch: make(chan []cluster.NodeID, 1)}
 	nodes := &idle{}
 	var env Env
 	var tracker NodeTracker
-	w := newTown(2, 1)
-	w.drain("n1", time.Hour)
-	policy := Policy{StopMargin: time.Second, HealthGrace: time.Minute}
-	r := newRig(t, w, func(c *NodeDrainerConfig) {
-		c.Policy, c.DeadlineCoalesce, c.RetryBase, c.RetryMax = policy, 1, 2, 3
+	w := fixture.NewCluster(2, 1)
+	w.StartDrain("n1", time.Hour)
+	policy := rules.Policy{StopMargin: time.Second, HealthGrace: time.Minute}
+	r := newHarness(t, w, func(c *NodeDrainerConfig) {
+		c.Policy, c.DeadlineCoalesce, c.Retry.Base, c.Retry.Max = policy, 1, 2, 3
 		c.NodeWatcher = func(e Env, t NodeTracker) DrainingNodeWatcher { env, tracker = e, t; return nodes }
 		c.JobWatcher = func(Env) DrainingJobWatcher { return jobs }
 		c.DeadlineNotifier = func(Env) DrainDeadlineNotifier { return deadlines }
 	})
 	must.Eq(t, policy, env.Policy)
-	must.Eq(t, []time.Duration{1, 2, 3}, []time.Duration{env.DeadlineCoalesce, env.RetryBase, env.RetryMax})
+	must.Eq(t, []time.Duration{1, 2, 3}, []time.Duration{env.DeadlineCoalesce, env.Retry.Base, env.Retry.Max})
 	must.NotNil(t, env.Logger)
 	must.Eq[StateReader](t, r.state, env.State, must.Cmp())
 	r.settle()
-	must.SliceEmpty(t, r.raft.written(), must.Sprint("nobody has told of the node"))
+	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker was not told of the node"))
 	must.True(t, nodes.looks[0].Changes.All)
 
-	// The node watcher tells of the node; the jobs on it are registered, its deadline watched.
-	tracker.Update(w.node("n1"))
+	// The node watcher tells of the node. The groups on it are registered and its deadline
+	// is watched.
+	tracker.Update(w.Node("n1"))
 	env.Wake()
 	r.settle()
-	must.Eq(t, []cluster.GroupKey{web}, jobs.registered)
+	must.Eq(t, []cluster.GroupKey{fixture.Group}, jobs.registered)
 	must.Eq(t, []string{"watch n1 in 1h0m0s"}, deadlines.watched)
 
-	// The job watcher wishes; the wish is written and answered.
+	// The job watcher requests a mark. It is written and answered.
 	var replies []DrainReply
-	mark := Mark{Alloc: "a1", Group: web, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkPaced}
-	jobs.drain <- &DrainRequest{Marks: []Mark{mark}, Reply: func(d DrainReply) { replies = append(replies, d) }}
+	mark := rules.Mark{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkPaced}
+	jobs.drain <- &DrainRequest{Marks: []rules.Mark{mark}, Reply: func(d DrainReply) { replies = append(replies, d) }}
 	env.Wake()
 	r.settle()
-	must.Eq(t, []DrainReply{{Answer: Answer{Outcome: Applied, Index: 11}, At: r.now, Marks: []Mark{mark}}}, replies)
+	must.Eq(t, []DrainReply{{Answer: Answer{Outcome: raftwrite.Applied, Index: 11}, At: r.now, Marks: []rules.Mark{mark}}}, replies)
 	must.Len(t, 1, r.raft.written())
 
-	// A wish that is not taken back is not written again.
+	// A request is written once.
 	env.Wake()
 	r.settle()
 	must.Len(t, 1, r.raft.written())
 
 	// Nor is an evaluation.
-	jobs.drain <- &DrainRequest{Reevaluate: []cluster.GroupKey{web}, Reply: func(d DrainReply) { replies = append(replies, d) }}
+	jobs.drain <- &DrainRequest{Reevaluate: []cluster.GroupKey{fixture.Group}, Reply: func(d DrainReply) { replies = append(replies, d) }}
 	env.Wake()
 	r.settle()
 	env.Wake()
 	r.settle()
 	must.Len(t, 2, r.raft.written())
-	must.Eq(t, []cluster.GroupKey{web}, replies[1].Reevaluated)
+	must.Eq(t, []cluster.GroupKey{fixture.Group}, replies[1].Reevaluated)
 
 	// A batch is a hint: the deadline has not passed, so it is watched again.
 	deadlines.batch <- []cluster.NodeID{"n1", "nobody"}
@@ -107,8 +110,18 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.Eq(t, []string{"watch n1 in 1h0m0s", "watch n1 in 1h0m0s"}, deadlines.watched)
 	must.Len(t, 2, r.raft.written())
 
+	// A node that allocations have left is planned in the next step, at once.
+	jobs.migrated <- []cluster.NodeID{"n1", "another"}
+	env.Wake()
+	r.step()
+	must.Eq(t, r.now, r.wakeAt)
+	r.settle()
+	must.True(t, r.wakeAt.IsZero())
+	report, _ := r.term.Explain("n1", r.now)
+	must.Len(t, 1, report.Allocs, must.Sprint("the job watcher remembers no holds"))
+
 	// The node stops draining.
-	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	r.commit(func(w *fixture.Cluster) { w.Node("n1").Drain = nil })
 	tracker.Remove("n1")
 	r.settle()
 	must.Eq(t, "remove n1", deadlines.watched[2])
@@ -129,8 +142,8 @@ func TestTerm_InjectedComponents(t *testing.T) {
 // A component that wants to be stepped at a time is stepped then.
 func TestTerm_ComponentsWake(t *testing.T) {
 	t.Parallel()
-	at := epoch.Add(time.Hour)
-	r := newRig(t, newTown(1, 0), func(c *NodeDrainerConfig) {
+	at := fixture.Epoch.Add(time.Hour)
+	r := newHarness(t, fixture.NewCluster(1, 0), func(c *NodeDrainerConfig) {
 		c.NodeWatcher = func(Env, NodeTracker) DrainingNodeWatcher { return sleeper{at} }
 	})
 	r.settle()
@@ -146,8 +159,8 @@ func (s sleeper) Step(l Look) time.Time {
 	return time.Time{}
 }
 
-// A factory that builds nothing is an error, and what the others have built is
-// told to end.
+// A factory that builds nothing is an error, also if it returns a nil pointer. What the
+// others have built is told to end.
 func TestTerm_FactoryBuildsNothing(t *testing.T) {
 	t.Parallel()
 	var done <-chan struct{}
@@ -156,14 +169,14 @@ func TestTerm_FactoryBuildsNothing(t *testing.T) {
 			c.NodeWatcher = func(e Env, _ NodeTracker) DrainingNodeWatcher { done = e.Done; return nil }
 		},
 		"job watcher": func(c *NodeDrainerConfig) {
-			c.JobWatcher = func(e Env) DrainingJobWatcher { done = e.Done; return nil }
+			c.JobWatcher = func(e Env) DrainingJobWatcher { done = e.Done; return (*jobWatcher)(nil) }
 		},
 		"deadline notifier": func(c *NodeDrainerConfig) {
-			c.DeadlineNotifier = func(e Env) DrainDeadlineNotifier { done = e.Done; return nil }
+			c.DeadlineNotifier = func(e Env) DrainDeadlineNotifier { done = e.Done; return (*deadlineHeap)(nil) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := newMemory(newTown(1, 0))
+			state := newMemory(fixture.NewCluster(1, 0))
 			c := NodeDrainerConfig{Raft: &fakeRaft{}}
 			edit(&c)
 			term, err := NewTerm(c, state, nil)
@@ -173,25 +186,27 @@ func TestTerm_FactoryBuildsNothing(t *testing.T) {
 			<-done
 		})
 	}
-	_, err := NewTerm(NodeDrainerConfig{Raft: &fakeRaft{}}, nil, nil)
-	must.EqError(t, err, "a term needs a state to read")
+	for _, state := range []StateReader{nil, (*memory)(nil)} {
+		_, err := NewTerm(NodeDrainerConfig{Raft: &fakeRaft{}}, state, nil)
+		must.EqError(t, err, "a term needs a state to read: it is nil, or a nil pointer")
+	}
 }
 
-// A node watcher that does not tell of an end does not have what was planned for
-// the node written for ever.
-func TestTerm_NodeThatNobodyTellsOf(t *testing.T) {
+// A node watcher does not tell of the end of a drain. What was planned for the node is not
+// written again.
+func TestTerm_NodeThatIsNotToldOf(t *testing.T) {
 	t.Parallel()
 	var tracker NodeTracker
 	w := jobsOnOneNode(1)
-	w.drain("n1", -1)
-	r := newRig(t, w, func(c *NodeDrainerConfig) {
+	w.StartDrain("n1", -1)
+	r := newHarness(t, w, func(c *NodeDrainerConfig) {
 		c.NodeWatcher = func(_ Env, t NodeTracker) DrainingNodeWatcher { tracker = t; return &idle{} }
 	})
-	tracker.Update(w.node("n1"))
+	tracker.Update(w.Node("n1"))
 	r.raft.script = []fate{rejected}
 	r.settle()
 	must.Len(t, 1, r.raft.written())
-	r.commit(func(w *town) { w.node("n1").Drain = nil })
+	r.commit(func(w *fixture.Cluster) { w.Node("n1").Drain = nil })
 	r.advance(time.Hour)
 	must.Len(t, 1, r.raft.written())
 }

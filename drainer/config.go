@@ -1,20 +1,24 @@
 package drainer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // NodeDrainerConfig is what a [NodeDrainer] is built from. Only Raft is required.
 type NodeDrainerConfig struct {
 	// Logger receives what an operator may want to know. Nil discards it.
-	Logger hclog.Logger
+	Logger *slog.Logger
 	// Raft begins the drainer's writes. Never nil.
 	Raft RaftApplier
 
@@ -33,7 +37,7 @@ type NodeDrainerConfig struct {
 	NewEvalID func() cluster.EvalID
 
 	// Policy is what drains are decided by. Its zero values are its defaults.
-	Policy Policy
+	Policy rules.Policy
 
 	// StateQueriesPerSecond bounds how often the state is looked at, with a burst
 	// of as many as a tenth of a second allows, and at least one: a cluster in which more
@@ -52,18 +56,16 @@ type NodeDrainerConfig struct {
 	// MaxInFlight bounds the entries begun and not answered. Zero is
 	// [DefaultMaxInFlight].
 	MaxInFlight int
-	// MinWriteInterval is the least time between rounds of writes. Zero, the
+	// MinWriteInterval is the least time between rounds of writes, rounds that the applier
+	// had no room for included. Zero, the
 	// default, writes at once when no write is in flight: what becomes due
 	// meanwhile is gathered and leaves together.
 	MinWriteInterval time.Duration
 	// DeadlineCoalesce is how late a deadline may be to share a batch with later
 	// ones. Zero is [DefaultDeadlineCoalesce]; negative is no coalescing.
 	DeadlineCoalesce time.Duration
-	// RetryBase and RetryMax bound the wait before what failed is tried again; it
-	// doubles with every failure in a row. Zero is [DefaultRetryBase] and
-	// [DefaultRetryMax].
-	RetryBase time.Duration
-	RetryMax  time.Duration
+	// Retry spaces what has failed. Its zero values are its defaults.
+	Retry Backoff
 }
 
 // queryBurst is how many looks at the state may follow each other at once.
@@ -92,7 +94,7 @@ const minIDsPerEntry = 2
 // withDefaults returns c with its zero values filled in.
 func (c NodeDrainerConfig) withDefaults() NodeDrainerConfig {
 	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.NodeWatcher == nil {
 		c.NodeWatcher = NewNodeWatcher
@@ -106,48 +108,56 @@ func (c NodeDrainerConfig) withDefaults() NodeDrainerConfig {
 	if c.NewEvalID == nil {
 		c.NewEvalID = func() cluster.EvalID { return cluster.EvalID(uuid.NewString()) }
 	}
-	c.Policy = c.Policy.withDefaults()
-	setDefault(&c.StateQueriesPerSecond, DefaultStateQueriesPerSecond)
-	setDefault(&c.MaxIDsPerEntry, DefaultMaxIDsPerEntry)
-	setDefault(&c.MaxBytesPerEntry, DefaultMaxBytesPerEntry)
-	setDefault(&c.MaxInFlight, DefaultMaxInFlight)
-	setDefault(&c.DeadlineCoalesce, DefaultDeadlineCoalesce)
-	setDefault(&c.RetryBase, DefaultRetryBase)
-	setDefault(&c.RetryMax, max(DefaultRetryMax, c.RetryBase))
+	c.Policy = c.Policy.WithDefaults()
+	c.StateQueriesPerSecond = cmp.Or(c.StateQueriesPerSecond, DefaultStateQueriesPerSecond)
+	c.MaxIDsPerEntry = cmp.Or(c.MaxIDsPerEntry, DefaultMaxIDsPerEntry)
+	c.MaxBytesPerEntry = cmp.Or(c.MaxBytesPerEntry, DefaultMaxBytesPerEntry)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
+	c.DeadlineCoalesce = cmp.Or(c.DeadlineCoalesce, DefaultDeadlineCoalesce)
+	c.Retry.Base = cmp.Or(c.Retry.Base, DefaultRetryBase)
+	c.Retry.Max = cmp.Or(c.Retry.Max, max(DefaultRetryMax, c.Retry.Base))
 	return c
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// validate names the first field that cannot work, or returns nil. It is asked
+// validate names the first field that cannot work, or returns nil. It is called
 // after withDefaults.
 func (c NodeDrainerConfig) validate() error {
-	if c.Raft == nil {
-		return errors.New("NodeDrainerConfig.Raft is required")
+	if isNil(c.Raft) {
+		return errors.New("NodeDrainerConfig.Raft is required: it is nil, or a nil pointer")
 	}
-	switch {
-	case !(c.StateQueriesPerSecond > 0):
-		return fmt.Errorf("NodeDrainerConfig.StateQueriesPerSecond is %v and must be > 0", c.StateQueriesPerSecond)
-	case c.MaxIDsPerEntry < minIDsPerEntry:
-		return fmt.Errorf("NodeDrainerConfig.MaxIDsPerEntry is %d and must be >= %d: a mark travels with its evaluation", c.MaxIDsPerEntry, minIDsPerEntry)
-	case c.MaxBytesPerEntry < minBytesPerEntry:
-		return fmt.Errorf("NodeDrainerConfig.MaxBytesPerEntry is %d and must be >= %d", c.MaxBytesPerEntry, minBytesPerEntry)
-	case c.MaxInFlight < 1:
-		return fmt.Errorf("NodeDrainerConfig.MaxInFlight is %d and must be >= 1", c.MaxInFlight)
-	case c.MinWriteInterval < 0:
-		return fmt.Errorf("NodeDrainerConfig.MinWriteInterval is %s and must be >= 0", c.MinWriteInterval)
-	case c.RetryBase < 0:
-		return fmt.Errorf("NodeDrainerConfig.RetryBase is %s and must be >= 0", c.RetryBase)
-	case c.RetryMax < c.RetryBase:
-		return fmt.Errorf("NodeDrainerConfig.RetryMax is %s and must be >= RetryBase (%s)", c.RetryMax, c.RetryBase)
+	for _, field := range []struct {
+		works      bool
+		name, must string
+	}{
+		{c.StateQueriesPerSecond > 0, "StateQueriesPerSecond", "> 0"},
+		{c.MaxIDsPerEntry >= minIDsPerEntry, "MaxIDsPerEntry", fmt.Sprintf(">= %d: a mark travels with its evaluation", minIDsPerEntry)},
+		{c.MaxBytesPerEntry >= minBytesPerEntry, "MaxBytesPerEntry", fmt.Sprintf(">= %d", minBytesPerEntry)},
+		{c.MaxInFlight >= 1, "MaxInFlight", ">= 1"},
+		{c.MinWriteInterval >= 0, "MinWriteInterval", ">= 0"},
+		{c.Retry.Base >= 0, "Retry.Base", ">= 0"},
+		{c.Retry.Max >= c.Retry.Base, "Retry.Max", fmt.Sprintf(">= Retry.Base (%s)", c.Retry.Base)},
+	} {
+		if !field.works {
+			return fmt.Errorf("NodeDrainerConfig.%s must be %s", field.name, field.must)
+		}
 	}
-	if err := c.Policy.validate(); err != nil {
+	if err := c.Policy.Validate(); err != nil {
 		return fmt.Errorf("NodeDrainerConfig.%w", err)
 	}
 	return nil
 }
+
+// isNil reports whether v is nil or holds a nil pointer. A typed nil would panic much later.
+func isNil(v any) bool {
+	value := reflect.ValueOf(v)
+	switch value.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice, reflect.Chan:
+		return value.IsNil()
+	}
+	return false
+}
+
+// earliest returns the earlier of two times, where zero means none.
+func earliest(a, b time.Time) time.Time { return alarm.Earliest(a, b) }

@@ -2,11 +2,11 @@ package drainer
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
 )
 
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
@@ -19,8 +19,7 @@ type deadlineHeap struct {
 	window time.Duration
 	batch  chan []cluster.NodeID // capacity 1
 
-	mu    sync.Mutex
-	posts []deadlinePost // guarded by mu
+	posts inbox.Inbox[deadlinePost]
 
 	// pending and fire belong to Step. fire is when the batch is to be offered whose
 	// first deadline has come, zero if none has.
@@ -41,26 +40,16 @@ func NewDeadlineHeap(env Env) DrainDeadlineNotifier {
 }
 
 func (h *deadlineHeap) Watch(n cluster.NodeID, d time.Time) {
-	h.post(deadlinePost{node: n, deadline: d})
+	h.posts.Post(deadlinePost{node: n, deadline: d})
 }
 
-func (h *deadlineHeap) Remove(n cluster.NodeID) { h.post(deadlinePost{node: n, remove: true}) }
+func (h *deadlineHeap) Remove(n cluster.NodeID) { h.posts.Post(deadlinePost{node: n, remove: true}) }
 
 func (h *deadlineHeap) NextBatch() <-chan []cluster.NodeID { return h.batch }
 
-func (h *deadlineHeap) post(p deadlinePost) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.posts = append(h.posts, p)
-}
-
 // Step takes in what was posted and offers the nodes whose time has come.
 func (h *deadlineHeap) Step(look Look) time.Time {
-	h.mu.Lock()
-	posts := h.posts
-	h.posts = nil
-	h.mu.Unlock()
-	for _, p := range posts {
+	for _, p := range h.posts.Take() {
 		if p.remove {
 			h.pending.Remove(p.node)
 		} else {
@@ -80,7 +69,11 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 		return h.fire
 	}
 	h.fire = time.Time{}
-	h.offer(h.pending.Pop(look.Now))
+	put(h.batch, h.pending.Pop(look.Now), func(unread, batch []cluster.NodeID) []cluster.NodeID {
+		batch = append(batch, unread...)
+		slices.Sort(batch)
+		return slices.Compact(batch)
+	})
 	return h.pending.First()
 }
 
@@ -92,19 +85,4 @@ func (h *deadlineHeap) fireAt() time.Time {
 		return first
 	}
 	return h.pending.LastBefore(first.Add(h.window))
-}
-
-// offer puts the batch where the receiver looks, together with an unread one.
-func (h *deadlineHeap) offer(nodes []cluster.NodeID) {
-	select {
-	case unread := <-h.batch:
-		nodes = append(nodes, unread...)
-		slices.Sort(nodes)
-		nodes = slices.Compact(nodes)
-	default:
-	}
-	select {
-	case h.batch <- nodes:
-	default: // only Step sends, and it has just made room
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
 func anyKey(t *rapid.T) cluster.NodeID {
@@ -38,14 +39,14 @@ func stepAt(h *deadlineHeap, now time.Time) ([]cluster.NodeID, time.Time) {
 	return batchOf(h), wakeAt
 }
 
-// Whoever steps it when it asks gets each deadline once, never early, and late by
-// less than the window; whatever is watched, moved and removed meanwhile.
+// Stepped when it asks, the notifier offers each deadline once, never early, and late by
+// less than the window, whatever is watched, moved and removed meanwhile.
 func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		window := oneOf(t, "window", 0, 250*time.Millisecond, 3*time.Second)
+		window := fixture.OneOf(t, "window", 0, 250*time.Millisecond, 3*time.Second)
 		h := newNotifier(window)
-		now, wakeAt := epoch, time.Time{}
+		now, wakeAt := fixture.Epoch, time.Time{}
 		watched := map[cluster.NodeID]time.Time{}
 		posted := false
 		step := func() {
@@ -101,18 +102,18 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 func TestDeadlineHeap_Coalesces(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
-	h.Watch("first", epoch)
-	h.Watch("second", epoch.Add(999*time.Millisecond))
-	h.Watch("too late", epoch.Add(time.Second))
-	batch, wakeAt := stepAt(h, epoch.Add(-time.Hour))
+	h.Watch("first", fixture.Epoch)
+	h.Watch("second", fixture.Epoch.Add(999*time.Millisecond))
+	h.Watch("too late", fixture.Epoch.Add(time.Second))
+	batch, wakeAt := stepAt(h, fixture.Epoch.Add(-time.Hour))
 	must.Nil(t, batch)
-	must.Eq(t, epoch, wakeAt)
+	must.Eq(t, fixture.Epoch, wakeAt)
 	batch, wakeAt = stepAt(h, wakeAt)
 	must.Nil(t, batch)
-	must.Eq(t, epoch.Add(999*time.Millisecond), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(999*time.Millisecond), wakeAt)
 	batch, wakeAt = stepAt(h, wakeAt)
 	must.Eq(t, []cluster.NodeID{"first", "second"}, batch)
-	must.Eq(t, epoch.Add(time.Second), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(time.Second), wakeAt)
 	batch, wakeAt = stepAt(h, wakeAt)
 	must.Eq(t, []cluster.NodeID{"too late"}, batch)
 	must.True(t, wakeAt.IsZero())
@@ -121,11 +122,11 @@ func TestDeadlineHeap_Coalesces(t *testing.T) {
 func TestDeadlineHeap_WithoutWindow(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(-1)
-	h.Watch("first", epoch)
-	h.Watch("second", epoch.Add(1))
-	batch, wakeAt := stepAt(h, epoch)
+	h.Watch("first", fixture.Epoch)
+	h.Watch("second", fixture.Epoch.Add(1))
+	batch, wakeAt := stepAt(h, fixture.Epoch)
 	must.Eq(t, []cluster.NodeID{"first"}, batch)
-	must.Eq(t, epoch.Add(1), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(1), wakeAt)
 }
 
 // Nodes drained under one deadline fire together, and a node whose deadline is
@@ -137,13 +138,13 @@ func TestDeadlineHeap_EqualDeadlinesAndAgain(t *testing.T) {
 	for i := range 100 {
 		id := cluster.NodeID(fmt.Sprintf("n%02d", 99-i))
 		want = append(want, id)
-		h.Watch(id, epoch)
+		h.Watch(id, fixture.Epoch)
 	}
 	slices.Sort(want)
-	batch, _ := stepAt(h, epoch)
+	batch, _ := stepAt(h, fixture.Epoch)
 	must.Eq(t, want, batch)
-	h.Watch("n07", epoch)
-	batch, wakeAt := stepAt(h, epoch.Add(time.Hour))
+	h.Watch("n07", fixture.Epoch)
+	batch, wakeAt := stepAt(h, fixture.Epoch.Add(time.Hour))
 	must.Eq(t, []cluster.NodeID{"n07"}, batch)
 	must.True(t, wakeAt.IsZero())
 }
@@ -151,71 +152,70 @@ func TestDeadlineHeap_EqualDeadlinesAndAgain(t *testing.T) {
 func TestDeadlineHeap_MovedAndRemoved(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(0)
-	h.Watch("sooner", epoch.Add(time.Hour))
-	h.Watch("later", epoch.Add(time.Minute))
-	h.Watch("removed", epoch.Add(time.Minute))
-	_, wakeAt := stepAt(h, epoch)
-	must.Eq(t, epoch.Add(time.Minute), wakeAt)
-	h.Watch("sooner", epoch.Add(time.Second))
-	h.Watch("later", epoch.Add(2*time.Hour))
+	h.Watch("sooner", fixture.Epoch.Add(time.Hour))
+	h.Watch("later", fixture.Epoch.Add(time.Minute))
+	h.Watch("removed", fixture.Epoch.Add(time.Minute))
+	_, wakeAt := stepAt(h, fixture.Epoch)
+	must.Eq(t, fixture.Epoch.Add(time.Minute), wakeAt)
+	h.Watch("sooner", fixture.Epoch.Add(time.Second))
+	h.Watch("later", fixture.Epoch.Add(2*time.Hour))
 	h.Remove("removed")
 	h.Remove("never watched")
-	_, wakeAt = stepAt(h, epoch)
-	must.Eq(t, epoch.Add(time.Second), wakeAt)
-	batch, wakeAt := stepAt(h, epoch.Add(time.Hour))
+	_, wakeAt = stepAt(h, fixture.Epoch)
+	must.Eq(t, fixture.Epoch.Add(time.Second), wakeAt)
+	batch, wakeAt := stepAt(h, fixture.Epoch.Add(time.Hour))
 	must.Eq(t, []cluster.NodeID{"sooner"}, batch)
-	must.Eq(t, epoch.Add(2*time.Hour), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(2*time.Hour), wakeAt)
 }
 
-// A batch nobody has read is not lost when the next comes.
+// An unread batch is merged into the next.
 func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(0)
 	for i, id := range []cluster.NodeID{"c", "a", "b"} {
-		h.Watch(id, epoch.Add(time.Duration(i)*time.Second))
-		h.Step(Look{Now: epoch.Add(time.Duration(i) * time.Second)})
+		h.Watch(id, fixture.Epoch.Add(time.Duration(i)*time.Second))
+		h.Step(Look{Now: fixture.Epoch.Add(time.Duration(i) * time.Second)})
 	}
-	h.Watch("a", epoch)
-	h.Step(Look{Now: epoch.Add(time.Minute)})
+	h.Watch("a", fixture.Epoch)
+	h.Step(Look{Now: fixture.Epoch.Add(time.Minute)})
 	must.Eq(t, []cluster.NodeID{"a", "b", "c"}, batchOf(h))
 	must.Nil(t, batchOf(h))
 }
 
-// The window is looked through when its first deadline comes, not at each change
-// before that nor at each after it: with everybody in the window that would cost a
-// look at everybody.
+// The window is looked through once, when its first deadline comes. A change costs the same
+// however many deadlines are in the window.
 func TestDeadlineHeap_LooksThroughAWindowOnce(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
-	h.Watch("first", epoch)
-	h.Watch("second", epoch.Add(time.Second/2))
-	_, wakeAt := stepAt(h, epoch.Add(-time.Hour))
-	must.Eq(t, epoch, wakeAt)
+	h.Watch("first", fixture.Epoch)
+	h.Watch("second", fixture.Epoch.Add(time.Second/2))
+	_, wakeAt := stepAt(h, fixture.Epoch.Add(-time.Hour))
+	must.Eq(t, fixture.Epoch, wakeAt)
 	must.True(t, h.fire.IsZero())
-	h.Step(Look{Now: epoch})
-	must.Eq(t, epoch.Add(time.Second/2), h.fire)
+	h.Step(Look{Now: fixture.Epoch})
+	must.Eq(t, fixture.Epoch.Add(time.Second/2), h.fire)
 	h.Remove("second")
-	h.Watch("third", epoch.Add(time.Second-1))
-	batch, wakeAt := stepAt(h, epoch.Add(time.Second/4))
+	h.Watch("third", fixture.Epoch.Add(time.Second-1))
+	batch, wakeAt := stepAt(h, fixture.Epoch.Add(time.Second/4))
 	must.Nil(t, batch)
-	must.Eq(t, epoch.Add(time.Second/2), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(time.Second/2), wakeAt)
 	batch, wakeAt = stepAt(h, wakeAt)
 	must.Eq(t, []cluster.NodeID{"first"}, batch)
-	must.Eq(t, epoch.Add(time.Second-1), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(time.Second-1), wakeAt)
 }
 
-// A deadline that is watched after it has passed is not late by the wait of a batch
-// that was there before.
+// A deadline that is watched after it has passed does not wait for a batch that was there
+// before.
 func TestDeadlineHeap_WatchedLate(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
-	h.Watch("first", epoch)
-	h.Watch("second", epoch.Add(time.Second-1))
-	h.Step(Look{Now: epoch})
-	h.Watch("late", epoch.Add(-1))
-	batch, wakeAt := stepAt(h, epoch.Add(time.Millisecond))
+	h.Watch("first", fixture.Epoch)
+	h.Watch("second", fixture.Epoch.Add(time.Second-1))
+	h.Step(Look{Now: fixture.Epoch})
+	h.Watch("late", fixture.Epoch.Add(-1))
+	batch, wakeAt := stepAt(h, fixture.Epoch.Add(time.Millisecond))
 	must.Eq(t, []cluster.NodeID{"first", "late"}, batch)
-	must.Eq(t, epoch.Add(time.Second-1), wakeAt)
+	must.Eq(t, fixture.Epoch.Add(time.Second-1), wakeAt)
 }
 
 // clockwork steps a notifier at the times that it asks for, and tells when each node
@@ -233,13 +233,13 @@ func clockwork(h *deadlineHeap, now time.Time) map[cluster.NodeID]time.Time {
 	}
 }
 
-// Who is watched before the first deadline comes has the same batches as from a twin
-// that sorts them all: whoever is less than the window after the first goes with the
-// last of those.
+// What is watched before the first deadline is offered in the same batches as by a twin that
+// sorts all: deadlines that are less than the window after the first are in one batch, with
+// the last of them.
 func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		window := oneOf(t, "window", -1, 0, 250*time.Millisecond, 3*time.Second)
+		window := fixture.OneOf(t, "window", -1, 0, 250*time.Millisecond, 3*time.Second)
 		h := newNotifier(window)
 		deadlines := map[cluster.NodeID]time.Time{}
 		for range rapid.IntRange(0, 30).Draw(t, "moves") {
@@ -249,10 +249,10 @@ func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 				delete(deadlines, id)
 				continue
 			}
-			deadlines[id] = epoch.Add(time.Duration(rapid.IntRange(0, 8000).Draw(t, "in ms")) * time.Millisecond)
+			deadlines[id] = fixture.Epoch.Add(time.Duration(rapid.IntRange(0, 8000).Draw(t, "in ms")) * time.Millisecond)
 			h.Watch(id, deadlines[id])
 			if rapid.Bool().Draw(t, "step") {
-				h.Step(Look{Now: epoch.Add(-time.Second)})
+				h.Step(Look{Now: fixture.Epoch.Add(-time.Second)})
 			}
 		}
 		ids := slices.SortedFunc(maps.Keys(deadlines), func(a, b cluster.NodeID) int { return deadlines[a].Compare(deadlines[b]) })
@@ -267,6 +267,6 @@ func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 			}
 			ids = ids[together:]
 		}
-		must.Eq(t, want, clockwork(h, epoch.Add(-time.Second)))
+		must.Eq(t, want, clockwork(h, fixture.Epoch.Add(-time.Second)))
 	})
 }

@@ -1,29 +1,17 @@
 package drainer
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // clockCheck is how often a drainer that waits for a time looks at the wall
 // clock: timers are monotonic, deadlines are not.
 const clockCheck = 30 * time.Second
-
-var (
-	// ErrNotEnabled says that this drainer decides nothing: its server does not
-	// lead. Ask the leader, or [Explain] over any state.
-	ErrNotEnabled = errors.New("node drainer is not enabled")
-	// ErrNotDraining says that the node does not drain, or does not exist. Its
-	// last drain is in the state.
-	ErrNotDraining = errors.New("node is not draining")
-	// ErrAbandoned says that the store this drainer reads was replaced: it decides
-	// nothing until [NodeDrainer.SetEnabled] is called with the new one.
-	ErrAbandoned = errors.New("node drainer reads a store that was replaced")
-)
 
 // NodeDrainer drains nodes while its server leads. Build it with
 // [NewNodeDrainer], once in a server's life; call [NodeDrainer.SetEnabled] when
@@ -58,7 +46,7 @@ func NewNodeDrainer(c NodeDrainerConfig) (*NodeDrainer, error) {
 }
 
 // SetEnabled starts the drainer over a state, or stops it. Nothing of an earlier
-// term survives: enabling an enabled drainer starts it anew. When SetEnabled
+// term survives: enabling an enabled drainer starts a new term. When SetEnabled
 // returns, the earlier term's goroutine has ended and no write of it will begin;
 // it does not wait for writes in flight, and is prompt.
 //
@@ -142,22 +130,18 @@ func timerAt(timer *time.Timer, at time.Time) <-chan time.Time {
 func wallClock() time.Time { return time.Now().Round(0) }
 
 // Explain reports the drain of one node and why each allocation is still there.
-// The error is [ErrNotEnabled], [ErrAbandoned] or [ErrNotDraining].
-func (d *NodeDrainer) Explain(id cluster.NodeID) (Report, error) {
+// The error is [rules.ErrNotEnabled], [rules.ErrAbandoned] or [rules.ErrNotDraining].
+func (d *NodeDrainer) Explain(id cluster.NodeID) (rules.Report, error) {
 	term, err := d.term()
 	if err != nil {
-		return Report{}, err
+		return rules.Report{}, err
 	}
-	report, draining := term.Explain(id, wallClock())
-	if !draining {
-		return Report{}, fmt.Errorf("explaining node %s: %w", id, ErrNotDraining)
-	}
-	return report, nil
+	return term.Explain(id, wallClock())
 }
 
 // Status reports every running drain in numbers, by node. The error is
-// [ErrNotEnabled] or [ErrAbandoned].
-func (d *NodeDrainer) Status() ([]Status, error) {
+// [rules.ErrNotEnabled] or [rules.ErrAbandoned].
+func (d *NodeDrainer) Status() ([]rules.Status, error) {
 	term, err := d.term()
 	if err != nil {
 		return nil, err
@@ -169,10 +153,10 @@ func (d *NodeDrainer) term() (*Term, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run == nil {
-		return nil, ErrNotEnabled
+		return nil, rules.ErrNotEnabled
 	}
 	if d.run.term.Abandoned() {
-		return nil, ErrAbandoned
+		return nil, rules.ErrAbandoned
 	}
 	return d.run.term, nil
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// server is a NodeDrainer over a state and a log that takes its time: a write is
-// answered after the latency, or when somebody says so.
+// server is a NodeDrainer over a state and a log. A write is answered after the latency.
 type server struct {
 	*NodeDrainer
 	state *memory
@@ -21,7 +22,7 @@ type server struct {
 }
 
 // newServer starts the goroutine that answers writes, in the caller's bubble.
-func newServer(t *testing.T, w *town, latency time.Duration) *server {
+func newServer(t *testing.T, w *fixture.Cluster, latency time.Duration) *server {
 	s := &server{state: newMemory(w), stop: make(chan struct{})}
 	s.raft = &fakeRaft{state: s.state, kick: make(chan struct{}, 1)}
 	d, err := NewNodeDrainer(NodeDrainerConfig{Raft: s.raft})
@@ -59,9 +60,9 @@ func (s *server) end(t *testing.T) {
 func TestNodeDrainer_Drains(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(2, 0)
-		w.place("b1", w.job("batch", cluster.JobBatch), "n1")
-		d := w.drain("n1", time.Hour)
+		w := fixture.NewCluster(2, 0)
+		w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
+		d := w.StartDrain("n1", time.Hour)
 		d.Strategy.ForceDeadline = time.Now().Add(time.Hour)
 		s := newServer(t, w, time.Millisecond)
 		s.enable(t, true)
@@ -73,25 +74,25 @@ func TestNodeDrainer_Drains(t *testing.T) {
 		must.Len(t, 1, s.raft.written())
 		must.True(t, s.raft.written()[0].marks.At.Equal(d.Strategy.ForceDeadline))
 		time.Sleep(time.Millisecond)
-		s.state.commit(func(w *town) { w.migrate(w.alloc("b1")) })
+		s.state.commit(func(w *fixture.Cluster) { migrate(w, w.Alloc("b1")) })
 		time.Sleep(time.Second)
-		must.SliceEmpty(t, s.state.now().draining())
+		must.SliceEmpty(t, s.state.draining())
 		s.end(t)
 	})
 }
 
-// A drainer that is enabled again starts anew; the term before has ended by then.
+// A drainer that is enabled twice has one term. The first has ended.
 func TestNodeDrainer_EnabledTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, newTown(2, 2), 0)
+		s := newServer(t, fixture.NewCluster(2, 2), 0)
 		s.enable(t, true)
 		synctest.Wait()
 		first := s.state.feed()
 		s.enable(t, true)
 		must.True(t, first.closed)
 		must.False(t, s.state.feed().closed)
-		s.state.commit(func(w *town) { w.drain("n1", 0) })
+		s.state.commit(func(w *fixture.Cluster) { w.StartDrain("n1", 0) })
 		synctest.Wait()
 		must.Len(t, 1, s.raft.written(), must.Sprint("one term, one write"))
 		s.end(t)
@@ -99,13 +100,13 @@ func TestNodeDrainer_EnabledTwice(t *testing.T) {
 	})
 }
 
-// Leadership that comes and goes as fast as it can, from several goroutines: at
-// the end nothing is left running, and the last word holds.
+// Several goroutines enable and disable the drainer as fast as they can. At the end nothing
+// is left running, and the last call counts.
 func TestNodeDrainer_FlipsFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(2, 2)
-		w.drain("n1", 0)
+		w := fixture.NewCluster(2, 2)
+		w.StartDrain("n1", 0)
 		s := newServer(t, w, time.Millisecond)
 		var flipping sync.WaitGroup
 		for worker := range 4 {
@@ -120,7 +121,7 @@ func TestNodeDrainer_FlipsFast(t *testing.T) {
 		flipping.Wait()
 		s.enable(t, true)
 		time.Sleep(time.Second)
-		must.True(t, s.state.now().alloc("a1").Marked())
+		must.True(t, s.state.now().Alloc("a1").Marked())
 		s.end(t)
 		s.state.mu.Lock()
 		defer s.state.mu.Unlock()
@@ -131,13 +132,13 @@ func TestNodeDrainer_FlipsFast(t *testing.T) {
 	})
 }
 
-// Stopped while a write is in flight: it does not wait for the write, whose
-// answer comes when nobody wants it any more, and nothing is written after it.
+// A drainer is disabled while a write is in flight. It does not wait for the answer, ignores
+// it, and writes nothing more.
 func TestNodeDrainer_StoppedDuringAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(2, 2)
-		w.drain("n1", 0)
+		w := fixture.NewCluster(2, 2)
+		w.StartDrain("n1", 0)
 		s := newServer(t, w, time.Minute)
 		s.enable(t, true)
 		time.Sleep(time.Minute + time.Second) // the barrier is answered, the mark in flight
@@ -145,26 +146,26 @@ func TestNodeDrainer_StoppedDuringAWrite(t *testing.T) {
 		must.Len(t, 1, s.raft.written())
 		s.enable(t, false)
 		time.Sleep(time.Hour)
-		must.True(t, s.state.now().alloc("a1").Marked(), must.Sprint("the log applied it all the same"))
-		s.state.commit(func(w *town) { w.drain("n2", -1) })
+		must.True(t, s.state.now().Alloc("a1").Marked(), must.Sprint("the log applied it all the same"))
+		s.state.commit(func(w *fixture.Cluster) { w.StartDrain("n2", -1) })
 		time.Sleep(time.Hour)
 		must.Len(t, 1, s.raft.written())
 		s.end(t)
 	})
 }
 
-// Reports are asked for while the drainer decides.
+// Reports are read while the drainer steps.
 func TestNodeDrainer_ReportsWhileItSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(3, 9)
-		w.drain("n1", 0)
+		w := fixture.NewCluster(3, 9)
+		w.StartDrain("n1", 0)
 		s := newServer(t, w, 0)
 		s.enable(t, true)
 		var working sync.WaitGroup
 		working.Go(func() {
 			for i := range 200 {
-				s.state.commit(func(w *town) { w.group().Count = 3 + i%9 })
+				s.state.commit(func(w *fixture.Cluster) { w.TaskGroup().Count = 3 + i%9 })
 			}
 		})
 		for range 2 {
@@ -189,17 +190,17 @@ func TestNodeDrainer_ReportsWhileItSteps(t *testing.T) {
 func TestNodeDrainer_Errors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, newTown(1, 1), 0)
+		s := newServer(t, fixture.NewCluster(1, 1), 0)
 		_, err := s.Explain("n1")
-		must.ErrorIs(t, err, ErrNotEnabled)
+		must.ErrorIs(t, err, rules.ErrNotEnabled)
 		_, err = s.Status()
-		must.ErrorIs(t, err, ErrNotEnabled)
+		must.ErrorIs(t, err, rules.ErrNotEnabled)
 
 		s.enable(t, true)
 		synctest.Wait()
 		for _, id := range []cluster.NodeID{"n1", "nobody"} {
 			_, err = s.Explain(id)
-			must.ErrorIs(t, err, ErrNotDraining)
+			must.ErrorIs(t, err, rules.ErrNotDraining)
 			must.EqError(t, err, "explaining node "+string(id)+": node is not draining")
 		}
 		all, err := s.Status()
@@ -207,31 +208,30 @@ func TestNodeDrainer_Errors(t *testing.T) {
 		must.SliceEmpty(t, all)
 
 		err = s.SetEnabled(true, nil)
-		must.EqError(t, err, "enabling the node drainer: a term needs a state to read")
+		must.EqError(t, err, "enabling the node drainer: a term needs a state to read: it is nil, or a nil pointer")
 		_, err = s.Status()
-		must.ErrorIs(t, err, ErrNotEnabled, must.Sprint("it is disabled after an error"))
+		must.ErrorIs(t, err, rules.ErrNotEnabled, must.Sprint("it is disabled after an error"))
 		must.NoError(t, s.SetEnabled(false, nil))
 		s.end(t)
 	})
 }
 
-// On a store that was replaced there is nothing to report: what it says is not
-// true any more.
+// A drainer over a store that was replaced reports nothing.
 func TestNodeDrainer_AbandonedStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(1, 1)
-		w.drain("n1", 0)
+		w := fixture.NewCluster(1, 1)
+		w.StartDrain("n1", 0)
 		s := newServer(t, w, 0)
 		s.enable(t, true)
 		synctest.Wait()
 		s.state.abandon()
 		synctest.Wait()
 		_, err := s.Explain("n1")
-		must.ErrorIs(t, err, ErrAbandoned)
+		must.ErrorIs(t, err, rules.ErrAbandoned)
 		_, err = s.Status()
-		must.ErrorIs(t, err, ErrAbandoned)
-		s.state.commit(func(w *town) { w.alloc("a1").ClientStatus = cluster.ClientComplete })
+		must.ErrorIs(t, err, rules.ErrAbandoned)
+		s.state.commit(func(w *fixture.Cluster) { w.Alloc("a1").ClientStatus = cluster.ClientComplete })
 		time.Sleep(time.Hour)
 		must.Len(t, 1, s.raft.written())
 
@@ -239,13 +239,13 @@ func TestNodeDrainer_AbandonedStore(t *testing.T) {
 		s.raft.state = s.state
 		s.enable(t, true)
 		synctest.Wait()
-		must.SliceEmpty(t, s.state.now().draining())
+		must.SliceEmpty(t, s.state.draining())
 		s.end(t)
 	})
 }
 
-// While a time is awaited the loop looks at the wall clock every half minute, in
-// case the clock was set; while none is, it has no timer at all.
+// While the loop waits for a time it looks at the wall clock every 30 seconds. While it
+// waits for none it has no timer.
 func TestTimerAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,5 +260,31 @@ func TestTimerAt(t *testing.T) {
 		must.Eq(t, 10*time.Second, waited(time.Now().Add(10*time.Second)))
 		must.Eq(t, 0, waited(began))
 		must.Nil(t, timerAt(timer, time.Time{}))
+	})
+}
+
+// OnStep is called after each step. While nothing happens there is none.
+func TestNodeDrainer_OnStep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, fixture.NewCluster(1, 0), time.Millisecond)
+		steps := 0
+		s.config.OnStep = func(took time.Duration) {
+			must.Eq(t, 0, took) // no time passes in a step
+			steps++
+		}
+		s.enable(t, true)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		first := steps
+		must.Positive(t, first)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		must.Eq(t, first, steps)
+		s.state.commit(func(w *fixture.Cluster) { w.StartDrain("n1", time.Hour) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		must.Greater(t, first, steps)
+		s.end(t)
 	})
 }

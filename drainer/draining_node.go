@@ -1,132 +1,256 @@
 package drainer
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// drainingNode is what a term remembers of one draining node. All of it can be
-// found again in the state.
+// drainingNode is what a term remembers of one draining node. All of it but the waits can
+// be found again in the state.
 type drainingNode struct {
 	id    cluster.NodeID
 	drain cluster.DrainID
-
-	// marks are what the node wants marked now, completion is the end of its
-	// drain if that is wanted, or nil.
-	marks      []Mark
-	completion *Completion
-	// wait is what the drain was last seen to wait for after its deadline, or
-	// zero.
-	wait stageWait
-	// passed says that its deadline was seen to have passed, or that it was forced.
-	passed bool
-	// pluginsTurn says that its storage plugins had their turn when it was last
-	// planned, and had not all left.
-	pluginsTurn bool
-	// armed is the deadline the notifier was last told of; zero if it was told of
+	// marks and completion are what the node wants written in this step.
+	marks      []rules.Mark
+	completion *rules.Completion
+	// planned says that the node was planned since its drain was last set. passed and
+	// pluginsTurn are facts of that plan which the plans of groups depend on.
+	planned, passed, pluginsTurn bool
+	// watched is the deadline that the notifier was last told of; zero if it was told of
 	// none, or has fired.
-	armed time.Time
-	// waitsFor are the jobs that the drain's contract waits for. They are
-	// followed.
-	waitsFor map[cluster.JobKey]bool
-	// refused spaces what is refused of the node, heldBack is what: marks by
-	// allocation, the completion as the empty id.
-	refused  attempts
-	heldBack map[cluster.AllocID]bool
+	watched time.Time
+	// waitsFor are the jobs that the drain's completion waits for. They are followed.
+	waitsFor []cluster.JobKey
+	// retries spaces the node's marks, ending its completion.
+	retries retries
+	ending  retry
 }
 
-// answered takes in what became of a mark, or of the completion if the id is
-// empty. What is refused waits longer each time, in case plan and state cannot
-// agree; the rest of the node does not wait for it.
-func (n *drainingNode) answered(id cluster.AllocID, a Answer, refused bool, b backoff, now time.Time) {
-	waits := !n.refused.wait(now).IsZero()
-	switch {
-	case !refused && a.Outcome == Applied && !waits:
-		n.refused = attempts{}
-	case refused && n.heldBack == nil:
-		n.heldBack = map[cluster.AllocID]bool{}
-	}
-	if refused {
-		n.heldBack[id] = true
-		if !waits {
-			n.refused.failed(b, now)
-		}
-	}
+// drainingNodes are the nodes that a term drains.
+type drainingNodes struct {
+	logger   *slog.Logger
+	feed     Feed
+	notifier DrainDeadlineNotifier
+	jobs     DrainingJobWatcher
+	// marksAhead is how many marks a round of writes takes.
+	marksAhead int
+
+	byID   map[cluster.NodeID]*drainingNode
+	agenda agenda[cluster.NodeID]
+	// wanting are the nodes that want something written, in order. The next step plans them
+	// again.
+	wanting []cluster.NodeID
+	// waiting are the nodes whose completion waits for a job.
+	waiting map[cluster.JobKey][]cluster.NodeID
 }
 
-// holdBack takes out of a plan what has to wait after a refusal, and returns when
-// to plan it again, or zero.
-func (n *drainingNode) holdBack(plan *nodePlan, now time.Time) time.Time {
-	again := n.refused.wait(now)
-	if again.IsZero() {
-		n.heldBack = nil
-		return again
-	}
-	plan.marks = slices.DeleteFunc(plan.marks, func(m Mark) bool { return n.heldBack[m.Alloc] })
-	if n.heldBack[""] {
-		plan.completion = nil
-	}
-	return again
-}
-
-// rearm tells the notifier of a deadline that is still to come, if it does not
-// know, and reports whether it did. A deadline that has passed, and force, need
-// no timer: the plan has seen them.
-func (n *drainingNode) rearm(notifier DrainDeadlineNotifier, s *cluster.DrainStrategy, now time.Time) (posted bool) {
-	var deadline time.Time
-	if s.Finite() && !s.Passed(now) {
-		deadline = s.ForceDeadline
-	}
-	if deadline.Equal(n.armed) {
-		return false
-	}
-	n.armed = deadline
-	if deadline.IsZero() {
-		notifier.Remove(n.id)
-	} else {
-		notifier.Watch(n.id, deadline)
-	}
-	return true
-}
-
-// stillWaits reports, without a look at all that stops, that nothing has come of
-// a wait after the deadline: it has not run out, nothing new is to be asked, and
-// what it lasts for is still there. The plan of a node that is held back has more
-// to wait for, and that of a drain which ends when all are asked has nothing.
-func (n *drainingNode) stillWaits(m *moment, node *cluster.Node) bool {
-	if m.policy.Completion == Asked {
-		return false
-	}
-	if n.heldBack != nil || n.wait.ends.IsZero() || !m.now.Before(n.wait.ends) || !node.Drain.Strategy.Passed(m.now) {
-		return false
-	}
-	for _, s := range cluster.Stages() {
-		if !node.Drain.Leaves(s) {
+// track takes over what the node watcher has told.
+func (d *drainingNodes) track(posts []trackPost, v rules.View) {
+	for _, post := range posts {
+		if post.node == nil {
+			d.forget(post.id)
+			d.jobs.RegisterJobs(groupsOn(v, post.id)) // what is left there is not the drain's any more
 			continue
 		}
-		for range m.view.NodeAllocs(node.ID, s, false) {
-			return false
+		n := d.byID[post.id]
+		if n == nil || n.drain != post.node.Drain.ID {
+			d.forget(post.id)
+			n = &drainingNode{id: post.id, drain: post.node.Drain.ID}
+			d.byID[n.id] = n
+			d.logger.Info("draining node", "node", n.id, "name", post.node.Name, "drain", n.drain, "deadline", post.node.Drain.Strategy.Deadline)
 		}
+		n.planned, n.retries, n.ending = false, nil, retry{}
+		d.agenda.Now(n.id)
 	}
-	last := m.view.Alloc(n.wait.last)
-	return last != nil && last.NodeID == node.ID && !last.ClientTerminal() && inTouch(last, node)
 }
 
-// groupsOn are the groups with allocations on the nodes that are not
-// client-terminal, of the stage and those after it, each once.
-func groupsOn(v View, from cluster.Stage, nodes ...cluster.NodeID) []cluster.GroupKey {
+func (d *drainingNodes) forget(id cluster.NodeID) {
+	n := d.byID[id]
+	if n == nil {
+		return
+	}
+	d.awaitJobs(n, nil)
+	d.notifier.Remove(id)
+	d.agenda.Drop(id)
+	delete(d.byID, id)
+}
+
+// hear has the nodes planned that something may have changed for.
+func (d *drainingNodes) hear(look Look) {
+	d.agenda.Ring(look.Now)
+	d.see(d.wanting)
+	d.wanting = nil
+	d.see(look.Changes.Nodes)
+	d.see(look.Changes.Hosts)
+	for _, job := range look.Changes.Jobs {
+		d.see(d.waiting[job])
+	}
+	for _, group := range look.Changes.Groups {
+		d.see(d.waiting[group.Job])
+	}
+	if look.Changes.All {
+		for id, n := range d.byID { //lint:order the agenda sorts them
+			n.planned = false
+			d.agenda.Now(id)
+		}
+	}
+}
+
+// see has those of the nodes planned that drain.
+func (d *drainingNodes) see(ids []cluster.NodeID) {
+	for _, id := range ids {
+		if d.byID[id] != nil {
+			d.agenda.Now(id)
+		}
+	}
+}
+
+// fired has the nodes planned whose deadlines the notifier has announced.
+func (d *drainingNodes) fired(ids []cluster.NodeID) {
+	for _, id := range ids {
+		if n := d.byID[id]; n != nil {
+			n.watched = time.Time{}
+		}
+	}
+	d.see(ids)
+}
+
+// plan plans the nodes that are due, and returns them in order. Those that want something
+// are wanting afterwards, and so are those that are not planned because the others want as
+// many marks as a round of writes takes.
+func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
+	s, wanted := look.snapshot, 0
+	planned = d.agenda.Take()
+	for _, id := range planned {
+		n, node := d.byID[id], s.Node(id)
+		n.marks, n.completion = nil, nil
+		if !node.Draining() || node.Drain.ID != n.drain {
+			continue // the node watcher has told, or will
+		}
+		full := wanted >= d.marksAhead
+		if !full {
+			d.planNode(s, node, n, look)
+			wanted += len(n.marks)
+		}
+		if full || len(n.marks) > 0 || n.completion != nil {
+			d.wanting = append(d.wanting, id)
+		}
+	}
+	return planned
+}
+
+func (d *drainingNodes) planNode(s *rules.Snapshot, node *cluster.Node, n *drainingNode, look Look) {
+	plan := s.PlanNode(node)
+	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn {
+		n.planned, n.passed, n.pluginsTurn = true, plan.Passed, plan.PluginsTurn
+		d.jobs.RegisterJobs(groupsOn(look.View, n.id))
+	}
+	again := n.retries.keep(plan.Marks, look.Now, d.logger)
+	n.marks = slices.DeleteFunc(plan.Marks, func(m rules.Mark) bool { return n.retries.waits(m, look.Now) })
+	if plan.Completion != nil {
+		wait := n.ending.wait(look.Now, d.logger.With("node", n.id, "drain", n.drain))
+		if again = earliest(again, wait); wait.IsZero() {
+			n.completion = plan.Completion
+		}
+	}
+	d.agenda.At(n.id, earliest(plan.WakeAt, again))
+	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed)
+	if d.awaitJobs(n, plan.WaitsFor) {
+		// The view may be older than the follow. Look again.
+		d.agenda.At(n.id, look.Now)
+	}
+}
+
+// watchDeadline tells the notifier of a deadline that is still to come. A deadline that has
+// passed, and force, need no timer: the plan has seen them.
+func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy, passed bool) {
+	var deadline time.Time
+	if s.Finite() && !passed {
+		deadline = s.ForceDeadline
+	}
+	switch {
+	case deadline.Equal(n.watched):
+		return
+	case deadline.IsZero():
+		d.notifier.Remove(n.id)
+	default:
+		d.notifier.Watch(n.id, deadline)
+	}
+	n.watched = deadline
+}
+
+// awaitJobs follows the jobs that a drain's completion waits for, and no others because of
+// that drain. It reports whether a job is followed since now.
+func (d *drainingNodes) awaitJobs(n *drainingNode, jobs []cluster.JobKey) (followed bool) {
+	before := n.waitsFor
+	n.waitsFor = jobs
+	for _, job := range jobs {
+		if !slices.Contains(before, job) {
+			d.waiting[job] = append(d.waiting[job], n.id)
+			d.feed.Follow(job)
+			followed = true
+		}
+	}
+	for _, job := range before {
+		if slices.Contains(jobs, job) {
+			continue
+		}
+		d.waiting[job] = slices.DeleteFunc(d.waiting[job], func(id cluster.NodeID) bool { return id == n.id })
+		if len(d.waiting[job]) == 0 {
+			delete(d.waiting, job)
+		}
+		d.feed.Unfollow(job)
+	}
+	return followed
+}
+
+// wants returns what the nodes want written, by node.
+func (d *drainingNodes) wants() (marks []rules.Mark, completions []rules.Completion) {
+	for _, id := range d.wanting {
+		n := d.byID[id]
+		marks = append(marks, n.marks...)
+		if n.completion != nil {
+			completions = append(completions, *n.completion)
+		}
+	}
+	return marks, completions
+}
+
+// answered notes an applied entry's answers to what its nodes wanted.
+func (d *drainingNodes) answered(a answered, b Backoff, now time.Time) {
+	if a.answer.Outcome != raftwrite.Applied {
+		return // the nodes are planned again, and the outbox spaces the writes
+	}
+	refused := refusedMarks(a.answer)
+	for _, m := range a.entry.marks {
+		if n := d.byID[m.Node]; n != nil && n.drain == m.Drain && rules.PlannedWithNode(m.Class) {
+			n.retries.answered(m, !refused[m.Alloc], b, now)
+		}
+	}
+	for _, c := range a.entry.completions {
+		if n := d.byID[c.Node]; n != nil && n.drain == c.Drain {
+			accepted := !slices.ContainsFunc(a.answer.Response, func(r rules.Refusal) bool { return r.Node == c.Node })
+			n.ending.answered(accepted, b, now)
+		}
+	}
+}
+
+// groupsOn are the groups with allocations on the node that are not client-terminal, each
+// once.
+func groupsOn(v rules.View, n cluster.NodeID) []cluster.GroupKey {
 	seen := map[cluster.GroupKey]bool{}
 	var groups []cluster.GroupKey
-	for _, n := range nodes {
-		for s := from; s < cluster.StageCount; s++ {
-			for _, asked := range [...]bool{false, true} {
-				for a := range v.NodeAllocs(n, s, asked) {
-					if key := a.GroupKey(); !seen[key] {
-						seen[key] = true
-						groups = append(groups, key)
-					}
+	for _, s := range cluster.Stages() {
+		for _, leaving := range [...]bool{false, true} {
+			for a := range v.NodeAllocs(n, s, leaving) {
+				if key := a.GroupKey(); !seen[key] {
+					seen[key] = true
+					groups = append(groups, key)
 				}
 			}
 		}

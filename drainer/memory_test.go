@@ -5,33 +5,27 @@ import (
 	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// memory is a state store over worlds. A commit replaces the world by an edited
-// copy; its feeds tell what differs between the two, found by comparing them row
-// by row.
+// memory is a state store over worlds. A commit replaces the world by an edited copy. Its
+// feeds tell what differs between the two, row by row.
 type memory struct {
 	mu        sync.Mutex
-	world     *world        // guarded by mu; never written to
-	lagging   *world        // guarded by mu; what snapshots show instead, or nil
-	feeds     []*memoryFeed // guarded by mu
-	snapshots int           // guarded by mu; how many were taken
-	vague     bool          // its feeds only say that anything may have changed
-	// beforeSnapshot happens once before the next snapshot, after what was told was taken; or
-	// nil.
-	beforeSnapshot func()
+	world     *fixture.World // guarded by mu; never written to
+	lagging   *fixture.World // guarded by mu; what snapshots show instead, or nil
+	feeds     []*memoryFeed  // guarded by mu
+	snapshots int            // guarded by mu; how many were taken
+	vague     bool           // its feeds only say that anything may have changed
 }
 
 var _ StateReader = (*memory)(nil)
 
-// newMemory takes over the town.
-func newMemory(t *town) *memory { return &memory{world: t.world} }
+// newMemory takes over the cluster.
+func newMemory(c *fixture.Cluster) *memory { return &memory{world: c.World} }
 
-func (m *memory) Snapshot() View {
-	if happens := m.beforeSnapshot; happens != nil {
-		m.beforeSnapshot = nil
-		happens()
-	}
+func (m *memory) Snapshot() rules.View {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.snapshots++
@@ -42,13 +36,21 @@ func (m *memory) Snapshot() View {
 }
 
 // now is the newest state, to look at.
-func (m *memory) now() *town {
+func (m *memory) now() *fixture.Cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &town{m.world}
+	return &fixture.Cluster{World: m.world}
 }
 
-// lag has snapshots show what is the newest state now, until told otherwise.
+// draining are the nodes that still drain.
+func (m *memory) draining() (ids []cluster.NodeID) {
+	for n := range m.now().DrainingNodes() {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// lag has snapshots show the present state until it is called with false.
 func (m *memory) lag(lags bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,21 +67,21 @@ func (m *memory) taken() int {
 }
 
 // commit edits a copy of the world and makes it the newest.
-func (m *memory) commit(edit func(*town)) (index uint64) {
+func (m *memory) commit(edit func(*fixture.Cluster)) (index uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, after := m.world, m.world.deepCopy()
-	after.index++
-	edit(&town{after})
-	keepRows(before.nodes, after.nodes)
-	keepRows(before.jobs, after.jobs)
-	keepRows(before.allocs, after.allocs)
-	keepRows(before.evals, after.evals)
+	before, after := m.world, m.world.DeepCopy()
+	after.LastIndex++
+	edit(&fixture.Cluster{World: after})
+	keepRows(before.Nodes, after.Nodes)
+	keepRows(before.Jobs, after.Jobs)
+	keepRows(before.Allocs, after.Allocs)
+	keepRows(before.Evals, after.Evals)
 	m.world = after
 	for _, f := range m.feeds {
 		f.tell(before, after, m.vague)
 	}
-	return after.index
+	return after.LastIndex
 }
 
 // keepRows puts back every row that is as it was.
@@ -120,10 +122,10 @@ func (m *memory) feed() *memoryFeed {
 	return m.feeds[len(m.feeds)-1]
 }
 
-// memoryFeed is the contract of Feed, by comparison.
+// memoryFeed is a Feed that compares worlds.
 type memoryFeed struct {
 	wake chan<- struct{}
-	// beforeFollow happens before a job is followed, and nobody is told; or nil.
+	// beforeFollow is called before a job is followed; or nil.
 	beforeFollow func()
 
 	mu       sync.Mutex
@@ -195,14 +197,14 @@ func (f *memoryFeed) add(c Changes) {
 	}
 }
 
-func (f *memoryFeed) tell(before, after *world, vague bool) {
+func (f *memoryFeed) tell(before, after *fixture.World, vague bool) {
 	if vague {
 		f.add(Changes{All: true})
 		return
 	}
 	var c Changes
-	for _, key := range differ(before.allocs, after.allocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID }) {
-		for _, w := range []*world{before, after} {
+	for _, key := range differ(before.Allocs, after.Allocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID }) {
+		for _, w := range []*fixture.World{before, after} {
 			a := w.Alloc(key)
 			if a == nil {
 				continue
@@ -212,11 +214,11 @@ func (f *memoryFeed) tell(before, after *world, vague bool) {
 				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains || f.follow(a.JobKey()) {
-				c.Groups = append(c.Groups, Told[cluster.GroupKey]{a.GroupKey(), after.Index()})
+				c.Groups = append(c.Groups, a.GroupKey())
 			}
 		}
 	}
-	for _, id := range differ(before.nodes, after.nodes, func(n *cluster.Node) cluster.NodeID { return n.ID }) {
+	for _, id := range differ(before.Nodes, after.Nodes, func(n *cluster.Node) cluster.NodeID { return n.ID }) {
 		old, new := before.Node(id), after.Node(id)
 		if old.Draining() || new.Draining() {
 			c.Nodes = append(c.Nodes, id)
@@ -224,21 +226,21 @@ func (f *memoryFeed) tell(before, after *world, vague bool) {
 		if old != nil && new != nil && old.Status == new.Status {
 			continue
 		}
-		for _, a := range after.allocs {
+		for _, a := range after.Allocs {
 			if a.NodeID == id && !a.ClientTerminal() && f.follow(a.JobKey()) {
-				c.Groups = append(c.Groups, Told[cluster.GroupKey]{a.GroupKey(), after.Index()})
+				c.Groups = append(c.Groups, a.GroupKey())
 			}
 		}
 	}
-	for _, key := range differ(before.jobs, after.jobs, (*cluster.Job).Key) {
+	for _, key := range differ(before.Jobs, after.Jobs, (*cluster.Job).Key) {
 		if f.follow(key) {
-			c.Jobs = append(c.Jobs, Told[cluster.JobKey]{key, after.Index()})
+			c.Jobs = append(c.Jobs, key)
 		}
 	}
-	for _, id := range differ(before.evals, after.evals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID }) {
-		for _, e := range append(before.evals, after.evals...) {
+	for _, id := range differ(before.Evals, after.Evals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID }) {
+		for _, e := range append(before.Evals, after.Evals...) {
 			if e.ID == id && f.follow(e.JobKey()) {
-				c.Jobs = append(c.Jobs, Told[cluster.JobKey]{e.JobKey(), after.Index()})
+				c.Jobs = append(c.Jobs, e.JobKey())
 			}
 		}
 	}

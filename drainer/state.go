@@ -1,61 +1,14 @@
 package drainer
 
 import (
-	"iter"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
-
-// View is one consistent state of the cluster. Nothing it returns may be written
-// to. Everything it yields comes in a fixed order, given with each method: the
-// order is part of every decision, and decisions must be the same on every
-// server.
-//
-// Every method must cost what it returns, whatever else the state holds; a view
-// without such indexes is correct but slow.
-type View interface {
-	// Index is the raft index of the newest entry in the view.
-	Index() uint64
-	// Node returns the node, or nil.
-	Node(cluster.NodeID) *cluster.Node
-	// DrainingNodes yields the nodes that drain, by id.
-	DrainingNodes() iter.Seq[*cluster.Node]
-	// Job returns the current version of the job, or nil.
-	Job(cluster.JobKey) *cluster.Job
-	// Alloc returns the allocation, or nil.
-	Alloc(cluster.AllocID) *cluster.Allocation
-	// NodeAllocs yields the allocations of a node that belong to the stage and
-	// are not client-terminal, by id: those already asked to leave
-	// ([cluster.Allocation.Asked]) or those not asked.
-	NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation]
-	// Consumers counts the node's allocations of [cluster.StageConsumers] that
-	// are not client-terminal.
-	Consumers(cluster.NodeID) int
-	// GroupAllocs yields, by id, the group's allocations that are not
-	// client-terminal, and its canaries that a drain marked, that are
-	// client-terminal, and that have no replacement.
-	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
-	// GroupAllocs that are on a node which drains, or are not at rest: what a drainer
-	// has to look at one by one. It must cost what is taken of it: who judges a mark
-	// gives up early. What [cluster.Allocation.Bare] leaves out is not read, and may be
-	// missing.
-	RestlessAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// Healthy counts the group's allocations that count towards its budget,
-	// wherever they are ([cluster.Allocation.Healthy]).
-	Healthy(cluster.GroupKey) int
-	// DrainAllocs yields the allocations the drain has marked, whatever became
-	// of them, by id.
-	DrainAllocs(cluster.DrainID) iter.Seq[*cluster.Allocation]
-	// OpenEvals yields the job's evaluations that are pending or blocked, by
-	// creation index, then id.
-	OpenEvals(cluster.JobKey) iter.Seq[*cluster.Evaluation]
-}
 
 // StateReader is a state store as the drainer reads it.
 type StateReader interface {
 	// Snapshot returns the newest view. It never blocks.
-	Snapshot() View
+	Snapshot() rules.View
 	// Subscribe returns a feed of what changes from now on. After each commit
 	// that the feed has something to tell of, the store sends to wake without
 	// blocking. The subscriber closes the feed.
@@ -75,9 +28,6 @@ type StateReader interface {
 //     allocation that is not client-terminal on some node, and that node was
 //     deleted or registered, became reachable or ceased to be;
 //   - a job: it is followed, and it or one of its evaluations changed.
-//
-// It may say in which entry a group or a job changed, if that was one alone: so the drainer
-// does not judge anew what nobody but itself has changed.
 //
 // All methods are safe for concurrent use and none blocks.
 type Feed interface {
@@ -103,16 +53,8 @@ type Changes struct {
 	Abandoned bool
 	Nodes     []cluster.NodeID
 	Hosts     []cluster.NodeID
-	Groups    []Told[cluster.GroupKey]
-	Jobs      []Told[cluster.JobKey]
-}
-
-// Told is a group or a job that changed.
-type Told[K comparable] struct {
-	Key K
-	// At is the raft index of the entry in which it changed; zero if there were several,
-	// or if that is not known. To name one of several stalls drains.
-	At uint64
+	Groups    []cluster.GroupKey
+	Jobs      []cluster.JobKey
 }
 
 // Empty reports whether there is nothing to look at.

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Changes that nobody has looked at are bounded: past that, everything may have
-// changed. Nothing that was told is lost by it.
+// What no step has looked at is bounded. Beyond that, everything may have changed, and
+// nothing that was told is lost.
 func TestChanges_MergeIsBounded(t *testing.T) {
 	t.Parallel()
 	var c Changes

@@ -8,91 +8,103 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// HoldReporter is implemented by a job watcher that remembers since when groups
-// are held; the built-in one does. Without it reasons for which the state holds
-// no time have none.
-type HoldReporter interface {
-	// Holds returns since when each group was seen held, by reason; zero if it
-	// was not. The map is the caller's. It is called between steps.
-	Holds() map[cluster.GroupKey][ReasonCount]time.Time
+// holdReporter is a job watcher that remembers since when groups are held; the built-in one
+// does. Without it reasons for which the state holds no time have none.
+type holdReporter interface {
+	// holds returns since when groups were seen held. It leaves out groups that are due for
+	// planning: what is remembered of them may be outdated. The map is the caller's.
+	holds(now time.Time) map[cluster.GroupKey][]hold
 }
 
-// Explain reports the drain of one node, with what this term has planned and in
-// flight. It reports false if the node does not drain.
-func (t *Term) Explain(id cluster.NodeID, now time.Time) (Report, bool) {
-	view, soft := t.state.Snapshot(), t.soft()
-	report, draining := Explain(view, soft, id, now, t.config.Policy)
-	if draining && report.Drain.Strategy.Finite() {
-		report.EndsBy = EndBound(view, view.Node(id), now, t.config.Policy, t.config.writeTime(view))
-	}
-	return report, draining
+// Explain reports the drain of one node, with what this term has planned and in flight. The
+// error wraps [rules.ErrNotDraining].
+func (t *Term) Explain(id cluster.NodeID, now time.Time) (rules.Report, error) {
+	view, pending := t.pending(now)
+	return rules.Explain(view, pending, id, now, t.config.Policy)
 }
 
-// Reports reports every running drain, by node, as Explain does: for less, because
-// a group with allocations on several of the nodes is counted once.
-func (t *Term) Reports(now time.Time) []Report {
-	return slices.Collect(t.reports(now))
-}
+// Reports reports every running drain, by node, as Explain does. It costs less, because a
+// group with allocations on several of the nodes is counted once.
+func (t *Term) Reports(now time.Time) []rules.Report { return slices.Collect(t.reports(now)) }
 
 // Status reports every running drain in numbers, by node.
-func (t *Term) Status(now time.Time) []Status {
-	var all []Status
+func (t *Term) Status(now time.Time) []rules.Status {
+	var all []rules.Status
 	for r := range t.reports(now) {
 		all = append(all, r.Status)
 	}
 	return all
 }
 
-func (t *Term) reports(now time.Time) iter.Seq[Report] {
-	return func(yield func(Report) bool) {
-		view, soft := t.state.Snapshot(), t.soft()
-		writeTime := sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
-		e := newExplainer(view, soft, now, t.config.Policy)
+func (t *Term) reports(now time.Time) iter.Seq[rules.Report] {
+	return func(yield func(rules.Report) bool) {
+		view, pending := t.pending(now)
+		e := rules.NewExplainer(view, pending, now, t.config.Policy)
 		for n := range view.DrainingNodes() {
-			r := e.report(n)
-			if n.Drain.Strategy.Finite() {
-				r.EndsBy = e.on.bound(n, now, e.policy, writeTime())
-			}
-			if !yield(r) {
+			if !yield(e.Report(n)) {
 				return
 			}
 		}
 	}
 }
 
-// Abandoned reports whether the term has stopped deciding because its store was
-// replaced.
+// Abandoned reports whether the term has stopped deciding because its store was replaced.
 func (t *Term) Abandoned() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.abandoned
+	return t.lookout.changes.Abandoned
 }
 
-// writeTime bounds how long the drainer takes to have a write applied by a
-// leader with a quorum: one wait before it is repeated, and the rounds that it takes to
-// write everything that drains, each after those before it.
-func (c NodeDrainerConfig) writeTime(v View) time.Duration {
-	rounds := 2 + countAll(v)/c.leastInRound()
-	apart := float64(c.MinWriteInterval) + 2*float64(c.lookInterval()) // a decision may take two looks
-	bound := float64(max(0, c.DeadlineCoalesce)) + float64(c.RetryMax) + float64(rounds)*apart
-	return time.Duration(min(bound, math.MaxInt64/2))
-}
-
-// countAll counts what is left to be asked or to stop on all nodes that drain, and their
-// ends. It goes through no consumers, of which there may be many.
-func countAll(v View) int {
-	left := 0
-	for n := range v.DrainingNodes() {
-		left += 1 + v.Consumers(n.ID)
-		for _, s := range [...]cluster.Stage{cluster.StageSystem, cluster.StagePlugins} {
-			if n.Drain.Leaves(s) {
-				left += countStage(v, n, s)
+// pending is a view, and what the term knows besides it. It is a copy, so that a long report
+// holds up no step.
+func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	view := t.lookout.state.Snapshot()
+	if !t.closed { // a closed feed is not taken from
+		t.lookout.note()
+	}
+	changes := t.lookout.changes
+	p := t.outbox.pending(now, !changes.Empty())
+	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
+	reporter, ok := t.nodes.jobs.(holdReporter)
+	if !ok {
+		return view, p
+	}
+	holds := reporter.holds(now)
+	for _, key := range changes.Groups {
+		delete(holds, key)
+	}
+	changed := map[cluster.JobKey]bool{}
+	for _, job := range changes.Jobs {
+		changed[job] = true
+	}
+	p.HeldSince = func(key cluster.GroupKey, reason rules.Reason) time.Time {
+		for _, h := range holds[key] {
+			if h.reason == reason && !changes.All && !changed[key.Job] {
+				return h.since
 			}
 		}
+		return time.Time{}
 	}
-	return left
+	return view, p
+}
+
+// writeTime bounds how long the drainer takes to have a write applied by a leader with a
+// quorum: one wait before it is repeated, and the rounds that it takes to write everything
+// that drains, each after those before it.
+func (c NodeDrainerConfig) writeTime(v rules.View) time.Duration {
+	left := 0
+	for n := range v.DrainingNodes() {
+		left += 1 + rules.CountLeft(v, n)
+	}
+	rounds := 2 + left/c.leastInRound()
+	apart := float64(c.MinWriteInterval) + 2*float64(c.lookInterval()) // a decision may take two looks
+	bound := float64(max(0, c.DeadlineCoalesce)) + float64(c.Retry.Max) + float64(rounds)*apart
+	return time.Duration(min(bound, math.MaxInt64/2))
 }
 
 // leastInRound is how many marks fit into the entries of one round, at the least.
@@ -100,48 +112,3 @@ func (c NodeDrainerConfig) leastInRound() int {
 	inEntry := max(1, min(c.MaxIDsPerEntry/minIDsPerEntry, c.MaxBytesPerEntry/minBytesPerEntry))
 	return inEntry * min(c.MaxInFlight, math.MaxInt/inEntry)
 }
-
-// termSoft is a term's [Soft]: a copy, so that a long report holds up no step.
-type termSoft struct {
-	pending map[cluster.AllocID]PendingWrite
-	holds   map[cluster.GroupKey][ReasonCount]time.Time // or nil
-	behind  PendingWrite
-	isSo    bool // whether behind holds
-}
-
-func (t *Term) soft() Soft {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := termSoft{pending: map[cluster.AllocID]PendingWrite{}}
-	write := PendingWrite{Attempts: t.writer.failed.count, LastError: t.writer.lastError}
-	if t.writer.behind {
-		s.behind = PendingWrite{Attempts: t.writer.asked.count, LastError: t.writer.lastError}
-		s.isSo = true
-	}
-	for _, w := range t.wishes() {
-		if !w.reevaluate {
-			write.Since = t.wanted[w.mark.Alloc]
-			s.pending[w.mark.Alloc] = write
-		}
-	}
-	for id := range t.writer.marks { //lint:order each mark by itself
-		write.Since = t.wanted[id]
-		s.pending[id] = write
-	}
-	if h, ok := t.jobWatcher.(HoldReporter); ok {
-		s.holds = h.Holds()
-	}
-	return s
-}
-
-func (s termSoft) Pending(id cluster.AllocID) (PendingWrite, bool) {
-	write, pending := s.pending[id]
-	return write, pending
-}
-
-func (s termSoft) HeldSince(key cluster.GroupKey, r Reason) (time.Time, bool) {
-	at := s.holds[key][r]
-	return at, !at.IsZero()
-}
-
-func (s termSoft) Behind() (PendingWrite, bool) { return s.behind, s.isSo }

@@ -9,52 +9,54 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// finish lets the scheduler and time do their work until nothing drains, and
-// reports whether that came to pass.
-func (r *rig) finish() bool {
+// finish lets the scheduler and time do their work until nothing drains, and reports
+// whether that was reached.
+func (h *harness) finish() bool {
 	for range 200 {
-		r.settle()
-		r.schedule()
-		r.settle()
-		if len(r.state.now().draining()) == 0 {
+		h.settle()
+		h.schedule()
+		h.settle()
+		if len(h.state.draining()) == 0 {
 			return true
 		}
-		if slices.ContainsFunc(r.state.now().evals, func(e *cluster.Evaluation) bool { return e.Status == cluster.EvalPending }) {
+		if slices.ContainsFunc(h.state.now().Evals, func(e *cluster.Evaluation) bool { return e.Status == cluster.EvalPending }) {
 			continue
 		}
-		if r.wakeAt.IsZero() {
+		if h.wakeAt.IsZero() {
 			return false
 		}
-		r.now = latest(r.now, r.wakeAt)
+		h.wait()
 	}
 	return false
 }
 
-// everyKind is a town in which n1 and n2 run something of every stage.
-func everyKind() *town {
-	w := newTown(4, 4)
+// everyKind is a cluster in which n1 and n2 run an allocation of every stage.
+func everyKind() *fixture.Cluster {
+	w := fixture.NewCluster(4, 4)
 	for i, n := range []cluster.NodeID{"n1", "n2"} {
-		w.place(cluster.AllocID(fmt.Sprintf("s%d", i)), w.job(cluster.JobID(fmt.Sprintf("logs%d", i)), cluster.JobSystem), n)
-		plugin := w.job(cluster.JobID(fmt.Sprintf("disk%d", i)), []cluster.JobType{cluster.JobSystem, cluster.JobService}[i])
+		w.Place(cluster.AllocID(fmt.Sprintf("s%d", i)), w.AddJob(cluster.JobID(fmt.Sprintf("logs%d", i)), cluster.JobSystem), n)
+		plugin := w.AddJob(cluster.JobID(fmt.Sprintf("disk%d", i)), []cluster.JobType{cluster.JobSystem, cluster.JobService}[i])
 		plugin.TaskGroups[0].Tasks[0].StoragePlugin = true
-		w.place(cluster.AllocID(fmt.Sprintf("p%d", i)), plugin, n)
+		w.Place(cluster.AllocID(fmt.Sprintf("p%d", i)), plugin, n)
 	}
 	return w
 }
 
-// A drain from its first mark to its end: stage by stage, one of the group at a
-// time, over two nodes; and at the end nobody is followed any more.
+// Two nodes drain from the first mark to the end: stage by stage, one of the group at a
+// time. At the end no job is followed.
 func TestTerm_DrainsStageByStage(t *testing.T) {
 	t.Parallel()
 	for name, vague := range map[string]bool{"told where": false, "told that something changed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := everyKind()
-			w.drain("n1", 0)
-			w.drain("n2", 0)
-			r := newRig(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = Migrated })
+			w.StartDrain("n1", 0)
+			w.StartDrain("n2", 0)
+			r := newHarness(t, w, func(c *NodeDrainerConfig) { c.Policy.Completion = rules.CompletionMigrated })
 			r.state.vague = vague
 			must.True(t, r.finish())
 			var order [][]cluster.AllocID
@@ -65,31 +67,30 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 			}
 			must.Eq(t, [][]cluster.AllocID{{"a1"}, {"s0", "a2"}, {"p0", "s1"}, {"p1"}}, order)
 			must.MapEmpty(t, r.state.feed().follows())
-			must.Eq(t, epoch, r.now)
-			must.MapEmpty(t, r.term.nodes)
-			must.MapEmpty(t, r.term.waiting)
-			must.Eq(t, 0, r.term.alarms.Len())
-			must.MapEmpty(t, r.term.ready)
-			must.MapEmpty(t, r.term.gathered)
-			must.MapEmpty(t, r.term.writer.marks)
-			must.MapEmpty(t, r.term.writer.nodes)
+			must.Eq(t, fixture.Epoch, r.now)
+			must.MapEmpty(t, r.term.nodes.byID)
+			must.MapEmpty(t, r.term.nodes.waiting)
+			must.SliceEmpty(t, r.term.nodes.wanting)
+			must.False(t, r.term.nodes.agenda.Pending())
+			must.True(t, r.term.nodes.agenda.First().IsZero())
+			must.MapEmpty(t, r.term.outbox.round.marks)
 		})
 	}
 }
 
-// With nothing changing nothing is written, looked at or stepped before the next
-// stated time.
+// While nothing changes nothing is written, looked at or stepped before the time that the
+// term asked for.
 func TestTerm_Quiet(t *testing.T) {
 	t.Parallel()
-	w := newTown(2, 0)
-	w.place("b1", w.job("batch", cluster.JobBatch), "n1")
-	w.drain("n1", time.Hour)
-	w.place("c1", w.job("endless", cluster.JobBatch), "n2")
-	w.drain("n2", 0)
-	r := newRig(t, w, nil)
+	w := fixture.NewCluster(2, 0)
+	w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
+	w.StartDrain("n1", time.Hour)
+	w.Place("c1", w.AddJob("endless", cluster.JobBatch), "n2")
+	w.StartDrain("n2", 0)
+	r := newHarness(t, w, nil)
 	r.settle()
 	steps, looks, writes := r.steps, r.state.taken(), len(r.raft.written())
-	must.Eq(t, epoch.Add(time.Hour), r.wakeAt)
+	must.Eq(t, fixture.Epoch.Add(time.Hour), r.wakeAt)
 	r.advance(time.Hour - 1)
 	must.Eq(t, []int{steps, looks, writes}, []int{r.steps, r.state.taken(), len(r.raft.written())})
 	r.advance(1)
@@ -97,24 +98,28 @@ func TestTerm_Quiet(t *testing.T) {
 	must.Eq(t, cluster.MarkDeadline, r.raft.written()[writes].marks.Marks[0].Class)
 }
 
-// Without any drain there is nothing to wait for at all.
+// Without a drain the term asks for no time.
 func TestTerm_Idle(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTown(3, 5), nil)
+	r := newHarness(t, fixture.NewCluster(3, 5), nil)
 	r.settle()
 	must.True(t, r.wakeAt.IsZero())
 	steps := r.steps
-	r.commit(func(w *town) { w.alloc("a1").ModifyTime = epoch; w.node("n2").StatusUpdatedAt = 5; w.group().Count = 7 })
+	r.commit(func(w *fixture.Cluster) {
+		w.Alloc("a1").ModifyTime = fixture.Epoch
+		w.Node("n2").StatusUpdatedAt = 5
+		w.TaskGroup().Count = 7
+	})
 	r.settle()
-	must.Eq(t, steps, r.steps, must.Sprint("stepped for what is nobody's business"))
+	must.Eq(t, steps, r.steps, must.Sprint("stepped for changes that concern no drain"))
 }
 
 // A step for nothing costs no look at the state.
 func TestTerm_StepForNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(1, 1)
-	w.drain("n1", time.Hour)
-	r := newRig(t, w, nil)
+	w := fixture.NewCluster(1, 1)
+	w.StartDrain("n1", time.Hour)
+	r := newHarness(t, w, nil)
 	r.settle()
 	looks := r.state.taken()
 	for range 10 {
@@ -123,80 +128,22 @@ func TestTerm_StepForNothing(t *testing.T) {
 	must.Eq(t, looks, r.state.taken())
 }
 
-// The limiter of state queries delays looks and loses nothing.
-func TestTerm_LimiterDelays(t *testing.T) {
-	t.Parallel()
-	const perSecond, burst, changes = 30, 3, 20
-	r := newRig(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = perSecond })
-	for i := range changes {
-		r.commit(func(w *town) {
-			id := fmt.Sprintf("late%d", i)
-			w.place(cluster.AllocID(id), w.job(cluster.JobID(id), cluster.JobService), "n1")
-		})
-		r.settle()
-	}
-	must.Eq(t, burst, r.state.taken(), must.Sprint("the burst"))
-	must.Eq(t, epoch.Add(time.Second/perSecond), r.wakeAt)
-	for looks := range 10 {
-		r.advance(time.Second / perSecond)
-		must.LessEq(t, burst+looks+1, r.state.taken())
-	}
-	for _, a := range r.state.now().allocs {
-		must.True(t, a.Marked(), must.Sprintf("%s", a.ID))
-	}
-}
-
-// A view older than an answered entry is not planned from.
-func TestTerm_StaleView(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, jobsOnOneNode(1), nil)
-	r.run()
-	r.raft.answer() // the barrier
-	r.run()
-	r.state.lag(true)
-	r.raft.answer() // the mark: applied, and not to be seen
-	r.commit(func(w *town) { w.place("late", w.job("late", cluster.JobService), "n1") })
-	r.advance(time.Second)
-	must.Len(t, 1, r.raft.written())
-	r.state.lag(false)
-	r.advance(DefaultRetryBase)
-	must.Len(t, 2, r.raft.written())
-	must.Eq(t, []cluster.AllocID{"late"}, r.raft.written()[1].marked())
-}
-
-// Nor is one older than the term's barrier.
-func TestTerm_StaleViewBehindTheBarrier(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, jobsOnOneNode(1), nil)
-	r.state.lag(true)
-	r.commit(func(w *town) { w.node("n1").Drain = nil }) // cancelled by the leader before
-	r.advance(time.Second)
-	must.SliceEmpty(t, r.raft.written())
-	r.state.lag(false)
-	r.advance(DefaultRetryBase)
-	must.SliceEmpty(t, r.raft.written())
-	must.True(t, r.wakeAt.IsZero())
-}
-
-// On a store that was replaced nothing is decided any more, whatever it says.
+// A term over a store that was replaced decides nothing.
 func TestTerm_AbandonedStore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTown(1, 1), nil)
+	r := newHarness(t, fixture.NewCluster(1, 1), nil)
 	r.settle()
 	r.state.abandon()
-	r.commit(func(w *town) { w.drain("n1", -1) })
+	r.commit(func(w *fixture.Cluster) { w.StartDrain("n1", -1) })
 	r.advance(time.Hour)
 	must.SliceEmpty(t, r.raft.written())
 	must.True(t, r.wakeAt.IsZero())
-	r.restart()
-	must.True(t, r.wakeAt.IsZero())
 }
 
-// When a term has ended it writes nothing, and an answer that comes then is
-// nobody's business.
+// A term that has ended writes nothing, and ignores answers.
 func TestTerm_Close(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
+	r := newHarness(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry, c.MaxInFlight = 2, 1 })
 	r.run()
 	r.raft.answer()
 	r.run()
@@ -210,17 +157,16 @@ func TestTerm_Close(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 }
 
-// Everything a term remembers can be lost at any of its steps: the next one reads
-// the state and goes on to the same end.
+// A term can end at any of its steps. The next one reads the state and reaches the same end.
 func TestTerm_RestartedAtEveryStep(t *testing.T) {
 	t.Parallel()
-	begin := func() *rig {
+	begin := func() *harness {
 		w := everyKind()
-		w.drain("n1", 0)
-		w.drain("n2", time.Minute)
-		w.place("b1", w.job("batch", cluster.JobBatch), "n2")
-		w.jobs[len(w.jobs)-1].TaskGroups[0].Tasks[0].KillTimeout = time.Hour
-		return newRig(t, w, nil)
+		w.StartDrain("n1", 0)
+		w.StartDrain("n2", time.Minute)
+		w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n2")
+		w.Jobs[len(w.Jobs)-1].TaskGroups[0].Tasks[0].KillTimeout = time.Hour
+		return newHarness(t, w, nil)
 	}
 	whole := begin()
 	must.True(t, whole.finish())
@@ -235,7 +181,7 @@ func TestTerm_RestartedAtEveryStep(t *testing.T) {
 					r.schedule()
 				}
 				if len(r.wake) == 0 && !r.wakeAt.IsZero() {
-					r.now = latest(r.now, r.wakeAt)
+					r.wait()
 				}
 				continue
 			}
@@ -247,61 +193,61 @@ func TestTerm_RestartedAtEveryStep(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes no wait longer: not the backoff of a write, not
-// that of a barrier, not the interval between rounds, not the state queries'.
+// A clock that is set back makes no wait longer: that of a write, of a barrier, of an
+// interval between rounds, or of the limiter.
 func TestTerm_ClockSetBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		config func(*NodeDrainerConfig)
-		script []fate
-		asked  []fate
+		config   func(*NodeDrainerConfig)
+		script   []fate
+		barriers []fate
 	}{
 		"after a rejected write": {script: []fate{rejected}},
 		"after a lost write":     {script: []fate{lost}},
 		"after a refused one":    {script: []fate{refused}},
-		"after a lost barrier":   {asked: []fate{lost}},
+		"after a lost barrier":   {barriers: []fate{lost}},
 		"between rounds":         {config: func(c *NodeDrainerConfig) { c.MinWriteInterval = time.Minute }},
 		"before the next query":  {config: func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = 0.1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) {
+			r := newHarness(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) {
 				if test.config != nil {
 					test.config(c)
 				}
 			})
 			r.raft.waiting = nil // the barrier of a term that ends here
-			r.raft.script, r.raft.barriers = test.script, test.asked
+			r.raft.script, r.raft.barriers = test.script, test.barriers
 			r.restart()
 			r.settle()
-			r.commit(func(w *town) { w.place("late", w.job("late", cluster.JobService), "n1") })
+			r.commit(func(w *fixture.Cluster) { w.Place("late", w.AddJob("late", cluster.JobService), "n1") })
 			r.settle()
 			r.now = r.now.Add(-time.Hour)
 			r.step() // as the shell does once it sees the clock
 			r.advance(time.Minute)
-			must.True(t, r.state.now().alloc("a00").Marked())
-			must.True(t, r.state.now().alloc("late").Marked())
+			must.True(t, r.state.now().Alloc("a00").Marked())
+			must.True(t, r.state.now().Alloc("late").Marked())
 		})
 	}
 }
 
-// A deadline that comes to pass, by a clock that is then set back before it, has
-// not passed: what it has marked stays, and it comes to pass again.
+// A deadline passes, and the clock is set back to before it. The marks stay, and the
+// deadline passes again.
 func TestTerm_ClockSetBackBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
-	w := newTown(1, 0)
-	w.place("b1", w.job("batch", cluster.JobBatch), "n1")
-	w.drain("n1", time.Minute)
-	r := newRig(t, w, nil)
+	w := fixture.NewCluster(1, 0)
+	w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
+	w.StartDrain("n1", time.Minute)
+	r := newHarness(t, w, nil)
 	r.advance(time.Minute)
 	must.Len(t, 1, r.raft.written())
-	must.True(t, r.term.nodes["n1"].passed)
-	r.now = epoch
+	must.True(t, r.term.nodes.byID["n1"].passed)
+	r.now = fixture.Epoch
 	r.step()
 	r.settle()
-	must.False(t, r.term.nodes["n1"].passed, must.Sprint("its groups would not be judged when it passes again"))
-	must.Eq(t, epoch.Add(time.Minute), r.wakeAt)
+	must.False(t, r.term.nodes.byID["n1"].passed, must.Sprint("its groups would not be planned when it passes again"))
+	must.Eq(t, fixture.Epoch.Add(time.Minute), r.wakeAt)
 	must.Len(t, 1, r.raft.written())
-	r.advance(time.Minute + 20*time.Second + DefaultStopMargin)
-	must.SliceEmpty(t, r.state.now().draining())
+	r.advance(time.Minute + 20*time.Second + rules.DefaultStopMargin)
+	must.SliceEmpty(t, r.state.draining())
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
 )
 
 // tracker is the term's [NodeTracker]: what the node watcher has told, to take
@@ -13,7 +14,7 @@ import (
 type tracker struct {
 	mu      sync.Mutex
 	tracked map[cluster.NodeID]cluster.Revision // guarded by mu
-	posts   []trackPost                         // guarded by mu
+	posts   inbox.Inbox[trackPost]
 }
 
 // trackPost is an Update, or a Remove if node is nil.
@@ -42,21 +43,12 @@ func (t *tracker) Update(n *cluster.Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tracked[n.ID] = n.Drain.Revision
-	t.posts = append(t.posts, trackPost{id: n.ID, node: n})
+	t.posts.Post(trackPost{id: n.ID, node: n})
 }
 
 func (t *tracker) Remove(id cluster.NodeID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.tracked, id)
-	t.posts = append(t.posts, trackPost{id: id})
-}
-
-// take returns what was posted and forgets it.
-func (t *tracker) take() []trackPost {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	posts := t.posts
-	t.posts = nil
-	return posts
+	t.posts.Post(trackPost{id: id})
 }

@@ -1,55 +1,74 @@
 package drainer
 
 import (
-	"iter"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watch is a job watcher over a state of its own, stepped by hand.
+// watch is a job watcher over a state of its own. Its test is the drainer: it steps the
+// watcher, writes what it requests, and replies.
 type watch struct {
 	*jobWatcher
-	state *memory
-	now   time.Time
+	state  *memory
+	errors *logged
+	now    time.Time
 }
 
-func newWatch(w *town, policy Policy) *watch {
-	state := newMemory(w)
-	feed := state.Subscribe(make(chan struct{}, 1))
-	env := Env{Logger: hclog.NewNullLogger(), Feed: feed, Policy: policy, RetryBase: time.Second, RetryMax: time.Minute}
-	return &watch{jobWatcher: NewJobWatcher(env).(*jobWatcher), state: state, now: epoch}
+func newWatch(w *fixture.Cluster, policy rules.Policy) *watch {
+	state, errors := newMemory(w), &logged{}
+	env := Env{Logger: slog.New(errors), Feed: state.Subscribe(make(chan struct{}, 1)), Policy: policy, Retry: Backoff{time.Second, time.Minute}}
+	return &watch{jobWatcher: NewJobWatcher(env).(*jobWatcher), state: state, errors: errors, now: fixture.Epoch}
 }
 
-// step steps the watcher with what its feed tells.
-func (w *watch) step() (wakeAt time.Time) {
-	return w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+// step steps the watcher with what its feed tells, and returns when it wants to be stepped
+// again and what it requests.
+func (w *watch) step() (wakeAt time.Time, request *DrainRequest) {
+	wakeAt = w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+	select {
+	case request = <-w.Drain():
+	default:
+	}
+	return wakeAt, request
 }
 
-// register has the watcher look after groups and judge them: a job that is
-// followed since now is looked at in a step of its own.
-func (w *watch) register(groups ...cluster.GroupKey) (wakeAt time.Time) {
+// register has the watcher look after groups. A job that is followed since now is looked at
+// again in the next step.
+func (w *watch) register(groups ...cluster.GroupKey) (wakeAt time.Time, request *DrainRequest) {
 	w.RegisterJobs(groups)
 	w.step()
 	return w.step()
 }
 
-// request is the unread wish, or nil.
-func (w *watch) request() *DrainRequest {
-	select {
-	case r := <-w.Drain():
-		return r
-	default:
-		return nil
-	}
+// apply writes the marks of a request into the state, and answers it.
+func (w *watch) apply(r *DrainRequest) {
+	index := w.state.commit(func(t *fixture.Cluster) {
+		for _, m := range r.Marks {
+			t.Mark(m.Alloc, m.Drain, m.Class, w.now)
+		}
+	})
+	r.Reply(DrainReply{Answer: Answer{Outcome: raftwrite.Applied, Index: index}, At: w.now, Marks: r.Marks, Reevaluated: r.Reevaluate})
 }
 
-func (w *watch) moved() []Migration {
+// refuse answers a request: the allocations' marks are refused, and the others are said to
+// be applied.
+func (w *watch) refuse(r *DrainRequest, ids ...cluster.AllocID) {
+	reply := DrainReply{Answer: Answer{Outcome: raftwrite.Applied}, At: w.now, Marks: r.Marks}
+	for _, id := range ids {
+		reply.Response = append(reply.Response, rules.Refusal{Alloc: id})
+	}
+	r.Reply(reply)
+}
+
+func (w *watch) moved() []cluster.NodeID {
 	select {
 	case m := <-w.Migrated():
 		return m
@@ -58,7 +77,8 @@ func (w *watch) moved() []Migration {
 	}
 }
 
-func wished(r *DrainRequest) (ids []cluster.AllocID) {
+// wanted are the allocations that a request wants marked.
+func wanted(r *DrainRequest) (ids []cluster.AllocID) {
 	if r != nil {
 		for _, m := range r.Marks {
 			ids = append(ids, m.Alloc)
@@ -67,201 +87,341 @@ func wished(r *DrainRequest) (ids []cluster.AllocID) {
 	return ids
 }
 
-// A job is followed before it is judged, and the view it is judged by is taken
-// after that: what changes between the two would be told by nobody.
-func TestJobWatcher_FollowsBeforeItLooks(t *testing.T) {
-	t.Parallel()
-	begin := newTown(1, 1)
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	w.RegisterJobs([]cluster.GroupKey{web})
-	old := w.state.Snapshot()
-	w.state.commit(func(t *town) { t.group().Count = 5 }) // nobody follows the job yet
-	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("it wants another look at once"))
-	must.SliceEmpty(t, wished(w.request()), must.Sprint("planned from a view older than the follow"))
-	w.step()
-	must.SliceEmpty(t, wished(w.request()), must.Sprint("the group has no room by now"))
+// reevaluated are the groups that a request wants evaluated again.
+func reevaluated(r *DrainRequest) []cluster.GroupKey {
+	if r == nil {
+		return nil
+	}
+	return r.Reevaluate
 }
 
-// A newer wish replaces an unread one, and is the whole of what is wanted.
+// A change between the view of a step and a follow in that step is told by no feed. So the
+// next step plans the group again.
+func TestJobWatcher_LooksAgainAtWhatItFollows(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 1)
+	begin.TaskGroup().Count = 5
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	w.RegisterJobs([]cluster.GroupKey{fixture.Group})
+	old := w.state.Snapshot()
+	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 1 }) // the job is not followed yet
+	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("it wants another step at once"))
+	wakeAt, request := w.step()
+	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request), must.Sprint("the group has room by now"))
+	must.True(t, wakeAt.IsZero())
+}
+
+// A newer request replaces an unread one, and is the whole of what is wanted. When nothing
+// is wanted any more, one empty request says so.
 func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 4)
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	w.register(web)
-	w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = 2 })
-	w.step()
-	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
-	must.Nil(t, w.request())
-	w.step()
-	must.Nil(t, w.request(), must.Sprint("nothing has changed"))
+	begin := fixture.NewCluster(2, 4)
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+	for room, want := range map[int][]cluster.AllocID{2: {"a1", "a3"}, 1: {"a1"}, 0: nil} {
+		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = 2 - room })
+		w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = room })
+		_, request := w.step()
+		must.NotNil(t, request)
+		must.Eq(t, want, wanted(request))
+		_, request = w.step()
+		must.Eq(t, want, wanted(request), must.Sprint("what is wanted is requested in every step"))
+	}
 }
 
-// A job is followed once, however many of its groups are watched, and let go with
-// the last.
+// A job is followed once, however many of its groups are watched, and let go with the last.
 func TestJobWatcher_Follows(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 2)
-	job := begin.jobs[0]
+	begin := fixture.NewCluster(2, 2)
+	job := begin.Jobs[0]
 	second := *job.TaskGroups[0]
 	second.Name = "h"
 	job.TaskGroups = append(job.TaskGroups, &second)
-	begin.place("h1", job, "n1").TaskGroup = "h"
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	h := cluster.GroupKey{Job: web.Job, Name: "h"}
-	w.register(web, h, web)
-	w.RegisterJobs([]cluster.GroupKey{h})
-	w.step()
-	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
+	begin.Place("h1", job, "n1").TaskGroup = "h"
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	h := cluster.GroupKey{Job: fixture.Group.Job, Name: "h"}
+	one := map[cluster.JobKey]int{fixture.Group.Job: 1}
+	w.register(fixture.Group, h, fixture.Group)
+	w.register(h)
+	must.Eq(t, one, w.state.feed().follows())
 
-	// A group with nothing on a draining node is not looked after for long.
+	// A group with nothing on a draining node is dropped.
 	w.register(cluster.GroupKey{Job: cluster.JobKey{Namespace: "other", ID: "web"}, Name: "g"})
-	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
+	must.Eq(t, one, w.state.feed().follows())
 
-	w.state.commit(func(t *town) { t.alloc("h1").ClientStatus = cluster.ClientComplete })
+	w.state.commit(func(t *fixture.Cluster) { t.Alloc("h1").ClientStatus = cluster.ClientComplete })
 	w.step()
-	must.Eq(t, map[cluster.JobKey]int{web.Job: 1}, w.state.feed().follows())
-	w.state.commit(func(t *town) { t.node("n1").Drain = nil })
-	w.register(web) // as the term says when a node stops draining
+	must.Eq(t, one, w.state.feed().follows())
+	w.state.commit(func(t *fixture.Cluster) { t.Node("n1").Drain = nil })
+	_, request := w.register(fixture.Group) // as the term does when a node stops draining
 	must.MapEmpty(t, w.state.feed().follows())
 	must.MapEmpty(t, w.groups)
-	must.SliceEmpty(t, w.wanting)
-	must.SliceEmpty(t, w.reevaluating)
-	must.Eq(t, 0, w.alarms.Len())
-	must.SliceEmpty(t, wished(w.request()))
+	must.False(t, w.agenda.Pending())
+	must.True(t, w.agenda.First().IsZero())
+	must.SliceEmpty(t, wanted(request))
 }
 
-// What left its node is reported with what became of it; an unread report is
-// merged into the next; one whose node stopped draining has not left.
+// Migrated names the nodes that allocations have left, once for each. Unread names are
+// merged into the next.
 func TestJobWatcher_MigratedMerges(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 6)
-	begin.drain("n1", 0)
-	begin.drain("n2", 0)
-	w := newWatch(begin, Policy{})
-	w.register(web)
+	begin := fixture.NewCluster(2, 6)
+	begin.StartDrain("n1", 0)
+	begin.StartDrain("n2", 0)
+	w := newWatch(begin, rules.Policy{})
+	w.register(fixture.Group)
 	must.Nil(t, w.moved())
-	w.state.commit(func(t *town) {
-		t.alloc("a3").ClientStatus = cluster.ClientComplete
-		t.alloc("a3").DesiredTransition.Migrate = true
+	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a3").ClientStatus = cluster.ClientComplete })
+	w.step()
+	w.state.commit(func(t *fixture.Cluster) {
+		t.Allocs = slices.DeleteFunc(t.Allocs, func(a *cluster.Allocation) bool { return a.ID == "a1" })
+		t.Alloc("a2").ClientStatus = cluster.ClientFailed
 	})
 	w.step()
-	w.state.commit(func(t *town) {
-		t.allocs = slices.DeleteFunc(t.allocs, func(a *cluster.Allocation) bool { return a.ID == "a1" })
-		t.node("n2").Drain = nil
-	})
-	w.register(web)
-	must.Eq(t, []Migration{
-		{Alloc: "a3", Node: "n1", Asked: true, Stopped: true, Replaced: true, Migrated: true},
-		{Alloc: "a1", Node: "n1", Asked: true, Stopped: true, Replaced: true, Migrated: true},
-	}, w.moved())
+	must.Eq(t, []cluster.NodeID{"n1", "n1", "n2"}, w.moved())
 	must.Nil(t, w.moved())
 }
 
-// The due time of a verdict is a wake-up, and nothing else is.
+// The time at which a missing verdict is overdue is a wake-up, and nothing else is.
 func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 2)
-	begin.drain("n1", 0)
-	a := begin.alloc("a1")
-	a.DeploymentStatus, a.CreateTime = nil, epoch
-	w := newWatch(begin, Policy{HealthGrace: 5 * time.Second})
-	due := epoch.Add(65 * time.Second)
-	must.Eq(t, due, w.register(web))
-	must.SliceEmpty(t, wished(w.request()))
+	begin := fixture.NewCluster(2, 2)
+	begin.StartDrain("n1", 0)
+	a := begin.Alloc("a1")
+	a.DeploymentStatus, a.CreateTime = nil, fixture.Epoch
+	w := newWatch(begin, rules.Policy{HealthGrace: 5 * time.Second})
+	due := fixture.Epoch.Add(65 * time.Second)
+	wakeAt, request := w.register(fixture.Group)
+	must.Eq(t, due, wakeAt)
+	must.Nil(t, request)
 	w.now = due.Add(-1)
-	must.Eq(t, due, w.step())
-	must.Nil(t, w.request())
+	wakeAt, request = w.step()
+	must.Eq(t, due, wakeAt)
+	must.Nil(t, request)
 	w.now = due
-	must.True(t, w.step().IsZero())
-	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+	wakeAt, request = w.step()
+	must.True(t, wakeAt.IsZero())
+	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// Since when a group is held is remembered as long as it is, and not a step longer.
-func TestJobWatcher_HeldSince(t *testing.T) {
+// The watcher remembers since when a group is held. It says nothing of a group that is due
+// for planning.
+func TestJobWatcher_Holds(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 2)
-	begin.group().Count = 9
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	w.register(web)
-	w.now = epoch.Add(time.Minute)
-	w.register(web)
-	must.Eq(t, map[cluster.GroupKey][ReasonCount]time.Time{web: {ReasonBelowBudget: epoch}}, w.Holds())
-	w.state.commit(func(t *town) { t.group().Count = 2 })
+	begin := fixture.NewCluster(2, 2)
+	begin.TaskGroup().Count = 9
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	w.register(fixture.Group)
+	w.now = fixture.Epoch.Add(time.Minute)
+	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now })
 	w.step()
-	must.Eq(t, map[cluster.GroupKey][ReasonCount]time.Time{web: {}}, w.Holds())
+	held := map[cluster.GroupKey][]hold{fixture.Group: {{rules.ReasonBelowBudget, fixture.Epoch}}}
+	must.Eq(t, held, w.holds(w.now), must.Cmp())
+	g := w.groups.get(fixture.Group)
+	w.agenda.At(g, w.now.Add(1))
+	must.Eq(t, held, w.holds(w.now), must.Cmp())
+	must.MapEmpty(t, w.holds(w.now.Add(1)), must.Sprint("its time has come"))
+
+	// Changes that an earlier step could not look at may have ended what holds it now.
+	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now.Add(1) })
+	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
+	must.Eq(t, w.now, w.holds(w.now)[fixture.Group][0].since)
+	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 2 })
+	w.step()
+	must.MapEmpty(t, w.holds(w.now), must.Sprint("it is not held any more"))
 }
 
-// Told that anything may have changed, it looks at everything it watches.
-func TestJobWatcher_LooksEverywhereIfTold(t *testing.T) {
+// Told that anything may have changed, the watcher plans all that it watches.
+func TestJobWatcher_PlansEverythingIfTold(t *testing.T) {
 	t.Parallel()
-	begin := newTown(1, 2)
-	begin.group().Count = 9
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	w.register(web)
-	must.SliceEmpty(t, wished(w.request()))
-	w.state.commit(func(t *town) { t.group().Count = 2 })
+	begin := fixture.NewCluster(1, 2)
+	begin.TaskGroup().Count = 9
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	must.Nil(t, request)
+	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 2 })
 	w.state.feed().Take() // the hint is lost
-	w.step()
-	must.Nil(t, w.request())
-	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: Changes{All: true}})
-	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
+	_, request = w.step()
+	must.Nil(t, request)
+	w.state.feed().add(Changes{All: true})
+	_, request = w.step()
+	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// counted counts how often groups are looked at.
-type counted struct {
-	View
-	looks int
-}
-
-func (c *counted) RestlessAllocs(key cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	c.looks++
-	return c.View.RestlessAllocs(key)
-}
-
-// While writes are in flight nothing can be written of a group, however often it changes:
-// it is looked at when they are answered, once.
-func TestJobWatcher_JudgesOnceARound(t *testing.T) {
+// What was applied is in the state. What was rejected or is unknown is wanted again: the
+// drainer spaces its writes. What was refused, or was said to be applied and is not, waits,
+// and another allocation takes its room.
+func TestJobWatcher_Replies(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 4)
-	begin.drain("n1", 0)
-	w := newWatch(begin, Policy{})
-	w.register(web)
-	must.Eq(t, []cluster.AllocID{"a1"}, wished(w.request()))
-
-	look := func(inFlight func(cluster.AllocID) bool) int {
-		view := &counted{View: w.state.Snapshot()}
-		w.Step(Look{Now: w.now, View: view, Changes: w.state.feed().Take(), InFlight: inFlight})
-		return view.looks
+	const lost = "a write was answered as applied, and the state does not show it"
+	for name, test := range map[string]struct {
+		reply func(*watch, *DrainRequest)
+		want  []cluster.AllocID // wanted after the reply
+		again []cluster.AllocID // and a second later
+		error []string
+	}{
+		"applied": {reply: (*watch).apply},
+		"rejected": {func(w *watch, r *DrainRequest) {
+			r.Reply(DrainReply{Answer: Answer{Outcome: raftwrite.Rejected}, At: w.now, Marks: r.Marks})
+		}, []cluster.AllocID{"a1"}, []cluster.AllocID{"a1"}, nil},
+		"unknown": {func(w *watch, r *DrainRequest) { r.Reply(DrainReply{Answer: Answer{}, At: w.now, Marks: r.Marks}) }, []cluster.AllocID{"a1"}, []cluster.AllocID{"a1"}, nil},
+		"refused": {func(w *watch, r *DrainRequest) { w.refuse(r, "a1") }, []cluster.AllocID{"a3"}, []cluster.AllocID{"a1"}, nil},
+		"lost":    {func(w *watch, r *DrainRequest) { w.refuse(r) }, []cluster.AllocID{"a3"}, []cluster.AllocID{"a1"}, []string{lost}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := fixture.NewCluster(2, 4)
+			begin.StartDrain("n1", 0)
+			w := newWatch(begin, rules.Policy{})
+			_, request := w.register(fixture.Group)
+			must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
+			test.reply(w, request)
+			wakeAt, request := w.step()
+			must.Eq(t, test.want, wanted(request))
+			must.Eq(t, len(test.want) == 1 && test.want[0] == "a3", wakeAt.Equal(w.now.Add(time.Second)))
+			w.now = w.now.Add(time.Second)
+			_, request = w.step()
+			must.Eq(t, test.again, wanted(request))
+			must.Eq(t, test.error, w.errors.messages)
+		})
 	}
-	sent := func(ids ...cluster.AllocID) func(cluster.AllocID) bool {
-		return func(id cluster.AllocID) bool { return slices.Contains(ids, id) }
-	}
-	for room := range 5 {
-		w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = room })
-		must.Eq(t, 0, look(sent("a1")))
-	}
-	must.Nil(t, w.request())
-	must.Eq(t, 1, look(nil))
-	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
-	must.Eq(t, 0, look(nil), must.Sprint("nothing has changed"))
 }
 
-// What waits to be written while something else is in flight is wished as long as it
-// makes sense, and no longer.
-func TestJobWatcher_TakesBackWhatIsNotSent(t *testing.T) {
+// A refused mark waits longer each time, from the reply on. The other marks of its group do
+// not wait.
+func TestJobWatcher_RefusedMarkBacksOff(t *testing.T) {
 	t.Parallel()
-	begin := newTown(2, 4)
-	begin.drain("n1", 0)
-	begin.group().Migrate.MaxParallel = 2
-	w := newWatch(begin, Policy{})
-	w.register(web)
-	must.Eq(t, []cluster.AllocID{"a1", "a3"}, wished(w.request()))
-	w.state.commit(func(t *town) { t.group().Migrate.MaxParallel = 1 })
-	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), InFlight: func(id cluster.AllocID) bool { return id == "a3" }})
-	must.Eq(t, []cluster.AllocID{"a3"}, wished(w.request()))
+	begin := fixture.NewCluster(1, 2)
+	begin.TaskGroup().Migrate.MaxParallel = 2
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	for _, wait := range []time.Duration{1, 2, 4, 8} {
+		must.Eq(t, []cluster.AllocID{"a1", "a2"}, wanted(request))
+		request.Marks = request.Marks[:1]
+		w.refuse(request, "a1")
+		w.now = w.now.Add(time.Millisecond) // stepped later than the reply
+		var wakeAt time.Time
+		wakeAt, request = w.step()
+		must.Eq(t, []cluster.AllocID{"a2"}, wanted(request))
+		must.Eq(t, w.now.Add(wait*time.Second-time.Millisecond), wakeAt)
+		w.now = wakeAt
+		_, request = w.step()
+	}
+}
+
+// A marked allocation that runs on without an evaluation has its job evaluated again: at
+// once, then less and less often, until it stops.
+func TestJobWatcher_Reevaluates(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 1)
+	begin.StartDrain("n1", 0)
+	begin.Alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	for i, wait := range []time.Duration{1, 2, 4} {
+		must.Eq(t, []cluster.GroupKey{fixture.Group}, reevaluated(request))
+		must.SliceEmpty(t, request.Marks)
+		w.apply(request)
+		for _, status := range []cluster.EvalStatus{cluster.EvalPending, cluster.EvalFailed} {
+			w.state.commit(func(t *fixture.Cluster) {
+				t.Evals = []*cluster.Evaluation{{ID: "e", Namespace: "default", JobID: "web", Status: status, CreateIndex: uint64(i + 1)}}
+			})
+			_, request = w.step()
+			must.SliceEmpty(t, reevaluated(request), must.Sprintf("evaluation %d is %s", i+1, status))
+		}
+		wakeAt, _ := w.step()
+		must.Eq(t, w.now.Add(wait*time.Second), wakeAt)
+		w.now = wakeAt
+		_, request = w.step()
+	}
+	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ClientStatus = cluster.ClientComplete })
+	wakeAt, _ := w.step()
+	must.True(t, wakeAt.IsZero())
+	must.MapEmpty(t, w.state.feed().follows())
+}
+
+// An evaluation that was not written is not waited for: a rejected one is wanted at once,
+// and one that came from elsewhere and failed has another wanted at once.
+func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 1)
+	begin.StartDrain("n1", 0)
+	begin.Alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, rules.Policy{})
+	again := []cluster.GroupKey{fixture.Group}
+	_, request := w.register(fixture.Group)
+	must.Eq(t, again, reevaluated(request))
+	request.Reply(DrainReply{Answer: Answer{Outcome: raftwrite.Rejected}, At: w.now, Reevaluated: request.Reevaluate})
+	_, request = w.step()
+	must.Eq(t, again, reevaluated(request))
+	for status, want := range map[cluster.EvalStatus][]cluster.GroupKey{cluster.EvalPending: nil, cluster.EvalFailed: again} {
+		w.state.commit(func(t *fixture.Cluster) {
+			t.Evals = []*cluster.Evaluation{{ID: "e", Namespace: "default", JobID: "web", Status: status}}
+		})
+		_, request = w.step()
+		must.Eq(t, want, reevaluated(request), must.Sprintf("%s", status))
+	}
+}
+
+// When nothing runs on marked any more, the count of evaluations begins again.
+func TestJobWatcher_ReevaluationsAreCountedInARow(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 1)
+	begin.StartDrain("n1", 0)
+	begin.Alloc("a1").DesiredTransition.Migrate = true
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	for range 3 {
+		must.Eq(t, []cluster.GroupKey{fixture.Group}, reevaluated(request))
+		w.apply(request)
+		for _, marked := range []bool{false, true} {
+			w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").DesiredTransition.Migrate = marked })
+			_, request = w.step()
+		}
+	}
+}
+
+// A reply to a group that was dropped is ignored.
+func TestJobWatcher_LateReply(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 1)
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	_, request := w.register(fixture.Group)
+	w.state.commit(func(t *fixture.Cluster) { t.Node("n1").Drain = nil })
+	w.register(fixture.Group)
+	request.Reevaluate = []cluster.GroupKey{fixture.Group}
+	w.apply(request)
+	wakeAt, _ := w.step()
+	must.True(t, wakeAt.IsZero())
+	must.MapEmpty(t, w.groups)
+}
+
+// A request has about as many marks as a round of writes takes, the first in order. The
+// other groups are planned when those are applied.
+func TestJobWatcher_MarksAhead(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(1, 3)
+	begin.TaskGroup().Migrate.MaxParallel = 3
+	other := begin.AddJob("other", cluster.JobService)
+	begin.Place("b1", other, "n1")
+	begin.StartDrain("n1", 0)
+	w := newWatch(begin, rules.Policy{})
+	w.marksAhead = 1
+	_, request := w.register(fixture.Group, cluster.GroupKey{Job: other.Key(), Name: "g"})
+	for _, want := range [][]cluster.AllocID{{"b1"}, {"a1", "a2", "a3"}, nil} {
+		must.Eq(t, want, wanted(request))
+		if request != nil {
+			w.apply(request)
+		}
+		_, request = w.step()
+	}
 }

@@ -1,10 +1,9 @@
 package drainer
 
 import (
+	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -13,13 +12,13 @@ import (
 // is tracked is the tracker's to say, so a tracker that has lost a node is told
 // of it again.
 type nodeWatcher struct {
-	logger  hclog.Logger
+	logger  *slog.Logger
 	tracker NodeTracker // never nil
 }
 
 // NewNodeWatcher is the [DrainingNodeWatcherFactory] of the built-in watcher.
 func NewNodeWatcher(env Env, tracker NodeTracker) DrainingNodeWatcher {
-	return &nodeWatcher{logger: env.Logger.Named("nodes"), tracker: tracker}
+	return &nodeWatcher{logger: env.Logger, tracker: tracker}
 }
 
 // Step compares the nodes that may have changed with those that are tracked. It
@@ -29,7 +28,7 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 		return time.Time{}
 	}
 	for _, id := range w.suspects(look) {
-		node := look.node(id)
+		node := look.View.Node(id)
 		revision, known := w.tracker.Tracked(id)
 		switch {
 		case node.Draining() && (!known || revision != node.Drain.Revision):

@@ -6,136 +6,86 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watchedGroup is a group with allocations on draining nodes. There is one for each
-// job of a large cluster when all of it drains, so it takes little memory while it has
-// nothing to remember.
+// watchedGroup is what a job watcher remembers of a group with allocations on draining
+// nodes. All of it but the waits and dates can be found again in the state.
 type watchedGroup struct {
 	key cluster.GroupKey
-	// dirty says that the group is to be judged anew.
-	dirty bool
-	// reevaluate says that an evaluation is wanted and not answered.
-	reevaluate bool
-	// wanting says that the group is among those that want marks.
-	wanting bool
-	// reevaluated spaces the evaluations that were written, refused the plans of a
-	// group whose marks are refused. Nil is none.
-	reevaluated, refused *attempts
-	// asked are the marks that are wanted and not answered, by allocation.
-	asked []ask
-	// told is the entry in which it has changed since it was judged, if that was one
-	// alone, wrote the one in which its own marks were applied; zero is none. Of a dirty
-	// group they are zero.
-	told, wrote uint64
-	// onDraining are the group's live allocations on draining nodes, by id, as they
-	// were when it was last judged.
-	onDraining []*cluster.Allocation
-	// held is since when something of the group is held, once for each reason for
-	// which something is.
+	// nodes are the draining nodes of the group's live allocations, in order, once for each
+	// allocation, as they were when the group was last planned.
+	nodes []cluster.NodeID
+	// retries spaces the group's marks, reevaluated its evaluations.
+	retries     retries
+	reevaluated attempts
+	// held are the reasons for which something of the group is held, with the time since
+	// when this watcher has seen that. The slice is replaced, never written to.
 	held []hold
+}
+
+// hold is since when something of a group is held for a reason.
+type hold struct {
+	reason rules.Reason
+	since  time.Time
 }
 
 // Compare orders groups by key.
 func (g *watchedGroup) Compare(o *watchedGroup) int { return g.key.Compare(o.key) }
 
-// ask is a mark of a group in as little memory as may be: groups that move fast want
-// many more than are written at a time.
-type ask struct {
-	alloc    cluster.AllocID
-	node     cluster.NodeID
-	drain    cluster.DrainID
-	revision cluster.Revision
-	class    cluster.MarkClass
-}
-
-// asks are the marks of one group, which are in order.
-func asks(marks []Mark) []ask {
-	if len(marks) == 0 {
-		return nil
-	}
-	asked := make([]ask, len(marks))
-	for i, m := range marks {
-		asked[i] = ask{m.Alloc, m.Node, m.Drain, m.Revision, m.Class}
-	}
-	return asked
-}
-
-func (a ask) mark(group cluster.GroupKey) Mark {
-	return Mark{Alloc: a.alloc, Group: group, Node: a.node, Drain: a.drain, Revision: a.revision, Class: a.class}
-}
-
-// find returns where the mark of the allocation is among those asked, or would be, and
-// whether it is.
-func (g *watchedGroup) find(id cluster.AllocID) (int, bool) {
-	return slices.BinarySearchFunc(g.asked, id, func(a ask, id cluster.AllocID) int { return cmp.Compare(a.alloc, id) })
-}
-
-// asksFor reports whether a mark of the allocation is wanted and not answered.
-func (g *watchedGroup) asksFor(id cluster.AllocID) bool {
-	_, is := g.find(id)
-	return is
-}
-
-// answered drops the mark of the allocation from those that are asked.
-func (g *watchedGroup) answered(id cluster.AllocID) {
-	if i, asked := g.find(id); asked {
-		g.asked = slices.Delete(g.asked, i, i+1)
-	}
-}
-
-// asksBeside reports whether the group wants marks besides those in flight.
-func (g *watchedGroup) asksBeside(inFlight func(cluster.AllocID) bool) bool {
-	return slices.ContainsFunc(g.asked, func(a ask) bool { return !inFlight(a.alloc) })
-}
-
-// hold is since when something of a group is held for a reason.
-type hold struct {
-	reason Reason
-	since  time.Time
-}
-
-// keepHolds notes since when each reason has held.
-func (g *watchedGroup) keepHolds(plan groupPlan, now time.Time) {
-	g.held = slices.DeleteFunc(g.held, func(h hold) bool { return !plan.holds[h.reason] })
-	since := g.heldSince()
-	for reason, holds := range plan.holds {
-		if holds && since[reason].IsZero() {
-			g.held = append(g.held, hold{Reason(reason), now})
+// noteHolds notes since when each reason holds.
+func (g *watchedGroup) noteHolds(holds [rules.ReasonCount]bool, now time.Time) {
+	var held []hold
+	for reason, holds := range holds {
+		if holds {
+			held = append(held, hold{rules.Reason(reason), now})
 		}
 	}
-}
-
-// heldSince is since when something of the group is held, by reason; zero if nothing
-// is.
-func (g *watchedGroup) heldSince() [ReasonCount]time.Time {
-	var since [ReasonCount]time.Time
-	for _, h := range g.held {
-		since[h.reason] = h.since
+	for i, h := range held {
+		for _, before := range g.held {
+			if before.reason == h.reason {
+				held[i].since = before.since
+			}
+		}
 	}
-	return since
+	g.held = held
 }
 
-// groupList are groups in order, each once. To put one in moves those behind it by a
-// word each, and compares it to few.
-type groupList []*watchedGroup
-
-// put has the group in the list, or not.
-func (l *groupList) put(g *watchedGroup, in bool) {
-	i, is := slices.BinarySearchFunc(*l, g, (*watchedGroup).Compare)
+// reevaluate reports whether the group's job needs another evaluation: at once the first
+// time, then less and less often while marked allocations run on. It returns when to look
+// again, or zero.
+func (g *watchedGroup) reevaluate(plan rules.GroupPlan, now time.Time) (needed bool, at time.Time) {
 	switch {
-	case in && !is:
-		*l = slices.Insert(*l, i, g)
-	case is && !in:
-		*l = slices.Delete(*l, i, i+1)
+	case !plan.RunsOnMarked:
+		g.reevaluated = attempts{}
+	case plan.Stuck:
+		at = g.reevaluated.wait(now)
+		return at.IsZero(), at
 	}
+	return false, time.Time{}
+}
+
+// departed returns the nodes that the group has fewer allocations on than before. Both
+// lists are in order.
+func departed(before, after []cluster.NodeID) []cluster.NodeID {
+	var left []cluster.NodeID
+	for _, id := range before {
+		for len(after) > 0 && after[0] < id {
+			after = after[1:]
+		}
+		if len(after) > 0 && after[0] == id {
+			after = after[1:]
+			continue
+		}
+		left = append(left, id)
+	}
+	return left
 }
 
 // watchedGroups are groups by job, those of a job in order of their names.
 type watchedGroups map[cluster.JobKey][]*watchedGroup
 
-// find returns where the group is among those of its job, or would be, and whether it
-// is.
+// find returns the place of the group among those of its job, and whether it is there.
 func (w watchedGroups) find(key cluster.GroupKey) (int, bool) {
 	return slices.BinarySearchFunc(w[key.Job], key, func(g *watchedGroup, key cluster.GroupKey) int {
 		return cmp.Compare(g.key.Name, key.Name)

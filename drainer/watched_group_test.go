@@ -2,6 +2,8 @@ package drainer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 func anyGroupKey(t *rapid.T) cluster.GroupKey {
@@ -18,7 +22,7 @@ func anyGroupKey(t *rapid.T) cluster.GroupKey {
 	}
 }
 
-// Groups by job are what a map of groups is, and no job stays that has none.
+// Groups by job agree with a map of groups, and a job without groups is not kept.
 func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,28 +56,52 @@ func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 	})
 }
 
-// Since when each reason holds is what a table of all reasons says that is filled in
-// when one begins to hold, and cleared when it ceases to.
-func TestWatchedGroup_HeldSinceAgreesWithATable(t *testing.T) {
+// Since when each reason holds agrees with a table of all reasons.
+func TestWatchedGroup_NoteHoldsAgreesWithATable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var got watchedGroup
-		var want [ReasonCount]time.Time
+		want := map[rules.Reason]time.Time{}
 		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
-			now := epoch.Add(time.Duration(step) * time.Second)
-			holding := rapid.SliceOfN(rapid.Bool(), int(ReasonCount), int(ReasonCount)).Draw(t, "holding")
-			var plan groupPlan
-			for r := range plan.holds {
-				plan.holds[r] = holding[r]
-				switch {
-				case !plan.holds[r]:
-					want[r] = time.Time{}
-				case want[r].IsZero():
-					want[r] = now
+			now := fixture.Epoch.Add(time.Duration(step) * time.Second)
+			holding := [rules.ReasonCount]bool(rapid.SliceOfN(rapid.Bool(), int(rules.ReasonCount), int(rules.ReasonCount)).Draw(t, "holding"))
+			for r, holds := range holding {
+				if before := want[rules.Reason(r)]; holds && before.IsZero() {
+					want[rules.Reason(r)] = now
+				} else if !holds {
+					delete(want, rules.Reason(r))
 				}
 			}
-			got.keepHolds(plan, now)
-			must.True(t, want == got.heldSince())
+			got.noteHolds(holding, now)
+			since := map[rules.Reason]time.Time{}
+			for _, h := range got.held {
+				since[h.reason] = h.since
+			}
+			must.Eq(t, want, since)
+			must.Len(t, len(want), got.held)
 		}
+	})
+}
+
+// What a group has fewer allocations on than before is the difference of two multisets.
+func TestDeparted_AgreesWithCounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := func(what string) []cluster.NodeID {
+			return slices.Sorted(slices.Values(rapid.SliceOfN(rapid.SampledFrom([]cluster.NodeID{"a", "b", "c", "d"}), 0, 8).Draw(t, what)))
+		}
+		before, after := nodes("before"), nodes("after")
+		left := map[cluster.NodeID]int{}
+		for _, id := range before {
+			left[id]++
+		}
+		for _, id := range after {
+			left[id] = max(0, left[id]-1)
+		}
+		var want []cluster.NodeID
+		for _, id := range slices.Sorted(maps.Keys(left)) {
+			want = append(want, slices.Repeat([]cluster.NodeID{id}, left[id])...)
+		}
+		must.Eq(t, want, departed(before, after))
 	})
 }

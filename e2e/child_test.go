@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func serve(config string) error {
 	scissors := &scissors{self: c.ServerAddr, file: c.CutFile}
 	go scissors.watch(ctx)
 
-	var a *agent.Agent
+	var running atomic.Pointer[agent.Agent] // nil until the agent has started, which answers before
 	settings := agent.Config{
 		Name: c.Name, DataDir: c.DataDir, ServerAddr: c.ServerAddr, HTTPAddr: c.HTTPAddr, Join: c.Join, BootstrapExpect: len(c.Join),
 		Logger: logger, Raft: childRaft(), Heartbeats: heartbeat.Options{MinTTL: c.TTL, Grace: c.TTL, MaxRate: 1000},
@@ -75,12 +76,21 @@ func serve(config string) error {
 		Around: func(api http.Handler) http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/", api)
-			mux.HandleFunc("GET /e2e/state", func(w http.ResponseWriter, _ *http.Request) {
+			inside := func(path string, answer func(*agent.Agent, http.ResponseWriter)) {
+				mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+					if a := running.Load(); a != nil {
+						answer(a, w)
+						return
+					}
+					w.WriteHeader(http.StatusServiceUnavailable)
+				})
+			}
+			inside("/e2e/state", func(a *agent.Agent, w http.ResponseWriter) {
 				state := a.Server().Store().Snapshot()
 				w.Header().Set("X-Index", fmt.Sprint(state.Index()))
 				_ = state.Dump(w) // who asks sees that it ends early
 			})
-			mux.HandleFunc("GET /e2e/raft", func(w http.ResponseWriter, _ *http.Request) {
+			inside("/e2e/raft", func(a *agent.Agent, w http.ResponseWriter) {
 				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // an answer that is cut off is no JSON
 			})
 			return mux
@@ -89,9 +99,11 @@ func serve(config string) error {
 	settings.API.Observe, settings.API.Metrics = counted.Request, counted
 	settings.API.MaxBlocking, settings.API.MaxBlockingPerClient = 2000, 2000 // they are all ours
 	settings.Drainer.OnStep = counted.Stepped
-	if a, err = agent.New(settings); err != nil {
+	a, err := agent.New(settings)
+	if err != nil {
 		return err
 	}
+	running.Store(a)
 	counted.Watch(telemetry.Sources{Drains: a.Server().Drainer().Status, Raft: a.Server().Raft()})
 	select {
 	case <-ctx.Done():

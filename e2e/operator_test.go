@@ -19,6 +19,9 @@ type operator struct {
 	servers *servers
 	nodes   []string
 
+	// draining is held for reading during a drain, and for writing while none may run.
+	draining sync.RWMutex
+
 	mu   sync.Mutex
 	book []*request // guarded by mu
 	errs []error    // what went wrong, guarded by mu
@@ -45,9 +48,18 @@ func (o *operator) work(ctx context.Context, nodes []string, seed uint64) {
 	}
 }
 
+// betweenDrains waits until the running drains have ended, and calls f while none begins.
+func (o *operator) betweenDrains(f func()) {
+	o.draining.Lock()
+	defer o.draining.Unlock()
+	f()
+}
+
 // drainOnce drains a node in one of some ways, waits for the end, and takes the node
 // back.
 func (o *operator) drainOnce(node string, way int) error {
+	o.draining.RLock()
+	defer o.draining.RUnlock()
 	spec := &api.DrainSpec{Deadline: time.Minute}
 	r := &request{node: node, key: uuid.NewString(), outcomes: []string{"complete", "deadline reached"}}
 	switch way {

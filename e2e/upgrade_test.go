@@ -39,14 +39,14 @@ func TestRollingUpgrade(t *testing.T) {
 	defer endLoad()
 
 	s.replace(first, this)
-	s.sameState()
+	o.betweenDrains(s.sameState)
 	t.Logf("%s runs this build, cluster version %d; all states are equal", first.Name, s.version(first))
 	s.replace(first, old)
-	s.sameState()
+	o.betweenDrains(s.sameState)
 	t.Logf("%s runs %.7s again; all states are equal", first.Name, oldCommit)
 	s.replace(first, this)
 	s.replace(second, this)
-	s.sameState()
+	o.betweenDrains(s.sameState)
 	t.Logf("%s and %s run this build, cluster version %d; all states are equal", first.Name, second.Name, s.version(first))
 
 	// A leader of this build sends an old server entries and a snapshot.
@@ -58,7 +58,7 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Logf("%s leads and says: the cluster version stays %d, server %s does not answer", leader.Name, s.version(leader), third.Name)
 	s.start(third)
 	s.says(third, "Installed remote snapshot")
-	s.sameState()
+	o.betweenDrains(s.sameState)
 	t.Logf("%s, of %.7s, was away for %d entries and restored a snapshot of %s, of this build; all states are equal",
 		third.Name, oldCommit, missed, leader.Name)
 	leader = s.leaderOf(first, second)
@@ -71,7 +71,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, p := range s.all {
 		s.await("the version of this build on "+p.Name, func() bool { return s.version(p) == cluster.MaxVersion })
 	}
-	s.sameState()
+	o.betweenDrains(s.sameState)
 	t.Logf("%s runs this build, cluster version %d; all states are equal", third.Name, s.version(third))
 
 	endLoad()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Backend is the server whose API a [Handler] is. All of it is safe for concurrent
@@ -211,11 +211,11 @@ type Member struct {
 }
 
 // Explainer says how far running drains are, and why what is left has not moved. Both
-// return an error that wraps [drainer.ErrNotDraining] or [drainer.ErrNotEnabled]: the
+// return an error that wraps [rules.ErrNotDraining] or [rules.ErrNotEnabled]: the
 // latter on a server that does not lead.
 type Explainer interface {
-	Explain(cluster.NodeID) (drainer.Report, error)
-	Status() ([]drainer.Status, error)
+	Explain(cluster.NodeID) (rules.Report, error)
+	Status() ([]rules.Status, error)
 }
 
 // Access says who may do what.

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -135,7 +134,7 @@ func (w *town) must(m shims.Message) uint64 {
 
 // Read reads the store, again when it changes.
 func (w *town) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
-	_, err := w.fsm.Store().Blocking(ctx, minIndex, func(_ memdb.WatchSet, snap *statestore.Snapshot) (uint64, error) { return query(snap) })
+	_, err := w.fsm.Store().Blocking(ctx, minIndex, func(snap *statestore.Snapshot) (uint64, error) { return query(snap) })
 	if errors.Is(err, statestore.ErrAbandoned) {
 		return fmt.Errorf("reading: %w", httpapi.ErrReplaced)
 	}
@@ -204,7 +203,7 @@ func (w *town) UpdateDrain(_ context.Context, r httpapi.DrainRequest) (httpapi.D
 	if err != nil {
 		return httpapi.DrainWritten{}, err
 	}
-	u := response.(shims.DrainUpdated)
+	u := response.(shims.DrainRequestApplied)
 	return httpapi.DrainWritten{
 		Written: written(index, evals), Drain: u.Drain, Repeated: u.Repeated, Withdrawn: u.Withdrawn, Stopping: u.Stopping,
 	}, nil
@@ -338,24 +337,20 @@ func (w *town) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-func (w *town) Explain(id cluster.NodeID) (drainer.Report, error) {
+func (w *town) Explain(id cluster.NodeID) (rules.Report, error) {
 	if !w.Leads() {
-		return drainer.Report{}, drainer.ErrNotEnabled
+		return rules.Report{}, rules.ErrNotEnabled
 	}
-	report, drains := drainer.Explain(w.snap(), nil, id, w.time(), drainer.Policy{})
-	if !drains {
-		return drainer.Report{}, fmt.Errorf("explaining: %w", drainer.ErrNotDraining)
-	}
-	return report, nil
+	return rules.Explain(w.snap(), rules.Pending{}, id, w.time(), rules.Policy{})
 }
 
-func (w *town) Status() ([]drainer.Status, error) {
+func (w *town) Status() ([]rules.Status, error) {
 	if !w.Leads() {
-		return nil, drainer.ErrNotEnabled
+		return nil, rules.ErrNotEnabled
 	}
-	var all []drainer.Status
+	var all []rules.Status
 	for n := range w.snap().DrainingNodes() {
-		report, _ := drainer.Explain(w.snap(), nil, n.ID, w.time(), drainer.Policy{})
+		report, _ := rules.Explain(w.snap(), rules.Pending{}, n.ID, w.time(), rules.Policy{})
 		all = append(all, report.Status)
 	}
 	return all, nil

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // forwardedHeader says which server has passed the request on, and for whom. It is
@@ -42,7 +42,7 @@ func (q *request) onLeader() error {
 
 // elsewhere reports whether the error means that the leader would know better.
 func (q *request) elsewhere(err error) bool {
-	notHere := errors.Is(err, ErrNotLeader) || errors.Is(err, drainer.ErrNotEnabled)
+	notHere := errors.Is(err, ErrNotLeader) || errors.Is(err, rules.ErrNotEnabled)
 	return notHere && q.passer == ""
 }
 

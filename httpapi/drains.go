@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -39,7 +39,7 @@ func (q *request) readDrain() error {
 		}
 		answer := describe(q.nodeID(), node, records)
 		err = q.explain(answer, node)
-		if errors.Is(err, drainer.ErrNotDraining) && looks < mostLooks {
+		if errors.Is(err, rules.ErrNotDraining) && looks < mostLooks {
 			continue // it has ended since, which is news
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (q *request) explain(w *wire.NodeDrain, n *cluster.Node) error {
 		w.Drain = wire.NewDrain(report.Drain)
 		w.Progress = wire.NewDrainProgress(&report.Status)
 		w.Allocs = wire.NewDrainAllocs(report.Allocs)
-	case q.params.stale && errors.Is(err, drainer.ErrNotEnabled):
+	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
 		return nil
 	}
 	return err
@@ -150,7 +150,7 @@ func (q *request) drainList(s State) (*wire.DrainList, error) {
 // progress is how far running drains are, by id; nil from a server that does not lead.
 func (q *request) progress() (map[cluster.DrainID]*wire.DrainProgress, error) {
 	statuses, err := q.backend.Drains.Status()
-	if q.params.stale && errors.Is(err, drainer.ErrNotEnabled) {
+	if q.params.stale && errors.Is(err, rules.ErrNotEnabled) {
 		return nil, nil
 	}
 	byID := make(map[cluster.DrainID]*wire.DrainProgress, len(statuses))

@@ -13,7 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -186,7 +186,7 @@ type lateExplainer struct {
 	end func()
 }
 
-func (l *lateExplainer) Explain(id cluster.NodeID) (drainer.Report, error) {
+func (l *lateExplainer) Explain(id cluster.NodeID) (rules.Report, error) {
 	if l.end != nil {
 		l.end()
 		l.end = nil
@@ -211,13 +211,13 @@ func TestDrain_endsMeanwhile(t *testing.T) {
 // Everything that a report can say goes over the wire.
 func TestDrainAllocs_sayEverything(t *testing.T) {
 	t.Parallel()
-	report := drainer.AllocReport{
+	report := rules.AllocExplanation{
 		Alloc: "a1", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "n", ID: "j"}, Name: "g"}, Stage: cluster.StagePlugins,
-		Reason: drainer.ReasonWaitingForRoom, Since: drainer.Since{At: noon, Seen: true}, Detail: "why", Due: noon.Add(time.Hour),
+		Reason: rules.ReasonWaitingForRoom, Since: rules.Since{At: noon, Seen: true}, Detail: "why", Due: noon.Add(time.Hour),
 		Eval: &cluster.Evaluation{ID: "e1", Status: cluster.EvalBlocked}, Outstanding: []cluster.AllocID{"a2"},
 		Attempts: 3, LastError: errors.New("no quorum"), Healthy: 9, Count: 10, MaxParallel: 1,
 	}
-	b, err := json.Marshal(wire.NewDrainAllocs([]drainer.AllocReport{report})[0])
+	b, err := json.Marshal(wire.NewDrainAllocs([]rules.AllocExplanation{report})[0])
 	must.NoError(t, err)
 	must.Eq(t, `{"ID":"a1","Namespace":"n","JobID":"j","TaskGroup":"g","Stage":"storage plugins","Reason":"waiting for room","Detail":"why",`+
 		`"Since":"2026-11-20T12:00:00.123456789Z","SinceSeen":true,"Due":"2026-11-20T13:00:00.123456789Z","EvalID":"e1","EvalStatus":"blocked",`+

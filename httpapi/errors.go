@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // failure is an error with the status code and the text that a client reads.
@@ -48,7 +48,7 @@ func asFailure(err error) *failure {
 		return f
 	case errors.Is(err, ErrForbidden):
 		return &failure{http.StatusForbidden, "Permission denied"}
-	case errors.Is(err, ErrNotLeader), errors.Is(err, drainer.ErrNotEnabled), errors.Is(err, drainer.ErrAbandoned):
+	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
 		return &failure{http.StatusInternalServerError, "No cluster leader"}
 	case errors.Is(err, ErrTooLarge):
 		return &failure{http.StatusRequestEntityTooLarge, err.Error()}
@@ -56,7 +56,7 @@ func asFailure(err error) *failure {
 		return &failure{http.StatusNotFound, err.Error()}
 	case errors.Is(err, ErrNodeDraining):
 		return &failure{http.StatusInternalServerError, ErrNodeDraining.Error()}
-	case errors.Is(err, ErrUnavailable), errors.Is(err, drainer.ErrNotDraining):
+	case errors.Is(err, ErrUnavailable), errors.Is(err, rules.ErrNotDraining):
 		return &failure{http.StatusServiceUnavailable, err.Error()}
 	}
 	return &failure{http.StatusInternalServerError, err.Error()}

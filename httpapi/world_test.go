@@ -11,7 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -112,9 +112,9 @@ func (w *town) mark(n int, class cluster.MarkClass) uint64 {
 	s := w.snap()
 	a := s.Alloc(allocID(n))
 	d := s.Node(a.NodeID).Drain
-	return w.must(&shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{
+	return w.must(&shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
 		At:    w.time(),
-		Marks: []drainer.Mark{{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: d.ID, Revision: d.Revision, Class: class}},
+		Marks: []rules.Mark{{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: d.ID, Revision: d.Revision, Class: class}},
 		Evals: []*cluster.Evaluation{w.eval(a.Job, cluster.TriggerNodeDrain, "")},
 	}})
 }
@@ -123,8 +123,8 @@ func (w *town) mark(n int, class cluster.MarkClass) uint64 {
 func (w *town) end(id cluster.NodeID) uint64 {
 	w.t.Helper()
 	d := w.snap().Node(id).Drain
-	index := w.must(&shims.NodesDrainComplete{Completions: drainer.Completions{
-		At: w.time(), Completions: []drainer.Completion{{Node: id, Drain: d.ID, Revision: d.Revision}},
+	index := w.must(&shims.NodesDrainComplete{Completions: rules.Completions{
+		At: w.time(), Completions: []rules.Completion{{Node: id, Drain: d.ID, Revision: d.Revision}},
 	}})
 	must.False(w.t, w.snap().Node(id).Draining())
 	return index

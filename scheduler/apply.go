@@ -1,49 +1,16 @@
 package scheduler
 
 import (
-	"sync"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Outcome is what became of a raft write.
-type Outcome uint8
+// Answer is the result of one of the scheduler's raft writes. Its response holds the parts
+// of an applied plan that [Check] refused.
+type Answer = raftwrite.Answer[[]Refusal]
 
-const (
-	// Unknown: the entry may be applied, now or later. It is not sent again: the
-	// state is read behind a barrier, and planned from.
-	Unknown Outcome = iota
-	// Rejected: the entry was surely not applied and never will be.
-	Rejected
-	// Applied: the entry was applied; the answer says what was refused.
-	Applied
-)
-
-// String returns the outcome's name.
-func (o Outcome) String() string {
-	switch o {
-	case Applied:
-		return "applied"
-	case Rejected:
-		return "rejected"
-	}
-	return "unknown"
-}
-
-// Answer is what became of one raft write.
-type Answer struct {
-	Outcome Outcome
-	// Index is, of an applied entry, its raft index; of an applied barrier, the
-	// index of the newest entry in the state behind it.
-	Index uint64
-	// Refused are the parts of an applied plan that [Check] refused, or nil.
-	Refused []Refusal
-	// Err is why the entry was rejected or its outcome is unknown, or nil.
-	Err error
-}
-
-// Reply receives the answer to one raft write, once. It never blocks.
-type Reply func(Answer)
+// Reply receives the answer to one of the scheduler's raft writes, once. It never blocks.
+type Reply = raftwrite.Reply[[]Refusal]
 
 // Applier begins raft writes. Each method returns at once: true if the write was
 // queued, and then calls reply exactly once, later and from any goroutine; false
@@ -79,25 +46,4 @@ type flight struct {
 type answered struct {
 	flight *flight
 	answer Answer
-}
-
-// inbox holds answers until the next step. It is safe for concurrent use.
-type inbox struct {
-	mu      sync.Mutex
-	answers []answered // guarded by mu
-}
-
-func (b *inbox) post(a answered) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.answers = append(b.answers, a)
-}
-
-// take empties the inbox.
-func (b *inbox) take() []answered {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	answers := b.answers
-	b.answers = nil
-	return answers
 }

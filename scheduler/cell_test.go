@@ -11,7 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -157,11 +157,11 @@ func (c *cell) cancel(n cluster.NodeID) {
 
 // mark marks allocations on draining nodes, each with its job's evaluation.
 func (c *cell) mark(class cluster.MarkClass, allocs ...*cluster.Allocation) {
-	var marks []drainer.Mark
+	var marks []rules.Mark
 	var evals []*cluster.Evaluation
 	for _, a := range allocs {
 		n := c.view().Node(a.NodeID)
-		marks = append(marks, drainer.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class})
+		marks = append(marks, rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class})
 		evals = append(evals, scheduler.JobEval(a.Job, cluster.TriggerNodeDrain, c.now, c.evalID()))
 	}
 	c.write(func(txn *statestore.Txn) error { return txn.ApplyMarks(c.now, marks, evals) })

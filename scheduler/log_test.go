@@ -6,6 +6,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -90,11 +91,11 @@ func (l *log) commit(e *entry) scheduler.Answer {
 	case e.plan != nil:
 		refused := l.apply(e.plan)
 		l.refused += len(refused)
-		return scheduler.Answer{Outcome: scheduler.Applied, Index: l.index, Refused: refused}
+		return scheduler.Answer{Outcome: raftwrite.Applied, Index: l.index, Response: refused}
 	default:
 		l.write(func(txn *statestore.Txn) error { return txn.UpsertEvals(e.evals) })
 	}
-	return scheduler.Answer{Outcome: scheduler.Applied, Index: l.index}
+	return scheduler.Answer{Outcome: raftwrite.Applied, Index: l.index}
 }
 
 // answer takes the oldest write out of the queue and meets its fate.
@@ -105,7 +106,7 @@ func (l *log) answer(f fate) {
 	case fine:
 		e.reply(l.commit(e))
 	case rejected:
-		e.reply(scheduler.Answer{Outcome: scheduler.Rejected, Err: errLog})
+		e.reply(scheduler.Answer{Outcome: raftwrite.Rejected, Err: errLog})
 	default:
 		if f == silent {
 			l.commit(e)
@@ -113,7 +114,7 @@ func (l *log) answer(f fate) {
 		if f == late && !e.barrier {
 			l.delayed = append(l.delayed, e)
 		}
-		e.reply(scheduler.Answer{Outcome: scheduler.Unknown, Err: errLog})
+		e.reply(scheduler.Answer{Outcome: raftwrite.Unknown, Err: errLog})
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
 // Scheduler answers the evaluations in the state with plans, for as long as its
@@ -35,7 +37,7 @@ type Scheduler struct {
 	logger hclog.Logger
 	// woken has capacity 1 and is sent to without blocking.
 	woken chan struct{}
-	inbox inbox
+	inbox inbox.Inbox[answered]
 
 	// What follows belongs to Step.
 
@@ -112,7 +114,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 // latest although nothing changed; zero is never. It may be called sooner, and
 // for nothing. It never blocks.
 func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
-	for _, a := range s.inbox.take() {
+	for _, a := range s.inbox.Take() {
 		s.settle(a, now)
 	}
 	wakeAt = s.confirm(now)
@@ -134,7 +136,7 @@ func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
 // reply is the Reply of a write.
 func (s *Scheduler) reply(f *flight) Reply {
 	return func(a Answer) {
-		s.inbox.post(answered{flight: f, answer: a})
+		s.inbox.Post(answered{flight: f, answer: a})
 		s.Wake()
 	}
 }
@@ -148,16 +150,16 @@ func (s *Scheduler) settle(a answered, now time.Time) {
 	f := a.flight
 	f.answered, f.answer = true, a.answer
 	switch {
-	case a.answer.Outcome == Applied && len(a.answer.Refused) == 0:
+	case a.answer.Outcome == raftwrite.Applied && len(a.answer.Response) == 0:
 		s.retries.succeeded(f.job)
-	case a.answer.Outcome == Applied:
-		s.logger.Debug("plan refused in part", "job", f.job, "refused", len(a.answer.Refused), "why", a.answer.Refused[0].Why)
+	case a.answer.Outcome == raftwrite.Applied:
+		s.logger.Debug("plan refused in part", "job", f.job, "refused", len(a.answer.Response), "why", a.answer.Response[0].Why)
 		s.retries.failed(f.job, true, now)
 	default:
 		s.logger.Warn("raft write failed", "job", f.job, "outcome", a.answer.Outcome, "error", a.answer.Err)
 		s.retries.failed(f.job, false, now)
 	}
-	if a.answer.Outcome == Rejected {
+	if a.answer.Outcome == raftwrite.Rejected {
 		delete(s.flights, f.job)
 	}
 	s.blocked.dirty = s.blocked.dirty || f.mayBlock()
@@ -166,7 +168,7 @@ func (s *Scheduler) settle(a answered, now time.Time) {
 // mayBlock reports whether the state may hold a blocked evaluation on account of
 // the write that was made from an older view than the newest.
 func (f *flight) mayBlock() bool {
-	return f.answer.Outcome != Applied || len(f.answer.Refused) > 0 ||
+	return f.answer.Outcome != raftwrite.Applied || len(f.answer.Response) > 0 ||
 		(f.plan != nil && (f.plan.Blocked != nil || f.plan.Eval.Status == cluster.EvalBlocked))
 }
 
@@ -191,7 +193,7 @@ func (s *Scheduler) confirm(now time.Time) (wakeAt time.Time) {
 	return time.Time{}
 }
 
-func (f *flight) isUnknown() bool { return f.answered && f.answer.Outcome == Unknown }
+func (f *flight) isUnknown() bool { return f.answered && f.answer.Outcome == raftwrite.Unknown }
 
 func (s *Scheduler) hasUnknown() bool {
 	return slices.ContainsFunc(sortedJobs(s.flights), func(job cluster.JobKey) bool { return s.flights[job].isUnknown() })
@@ -199,7 +201,7 @@ func (s *Scheduler) hasUnknown() bool {
 
 func (s *Scheduler) settleBarrier(a Answer, now time.Time) {
 	s.barrier = nil
-	if a.Outcome != Applied {
+	if a.Outcome != raftwrite.Applied {
 		s.asked.count++
 		s.asked.until = now.Add(s.config.after(s.asked.count))
 		s.logger.Warn("barrier failed", "outcome", a.Outcome, "error", a.Err, "attempt", s.asked.count)

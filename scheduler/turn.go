@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
 // turn is one step of a scheduler over one view.
@@ -37,11 +38,11 @@ func (t *turn) wake(at time.Time) { t.wakeAt = earliest(t.wakeAt, at) }
 func (t *turn) land() {
 	for _, job := range sortedJobs(t.flights) {
 		f := t.flights[job]
-		if f.answered && f.answer.Outcome == Applied && t.world.Index() >= f.answer.Index {
+		if f.answered && f.answer.Outcome == raftwrite.Applied && t.world.Index() >= f.answer.Index {
 			delete(t.flights, job)
 			continue
 		}
-		if f.answered && f.answer.Outcome == Applied {
+		if f.answered && f.answer.Outcome == raftwrite.Applied {
 			t.wake(t.now.Add(t.config.RetryBase))
 		}
 		if f.plan != nil {

@@ -4,7 +4,7 @@
 // such a server owes the drainer is this:
 //
 //  1. An FSM that judges marks and completions again when it applies them
-//     (package shims calls drainer.Recheck), over a state that publishes its
+//     (package shims calls rules.Recheck), over a state that publishes its
 //     changes (package statestore).
 //  2. A proposer for the leader's own writes which clients cannot crowd out.
 //  3. One goroutine that follows leadership: [Server.lead]. When leadership is

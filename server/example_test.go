@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/hashicorp/go-memdb"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -35,7 +33,7 @@ func ExampleGroup() {
 	}
 
 	var record *cluster.Drain
-	_, err = leader.Store().Blocking(context.Background(), 1, func(_ memdb.WatchSet, state *statestore.Snapshot) (uint64, error) {
+	_, err = leader.Store().Blocking(context.Background(), 1, func(state *statestore.Snapshot) (uint64, error) {
 		if record = state.DrainRecord(drain); record == nil {
 			return 0, nil
 		}

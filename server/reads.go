@@ -7,10 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hashicorp/go-memdb"
 	"github.com/hashicorp/raft"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -52,7 +51,7 @@ func (s *Server) awaitEntry(ctx context.Context, index uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.working, cancel)()
-	_, err := s.Store().Blocking(ctx, before, func(_ memdb.WatchSet, state *statestore.Snapshot) (uint64, error) {
+	_, err := s.Store().Blocking(ctx, before, func(state *statestore.Snapshot) (uint64, error) {
 		if state.Index() >= index {
 			return there, nil
 		}
@@ -171,7 +170,7 @@ func (s *Server) barrier() error {
 	if !s.own.Barrier(func(a shims.Answer) { answers <- a }) {
 		return fmt.Errorf("%w: %w", shims.ErrRejected, shims.ErrBusy)
 	}
-	if a := <-answers; a.Outcome != drainer.Applied {
+	if a := <-answers; a.Outcome != raftwrite.Applied {
 		return fmt.Errorf("%w: %w", shims.ErrRejected, a.Err)
 	}
 	return nil

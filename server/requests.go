@@ -26,7 +26,7 @@ type Written struct {
 // DrainWritten is what became of a request about a drain.
 type DrainWritten struct {
 	Written
-	statestore.DrainUpdated
+	statestore.DrainResult
 }
 
 // RegisterNode registers a node, or what a known one now says of itself. One that
@@ -45,7 +45,7 @@ func (s *Server) RegisterNode(ctx context.Context, n *cluster.Node) (Written, er
 // [statestore.ErrNodeNotFound].
 func (s *Server) DeregisterNode(ctx context.Context, id cluster.NodeID) (Written, error) {
 	m := &shims.NodeDeregister{At: time.Now(), Nodes: []cluster.NodeID{id}}
-	response, index, err := shims.Ask(ctx, s.requests, m)
+	response, index, err := shims.Apply(ctx, s.requests, m)
 	if err == nil && len(response.Missing) > 0 {
 		err = statestore.ErrNodeNotFound
 	}
@@ -137,9 +137,9 @@ func (s *Server) UpdateDrain(ctx context.Context, u statestore.DrainUpdate) (Dra
 	if u.Drain == "" {
 		u.Drain = cluster.DrainID(uuid.NewString())
 	}
-	response, index, err := shims.Ask(ctx, s.requests, &shims.NodeUpdateDrain{DrainUpdate: u})
+	response, index, err := shims.Apply(ctx, s.requests, &shims.NodeUpdateDrain{DrainUpdate: u})
 	w, err := written(index, response.Evals, err)
-	return DrainWritten{Written: w, DrainUpdated: response.DrainUpdated}, err
+	return DrainWritten{Written: w, DrainResult: response.DrainResult}, err
 }
 
 // ReportAllocs takes what clients report of their allocations, many clients in
@@ -176,8 +176,8 @@ func (s *Server) RaiseVersion(ctx context.Context, v cluster.Version) (Written, 
 }
 
 // ask proposes a message and waits for it.
-func ask(ctx context.Context, s *Server, m shims.Request[shims.Done]) (Written, error) {
-	response, index, err := shims.Ask(ctx, s.requests, m)
+func ask(ctx context.Context, s *Server, m shims.Request[shims.ChangeApplied]) (Written, error) {
+	response, index, err := shims.Apply(ctx, s.requests, m)
 	return written(index, response.Evals, err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,8 +94,8 @@ func (s *Server) start() (err error) {
 	if s.own, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
 		return err
 	}
-	c.Drainer.Logger = c.Logger
-	c.Drainer.Raft = shims.NewRaftApplier(s.own)
+	c.Drainer.Logger = slog.New(shims.NewLogHandler(c.Logger.Named("drain")))
+	c.Drainer.Raft = shims.NewDrainerApplier(s.own)
 	if s.drainer, err = drainer.NewNodeDrainer(c.Drainer); err != nil {
 		return err
 	}

@@ -9,12 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -26,8 +25,8 @@ func await(t *testing.T, s *server.Server, what string, holds func(*statestore.S
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	reached := false
-	_, err := s.Store().Blocking(ctx, 1, func(ws memdb.WatchSet, snap *statestore.Snapshot) (uint64, error) {
-		if reached = holds(snap.Watching(ws)); reached {
+	_, err := s.Store().Blocking(ctx, 1, func(snap *statestore.Snapshot) (uint64, error) {
+		if reached = holds(snap); reached {
 			return 2, nil
 		}
 		return 1, nil
@@ -152,7 +151,7 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 		must.NoError(t, g.Kill(first))
 		must.SliceLen(t, 2, g.Servers())
 		_, err := first.Drainer().Status()
-		must.ErrorIs(t, err, drainer.ErrNotEnabled)
+		must.ErrorIs(t, err, rules.ErrNotEnabled)
 		_, err = first.UpdateNodeStatus(t.Context(), "n1", cluster.NodeReady)
 		must.ErrorIs(t, err, shims.ErrBusy)
 
@@ -254,7 +253,7 @@ func TestServer_aSnapshotReplacesTheState(t *testing.T) {
 		must.True(t, s.Store() != before)
 		synctest.Wait()
 		_, err = s.Drainer().Explain("n1")
-		must.ErrorIs(t, err, drainer.ErrNotDraining)
+		must.ErrorIs(t, err, rules.ErrNotDraining)
 		must.Nil(t, s.Store().Snapshot().DrainRecord(id))
 		id = drain(t, g, "n1", &cluster.DrainSpec{Deadline: time.Hour}).Drain
 		for s.Store().Snapshot().DrainRecord(id) == nil {

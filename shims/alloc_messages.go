@@ -18,9 +18,9 @@ type AllocClientUpdate struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*AllocClientUpdate) Type() MessageType { return AllocClientUpdateType }
-func (*AllocClientUpdate) responds(Done)     {}
-func (m *AllocClientUpdate) check() error    { return checkEvals(m.Evals) }
+func (*AllocClientUpdate) Type() MessageType      { return AllocClientUpdateType }
+func (*AllocClientUpdate) responds(ChangeApplied) {}
+func (m *AllocClientUpdate) check() error         { return checkEvals(m.Evals) }
 
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	called := reportEvals(txn, m.Reports)

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -47,8 +47,8 @@ func (a *answers) all() map[string]shims.Answer {
 	return maps.Clone(a.by)
 }
 
-func (a *answers) outcomes() map[string]drainer.Outcome {
-	outcomes := make(map[string]drainer.Outcome)
+func (a *answers) outcomes() map[string]raftwrite.Outcome {
+	outcomes := make(map[string]raftwrite.Outcome)
 	for name, answer := range a.all() {
 		outcomes[name] = answer.Outcome
 	}

@@ -1,6 +1,10 @@
 package shims
 
-import "github.com/seed-f9cf0b39/nodedrain/drainer"
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
 
 // Proposals takes messages for the log and answers what became of them, as a
 // [Proposer] does.
@@ -11,46 +15,46 @@ type Proposals interface {
 
 var _ Proposals = (*Proposer)(nil)
 
-// RaftApplier begins the drainer's writes through a [Proposer], which its
+// DrainerApplier begins the drainer's writes through a [Proposer], which its
 // embedder closes. A proposer that others use too may have no room for the
 // drainer when they fill its queue.
-type RaftApplier struct{ proposer Proposals }
+type DrainerApplier struct{ proposer Proposals }
 
-var _ drainer.RaftApplier = (*RaftApplier)(nil)
+var _ drainer.RaftApplier = (*DrainerApplier)(nil)
 
-// NewRaftApplier returns an applier over p.
-func NewRaftApplier(p Proposals) *RaftApplier { return &RaftApplier{proposer: p} }
+// NewDrainerApplier returns an applier over p.
+func NewDrainerApplier(p Proposals) *DrainerApplier { return &DrainerApplier{proposer: p} }
 
 // AllocUpdateDesiredTransition marks allocations and makes evaluations.
-func (a *RaftApplier) AllocUpdateDesiredTransition(m *drainer.Marks, reply drainer.Reply) (queued bool) {
+func (a *DrainerApplier) AllocUpdateDesiredTransition(m *rules.Marks, reply drainer.Reply) (queued bool) {
 	return a.proposer.Propose(&AllocUpdateDesiredTransition{*m}, func(answer Answer) {
 		reply(drainerAnswer(answer))
 	})
 }
 
 // NodesDrainComplete ends drains.
-func (a *RaftApplier) NodesDrainComplete(c *drainer.Completions, reply drainer.Reply) (queued bool) {
+func (a *DrainerApplier) NodesDrainComplete(c *rules.Completions, reply drainer.Reply) (queued bool) {
 	return a.proposer.Propose(&NodesDrainComplete{*c}, func(answer Answer) {
 		reply(drainerAnswer(answer))
 	})
 }
 
 // Barrier is answered when every entry before it has been applied.
-func (a *RaftApplier) Barrier(reply drainer.Reply) (queued bool) {
+func (a *DrainerApplier) Barrier(reply drainer.Reply) (queued bool) {
 	return a.proposer.Barrier(func(answer Answer) { reply(drainerAnswer(answer)) })
 }
 
-// drainerAnswer is an answer in the drainer's words. An entry that the FSM
-// refused as a whole is as good as rejected: it changed nothing and never will.
+// drainerAnswer is an answer as the drainer takes it. An entry that the FSM refused as a
+// whole counts as rejected: it changed nothing and never will.
 func drainerAnswer(a Answer) drainer.Answer {
 	answer := drainer.Answer{Outcome: a.Outcome, Index: a.Index, Err: a.Err}
 	switch response := a.Response.(type) {
-	case Marked:
-		answer.Refused = response.Refused
-	case Completed:
-		answer.Refused = response.Refused
+	case MarksApplied:
+		answer.Response = response.Refused
+	case CompletionsApplied:
+		answer.Response = response.Refused
 	case Refused:
-		answer.Outcome, answer.Err = drainer.Rejected, response.Err
+		answer.Outcome, answer.Err = raftwrite.Rejected, response.Err
 	}
 	return answer
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -17,13 +19,13 @@ var applierAnswers = []struct {
 	name     string
 	response any
 	err      error
-	want     drainer.Outcome
+	want     raftwrite.Outcome
 }{
-	{"applied", shims.Done{}, nil, drainer.Applied},
-	{"refused as a whole", shims.Refused{Err: errors.New("no")}, nil, drainer.Rejected},
-	{"rejected", nil, raft.ErrNotLeader, drainer.Rejected},
-	{"unknown", nil, raft.ErrLeadershipLost, drainer.Unknown},
-	{"panicked", nil, nil, drainer.Unknown},
+	{"applied", shims.ChangeApplied{}, nil, raftwrite.Applied},
+	{"refused as a whole", shims.Refused{Err: errors.New("no")}, nil, raftwrite.Rejected},
+	{"rejected", nil, raft.ErrNotLeader, raftwrite.Rejected},
+	{"unknown", nil, raft.ErrLeadershipLost, raftwrite.Unknown},
+	{"panicked", nil, nil, raftwrite.Unknown},
 }
 
 func TestRaftApplier_TellsTheDrainerWhatBecameOfItsWrites(t *testing.T) {
@@ -31,16 +33,16 @@ func TestRaftApplier_TellsTheDrainerWhatBecameOfItsWrites(t *testing.T) {
 	for _, c := range applierAnswers {
 		synctest.Test(t, func(t *testing.T) {
 			r := new(fakeRaft)
-			applier := shims.NewRaftApplier(newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{}))
+			applier := shims.NewDrainerApplier(newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{}))
 			var answer drainer.Answer
-			must.True(t, applier.AllocUpdateDesiredTransition(&drainer.Marks{At: noon}, func(a drainer.Answer) { answer = a }))
+			must.True(t, applier.AllocUpdateDesiredTransition(&rules.Marks{At: noon}, func(a drainer.Answer) { answer = a }))
 			synctest.Wait()
 			must.Eq(t, noon, decode[*shims.AllocUpdateDesiredTransition](t, r.proposed[0]).At)
 			r.answer(7, c.response, c.err)
 			synctest.Wait()
 			must.Eq(t, c.want, answer.Outcome, must.Sprint(c.name))
-			must.Eq(t, c.want == drainer.Applied, answer.Err == nil, must.Sprint(c.name))
-			if c.want == drainer.Applied {
+			must.Eq(t, c.want == raftwrite.Applied, answer.Err == nil, must.Sprint(c.name))
+			if c.want == raftwrite.Applied {
 				must.Eq(t, 7, answer.Index)
 			}
 		})
@@ -51,20 +53,20 @@ func TestRaftApplier_PassesOnWhatWasRefusedOfAnEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := new(fakeRaft)
-		applier := shims.NewRaftApplier(newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{}))
-		refused := []drainer.Refusal{{Node: "n1", Why: "it is not done"}}
+		applier := shims.NewDrainerApplier(newProposer(t, r, shims.NewFSM(shims.FSMConfig{}), shims.Options{}))
+		refused := []rules.Refusal{{Node: "n1", Why: "it is not done"}}
 		var marks, completions, barrier drainer.Answer
-		must.True(t, applier.AllocUpdateDesiredTransition(&drainer.Marks{}, func(a drainer.Answer) { marks = a }))
-		must.True(t, applier.NodesDrainComplete(&drainer.Completions{}, func(a drainer.Answer) { completions = a }))
+		must.True(t, applier.AllocUpdateDesiredTransition(&rules.Marks{}, func(a drainer.Answer) { marks = a }))
+		must.True(t, applier.NodesDrainComplete(&rules.Completions{}, func(a drainer.Answer) { completions = a }))
 		must.True(t, applier.Barrier(func(a drainer.Answer) { barrier = a }))
 		synctest.Wait()
-		r.answer(7, shims.Marked{Refused: refused}, nil)
+		r.answer(7, shims.MarksApplied{Refused: refused}, nil)
 		synctest.Wait()
-		r.answer(8, shims.Completed{Refused: refused}, nil)
+		r.answer(8, shims.CompletionsApplied{Refused: refused}, nil)
 		r.answer(9, nil, nil)
 		synctest.Wait()
-		must.Eq(t, drainer.Answer{Outcome: drainer.Applied, Index: 7, Refused: refused}, marks)
-		must.Eq(t, drainer.Answer{Outcome: drainer.Applied, Index: 8, Refused: refused}, completions)
-		must.Eq(t, drainer.Answer{Outcome: drainer.Applied}, barrier)
+		must.Eq(t, drainer.Answer{Outcome: raftwrite.Applied, Index: 7, Response: refused}, marks)
+		must.Eq(t, drainer.Answer{Outcome: raftwrite.Applied, Index: 8, Response: refused}, completions)
+		must.Eq(t, drainer.Answer{Outcome: raftwrite.Applied}, barrier)
 	})
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -20,18 +22,18 @@ type kept struct {
 	entries []shims.Message
 }
 
-func (k *kept) AllocUpdateDesiredTransition(m *drainer.Marks, _ drainer.Reply) bool {
+func (k *kept) AllocUpdateDesiredTransition(m *rules.Marks, _ drainer.Reply) bool {
 	k.entries = append(k.entries, &shims.AllocUpdateDesiredTransition{Marks: *m})
 	return true
 }
 
-func (k *kept) NodesDrainComplete(c *drainer.Completions, _ drainer.Reply) bool {
+func (k *kept) NodesDrainComplete(c *rules.Completions, _ drainer.Reply) bool {
 	k.entries = append(k.entries, &shims.NodesDrainComplete{Completions: *c})
 	return true
 }
 
 func (k *kept) Barrier(reply drainer.Reply) bool {
-	reply(drainer.Answer{Outcome: drainer.Applied, Index: k.index})
+	reply(drainer.Answer{Outcome: raftwrite.Applied, Index: k.index})
 	return true
 }
 
@@ -96,7 +98,7 @@ func TestBounds_EntriesAreNoLargerThanTheDrainerThinks(t *testing.T) {
 			log := &kept{index: 1 << 62}
 			term, err := drainer.NewTerm(drainer.NodeDrainerConfig{
 				Raft: log, MaxBytesPerEntry: bound, MaxIDsPerEntry: 1 << 20, MaxInFlight: 1 << 20,
-				Policy:    drainer.Policy{HealthGrace: 1 << 40, StopMargin: 1 << 40},
+				Policy:    rules.Policy{HealthGrace: 1 << 40, StopMargin: 1 << 40},
 				NewEvalID: func() cluster.EvalID { return "00000000-0000-0000-0000-000000000000" },
 			}, store.Reader(), make(chan struct{}, 1))
 			must.NoError(t, err)

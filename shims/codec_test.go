@@ -12,7 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -139,7 +139,7 @@ func TestCodec_AMarkCostsLittleMoreThanItsID(t *testing.T) {
 	marks := &shims.AllocUpdateDesiredTransition{}
 	for i := range 1000 {
 		node := i % 10
-		marks.Marks.Marks = append(marks.Marks.Marks, drainer.Mark{
+		marks.Marks.Marks = append(marks.Marks.Marks, rules.Mark{
 			Alloc: cluster.AllocID(fmt.Sprintf("%036d", i)),
 			Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: cluster.JobID(fmt.Sprintf("job-%d", i/100))}, Name: "web"},
 			Node:  cluster.NodeID(fmt.Sprintf("%036d", node)), Drain: cluster.DrainID(fmt.Sprintf("%036d", 100+node)), Revision: 1 << 20, Class: cluster.MarkPaced,
@@ -155,7 +155,7 @@ func TestCodec_MarksKeepWhateverOrderTheyAreIn(t *testing.T) {
 	group := func(name string) cluster.GroupKey {
 		return cluster.GroupKey{Job: cluster.JobKey{ID: "job"}, Name: name}
 	}
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{Marks: []drainer.Mark{
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{Marks: []rules.Mark{
 		{Alloc: "3", Group: group("b"), Drain: "d2"}, {Alloc: "1", Group: group("a"), Drain: "d1"}, {Alloc: "2", Group: group("b"), Drain: "d1"},
 	}}}
 	must.Eq(t, m, decode[*shims.AllocUpdateDesiredTransition](t, encode(t, m)))

@@ -15,8 +15,8 @@
 // message that asks for what cannot be is [Refused], which is an answer as any
 // other.
 //
-// [Proposer] is for everyone who writes; [Ask] waits for one typed response.
-// [RaftApplier] and [SchedulerApplier] are the same in the words of the drainer
+// [Proposer] is for everyone who writes; [Apply] waits for one typed response.
+// [DrainerApplier] and [SchedulerApplier] are the same in the words of the drainer
 // and the scheduler.
 //
 // # Outcomes
@@ -110,16 +110,16 @@
 // A server with a log or messages of its own applies, in the transaction that
 // writes it and before anything of it is written:
 //
-//   - an entry of [drainer.Marks] through [drainer.Recheck]: it writes the marks
+//   - an entry of [rules.Marks] through [rules.Recheck]: it writes the marks
 //     and evaluations that are returned and no others, stores class, drain and
 //     the entry's time in each allocation's DesiredTransition, and counts them in
 //     [cluster.Drain].Marked;
-//   - an entry of [drainer.Completions] through [drainer.RecheckCompletions]: it
+//   - an entry of [rules.Completions] through [rules.RecheckCompletions]: it
 //     ends the drains that are returned, each with its outcome, and no others;
 //   - a scheduler's plan through a check that refuses the stop of a migrating
 //     allocation whose mark is gone, see [scheduler.Check].
 //
-// It answers with what was refused, in [drainer.Answer].Refused. It moves the
+// It answers with what was refused, in the response of [drainer.Answer]. It moves the
 // index of its state with every entry, also with one that changes nothing: a
 // drainer that is told of an entry at an index waits for a state that shows it.
 // And it begins the drainer anew with the new state when one is restored, see

@@ -2,22 +2,22 @@ package shims
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // AllocUpdateDesiredTransition marks allocations to leave their nodes, and makes
-// the evaluations that move them, as far as [drainer.Recheck] allows.
+// the evaluations that move them, as far as [rules.Recheck] allows.
 type AllocUpdateDesiredTransition struct {
-	drainer.Marks
+	rules.Marks
 }
 
-func (*AllocUpdateDesiredTransition) Type() MessageType { return AllocUpdateDesiredTransitionType }
-func (*AllocUpdateDesiredTransition) responds(Marked)   {}
-func (m *AllocUpdateDesiredTransition) check() error    { return checkEvals(m.Evals) }
+func (*AllocUpdateDesiredTransition) Type() MessageType     { return AllocUpdateDesiredTransitionType }
+func (*AllocUpdateDesiredTransition) responds(MarksApplied) {}
+func (m *AllocUpdateDesiredTransition) check() error        { return checkEvals(m.Evals) }
 
 func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
-	accepted, evals, refused := drainer.Recheck(txn, &m.Marks)
+	accepted, evals, refused := rules.Recheck(txn, &m.Marks)
 	if err := txn.ApplyMarks(m.At, accepted, evals); err != nil {
 		return Refused{Err: err}
 	}
@@ -25,21 +25,21 @@ func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
 	for i, e := range evals {
 		ids[i] = e.ID
 	}
-	return Marked{Accepted: accepted, Evals: ids, Refused: refused}
+	return MarksApplied{Accepted: accepted, Evals: ids, Refused: refused}
 }
 
-// NodesDrainComplete ends drains, as far as [drainer.RecheckCompletions] finds
+// NodesDrainComplete ends drains, as far as [rules.RecheckCompletions] finds
 // that they are at their end.
 type NodesDrainComplete struct {
-	drainer.Completions
+	rules.Completions
 }
 
-func (*NodesDrainComplete) Type() MessageType  { return NodesDrainCompleteType }
-func (*NodesDrainComplete) responds(Completed) {}
-func (*NodesDrainComplete) check() error       { return nil }
+func (*NodesDrainComplete) Type() MessageType           { return NodesDrainCompleteType }
+func (*NodesDrainComplete) responds(CompletionsApplied) {}
+func (*NodesDrainComplete) check() error                { return nil }
 
 func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
-	ended, refused := drainer.RecheckCompletions(txn, &m.Completions)
+	ended, refused := rules.RecheckCompletions(txn, &m.Completions)
 	txn.CompleteDrains(m.At, ended)
-	return Completed{Ended: ended, Refused: refused}
+	return CompletionsApplied{Ended: ended, Refused: refused}
 }

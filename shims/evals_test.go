@@ -23,11 +23,11 @@ func logsJob() *cluster.Job {
 func evalsOf(t testing.TB, r shims.Response) []cluster.EvalID {
 	t.Helper()
 	switch r := r.(type) {
-	case shims.Done:
+	case shims.ChangeApplied:
 		return r.Evals
 	case shims.NodesDeregistered:
 		return r.Evals
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		return r.Evals
 	}
 	t.Fatalf("%T says nothing of evaluations", r)
@@ -165,7 +165,7 @@ func TestFSM_ANodeIsWhoseSecretCameFirst(t *testing.T) {
 	must.True(t, is)
 	must.ErrorIs(t, refused.Err, statestore.ErrNodeSecret)
 	must.Eq(t, "mine", h.state().Node("n1").SecretID)
-	must.Eq(t, shims.Done{}, h.apply(first).(shims.Done))
+	must.Eq(t, shims.ChangeApplied{}, h.apply(first).(shims.ChangeApplied))
 	h.apply(&shims.NodeDeregister{At: noon, Nodes: []cluster.NodeID{"n1"}})
-	must.Eq(t, shims.Done{}, h.apply(second).(shims.Done))
+	must.Eq(t, shims.ChangeApplied{}, h.apply(second).(shims.ChangeApplied))
 }

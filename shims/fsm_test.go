@@ -12,7 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -20,11 +20,11 @@ import (
 func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
-	must.Eq(t, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainUpdated))
+	must.Eq(t, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainRequestApplied))
 	revision := h.state().Node("n1").Drain.Revision
 
 	// Of two marks the budget leaves room for one, and the other's refusal says so.
-	marked := h.apply(mark(cluster.MarkPaced, "d1", revision, "a0", "a1")).(shims.Marked)
+	marked := h.apply(mark(cluster.MarkPaced, "d1", revision, "a0", "a1")).(shims.MarksApplied)
 	must.SliceLen(t, 1, marked.Accepted)
 	must.Eq(t, cluster.AllocID("a0"), marked.Accepted[0].Alloc)
 	must.Eq(t, []cluster.EvalID{"e-mark"}, marked.Evals)
@@ -36,8 +36,8 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	must.Eq(t, cluster.EvalPending, h.state().Eval("e-mark").Status)
 
 	// It is not at its end, and a completion that says so is refused.
-	complete := &shims.NodesDrainComplete{Completions: drainer.Completions{At: noon, Completions: []drainer.Completion{{Node: "n1", Drain: "d1", Revision: revision}}}}
-	completed := h.apply(complete).(shims.Completed)
+	complete := &shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{{Node: "n1", Drain: "d1", Revision: revision}}}}
+	completed := h.apply(complete).(shims.CompletionsApplied)
 	must.SliceEmpty(t, completed.Ended)
 	must.SliceLen(t, 1, completed.Refused)
 	must.True(t, h.state().Node("n1").Draining())
@@ -47,7 +47,7 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 		done.Reports = append(done.Reports, cluster.AllocReport{Alloc: id, Node: "n1", ClientStatus: cluster.ClientComplete, At: noon})
 	}
 	h.apply(done)
-	completed = h.apply(complete).(shims.Completed)
+	completed = h.apply(complete).(shims.CompletionsApplied)
 	must.SliceEmpty(t, completed.Refused)
 	must.SliceLen(t, 1, completed.Ended)
 	must.Eq(t, cluster.OutcomeComplete, completed.Ended[0].Outcome)
@@ -60,7 +60,7 @@ func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
 	h := twoOnOneNode(t)
 	h.apply(startDrain("n1", "d1", -1))
 	revision := h.state().Node("n1").Drain.Revision
-	must.SliceLen(t, 2, h.apply(mark(cluster.MarkForced, "d1", revision, "a0", "a1")).(shims.Marked).Accepted)
+	must.SliceLen(t, 2, h.apply(mark(cluster.MarkForced, "d1", revision, "a0", "a1")).(shims.MarksApplied).Accepted)
 	answered := jobEval("e-mark")
 	stop := &shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: answered, SnapshotIndex: h.next - 1, Stops: []cluster.PlanStop{{Alloc: "a1", Migrate: true}}}}
 	must.SliceEmpty(t, h.apply(stop).(shims.PlanApplied).Refused)
@@ -69,10 +69,10 @@ func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
 		DrainUpdate: statestore.DrainUpdate{Node: "n1", At: noon, MarkEligible: true, Key: "cancel"},
 		Evals:       []*cluster.Evaluation{jobEval("e-back")},
 	}
-	must.Eq(t, shims.DrainUpdated{
-		DrainUpdated: statestore.DrainUpdated{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
-		Evals:        []cluster.EvalID{"e-back"},
-	}, h.apply(cancel).(shims.DrainUpdated))
+	must.Eq(t, shims.DrainRequestApplied{
+		DrainResult: statestore.DrainResult{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
+		Evals:       []cluster.EvalID{"e-back"},
+	}, h.apply(cancel).(shims.DrainRequestApplied))
 	must.NotNil(t, h.state().Eval("e-back"))
 
 	// The stop of the withdrawn mark is refused now.
@@ -89,7 +89,7 @@ func TestFSM_ARepeatedRequestChangesNothingAndMakesNoEvaluation(t *testing.T) {
 	h.apply(start)
 	before := h.state()
 	start.Evals = []*cluster.Evaluation{jobEval("again")}
-	must.True(t, h.apply(start).(shims.DrainUpdated).Repeated)
+	must.True(t, h.apply(start).(shims.DrainRequestApplied).Repeated)
 	must.Nil(t, h.state().Eval("again"))
 	must.True(t, before.Node("n1") == h.state().Node("n1"))
 }
@@ -257,7 +257,7 @@ func TestFSM_ObserversSeeEveryEntryWithTheStatesAroundIt(t *testing.T) {
 	must.Eq(t, 1, seen[0].Index)
 	must.Eq(t, shims.NodeRegisterType, seen[0].Type)
 	must.Eq(t, cluster.NodeID("n1"), seen[0].Message.(*shims.NodeRegister).Node.ID)
-	must.Eq(t, shims.Done{}, seen[0].Response.(shims.Done))
+	must.Eq(t, shims.ChangeApplied{}, seen[0].Response.(shims.ChangeApplied))
 	must.Nil(t, seen[0].Before.Node("n1"))
 	must.NotNil(t, seen[0].After.Node("n1"))
 	must.ErrorIs(t, seen[1].Response.(shims.Refused).Err, statestore.ErrNodeNotFound)

@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -103,9 +103,9 @@ func startDrain(on cluster.NodeID, id cluster.DrainID, deadline time.Duration) *
 
 // mark asks for allocations of the web job to leave n1.
 func mark(class cluster.MarkClass, drain cluster.DrainID, revision cluster.Revision, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e-mark")}}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e-mark")}}}
 	for _, id := range ids {
-		m.Marks.Marks = append(m.Marks.Marks, drainer.Mark{
+		m.Marks.Marks = append(m.Marks.Marks, rules.Mark{
 			Alloc: id, Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "web"},
 			Node: "n1", Drain: drain, Revision: revision, Class: class,
 		})

@@ -17,8 +17,8 @@ type JobRegister struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*JobRegister) Type() MessageType { return JobRegisterType }
-func (*JobRegister) responds(Done)     {}
+func (*JobRegister) Type() MessageType      { return JobRegisterType }
+func (*JobRegister) responds(ChangeApplied) {}
 
 func (m *JobRegister) check() error {
 	if m.Job == nil {
@@ -50,9 +50,9 @@ type JobDeregister struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*JobDeregister) Type() MessageType { return JobDeregisterType }
-func (*JobDeregister) responds(Done)     {}
-func (m *JobDeregister) check() error    { return checkEvals(m.Evals) }
+func (*JobDeregister) Type() MessageType      { return JobDeregisterType }
+func (*JobDeregister) responds(ChangeApplied) {}
+func (m *JobDeregister) check() error         { return checkEvals(m.Evals) }
 
 func (m *JobDeregister) apply(txn *statestore.Txn) Response {
 	if err := txn.DeleteJob(m.Job, m.Purge); err != nil {
@@ -71,6 +71,6 @@ type EvalUpdate struct {
 }
 
 func (*EvalUpdate) Type() MessageType                    { return EvalUpdateType }
-func (*EvalUpdate) responds(Done)                        {}
+func (*EvalUpdate) responds(ChangeApplied)               {}
 func (m *EvalUpdate) check() error                       { return checkEvals(m.Evals) }
 func (m *EvalUpdate) apply(txn *statestore.Txn) Response { return done(evaluate(txn, m.Evals, nil)) }

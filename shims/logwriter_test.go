@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -217,13 +217,13 @@ func (w *logWriter) report(s *statestore.Snapshot) shims.Message {
 // marks asks for allocations on draining nodes to leave, most of them under the
 // class that is theirs.
 func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: w.now, Policy: drainer.Policy{BelowBudget: pick(w, drainer.Hold, drainer.Proceed)}}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: w.now, Policy: rules.Policy{BelowBudget: pick(w, rules.BelowBudgetHold, rules.BelowBudgetProceed)}}}
 	for n := range s.DrainingNodes() {
 		for a := range s.LiveAllocsByNode(n.ID) {
-			if a.Asked() && w.chance(80) {
+			if a.Leaving() && w.chance(80) {
 				continue
 			}
-			mark := drainer.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: w.class(s, n, a)}
+			mark := rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: w.class(s, n, a)}
 			if w.chance(5) {
 				mark.Revision--
 			}
@@ -259,11 +259,11 @@ func (w *logWriter) class(s *statestore.Snapshot, n *cluster.Node, a *cluster.Al
 }
 
 func (w *logWriter) completions(s *statestore.Snapshot) shims.Message {
-	m := &shims.NodesDrainComplete{Completions: drainer.Completions{At: w.now, Policy: drainer.Policy{Completion: pick(w, drainer.Stopped, drainer.Replaced, drainer.Migrated, drainer.Asked)}}}
+	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: w.now, Policy: rules.Policy{Completion: pick(w, rules.CompletionStopped, rules.CompletionReplaced, rules.CompletionMigrated, rules.CompletionMarked)}}}
 	for n := range s.DrainingNodes() {
-		m.Completions.Completions = append(m.Completions.Completions, drainer.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision})
+		m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision})
 	}
-	m.Completions.Completions = append(m.Completions.Completions, drainer.Completion{Node: "missing"})
+	m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: "missing"})
 	return m
 }
 

@@ -18,8 +18,8 @@ type NodeRegister struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*NodeRegister) Type() MessageType { return NodeRegisterType }
-func (*NodeRegister) responds(Done)     {}
+func (*NodeRegister) Type() MessageType      { return NodeRegisterType }
+func (*NodeRegister) responds(ChangeApplied) {}
 
 func (m *NodeRegister) check() error {
 	switch {
@@ -71,9 +71,9 @@ type NodeUpdateStatus struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*NodeUpdateStatus) Type() MessageType { return NodeUpdateStatusType }
-func (*NodeUpdateStatus) responds(Done)     {}
-func (m *NodeUpdateStatus) check() error    { return checkEvals(m.Evals) }
+func (*NodeUpdateStatus) Type() MessageType      { return NodeUpdateStatusType }
+func (*NodeUpdateStatus) responds(ChangeApplied) {}
+func (m *NodeUpdateStatus) check() error         { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
 	before := txn.Node(m.Node)
@@ -98,9 +98,9 @@ type NodeUpdateEligibility struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*NodeUpdateEligibility) Type() MessageType { return NodeUpdateEligibilityType }
-func (*NodeUpdateEligibility) responds(Done)     {}
-func (m *NodeUpdateEligibility) check() error    { return checkEvals(m.Evals) }
+func (*NodeUpdateEligibility) Type() MessageType      { return NodeUpdateEligibilityType }
+func (*NodeUpdateEligibility) responds(ChangeApplied) {}
+func (m *NodeUpdateEligibility) check() error         { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateEligibility) apply(txn *statestore.Txn) Response {
 	before := txn.Node(m.Node)
@@ -129,9 +129,9 @@ type NodeUpdateDrain struct {
 	Evals []*cluster.Evaluation
 }
 
-func (*NodeUpdateDrain) Type() MessageType     { return NodeUpdateDrainType }
-func (*NodeUpdateDrain) responds(DrainUpdated) {}
-func (m *NodeUpdateDrain) check() error        { return checkEvals(m.Evals) }
+func (*NodeUpdateDrain) Type() MessageType            { return NodeUpdateDrainType }
+func (*NodeUpdateDrain) responds(DrainRequestApplied) {}
+func (m *NodeUpdateDrain) check() error               { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
 	before := txn.Node(m.Node)
@@ -140,11 +140,11 @@ func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
 	case err != nil:
 		return Refused{Err: err}
 	case updated.Repeated:
-		return DrainUpdated{DrainUpdated: updated}
+		return DrainRequestApplied{DrainResult: updated}
 	}
 	evals, err := evaluate(txn, m.Evals, returnEvals(txn, m.At, before))
 	if err != nil {
 		return Refused{Err: err}
 	}
-	return DrainUpdated{DrainUpdated: updated, Evals: evals}
+	return DrainRequestApplied{DrainResult: updated, Evals: evals}
 }

@@ -38,7 +38,7 @@ func TestProposer_OnAnswer(t *testing.T) {
 		must.True(t, p.Propose(named("lost"), reply))
 		must.True(t, p.Barrier(reply))
 		must.False(t, p.Propose(named("too many"), reply))
-		r.answer(1, shims.Done{}, nil)
+		r.answer(1, shims.ChangeApplied{}, nil)
 		synctest.Wait()
 		r.answer(0, nil, raft.ErrLeadershipLost)
 		synctest.Wait()

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
 // Errors with which a proposer answers a write by itself.
@@ -52,33 +51,24 @@ var (
 // waited for the FSM's goroutine when raft was shut down (fsm.go:260, its loop
 // may take shutdownCh before fsmMutateCh). No error of raft's says so, which is
 // why a [Proposer] has a deadline of its own.
-func OutcomeOf(err error) drainer.Outcome {
+func OutcomeOf(err error) raftwrite.Outcome {
 	switch {
 	case err == nil:
-		return drainer.Applied
+		return raftwrite.Applied
 	case errors.Is(err, raft.ErrNotLeader),
 		errors.Is(err, raft.ErrEnqueueTimeout),
 		errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return drainer.Rejected
+		return raftwrite.Rejected
 	}
-	return drainer.Unknown
+	return raftwrite.Unknown
 }
 
-// Answer is what became of one proposed message or barrier.
-type Answer struct {
-	Outcome drainer.Outcome
-	// Index is, of an applied message, the raft index of its entry; of an applied
-	// barrier, the index of the newest entry in the state behind it.
-	Index uint64
-	// Response is what the FSM said of an applied message; nil of a barrier, and
-	// of what was not applied.
-	Response Response
-	// Err is why the write was rejected or its outcome is unknown, or nil.
-	Err error
-}
+// Answer is the result of one proposed message or barrier. Its response is what the FSM
+// said of an applied message, and nil for a barrier.
+type Answer = raftwrite.Answer[Response]
 
-func rejected(err error) Answer { return Answer{Outcome: drainer.Rejected, Err: err} }
-func unknown(err error) Answer  { return Answer{Outcome: drainer.Unknown, Err: err} }
+func rejected(err error) Answer { return Answer{Outcome: raftwrite.Rejected, Err: err} }
+func unknown(err error) Answer  { return Answer{Outcome: raftwrite.Unknown, Err: err} }
 
 // answerOf reads a message's future that has ended.
 func answerOf(f raft.ApplyFuture) Answer {
@@ -89,7 +79,7 @@ func answerOf(f raft.ApplyFuture) Answer {
 	case nil:
 		return unknown(ErrNilResponse)
 	case Response:
-		return Answer{Outcome: drainer.Applied, Index: f.Index(), Response: response}
+		return Answer{Outcome: raftwrite.Applied, Index: f.Index(), Response: response}
 	default:
 		return unknown(fmt.Errorf("the FSM answered a %T, which is no response of this package", response))
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // packedForm is how a message is written whose own form would repeat itself.
@@ -74,7 +74,7 @@ func (p *packedPlan) unpackInto(m Message) error {
 // group once for every run of its marks: the marks are sorted by group.
 type packedMarks struct {
 	At         time.Time
-	Policy     drainer.Policy
+	Policy     rules.Policy
 	Drains     []packedDrain
 	Runs       []packedRun
 	Reevaluate []cluster.GroupKey
@@ -128,14 +128,14 @@ func packMarks(m *AllocUpdateDesiredTransition) *packedMarks {
 
 func (p *packedMarks) unpackInto(m Message) error {
 	marks := &m.(*AllocUpdateDesiredTransition).Marks
-	*marks = drainer.Marks{At: p.At, Policy: p.Policy, Reevaluate: p.Reevaluate, Evals: p.Evals}
+	*marks = rules.Marks{At: p.At, Policy: p.Policy, Reevaluate: p.Reevaluate, Evals: p.Evals}
 	for _, run := range p.Runs {
 		for _, mark := range run.Marks {
 			if mark.Drain < 0 || mark.Drain >= len(p.Drains) {
 				return fmt.Errorf("drain %d of %d", mark.Drain, len(p.Drains))
 			}
 			drain := p.Drains[mark.Drain]
-			marks.Marks = append(marks.Marks, drainer.Mark{
+			marks.Marks = append(marks.Marks, rules.Mark{
 				Alloc: mark.Alloc, Group: run.Group, Class: mark.Class,
 				Node: drain.Node, Drain: drain.Drain, Revision: drain.Revision,
 			})

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
 // Raft is the part of [raft.Raft] that a [Proposer] uses.
@@ -272,7 +271,7 @@ func (p *Proposer) barrierAnswer(f raft.Future) Answer {
 	if err := p.fsm.Err(); err != nil { // the state lacks entries before the barrier
 		return unknown(err)
 	}
-	return Answer{Outcome: drainer.Applied, Index: p.fsm.Store().Snapshot().Index()}
+	return Answer{Outcome: raftwrite.Applied, Index: p.fsm.Store().Snapshot().Index()}
 }
 
 // expire answers a write whose time is up.

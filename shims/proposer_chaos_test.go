@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -39,7 +39,7 @@ func (r *moodyRaft) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture 
 		r.lost = append(r.lost, f.done)
 		fallthrough
 	default:
-		f.response, f.index = shims.Done{}, 1
+		f.response, f.index = shims.ChangeApplied{}, 1
 		r.taken[string(decode[*shims.NodeUpdateStatus](r.t, entry).Node)] = true
 	}
 	if len(r.lost) == 0 || r.lost[len(r.lost)-1] != f.done {
@@ -80,13 +80,13 @@ func TestProposer_EveryWriteIsAnsweredExactlyOnceAndTruly(t *testing.T) {
 			must.MapLen(t, int(queued.Load()), got.outcomes())
 			for name, outcome := range got.outcomes() {
 				switch outcome {
-				case drainer.Rejected:
+				case raftwrite.Rejected:
 					must.False(t, r.taken[name], must.Sprintf("%s is called rejected", name))
-				case drainer.Applied:
+				case raftwrite.Applied:
 					must.True(t, r.taken[name], must.Sprintf("%s is called applied", name))
 				}
 			}
-			seen := make(map[drainer.Outcome]bool)
+			seen := make(map[raftwrite.Outcome]bool)
 			for _, outcome := range got.outcomes() {
 				seen[outcome] = true
 			}
@@ -109,11 +109,11 @@ func TestProposer_NeverProposesWhatItRejected(t *testing.T) {
 			p.Propose(named("first"), got.of("first"))
 			p.Propose(named("second"), got.of("second"))
 			synctest.Wait()
-			time.AfterFunc(time.Second, func() { r.answer(1, shims.Done{}, nil) })
+			time.AfterFunc(time.Second, func() { r.answer(1, shims.ChangeApplied{}, nil) })
 			time.Sleep(time.Second)
 			synctest.Wait()
 			proposed := slices.Contains(r.names(t), "second")
-			must.Eq(t, proposed, got.get("second").Outcome == drainer.Unknown)
+			must.Eq(t, proposed, got.get("second").Outcome == raftwrite.Unknown)
 			r.answerAll(raft.ErrNotLeader)
 		})
 	}
@@ -134,8 +134,8 @@ func TestProposer_NeverProposesWhatCloseRejected(t *testing.T) {
 			runtime.Gosched() // until the large one has left the queue
 		}
 		p.Close()
-		must.Eq(t, drainer.Rejected, got.get("next").Outcome)
-		must.Eq(t, got.get("large").Outcome == drainer.Unknown, r.waiting() == 1, must.Sprint("unknown, exactly if raft has it"))
+		must.Eq(t, raftwrite.Rejected, got.get("next").Outcome)
+		must.Eq(t, got.get("large").Outcome == raftwrite.Unknown, r.waiting() == 1, must.Sprint("unknown, exactly if raft has it"))
 		r.answerAll(raft.ErrNotLeader)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -21,18 +21,18 @@ import (
 // can end with.
 var errorOutcomes = []struct {
 	err  error
-	want drainer.Outcome
+	want raftwrite.Outcome
 }{
-	{nil, drainer.Applied},
-	{raft.ErrNotLeader, drainer.Rejected},
-	{raft.ErrEnqueueTimeout, drainer.Rejected},
-	{raft.ErrLeadershipTransferInProgress, drainer.Rejected},
-	{raft.ErrLeadershipLost, drainer.Unknown},
-	{raft.ErrAbortedByRestore, drainer.Unknown},
-	{raft.ErrRaftShutdown, drainer.Unknown},
-	{raft.ErrLogNotFound, drainer.Unknown},
-	{errors.New("no space left on device"), drainer.Unknown},
-	{fmt.Errorf("forwarded: %w", raft.ErrNotLeader), drainer.Rejected},
+	{nil, raftwrite.Applied},
+	{raft.ErrNotLeader, raftwrite.Rejected},
+	{raft.ErrEnqueueTimeout, raftwrite.Rejected},
+	{raft.ErrLeadershipTransferInProgress, raftwrite.Rejected},
+	{raft.ErrLeadershipLost, raftwrite.Unknown},
+	{raft.ErrAbortedByRestore, raftwrite.Unknown},
+	{raft.ErrRaftShutdown, raftwrite.Unknown},
+	{raft.ErrLogNotFound, raftwrite.Unknown},
+	{errors.New("no space left on device"), raftwrite.Unknown},
+	{fmt.Errorf("forwarded: %w", raft.ErrNotLeader), raftwrite.Rejected},
 }
 
 func TestOutcomeOf(t *testing.T) {
@@ -51,13 +51,13 @@ func TestProposer_AnswersByRaftsError(t *testing.T) {
 			must.True(t, p.Propose(named("message"), got.of("message")))
 			must.True(t, p.Barrier(got.of("barrier")))
 			synctest.Wait()
-			r.answer(7, shims.Done{}, c.err)
+			r.answer(7, shims.ChangeApplied{}, c.err)
 			r.answer(8, nil, c.err)
 			synctest.Wait()
 
-			must.Eq(t, map[string]drainer.Outcome{"message": c.want, "barrier": c.want}, got.outcomes())
+			must.Eq(t, map[string]raftwrite.Outcome{"message": c.want, "barrier": c.want}, got.outcomes())
 			if c.err == nil {
-				must.Eq(t, shims.Answer{Outcome: drainer.Applied, Index: 7, Response: shims.Done{}}, got.get("message"))
+				must.Eq(t, shims.Answer{Outcome: raftwrite.Applied, Index: 7, Response: shims.ChangeApplied{}}, got.get("message"))
 				must.NoError(t, got.get("barrier").Err)
 				return
 			}
@@ -82,9 +82,9 @@ func TestProposer_AResponseThatIsNoneLeavesTheOutcomeUnknown(t *testing.T) {
 		r.answer(1, nil, nil)
 		r.answer(2, "done", nil)
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, got.get("panicked").Outcome)
+		must.Eq(t, raftwrite.Unknown, got.get("panicked").Outcome)
 		must.ErrorIs(t, got.get("panicked").Err, shims.ErrNilResponse)
-		must.Eq(t, drainer.Unknown, got.get("stranger").Outcome)
+		must.Eq(t, raftwrite.Unknown, got.get("stranger").Outcome)
 		must.ErrorContains(t, got.get("stranger").Err, "the FSM answered a string")
 	})
 }
@@ -106,11 +106,11 @@ func TestProposer_ProposesInOrderAndRefusesWhatDoesNotFit(t *testing.T) {
 		must.False(t, p.Barrier(got.of("barrier too many")))
 		must.Eq(t, []string{"0", "1"}, r.names(t), must.Sprint("no more than MaxInFlight"))
 
-		r.answer(1, shims.Done{}, nil)
+		r.answer(1, shims.ChangeApplied{}, nil)
 		synctest.Wait()
 		must.True(t, p.Barrier(got.of("barrier")), must.Sprint("there is room again"))
 		for r.waiting() > 0 {
-			r.answer(2, shims.Done{}, nil)
+			r.answer(2, shims.ChangeApplied{}, nil)
 			synctest.Wait()
 		}
 		must.Eq(t, []string{"0", "1", "2", "3", "4", "barrier"}, r.names(t))
@@ -133,14 +133,14 @@ func TestProposer_AFutureThatRaftForgetsIsAbandonedAndBlocksNobody(t *testing.T)
 		must.MapEmpty(t, got.outcomes())
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, got.get("forgotten").Outcome)
+		must.Eq(t, raftwrite.Unknown, got.get("forgotten").Outcome)
 		must.ErrorIs(t, got.get("forgotten").Err, shims.ErrNoAnswer)
 
 		p.Propose(named("next"), got.of("next"))
 		synctest.Wait()
-		r.answer(2, shims.Done{}, nil)
+		r.answer(2, shims.ChangeApplied{}, nil)
 		synctest.Wait()
-		must.Eq(t, drainer.Applied, got.get("next").Outcome)
+		must.Eq(t, raftwrite.Applied, got.get("next").Outcome)
 
 		close(forgotten.done) // remembered too late: no second answer
 		synctest.Wait()
@@ -158,7 +158,7 @@ func TestProposer_WhatRaftWasNeverGivenIsRejected(t *testing.T) {
 		must.False(t, p.Propose(named("no room"), got.of("no room")))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		must.Eq(t, map[string]drainer.Outcome{"in flight": drainer.Unknown, "queued": drainer.Rejected}, got.outcomes())
+		must.Eq(t, map[string]raftwrite.Outcome{"in flight": raftwrite.Unknown, "queued": raftwrite.Rejected}, got.outcomes())
 		must.ErrorIs(t, got.get("queued").Err, shims.ErrNoAnswer)
 		must.True(t, p.Propose(named("later"), got.of("later")), must.Sprint("an expired write gives its place back"))
 
@@ -178,7 +178,7 @@ func TestProposer_RaftIsTooBusyToTakeAnEntry(t *testing.T) {
 		p.Propose(named("unlucky"), got.of("unlucky"))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		must.Eq(t, drainer.Rejected, got.get("unlucky").Outcome)
+		must.Eq(t, raftwrite.Rejected, got.get("unlucky").Outcome)
 		must.ErrorIs(t, got.get("unlucky").Err, raft.ErrEnqueueTimeout)
 	})
 }
@@ -191,7 +191,7 @@ func TestProposer_WhatCannotBeEncodedIsRejectedAndCostsNoPlace(t *testing.T) {
 		p.Propose(&shims.NodeRegister{}, got.of("incomplete"))
 		p.Propose(named("next"), got.of("next"))
 		synctest.Wait()
-		must.Eq(t, drainer.Rejected, got.get("incomplete").Outcome)
+		must.Eq(t, raftwrite.Rejected, got.get("incomplete").Outcome)
 		must.ErrorContains(t, got.get("incomplete").Err, "node is missing")
 		must.Eq(t, []string{"next"}, r.names(t))
 		r.answerAll(raft.ErrNotLeader)
@@ -210,8 +210,8 @@ func TestProposer_CloseAnswersEverythingAtOnce(t *testing.T) {
 		start := time.Now()
 		p.Close()
 		must.Zero(t, time.Since(start))
-		must.Eq(t, map[string]drainer.Outcome{
-			"a": drainer.Unknown, "b": drainer.Unknown, "c": drainer.Rejected, "d": drainer.Rejected,
+		must.Eq(t, map[string]raftwrite.Outcome{
+			"a": raftwrite.Unknown, "b": raftwrite.Unknown, "c": raftwrite.Rejected, "d": raftwrite.Rejected,
 		}, got.outcomes())
 		must.Eq(t, []string{"a", "b", "c", "d"}, got.order)
 		must.ErrorIs(t, got.get("a").Err, shims.ErrClosed)
@@ -235,7 +235,7 @@ func TestProposer_CloseWaitsNoLongerThanRaftTakesToRefuse(t *testing.T) {
 		start := time.Now()
 		go p.Close()
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, got.get("being offered").Outcome, must.Sprint("raft may take it yet"))
+		must.Eq(t, raftwrite.Unknown, got.get("being offered").Outcome, must.Sprint("raft may take it yet"))
 		p.Close()
 		must.Eq(t, time.Second, time.Since(start))
 	})
@@ -244,7 +244,7 @@ func TestProposer_CloseWaitsNoLongerThanRaftTakesToRefuse(t *testing.T) {
 func TestProposer_AReplyMayPropose(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(*fakeRaft){
-		"answered": func(r *fakeRaft) { r.answer(1, shims.Done{}, nil) },
+		"answered": func(r *fakeRaft) { r.answer(1, shims.ChangeApplied{}, nil) },
 		"expired":  func(r *fakeRaft) { time.Sleep(shims.DefaultTimeout) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestProposer_WhatClientsSayIsBounded(t *testing.T) {
 		p.Propose(largestReport(), got.of("report"))
 		synctest.Wait()
 		for _, name := range []string{"job", "node"} {
-			must.Eq(t, drainer.Rejected, got.get(name).Outcome)
+			must.Eq(t, raftwrite.Rejected, got.get(name).Outcome)
 			must.ErrorIs(t, got.get(name).Err, shims.ErrTooLarge)
 		}
 		r.answerAll(raft.ErrNotLeader)

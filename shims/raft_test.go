@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -23,9 +23,9 @@ func TestRaft_WritesAndBarriersAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servers := startServers(t, 3)
 		leader := servers.leader(t)
-		_, first, err := shims.Ask(t.Context(), leader.proposer, eval("a"))
+		_, first, err := shims.Apply(t.Context(), leader.proposer, eval("a"))
 		must.NoError(t, err)
-		_, second, err := shims.Ask(t.Context(), leader.proposer, eval("b"))
+		_, second, err := shims.Apply(t.Context(), leader.proposer, eval("b"))
 		must.NoError(t, err)
 		must.Eq(t, first+1, second)
 
@@ -33,13 +33,13 @@ func TestRaft_WritesAndBarriersAreAnswered(t *testing.T) {
 		leader.proposer.Propose(eval("c"), got.of("c"))
 		leader.proposer.Barrier(got.of("barrier"))
 		time.Sleep(time.Second)
-		must.Eq(t, drainer.Applied, got.get("barrier").Outcome)
+		must.Eq(t, raftwrite.Applied, got.get("barrier").Outcome)
 		must.Eq(t, second+1, got.get("c").Index)
 		must.Eq(t, second+1, got.get("barrier").Index, must.Sprint("the newest entry in the state, not the barrier's own"))
 
 		for _, s := range servers {
 			if s != leader {
-				_, _, err := shims.Ask(t.Context(), s.proposer, eval("elsewhere"))
+				_, _, err := shims.Apply(t.Context(), s.proposer, eval("elsewhere"))
 				must.ErrorIs(t, err, shims.ErrRejected)
 				must.ErrorIs(t, err, raft.ErrNotLeader)
 			}
@@ -115,12 +115,12 @@ func TestRaft_AnswersAreTrueWhateverHappensToTheLeader(t *testing.T) {
 			for name, answer := range got.all() {
 				_, found := slices.BinarySearch(applied, name)
 				switch answer.Outcome {
-				case drainer.Applied:
+				case raftwrite.Applied:
 					must.Eq(t, name, entries[answer.Index])
-				case drainer.Rejected:
+				case raftwrite.Rejected:
 					rejected++
 					must.False(t, found, must.Sprintf("%s was called rejected: %v", name, answer.Err))
-				case drainer.Unknown:
+				case raftwrite.Unknown:
 					if found {
 						appliedUnknown++
 					} else {
@@ -145,11 +145,11 @@ func TestRaft_ALeaderThatIsShutDownAnswersWhatItHad(t *testing.T) {
 		synctest.Wait()
 		must.NoError(t, leader.raft.Shutdown().Error())
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, got.get("in flight").Outcome)
+		must.Eq(t, raftwrite.Unknown, got.get("in flight").Outcome)
 
 		leader.proposer.Propose(eval("afterwards"), got.of("afterwards"))
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, got.get("afterwards").Outcome, must.Sprint("raft's error is the same as that of what it may have applied"))
+		must.Eq(t, raftwrite.Unknown, got.get("afterwards").Outcome, must.Sprint("raft's error is the same as that of what it may have applied"))
 		must.ErrorIs(t, got.get("afterwards").Err, raft.ErrRaftShutdown)
 	})
 }
@@ -172,13 +172,13 @@ func TestRaft_AnEntryAbortedByARestoreMayBeAppliedYet(t *testing.T) {
 		must.MapNotContainsValues(t, leader.entries(), []string{"aborted"})
 
 		servers.connect(leader)
-		_, _, err := shims.Ask(t.Context(), leader.proposer, eval("next"))
+		_, _, err := shims.Apply(t.Context(), leader.proposer, eval("next"))
 		must.NoError(t, err)
 		servers.settle(t)
 		for _, s := range servers {
 			must.MapContainsValues(t, s.entries(), []string{"aborted", "next"})
 		}
-		must.Eq(t, drainer.Unknown, got.get("aborted").Outcome)
+		must.Eq(t, raftwrite.Unknown, got.get("aborted").Outcome)
 	})
 }
 
@@ -188,7 +188,7 @@ func TestRaft_AServerThatFellBehindTakesASnapshot(t *testing.T) {
 		servers := startServers(t, 3)
 		leader := servers.leader(t)
 		behind := servers[(slices.Index(servers, leader)+1)%3]
-		_, _, err := shims.Ask(t.Context(), leader.proposer, eval("before"))
+		_, _, err := shims.Apply(t.Context(), leader.proposer, eval("before"))
 		must.NoError(t, err)
 		servers.settle(t)
 		old := behind.fsm.Store()
@@ -197,10 +197,10 @@ func TestRaft_AServerThatFellBehindTakesASnapshot(t *testing.T) {
 		defer feed.Close()
 
 		servers.disconnect(behind)
-		_, _, err = shims.Ask(t.Context(), leader.proposer, eval("missed"))
+		_, _, err = shims.Apply(t.Context(), leader.proposer, eval("missed"))
 		must.NoError(t, err)
 		must.NoError(t, leader.raft.Snapshot().Error())
-		_, _, err = shims.Ask(t.Context(), leader.proposer, eval("after"))
+		_, _, err = shims.Apply(t.Context(), leader.proposer, eval("after"))
 		must.NoError(t, err)
 		servers.connect(behind)
 		time.Sleep(10 * time.Second)
@@ -219,7 +219,7 @@ func TestRaft_AUserRestoreReplacesTheStateEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servers := startServers(t, 3)
 		leader := servers.leader(t)
-		_, _, err := shims.Ask(t.Context(), leader.proposer, eval("kept"))
+		_, _, err := shims.Apply(t.Context(), leader.proposer, eval("kept"))
 		must.NoError(t, err)
 		backup := leader.raft.Snapshot()
 		must.NoError(t, backup.Error())
@@ -227,11 +227,11 @@ func TestRaft_AUserRestoreReplacesTheStateEverywhere(t *testing.T) {
 		must.NoError(t, err)
 		saved, err := io.ReadAll(reader)
 		must.NoError(t, err)
-		_, _, err = shims.Ask(t.Context(), leader.proposer, eval("undone"))
+		_, _, err = shims.Apply(t.Context(), leader.proposer, eval("undone"))
 		must.NoError(t, err)
 
 		must.NoError(t, leader.raft.Restore(meta, bytes.NewReader(saved), 10*time.Second))
-		_, index, err := shims.Ask(t.Context(), leader.proposer, eval("afterwards"))
+		_, index, err := shims.Apply(t.Context(), leader.proposer, eval("afterwards"))
 		must.NoError(t, err)
 		servers.settle(t)
 		for _, s := range servers {

@@ -20,12 +20,12 @@ func (c tally) count(r shims.Response) {
 		c["refused"]++
 	case shims.Skipped:
 		c["skipped"]++
-	case shims.Marked:
+	case shims.MarksApplied:
 		for _, m := range r.Accepted {
 			c["marked "+m.Class.String()]++
 		}
 		c["mark refused"] += len(r.Refused)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		for _, e := range r.Ended {
 			c["ended "+string(e.Outcome)]++
 		}
@@ -34,7 +34,7 @@ func (c tally) count(r shims.Response) {
 		c["placed"] += len(r.Accepted.Places)
 		c["stopped"] += len(r.Accepted.Stops)
 		c["plan refused"] += len(r.Refused)
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		c["withdrawn"] += r.Withdrawn
 		c["drain updated"]++
 	case shims.NodesDeregistered:

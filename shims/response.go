@@ -2,7 +2,7 @@ package shims
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -11,8 +11,8 @@ import (
 // promises, or [Refused], or [Skipped]. Nothing in it is written to.
 type Response interface{ response() }
 
-// Done says that the whole message took effect.
-type Done struct {
+// ChangeApplied says that the whole message took effect.
+type ChangeApplied struct {
 	// Evals are the evaluations that were made, or nil: those that the message
 	// carries, and those that its effect called for.
 	Evals []cluster.EvalID
@@ -37,9 +37,9 @@ type NodesDeregistered struct {
 	Evals []cluster.EvalID
 }
 
-// DrainUpdated answers [NodeUpdateDrain].
-type DrainUpdated struct {
-	statestore.DrainUpdated
+// DrainRequestApplied answers [NodeUpdateDrain].
+type DrainRequestApplied struct {
+	statestore.DrainResult
 	// Evals are the evaluations that were made, or nil.
 	Evals []cluster.EvalID
 }
@@ -55,33 +55,33 @@ type PlanApplied struct {
 	Dropped []cluster.AllocID
 }
 
-// Marked answers [AllocUpdateDesiredTransition].
-type Marked struct {
+// MarksApplied answers [AllocUpdateDesiredTransition].
+type MarksApplied struct {
 	// Accepted are the marks that took effect, in the order in which they were
 	// judged.
-	Accepted []drainer.Mark
+	Accepted []rules.Mark
 	// Evals are the evaluations that were made.
 	Evals []cluster.EvalID
 	// Refused are the other marks, or nil.
-	Refused []drainer.Refusal
+	Refused []rules.Refusal
 }
 
-// Completed answers [NodesDrainComplete].
-type Completed struct {
+// CompletionsApplied answers [NodesDrainComplete].
+type CompletionsApplied struct {
 	// Ended are the drains that ended, and how.
-	Ended []drainer.Ending
+	Ended []rules.Ending
 	// Refused are the other completions, or nil.
-	Refused []drainer.Refusal
+	Refused []rules.Refusal
 }
 
-func (Done) response()              {}
-func (Refused) response()           {}
-func (Skipped) response()           {}
-func (NodesDeregistered) response() {}
-func (DrainUpdated) response()      {}
-func (PlanApplied) response()       {}
-func (Marked) response()            {}
-func (Completed) response()         {}
+func (ChangeApplied) response()       {}
+func (Refused) response()             {}
+func (Skipped) response()             {}
+func (NodesDeregistered) response()   {}
+func (DrainRequestApplied) response() {}
+func (PlanApplied) response()         {}
+func (MarksApplied) response()        {}
+func (CompletionsApplied) response()  {}
 
 // done is the response of a message with nothing to say but that it failed, or
 // which evaluations it made.
@@ -89,5 +89,5 @@ func done(evals []cluster.EvalID, err error) Response {
 	if err != nil {
 		return Refused{Err: err}
 	}
-	return Done{Evals: evals}
+	return ChangeApplied{Evals: evals}
 }

@@ -2,7 +2,7 @@ package shims
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
 
@@ -30,24 +30,14 @@ func (a *SchedulerApplier) Barrier(reply scheduler.Reply) (queued bool) {
 	return a.proposer.Barrier(func(answer Answer) { reply(schedulerAnswer(answer)) })
 }
 
-// schedulerAnswer is an answer in the scheduler's words; see drainerAnswer.
+// schedulerAnswer is an answer as the scheduler takes it; see drainerAnswer.
 func schedulerAnswer(a Answer) scheduler.Answer {
-	answer := scheduler.Answer{Outcome: schedulerOutcome(a.Outcome), Index: a.Index, Err: a.Err}
+	answer := scheduler.Answer{Outcome: a.Outcome, Index: a.Index, Err: a.Err}
 	switch response := a.Response.(type) {
 	case PlanApplied:
-		answer.Refused = response.Refused
+		answer.Response = response.Refused
 	case Refused:
-		answer.Outcome, answer.Err = scheduler.Rejected, response.Err
+		answer.Outcome, answer.Err = raftwrite.Rejected, response.Err
 	}
 	return answer
-}
-
-func schedulerOutcome(o drainer.Outcome) scheduler.Outcome {
-	switch o {
-	case drainer.Applied:
-		return scheduler.Applied
-	case drainer.Rejected:
-		return scheduler.Rejected
-	}
-	return scheduler.Unknown
 }

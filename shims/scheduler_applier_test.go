@@ -7,15 +7,15 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 func TestSchedulerApplier_TellsTheSchedulerWhatBecameOfItsWrites(t *testing.T) {
 	t.Parallel()
-	want := map[drainer.Outcome]scheduler.Outcome{
-		drainer.Applied: scheduler.Applied, drainer.Rejected: scheduler.Rejected, drainer.Unknown: scheduler.Unknown,
+	want := map[raftwrite.Outcome]raftwrite.Outcome{
+		raftwrite.Applied: raftwrite.Applied, raftwrite.Rejected: raftwrite.Rejected, raftwrite.Unknown: raftwrite.Unknown,
 	}
 	for _, c := range applierAnswers {
 		synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestSchedulerApplier_TellsTheSchedulerWhatBecameOfItsWrites(t *testing.T) {
 			r.answer(7, c.response, c.err)
 			synctest.Wait()
 			must.Eq(t, want[c.want], answer.Outcome, must.Sprint(c.name))
-			must.Eq(t, c.want == drainer.Applied, answer.Err == nil, must.Sprint(c.name))
+			must.Eq(t, c.want == raftwrite.Applied, answer.Err == nil, must.Sprint(c.name))
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestSchedulerApplier_TellsTheSchedulerWhatBecameOfItsWrites(t *testing.T) {
 		r.answer(7, shims.PlanApplied{Refused: refused}, nil)
 		r.answer(8, nil, nil)
 		synctest.Wait()
-		must.Eq(t, scheduler.Answer{Outcome: scheduler.Applied, Index: 7, Refused: refused}, plan)
-		must.Eq(t, scheduler.Answer{Outcome: scheduler.Applied}, barrier)
+		must.Eq(t, scheduler.Answer{Outcome: raftwrite.Applied, Index: 7, Response: refused}, plan)
+		must.Eq(t, scheduler.Answer{Outcome: raftwrite.Applied}, barrier)
 	})
 }

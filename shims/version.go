@@ -16,8 +16,8 @@ type RaiseClusterVersion struct {
 	Version cluster.Version
 }
 
-func (*RaiseClusterVersion) Type() MessageType { return RaiseClusterVersionType }
-func (*RaiseClusterVersion) responds(Done)     {}
+func (*RaiseClusterVersion) Type() MessageType      { return RaiseClusterVersionType }
+func (*RaiseClusterVersion) responds(ChangeApplied) {}
 
 // check refuses what this build does not understand.
 func (m *RaiseClusterVersion) check() error {
@@ -32,7 +32,7 @@ func (*RaiseClusterVersion) needs() cluster.Version { return 2 }
 
 func (m *RaiseClusterVersion) apply(txn *statestore.Txn) Response {
 	txn.RaiseClusterVersion(m.Version)
-	return Done{}
+	return ChangeApplied{}
 }
 
 // versioned is a message of a type, or with fields, that a server of version 1 does not

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -16,7 +16,7 @@ func TestVersion_AnEntryRaisesItForGood(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	must.Eq(t, 1, h.state().ClusterVersion())
-	must.Eq(t, shims.Done{}, h.apply(&shims.RaiseClusterVersion{Version: 2}).(shims.Done))
+	must.Eq(t, shims.ChangeApplied{}, h.apply(&shims.RaiseClusterVersion{Version: 2}).(shims.ChangeApplied))
 	must.Eq(t, 2, h.state().ClusterVersion())
 	h.apply(&shims.RaiseClusterVersion{Version: 2})
 	must.Eq(t, 2, h.state().ClusterVersion())
@@ -44,21 +44,21 @@ func TestVersion_AMessageWaitsForTheVersionThatItNeeds(t *testing.T) {
 			must.True(t, p.Propose(&shims.FutureStatus{}, func(a shims.Answer) { answer = a }))
 			synctest.Wait()
 			if r.waiting() > 0 {
-				r.answer(9, shims.Done{}, nil)
+				r.answer(9, shims.ChangeApplied{}, nil)
 				synctest.Wait()
 			}
 			return answer
 		}
 
 		refused := propose()
-		must.Eq(t, drainer.Rejected, refused.Outcome)
+		must.Eq(t, raftwrite.Rejected, refused.Outcome)
 		must.ErrorIs(t, refused.Err, cluster.ErrVersion)
 		must.ErrorContains(t, refused.Err, "NodeUpdateStatus needs version 2, and the cluster has version 1: upgrade every server")
 		must.SliceEmpty(t, r.proposed, must.Sprint("raft is not asked"))
 
 		_, err = fsm.ApplyEntry(1, encode(t, &shims.RaiseClusterVersion{Version: 2}))
 		must.NoError(t, err)
-		must.Eq(t, drainer.Applied, propose().Outcome)
+		must.Eq(t, raftwrite.Applied, propose().Outcome)
 		must.SliceLen(t, 1, r.proposed)
 		must.Eq(t, 2, r.proposed[0][1], must.Sprint("the entry says which version it needs"))
 	})
@@ -77,7 +77,7 @@ func TestVersion_ABarrierBehindAStoppedFSMSaysNothing(t *testing.T) {
 		fsm.Apply(&raft.Log{Index: 1, Data: raiseBeyond(t)})
 		r.answer(0, nil, nil)
 		synctest.Wait()
-		must.Eq(t, drainer.Unknown, answer.Outcome)
+		must.Eq(t, raftwrite.Unknown, answer.Outcome)
 		must.ErrorIs(t, answer.Err, cluster.ErrVersion)
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
@@ -79,13 +79,13 @@ func (f *effect) nothing(why string) { f.why = cmp.Or(f.why, why) }
 // nothingCameOf says why a write that was asked for has changed nothing, or is empty. What
 // a fault has made of it is no matter of who asked.
 func nothingCameOf(a shims.Answer) string {
-	if a.Outcome != drainer.Applied {
+	if a.Outcome != raftwrite.Applied {
 		return ""
 	}
 	switch r := a.Response.(type) {
 	case shims.Refused:
 		return r.Err.Error()
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		switch {
 		case r.Drain == "":
 			return "the node does not drain"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
@@ -131,14 +131,14 @@ func witnessed(w *witness.Witness, state witness.World) (lowest string, err erro
 }
 
 // WitnessOptions are what a witness has to be told of a policy.
-func WitnessOptions(p drainer.Policy) witness.Options {
+func WitnessOptions(p rules.Policy) witness.Options {
 	margin := p.StopMargin
 	if margin == 0 {
-		margin = drainer.DefaultStopMargin
+		margin = rules.DefaultStopMargin
 	}
 	return witness.Options{
 		StopMargin:       margin,
-		PluginsAfterStop: p.PluginsAfterDeadline == drainer.AfterStop,
-		AskedIsComplete:  p.Completion == drainer.Asked,
+		PluginsAfterStop: p.PluginsAfterDeadline == rules.PluginsAfterStop,
+		AskedIsComplete:  p.Completion == rules.CompletionMarked,
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -65,7 +67,7 @@ func (p *player) judgeOptions() invariant.Options {
 	return invariant.Options{
 		Policy: d.Policy, MaxIDs: d.MaxIDsPerEntry, MaxBytes: d.MaxBytesPerEntry, MaxInFlight: d.MaxInFlight,
 		QueriesPerSecond: d.StateQueriesPerSecond, MinInterval: d.MinWriteInterval, Coalesce: d.DeadlineCoalesce,
-		RetryMax: d.RetryMax, Digests: c.Replicas,
+		RetryMax: d.Retry.Max, Digests: c.Replicas,
 		Bounds: invariant.Bounds{
 			Settle: settle(p.scenario), Write: c.Commit.Max, Wake: c.Wake.Max + c.Schedule.Max,
 		},
@@ -154,19 +156,19 @@ type listener struct {
 
 var _ drainer.RaftApplier = (*listener)(nil)
 
-func (l *listener) AllocUpdateDesiredTransition(m *drainer.Marks, _ drainer.Reply) bool {
+func (l *listener) AllocUpdateDesiredTransition(m *rules.Marks, _ drainer.Reply) bool {
 	l.wants.Marks = append(l.wants.Marks, m.Marks...)
 	l.wants.Reevaluate = append(l.wants.Reevaluate, m.Reevaluate...)
 	return true
 }
 
-func (l *listener) NodesDrainComplete(c *drainer.Completions, _ drainer.Reply) bool {
+func (l *listener) NodesDrainComplete(c *rules.Completions, _ drainer.Reply) bool {
 	l.wants.Completions = append(l.wants.Completions, c.Completions...)
 	return true
 }
 
 func (l *listener) Barrier(reply drainer.Reply) bool {
-	reply(drainer.Answer{Outcome: drainer.Applied, Index: l.index})
+	reply(drainer.Answer{Outcome: raftwrite.Applied, Index: l.index})
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
@@ -25,7 +26,7 @@ type Options struct {
 	Watch func(*world.World)
 	// Reports is called with what the leader's drainer says of each draining node,
 	// wherever it is asked; or nil.
-	Reports func([]drainer.Report)
+	Reports func([]rules.Report)
 	// Thorough has the drainer asked at every quiet point, and not only where enough
 	// has changed.
 	Thorough bool

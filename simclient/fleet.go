@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // Fleet is the clients of all nodes of a cluster. A step costs what is due or

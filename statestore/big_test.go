@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -77,8 +77,8 @@ func (c *bigCluster) write(f func(*statestore.Txn)) {
 }
 
 // drainAll starts drains and returns the marks of everything on their nodes.
-func (c *bigCluster) drainAll(name string, at time.Time) []drainer.Mark {
-	var marks []drainer.Mark
+func (c *bigCluster) drainAll(name string, at time.Time) []rules.Mark {
+	var marks []rules.Mark
 	for _, n := range c.drained {
 		drain := cluster.DrainID(name + string(n))
 		c.write(func(t *statestore.Txn) {
@@ -86,7 +86,7 @@ func (c *bigCluster) drainAll(name string, at time.Time) []drainer.Mark {
 			check(err)
 		})
 		for a := range c.store.Snapshot().LiveAllocsByNode(n) {
-			marks = append(marks, drainer.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n, Drain: drain, Class: cluster.MarkForced})
+			marks = append(marks, rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n, Drain: drain, Class: cluster.MarkForced})
 		}
 	}
 	return marks

@@ -7,16 +7,16 @@ import (
 )
 
 // Blocking runs a query until its index is above minIndex, and waits for what
-// the query has read to change in between. A minIndex of zero never waits. The
-// snapshot watches for itself; ws is for what else the query depends on.
+// the query has read to change in between. A minIndex of zero never waits. The query reads
+// nothing that changes but its snapshot, and from one goroutine.
 //
 // It returns the last index the query returned, and why it ended: the query's
 // error, the context's, or [ErrAbandoned].
-func (s *Store) Blocking(ctx context.Context, minIndex uint64, query func(ws memdb.WatchSet, snap *Snapshot) (index uint64, err error)) (uint64, error) {
+func (s *Store) Blocking(ctx context.Context, minIndex uint64, query func(*Snapshot) (index uint64, err error)) (uint64, error) {
 	for {
 		ws := memdb.NewWatchSet()
 		ws.Add(s.abandoned)
-		index, err := query(ws, s.Snapshot().Watching(ws))
+		index, err := query(s.Snapshot().watching(ws))
 		if err != nil || minIndex == 0 || index > minIndex {
 			return index, err
 		}

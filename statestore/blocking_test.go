@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -29,7 +28,7 @@ func block(ctx context.Context, w *world, min uint64, query func(*statestore.Sna
 	b := &blocked{done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		b.index, b.err = w.store.Blocking(ctx, min, func(_ memdb.WatchSet, s *statestore.Snapshot) (uint64, error) {
+		b.index, b.err = w.store.Blocking(ctx, min, func(s *statestore.Snapshot) (uint64, error) {
 			b.runs.Add(1)
 			return query(s), nil
 		})
@@ -118,7 +117,7 @@ func TestABlockingQueryThatNeedNotWait(t *testing.T) {
 		must.False(t, ready.waits())
 		must.Eq(t, 2, ready.index)
 
-		_, err := w.store.Blocking(t.Context(), 9, func(memdb.WatchSet, *statestore.Snapshot) (uint64, error) {
+		_, err := w.store.Blocking(t.Context(), 9, func(*statestore.Snapshot) (uint64, error) {
 			return 0, errors.New("the query's own")
 		})
 		must.EqError(t, err, "the query's own")
@@ -156,24 +155,5 @@ func TestABlockingQueryEndsOnAnAbandonedStore(t *testing.T) {
 		must.ErrorIs(t, late.err, statestore.ErrAbandoned)
 		must.Eq(t, 1, late.index)
 		must.Eq(t, 1, late.runs.Load())
-	})
-}
-
-func TestABlockingQueryMayWatchMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		more := make(chan struct{})
-		time.AfterFunc(time.Second, func() { close(more) })
-		got, err := w.store.Blocking(t.Context(), 3, func(ws memdb.WatchSet, _ *statestore.Snapshot) (uint64, error) {
-			ws.Add(more)
-			select {
-			case <-more:
-				return 7, nil
-			default:
-				return 0, nil
-			}
-		})
-		must.NoError(t, err)
-		must.Eq(t, 7, got)
 	})
 }

@@ -9,8 +9,6 @@ import (
 // changes is where a transaction has changed the state, as far as feeds care. What
 // concerns a feed is sorted out for each when it is told: most of it concerns none.
 type changes struct {
-	// index is that of the entry whose transaction it is.
-	index uint64
 	// draining are the nodes that drained before the transaction, toggled those of
 	// which it has begun or ended a drain, with whether they drain now.
 	draining drainingNodes // the store's

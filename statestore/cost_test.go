@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -48,8 +48,8 @@ func costs(c *bigCluster) map[string]float64 {
 			c.write(func(x *statestore.Txn) {
 				_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, Drain: drain(), Spec: &cluster.DrainSpec{}, At: at})
 				check(err)
-				m := drainer.Mark{Alloc: last.ID, Node: last.NodeID, Drain: drain(), Class: cluster.MarkPaced}
-				check(x.ApplyMarks(at, []drainer.Mark{m}, nil))
+				m := rules.Mark{Alloc: last.ID, Node: last.NodeID, Drain: drain(), Class: cluster.MarkPaced}
+				check(x.ApplyMarks(at, []rules.Mark{m}, nil))
 				_, err = x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, At: at})
 				check(err)
 			})

@@ -12,20 +12,20 @@
 //	         are healthy, which follows from allocs and nodes; and the counters: the last
 //	         entry that wrote to each table, that brought capacity, and of all, and how many
 //	         records there are
-//	restless the allocations that a drainer has to look at one by one, by group:
+//	unsettled the allocations that a drainer has to look at one by one, by group:
 //	         those on nodes that drain, and those not at rest; follows from both
 //	marks    which allocations each drain has marked; follows from allocs
 //
-// Rows are the nouns of package cluster. Every list that [drainer.View] asks for
+// Rows are the nouns of package cluster. Every list that [rules.View] asks for
 // is one range of an index that holds nothing else, so that reading it costs what
 // it yields: of a node, its allocations that are not client-terminal, by stage and
 // by whether they were asked to leave; of a group, those still to be looked at;
 // the nodes that drain. The indexes are in schema.go, their keys in indexes.go.
 //
-// Ledger, restless and marks are kept by what changes: a write that makes nobody healthy
+// Ledger, unsettled and marks are kept by what changes: a write that makes nobody healthy
 // or ill looks at no node for them, one that moves nothing looks at no node's account, and
 // a node that goes, comes or begins or ends to drain has what is on it accounted anew. The
-// rows of restless are without what only tells of writes ([cluster.Allocation.Bare]), so
+// rows of unsettled are without what only tells of writes ([cluster.Allocation.Bare]), so
 // that a write which changes nothing else costs nothing there. Of all these only the
 // counters are persisted.
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -20,7 +20,7 @@ func TestStartingADrain(t *testing.T) {
 		Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour, IgnoreSystemJobs: true},
 		MarkEligible: true, Key: "k1", Meta: map[string]string{"why": "kernel"}, UpdatedBy: "ann",
 	})
-	must.Eq(t, statestore.DrainUpdated{Drain: "d1"}, done)
+	must.Eq(t, statestore.DrainResult{Drain: "d1"}, done)
 	n := w.snap().Node("n1")
 	at := w.now.UTC()
 	must.Eq(t, &cluster.Drain{
@@ -69,7 +69,7 @@ func TestUpdatingADrain(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.update.Node, s.update.Drain = "n1", "not used"
-		must.Eq(t, statestore.DrainUpdated{Drain: "d1"}, w.request(s.update), must.Sprint(s.name))
+		must.Eq(t, statestore.DrainResult{Drain: "d1"}, w.request(s.update), must.Sprint(s.name))
 		n := w.snap().Node("n1")
 		must.Eq(t, cluster.DrainStrategy{DrainSpec: *s.update.Spec, ForceDeadline: s.deadline(w.now.UTC()), StartedAt: started}, n.Drain.Strategy, must.Sprint(s.name))
 		must.Eq(t, cluster.Revision(w.index), n.Drain.Revision)
@@ -113,7 +113,7 @@ func TestARequestSeenBeforeChangesNothing(t *testing.T) {
 	again := func(u statestore.DrainUpdate, d cluster.DrainID) {
 		t.Helper()
 		before := w.snap().Node(u.Node)
-		must.Eq(t, statestore.DrainUpdated{Drain: d, Repeated: true}, w.request(u))
+		must.Eq(t, statestore.DrainResult{Drain: d, Repeated: true}, w.request(u))
 		must.Eq(t, before, w.snap().Node(u.Node))
 	}
 	again(start, "d1")
@@ -172,7 +172,7 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	w.report(cluster.ClientComplete, "stopped", "ended")
 
 	done := w.request(statestore.DrainUpdate{Node: "n1", UpdatedBy: "eve", Meta: map[string]string{"why": "not today"}})
-	must.Eq(t, statestore.DrainUpdated{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}}, done)
+	must.Eq(t, statestore.DrainResult{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}}, done)
 
 	for _, id := range []cluster.AllocID{"marked", "batch"} {
 		a := w.snap().Alloc(id)
@@ -227,7 +227,7 @@ func TestDisablingWhatDoesNotDrain(t *testing.T) {
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	before := w.snap().Node("n1")
 
-	must.Eq(t, statestore.DrainUpdated{}, w.request(statestore.DrainUpdate{Node: "n1", Meta: map[string]string{"a": "b"}}))
+	must.Eq(t, statestore.DrainResult{}, w.request(statestore.DrainUpdate{Node: "n1", Meta: map[string]string{"a": "b"}}))
 	n := w.snap().Node("n1")
 	must.Eq(t, before.Events, n.Events)
 	must.Eq(t, before.LastDrain, n.LastDrain)
@@ -280,11 +280,11 @@ func TestACompletionEndsNoOtherDrain(t *testing.T) {
 	w.nodes("n1", "n2", "n3")
 	w.drain("n1", "d1", cluster.DrainSpec{})
 	w.drain("n2", "d2", cluster.DrainSpec{})
-	ending := func(n cluster.NodeID, d cluster.DrainID) drainer.Ending {
-		return drainer.Ending{Completion: drainer.Completion{Node: n, Drain: d}, Outcome: cluster.OutcomeComplete}
+	ending := func(n cluster.NodeID, d cluster.DrainID) rules.Ending {
+		return rules.Ending{Completion: rules.Completion{Node: n, Drain: d}, Outcome: cluster.OutcomeComplete}
 	}
 	w.write(func(x *statestore.Txn) {
-		x.CompleteDrains(w.now, []drainer.Ending{
+		x.CompleteDrains(w.now, []rules.Ending{
 			ending("gone", "d1"), ending("n1", "of old"), ending("n3", ""), ending("n2", "d2"), ending("n2", "d2"),
 		})
 	})
@@ -292,15 +292,4 @@ func TestACompletionEndsNoOtherDrain(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
 	must.Eq(t, []cluster.DrainID{"d2"}, recordIDs(w.snap().Drains()))
 	must.Eq(t, []string{"Node registered"}, w.messages("n3"))
-}
-
-// A node that was upgraded in the middle of a drain has no LastDrain.
-func TestLastDrainOfADrainThatHasNone(t *testing.T) {
-	t.Parallel()
-	started := time.Unix(500, 7).UTC()
-	n := &cluster.Node{Drain: &cluster.Drain{Strategy: cluster.DrainStrategy{StartedAt: started}}}
-	at := time.Unix(900, 9).UTC()
-	must.Eq(t, &cluster.DrainMetadata{
-		StartedAt: time.Unix(500, 0).UTC(), UpdatedAt: time.Unix(900, 0).UTC(), Status: cluster.DrainStatusComplete,
-	}, statestore.LastDrain(n, cluster.DrainStatusComplete, at, nil, ""))
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -105,9 +105,9 @@ func completeEntry(t *rapid.T) entry {
 	nodes := rapid.SliceOfN(someNodes, 1, 3).Draw(t, "nodes")
 	outcome := rapid.SampledFrom([]cluster.Outcome{cluster.OutcomeComplete, cluster.OutcomeForced}).Draw(t, "outcome")
 	return entry{fmt.Sprint("complete ", nodes), func(x *statestore.Txn, at time.Time) (string, any) {
-		var endings []drainer.Ending
+		var endings []rules.Ending
 		for _, id := range nodes {
-			e := drainer.Ending{Completion: drainer.Completion{Node: id, Drain: "d0"}, Outcome: outcome, StillStopping: 1}
+			e := rules.Ending{Completion: rules.Completion{Node: id, Drain: "d0"}, Outcome: outcome, StillStopping: 1}
 			if n := x.Node(id); n.Draining() {
 				e.Drain = n.Drain.ID
 			}
@@ -194,10 +194,10 @@ func markEntry(t *rapid.T) entry {
 	class := cluster.MarkClass(rapid.IntRange(0, int(cluster.MarkClassCount)).Draw(t, "class"))
 	eval := someEvals.Draw(t, "eval")
 	return entry{fmt.Sprint("mark ", ids), func(x *statestore.Txn, at time.Time) (string, any) {
-		var marks []drainer.Mark
+		var marks []rules.Mark
 		var evals []*cluster.Evaluation
 		for _, id := range ids {
-			m := drainer.Mark{Alloc: id, Class: class, Drain: "d0"}
+			m := rules.Mark{Alloc: id, Class: class, Drain: "d0"}
 			if a := x.Alloc(id); a != nil && x.Node(a.NodeID).Draining() {
 				m.Drain = x.Node(a.NodeID).Drain.ID
 				evals = append(evals, &cluster.Evaluation{ID: eval, Namespace: a.Namespace, JobID: a.JobID, Status: cluster.EvalPending})

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/hashicorp/go-memdb"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
-
-// LastDrain is lastDrain, for a case that no write of this version leads to.
-var LastDrain = lastDrain
 
 // TableNames names all tables, Schema is what they are like.
 var (
@@ -25,6 +23,9 @@ type (
 	Counters = counters
 	Version  = versionRow
 )
+
+// Watching returns the same state, with every read adding to ws what it has to wait for.
+func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot { return s.watching(ws) }
 
 // InsertRow puts a row as it is into the table of its type.
 func (s *Store) InsertRow(row any) {
@@ -77,9 +78,9 @@ func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 	return rows
 }
 
-// RestlessRows counts the rows of that table.
-func (s *Snapshot) RestlessRows() (count int) {
-	for range scan[cluster.Allocation](s.reads, tableRestless, indexID, nil) {
+// UnsettledRows counts the rows of that table.
+func (s *Snapshot) UnsettledRows() (count int) {
+	for range scan[cluster.Allocation](s.reads, tableUnsettled, indexID, nil) {
 		count++
 	}
 	return count

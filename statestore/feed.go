@@ -81,8 +81,8 @@ type feed struct {
 	// What has changed since the last Take; guarded by mu.
 	nodes     set[cluster.NodeID]
 	hosts     set[cluster.NodeID]
-	groups    tellings[cluster.GroupKey]
-	jobs      tellings[cluster.JobKey]
+	groups    set[cluster.GroupKey]
+	jobs      set[cluster.JobKey]
 	overflown bool
 	abandoned bool // stays
 }
@@ -100,13 +100,13 @@ func (f *feed) tell(c *changes) {
 	told = f.tellAllocs(c) || told
 	for _, j := range c.jobs {
 		if f.followed[j] > 0 {
-			f.jobs.add(j, c.index)
+			f.jobs.add(j)
 			told = true
 		}
 	}
 	for _, g := range c.around.items {
 		if f.followed[g.Job] > 0 {
-			f.groups.add(g, c.index)
+			f.groups.add(g)
 			told = true
 		}
 	}
@@ -135,7 +135,7 @@ func (f *feed) tellAllocs(c *changes) (told bool) {
 		told = true
 		if !added {
 			added = true
-			f.groups.add(group, c.index)
+			f.groups.add(group)
 		}
 	}
 	return told

@@ -40,7 +40,7 @@ func (s *subscriber) told() string {
 	must.Eq(s.t, woken, !c.Empty(), must.Sprint("woken exactly if there is something to tell"))
 	slices.Sort(c.Nodes)
 	slices.Sort(c.Hosts)
-	text := fmt.Sprint(c.Nodes, keys(c.Groups), keys(c.Jobs))
+	text := fmt.Sprint(c.Nodes, sortedKeys(c.Groups), sortedKeys(c.Jobs))
 	if len(c.Hosts) > 0 {
 		text += fmt.Sprint(" on ", c.Hosts)
 	}
@@ -53,15 +53,8 @@ func (s *subscriber) told() string {
 	return text
 }
 
-// keys are those of what was told, in order.
-func keys[K interface {
-	Compare(K) int
-	comparable
-}](told []drainer.Told[K]) []K {
-	var keys []K
-	for _, t := range told {
-		keys = append(keys, t.Key)
-	}
+// sortedKeys returns the keys in order.
+func sortedKeys[K interface{ Compare(K) int }](keys []K) []K {
 	slices.SortFunc(keys, K.Compare)
 	return keys
 }
@@ -289,7 +282,7 @@ func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 			for seen != fmt.Sprint(rounds) {
 				<-s.wake
 				if c := s.feed.Take(); !c.Empty() {
-					must.Eq(t, []cluster.GroupKey{{Job: key, Name: "g"}}, keys(c.Groups))
+					must.Eq(t, []cluster.GroupKey{{Job: key, Name: "g"}}, c.Groups)
 					seen = w.snap().Alloc(id).ClientDescription
 				}
 			}
@@ -305,46 +298,4 @@ func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 		w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
 	}
 	wg.Wait()
-}
-
-// What changed in one entry is told with that entry, what changed in several without, be
-// there few or many.
-func TestAFeedSaysInWhichEntry(t *testing.T) {
-	t.Parallel()
-	for _, groups := range []int{1, 8, 9, 40} {
-		t.Run(fmt.Sprint(groups, " groups"), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.nodes("n1")
-			s := subscribe(t, w.store)
-			for i := range groups {
-				j := w.job(serviceJob(fmt.Sprint("job", i), 9))
-				s.feed.Follow(j.Key())
-				w.place(j, "n1", nil, fmt.Sprint("a", i))
-			}
-			s.feed.Take()
-			report := func(is string, from, to int) (index uint64) {
-				var reports []cluster.AllocReport
-				for i := from; i < to; i++ {
-					reports = append(reports, cluster.AllocReport{Alloc: cluster.AllocID(fmt.Sprint("a", i)), Node: "n1", ClientStatus: cluster.ClientRunning, ClientDescription: is})
-				}
-				w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
-				return w.snap().Index()
-			}
-			one := report("once", 0, groups)
-			report("twice", 0, groups-1)
-			told := map[cluster.JobID]uint64{}
-			for _, g := range s.feed.Take().Groups {
-				told[g.Key.Job.ID] = g.At
-			}
-			must.MapLen(t, groups, told)
-			for i := range groups {
-				want := uint64(0)
-				if i == groups-1 {
-					want = one
-				}
-				must.Eq(t, want, told[cluster.JobID(fmt.Sprint("job", i))], must.Sprintf("job%d", i))
-			}
-		})
-	}
 }

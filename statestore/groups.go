@@ -35,16 +35,16 @@ func (r reads) healthRow(g cluster.GroupKey) *health {
 	return first[health](r, tableLedger, indexID, healthKey(g))
 }
 
-// RestlessAllocs yields, by [cluster.Allocation.Unrest] and then by id, those of
+// UnsettledAllocs yields, by [cluster.Allocation.Unsettled] and then by id, those of
 // GroupAllocs that are on a node which drains, or are not at rest. Each is
 // [cluster.Allocation.Bare], so that a write which changes nothing else of it does not
 // have to be made here too.
-func (r reads) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r, tableRestless, indexID, groupKey(g))
+func (r reads) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](r, tableUnsettled, indexID, groupKey(g))
 }
 
 // accountAlloc keeps the account of an allocation's group: how many of it are healthy,
-// and which are restless. It looks at a node only if the allocation may be healthy
+// and which are unsettled. It looks at a node only if the allocation may be healthy
 // there, and was not so before.
 func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 	was, is := before.HealthyIfReachable(), after.HealthyIfReachable()
@@ -57,15 +57,15 @@ func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 	if is && t.Node(after.NodeID).Reachable() {
 		t.addHealthy(after.GroupKey(), +1)
 	}
-	was, is = t.restless(before), t.restless(after)
+	was, is = t.unsettled(before), t.unsettled(after)
 	if was && is && before.BarelyEqual(after) {
 		return
 	}
-	if was && (!is || before.GroupKey() != after.GroupKey() || before.Unrest() != after.Unrest()) {
-		t.delete(tableRestless, before)
+	if was && (!is || before.GroupKey() != after.GroupKey() || before.Unsettled() != after.Unsettled()) {
+		t.delete(tableUnsettled, before)
 	}
 	if is {
-		t.insert(tableRestless, after.Bare())
+		t.insert(tableUnsettled, after.Bare())
 	}
 }
 
@@ -97,18 +97,18 @@ func (t *Txn) accountNode(before, after *cluster.Node) {
 			t.addHealthy(a.GroupKey(), reached)
 		}
 		switch {
-		case !toggled || !a.AtRest():
+		case !toggled || !a.Settled():
 		case after.Draining():
-			t.insert(tableRestless, a.Bare())
+			t.insert(tableUnsettled, a.Bare())
 		default:
-			t.delete(tableRestless, a)
+			t.delete(tableUnsettled, a)
 		}
 	}
 }
 
-// restless reports whether the allocation, or nil, is one of RestlessAllocs.
-func (t *Txn) restless(a *cluster.Allocation) bool {
-	return a != nil && !settled(a) && (!a.AtRest() || t.written.changes.drains(a.NodeID))
+// unsettled reports whether the allocation, or nil, is one of UnsettledAllocs.
+func (t *Txn) unsettled(a *cluster.Allocation) bool {
+	return a != nil && !settled(a) && (!a.Settled() || t.written.changes.drains(a.NodeID))
 }
 
 // healthEdit is a change of a group's count that is written when the transaction commits.

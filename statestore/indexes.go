@@ -67,7 +67,7 @@ func allocByNode(a *cluster.Allocation) key {
 	if a.ClientTerminal() {
 		return newKey(a.NodeID).bool(true)
 	}
-	return liveOnNode(a.NodeID, a.Stage(), a.Asked())
+	return liveOnNode(a.NodeID, a.Stage(), a.Leaving())
 }
 
 func liveOnNode(n cluster.NodeID, s cluster.Stage, asked bool) key {
@@ -105,8 +105,8 @@ func queue(s cluster.EvalStatus) key { return inList(listQueue, s) }
 // falling maps numbers to ones that compare the other way round.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
-func restlessID(a *cluster.Allocation) key {
-	return groupKey(a.GroupKey()).byte(byte(a.Unrest())).text(string(a.ID))
+func unsettledID(a *cluster.Allocation) key {
+	return groupKey(a.GroupKey()).byte(byte(a.Unsettled())).text(string(a.ID))
 }
 
 func markID(m *markRow) key { return newKey(m.Drain).text(string(m.Alloc)) }

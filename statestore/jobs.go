@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
 // UpsertJob registers a job, or its next version. Allocations keep the version
@@ -85,11 +86,11 @@ func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 // countPurged counts those allocations in the drains of their nodes whose tasks
 // may go on when their records are gone.
 func (t *Txn) countPurged(allocs []*cluster.Allocation) {
-	drains := t.editDrains()
+	nodes := t.editDrainingNodes()
 	for _, a := range allocs {
-		if live(a) && drains.look(a.NodeID) != nil {
-			drains.edit(a.NodeID).PurgedRunning++
+		if live(a) && nodes.look(a.NodeID) != nil {
+			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.written.index)
 		}
 	}
-	drains.write()
+	nodes.write()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -22,7 +22,7 @@ func TestAMark(t *testing.T) {
 
 	w.write(func(x *statestore.Txn) {
 		must.NoError(t, x.ApplyMarks(w.now,
-			[]drainer.Mark{{Alloc: "a1", Group: cluster.GroupKey{Job: web.Key(), Name: "g"}, Node: "n1", Drain: "d1", Class: cluster.MarkPaced}},
+			[]rules.Mark{{Alloc: "a1", Group: cluster.GroupKey{Job: web.Key(), Name: "g"}, Node: "n1", Drain: "d1", Class: cluster.MarkPaced}},
 			[]*cluster.Evaluation{{ID: "e1", Namespace: "default", JobID: "web", Status: cluster.EvalPending, TriggeredBy: cluster.TriggerNodeDrain}},
 		))
 	})
@@ -86,9 +86,9 @@ func TestMarksThatCannotBe(t *testing.T) {
 	w.report(cluster.ClientComplete, "ended")
 	before := dump(t, w.snap())
 
-	var marks []drainer.Mark
+	var marks []rules.Mark
 	add := func(id cluster.AllocID, n cluster.NodeID, d cluster.DrainID, c cluster.MarkClass) {
-		marks = append(marks, drainer.Mark{Alloc: id, Node: n, Drain: d, Class: c})
+		marks = append(marks, rules.Mark{Alloc: id, Node: n, Drain: d, Class: c})
 	}
 	add("unknown", "n1", "d1", cluster.MarkPaced)
 	add("", "n1", "d1", cluster.MarkPaced)

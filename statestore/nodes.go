@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
 // UpsertNode registers a node. One that is there already keeps its eligibility,
@@ -130,25 +131,13 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 			}
 			continue
 		}
-		if n.Draining() {
-			t.recordDrain(n, drainEnd{outcome: cluster.OutcomeNodeGone, at: at.UTC(), stillStopping: t.hadToLeave(n)})
+		if record := lifecycle.NodeGone(t, n, at, t.written.index); record != nil {
+			t.recordDrain(record)
 		}
 		t.putNode(n, nil)
 		deleted[id] = true
 	}
 	return missing
-}
-
-// hadToLeave counts the allocations that have to leave a draining node and are
-// not client-terminal.
-func (t *Txn) hadToLeave(n *cluster.Node) int {
-	count := 0
-	for a := range t.LiveAllocsByNode(n.ID) {
-		if n.Drain.Leaves(a.Stage()) {
-			count++
-		}
-	}
-	return count
 }
 
 // touchNode returns a copy of the node that is written to at the time.

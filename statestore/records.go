@@ -1,37 +1,14 @@
 package statestore
 
-import (
-	"time"
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
-)
-
-// drainEnd is how a drain ended.
-type drainEnd struct {
-	outcome       cluster.Outcome
-	at            time.Time
-	stillStopping int
-	// request is the one that ended the drain, or nil if none did.
-	request *DrainUpdate
-}
-
-// recordDrain writes the record of the drain that ends with the node's next row,
+// recordDrain writes the record of a drain that ends with its node's next row,
 // and forgets the oldest records beyond [cluster.MaxDrainRecordsPerNode] and
 // [cluster.MaxDrainRecords].
-func (t *Txn) recordDrain(n *cluster.Node, end drainEnd) {
-	d := n.Drain.Copy()
-	d.NodeName = n.Name
-	if end.request != nil {
-		updated := d.UpdatedAt
-		noteRequest(d, *end.request)
-		d.UpdatedAt = updated // it is the time of Revision, which stays
-	}
-	d.Outcome, d.EndedAt, d.StillStopping = end.outcome, end.at, end.stillStopping
-	d.EndIndex = t.written.index
-
+func (t *Txn) recordDrain(d *cluster.Drain) {
 	put(t, TableDrains, nil, d)
 	t.counters.Records++
-	if oldest := t.oldestBeyond(n.ID); oldest != nil {
+	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {
 		put(t, TableDrains, oldest, nil)
 		t.counters.Records--
 	}

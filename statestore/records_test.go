@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -48,14 +48,14 @@ func TestTheRecordsKeptInAllAreBounded(t *testing.T) {
 	w := newWorld(t)
 	const batch = 1_000
 	end := func(round int) {
-		var endings []drainer.Ending
+		var endings []rules.Ending
 		w.write(func(x *statestore.Txn) {
 			for i := range batch {
 				n, d := cluster.NodeID(fmt.Sprintf("n%d-%04d", round, i)), cluster.DrainID(fmt.Sprintf("d%02d-%04d", round, i))
 				must.NoError(t, x.UpsertNode(&cluster.Node{ID: n}, w.now))
 				_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: d, Spec: &cluster.DrainSpec{}, At: w.now})
 				must.NoError(t, err)
-				endings = append(endings, drainer.Ending{Completion: drainer.Completion{Node: n, Drain: d}, Outcome: cluster.OutcomeComplete})
+				endings = append(endings, rules.Ending{Completion: rules.Completion{Node: n, Drain: d}, Outcome: cluster.OutcomeComplete})
 			}
 		})
 		w.write(func(x *statestore.Txn) { x.CompleteDrains(w.now, endings) })

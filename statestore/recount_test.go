@@ -95,7 +95,7 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 		for _, stage := range cluster.Stages() {
 			for _, asked := range []bool{false, true} {
 				same(t, "allocations of a node and stage", where(s.Allocs(), func(a *cluster.Allocation) bool {
-					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Asked() == asked
+					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Leaving() == asked
 				}), s.NodeAllocs(n, stage, asked))
 			}
 		}
@@ -130,7 +130,7 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 func recountGroups(t must.T, s *statestore.Snapshot) {
 	t.Helper()
 	groups, healthy := make(map[cluster.GroupKey]bool), make(map[cluster.GroupKey]int)
-	restless := 0
+	unsettled := 0
 	for a := range s.Allocs() {
 		groups[a.GroupKey()] = true
 		if a.Healthy(s.Node(a.NodeID)) {
@@ -140,17 +140,17 @@ func recountGroups(t must.T, s *statestore.Snapshot) {
 	for g := range groups {
 		must.Eq(t, healthy[g], s.Healthy(g), must.Sprint("healthy of ", g))
 		want := slices.AppendSeq(make([]*cluster.Allocation, 0), where(s.GroupAllocs(g), func(a *cluster.Allocation) bool {
-			return !a.AtRest() || s.Node(a.NodeID).Draining()
+			return !a.Settled() || s.Node(a.NodeID).Draining()
 		}))
-		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unrest(), b.Unrest()) })
+		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
 		for i, a := range want {
 			want[i] = a.Bare()
 		}
-		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.RestlessAllocs(g)), must.Sprint("restless allocations"))
-		restless += len(want)
+		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.UnsettledAllocs(g)), must.Sprint("unsettled allocations"))
+		unsettled += len(want)
 	}
 	must.Eq(t, healthy, s.HealthRows())
-	must.Eq(t, restless, s.RestlessRows())
+	must.Eq(t, unsettled, s.UnsettledRows())
 }
 
 func recountEvals(t must.T, s *statestore.Snapshot) {

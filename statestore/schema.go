@@ -20,9 +20,10 @@ const (
 	TableEvals  = "evals"
 	// tableLedger holds the accounts.
 	tableLedger = "ledger"
-	// tableRestless holds allocations that are not at rest or on nodes that drain, by
+	// tableUnsettled holds allocations that are not at rest or on nodes that drain, by
 	// group and bare.
-	tableRestless = "restless"
+	// The name is that of the first release: dumps of servers of different builds are compared.
+	tableUnsettled = "restless"
 	// tableMarks holds which allocations each drain has marked.
 	tableMarks = "marks"
 )
@@ -155,7 +156,7 @@ func schema() *memdb.DBSchema {
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
 		table(TableEvals, unique(indexID, evalID), listed(evalByJob, evalByQueue)),
 		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
-		table(tableRestless, unique(indexID, restlessID)),
+		table(tableUnsettled, unique(indexID, unsettledID)),
 		table(tableMarks, unique(indexID, markID)),
 	} {
 		s.Tables[t.Name] = t

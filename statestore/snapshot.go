@@ -6,23 +6,23 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 var (
-	_ drainer.View = (*Snapshot)(nil)
-	_ drainer.View = (*Txn)(nil)
+	_ rules.View = (*Snapshot)(nil)
+	_ rules.View = (*Txn)(nil)
 )
 
 // Snapshot is one state of the store. It never changes, and is safe for
-// concurrent use, unless it was made by [Snapshot.Watching].
+// concurrent use, but for one that [Store.Blocking] gives to a query.
 type Snapshot struct {
 	reads
 }
 
-// Watching returns the same state, with every read adding to ws what it has to
+// watching returns the same state, with every read adding to ws what it has to
 // wait for. It belongs to one goroutine.
-func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot {
+func (s *Snapshot) watching(ws memdb.WatchSet) *Snapshot {
 	r := s.reads
 	r.ws = ws
 	return &Snapshot{r}

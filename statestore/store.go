@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Store is the state of one cluster. It is safe for concurrent use: any number
@@ -116,6 +117,6 @@ func (s *Store) Reader() drainer.StateReader { return reader{s} }
 // reader adapts Store to [drainer.StateReader].
 type reader struct{ store *Store }
 
-func (r reader) Snapshot() drainer.View { return r.store.Snapshot() }
+func (r reader) Snapshot() rules.View { return r.store.Snapshot() }
 
 func (r reader) Subscribe(wake chan<- struct{}) drainer.Feed { return r.store.Subscribe(wake) }

@@ -24,7 +24,6 @@ type written struct {
 }
 
 func newWritten(index uint64, c *changes) *written {
-	c.index = index
 	return &written{index: index, changes: c}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -83,12 +83,12 @@ func (w *world) plan(p *cluster.Plan) {
 }
 
 // drain starts or updates the drain of a node.
-func (w *world) drain(n cluster.NodeID, d cluster.DrainID, spec cluster.DrainSpec) statestore.DrainUpdated {
+func (w *world) drain(n cluster.NodeID, d cluster.DrainID, spec cluster.DrainSpec) statestore.DrainResult {
 	return w.request(statestore.DrainUpdate{Node: n, Drain: d, Spec: &spec})
 }
 
 // request makes a drain request at this moment.
-func (w *world) request(u statestore.DrainUpdate) (done statestore.DrainUpdated) {
+func (w *world) request(u statestore.DrainUpdate) (done statestore.DrainResult) {
 	w.t.Helper()
 	w.write(func(t *statestore.Txn) {
 		var err error
@@ -101,11 +101,11 @@ func (w *world) request(u statestore.DrainUpdate) (done statestore.DrainUpdated)
 
 // mark marks allocations for the drains that run on their nodes.
 func (w *world) mark(c cluster.MarkClass, ids ...cluster.AllocID) {
-	var marks []drainer.Mark
+	var marks []rules.Mark
 	for _, id := range ids {
 		a := w.snap().Alloc(id)
 		n := w.snap().Node(a.NodeID)
-		marks = append(marks, drainer.Mark{Alloc: id, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: c})
+		marks = append(marks, rules.Mark{Alloc: id, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: c})
 	}
 	w.write(func(t *statestore.Txn) { must.NoError(w.t, t.ApplyMarks(w.now, marks, nil)) })
 }
@@ -136,11 +136,11 @@ func (w *world) status(n cluster.NodeID, s cluster.NodeStatus) {
 // complete ends the node's drain.
 func (w *world) complete(n cluster.NodeID, o cluster.Outcome, stillStopping int) {
 	d := w.snap().Node(n).Drain
-	e := drainer.Ending{
-		Completion: drainer.Completion{Node: n, Drain: d.ID, Revision: d.Revision},
+	e := rules.Ending{
+		Completion: rules.Completion{Node: n, Drain: d.ID, Revision: d.Revision},
 		Outcome:    o, StillStopping: stillStopping,
 	}
-	w.write(func(t *statestore.Txn) { t.CompleteDrains(w.now, []drainer.Ending{e}) })
+	w.write(func(t *statestore.Txn) { t.CompleteDrains(w.now, []rules.Ending{e}) })
 }
 
 // messages are the events of a node, oldest first.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
@@ -46,12 +46,12 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 	}
 	margin := o.Policy.StopMargin
 	if margin == 0 {
-		margin = drainer.DefaultStopMargin
+		margin = rules.DefaultStopMargin
 	}
 	a.options = witness.Options{
 		StopMargin:       margin,
-		PluginsAfterStop: o.Policy.PluginsAfterDeadline == drainer.AfterStop,
-		AskedIsComplete:  o.Policy.Completion == drainer.Asked,
+		PluginsAfterStop: o.Policy.PluginsAfterDeadline == rules.PluginsAfterStop,
+		AskedIsComplete:  o.Policy.Completion == rules.CompletionMarked,
 		MarksOnly:        true,
 		OnFinding:        a.broken,
 	}
@@ -134,7 +134,7 @@ func (a *auditor) broken(f witness.Finding) {
 // first.
 func (a *auditor) countMarks(entry shims.Applied) {
 	m, marks := entry.Message.(*shims.AllocUpdateDesiredTransition)
-	marked, judged := entry.Response.(shims.Marked)
+	marked, judged := entry.Response.(shims.MarksApplied)
 	if !marks || !judged || m.At.Before(a.since) {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -17,9 +17,9 @@ func (t *Telemetry) Answered(m shims.Message, a shims.Answer) {
 	}
 	t.count(writesTotal, 1, label("type", kind), label("outcome", outcomeOf(a)))
 	switch response := a.Response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		t.countRefused(markKind, len(response.Refused))
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		t.countRefused(completionKind, len(response.Refused))
 	}
 }
@@ -35,7 +35,7 @@ const refused = "refused"
 
 // writeOutcomes are what may become of a write.
 func writeOutcomes() []string {
-	return []string{drainer.Applied.String(), refused, drainer.Rejected.String(), drainer.Unknown.String()}
+	return []string{raftwrite.Applied.String(), refused, raftwrite.Rejected.String(), raftwrite.Unknown.String()}
 }
 
 func outcomeOf(a shims.Answer) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Sources are what is asked when somebody asks for the numbers. Each may be nil: then
@@ -16,7 +16,7 @@ import (
 type Sources struct {
 	// Drains are the running drains; an error says that another server knows. It is
 	// [drainer.NodeDrainer.Status].
-	Drains func() ([]drainer.Status, error)
+	Drains func() ([]rules.Status, error)
 	// Raft is the server's own; see [raft.Raft].
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
@@ -146,10 +146,10 @@ func (p *puller) collectRaft(r Raft, now time.Time, gauge gauge) {
 	}
 }
 
-func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge) {
+func (p *puller) collectDrains(all []rules.Status, now time.Time, gauge gauge) {
 	states := map[string]int{}
 	bounds := p.firstSeen(all)
-	var waiting [drainer.ReasonCount]int
+	var waiting [rules.ReasonCount]int
 	var left [cluster.StageCount]int
 	for i := range all {
 		states[stateOf(all[i].Drain, bounds[all[i].Drain.ID], now)]++
@@ -163,7 +163,7 @@ func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge)
 	for _, state := range []string{stateDraining, statePastDeadline, statePastBound} {
 		gauge(p.drains, float64(states[state]), state)
 	}
-	for r := range drainer.ReasonCount {
+	for r := range rules.ReasonCount {
 		gauge(p.waiting, float64(waiting[r]), r.String())
 	}
 	for stage := range cluster.StageCount {
@@ -173,7 +173,7 @@ func (p *puller) collectDrains(all []drainer.Status, now time.Time, gauge gauge)
 
 // firstSeen returns the bounds of the drains as they were first seen, and keeps them
 // for the next scrape.
-func (p *puller) firstSeen(all []drainer.Status) map[cluster.DrainID]bound {
+func (p *puller) firstSeen(all []rules.Status) map[cluster.DrainID]bound {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	bounds := make(map[cluster.DrainID]bound, len(all))

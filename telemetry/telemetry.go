@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -22,7 +22,7 @@ type Options struct {
 	Logger hclog.Logger
 	// Policy is the drainer's: what the witness has to be told of it. It must be the
 	// same on all servers.
-	Policy drainer.Policy
+	Policy rules.Policy
 	// QueueSize is how many applied entries may wait for the witness. Each holds on to
 	// the state that it made, so more cost memory, and fewer go by unseen while a
 	// burst is applied. Zero is [DefaultQueueSize].

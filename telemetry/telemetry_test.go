@@ -19,7 +19,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
@@ -93,7 +94,7 @@ func (l *log) apply(m shims.Message) shims.Response {
 	l.index++
 	response, err := l.fsm.ApplyEntry(l.index, data)
 	must.NoError(l, err)
-	l.Answered(m, shims.Answer{Outcome: drainer.Applied, Index: l.index, Response: response})
+	l.Answered(m, shims.Answer{Outcome: raftwrite.Applied, Index: l.index, Response: response})
 	synctest.Wait()
 	return response
 }
@@ -118,17 +119,17 @@ func (l *log) drain(deadline time.Duration) {
 }
 
 // mark marks allocations of n1 as the drainer would.
-func (l *log) mark(class cluster.MarkClass, ids ...cluster.AllocID) shims.Marked {
+func (l *log) mark(class cluster.MarkClass, ids ...cluster.AllocID) shims.MarksApplied {
 	l.Helper()
 	l.eval = cluster.EvalID(fmt.Sprint("e", l.index))
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval(l.eval)}}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval(l.eval)}}}
 	d := l.state().Node("n1").Drain
 	for _, id := range ids {
-		m.Marks.Marks = append(m.Marks.Marks, drainer.Mark{
+		m.Marks.Marks = append(m.Marks.Marks, rules.Mark{
 			Alloc: id, Node: "n1", Group: cluster.GroupKey{Job: webKey, Name: "g"}, Drain: d.ID, Revision: d.Revision, Class: class,
 		})
 	}
-	return l.apply(m).(shims.Marked)
+	return l.apply(m).(shims.MarksApplied)
 }
 
 // move stops a marked allocation, places another on n3, and has their clients report.
@@ -147,9 +148,9 @@ func (l *log) move(old, replacement cluster.AllocID, number int) {
 func (l *log) complete() {
 	l.Helper()
 	d := l.state().Node("n1").Drain
-	completed := l.apply(&shims.NodesDrainComplete{Completions: drainer.Completions{At: time.Now(), Completions: []drainer.Completion{
+	completed := l.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: time.Now(), Completions: []rules.Completion{
 		{Node: "n1", Drain: d.ID, Revision: d.Revision},
-	}}}).(shims.Completed)
+	}}}).(shims.CompletionsApplied)
 	must.SliceLen(l, 1, completed.Ended)
 }
 
@@ -196,8 +197,8 @@ func (l *log) drained() {
 // running are sources as a leader has them.
 func (l *log) running() telemetry.Sources {
 	began := time.Now()
-	status := func(id cluster.DrainID, deadline, bound time.Duration) drainer.Status {
-		s := drainer.Status{Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
+	status := func(id cluster.DrainID, deadline, bound time.Duration) rules.Status {
+		s := rules.Status{Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
 		if deadline > 0 {
 			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
 			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: a time to come
@@ -206,13 +207,13 @@ func (l *log) running() telemetry.Sources {
 			}
 			s.EndsBy = s.EndsBy.Add(bound)
 		}
-		s.Waiting[drainer.ReasonWaitingForRoom], s.Waiting[drainer.ReasonStopping] = 3, 1
+		s.Waiting[rules.ReasonWaitingForRoom], s.Waiting[rules.ReasonStopping] = 3, 1
 		s.Left[cluster.StageConsumers] = 4
 		return s
 	}
 	return telemetry.Sources{
-		Drains: func() ([]drainer.Status, error) {
-			return []drainer.Status{
+		Drains: func() ([]rules.Status, error) {
+			return []rules.Status{
 				status("d1", 0, 0), status("d2", time.Hour, time.Hour), status("d3", time.Second, time.Hour), status("d4", time.Second, time.Second),
 			}, nil
 		},
@@ -245,9 +246,9 @@ func TestScrape(t *testing.T) {
 		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
 		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was already
 		time.Sleep(3 * time.Second)
-		l.Answered(nil, shims.Answer{Outcome: drainer.Unknown})
-		l.Answered(&shims.NodesDrainComplete{}, shims.Answer{Outcome: drainer.Rejected})
-		l.Answered(&shims.NodeUpdateDrain{}, shims.Answer{Outcome: drainer.Applied, Response: shims.Refused{Err: errors.New("no such node")}})
+		l.Answered(nil, shims.Answer{Outcome: raftwrite.Unknown})
+		l.Answered(&shims.NodesDrainComplete{}, shims.Answer{Outcome: raftwrite.Rejected})
+		l.Answered(&shims.NodeUpdateDrain{}, shims.Answer{Outcome: raftwrite.Applied, Response: shims.Refused{Err: errors.New("no such node")}})
 		l.Request("GET /v1/node/{id}", 200, 20*time.Millisecond)
 		l.Request("GET /v1/node/{id}", 404, 10*time.Millisecond)
 		l.Stepped(3 * time.Millisecond)
@@ -301,7 +302,7 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 		before := l.state()
 		broken := shims.Applied{
 			Index: before.Index() + 1, Type: shims.AllocUpdateDesiredTransitionType, Before: before, After: l.withLess(before, "a3", "a1"),
-			Message: &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: time.Now(), Marks: []drainer.Mark{{Alloc: "a1", Node: "n1"}}}}, Response: shims.Marked{},
+			Message: &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Marks: []rules.Mark{{Alloc: "a1", Node: "n1"}}}}, Response: shims.MarksApplied{},
 		}
 		l.OnApply(broken)
 		synctest.Wait()
@@ -336,7 +337,7 @@ func (l *log) withLess(before *statestore.Snapshot, lost, marked cluster.AllocID
 		must.NoError(l, err)
 	}
 	d := before.Node("n1").Drain
-	apply(before.Index()+1, &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval("x")}, Marks: []drainer.Mark{{
+	apply(before.Index()+1, &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval("x")}, Marks: []rules.Mark{{
 		Alloc: marked, Node: "n1", Group: cluster.GroupKey{Job: webKey, Name: "g"}, Drain: d.ID, Revision: d.Revision, Class: cluster.MarkPaced,
 	}}}})
 	apply(before.Index()+2, &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: lost, Node: "n2", ClientStatus: cluster.ClientFailed, At: time.Now()}}})
@@ -501,11 +502,11 @@ func TestScrape_pastBound(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
 		d := &cluster.Drain{ID: "d1", Revision: 1, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: time.Second}, ForceDeadline: time.Now()}}
 		runs := true
-		l.Watch(telemetry.Sources{Drains: func() ([]drainer.Status, error) {
+		l.Watch(telemetry.Sources{Drains: func() ([]rules.Status, error) {
 			if !runs {
 				return nil, nil
 			}
-			return []drainer.Status{{Drain: d, EndsBy: time.Now().Add(time.Minute)}}, nil
+			return []rules.Status{{Drain: d, EndsBy: time.Now().Add(time.Minute)}}, nil
 		}})
 		state := func() string {
 			for _, state := range []string{"draining", "past deadline", "past bound"} {
@@ -540,7 +541,7 @@ func TestScrape_follower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
 		l.Watch(telemetry.Sources{
-			Drains: func() ([]drainer.Status, error) { return nil, drainer.ErrNotEnabled },
+			Drains: func() ([]rules.Status, error) { return nil, rules.ErrNotEnabled },
 			Raft:   leading{state: raft.Follower, heard: time.Now().Add(-2 * time.Second)},
 		})
 		must.StrNotContains(t, l.scrape(), "nodedrain_drains{")

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/internal/alarm"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
 // Change is a change of a node's status to write.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -205,8 +205,8 @@ func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
 
 // onItsWay reports whether what has this reason moves: lines of its own tell of it.
 func onItsWay(reason string) bool {
-	moving := [...]drainer.Reason{drainer.ReasonLeftByRequest, drainer.ReasonWritePending, drainer.ReasonStopping, drainer.ReasonWaitingForScheduler}
-	return slices.ContainsFunc(moving[:], func(r drainer.Reason) bool { return r.String() == reason })
+	moving := [...]rules.Reason{rules.ReasonLeftByRequest, rules.ReasonWritePending, rules.ReasonStopping, rules.ReasonWaitingForScheduler}
+	return slices.ContainsFunc(moving[:], func(r rules.Reason) bool { return r.String() == reason })
 }
 
 // heldGroups sums up the allocations left: those that do not move first, the largest

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -157,7 +157,7 @@ func outcomeCell(d *wire.Drain) string {
 // reasonTable counts allocations by reason, in the order in which reasons are tried.
 func reasonTable(r *wire.NodeDrain) *table {
 	t := newTable("Count", "Reason")
-	for reason := range drainer.ReasonCount {
+	for reason := range rules.ReasonCount {
 		if n := r.Progress.Waiting[reason.String()]; n > 0 {
 			t.row(fmt.Sprint(n), reason.String())
 		}

@@ -1,11 +1,11 @@
-// Package drainertest tests a state store against what the drainer relies on.
+// Package drainertest tests what an embedder gives to the drainer: a store, a state machine
+// and an applier. Each test returns an error that names the matter, or nil.
 //
-// An embedder with a store of their own calls [TestStore] from a test. It makes
-// random histories, commits each to the store, and asks of every view what a dumb
-// model of the same history knows: what is there, in which order it comes, and that
-// a feed tells of all that it has to tell of. See drainer.View and drainer.Feed for
-// what is asked.
+//	TestStore    views, feeds and wake-ups: see rules.View and drainer.StateReader
+//	TestFSM      entries of marks and completions, and requests: see package lifecycle
+//	TestApplier  answers to writes: see drainer.RaftApplier
 //
-// Its tests are the cases: the stories of sim/scenarios/case-*.drain, each told again
-// with a leader change at every step and a failed and an unknown write at every write.
+// Every test has time limits, [CallLimit] and [TestLimit].
+//
+// Its own tests hold each of the three against deliberate mistakes.
 package drainertest

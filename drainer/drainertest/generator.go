@@ -1,6 +1,7 @@
 package drainertest
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -76,14 +77,29 @@ func (g *generator) node(m *model, rows *Rows) {
 		return
 	}
 	n := &cluster.Node{
-		ID: id, Name: string(id), SchedulingEligibility: cluster.NodeIneligible, ModifyIndex: m.index,
+		ID: id, Name: fmt.Sprintf("%s-%d", id, g.random.IntN(3)), StatusChangedAt: g.time(),
 		Status: pick(g.random, []cluster.NodeStatus{cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected}),
 	}
 	if g.oneIn(2) {
-		n.Drain = &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: cluster.Revision(m.index)}
+		n.Drain = g.drain(id, cluster.Revision(m.index))
 	}
 	m.nodes[id] = n
 	rows.Nodes = append(rows.Nodes, n)
+}
+
+// drain is a drain in the midst of its life.
+func (g *generator) drain(id cluster.NodeID, r cluster.Revision) *cluster.Drain {
+	d := &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: r, UpdatedAt: g.time(), PurgedRunning: g.random.IntN(3)}
+	d.Strategy.StartedAt = g.time()
+	d.Strategy.Deadline = pick(g.random, []time.Duration{-1, 0, time.Hour})
+	d.Strategy.IgnoreSystemJobs = g.oneIn(2)
+	if d.Strategy.Deadline > 0 {
+		d.Strategy.ForceDeadline = g.time()
+	}
+	for class := cluster.MarkPaced; class < cluster.MarkClassCount; class++ {
+		d.Marked[class] = g.random.IntN(3)
+	}
+	return d
 }
 
 func drainOf(id cluster.NodeID) cluster.DrainID { return "d" + cluster.DrainID(id) }
@@ -99,20 +115,41 @@ func (g *generator) job(m *model, rows *Rows) {
 		return
 	}
 	j := g.version(key)
-	j.ModifyIndex = m.index
 	m.jobs[key] = j
 	rows.Jobs = append(rows.Jobs, j)
 }
 
 // version is a job of any type, which may be a storage plugin.
 func (g *generator) version(key cluster.JobKey) *cluster.Job {
-	j := &cluster.Job{Namespace: key.Namespace, ID: key.ID, Type: pick(g.random, jobTypes)}
+	j := &cluster.Job{
+		Namespace: key.Namespace, ID: key.ID, Type: pick(g.random, jobTypes), Priority: 1 + g.random.IntN(100), Stop: g.oneIn(4),
+	}
 	for _, name := range groups {
-		j.TaskGroups = append(j.TaskGroups, &cluster.TaskGroup{Name: name, Count: g.random.IntN(4), Tasks: []*cluster.Task{{Name: name}}})
+		j.TaskGroups = append(j.TaskGroups, g.group(name))
 	}
 	j.TaskGroups[0].Tasks[0].StoragePlugin = g.oneIn(4)
-	j.Canonicalize()
 	return j
+}
+
+func (g *generator) group(name string) *cluster.TaskGroup {
+	group := &cluster.TaskGroup{Name: name, Count: g.random.IntN(4), ShutdownDelay: g.duration()}
+	group.EphemeralDisk.Migrate = g.oneIn(2)
+	if !g.oneIn(3) {
+		group.Migrate = &cluster.MigrateStrategy{MaxParallel: g.random.IntN(3), HealthyDeadline: g.duration()}
+	}
+	for range 1 + g.random.IntN(2) {
+		group.Tasks = append(group.Tasks, &cluster.Task{KillTimeout: g.duration(), ShutdownDelay: g.duration()})
+	}
+	return group
+}
+
+// time is a time to the microsecond.
+func (g *generator) time() time.Time {
+	return epoch().Add(time.Duration(g.random.IntN(1e9)) * time.Microsecond)
+}
+
+func (g *generator) duration() time.Duration {
+	return time.Duration(g.random.IntN(1e6)) * time.Millisecond
 }
 
 func (g *generator) alloc(m *model, rows *Rows) {
@@ -129,7 +166,7 @@ func (g *generator) alloc(m *model, rows *Rows) {
 	if was := m.allocs[id]; was != nil && !g.oneIn(4) {
 		a = g.changed(was)
 	}
-	a.ModifyIndex = m.index
+	a.ModifyTime = g.time()
 	m.allocs[id] = a
 	rows.Allocs = append(rows.Allocs, a)
 }
@@ -139,7 +176,10 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 	a := &cluster.Allocation{
 		ID: id, Namespace: key.Namespace, JobID: key.ID, TaskGroup: pick(g.random, groups), Job: m.jobs[key],
 		NodeID: pick(g.random, nodeIDs), DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
-		CreateIndex: m.index,
+		CreateTime: g.time(),
+	}
+	if g.oneIn(3) {
+		a.PreviousAllocation = pick(g.random, allocIDs)
 	}
 	if a.Job == nil && !g.oneIn(8) { // else its record is damaged
 		a.Job = g.version(key)
@@ -155,7 +195,7 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 // verdict is a verdict on an allocation's health, mostly a good one.
 func (g *generator) verdict(canary bool) *cluster.DeploymentStatus {
 	healthy := !g.oneIn(4)
-	return &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: epoch(), Canary: canary}
+	return &cluster.DeploymentStatus{Healthy: &healthy, Canary: canary}
 }
 
 // changed is an allocation of which something has changed.
@@ -164,6 +204,10 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 	switch g.random.IntN(5) {
 	case 0:
 		a.DesiredStatus = pick(g.random, []cluster.DesiredStatus{cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict})
+		a.StoppedAt = time.Time{}
+		if a.ServerTerminal() {
+			a.StoppedAt = g.time()
+		}
 	case 1:
 		a.DesiredTransition = cluster.DesiredTransition{}
 	case 2:
@@ -171,7 +215,8 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 		if !g.oneIn(3) {
 			a.DesiredTransition.Drain = drainOf(pick(g.random, nodeIDs))
 			a.DesiredTransition.Class = cluster.MarkPaced
-			a.DesiredTransition.MarkedAt = epoch().Add(time.Duration(g.random.IntN(100)) * time.Second)
+			a.DesiredTransition.MarkedAt = g.time()
+			a.DesiredTransition.MigrateDisablePlacement = g.oneIn(3)
 			if a.Canary() {
 				a.DesiredTransition.Class = cluster.MarkCanary
 				if g.oneIn(2) { // what is rare otherwise
@@ -202,8 +247,11 @@ func (g *generator) eval(m *model, rows *Rows) {
 	}
 	key := pick(g.random, jobKeys)
 	e := &cluster.Evaluation{
-		ID: id, Namespace: key.Namespace, JobID: key.ID, Status: pick(g.random, evalState),
-		CreateIndex: m.index, ModifyIndex: m.index,
+		ID: id, Namespace: key.Namespace, JobID: key.ID, Status: pick(g.random, evalState), CreateTime: g.time(), CreateIndex: m.index,
+	}
+	if e.Status == cluster.EvalBlocked {
+		e.StatusDescription = pick(g.random, []string{"", "no node fits"})
+		e.Queued = pick(g.random, []map[string]int{nil, {}, {"g": 2}, {"g1": 1, "g10": 3}})
 	}
 	if was := m.evals[id]; was != nil {
 		e.Namespace, e.JobID, e.CreateIndex = was.Namespace, was.JobID, was.CreateIndex

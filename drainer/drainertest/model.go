@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // model is a state that looks at everything for every answer. The rows are never
@@ -22,7 +23,7 @@ type model struct {
 	evals  map[cluster.EvalID]*cluster.Evaluation
 }
 
-var _ drainer.View = (*model)(nil)
+var _ rules.View = (*model)(nil)
 
 func (m *model) Index() uint64                                { return m.index }
 func (m *model) Node(id cluster.NodeID) *cluster.Node         { return m.nodes[id] }
@@ -36,7 +37,7 @@ func byAllocID(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }
 
 func (m *model) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
 	return chosen(m.allocs, func(a *cluster.Allocation) bool {
-		return a.NodeID == n && a.Stage() == s && a.Asked() == asked && !a.ClientTerminal()
+		return a.NodeID == n && a.Stage() == s && a.Leaving() == asked && !a.ClientTerminal()
 	}, byAllocID)
 }
 
@@ -57,11 +58,11 @@ func (m *model) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	}, byAllocID)
 }
 
-func (m *model) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+func (m *model) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	rows := slices.DeleteFunc(slices.Collect(m.GroupAllocs(g)), func(a *cluster.Allocation) bool {
-		return a.AtRest() && !m.nodes[a.NodeID].Draining()
+		return a.Settled() && !m.nodes[a.NodeID].Draining()
 	})
-	slices.SortStableFunc(rows, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unrest(), b.Unrest()) })
+	slices.SortStableFunc(rows, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
 	return slices.Values(rows)
 }
 
@@ -92,12 +93,29 @@ func chosen[K comparable, T any](rows map[K]*T, which func(*T) bool, order func(
 	return slices.Values(slices.DeleteFunc(all, func(row *T) bool { return !which(row) }))
 }
 
-// compare says in what a view answers otherwise than the model.
-func (m *model) compare(v drainer.View) error {
+// compare says in which answer, row and field a view differs from the model. Rows are
+// compared one by one first, so that a lost field is named before the lists that it
+// disturbs.
+func (m *model) compare(v rules.View) error {
 	if v.Index() != m.index {
-		return fmt.Errorf("Index is %d, not %d", v.Index(), m.index)
+		return fmt.Errorf("Index is %d, want %d", v.Index(), m.index)
 	}
-	if err := differ("DrainingNodes", v.DrainingNodes(), m.DrainingNodes()); err != nil {
+	for _, id := range append(slices.Clone(nodeIDs), "none") {
+		if d := diffRow(v.Node(id), m.Node(id)); d != "" {
+			return fmt.Errorf("Node(%s): %s", id, d)
+		}
+	}
+	for _, key := range append(slices.Clone(jobKeys), cluster.JobKey{Namespace: "ab", ID: "web2"}) {
+		if d := diffRow(v.Job(key), m.Job(key)); d != "" {
+			return fmt.Errorf("Job(%s): %s", key, d)
+		}
+	}
+	for _, id := range append(slices.Clone(allocIDs), "none") {
+		if d := diffRow(v.Alloc(id), m.Alloc(id)); d != "" {
+			return fmt.Errorf("Alloc(%s): %s", id, d)
+		}
+	}
+	if err := differ("DrainingNodes()", v.DrainingNodes(), m.DrainingNodes()); err != nil {
 		return err
 	}
 	for _, id := range append(slices.Clone(nodeIDs), "none") {
@@ -110,25 +128,17 @@ func (m *model) compare(v drainer.View) error {
 			return err
 		}
 	}
-	for _, id := range append(slices.Clone(allocIDs), "none") {
-		if got, want := v.Alloc(id), m.Alloc(id); !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("Alloc(%s) is %+v, not %+v", id, got, want)
-		}
-	}
 	return nil
 }
 
-func (m *model) compareNode(v drainer.View, id cluster.NodeID) error {
-	if got, want := v.Node(id), m.Node(id); !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("Node(%s) is %+v, not %+v", id, got, want)
-	}
+func (m *model) compareNode(v rules.View, id cluster.NodeID) error {
 	if got, want := v.Consumers(id), m.Consumers(id); got != want {
-		return fmt.Errorf("Consumers(%s) is %d, not %d", id, got, want)
+		return fmt.Errorf("Consumers(%s) is %d, want %d", id, got, want)
 	}
 	for _, stage := range cluster.Stages() {
-		for _, asked := range [...]bool{false, true} {
-			what := fmt.Sprintf("NodeAllocs(%s, %s, %t)", id, stage, asked)
-			if err := differ(what, v.NodeAllocs(id, stage, asked), m.NodeAllocs(id, stage, asked)); err != nil {
+		for _, leaving := range [...]bool{false, true} {
+			what := fmt.Sprintf("NodeAllocs(%s, %s, %t)", id, stage, leaving)
+			if err := differ(what, v.NodeAllocs(id, stage, leaving), m.NodeAllocs(id, stage, leaving)); err != nil {
 				return err
 			}
 		}
@@ -136,65 +146,58 @@ func (m *model) compareNode(v drainer.View, id cluster.NodeID) error {
 	return differ(fmt.Sprintf("DrainAllocs(%s)", drainOf(id)), v.DrainAllocs(drainOf(id)), m.DrainAllocs(drainOf(id)))
 }
 
-func (m *model) compareJob(v drainer.View, key cluster.JobKey) error {
-	if got, want := v.Job(key), m.Job(key); !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("Job(%s) is %+v, not %+v", key, got, want)
-	}
+func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 	for _, name := range append(slices.Clone(groups), "none") {
 		g := cluster.GroupKey{Job: key, Name: name}
 		if err := differ(fmt.Sprintf("GroupAllocs(%s)", g), v.GroupAllocs(g), m.GroupAllocs(g)); err != nil {
 			return err
 		}
-		if err := differ(fmt.Sprintf("RestlessAllocs(%s)", g), bare(v.RestlessAllocs(g)), bare(m.RestlessAllocs(g))); err != nil {
+		if err := differ(fmt.Sprintf("UnsettledAllocs(%s)", g), v.UnsettledAllocs(g), m.UnsettledAllocs(g), (*cluster.Allocation).Bare); err != nil {
 			return err
 		}
 		if got, want := v.Healthy(g), m.Healthy(g); got != want {
-			return fmt.Errorf("Healthy(%s) is %d, not %d", g, got, want)
+			return fmt.Errorf("Healthy(%s) is %d, want %d", g, got, want)
 		}
 	}
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))
 }
 
-// bare leaves out what a view may leave out.
-func bare(allocs iter.Seq[*cluster.Allocation]) iter.Seq[*cluster.Allocation] {
-	return func(yield func(*cluster.Allocation) bool) {
-		for a := range allocs {
-			if !yield(a.Bare()) {
-				return
-			}
-		}
-	}
-}
-
 // differ says in what two sequences differ. It walks the first twice, and once
 // gives up after the first row, as callers do.
-func differ[T any](what string, got, want iter.Seq[*T]) error {
+func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
 	for range got {
 		break
 	}
 	wanted := slices.Collect(want)
 	for range 2 {
-		if rows := slices.Collect(got); len(rows)+len(wanted) > 0 && !reflect.DeepEqual(rows, wanted) {
-			return fmt.Errorf("%s yields %v, not %v", what, idsOf(rows), idsOf(wanted))
+		rows := slices.Collect(got)
+		same := func(a, b *T) bool { return a == b || nameOf(a) == nameOf(b) }
+		if !slices.EqualFunc(rows, wanted, same) {
+			return fmt.Errorf("%s: yields [%s], want [%s]", what, namesOf(rows), namesOf(wanted))
+		}
+		for i, r := range rows {
+			w := wanted[i]
+			if r == w {
+				continue
+			}
+			for _, f := range strip {
+				r, w = f(r), f(w)
+			}
+			if d := diffRow(r, w); d != "" {
+				return fmt.Errorf("%s: %s", what, d)
+			}
 		}
 	}
 	return nil
 }
 
-// idsOf are the ids of rows, for people.
-func idsOf[T any](rows []*T) []string {
-	ids := make([]string, len(rows))
-	for i, row := range rows {
-		switch row := any(row).(type) {
-		case *cluster.Node:
-			ids[i] = string(row.ID)
-		case *cluster.Allocation:
-			ids[i] = string(row.ID)
-		case *cluster.Evaluation:
-			ids[i] = string(row.ID)
-		}
+// namesOf are the kinds and ids of rows.
+func namesOf[T row](rows []*T) string {
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = nameOf(r)
 	}
-	return ids
+	return strings.Join(names, ", ")
 }
 
 // mustTell is what a feed has to tell of a commit at least.
@@ -211,7 +214,7 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 		}
 		for _, a := range after.allocs {
 			if a.NodeID == id && !a.ClientTerminal() && follows[a.JobKey()] > 0 {
-				c.Groups = append(c.Groups, drainer.Told[cluster.GroupKey]{Key: a.GroupKey(), At: after.index})
+				c.Groups = append(c.Groups, a.GroupKey())
 			}
 		}
 	}
@@ -228,13 +231,13 @@ func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) d
 				c.Hosts = append(c.Hosts, a.NodeID)
 			}
 			if drains(a.NodeID) || follows[a.JobKey()] > 0 {
-				c.Groups = append(c.Groups, drainer.Told[cluster.GroupKey]{Key: a.GroupKey(), At: after.index})
+				c.Groups = append(c.Groups, a.GroupKey())
 			}
 		}
 	}
 	for _, key := range changedJobs(before, rows) {
 		if follows[key] > 0 {
-			c.Jobs = append(c.Jobs, drainer.Told[cluster.JobKey]{Key: key, At: after.index})
+			c.Jobs = append(c.Jobs, key)
 		}
 	}
 	return c

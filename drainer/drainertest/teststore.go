@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Store is a state store as [TestStore] uses it: the reader that the drainer is
@@ -44,28 +46,43 @@ const (
 )
 
 // TestStore tests that a drainer can rely on a store: that its views answer as
-// [drainer.View] says, in that order, and never change; and that its feeds tell
-// at least what [drainer.Feed] says, and wake when they do. It compares the store
-// with a model that looks at everything for every answer, over random commits
-// that are the same each time. newStore makes an empty store. Run it under the
-// race detector too.
+// [rules.View] says, in that order, and never change; that its feeds tell at least what
+// [drainer.Feed] says, and wake when they do; and that a subscriber finds what it was woken
+// for. It compares the store with a model that looks at everything for every answer, over
+// random commits that are the same each time.
+//
+// The rows have the fields that decisions read, see [DecisionFields], and no other; these are
+// compared. Times have microseconds, and are compared as instants. An error names the answer,
+// the row and the field.
+//
+// newStore makes an empty store. A call that takes longer than [CallLimit] is an error, such
+// as a commit whose send to wake blocks. Run the test under the race detector too.
 //
 //	if err := drainertest.TestStore(func() drainertest.Store { return newMine() }); err != nil {
 //		t.Fatal(err)
 //	}
-func TestStore(newStore func() Store) error {
-	for seed := range uint64(testWorlds) {
-		if err := testWorld(newStore(), seed); err != nil {
-			return fmt.Errorf("world %d: %w", seed, err)
+func TestStore(newStore func() Store) error { return testStore(newStore, CallLimit) }
+
+func testStore(newStore func() Store, callLimit time.Duration) error {
+	w := &watch{callLimit: callLimit}
+	watched := func() Store { return watchedStore{newStore(), w} }
+	return w.run(func() error {
+		for seed := range uint64(testWorlds) {
+			if err := testWorld(watched(), seed); err != nil {
+				return fmt.Errorf("world %d: %w", seed, err)
+			}
 		}
-	}
-	if err := testClosing(newStore()); err != nil {
-		return err
-	}
-	if err := testAbandoning(newStore()); err != nil {
-		return err
-	}
-	return testSharing(newStore())
+		if err := testClosing(watched()); err != nil {
+			return err
+		}
+		if err := testAbandoning(newStore(), w); err != nil {
+			return err
+		}
+		if err := testVisible(watched()); err != nil {
+			return err
+		}
+		return testSharing(watched())
+	})
 }
 
 // testWorld writes one random history to a store and compares all that it says.
@@ -73,7 +90,7 @@ func testWorld(s Store, seed uint64) error {
 	g := newGenerator(seed)
 	feeds := []*testedFeed{newTestedFeed(s), newTestedFeed(s)}
 	type old struct {
-		view  drainer.View
+		view  rules.View
 		model *model
 	}
 	var olds []old
@@ -167,28 +184,16 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 	if missing := untold("host", due.Hosts, slices.Concat(told.Hosts, told.Nodes)); missing != nil {
 		return missing
 	}
-	if missing := misnamed("group", due.Groups, told.Groups); missing != nil {
+	if missing := untold("group", due.Groups, told.Groups); missing != nil {
 		return missing
 	}
-	return misnamed("job", due.Jobs, told.Jobs)
-}
-
-// misnamed says what was not told, or told to have changed in another entry alone than the
-// one alone in which it did.
-func misnamed[K comparable](what string, due, told []drainer.Told[K]) error {
-	for _, d := range due {
-		i := slices.IndexFunc(told, func(t drainer.Told[K]) bool { return t.Key == d.Key && (t.At == 0 || t.At == d.At) })
-		if i < 0 {
-			return fmt.Errorf("a feed has not told that %s %v changed in entry %d", what, d.Key, d.At)
-		}
-	}
-	return nil
+	return untold("job", due.Jobs, told.Jobs)
 }
 
 func untold[T comparable](what string, due, told []T) error {
 	for _, item := range due {
 		if !slices.Contains(told, item) {
-			return fmt.Errorf("a feed has not told of %s %v", what, item)
+			return fmt.Errorf("a feed has not told of %s %v, which changed", what, item)
 		}
 	}
 	return nil
@@ -216,12 +221,13 @@ func testClosing(s Store) error {
 	return nil
 }
 
-// testAbandoning tests that everybody is told of a store that was replaced.
-func testAbandoning(s Store) error {
-	replaced, can := s.(interface{ Abandon() })
+// testAbandoning tests that every subscriber is told of a store that was replaced.
+func testAbandoning(abandonable Store, w *watch) error {
+	replaced, can := abandonable.(interface{ Abandon() })
 	if !can {
 		return nil
 	}
+	s := watchedStore{abandonable, w}
 	early := newTestedFeed(s)
 	replaced.Abandon()
 	late := newTestedFeed(s)

@@ -1,61 +1,200 @@
 package drainertest
 
 import (
+	"fmt"
 	"iter"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A store that does what it must passes; each way of not doing so is found.
-func TestTheTestOfStores(t *testing.T) {
+// A store that keeps what decisions read passes. Times may come back in another location,
+// and fields that no decision reads may be lost.
+func TestTestStore_stores(t *testing.T) {
 	t.Parallel()
-	must.NoError(t, TestStore(func() Store { return newPlainStore(flaws{}) }))
 	for name, f := range map[string]flaws{
-		"views in another order":               {view: func(v drainer.View) drainer.View { return reversed{v} }},
-		"a view without terminal canaries":     {view: func(v drainer.View) drainer.View { return onlyLive{v} }},
-		"a view that counts system work":       {view: func(v drainer.View) drainer.View { return counting{v} }},
-		"a view that counts out of reach":      {view: func(v drainer.View) drainer.View { return reaching{v} }},
-		"a view where drains leave at rest":    {view: func(v drainer.View) drainer.View { return restful{v} }},
-		"a view that is always the newest":     {mutable: true},
-		"a feed that does not tell of nodes":   {tell: func(c *drainer.Changes) { c.Nodes = nil }},
-		"a feed that does not tell of hosts":   {tell: func(c *drainer.Changes) { c.Hosts = nil }},
-		"a feed that does not tell of groups":  {tell: func(c *drainer.Changes) { c.Groups = nil }},
-		"a feed that does not tell of jobs":    {tell: func(c *drainer.Changes) { c.Jobs = nil }},
-		"a feed that tells of the last change": {forgets: true},
-		"a feed that names another entry of groups": {tell: func(c *drainer.Changes) {
-			for i := range c.Groups {
-				c.Groups[i].At--
-			}
-		}},
-		"a feed that names another entry of jobs": {tell: func(c *drainer.Changes) {
-			for i := range c.Jobs {
-				c.Jobs[i].At--
-			}
-		}},
-		"a feed that wakes nobody":             {silent: true},
-		"a feed that never closes":             {unclosed: true},
-		"a feed whose follows are not counted": {uncounted: true},
-		"a store that is not abandoned":        {replaced: true},
+		"a plain store":                         {},
+		"a store with times in another place":   {rows: func(r Rows) Rows { return edited(r, elsewhere) }},
+		"a store that loses what nothing reads": {rows: func(r Rows) Rows { return edited(r, unread) }},
+		"a store without a feed of its own":     {tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			must.Error(t, TestStore(func() Store { return newPlainStore(f) }))
+			must.NoError(t, TestStore(func() Store { return newPlainStore(f) }))
 		})
+	}
+}
+
+// Each deliberate mistake is found, and the error names the matter.
+func TestTestStore_mistakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		flaws
+		want string
+	}{
+		{"views in another order", flaws{view: func(v rules.View) rules.View { return reversed{v} }}, "NodeAllocs("},
+		{"a view without terminal canaries", flaws{view: func(v rules.View) rules.View { return onlyLive{v} }}, "GroupAllocs("},
+		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
+		{"a view that counts out of reach", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
+		{"a view that leaves out what is at rest on draining nodes", flaws{view: func(v rules.View) rules.View { return restful{v} }}, "UnsettledAllocs("},
+		{"a view without the index", flaws{view: func(v rules.View) rules.View { return unnumbered{v} }}, "Index is 0"},
+		{"a view that is always the newest", flaws{mutable: true}, "the view taken after commit 0, at the end"},
+		{"a feed that does not tell of nodes", flaws{tell: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not told of node"},
+		{"a feed that does not tell of hosts", flaws{tell: func(c *drainer.Changes) { c.Hosts = nil }}, "a feed has not told of host"},
+		{"a feed that does not tell of groups", flaws{tell: func(c *drainer.Changes) { c.Groups = nil }}, "a feed has not told of group"},
+		{"a feed that does not tell of jobs", flaws{tell: func(c *drainer.Changes) { c.Jobs = nil }}, "a feed has not told of job"},
+		{"a feed that tells of the last change alone", flaws{forgets: true}, "a feed has not told of"},
+		{"a feed that does not wake", flaws{silent: true}, "has not woken its subscriber"},
+		{"a feed that never closes", flaws{unclosed: true}, "a closed feed has woken its subscriber"},
+		{"a feed whose follows are not counted", flaws{uncounted: true}, "a feed"},
+		{"a store that does not say that it was abandoned", flaws{replaced: true}, "abandoned"},
+		{"a wake-up before the commit is visible", flaws{early: time.Millisecond}, "woken before the commit was visible"},
+		{"the same, and a feed that says All", flaws{early: time.Millisecond, tell: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
+		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
+		{"rows that are lost", flaws{rows: func(r Rows) Rows { r.Allocs = nil; return r }}, "allocation"},
+		{"rows that are not deleted", flaws{rows: func(r Rows) Rows { r.DeletedNodes = nil; return r }}, "was deleted or never written"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			must.ErrorContains(t, testStore(func() Store { return newPlainStore(c.flaws) }, time.Second), c.want)
+		})
+	}
+}
+
+// A store that loses one field is found for each field that decisions read, and the error
+// names the field.
+func TestTestStore_lostFields(t *testing.T) {
+	t.Parallel()
+	// Without these fields the row is not found, or is not in its list.
+	elsewise := map[string]string{
+		"Node.ID": "node", "Job.ID": "job", "Job.Namespace": "job", "Allocation.ID": "allocation",
+		"Evaluation.ID": "evaluation", "Evaluation.JobID": "evaluation", "Evaluation.Namespace": "evaluation", "Evaluation.Status": "evaluation",
+		"DrainStrategy.DrainSpec": "Deadline", "Job.TaskGroups": "TaskGroups",
+	}
+	for _, field := range DecisionFields() {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			lose := func(v reflect.Value) {
+				if v.Kind() != reflect.Struct {
+					return
+				}
+				for i := range v.NumField() {
+					if v.Type().Name()+"."+v.Type().Field(i).Name == field {
+						v.Field(i).SetZero()
+					}
+				}
+			}
+			_, want, _ := strings.Cut(field, ".")
+			if other := elsewise[field]; other != "" {
+				want = other
+			}
+			err := TestStore(func() Store { return newPlainStore(flaws{rows: func(r Rows) Rows { return edited(r, lose) }}) })
+			must.ErrorContains(t, err, want)
+			must.StrNotContains(t, err.Error(), "0x", must.Sprint("no addresses"))
+		})
+	}
+}
+
+func ExampleTestStore_error() {
+	err := TestStore(func() Store {
+		return newPlainStore(flaws{rows: func(r Rows) Rows {
+			return edited(r, func(v reflect.Value) {
+				if a, is := v.Addr().Interface().(*cluster.Allocation); is {
+					a.StoppedAt = time.Time{}
+				}
+			})
+		}})
+	})
+	fmt.Println(err)
+	// Output:
+	// world 0: after commit 36: Alloc(b1): allocation b1: StoppedAt is 0001-01-01T00:00:00Z, want 2030-01-01T00:11:51.616716Z
+}
+
+// edited returns copies of the rows, of which every value is edited: the rows, and the
+// structs and times in them.
+func edited(r Rows, edit func(reflect.Value)) Rows {
+	r.Nodes, r.Jobs, r.Allocs, r.Evals = slices.Clone(r.Nodes), slices.Clone(r.Jobs), slices.Clone(r.Allocs), slices.Clone(r.Evals)
+	for i, n := range r.Nodes {
+		r.Nodes[i] = n.Copy()
+		walk(reflect.ValueOf(r.Nodes[i]).Elem(), edit)
+	}
+	for i, j := range r.Jobs {
+		r.Jobs[i] = j.Copy()
+		walk(reflect.ValueOf(r.Jobs[i]).Elem(), edit)
+	}
+	for i, a := range r.Allocs {
+		r.Allocs[i] = a.Copy()
+		r.Allocs[i].Job = a.Job.Copy()
+		walk(reflect.ValueOf(r.Allocs[i]).Elem(), edit)
+	}
+	for i, e := range r.Evals {
+		r.Evals[i] = e.Copy()
+		walk(reflect.ValueOf(r.Evals[i]).Elem(), edit)
+	}
+	return r
+}
+
+// walk edits what a value holds, then the value.
+func walk(v reflect.Value, edit func(reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(v.Elem(), edit)
+		}
+		return
+	case reflect.Slice:
+		for i := range v.Len() {
+			walk(v.Index(i), edit)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				walk(v.Field(i), edit)
+			}
+		}
+	}
+	edit(v)
+}
+
+// elsewhere moves times to another location.
+func elsewhere(v reflect.Value) {
+	if at, is := v.Addr().Interface().(*time.Time); is && !at.IsZero() {
+		*at = at.In(time.FixedZone("elsewhere", 3600))
+	}
+}
+
+// unread zeroes the fields of rows that no decision reads.
+func unread(v reflect.Value) {
+	read := decisionFieldsOf(v.Type())
+	if read == nil {
+		return
+	}
+	for i := range v.NumField() {
+		if !slices.Contains(read, v.Type().Field(i).Name) {
+			v.Field(i).SetZero()
+		}
 	}
 }
 
 // flaws are what is wrong with a store.
 type flaws struct {
-	view func(drainer.View) drainer.View
+	view func(rules.View) rules.View
 	tell func(*drainer.Changes)
+	rows func(Rows) Rows
+	// early is how long before a commit is visible its subscribers are woken.
+	early time.Duration
 
-	mutable, forgets, silent, unclosed, uncounted, replaced bool
+	mutable, forgets, silent, unclosed, uncounted, replaced, blocks bool
 }
 
 // plainStore is a store without any index.
@@ -70,7 +209,7 @@ type plainStore struct {
 
 func newPlainStore(f flaws) *plainStore { return &plainStore{flaws: f, model: (&model{}).next(0)} }
 
-func (s *plainStore) Snapshot() drainer.View {
+func (s *plainStore) Snapshot() rules.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flaws.view != nil {
@@ -83,43 +222,35 @@ func (s *plainStore) Commit(index uint64, rows Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, after := s.model, s.model.next(index)
+	told := rows
+	if s.flaws.rows != nil {
+		rows = s.flaws.rows(rows)
+	}
 	after.write(rows)
+	due := make([]drainer.Changes, len(s.feeds))
+	for i, f := range s.feeds {
+		due[i] = mustTell(before, after, told, f.follows)
+	}
+	tell := func() {
+		for i, f := range s.feeds {
+			f.told(due[i])
+		}
+	}
+	if s.flaws.early > 0 {
+		tell()
+		s.mu.Unlock()
+		delay(s.flaws.early)
+		s.mu.Lock()
+		s.model = after
+		return nil
+	}
 	s.model = after
 	if s.flaws.mutable {
 		*before = *after
 		s.model = before
 	}
-	for _, f := range s.feeds {
-		f.told(mustTell(before, after, rows, f.follows))
-	}
+	tell()
 	return nil
-}
-
-func (m *model) write(rows Rows) {
-	for _, n := range rows.Nodes {
-		m.nodes[n.ID] = n
-	}
-	for _, j := range rows.Jobs {
-		m.jobs[j.Key()] = j
-	}
-	for _, a := range rows.Allocs {
-		m.allocs[a.ID] = a
-	}
-	for _, e := range rows.Evals {
-		m.evals[e.ID] = e
-	}
-	for _, id := range rows.DeletedNodes {
-		delete(m.nodes, id)
-	}
-	for _, key := range rows.DeletedJobs {
-		delete(m.jobs, key)
-	}
-	for _, id := range rows.DeletedAllocs {
-		delete(m.allocs, id)
-	}
-	for _, id := range rows.DeletedEvals {
-		delete(m.evals, id)
-	}
 }
 
 func (s *plainStore) Abandon() {
@@ -151,22 +282,28 @@ type plainFeed struct {
 }
 
 func (f *plainFeed) told(c drainer.Changes) {
-	if f.store.flaws.tell != nil {
+	due := !c.Empty()
+	if f.store.flaws.tell != nil && due {
 		f.store.flaws.tell(&c)
 	}
 	if f.store.flaws.forgets {
 		f.changes = drainer.Changes{}
 	}
+	f.changes.All = f.changes.All || c.All
 	f.changes.Nodes = append(f.changes.Nodes, c.Nodes...)
 	f.changes.Hosts = append(f.changes.Hosts, c.Hosts...)
 	f.changes.Groups = append(f.changes.Groups, c.Groups...)
 	f.changes.Jobs = append(f.changes.Jobs, c.Jobs...)
-	if !c.Empty() && !f.store.flaws.silent {
+	if due && !f.store.flaws.silent {
 		f.ring()
 	}
 }
 
 func (f *plainFeed) ring() {
+	if f.store.flaws.blocks {
+		f.wake <- struct{}{}
+		return
+	}
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -205,7 +342,7 @@ func (f *plainFeed) Close() {
 }
 
 // reversed yields a node's allocations in the wrong order.
-type reversed struct{ drainer.View }
+type reversed struct{ rules.View }
 
 func (v reversed) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
 	rows := slices.Collect(v.View.NodeAllocs(n, s, asked))
@@ -214,7 +351,7 @@ func (v reversed) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter
 }
 
 // onlyLive leaves out the canaries that have ended.
-type onlyLive struct{ drainer.View }
+type onlyLive struct{ rules.View }
 
 func (v onlyLive) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	rows := slices.Collect(v.View.GroupAllocs(g))
@@ -222,7 +359,7 @@ func (v onlyLive) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] 
 }
 
 // reaching counts what is healthy on nodes that cannot be reached too.
-type reaching struct{ drainer.View }
+type reaching struct{ rules.View }
 
 func (v reaching) Healthy(g cluster.GroupKey) int {
 	count := 0
@@ -235,15 +372,15 @@ func (v reaching) Healthy(g cluster.GroupKey) int {
 }
 
 // restful leaves out what is at rest on nodes that drain.
-type restful struct{ drainer.View }
+type restful struct{ rules.View }
 
-func (v restful) RestlessAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	rows := slices.Collect(v.View.RestlessAllocs(g))
-	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).AtRest))
+func (v restful) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	rows := slices.Collect(v.View.UnsettledAllocs(g))
+	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).Settled))
 }
 
 // counting counts what is no consumer too.
-type counting struct{ drainer.View }
+type counting struct{ rules.View }
 
 func (v counting) Consumers(n cluster.NodeID) int {
 	count := 0
@@ -252,3 +389,11 @@ func (v counting) Consumers(n cluster.NodeID) int {
 	}
 	return count
 }
+
+// unnumbered has lost the index.
+type unnumbered struct{ rules.View }
+
+func (unnumbered) Index() uint64 { return 0 }
+
+// delay is the moment in which a mistake of a double shows.
+func delay(d time.Duration) { <-time.After(d) }

@@ -24,7 +24,7 @@
 // # Our shapes
 //
 // [NodeDrain], [DrainList], [Drain], [DrainProgress] and [DrainAlloc] tell of a drain
-// what [drainer.Report] knows. [RegisterRequest], [HeartbeatResponse] and
+// what [rules.Report] knows. [RegisterRequest], [HeartbeatResponse] and
 // [AllocsRequest] are for clients, [JoinRequest] for a server that wants to join.
 //
 // # Conversions

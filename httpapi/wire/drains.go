@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // The states of a [NodeDrain].
@@ -119,14 +119,14 @@ type DrainStages struct {
 }
 
 // NewDrainProgress returns the numbers of a running drain.
-func NewDrainProgress(s *drainer.Status) *DrainProgress {
+func NewDrainProgress(s *rules.Status) *DrainProgress {
 	w := &DrainProgress{
 		Left: DrainStages{
 			Consumers: s.Left[cluster.StageConsumers], System: s.Left[cluster.StageSystem], StoragePlugins: s.Left[cluster.StagePlugins],
 		},
 		Ignored: s.Ignored, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
 	}
-	for reason := range drainer.ReasonCount {
+	for reason := range rules.ReasonCount {
 		if count := s.Waiting[reason]; count > 0 {
 			w.Waiting[reason.String()] = count
 			w.Reason = s.Reason.String()
@@ -168,7 +168,7 @@ type DrainAlloc struct {
 }
 
 // NewDrainAllocs returns the reasons in their order, never nil.
-func NewDrainAllocs(reports []drainer.AllocReport) []DrainAlloc {
+func NewDrainAllocs(reports []rules.AllocExplanation) []DrainAlloc {
 	list := make([]DrainAlloc, len(reports))
 	for i := range reports {
 		list[i] = newDrainAlloc(&reports[i])
@@ -176,7 +176,7 @@ func NewDrainAllocs(reports []drainer.AllocReport) []DrainAlloc {
 	return list
 }
 
-func newDrainAlloc(r *drainer.AllocReport) DrainAlloc {
+func newDrainAlloc(r *rules.AllocExplanation) DrainAlloc {
 	w := DrainAlloc{
 		ID: string(r.Alloc), Namespace: string(r.Group.Job.Namespace), JobID: string(r.Group.Job.ID), TaskGroup: r.Group.Name,
 		Stage: r.Stage.String(), Reason: r.Reason.String(), Detail: r.Detail,

@@ -1,5 +1,5 @@
 // Package lint holds the project's own source checks. They run as ordinary
-// tests, so that `go test ./...` is all there is to run.
+// tests, so that `go test work` is all there is to run.
 //
 // # The loop rule
 //
@@ -29,7 +29,8 @@
 // # The other checks
 //
 // [CheckImports] keeps packages from importing what they must not, each ban with
-// its reason. [CheckFiles] and [CheckDeclarations] hold the habits that
+// its reason. [CheckModules] keeps the modules that embedders require from importing the
+// rest of the repository. [CheckFiles] and [CheckDeclarations] hold the habits that
 // CONTRIBUTING.md describes, [CheckLogs] those of log lines. Each check has fixtures
 // below testdata: what it must find, marked by a want comment, beside what it must let
 // pass.

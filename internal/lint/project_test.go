@@ -25,10 +25,12 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/drainer", Receiver: "Term", Name: "Step"},
 			{Package: module + "/drainer", Receiver: "Term", Name: "Explain"},
 			{Package: module + "/drainer", Receiver: "Term", Name: "Status"},
-			{Package: module + "/drainer", Name: "Explain"},
-			{Package: module + "/drainer", Name: "EndBound"},
-			{Package: module + "/drainer", Name: "Recheck"},
-			{Package: module + "/drainer", Name: "RecheckCompletions"},
+			{Package: module + "/drainer/rules", Name: "Explain"},
+			{Package: module + "/drainer/rules", Receiver: "Explainer", Name: "Report"},
+			{Package: module + "/drainer/rules", Receiver: "Snapshot", Name: "PlanGroup"},
+			{Package: module + "/drainer/rules", Receiver: "Snapshot", Name: "PlanNode"},
+			{Package: module + "/drainer/rules", Name: "Recheck"},
+			{Package: module + "/drainer/rules", Name: "RecheckCompletions"},
 
 			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
 			{Package: module + "/scheduler", Name: "Schedule"},
@@ -44,6 +46,7 @@ func loopRule() lint.LoopRule {
 		},
 		Boundaries: map[string]string{
 			"github.com/hashicorp/go-hclog.Logger":                      "what is logged decides nothing",
+			"log/slog.Logger":                                           "what is logged decides nothing",
 			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default draws them at random",
 			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs draws them at random",
 			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs draws them at random",
@@ -123,6 +126,8 @@ func importRules() []lint.ImportRule {
 		{Package: module + "/cluster", OnlyStandard: "the nouns stand for themselves", Directly: map[string]string{
 			"os": "the nouns do no I/O", "net/http": "the nouns do no I/O", "sync": "the nouns share nothing", "context": "nothing here waits",
 		}},
+		{Package: module + "/cluster/alarm", OnlyStandard: "embedders get this module"},
+		{Package: module + "/cluster/raftwrite", OnlyStandard: "embedders get this module"},
 		{
 			Package: module + "/drainer",
 			Never: map[string]string{
@@ -140,6 +145,8 @@ func importRules() []lint.ImportRule {
 				"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance, "net": noNetwork, "os": noNetwork,
 			},
 		},
+		{Package: module + "/drainer/rules", Never: map[string]string{module + "/drainer": "an FSM judges entries without the goroutine"}},
+		{Package: module + "/drainer/lifecycle", Never: map[string]string{module + "/drainer": "an FSM applies entries without the goroutine"}},
 		{
 			Package: module + "/scheduler",
 			Never: map[string]string{
@@ -193,6 +200,7 @@ func importRules() []lint.ImportRule {
 			Never: map[string]string{
 				module + "/server":              "handlers stand on the interfaces they declare, whoever serves",
 				module + "/agent":               "handlers stand on the interfaces they declare, whoever serves",
+				module + "/drainer":             "handlers show what package rules decides, without the goroutine",
 				module + "/statestore":          "handlers read through the small interface they declare",
 				module + "/shims":               "handlers write through the small interface they declare",
 				module + "/scheduler":           "handlers write through the small interface they declare",
@@ -241,10 +249,10 @@ func exceptions() map[string]string {
 	}
 }
 
-// project loads the module once for all tests here.
-var project = sync.OnceValues(func() (*lint.Module, error) { return lint.Load(root(), "./...") })
+// project loads the modules of the workspace once for all tests here.
+var project = sync.OnceValues(func() (*lint.Module, error) { return lint.Load(root(), "work") })
 
-// root is the folder of the module.
+// root is the folder of the workspace.
 func root() string {
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

@@ -2,7 +2,7 @@ package invariant
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -11,11 +11,11 @@ import (
 // aside, or, with [cluster.MarkNone], why it cannot.
 type ruling struct {
 	class cluster.MarkClass
-	hold  drainer.Reason
+	hold  rules.Reason
 }
 
 func leavesAs(c cluster.MarkClass) ruling { return ruling{class: c} }
-func heldFor(r drainer.Reason) ruling     { return ruling{hold: r} }
+func heldFor(r rules.Reason) ruling       { return ruling{hold: r} }
 
 // rule says what the contract says of the allocation, whose node drains.
 func (m *moment) rule(a *alloc) ruling {
@@ -23,17 +23,17 @@ func (m *moment) rule(a *alloc) ruling {
 	passed := opinion.Passed(d, m.at)
 	switch {
 	case !opinion.HasToLeave(a.turn, d):
-		return heldFor(drainer.ReasonLeftByRequest)
+		return heldFor(rules.ReasonLeftByRequest)
 	case a.turn == opinion.Consumer && d.Strategy.Deadline < 0:
 		return leavesAs(cluster.MarkForced)
 	case a.turn == opinion.Consumer && passed:
 		return leavesAs(cluster.MarkDeadline)
 	case !passed && !a.inTouch(): // past it those out of touch are taken, too
-		return heldFor(drainer.ReasonDisconnected)
+		return heldFor(rules.ReasonDisconnected)
 	case a.turn == opinion.Consumer:
 		return m.ruleConsumer(a)
 	case m.waitsFor(a.node, a.turn) != nil:
-		return heldFor(drainer.ReasonWaitingForStage)
+		return heldFor(rules.ReasonWaitingForStage)
 	case passed || a.turn == opinion.System || !a.service():
 		return leavesAs(cluster.MarkStage)
 	}
@@ -43,7 +43,7 @@ func (m *moment) rule(a *alloc) ruling {
 // ruleConsumer rules on a consumer before the deadline.
 func (m *moment) ruleConsumer(a *alloc) ruling {
 	if m.exists(a.group) && !a.service() {
-		return heldFor(drainer.ReasonBatchRunning)
+		return heldFor(rules.ReasonBatchRunning)
 	}
 	return m.ruleService(a)
 }
@@ -59,13 +59,13 @@ func (m *moment) ruleService(a *alloc) ruling {
 	case opinion.Canary(a.row):
 		return leavesAs(cluster.MarkCanary)
 	case a.healthy() && pace.MaxParallel == 0:
-		return heldFor(drainer.ReasonNoPacedMoves)
+		return heldFor(rules.ReasonNoPacedMoves)
 	case a.healthy():
 		return leavesAs(cluster.MarkPaced)
 	case given && !healthy, !m.at.Before(pace.Due(a.row, m.policy.HealthGrace)):
 		return leavesAs(cluster.MarkFree)
 	}
-	return heldFor(drainer.ReasonWaitingForHealth)
+	return heldFor(rules.ReasonWaitingForHealth)
 }
 
 // exists reports whether the group is in the current version of its job.

@@ -35,11 +35,11 @@ func (c *Counters) add(e *entry) {
 	c.Entries++
 	c.Rows += len(e.nodes) + len(e.jobs) + len(e.allocs) + len(e.evals) + len(e.records)
 	switch r := e.Response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		c.Marks++
 		c.Marked += len(r.Accepted)
 		c.Refused += len(r.Refused)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		c.Ends++
 		c.Refused += len(r.Refused)
 	}

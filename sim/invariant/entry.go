@@ -77,11 +77,11 @@ func (t *names) collect(a shims.Applied) {
 // carried among them.
 func evalsMade(r shims.Response) []cluster.EvalID {
 	switch r := r.(type) {
-	case shims.Done:
+	case shims.ChangeApplied:
 		return r.Evals
 	case shims.NodesDeregistered:
 		return r.Evals
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		return r.Evals
 	}
 	return nil

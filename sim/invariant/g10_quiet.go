@@ -82,13 +82,27 @@ func (j *Judge) retries(t *term, w time.Time) bool {
 	switch {
 	case !w.After(l.clock.Add(j.lookWait(t))):
 		return true
-	case t.sawOld():
+	case t.sawOld(), t.stalls(w):
 		return true
 	case j.options.MinInterval > 0 && w.Equal(t.round.Add(j.options.MinInterval)):
 		return true
 	}
 	waited := !t.failure.IsZero() || !t.refusal.IsZero() || !t.reevaluation.IsZero()
 	return within(t.failure) || within(t.refusal) || within(t.reevaluation) || waited && within(l.backAt)
+}
+
+// stalledAfter is how long a write may be without an answer before the drainer logs it.
+const stalledAfter = 30 * time.Second
+
+// stalls reports whether a write of the term has been without an answer for so long at the
+// time that the drainer logs it.
+func (t *term) stalls(w time.Time) bool {
+	for _, p := range t.writes {
+		if w.Equal(p.clock.Add(stalledAfter)) {
+			return true
+		}
+	}
+	return false
 }
 
 // statedIn reports whether the state says of the time that something is due then.

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -63,7 +64,7 @@ func brokenQuiet() []broken {
 		}},
 		{"an entry of nothing", invariant.IdleWrite, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.propose(1, 1, &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: s.now}})
+			s.propose(1, 1, &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}})
 			return s
 		}},
 		{"an evaluation of a job of which nothing was marked", invariant.IdleWrite, nil, func(t *testing.T) *stage {
@@ -72,7 +73,7 @@ func brokenQuiet() []broken {
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.Evals = append(m.Evals, s.eval("other"))
-			s.lie(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
+			s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
 			return s
 		}},
 		{"steps without end", invariant.Circles, nil, func(t *testing.T) *stage {
@@ -116,7 +117,7 @@ func fineQuiet() []fine {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
-			s.answer(1, 1, drainer.Rejected)
+			s.answer(1, 1, raftwrite.Rejected)
 			s.stepUntil(1, true, s.now.Add(50*time.Millisecond))
 			s.wait(50 * time.Millisecond)
 			s.due(1)
@@ -127,7 +128,7 @@ func fineQuiet() []fine {
 			for n := range 2 {
 				s.propose(1, 1+n, s.marks(cluster.MarkPaced, "a1"))
 				s.look(1)
-				s.answer(1, 1+n, drainer.Rejected)
+				s.answer(1, 1+n, raftwrite.Rejected)
 				s.look(1)
 				s.wait(time.Second)
 			}
@@ -150,7 +151,7 @@ func fineQuiet() []fine {
 			s.look(1)
 			s.sick("a3")
 			r := s.apply(m)
-			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 			s.look(1)
 			return s
 		}},

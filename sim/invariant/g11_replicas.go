@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -27,7 +27,7 @@ func (j *Judge) checkOrder(w Write) {
 		sorted = slices.IsSortedFunc(m.Marks.Marks, compareMarks) && slices.IsSortedFunc(m.Reevaluate, cluster.GroupKey.Compare) &&
 			slices.IsSortedFunc(m.Evals, func(a, b *cluster.Evaluation) int { return jobOf(a).Compare(jobOf(b)) })
 	case *shims.NodesDrainComplete:
-		sorted = slices.IsSortedFunc(m.Completions.Completions, func(a, b drainer.Completion) int { return cmp.Compare(a.Node, b.Node) })
+		sorted = slices.IsSortedFunc(m.Completions.Completions, func(a, b rules.Completion) int { return cmp.Compare(a.Node, b.Node) })
 	}
 	if !sorted {
 		j.find(Unordered, Violation{}, "the items of a %s are in no order", w.Message.Type())

@@ -36,12 +36,12 @@ func brokenReplicas() []broken {
 		}},
 		{"an entry that writes more than it names", invariant.Unnamed, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
-			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) { state.Alloc("a2").ClientStatus = cluster.ClientLost })
+			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Alloc("a2").ClientStatus = cluster.ClientLost })
 			return s
 		}},
 		{"a row that comes from nowhere", invariant.Unnamed, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{Every: 100}, 1, 1)
-			s.lie(reportOf("a1", "n1"), shims.Done{}, func(txn *statestore.Txn) { _ = txn.UpsertJob(service("hidden", 1, 1)) })
+			s.lie(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { _ = txn.UpsertJob(service("hidden", 1, 1)) })
 			s.j.End(s.now, s.state())
 			return s
 		}},
@@ -59,7 +59,7 @@ func brokenReplicas() []broken {
 		}},
 		{"a row that goes", invariant.Unnamed, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
-			s.lie(reportOf("a1", "n1"), shims.Done{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })
+			s.lie(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })
 			return s
 		}},
 	}
@@ -80,7 +80,7 @@ func fineReplicas() []fine {
 			both(&shims.NodeRegister{At: epoch, Node: &cluster.Node{ID: "n1", Status: cluster.NodeReady}})
 			both(s.request("n1", &cluster.DrainSpec{Deadline: time.Hour}))
 			taken := s.state()
-			s.forge(reportOf("none", "n1"), shims.Done{}, nothing, func(*statestore.Snapshot) {}) // restores
+			s.forge(reportOf("none", "n1"), shims.ChangeApplied{}, nothing, func(*statestore.Snapshot) {}) // restores
 			both(s.request("n1", nil))
 			s.j.Restored(s.now, taken, s.changed(taken, func(*statestore.Snapshot) {}))
 			return s

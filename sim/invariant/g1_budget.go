@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // G1 budget: a paced mark leaves, in the state in which it is applied and over all
@@ -39,7 +39,7 @@ func (t *tally) String() string {
 
 // checkPolicy holds the policy that an entry carries to the configured one: by
 // another, a class would hold that does not.
-func (j *Judge) checkPolicy(p drainer.Policy) {
+func (j *Judge) checkPolicy(p rules.Policy) {
 	o := Options{Policy: p}.withDefaults()
 	if o.Policy != j.options.Policy {
 		j.find(ClassUntrue, Violation{}, "an entry judges by the policy %+v and not by %+v", o.Policy, j.options.Policy)

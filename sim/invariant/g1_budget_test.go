@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
@@ -106,7 +106,7 @@ func brokenBudget() []broken {
 			s.drain("n2", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			s.ended("a1")
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
 		{"a mark to proceed without the policy", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
@@ -255,5 +255,5 @@ func canaries(t *testing.T) *stage {
 }
 
 func proceed() invariant.Options {
-	return invariant.Options{Policy: drainer.Policy{BelowBudget: drainer.Proceed}}
+	return invariant.Options{Policy: rules.Policy{BelowBudget: rules.BelowBudgetProceed}}
 }

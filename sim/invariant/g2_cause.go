@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
@@ -14,7 +14,7 @@ import (
 // class deadline, forced or stage, and no end, planned against an older revision.
 
 // checkCause judges whether a mark has its cause where it is applied.
-func checkCause(a *alloc, mark drainer.Mark) verdict {
+func checkCause(a *alloc, mark rules.Mark) verdict {
 	switch {
 	case a == nil:
 		return fails(ClassUntrue, "there is no such allocation")

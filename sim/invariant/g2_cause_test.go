@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -18,7 +18,7 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			s.cancel("n1")
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
 		{"a mark planned for the drain before", invariant.NotDraining, nil, func(t *testing.T) *stage {
@@ -30,7 +30,7 @@ func brokenCause() []broken {
 			r.Drain = "second"
 			s.apply(r)
 			m.Marks.Marks[0].Drain = "dn1"
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, s.evalsOf(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), func(state *statestore.Snapshot) {
 				s.markRows(m)(state)
 			})
 			return s
@@ -44,8 +44,8 @@ func brokenCause() []broken {
 			r.Drain = "second"
 			s.apply(r)
 			s.ended("a1")
-			e := []drainer.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
-			s.lie(m, shims.Completed{Ended: e}, nothing)
+			e := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
+			s.lie(m, shims.CompletionsApplied{Ended: e}, nothing)
 			return s
 		}},
 		{"a deadline mark planned before the deadline moved", invariant.StaleRevision, nil, func(t *testing.T) *stage {
@@ -65,7 +65,7 @@ func brokenCause() []broken {
 			m := s.ends("n1")
 			s.drain("n1", time.Minute)
 			e := endings("n1", "dn1", cluster.OutcomeComplete)
-			s.lie(m, shims.Completed{Ended: e}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, e) })
+			s.lie(m, shims.CompletionsApplied{Ended: e}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, e) })
 			return s
 		}},
 		{"a mark on what was to be left", invariant.MarkedLeftBehind, nil, func(t *testing.T) *stage {
@@ -80,7 +80,7 @@ func brokenCause() []broken {
 		{"a mark in a report", invariant.MarkOutOfNowhere, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
-			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) {
+			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) {
 				state.Alloc("a1").DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "dn1", Class: cluster.MarkFree}
 			})
 			return s
@@ -89,7 +89,7 @@ func brokenCause() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
+			s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
 				_ = txn.ApplyMarks(m.At.Add(time.Second), m.Marks.Marks, m.Evals)
 			})
 			return s
@@ -100,7 +100,7 @@ func brokenCause() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, s.evalsOf(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), func(state *statestore.Snapshot) {
 				s.markRows(m)(state)
 				state.Alloc("a1").DesiredTransition.Class = cluster.MarkFree
 			})
@@ -112,7 +112,7 @@ func brokenCause() []broken {
 			s.mark(cluster.MarkPaced, "a1")
 			mark := s.state().Alloc("a1").DesiredTransition
 			m := s.request("n1", nil)
-			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Withdrawn: 1}}
+			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition = mark })
 			return s
 		}},
@@ -121,9 +121,20 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
 			m := s.request("n1", nil)
-			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Withdrawn: 1}}
+			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) {
 				state.Alloc("a1").DesiredTransition.Class = cluster.MarkPaced
+			})
+			return s
+		}},
+		{"a cancel that leaves the note of batch work", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.mark(cluster.MarkPaced, "a1")
+			m := s.request("n1", nil)
+			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
+			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) {
+				state.Alloc("a1").DesiredTransition.MigrateDisablePlacement = true
 			})
 			return s
 		}},
@@ -133,14 +144,14 @@ func brokenCause() []broken {
 			s.mark(cluster.MarkPaced, "a1")
 			s.stop("a1", true)
 			m := s.request("n1", nil)
-			s.lie(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
+			s.lie(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
 			return s
 		}},
 		{"a cancel that takes what somebody else asked for", invariant.OthersMarkTaken, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.place("b1", "web", "n1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
-			s.forge(reportOf("b1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) {
+			s.forge(reportOf("b1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) {
 				state.Alloc("b1").DesiredTransition.Migrate = false
 			})
 			return s
@@ -165,7 +176,7 @@ func brokenCause() []broken {
 			s := batch(t)
 			s.wait(time.Minute)
 			m := s.marks(cluster.MarkDeadline, "b1")
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
 		{"a request repeated that acts again", invariant.RepeatedActed, []invariant.Check{invariant.RevisionMoved}, func(t *testing.T) *stage {
@@ -175,7 +186,7 @@ func brokenCause() []broken {
 			s.apply(m)
 			again := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			again.At, again.Key = s.now.Add(time.Minute), "once"
-			s.lie(again, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
+			s.lie(again, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
 				again.Key = ""
 				_, _ = txn.UpdateNodeDrain(again.DrainUpdate)
 				again.Key = "once"
@@ -189,14 +200,14 @@ func brokenCause() []broken {
 			s.apply(m)
 			next := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			next.Key = "another"
-			s.lie(next, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1", Repeated: true}}, nothing)
+			s.lie(next, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Repeated: true}}, nothing)
 			return s
 		}},
 		{"a revision that moves by itself", invariant.RevisionMoved, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := &shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeReady}
-			s.forge(m, shims.Done{}, func(txn *statestore.Txn) { _ = txn.UpdateNodeStatus("n1", cluster.NodeReady, s.now) },
+			s.forge(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { _ = txn.UpdateNodeStatus("n1", cluster.NodeReady, s.now) },
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Revision++ })
 			return s
 		}},
@@ -205,7 +216,7 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			was := s.state().Node("n1").Drain.Revision
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}
+			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Node("n1").Drain.Revision = was })
 			return s
 		}},

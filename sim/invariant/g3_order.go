@@ -3,7 +3,7 @@ package invariant
 import (
 	"fmt"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // G3 order: consumers first; then system allocations; then storage plugins; then
@@ -14,9 +14,9 @@ import (
 // checkTurn judges whether the turn of an allocation has come.
 func (m *moment) checkTurn(a *alloc, r ruling) verdict {
 	switch r.hold {
-	case drainer.ReasonWaitingForStage:
+	case rules.ReasonWaitingForStage:
 		return fails(OutOfTurn, fmt.Sprintf("%s has not left", m.waitsFor(a.node, a.turn).id()))
-	case drainer.ReasonBatchRunning:
+	case rules.ReasonBatchRunning:
 		return fails(BatchEarly, "it runs until it is done, or the deadline")
 	}
 	return held()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
@@ -33,7 +33,7 @@ func brokenOrder() []broken {
 			return s
 		}},
 		{"a plugin before what does not stop is over, told to wait for it", invariant.OutOfTurn, nil, func(t *testing.T) *stage {
-			o := invariant.Options{Policy: drainer.Policy{PluginsAfterDeadline: drainer.AfterStop}}
+			o := invariant.Options{Policy: rules.Policy{PluginsAfterDeadline: rules.PluginsAfterStop}}
 			s := layers(t, o, -1)
 			s.ended("s1")
 			m := s.marks(cluster.MarkForced, "a1")

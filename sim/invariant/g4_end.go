@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -103,7 +103,7 @@ func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
 			if a.turn != turn || !opinion.HasToLeave(turn, d) {
 				continue
 			}
-			if turn == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == drainer.AfterStop {
+			if turn == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == rules.PluginsAfterStop {
 				return time.Time{} // it waits for all that is in touch, however long
 			}
 			end := opinion.StoppedBy(a.row, at.Add(write)).Add(j.options.Policy.StopMargin)
@@ -147,7 +147,7 @@ func (j *Judge) watchEnds(e *entry) {
 		lengthens := c.after != nil && (c.before == nil || stamped(c.after).After(now.at))
 		j.watchNode(now, j.book.node(either(c).NodeID), lengthens)
 	}
-	if p := j.options.Policy.Completion; p == drainer.Replaced || p == drainer.Migrated {
+	if p := j.options.Policy.Completion; p == rules.CompletionReplaced || p == rules.CompletionMigrated {
 		for _, n := range j.book.draining { // their ends wait for what is elsewhere
 			j.watchNode(now, n, false)
 		}
@@ -232,7 +232,7 @@ func (j *Judge) watchTime(now time.Time) {
 // one, unless its storage plugins wait for ever, and it is none that the stop times
 // and the configuration do not give. It is kept, but for what writes take that the
 // drainer cannot know.
-func (r *reasons) judgeShown(n *node, report *drainer.Report) {
+func (r *reasons) judgeShown(n *node, report *rules.Report) {
 	ahead := r.q.Clock.Sub(r.Judge.now)
 	own, shown := r.boundOf(r.now, n, ahead), report.EndsBy
 	if own.IsZero() != shown.IsZero() {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -144,7 +145,7 @@ func brokenEnd() []broken {
 			s.drain("n1", time.Hour)
 			s.wait(time.Minute)
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-			s.forge(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
 				state.Node("n1").Drain.Strategy.ForceDeadline = epoch.Add(time.Hour)
 			})
 			return s
@@ -224,7 +225,7 @@ func fineEnd() []fine {
 		}},
 		{"plugins that wait for what never stops", func(t *testing.T) *stage {
 			o := bounded()
-			o.Policy.PluginsAfterDeadline = drainer.AfterStop
+			o.Policy.PluginsAfterDeadline = rules.PluginsAfterStop
 			s := layers(t, o, time.Minute)
 			s.lead(1)
 			s.j.Calm(s.now)
@@ -291,7 +292,7 @@ func fineEnd() []fine {
 			s.look(1)
 			s.sick("a3")
 			r := s.apply(m)
-			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 			s.run("a3")
 			s.look(1)
 			s.wait(invariant.DefaultRetryMax - 1)

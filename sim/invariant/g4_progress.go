@@ -54,7 +54,7 @@ func (t *term) sawOld() bool { return t.last.view == nil || t.last.view.Index() 
 func (j *Judge) checkProgress(m *moment, t *term) {
 	w := j.wants(m)
 	for _, mark := range w.Marks {
-		if j.waits(t, m.at, mark.Node, mark.Group) {
+		if j.waits(t, m.at, refusedItem{mark.Drain, mark.Alloc}) {
 			continue
 		}
 		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
@@ -65,7 +65,7 @@ func (j *Judge) checkProgress(m *moment, t *term) {
 		}
 	}
 	for _, c := range w.Completions {
-		if j.waits(t, m.at, c.Node, cluster.GroupKey{}) {
+		if j.waits(t, m.at, refusedItem{drain: c.Drain}) {
 			continue
 		}
 		about := Violation{Drain: c.Drain, Node: c.Node}
@@ -82,16 +82,15 @@ func (j *Judge) checkProgress(m *moment, t *term) {
 	}
 }
 
-// waits reports whether a term may wait with what it wants of a node or a group,
-// because something of it was refused.
-func (j *Judge) waits(t *term, clock time.Time, node cluster.NodeID, group cluster.GroupKey) bool {
-	return j.recent(t.refusedNodes[node], clock) || j.recent(t.refusedGroups[group], clock)
+// waits reports whether a term may wait with an item, because it was refused.
+func (j *Judge) waits(t *term, clock time.Time, item refusedItem) bool {
+	return j.recent(t.refused[item], clock)
 }
 
 // reevaluates reports whether a term may wait before it has a group evaluated
 // again, because it has done so not long ago.
 func (j *Judge) reevaluates(t *term, clock time.Time, key cluster.GroupKey) bool {
-	return t.groups[key] > 0 || j.recent(t.reevaluated[key], clock) || j.recent(t.refusedGroups[key], clock)
+	return t.groups[key] > 0 || j.recent(t.reevaluated[key], clock)
 }
 
 // recent reports whether a time is within the longest wait for another attempt.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -15,7 +15,7 @@ import (
 func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 	now := j.book.moment(m.At, j.options.Policy)
 	j.checkPolicy(m.Policy)
-	answer, _ := e.Response.(shims.Completed)
+	answer, _ := e.Response.(shims.CompletionsApplied)
 	ended := make(map[cluster.NodeID]bool)
 	refused := 0
 	for _, c := range m.Completions.Completions {
@@ -30,7 +30,7 @@ func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 			ended[c.Node] = true
 		default:
 			refused++
-			switch said := slices.ContainsFunc(answer.Ended, func(end drainer.Ending) bool { return end.Completion == c }); {
+			switch said := slices.ContainsFunc(answer.Ended, func(end rules.Ending) bool { return end.Completion == c }); {
 			case said && !v.holds:
 				j.find(v.check, about, "its end was accepted, and %s", v.why)
 			case v.holds && !ended[c.Node]:
@@ -53,7 +53,7 @@ func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 }
 
 // judgeCompletion judges whether a drain may end.
-func (m *moment) judgeCompletion(n *node, c drainer.Completion) verdict {
+func (m *moment) judgeCompletion(n *node, c rules.Completion) verdict {
 	if v := checkDrain(n, c.Drain); !v.holds {
 		return v
 	}
@@ -116,7 +116,7 @@ func (j *Judge) judgeRun(e *entry, was, is *cluster.Drain) {
 	about := Violation{Drain: is.ID, Node: is.NodeID}
 	asked := false
 	if m, ok := e.Message.(*shims.NodeUpdateDrain); ok {
-		updated, ok := e.Response.(shims.DrainUpdated)
+		updated, ok := e.Response.(shims.DrainRequestApplied)
 		asked = ok && !updated.Repeated && m.Spec != nil
 	}
 	switch {
@@ -209,7 +209,7 @@ func (j *Judge) trueEnd(e *entry, c change[cluster.Node], was *cluster.Drain, d 
 			return cluster.OutcomeCancelled, j.stopping(was.ID)
 		}
 	case *shims.NodesDrainComplete:
-		if slices.ContainsFunc(m.Completions.Completions, func(c drainer.Completion) bool { return c.Node == n.id }) {
+		if slices.ContainsFunc(m.Completions.Completions, func(c rules.Completion) bool { return c.Node == n.id }) {
 			return j.doneAs(was, d, left), left
 		}
 	}
@@ -230,7 +230,7 @@ func (j *Judge) stopping(id cluster.DrainID) (count int) {
 // What is left was given up by the deadline, or by force, although these may have
 // marked nothing; unless to have asked is all that was promised.
 func (j *Judge) doneAs(was *cluster.Drain, d *drain, left int) cluster.Outcome {
-	givenUp := left > 0 && j.options.Policy.Completion != drainer.Asked
+	givenUp := left > 0 && j.options.Policy.Completion != rules.CompletionMarked
 	switch {
 	case d.marked[cluster.MarkForced] > 0:
 		return cluster.OutcomeForced

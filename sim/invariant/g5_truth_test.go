@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -38,7 +38,7 @@ func brokenTruth() []broken {
 			e := s.ends("n1")
 			e.Policy = replaced().Policy
 			r := endings("n1", "dn1", cluster.OutcomeComplete)
-			s.lie(e, shims.Completed{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
+			s.lie(e, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
 			return s
 		}},
 		{"complete although the deadline marked", invariant.UntrueOutcome, nil, func(t *testing.T) *stage {
@@ -51,7 +51,7 @@ func brokenTruth() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
-			s.forge(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
 				state.DrainRecord("dn1").Outcome = cluster.OutcomeComplete
 			})
 			return s
@@ -66,14 +66,14 @@ func brokenTruth() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.forge(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) },
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) },
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Marked = [cluster.MarkClassCount]int{} })
 			return s
 		}},
 		{"a purge that is not counted", invariant.MiscountedPurged, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
-			s.forge(&shims.JobDeregister{Job: jobKey("web"), Purge: true}, shims.Done{},
+			s.forge(&shims.JobDeregister{Job: jobKey("web"), Purge: true}, shims.ChangeApplied{},
 				func(txn *statestore.Txn) { _ = txn.DeleteJob(jobKey("web"), true) },
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.PurgedRunning = 0 })
 			return s
@@ -88,7 +88,7 @@ func brokenTruth() []broken {
 		{"a drain that is nowhere any more", invariant.NoRecord, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{Every: -1}, 1, 1)
 			s.drain("n1", 0)
-			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })
+			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })
 			s.j.End(s.now, s.state())
 			return s
 		}},
@@ -111,7 +111,7 @@ func brokenTruth() []broken {
 			m.Drain = "second"
 			s.apply(m)
 			last := s.request("n1", nil)
-			r := shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "second"}}
+			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "second"}}
 			s.forge(last, r, s.updates(last), func(state *statestore.Snapshot) { state.DrainRecord("dn1").Outcome = cluster.OutcomeForced })
 			return s
 		}},
@@ -119,7 +119,7 @@ func brokenTruth() []broken {
 			s := web(t, invariant.Options{Every: -1}, 1, 1)
 			s.drain("n1", 0)
 			m := &shims.NodeUpdateEligibility{At: s.now, Node: "n1", Eligibility: cluster.NodeEligible}
-			s.lie(m, shims.Done{}, func(txn *statestore.Txn) { txn.CompleteDrains(s.now, endings("n1", "dn1", cluster.OutcomeComplete)) })
+			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.CompleteDrains(s.now, endings("n1", "dn1", cluster.OutcomeComplete)) })
 			return s
 		}},
 		{"a node that its drain's end makes eligible", invariant.MadeEligible, nil, func(t *testing.T) *stage {
@@ -127,8 +127,8 @@ func brokenTruth() []broken {
 			s.ended("a1")
 			s.drain("n1", 0)
 			m := s.ends("n1")
-			r := []drainer.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
-			s.forge(m, shims.Completed{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, r) },
+			r := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
+			s.forge(m, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, r) },
 				func(state *statestore.Snapshot) { state.Node("n1").SchedulingEligibility = cluster.NodeEligible })
 			return s
 		}},
@@ -209,5 +209,5 @@ func atDeadline(t *testing.T) *stage {
 }
 
 func replaced() invariant.Options {
-	return invariant.Options{Policy: drainer.Policy{Completion: drainer.Replaced}}
+	return invariant.Options{Policy: rules.Policy{Completion: rules.CompletionReplaced}}
 }

@@ -48,9 +48,9 @@ func (j *Judge) judgeEvals(e *entry) {
 			j.find(Unanswered, Violation{}, "refused, and it has changed something: %v", r.Err)
 		}
 		return
-	case shims.Marked, shims.PlanApplied:
+	case shims.MarksApplied, shims.PlanApplied:
 		return
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		if r.Repeated {
 			return
 		}

@@ -46,8 +46,8 @@ func (s *stage) down(evals ...*cluster.Evaluation) {
 }
 
 // named is the answer that names the evaluations.
-func named(evals []*cluster.Evaluation) shims.Done {
-	var r shims.Done
+func named(evals []*cluster.Evaluation) shims.ChangeApplied {
+	var r shims.ChangeApplied
 	for _, e := range evals {
 		r.Evals = append(r.Evals, e.ID)
 	}
@@ -136,7 +136,7 @@ func brokenEvals() []broken {
 		}},
 		{"carried and not made", invariant.JobForgotten, []invariant.Check{invariant.Unanswered}, func(t *testing.T) *stage {
 			s := tenants(t)
-			s.lie(&shims.EvalUpdate{Evals: s.fall()}, shims.Done{}, nothing)
+			s.lie(&shims.EvalUpdate{Evals: s.fall()}, shims.ChangeApplied{}, nothing)
 			return s
 		}},
 		{"a node that is deleted", invariant.JobForgotten, nil, func(t *testing.T) *stage {
@@ -149,14 +149,14 @@ func brokenEvals() []broken {
 			s := tenants(t)
 			n := s.state().Node("n1").Copy()
 			n.ID = "n4"
-			s.lie(&shims.NodeRegister{At: s.now, Node: n}, shims.Done{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertNode(n, s.now)) })
+			s.lie(&shims.NodeRegister{At: s.now, Node: n}, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertNode(n, s.now)) })
 			return s
 		}},
 		{"a node that becomes eligible", invariant.JobForgotten, nil, func(t *testing.T) *stage {
 			s := tenants(t)
 			s.apply(&shims.NodeUpdateEligibility{At: s.now, Node: "n2", Eligibility: cluster.NodeIneligible})
 			m := &shims.NodeUpdateEligibility{At: s.now, Node: "n2", Eligibility: cluster.NodeEligible}
-			s.lie(m, shims.Done{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At)) })
+			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At)) })
 			return s
 		}},
 		{"a node that returns from its drain", invariant.JobForgotten, nil, func(t *testing.T) *stage {
@@ -164,7 +164,7 @@ func brokenEvals() []broken {
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
 			m.MarkEligible = true
-			s.lie(m, shims.DrainUpdated{DrainUpdated: statestore.DrainUpdated{Drain: "dn1"}}, func(txn *statestore.Txn) {
+			s.lie(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, func(txn *statestore.Txn) {
 				_, err := txn.UpdateNodeDrain(m.DrainUpdate)
 				must.NoError(s.t, err)
 			})
@@ -173,14 +173,14 @@ func brokenEvals() []broken {
 		{"a job that is stopped", invariant.JobForgotten, nil, func(t *testing.T) *stage {
 			s := tenants(t)
 			m := &shims.JobDeregister{Job: jobKey("web")}
-			s.lie(m, shims.Done{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.DeleteJob(m.Job, false)) })
+			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.DeleteJob(m.Job, false)) })
 			return s
 		}},
 		{"a job that fails", invariant.JobForgotten, nil, func(t *testing.T) *stage {
 			s := tenants(t)
 			m := reportOf("a1", "n1")
 			m.Reports[0].ClientStatus = cluster.ClientFailed
-			s.lie(m, shims.Done{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) })
+			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) })
 			return s
 		}},
 		{"the end of what was to end", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -19,7 +19,7 @@ func (w *markJudge) evalled(key cluster.JobKey) bool {
 
 // checkAnswer holds the answer to what became of the entry's items.
 func (w *markJudge) checkAnswer() {
-	answer, ok := w.e.Response.(shims.Marked)
+	answer, ok := w.e.Response.(shims.MarksApplied)
 	if !ok {
 		if len(w.m.Marks.Marks) > 0 {
 			w.find(Unanswered, Violation{}, "%d marks were answered by a %T", len(w.m.Marks.Marks), w.e.Response)
@@ -93,7 +93,7 @@ func (w *markJudge) makesEval(key cluster.JobKey) bool {
 func (m *moment) stuck(g *group) bool { return m.tally(g).stuck && len(g.job.open) == 0 }
 
 // items are what a write of a drainer carries, besides evaluations.
-func items(m shims.Message) (marks []drainer.Mark, reevaluate []cluster.GroupKey, ends []drainer.Completion) {
+func items(m shims.Message) (marks []rules.Mark, reevaluate []cluster.GroupKey, ends []rules.Completion) {
 	switch m := m.(type) {
 	case *shims.AllocUpdateDesiredTransition:
 		return m.Marks.Marks, m.Reevaluate, nil

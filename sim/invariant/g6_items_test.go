@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -16,13 +16,13 @@ func brokenItems() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, nil) })
+			s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, nil) })
 			return s
 		}},
 		{"a stuck group whose evaluation was dropped", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
 			s := stuck(t)
 			m := s.again("web")
-			s.lie(m, shims.Marked{}, nothing)
+			s.lie(m, shims.MarksApplied{}, nothing)
 			return s
 		}},
 		{"a good mark refused", invariant.GoodRefused, nil, func(t *testing.T) *stage {
@@ -43,29 +43,29 @@ func brokenItems() []broken {
 			s.ended("a1")
 			s.drain("n1", 0)
 			m := s.ends("n1")
-			s.lie(m, shims.Completed{Refused: []drainer.Refusal{{Node: "n1", Why: "no"}}}, nothing)
+			s.lie(m, shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "no"}}}, nothing)
 			return s
 		}},
 		{"an answer without one of the items", invariant.Unanswered, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.Marked{}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
+			s.lie(m, shims.MarksApplied{}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
 			return s
 		}},
 		{"an answer that says ended", invariant.Unanswered, []invariant.Check{invariant.EndedEarly}, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.ends("n1")
-			r := []drainer.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
-			s.lie(m, shims.Completed{Ended: r}, nothing)
+			r := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
+			s.lie(m, shims.CompletionsApplied{Ended: r}, nothing)
 			return s
 		}},
 		{"a mark that is lost", invariant.MarkLost, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
-			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) {
+			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) {
 				state.Alloc("a1").DesiredTransition = cluster.DesiredTransition{}
 			})
 			return s
@@ -124,7 +124,7 @@ func stuck(t *testing.T) *stage {
 
 // again is an entry that has a group evaluated again.
 func (s *stage) again(id cluster.JobID) *shims.AllocUpdateDesiredTransition {
-	return &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{
+	return &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
 		At: s.now, Reevaluate: []cluster.GroupKey{groupKey(id)}, Evals: []*cluster.Evaluation{s.eval(id)},
 	}}
 }

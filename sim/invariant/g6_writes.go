@@ -33,7 +33,7 @@ func (j *Judge) checkFresh(t *term, s Step, seen uint64) {
 	at := instant{j.now, s.Clock}
 	t.failRound(at)
 	for _, p := range t.fresh {
-		p.seen = seen
+		p.seen, p.clock = seen, s.Clock
 		switch {
 		case p.barrier:
 			if t.news.barrier || t.failedBarrier.equal(at) {

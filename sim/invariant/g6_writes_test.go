@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
@@ -21,7 +22,7 @@ func brokenWrites() []broken {
 		}},
 		{"sent again after an unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.fail(drainer.Unknown)
+			s.fail(raftwrite.Unknown)
 			s.wait(time.Minute)
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
@@ -29,8 +30,8 @@ func brokenWrites() []broken {
 		{"a barrier that was asked for before the write of unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.ask(1, 8)
-			s.fail(drainer.Unknown)
-			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.fail(raftwrite.Unknown)
+			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.wait(time.Minute)
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
@@ -40,7 +41,7 @@ func brokenWrites() []broken {
 			old := s.state()
 			s.ask(1, 8)
 			s.drain("n2", 0)
-			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.j.Answered(s.now, 1, 8, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1})
 			return s
@@ -59,7 +60,7 @@ func brokenWrites() []broken {
 		}},
 		{"a mark that was rejected and is forgotten", invariant.NotRetried, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.fail(drainer.Rejected)
+			s.fail(raftwrite.Rejected)
 			s.wait(invariant.DefaultRetryMax)
 			s.quiet(waiting)
 			return s
@@ -69,7 +70,7 @@ func brokenWrites() []broken {
 			s.ended("a1")
 			s.propose(1, 1, s.ends("n1"))
 			s.look(1)
-			s.answer(1, 1, drainer.Rejected)
+			s.answer(1, 1, raftwrite.Rejected)
 			s.look(1)
 			s.wait(invariant.DefaultRetryMax)
 			s.quiet()
@@ -80,7 +81,7 @@ func brokenWrites() []broken {
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
 			s.step(1, false)
-			s.answer(1, 0, drainer.Unknown)
+			s.answer(1, 0, raftwrite.Unknown)
 			s.step(1, false)
 			s.wait(invariant.DefaultRetryMax)
 			s.quiet()
@@ -101,10 +102,10 @@ func fineWrites() []fine {
 	return []fine{
 		{"an unknown outcome, a barrier, and planned again", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.fail(drainer.Unknown)
+			s.fail(raftwrite.Unknown)
 			s.ask(1, 2)
 			s.step(1, false)
-			s.j.Answered(s.now, 1, 2, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.j.Answered(s.now, 1, 2, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.wait(time.Second)
 			s.write(1, 3, s.marks(cluster.MarkPaced, "a1"))
 			s.quiet()
@@ -112,7 +113,7 @@ func fineWrites() []fine {
 		}},
 		{"a rejected mark that still has time", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.fail(drainer.Rejected)
+			s.fail(raftwrite.Rejected)
 			s.wait(invariant.DefaultRetryMax - 1)
 			s.quiet(waiting)
 			return s
@@ -124,11 +125,11 @@ func fineWrites() []fine {
 			s.propose(1, 1, s.marks(cluster.MarkFree, "a2"))
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
-			s.answer(1, 1, drainer.Unknown)
+			s.answer(1, 1, raftwrite.Unknown)
 			s.ask(1, 3)
 			s.step(1, false)
-			s.answer(1, 2, drainer.Unknown)
-			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.answer(1, 2, raftwrite.Unknown)
+			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.step(1, false)
 			s.wait(time.Minute)
 			s.write(1, 4, s.marks(cluster.MarkFree, "a2"))
@@ -150,7 +151,7 @@ func fineWrites() []fine {
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
 			s.step(1, false)
-			s.answer(1, 0, drainer.Unknown)
+			s.answer(1, 0, raftwrite.Unknown)
 			s.step(1, false)
 			s.wait(invariant.DefaultRetryMax - 1)
 			s.quiet()
@@ -168,7 +169,7 @@ func draining(t *testing.T, o invariant.Options) *stage {
 }
 
 // fail has a mark of a1 fail, and the drainer take it in.
-func (s *stage) fail(o drainer.Outcome) {
+func (s *stage) fail(o raftwrite.Outcome) {
 	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 	s.look(1)
 	s.answer(1, 1, o)
@@ -179,7 +180,7 @@ func (s *stage) fail(o drainer.Outcome) {
 func waiting(q *invariant.Quiet) {
 	for i := range q.Reports[0].Allocs {
 		if a := &q.Reports[0].Allocs[i]; a.Alloc == "a1" {
-			a.Reason, a.Since = drainer.ReasonWritePending, drainer.Since{Seen: true, At: epoch}
+			a.Reason, a.Since = rules.ReasonWritePending, rules.Since{Seen: true, At: epoch}
 		}
 	}
 }

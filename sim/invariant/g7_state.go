@@ -38,10 +38,13 @@ func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster
 		}
 	}
 	for _, mark := range w.Marks {
+		if j.waits(t, m.at, refusedItem{mark.Drain, mark.Alloc}) {
+			continue
+		}
 		wanted[mark.Group]++
 		about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 		switch {
-		case planned[mark.Alloc] || t.marks[mark.Alloc] > 0 || j.waits(t, m.at, mark.Node, mark.Group):
+		case planned[mark.Alloc] || t.marks[mark.Alloc] > 0:
 		case waiting[mark.Group]:
 		case withNode(mark.Class) || mark.Class == cluster.MarkGone:
 			j.find(Forgotten, about, "a fresh drainer would mark it %s", mark.Class)
@@ -56,7 +59,7 @@ func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster
 		return
 	}
 	for _, c := range w.Completions {
-		if t.ends[c.Node] == 0 && !j.waits(t, m.at, c.Node, cluster.GroupKey{}) && !j.recent(t.failure, m.at) && !j.coalesces(m, m.node(c.Node)) {
+		if t.ends[c.Node] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !j.recent(t.failure, m.at) && !j.coalesces(m, m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -60,7 +60,7 @@ func fineMemory() []fine {
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
 			s.quiet(s.fresh(cluster.MarkPaced, "a1"), inFlight)
-			s.answer(1, 1, drainer.Rejected)
+			s.answer(1, 1, raftwrite.Rejected)
 			s.look(1)
 			s.quiet(s.fresh(cluster.MarkPaced, "a1"), waiting)
 			s.quiet(s.fresh(cluster.MarkPaced, "a1"), held)
@@ -119,7 +119,7 @@ func sawOld(t *testing.T) (*stage, invariant.Step) {
 	s.j.Began(s.now, 0, 1)
 	s.ask(1, 0)
 	s.step(1, false)
-	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1, WakeAt: s.now.Add(2 * time.Second)}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -42,7 +42,7 @@ func newReasons(j *Judge, t *term, m *moment, q Quiet) *reasons {
 
 // judge judges the reports.
 func (r *reasons) judge() {
-	reports := make(map[cluster.DrainID]*drainer.Report, len(r.q.Reports))
+	reports := make(map[cluster.DrainID]*rules.Report, len(r.q.Reports))
 	for i := range r.q.Reports {
 		report := &r.q.Reports[i]
 		if d := report.Drain; d == nil || reports[d.ID] != nil {
@@ -69,9 +69,9 @@ func (r *reasons) judge() {
 }
 
 // plan notes what the report says is pending.
-func (r *reasons) plan(report *drainer.Report) {
+func (r *reasons) plan(report *rules.Report) {
 	for i := range report.Allocs {
-		if report.Allocs[i].Reason != drainer.ReasonWritePending {
+		if report.Allocs[i].Reason != rules.ReasonWritePending {
 			continue
 		}
 		a := r.now.allocs[report.Allocs[i].Alloc]
@@ -91,11 +91,11 @@ func (r *reasons) plan(report *drainer.Report) {
 }
 
 // judgeReport judges the report of one node.
-func (r *reasons) judgeReport(n *node, report *drainer.Report) {
-	var waiting [drainer.ReasonCount]int
+func (r *reasons) judgeReport(n *node, report *rules.Report) {
+	var waiting [rules.ReasonCount]int
 	for i := range report.Allocs {
 		ar := &report.Allocs[i]
-		if ar.Reason < drainer.ReasonCount {
+		if ar.Reason < rules.ReasonCount {
 			waiting[ar.Reason]++
 		}
 		a := r.now.allocs[ar.Alloc]
@@ -120,7 +120,7 @@ func (r *reasons) judgeReport(n *node, report *drainer.Report) {
 }
 
 // judgeReason judges one reason.
-func (r *reasons) judgeReason(a *alloc, ar *drainer.AllocReport) {
+func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 	r.counters.Reasons++
 	if ar.Group != a.group.key || int(ar.Stage) != int(a.turn) {
 		r.find(WrongNumbers, of(a), "the reason is of %s, stage %s", ar.Group, ar.Stage)
@@ -138,25 +138,25 @@ func (r *reasons) judgeReason(a *alloc, ar *drainer.AllocReport) {
 }
 
 // reason is the first reason of the set that matches.
-func (r *reasons) reason(a *alloc) (want drainer.Reason, why string) {
+func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 	switch d := a.node.drain(); {
 	case !opinion.HasToLeave(a.turn, d):
-		return drainer.ReasonLeftByRequest, ""
+		return rules.ReasonLeftByRequest, ""
 	case r.term.marks[a.id()] > 0 && !a.asked():
-		return drainer.ReasonWritePending, ": its mark is in flight"
+		return rules.ReasonWritePending, ": its mark is in flight"
 	case a.stopping(): // a mark in flight of what stops already moves nothing
-		return drainer.ReasonStopping, ""
+		return rules.ReasonStopping, ""
 	case a.marked():
-		return drainer.ReasonWaitingForScheduler, ""
+		return rules.ReasonWaitingForScheduler, ""
 	}
 	rule := r.now.rule(a)
 	switch c := rule.class; {
 	case c == cluster.MarkNone && r.planned[a.id()] && r.behind:
-		return drainer.ReasonWritePending, "" // planned when it held
+		return rules.ReasonWritePending, "" // planned when it held
 	case c == cluster.MarkNone:
 		return rule.hold, ""
 	case withNode(c) || c == cluster.MarkGone:
-		return drainer.ReasonWritePending, ": it may leave now, as " + c.String()
+		return rules.ReasonWritePending, ": it may leave now, as " + c.String()
 	case c == cluster.MarkFree || c == cluster.MarkCanary:
 		return r.reasonForSlot(a)
 	}
@@ -164,28 +164,28 @@ func (r *reasons) reason(a *alloc) (want drainer.Reason, why string) {
 }
 
 // reasonForSlot is the reason of an allocation that takes a slot.
-func (r *reasons) reasonForSlot(a *alloc) (drainer.Reason, string) {
+func (r *reasons) reasonForSlot(a *alloc) (rules.Reason, string) {
 	left := r.now.tally(a.group).slotsLeft() - r.slots[a.group]
 	switch planned := r.planned[a.id()]; {
 	case planned && (left >= 0 || r.behind), !planned && left > 0:
-		return drainer.ReasonWritePending, ": there are slots left"
+		return rules.ReasonWritePending, ": there are slots left"
 	}
-	return drainer.ReasonWaitingForRoom, ""
+	return rules.ReasonWaitingForRoom, ""
 }
 
 // reasonForRoom is the reason of a healthy allocation.
-func (r *reasons) reasonForRoom(a *alloc) (drainer.Reason, string) {
+func (r *reasons) reasonForRoom(a *alloc) (rules.Reason, string) {
 	t := r.now.tally(a.group)
 	left := t.room() - r.paced[a.group]
 	switch planned := r.planned[a.id()]; {
 	case planned && (left >= 0 || r.behind || r.now.mayProceed(a.group)), !planned && left > 0:
-		return drainer.ReasonWritePending, ": " + t.String()
+		return rules.ReasonWritePending, ": " + t.String()
 	case a.group.blocked() != nil:
-		return drainer.ReasonWaitingForReplacement, ""
+		return rules.ReasonWaitingForReplacement, ""
 	case t.outstanding+r.all[a.group] > 0:
-		return drainer.ReasonWaitingForRoom, ""
+		return rules.ReasonWaitingForRoom, ""
 	}
-	return drainer.ReasonBelowBudget, ""
+	return rules.ReasonBelowBudget, ""
 }
 
 // checkSettled finds marks that are said to be pending although nothing holds the
@@ -193,8 +193,8 @@ func (r *reasons) reasonForRoom(a *alloc) (drainer.Reason, string) {
 func (r *reasons) checkSettled() {
 	for _, n := range r.now.draining {
 		for _, a := range n.live {
-			if r.planned[a.id()] && !r.waits(r.term, r.now.at, n.id, a.group.key) && !r.coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
-				r.find(UntrueReason, of(a), "%q, and nothing is in flight nor waited for", drainer.ReasonWritePending)
+			if r.planned[a.id()] && !r.waits(r.term, r.now.at, refusedItem{n.drain().ID, a.id()}) && !r.coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
+				r.find(UntrueReason, of(a), "%q, and nothing is in flight nor waited for", rules.ReasonWritePending)
 			}
 		}
 	}
@@ -206,43 +206,51 @@ func (r *reasons) coalescesElsewhere(g *group) bool {
 	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.coalesces(r.now, a.node) })
 }
 
+// groupWaits reports whether the term may wait with a mark of the group, because it was
+// refused.
+func (r *reasons) groupWaits(g *group, clock time.Time) bool {
+	return slices.ContainsFunc(g.members, func(a *alloc) bool {
+		return a.node.drain() != nil && r.waits(r.term, clock, refusedItem{a.node.drain().ID, a.id()})
+	})
+}
+
 // judgeNumbers judges the numbers of a reason that is so.
-func (r *reasons) judgeNumbers(a *alloc, ar *drainer.AllocReport) {
+func (r *reasons) judgeNumbers(a *alloc, ar *rules.AllocExplanation) {
 	t := r.now.tally(a.group)
 	if due := r.due(a, ar.Reason); !ar.Due.Equal(due) {
 		r.find(WrongNumbers, of(a), "%q is due at %s, and it is at %s", ar.Reason, ar.Due, due)
 	}
-	if ar.Reason >= drainer.ReasonWaitingForHealth {
+	if ar.Reason >= rules.ReasonWaitingForHealth {
 		got, want := [3]int{ar.Healthy, ar.Count, ar.MaxParallel}, [3]int{t.healthy, t.pace.Count, t.pace.MaxParallel}
 		if got != want {
 			r.find(WrongNumbers, of(a), "%q says healthy, count, max_parallel %v, and it is %v", ar.Reason, got, want)
 		}
 	}
 	switch ar.Reason {
-	case drainer.ReasonWaitingForScheduler:
+	case rules.ReasonWaitingForScheduler:
 		open := a.group.job.open
 		if (len(open) > 0) != (ar.Eval != nil) || ar.Eval != nil && !slices.Contains(open, r.now.evals[ar.Eval.ID]) {
 			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %d of the job are open", ar.Reason, evalID(ar.Eval), len(open))
 		}
-	case drainer.ReasonWaitingForReplacement:
+	case rules.ReasonWaitingForReplacement:
 		if evalID(ar.Eval) != evalID(a.group.blocked()) {
 			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %q is blocked", ar.Reason, evalID(ar.Eval), evalID(a.group.blocked()))
 		}
-	case drainer.ReasonWaitingForRoom:
+	case rules.ReasonWaitingForRoom:
 		r.judgeOutstanding(a, ar.Outstanding)
 	}
 }
 
 // due is when a reason ends by itself or is overdue, or zero.
-func (r *reasons) due(a *alloc, reason drainer.Reason) time.Time {
+func (r *reasons) due(a *alloc, reason rules.Reason) time.Time {
 	switch reason {
-	case drainer.ReasonStopping:
+	case rules.ReasonStopping:
 		if !a.row.StoppedAt.IsZero() {
 			return opinion.StoppedBy(a.row, a.row.StoppedAt)
 		}
-	case drainer.ReasonWaitingForHealth:
+	case rules.ReasonWaitingForHealth:
 		return r.now.tally(a.group).pace.Due(a.row, r.now.policy.HealthGrace)
-	case drainer.ReasonBatchRunning, drainer.ReasonNoPacedMoves:
+	case rules.ReasonBatchRunning, rules.ReasonNoPacedMoves:
 		return a.node.drain().Strategy.ForceDeadline
 	}
 	return time.Time{}
@@ -280,37 +288,37 @@ func (r *reasons) judgeOutstanding(a *alloc, said []cluster.AllocID) {
 
 // since is when the reason began to hold, by the times that are in the state, or
 // zero if none says.
-func (r *reasons) since(a *alloc, reason drainer.Reason) time.Time {
+func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 	d := a.node.drain()
 	here := later(a.row.CreateTime, d.Strategy.StartedAt)
 	switch reason {
-	case drainer.ReasonLeftByRequest:
+	case rules.ReasonLeftByRequest:
 		return d.UpdatedAt
-	case drainer.ReasonStopping:
+	case rules.ReasonStopping:
 		return a.row.StoppedAt
-	case drainer.ReasonWaitingForScheduler:
+	case rules.ReasonWaitingForScheduler:
 		return a.row.DesiredTransition.MarkedAt
-	case drainer.ReasonDisconnected:
+	case rules.ReasonDisconnected:
 		if !opinion.Reachable(a.node.row) {
 			return a.node.row.StatusChangedAt
 		}
-	case drainer.ReasonBatchRunning, drainer.ReasonWaitingForStage, drainer.ReasonWaitingForHealth:
+	case rules.ReasonBatchRunning, rules.ReasonWaitingForStage, rules.ReasonWaitingForHealth:
 		return here
-	case drainer.ReasonWaitingForReplacement:
+	case rules.ReasonWaitingForReplacement:
 		return later(a.group.blocked().CreateTime, here)
 	}
 	return time.Time{}
 }
 
 // judgeSince judges since when a reason is said to be so.
-func (r *reasons) judgeSince(a *alloc, ar *drainer.AllocReport) {
+func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
 	want, s := r.since(a, ar.Reason), ar.Since
 	switch {
 	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
 		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
-	case s.At.IsZero() && ar.Reason == drainer.ReasonWritePending && r.term.marks[a.id()] > 0:
+	case s.At.IsZero() && ar.Reason == rules.ReasonWritePending && r.term.marksFor(a.id(), a.node.drain().ID):
 		r.find(WrongSince, of(a), "%q since no time, and its mark is in flight", ar.Reason)
 	case r.term.clockSet: // what was seen before has times of another clock
 	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
@@ -326,22 +334,22 @@ type heard struct {
 	clock time.Time
 	// groups are the reasons of each group on a draining node, allocs those whose
 	// mark was pending.
-	groups map[cluster.GroupKey][drainer.ReasonCount]bool
+	groups map[cluster.GroupKey][rules.ReasonCount]bool
 	allocs map[cluster.AllocID]bool
 }
 
 // began reports whether a reason that only a leader dates cannot have held at the
 // quiet point before: what is pending is dated by allocation, the rest by group. A
 // group that waits because something of it was refused has not been looked at since.
-func (r *reasons) began(a *alloc, reason drainer.Reason) bool {
+func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 	before := &r.term.quiet
 	switch {
 	case r.behind || before.clock.IsZero() || !before.clock.Before(r.q.Clock):
 		return false
-	case r.waits(r.term, before.clock, a.node.id, a.group.key) || r.waits(r.term, r.q.Clock, a.node.id, a.group.key):
+	case r.groupWaits(a.group, before.clock) || r.groupWaits(a.group, r.q.Clock):
 		return false
 	}
-	if reason == drainer.ReasonWritePending {
+	if reason == rules.ReasonWritePending {
 		return !before.allocs[a.id()]
 	}
 	held, known := before.groups[a.group.key]
@@ -350,18 +358,18 @@ func (r *reasons) began(a *alloc, reason drainer.Reason) bool {
 
 // remember keeps what the drainer has said for the next quiet point.
 func (r *reasons) remember() {
-	h := heard{groups: map[cluster.GroupKey][drainer.ReasonCount]bool{}, allocs: r.planned}
+	h := heard{groups: map[cluster.GroupKey][rules.ReasonCount]bool{}, allocs: r.planned}
 	if !r.behind {
 		h.clock = r.q.Clock
 	}
-	hold := func(key cluster.GroupKey, reason drainer.Reason) {
+	hold := func(key cluster.GroupKey, reason rules.Reason) {
 		held := h.groups[key]
 		held[reason] = true
 		h.groups[key] = held
 	}
 	for i := range r.q.Reports {
 		for _, ar := range r.q.Reports[i].Allocs {
-			if ar.Reason < drainer.ReasonCount {
+			if ar.Reason < rules.ReasonCount {
 				hold(ar.Group, ar.Reason)
 			}
 			if reason, hidden := r.hidden(ar.Alloc); hidden {
@@ -376,7 +384,7 @@ func (r *reasons) remember() {
 // not be planned now. Reports say that it is pending, and that is so; but the drainer
 // has seen its group held, and dates by that what it says when the mark is refused or
 // another of the group is held.
-func (r *reasons) hidden(id cluster.AllocID) (reason drainer.Reason, hidden bool) {
+func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) {
 	a := r.now.allocs[id]
 	if a == nil || a.asked() || r.term.marks[id] == 0 || a.node.drain() == nil {
 		return 0, false
@@ -386,18 +394,18 @@ func (r *reasons) hidden(id cluster.AllocID) (reason drainer.Reason, hidden bool
 	case cluster.MarkNone:
 		return rule.hold, true
 	case cluster.MarkFree, cluster.MarkCanary:
-		return drainer.ReasonWaitingForRoom, t.slotsLeft() < r.slots[a.group]
+		return rules.ReasonWaitingForRoom, t.slotsLeft() < r.slots[a.group]
 	case cluster.MarkPaced:
 		if t.outstanding+r.all[a.group] > 1 { // besides the allocation
-			return drainer.ReasonWaitingForRoom, t.room() < r.paced[a.group]
+			return rules.ReasonWaitingForRoom, t.room() < r.paced[a.group]
 		}
-		return drainer.ReasonBelowBudget, t.room() < r.paced[a.group]
+		return rules.ReasonBelowBudget, t.room() < r.paced[a.group]
 	}
 	return 0, false
 }
 
 // judgeTotals judges the sums of a report.
-func (r *reasons) judgeTotals(n *node, report *drainer.Report, waiting [drainer.ReasonCount]int) {
+func (r *reasons) judgeTotals(n *node, report *rules.Report, waiting [rules.ReasonCount]int) {
 	var left [cluster.StageCount]int
 	ignored := 0
 	for _, a := range n.live {
@@ -411,10 +419,10 @@ func (r *reasons) judgeTotals(n *node, report *drainer.Report, waiting [drainer.
 		r.find(WrongTotals, on(n), "left %v, ignored %d, waiting %v; it is %v, %d, %v",
 			report.Left, report.Ignored, report.Waiting, left, ignored, waiting)
 	}
-	if len(report.Allocs) > 0 && (report.Reason >= drainer.ReasonCount || waiting[report.Reason] == 0) {
+	if len(report.Allocs) > 0 && (report.Reason >= rules.ReasonCount || waiting[report.Reason] == 0) {
 		r.find(WrongTotals, on(n), "the worst reason is said to be %q, and no allocation has it", report.Reason)
 	}
-	if !slices.IsSortedFunc(report.Allocs, func(a, b drainer.AllocReport) int {
+	if !slices.IsSortedFunc(report.Allocs, func(a, b rules.AllocExplanation) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Alloc, b.Alloc))
 	}) {
 		r.find(WrongTotals, on(n), "the allocations are in no order")

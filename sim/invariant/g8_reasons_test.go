@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
@@ -29,7 +30,7 @@ func brokenReasons() []broken {
 	add("an allocation that is elsewhere", invariant.ReasonForNone, func(s *stage, q *invariant.Quiet) {
 		extra := q.Reports[0].Allocs[0]
 		extra.Alloc = "a3"
-		q.Reports[0].Allocs = append([]drainer.AllocReport{extra}, q.Reports[0].Allocs...)
+		q.Reports[0].Allocs = append([]rules.AllocExplanation{extra}, q.Reports[0].Allocs...)
 	}, invariant.WrongTotals)
 	add("a report of a drain that is over", invariant.ReasonForNone, func(_ *stage, q *invariant.Quiet) {
 		r := q.Reports[0]
@@ -41,7 +42,7 @@ func brokenReasons() []broken {
 	for _, id := range reasonIDs() {
 		add("another reason for "+string(id), invariant.UntrueReason, func(_ *stage, q *invariant.Quiet) {
 			a := reportOfAlloc(q, id)
-			a.Reason = (a.Reason + 5) % drainer.ReasonCount
+			a.Reason = (a.Reason + 5) % rules.ReasonCount
 		}, invariant.WrongTotals)
 	}
 	add("a reason for what has ended, as its client knows", invariant.UntrueReason, func(_ *stage, q *invariant.Quiet) {
@@ -67,12 +68,12 @@ func brokenReasons() []broken {
 	add("since a time that only the leader has seen, although the state has one", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) {
 		reportOfAlloc(q, "marked").Since.Seen = true
 	})
-	add("since no time", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = drainer.Since{} })
+	add("since no time", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = rules.Since{} })
 	add("since a time to come", invariant.WrongSince, func(s *stage, q *invariant.Quiet) {
 		reportOfAlloc(q, "unjudged").Since.At = s.now.Add(time.Second)
 	})
 	add("the sum of a stage", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
-	add("the worst reason", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Reason = drainer.ReasonLeftByRequest })
+	add("the worst reason", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Reason = rules.ReasonLeftByRequest })
 	all = append(all, broken{"a hold that dates from before it began", invariant.WrongSince, nil, func(t *testing.T) *stage {
 		s := blockedUp(t)
 		s.quiet(sinceEver)
@@ -95,7 +96,7 @@ func brokenReasons() []broken {
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 		s.look(1)
-		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = drainer.Since{Seen: true} })
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Seen: true} })
 		return s
 	}})
 	return append(all, broken{"a mark said to be pending that nobody is about to make", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
@@ -109,7 +110,7 @@ func brokenReasons() []broken {
 			s.run("a3")
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
-			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Reason = drainer.ReasonWaitingForRoom })
+			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Reason = rules.ReasonWaitingForRoom })
 			return s
 		}})
 }
@@ -177,12 +178,12 @@ func hiddenHold(begin func(*stage)) func(t *testing.T) *stage {
 		s.wait(time.Second)
 		s.quiet(inFlight, func(q *invariant.Quiet) {
 			r := &q.Reports[0]
-			r.Reason, r.Waiting = drainer.ReasonWritePending, [drainer.ReasonCount]int{drainer.ReasonWritePending: 1}
+			r.Reason, r.Waiting = rules.ReasonWritePending, [rules.ReasonCount]int{rules.ReasonWritePending: 1}
 		})
-		s.answer(1, 1, drainer.Rejected)
+		s.answer(1, 1, raftwrite.Rejected)
 		s.wait(time.Second)
 		s.look(1)
-		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = drainer.Since{At: since, Seen: true} })
+		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{At: since, Seen: true} })
 		return s
 	}
 }
@@ -232,7 +233,7 @@ func reasons(t *testing.T) *stage {
 }
 
 // reportOfAlloc is what the reports say of an allocation.
-func reportOfAlloc(q *invariant.Quiet, id cluster.AllocID) *drainer.AllocReport {
+func reportOfAlloc(q *invariant.Quiet, id cluster.AllocID) *rules.AllocExplanation {
 	for i := range q.Reports {
 		for k := range q.Reports[i].Allocs {
 			if q.Reports[i].Allocs[k].Alloc == id {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -50,7 +50,7 @@ func brokenBounds() []broken {
 				s.drainAs(id, cluster.DrainID(rune('a'+i)))
 				s.cancel(id)
 			}
-			s.forge(reportOf("a1", "n1"), shims.Done{}, nothing, func(state *statestore.Snapshot) {
+			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) {
 				for d := range state.Drains() {
 					d.NodeID = "n1"
 				}
@@ -67,7 +67,7 @@ func brokenBounds() []broken {
 		}},
 		{"again at once after a failure", invariant.TooSoon, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
-			s.fail(drainer.Rejected)
+			s.fail(raftwrite.Rejected)
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
 			return s
@@ -77,7 +77,7 @@ func brokenBounds() []broken {
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
 			s.step(1, false)
-			s.answer(1, 0, drainer.Rejected)
+			s.answer(1, 0, raftwrite.Rejected)
 			s.ask(1, 1)
 			s.step(1, false)
 			return s
@@ -116,10 +116,10 @@ func fineBounds() []fine {
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
 			back := func() { s.lookAt(1, s.now.Add(-300*time.Millisecond)) }
 			s.wait(100 * time.Millisecond)
-			s.answer(1, 1, drainer.Rejected)
+			s.answer(1, 1, raftwrite.Rejected)
 			back()
 			s.wait(time.Second)
-			s.answer(1, 2, drainer.Rejected)
+			s.answer(1, 2, raftwrite.Rejected)
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.At = s.now.Add(-300 * time.Millisecond)
 			s.propose(1, 3, m)
@@ -130,18 +130,18 @@ func fineBounds() []fine {
 		{"a write and a barrier at the time of a failure, by a clock that was set back since", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			failed := s.now
-			s.fail(drainer.Unknown)
+			s.fail(raftwrite.Unknown)
 			s.wait(time.Second)
 			s.ask(1, 2)
 			s.look(1)
-			s.answer(1, 2, drainer.Rejected)
+			s.answer(1, 2, raftwrite.Rejected)
 			s.look(1)
 			refused := s.now
 			s.wait(time.Minute)
 			s.j.ClockSet(s.now, 1, refused.Sub(s.now))
 			s.ask(1, 3)
 			s.lookAt(1, refused)
-			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+			s.j.Answered(s.now, 1, 3, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 			s.wait(time.Second)
 			s.j.ClockSet(s.now, 1, failed.Sub(s.now))
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -152,10 +152,10 @@ func fineBounds() []fine {
 		}},
 		{"the second failure of a round, and its backoff over", func(t *testing.T) *stage {
 			s := twoInFlight(t)
-			s.answer(1, 1, drainer.Rejected)
+			s.answer(1, 1, raftwrite.Rejected)
 			s.look(1)
 			s.wait(time.Second)
-			s.answer(1, 2, drainer.Rejected)
+			s.answer(1, 2, raftwrite.Rejected)
 			s.propose(1, 3, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
 			return s

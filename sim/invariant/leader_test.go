@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
@@ -23,7 +24,7 @@ func (s *stage) lead(term int) {
 	s.j.Began(s.now, 0, term)
 	s.ask(term, 0)
 	s.step(term, false)
-	s.j.Answered(s.now, term, 0, shims.Answer{Outcome: drainer.Applied, Index: s.index})
+	s.j.Answered(s.now, term, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
 	s.look(term)
 }
 
@@ -36,7 +37,7 @@ func (s *stage) propose(term, n int, m shims.Message) {
 }
 
 // answer says what became of a write that was not applied.
-func (s *stage) answer(term, n int, o drainer.Outcome) {
+func (s *stage) answer(term, n int, o raftwrite.Outcome) {
 	s.j.Answered(s.now, term, n, shims.Answer{Outcome: o})
 }
 
@@ -45,7 +46,7 @@ func (s *stage) write(term, n int, m shims.Message) {
 	s.propose(term, n, m)
 	s.look(term)
 	r := s.apply(m)
-	s.j.Answered(s.now, term, n, shims.Answer{Outcome: drainer.Applied, Index: s.index, Response: r})
+	s.j.Answered(s.now, term, n, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 	s.look(term)
 }
 
@@ -85,10 +86,9 @@ func (w known) Held() bool                    { return w.held }
 func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
 
 // explain is what a drainer that knows nothing of itself says of all that drains.
-func (s *stage) explain() (reports []drainer.Report) {
+func (s *stage) explain() (reports []rules.Report) {
 	for n := range s.state().DrainingNodes() {
-		r, _ := drainer.Explain(s.state(), nil, n.ID, s.now, drainer.Policy{})
-		r.EndsBy = drainer.EndBound(s.state(), n, s.now, drainer.Policy{}, time.Second)
+		r, _ := rules.Explain(s.state(), rules.Pending{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
 		reports = append(reports, r)
 	}
 	return reports
@@ -114,3 +114,6 @@ func (s *stage) still(change ...func(q *invariant.Quiet)) {
 }
 
 func held(q *invariant.Quiet) { q.Truth = known{held: true} }
+
+// oneSecond is how long the drainers of these tests take to get a write applied.
+func oneSecond() time.Duration { return time.Second }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
@@ -21,7 +21,7 @@ type verdict struct {
 func held() verdict                     { return verdict{holds: true} }
 func fails(c Check, why string) verdict { return verdict{check: c, why: why} }
 
-func compareMarks(a, b drainer.Mark) int {
+func compareMarks(a, b rules.Mark) int {
 	return cmp.Or(a.Group.Compare(b.Group), cmp.Compare(a.Alloc, b.Alloc))
 }
 
@@ -36,7 +36,7 @@ type markJudge struct {
 	claimed, refused int
 	// accepted are the marks that the answer says were made, those that come before
 	// the one that is judged taken out.
-	accepted []drainer.Mark
+	accepted []rules.Mark
 	// made counts the marks made, by node and class, and jobs are those with one,
 	// in order.
 	made map[*node]*[cluster.MarkClassCount]int
@@ -57,7 +57,7 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 		marks = slices.Clone(marks)
 		slices.SortStableFunc(marks, compareMarks)
 	}
-	answer, _ := e.Response.(shims.Marked)
+	answer, _ := e.Response.(shims.MarksApplied)
 	w.accepted = answer.Accepted
 	made := false
 	for i, mark := range marks {
@@ -77,7 +77,7 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 
 // judge judges one mark, and reports whether it was made. Of several for one
 // allocation it is the one that the answer names.
-func (w *markJudge) judge(mark drainer.Mark) (made bool) {
+func (w *markJudge) judge(mark rules.Mark) (made bool) {
 	v := w.now.judgeMark(mark)
 	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
 	another := len(w.accepted) > 0 && w.accepted[0].Alloc == mark.Alloc
@@ -117,7 +117,7 @@ func (w *markJudge) judge(mark drainer.Mark) (made bool) {
 }
 
 // judgeMark judges a mark in the state left by those before it.
-func (m *moment) judgeMark(mark drainer.Mark) verdict {
+func (m *moment) judgeMark(mark rules.Mark) verdict {
 	a := m.allocs[mark.Alloc]
 	if v := checkCause(a, mark); !v.holds {
 		return v
@@ -141,7 +141,7 @@ func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
 }
 
 // made reports whether the entry has made the mark.
-func (e *entry) made(mark drainer.Mark) bool {
+func (e *entry) made(mark rules.Mark) bool {
 	c := e.change(mark.Alloc)
 	return c != nil && newlyMarked(*c) &&
 		c.after.DesiredTransition.Drain == mark.Drain && c.after.DesiredTransition.Class == mark.Class

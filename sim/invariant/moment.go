@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -13,14 +13,14 @@ import (
 type moment struct {
 	*book
 	at     time.Time
-	policy drainer.Policy
+	policy rules.Policy
 	// number tells what was counted at this moment from what was at others.
 	number uint64
 }
 
 // moment begins a moment of the book as it is. What was counted at an earlier one
 // is not used again.
-func (b *book) moment(at time.Time, p drainer.Policy) *moment {
+func (b *book) moment(at time.Time, p rules.Policy) *moment {
 	b.moments++
 	return &moment{book: b, at: at, policy: p, number: b.moments}
 }
@@ -132,7 +132,7 @@ func (g *group) blocked() *cluster.Evaluation {
 // says so and nothing is on its way that could mend it.
 func (m *moment) mayProceed(g *group) bool {
 	t := m.tally(g)
-	return m.policy.BelowBudget == drainer.Proceed && t.room() <= 0 && t.outstanding == 0 && !g.job.pending()
+	return m.policy.BelowBudget == rules.BelowBudgetProceed && t.room() <= 0 && t.outstanding == 0 && !g.job.pending()
 }
 
 // take counts a mark that is made, for those that are judged after it.

@@ -3,7 +3,7 @@ package invariant
 import (
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
 // Options are what a [Judge] has to be told to judge by: what the drainer was
@@ -11,7 +11,7 @@ import (
 // of each is its default.
 type Options struct {
 	// Policy is the drainers' policy, which every entry of theirs has to carry.
-	Policy drainer.Policy
+	Policy rules.Policy
 
 	// MaxIDs, MaxBytes and MaxInFlight bound the drainers' entries. Zero is
 	// [DefaultMaxIDs], [DefaultMaxBytes] and [DefaultMaxInFlight].

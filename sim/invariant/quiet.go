@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -17,7 +17,7 @@ type Quiet struct {
 	// State is the leader's state, never nil; Reports are its drainer's at this
 	// moment, one of each node that drains there, by node.
 	State   *statestore.Snapshot
-	Reports []drainer.Report
+	Reports []rules.Report
 	// Fresh is what a drainer would write that begins its term over State now, and
 	// that sees its barrier applied; nil if none was asked.
 	Fresh *Wants

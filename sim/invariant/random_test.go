@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -22,16 +22,16 @@ import (
 type chance struct {
 	*stage
 	rng    *rand.Rand
-	policy drainer.Policy
+	policy rules.Policy
 	placed int
 	drains int
 }
 
 func newChance(t *testing.T, seed uint64) *chance {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	c := &chance{rng: rng, policy: drainer.Policy{
+	c := &chance{rng: rng, policy: rules.Policy{
 		HealthGrace: time.Second, StopMargin: 2 * time.Second,
-		BelowBudget: drainer.BelowBudget(rng.IntN(2)), PluginsAfterDeadline: drainer.PluginOrder(rng.IntN(2)), Completion: drainer.Contract(rng.IntN(4)),
+		BelowBudget: rules.BelowBudget(rng.IntN(2)), PluginsAfterDeadline: rules.PluginOrder(rng.IntN(2)), Completion: rules.CompletionPolicy(rng.IntN(4)),
 	}}
 	c.stage = newStage(t, invariant.Options{Policy: c.policy, Every: 10})
 	for i := range 4 {
@@ -146,7 +146,7 @@ func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 // someMarks is an entry that marks whatever it likes, mostly under a class that
 // could be.
 func (c *chance) someMarks(count int) *shims.AllocUpdateDesiredTransition {
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: c.now, Policy: c.policy}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: c.now, Policy: c.policy}}
 	for range count {
 		a := c.someAlloc()
 		if a == nil {
@@ -235,9 +235,9 @@ func TestJudge_agreesWithTheDrainer(t *testing.T) {
 
 // someEnds is an entry that ends whatever drains.
 func (c *chance) someEnds() *shims.NodesDrainComplete {
-	m := &shims.NodesDrainComplete{Completions: drainer.Completions{At: c.now, Policy: c.policy}}
+	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: c.now, Policy: c.policy}}
 	for n := range c.state().DrainingNodes() {
-		end := drainer.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
+		end := rules.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
 		if c.rng.IntN(8) == 0 {
 			end.Revision--
 		}
@@ -263,8 +263,7 @@ func (c *chance) reevaluateAll() {
 func (c *chance) quietly() {
 	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
 	for n := range c.state().DrainingNodes() {
-		r, _ := drainer.Explain(c.state(), nil, n.ID, c.now, c.policy)
-		r.EndsBy = drainer.EndBound(c.state(), n, c.now, c.policy, time.Second)
+		r, _ := rules.Explain(c.state(), rules.Pending{WriteTime: oneSecond}, n.ID, c.now, c.policy)
 		for i := range r.Allocs {
 			if s := &r.Allocs[i].Since; s.Seen {
 				s.At = c.now
@@ -282,14 +281,14 @@ func TestJudge_findsWhatTheRecheckWouldRefuse(t *testing.T) {
 	good, bad, witnessed := 0, 0, 0
 	for seed := range uint64(150) {
 		c := newChance(t, seed)
-		w := witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == drainer.AfterStop})
+		w := witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop})
 		for range 20 {
 			c.act()
 			m := c.someMarks(1)
-			if len(m.Marks.Marks) == 0 || m.Marks.Marks[0].Drain == "" || c.state().Alloc(m.Marks.Marks[0].Alloc).Asked() {
+			if len(m.Marks.Marks) == 0 || m.Marks.Marks[0].Drain == "" || c.state().Alloc(m.Marks.Marks[0].Alloc).Leaving() {
 				continue // a store would not take it
 			}
-			accepted, _, _ := drainer.Recheck(c.state(), &m.Marks)
+			accepted, _, _ := rules.Recheck(c.state(), &m.Marks)
 			before, was := c.j.Found(), c.state()
 			c.believe(m)
 			if made := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !made {
@@ -302,7 +301,7 @@ func TestJudge_findsWhatTheRecheckWouldRefuse(t *testing.T) {
 				witnessed++
 				must.Greater(t, 0, found, must.Sprint(report.Findings))
 			}
-			w = witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == drainer.AfterStop})
+			w = witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop})
 			if found == 0 {
 				good++
 			} else {

@@ -13,7 +13,7 @@ import (
 // before changes nothing, a strategy is what was asked for and its deadline counts
 // from then, and a cancel takes back the marks of its drain and no others.
 func (j *Judge) judgeRequest(e *entry, m *shims.NodeUpdateDrain) {
-	updated, ok := e.Response.(shims.DrainUpdated)
+	updated, ok := e.Response.(shims.DrainRequestApplied)
 	if !ok {
 		return // refused: nothing was asked of anything
 	}
@@ -31,7 +31,7 @@ func (j *Judge) judgeRequest(e *entry, m *shims.NodeUpdateDrain) {
 		return
 	}
 	if n.drain() != nil {
-		j.judgeCancel(e, n.drain(), updated.DrainUpdated)
+		j.judgeCancel(e, n.drain(), updated.DrainResult)
 	}
 }
 
@@ -81,7 +81,7 @@ func (j *Judge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violatio
 }
 
 // judgeCancel judges what became of a drain's marks when it was cancelled.
-func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainUpdated) {
+func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainResult) {
 	about := Violation{Drain: d.ID, Node: d.NodeID}
 	withdrawn, stopping := 0, []cluster.AllocID{}
 	for _, a := range j.book.marked[d.ID] {
@@ -99,8 +99,10 @@ func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainUpd
 			continue
 		}
 		// A class that is left behind would hold a slot of the group for good.
-		if left := c.after.DesiredTransition; left.Class != cluster.MarkNone || left.Drain != "" || !left.MarkedAt.IsZero() {
-			j.find(NotWithdrawn, of(a), "its mark is taken back, and of it are left drain %q, class %s, %s", left.Drain, left.Class, left.MarkedAt)
+		left := c.after.DesiredTransition
+		if left.Class != cluster.MarkNone || left.Drain != "" || !left.MarkedAt.IsZero() || left.MigrateDisablePlacement {
+			j.find(NotWithdrawn, of(a), "its mark is taken back, and of it are left drain %q, class %s, %s, MigrateDisablePlacement %t",
+				left.Drain, left.Class, left.MarkedAt, left.MigrateDisablePlacement)
 		}
 	}
 	slices.Sort(stopping)

@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -227,11 +227,11 @@ func (s *stage) cancel(id cluster.NodeID) { s.apply(s.request(id, nil)) }
 // marks is an entry that marks allocations under a class, planned now, with the
 // evaluations of their jobs.
 func (s *stage) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
-	m := &shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{At: s.now}}
+	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}}
 	seen := map[cluster.JobID]bool{}
 	for _, id := range ids {
 		a := s.state().Alloc(id)
-		mark := drainer.Mark{Alloc: id, Group: a.GroupKey(), Node: a.NodeID, Class: c}
+		mark := rules.Mark{Alloc: id, Group: a.GroupKey(), Node: a.NodeID, Class: c}
 		if n := s.state().Node(a.NodeID); n != nil && n.Drain != nil {
 			mark.Drain, mark.Revision = n.Drain.ID, n.Drain.Revision
 		}
@@ -248,7 +248,7 @@ func (s *stage) mark(c cluster.MarkClass, ids ...cluster.AllocID) { s.apply(s.ma
 
 // believe applies an entry of marks and judges nothing of it.
 func (s *stage) believe(m *shims.AllocUpdateDesiredTransition) {
-	s.lie(m, shims.Marked{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
+	s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
 		must.NoError(s.t, txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals))
 	})
 }
@@ -260,19 +260,19 @@ func (s *stage) markAnyway(c cluster.MarkClass, ids ...cluster.AllocID) {
 
 // refuse refuses all of an entry of marks.
 func (s *stage) refuse(m *shims.AllocUpdateDesiredTransition) {
-	r := shims.Marked{}
+	r := shims.MarksApplied{}
 	for _, mark := range m.Marks.Marks {
-		r.Refused = append(r.Refused, drainer.Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: "no"})
+		r.Refused = append(r.Refused, rules.Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: "no"})
 	}
 	s.lie(m, r, func(*statestore.Txn) {})
 }
 
 // ends is an entry that ends the drains of nodes, planned now.
 func (s *stage) ends(ids ...cluster.NodeID) *shims.NodesDrainComplete {
-	m := &shims.NodesDrainComplete{Completions: drainer.Completions{At: s.now}}
+	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: s.now}}
 	for _, id := range ids {
 		d := s.state().Node(id).Drain
-		m.Completions.Completions = append(m.Completions.Completions, drainer.Completion{Node: id, Drain: d.ID, Revision: d.Revision})
+		m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: id, Drain: d.ID, Revision: d.Revision})
 	}
 	return m
 }
@@ -282,8 +282,8 @@ func (s *stage) end(ids ...cluster.NodeID) { s.apply(s.ends(ids...)) }
 // endAnyway ends a drain although nobody should, so.
 func (s *stage) endAnyway(id cluster.NodeID, o cluster.Outcome, left int) {
 	m := s.ends(id)
-	endings := []drainer.Ending{{Completion: m.Completions.Completions[0], Outcome: o, StillStopping: left}}
-	s.lie(m, shims.Completed{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) })
+	endings := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: o, StillStopping: left}}
+	s.lie(m, shims.CompletionsApplied{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) })
 }
 
 // forge shows the judge an entry that has written something else and changed rows
@@ -331,6 +331,6 @@ func (s *stage) markRows(m *shims.AllocUpdateDesiredTransition) func(*statestore
 }
 
 // endings is what ends one drain.
-func endings(id cluster.NodeID, d cluster.DrainID, o cluster.Outcome) []drainer.Ending {
-	return []drainer.Ending{{Completion: drainer.Completion{Node: id, Drain: d}, Outcome: o}}
+func endings(id cluster.NodeID, d cluster.DrainID, o cluster.Outcome) []rules.Ending {
+	return []rules.Ending{{Completion: rules.Completion{Node: id, Drain: d}, Outcome: o}}
 }

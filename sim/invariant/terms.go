@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -79,9 +80,9 @@ type term struct {
 	// last refused, reevaluation when a group was last evaluated again. All are by the
 	// drainer's clock; zero is never.
 	failure, refusal, reevaluation time.Time
-	refusedNodes                   map[cluster.NodeID]time.Time
-	refusedGroups                  map[cluster.GroupKey]time.Time
-	reevaluated                    map[cluster.GroupKey]time.Time
+	// refused is when each item was last refused: only that item may wait.
+	refused     map[refusedItem]time.Time
+	reevaluated map[cluster.GroupKey]time.Time
 	// round is when the last round of writes began, roundFailed says that an entry of
 	// it has failed. A clock that is set makes the times say nothing of that.
 	round       time.Time
@@ -92,6 +93,12 @@ type term struct {
 	last steps
 	// quiet is what it said at the last quiet point.
 	quiet heard
+}
+
+// refusedItem is a mark, or a completion if alloc is empty, that a drain wanted.
+type refusedItem struct {
+	drain cluster.DrainID
+	alloc cluster.AllocID
 }
 
 // instant is a time of the world and what the drainer's clock shows then. Neither is enough:
@@ -105,8 +112,8 @@ type news struct {
 	any                     bool
 	entry, barrier, refused bool
 	full                    bool // the log had no room
-	nodes                   []cluster.NodeID
-	groups, reevaluated     []cluster.GroupKey
+	items                   []refusedItem
+	reevaluated             []cluster.GroupKey
 }
 
 // steps is what the judge knows of a term's last steps.
@@ -137,6 +144,8 @@ type write struct {
 	// seen is the index of the state that it was planned from, known once the step
 	// has ended.
 	seen uint64
+	// clock is the drainer's time of the step, known once the step has ended.
+	clock time.Time
 }
 
 // ahead is how far the drainer's clock is ahead of the world's, as far as is known.
@@ -188,7 +197,7 @@ func (j *Judge) begin(server, number int) *term {
 		server: server, number: number, owes: true,
 		writes: make(map[int]*write), marks: make(map[cluster.AllocID]int), groups: make(map[cluster.GroupKey]int),
 		ends: make(map[cluster.NodeID]int), failed: make(map[cluster.AllocID]bool), failedEnds: make(map[cluster.NodeID]bool),
-		refusedNodes: make(map[cluster.NodeID]time.Time), refusedGroups: make(map[cluster.GroupKey]time.Time),
+		refused:     make(map[refusedItem]time.Time),
 		reevaluated: make(map[cluster.GroupKey]time.Time),
 	}
 	t.last.tokens = j.burst()
@@ -261,8 +270,8 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 		t.land(p.Message)
 	}
 	switch {
-	case a.Outcome != drainer.Applied:
-		if a.Outcome == drainer.Unknown && !p.barrier {
+	case a.Outcome != raftwrite.Applied:
+		if a.Outcome == raftwrite.Unknown && !p.barrier {
 			t.owes, t.owesSince = true, max(t.owesSince, p.sequence)
 		}
 		j.counters.Failures++
@@ -296,6 +305,20 @@ func (j *Judge) launch(t *term, p *write) {
 			j.find(SentTwice, Violation{Drain: c.Drain, Node: c.Node}, "its end is in flight already")
 		}
 	}
+}
+
+// marksFor reports whether a mark of the allocation is in flight that the drain wanted. The
+// leader does not know since when a mark of an earlier drain is one of a later drain.
+func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
+	for _, p := range t.writes { //lint:order each write by itself
+		marks, _, _ := items(p.Message)
+		for _, m := range marks {
+			if m.Alloc == id && m.Drain == drain {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // land notes that the items of a write are in flight no longer.
@@ -340,21 +363,27 @@ func (j *Judge) fail(t *term, m shims.Message) {
 
 // settle notes what an applied write came to.
 func (j *Judge) settle(t *term, p *write, a shims.Answer) {
-	_, reevaluate, _ := items(p.Message)
+	marks, reevaluate, ends := items(p.Message)
 	t.news.any = true
 	t.news.reevaluated = append(t.news.reevaluated, reevaluate...)
-	var refused []drainer.Refusal
+	var refused []rules.Refusal
 	switch r := a.Response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		refused = r.Refused
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		refused = r.Refused
 	}
 	for _, r := range refused {
 		t.news.refused = true
-		t.news.nodes = append(t.news.nodes, r.Node)
-		if known := j.book.allocs[r.Alloc]; known != nil {
-			t.news.groups = append(t.news.groups, known.group.key)
+		for _, m := range marks {
+			if m.Alloc == r.Alloc {
+				t.news.items = append(t.news.items, refusedItem{m.Drain, m.Alloc})
+			}
+		}
+		for _, c := range ends {
+			if c.Node == r.Node {
+				t.news.items = append(t.news.items, refusedItem{drain: c.Drain})
+			}
 		}
 	}
 	if before, idle := j.idle[a.Index]; idle {
@@ -389,14 +418,11 @@ func (t *term) takeIn(at instant) {
 	if n.refused {
 		t.refusal = clock
 	}
-	for _, id := range n.nodes {
-		t.refusedNodes[id] = clock
-	}
-	for _, key := range n.groups {
-		t.refusedGroups[key] = clock
+	for _, item := range n.items {
+		t.refused[item] = clock
 	}
 	for _, key := range n.reevaluated {
 		t.reevaluated[key], t.reevaluation = clock, clock
 	}
-	*n = news{nodes: n.nodes[:0], groups: n.groups[:0], reevaluated: n.reevaluated[:0]}
+	*n = news{items: n.items[:0], reevaluated: n.reevaluated[:0]}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -48,7 +50,7 @@ func newTown(t testing.TB, nodes, perNode, drains, quiets int) *town {
 	w.settle(nodes, perNode)
 	var err error
 	w.drainer, err = drainer.NewTerm(drainer.NodeDrainerConfig{
-		Raft: shims.NewRaftApplier(townLog{w, true}), NewEvalID: func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
+		Raft: shims.NewDrainerApplier(townLog{w, true}), NewEvalID: func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
 	}, townReader{w.fsm.Store().Reader(), w}, w.woken)
 	must.NoError(t, err)
 	w.scheduler, err = scheduler.New(scheduler.Config{
@@ -130,7 +132,7 @@ func (w *town) commit(m shims.Message) shims.Answer {
 			w.reports = append(w.reports, cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, Healthy: pointer(true)})
 		}
 	}
-	return shims.Answer{Outcome: drainer.Applied, Index: w.index, Response: response}
+	return shims.Answer{Outcome: raftwrite.Applied, Index: w.index, Response: response}
 }
 
 // townLog is the log as the drainer and the scheduler see it.
@@ -154,7 +156,7 @@ func (l townLog) Propose(m shims.Message, reply func(shims.Answer)) bool {
 		})
 	}
 	w.queue = append(w.queue, func() {
-		answer := shims.Answer{Outcome: drainer.Applied, Index: w.fsm.Store().Snapshot().Index()}
+		answer := shims.Answer{Outcome: raftwrite.Applied, Index: w.fsm.Store().Snapshot().Index()}
 		if m != nil {
 			answer = w.commit(m)
 		}
@@ -174,7 +176,7 @@ type townReader struct {
 	town *town
 }
 
-func (r townReader) Snapshot() drainer.View {
+func (r townReader) Snapshot() rules.View {
 	r.town.looks++
 	r.town.view = r.town.fsm.Store().Snapshot()
 	return r.town.view

@@ -2,7 +2,7 @@ package invariant
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -62,7 +62,7 @@ func (t *turns) total() (total int) {
 // may be told to wait, after the deadline too, for all that is in touch.
 func (m *moment) waitsFor(n *node, turn opinion.Turn) *alloc {
 	t := m.turns(n)
-	toTheEnd := turn == opinion.Plugin && m.policy.PluginsAfterDeadline == drainer.AfterStop
+	toTheEnd := turn == opinion.Plugin && m.policy.PluginsAfterDeadline == rules.PluginsAfterStop
 	for before := range turn {
 		if t.awaited[before] != nil {
 			return t.awaited[before]
@@ -78,19 +78,19 @@ func (m *moment) waitsFor(n *node, turn opinion.Turn) *alloc {
 // drain may end: what its completion contract promises is so.
 func (m *moment) unfinished(n *node) (who *alloc, why string) {
 	d, contract := n.drain(), m.policy.Completion
-	if contract != drainer.Asked && opinion.Passed(d, m.at) {
-		contract = drainer.Stopped
+	if contract != rules.CompletionMarked && opinion.Passed(d, m.at) {
+		contract = rules.CompletionStopped
 	}
 	t := m.turns(n)
 	for turn := range opinion.TurnCount {
 		switch {
-		case contract == drainer.Asked && t.stays[turn] != nil:
+		case contract == rules.CompletionMarked && t.stays[turn] != nil:
 			return t.stays[turn], "it has not been asked to leave"
-		case contract != drainer.Asked && t.awaited[turn] != nil:
+		case contract != rules.CompletionMarked && t.awaited[turn] != nil:
 			return t.awaited[turn], "it has to be waited for"
 		}
 	}
-	if contract != drainer.Replaced && contract != drainer.Migrated {
+	if contract != rules.CompletionReplaced && contract != rules.CompletionMigrated {
 		return nil, ""
 	}
 	for _, a := range m.marked[d.ID] {
@@ -98,7 +98,7 @@ func (m *moment) unfinished(n *node) (who *alloc, why string) {
 		case m.allocs[a.id()] != a || !a.markedBy(d.ID):
 		case !m.replaced(a):
 			return a, "it has no replacement, and nothing says that none comes"
-		case contract == drainer.Migrated && !m.migrated(a):
+		case contract == rules.CompletionMigrated && !m.migrated(a):
 			return a, "its data has not moved"
 		}
 	}

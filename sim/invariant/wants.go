@@ -2,16 +2,16 @@ package invariant
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // Wants is everything that a drainer would write at one moment if nothing of it
 // were planned or in flight.
 type Wants struct {
-	Marks       []drainer.Mark
+	Marks       []rules.Mark
 	Reevaluate  []cluster.GroupKey
-	Completions []drainer.Completion
+	Completions []rules.Completion
 }
 
 // groupWants is what of a group may be marked at its pace.
@@ -36,7 +36,7 @@ func (j *Judge) wants(m *moment) Wants {
 			continue
 		}
 		if _, why := m.unfinished(n); why == "" {
-			w.Completions = append(w.Completions, drainer.Completion{Node: n.id, Drain: n.drain().ID, Revision: n.drain().Revision})
+			w.Completions = append(w.Completions, rules.Completion{Node: n.id, Drain: n.drain().ID, Revision: n.drain().Revision})
 		}
 		for _, a := range n.live {
 			g := groups[a.group]
@@ -79,9 +79,9 @@ func (w *Wants) addAlloc(m *moment, a *alloc, g *groupWants) {
 	}
 }
 
-func markOf(a *alloc, c cluster.MarkClass) drainer.Mark {
+func markOf(a *alloc, c cluster.MarkClass) rules.Mark {
 	d := a.node.drain()
-	return drainer.Mark{Alloc: a.id(), Group: a.group.key, Node: a.node.id, Drain: d.ID, Revision: d.Revision, Class: c}
+	return rules.Mark{Alloc: a.id(), Group: a.group.key, Node: a.node.id, Drain: d.ID, Revision: d.Revision, Class: c}
 }
 
 // addGroup adds what is wanted of a group.

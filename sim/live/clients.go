@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -99,7 +99,7 @@ func (c *clients) isSilent(id cluster.NodeID) bool {
 func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	m := &shims.AllocClientUpdate{Reports: reports}
 	m.Evals = scheduler.ReportEvals(c.servers.truth(), reports, time.Now(), c.ids.eval)
-	return c.servers.propose(world.FromClients, m, func(a shims.Answer) { reply(a.Outcome == drainer.Applied) })
+	return c.servers.propose(world.FromClients, m, func(a shims.Answer) { reply(a.Outcome == raftwrite.Applied) })
 }
 
 // behave is how an allocation fares, as the deterministic run has it too: by the

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -100,9 +100,9 @@ func (p *proposal) answer(a shims.Answer) {
 	p.from.tell(p.source, func() { p.reply(a) })
 }
 
-func unknown() shims.Answer { return shims.Answer{Outcome: drainer.Unknown, Err: errLost} }
+func unknown() shims.Answer { return shims.Answer{Outcome: raftwrite.Unknown, Err: errLost} }
 
-func rejected(err error) shims.Answer { return shims.Answer{Outcome: drainer.Rejected, Err: err} }
+func rejected(err error) shims.Answer { return shims.Answer{Outcome: raftwrite.Rejected, Err: err} }
 
 // run keeps the log until the play is over.
 func (l *contract) run() {
@@ -261,7 +261,7 @@ func (l *contract) commit(data []byte) (shims.Answer, error) {
 	if err != nil {
 		return shims.Answer{}, err
 	}
-	answer := shims.Answer{Outcome: drainer.Applied, Index: uint64(len(l.entries)), Response: response}
+	answer := shims.Answer{Outcome: raftwrite.Applied, Index: uint64(len(l.entries)), Response: response}
 	if data == nil {
 		answer.Index = l.leader.server.store().Snapshot().Index()
 	}

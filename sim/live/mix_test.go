@@ -11,6 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -19,7 +20,7 @@ import (
 
 // fate is what became of one proposed write, as far as anybody can tell.
 type fate struct {
-	told drainer.Outcome
+	told raftwrite.Outcome
 	// logged says that it was applied; after that its proposer's term had ended by then.
 	logged, after bool
 }
@@ -55,7 +56,7 @@ func TestMix(t *testing.T) {
 		must.MapContainsKey(t, model, f, must.Sprintf("raft does what the model does not: %s", f))
 	}
 	for _, f := range []fate{
-		{drainer.Applied, true, false}, {drainer.Unknown, true, true}, {drainer.Unknown, false, false}, {drainer.Rejected, false, false},
+		{raftwrite.Applied, true, false}, {raftwrite.Unknown, true, true}, {raftwrite.Unknown, false, false}, {raftwrite.Rejected, false, false},
 	} {
 		must.Positive(t, real[f], must.Sprintf("raft was not seen to do this: %s", f))
 	}
@@ -81,7 +82,7 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 	}
 	must.NoError(t, w.Place(j, allocs...))
 
-	told := map[int]drainer.Outcome{}
+	told := map[int]raftwrite.Outcome{}
 	applied := map[uint64]int{} // the term in which an entry was applied, by index
 	w.OnAnswer(func(_, n int, a shims.Answer) { told[n] = a.Outcome })
 	w.OnApply(func(a world.Applied) { applied[a.Index] = w.Term() })
@@ -127,7 +128,7 @@ func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
 				continue
 			}
 			s.proposer.Barrier(func(a shims.Answer) {
-				if entries := s.applied(); a.Outcome == drainer.Applied && len(entries) > 0 {
+				if entries := s.applied(); a.Outcome == raftwrite.Applied && len(entries) > 0 {
 					answered(barrier{term, entries[len(entries)-1].index})
 				}
 			})
@@ -164,8 +165,8 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	servers := startRaft(t)
 	chance := world.Stream(seed, "mix")
 	var mu sync.Mutex
-	told := map[string]drainer.Outcome{} // guarded by mu
-	var barriers []barrier               // guarded by mu
+	told := map[string]raftwrite.Outcome{} // guarded by mu
+	var barriers []barrier                 // guarded by mu
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for i, s := range servers {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -37,7 +38,7 @@ type peer struct {
 func (l *contract) newPeer(number int, config drainer.NodeDrainerConfig) (*peer, error) {
 	s := &peer{contract: l, number: number}
 	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: s.tell})
-	config.Raft = shims.NewRaftApplier(proposals{s, world.FromDrainer})
+	config.Raft = shims.NewDrainerApplier(proposals{s, world.FromDrainer})
 	config.NewEvalID = l.ids.eval
 	var err error
 	s.drainer, err = drainer.NewNodeDrainer(config)
@@ -213,7 +214,7 @@ type reader struct {
 
 // Snapshot returns what the server sees. It gives way to others then: what they wake the
 // drainer for while it steps must not be lost.
-func (r reader) Snapshot() drainer.View {
+func (r reader) Snapshot() rules.View {
 	s := r.server
 	if delay, strikes := s.faults.strike(scenario.LeaderPaused, target{}); strikes {
 		s.pause(delay)

@@ -135,7 +135,7 @@ const afterwards = time.Millisecond
 // applied is told of every entry once, in the order of the log.
 func (p *player) applied(a shims.Applied) {
 	p.result.Entries++
-	if m, is := a.Response.(shims.Marked); is {
+	if m, is := a.Response.(shims.MarksApplied); is {
 		p.result.Marks += len(m.Accepted)
 	}
 	p.witness.Observe(applied.Entry(a))

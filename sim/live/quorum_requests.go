@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -64,9 +64,9 @@ func (q *quorum) propose(s world.Source, m shims.Message, reply func(shims.Answe
 
 func answerTo(err error) shims.Answer {
 	if err != nil {
-		return shims.Answer{Outcome: drainer.Unknown, Err: err}
+		return shims.Answer{Outcome: raftwrite.Unknown, Err: err}
 	}
-	return shims.Answer{Outcome: drainer.Applied}
+	return shims.Answer{Outcome: raftwrite.Applied}
 }
 
 // once makes a request of a server that believes that it leads.

@@ -38,6 +38,8 @@ type Hunt struct {
 	// Control is the hunter without a bug, see [Control], or empty: a seed that fails
 	// it too says nothing of a bug, and the hunt goes on behind it.
 	Control string
+	// GiveUp ends the hunt at the first start from which the bug is not found.
+	GiveUp bool
 }
 
 // MaxSeeds is within how many small seeds a bug has to be found.
@@ -82,6 +84,9 @@ func (h Hunt) For(ctx context.Context, root, dir string, b *Bug) ([]Catch, error
 			return nil, fmt.Errorf("hunting %s: %w", b.Name, err)
 		}
 		catches = append(catches, c)
+		if h.GiveUp && c.Check == "" {
+			break
+		}
 	}
 	return catches, nil
 }

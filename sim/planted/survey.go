@@ -55,9 +55,9 @@ func NewSurvey(root, dir string) (*Survey, error) {
 // ordinary are the packages with tests that are none of the simulator's: first those
 // that find most bugs at the least expense, in the end the others.
 func ordinary(ctx context.Context, root string) ([][]string, error) {
-	const cases, huge = "./drainer/drainertest", "TestCases/30-ten-thousand|TestScale"
-	cheap := []string{"./cluster", "./drainer", "./statestore", "./shims", "./scheduler", "./simclient", "./witness/..."}
-	list, err := packagesOf(ctx, root, "./...")
+	const cases, huge = "./cases", "TestCases/30-ten-thousand|TestScale"
+	cheap := []string{"./cluster/...", "./drainer/...", "./statestore", "./shims", "./scheduler", "./simclient", "./witness/..."}
+	list, err := packagesOf(ctx, root, "work")
 	if err != nil {
 		return nil, err
 	}

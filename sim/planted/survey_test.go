@@ -57,7 +57,7 @@ func TestSurvey_RunsWhatThereIs(t *testing.T) {
 	must.SliceContains(t, others, module+"/internal/lint")
 	must.SliceContains(t, others, module+"/cmd/nodedrain")
 	must.SliceNotContains(t, others, module+"/drainer")
-	must.SliceNotContains(t, others, module+"/drainer/drainertest")
+	must.SliceNotContains(t, others, module+"/cases")
 	for _, p := range others {
 		must.False(t, strings.HasPrefix(p+"/", module+"/sim/"), must.Sprint(p))
 	}

@@ -24,12 +24,12 @@ type Provocation struct {
 func Provocations(a shims.Applied) []Provocation {
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
-		if marked, is := a.Response.(shims.Marked); is && len(marked.Accepted) > 0 {
+		if marked, is := a.Response.(shims.MarksApplied); is && len(marked.Accepted) > 0 {
 			return ofMarks(marked)
 		}
 	case *shims.NodesDrainComplete:
 		var all []Provocation
-		if completed, is := a.Response.(shims.Completed); is {
+		if completed, is := a.Response.(shims.CompletionsApplied); is {
 			for _, e := range completed.Ended {
 				all = append(all, ofNode(scenario.DrainAgain, e.Node))
 			}
@@ -48,7 +48,7 @@ func Provocations(a shims.Applied) []Provocation {
 }
 
 // ofMarks are the opportunities of an entry that has marked something.
-func ofMarks(marked shims.Marked) []Provocation {
+func ofMarks(marked shims.MarksApplied) []Provocation {
 	all := []Provocation{{Fault: scenario.StoreRestore}}
 	var nodes []cluster.NodeID
 	var jobs []cluster.JobKey

@@ -2,7 +2,7 @@ package swarm
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -75,6 +75,6 @@ const (
 
 // Events that there are one of for each of a kind.
 func faultEvent(f scenario.FaultName) Event { return "fault/" + Event(f) }
-func reasonEvent(r drainer.Reason) Event    { return "reason/" + Event(r.String()) }
+func reasonEvent(r rules.Reason) Event      { return "reason/" + Event(r.String()) }
 func classEvent(c cluster.MarkClass) Event  { return "class/" + Event(c.String()) }
 func outcomeEvent(o cluster.Outcome) Event  { return "outcome/" + Event(o) }

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -86,11 +87,11 @@ func (o *Observer) Seen() map[Event]int { return o.seen }
 
 // Reports counts the reasons that are given of draining nodes. It is for
 // [sim.Options].
-func (o *Observer) Reports(reports []drainer.Report) {
+func (o *Observer) Reports(reports []rules.Report) {
 	for i := range reports {
 		for reason, n := range reports[i].Waiting {
 			if n > 0 {
-				o.seen[reasonEvent(drainer.Reason(reason))]++
+				o.seen[reasonEvent(rules.Reason(reason))]++
 			}
 		}
 	}
@@ -156,9 +157,9 @@ func (o *Observer) answered(term, n int, a shims.Answer) {
 	}
 	o.inFlight[term]--
 	switch a.Outcome {
-	case drainer.Rejected:
+	case raftwrite.Rejected:
 		o.seen[EntryRejected]++
-	case drainer.Unknown:
+	case raftwrite.Unknown:
 		w.unknown = true
 		o.count(EntrySurvives, w.applied && o.over[term])
 	}

@@ -2,7 +2,7 @@ package swarm
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -31,15 +31,15 @@ func (o *Observer) applied(a shims.Applied) {
 	}
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
-		if r, is := a.Response.(shims.Marked); is {
+		if r, is := a.Response.(shims.MarksApplied); is {
 			o.marked(a, m, r)
 		}
 	case *shims.NodesDrainComplete:
-		if r, is := a.Response.(shims.Completed); is {
+		if r, is := a.Response.(shims.CompletionsApplied); is {
 			o.completed(a, m, r)
 		}
 	case *shims.NodeUpdateDrain:
-		if r, is := a.Response.(shims.DrainUpdated); is {
+		if r, is := a.Response.(shims.DrainRequestApplied); is {
 			o.requested(a, m, r)
 		}
 	case *shims.NodeDeregister:
@@ -63,7 +63,7 @@ func (o *Observer) applied(a shims.Applied) {
 }
 
 // marked counts what became of marks.
-func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition, r shims.Marked) {
+func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition, r shims.MarksApplied) {
 	o.count(Reevaluated, len(m.Reevaluate) > 0)
 	o.count(MarksRefused, len(r.Refused) > 0)
 	o.count(MarksPartlyRefused, len(r.Refused) > 0 && len(r.Accepted) > 0)
@@ -86,7 +86,7 @@ func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition
 }
 
 // accepted counts what is to be said of one mark.
-func (o *Observer) accepted(a shims.Applied, mark drainer.Mark) {
+func (o *Observer) accepted(a shims.Applied, mark rules.Mark) {
 	alloc, node := a.Before.Alloc(mark.Alloc), a.Before.Node(mark.Node)
 	if alloc == nil || node == nil || node.Drain == nil {
 		return
@@ -113,7 +113,7 @@ func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
 }
 
 // completed counts what became of completions.
-func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shims.Completed) {
+func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shims.CompletionsApplied) {
 	o.count(EndRefused, len(r.Refused) > 0)
 	o.count(EndOfMany, len(r.Ended) > 1)
 	for _, e := range r.Ended {
@@ -138,7 +138,7 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 }
 
 // requested counts what a request did.
-func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.DrainUpdated) {
+func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.DrainRequestApplied) {
 	before, after := a.Before.Node(m.Node), a.After.Node(m.Node)
 	o.count(Repeated, r.Repeated)
 	o.count(RepeatedAfterEnd, r.Repeated && (before.Drain == nil || before.Drain.ID != r.Drain))

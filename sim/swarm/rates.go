@@ -2,7 +2,7 @@ package swarm
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -112,16 +112,16 @@ func outcomeRates() []Rate {
 }
 
 func reasonRates() []Rate {
-	least := [drainer.ReasonCount][sizeCount]float64{
-		drainer.ReasonWritePending: in(0.66, 0.95), drainer.ReasonStopping: in(0.66, 0.95),
-		drainer.ReasonWaitingForScheduler: in(0.64, 0.95), drainer.ReasonWaitingForStage: in(0.42, 0.39),
-		drainer.ReasonWaitingForRoom: in(0.4, 0.95), drainer.ReasonBatchRunning: in(0.36, 0.45),
-		drainer.ReasonWaitingForHealth: in(0.19, 0.46), drainer.ReasonDisconnected: in(0.16, 0.26),
-		drainer.ReasonLeftByRequest: in(0.14, 0.2), drainer.ReasonBelowBudget: in(0.095, 0.6),
-		drainer.ReasonWaitingForReplacement: in(0.092, 0.071), drainer.ReasonNoPacedMoves: in(0.071, 0.38),
+	least := [rules.ReasonCount][sizeCount]float64{
+		rules.ReasonWritePending: in(0.66, 0.95), rules.ReasonStopping: in(0.66, 0.95),
+		rules.ReasonWaitingForScheduler: in(0.64, 0.95), rules.ReasonWaitingForStage: in(0.42, 0.39),
+		rules.ReasonWaitingForRoom: in(0.4, 0.95), rules.ReasonBatchRunning: in(0.36, 0.45),
+		rules.ReasonWaitingForHealth: in(0.19, 0.46), rules.ReasonDisconnected: in(0.16, 0.26),
+		rules.ReasonLeftByRequest: in(0.14, 0.2), rules.ReasonBelowBudget: in(0.095, 0.6),
+		rules.ReasonWaitingForReplacement: in(0.092, 0.071), rules.ReasonNoPacedMoves: in(0.071, 0.38),
 	}
 	var rates []Rate
-	for r := range drainer.ReasonCount {
+	for r := range rules.ReasonCount {
 		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), least[r]})
 	}
 	return rates

@@ -16,7 +16,7 @@ const many = 8
 func asks(a shims.Applied) string {
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
-		if updated, ok := a.Response.(shims.DrainUpdated); !ok || updated.Repeated || updated.Drain == "" {
+		if updated, ok := a.Response.(shims.DrainRequestApplied); !ok || updated.Repeated || updated.Drain == "" {
 			return ""
 		}
 	case *shims.NodeDeregister:
@@ -62,16 +62,16 @@ func describe(a shims.Applied) string {
 	switch response := a.Response.(type) {
 	case shims.PlanApplied:
 		return describePlan(response)
-	case shims.Marked:
+	case shims.MarksApplied:
 		return describeMarks(a, response)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		return describeEnds(response)
 	}
 	return "skipped"
 }
 
 func describeDrain(a shims.Applied, m *shims.NodeUpdateDrain) string {
-	updated, _ := a.Response.(shims.DrainUpdated)
+	updated, _ := a.Response.(shims.DrainRequestApplied)
 	was := a.Before.Node(m.Node)
 	switch {
 	case updated.Repeated:
@@ -123,7 +123,7 @@ func describePlan(p shims.PlanApplied) string {
 	return text
 }
 
-func describeMarks(a shims.Applied, marked shims.Marked) string {
+func describeMarks(a shims.Applied, marked shims.MarksApplied) string {
 	var classes [cluster.MarkClassCount]int
 	ids := make([]string, len(marked.Accepted))
 	for i, m := range marked.Accepted {
@@ -148,7 +148,7 @@ func describeMarks(a shims.Applied, marked shims.Marked) string {
 	return text
 }
 
-func describeEnds(ended shims.Completed) string {
+func describeEnds(ended shims.CompletionsApplied) string {
 	ends := make([]string, len(ended.Ended))
 	for i, e := range ended.Ended {
 		ends[i] = fmt.Sprintf("%s %s", e.Node, e.Outcome)

@@ -9,7 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -165,11 +165,11 @@ func (h *history) drain(spec *cluster.DrainSpec, nodes ...cluster.NodeID) {
 
 // mark has the drains of their nodes mark allocations of one group.
 func (h *history) mark(g cluster.GroupKey, class cluster.MarkClass, ids ...cluster.AllocID) {
-	m := drainer.Marks{At: h.now(), Evals: []*cluster.Evaluation{h.eval(g)}}
+	m := rules.Marks{At: h.now(), Evals: []*cluster.Evaluation{h.eval(g)}}
 	for _, id := range slices.Sorted(slices.Values(ids)) {
 		a := h.state().Alloc(id)
 		if n := h.state().Node(a.NodeID); n.Draining() {
-			m.Marks = append(m.Marks, drainer.Mark{
+			m.Marks = append(m.Marks, rules.Mark{
 				Alloc: id, Node: n.ID, Group: g, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class,
 			})
 		}
@@ -179,10 +179,10 @@ func (h *history) mark(g cluster.GroupKey, class cluster.MarkClass, ids ...clust
 
 // finish has the drainer end drains.
 func (h *history) finish(nodes ...cluster.NodeID) {
-	c := drainer.Completions{At: h.now()}
+	c := rules.Completions{At: h.now()}
 	for _, id := range nodes {
 		if n := h.state().Node(id); n.Draining() {
-			c.Completions = append(c.Completions, drainer.Completion{Node: id, Drain: n.Drain.ID, Revision: n.Drain.Revision})
+			c.Completions = append(c.Completions, rules.Completion{Node: id, Drain: n.Drain.ID, Revision: n.Drain.Revision})
 		}
 	}
 	h.apply(&shims.NodesDrainComplete{Completions: c})

@@ -150,9 +150,9 @@ func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 	o.observe()
 	w := write{at: at, index: a.Index}
 	switch response := a.Response.(type) {
-	case shims.Marked:
+	case shims.MarksApplied:
 		w.ids = len(response.Accepted)
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		w.end, w.ids = true, len(response.Ended)
 	default:
 		if text := asks(a); text != "" {

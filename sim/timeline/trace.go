@@ -109,11 +109,11 @@ func (t *Trace) Applied(m Moment, a shims.Applied) {
 // of the drainer serves.
 func (t *Trace) request(l *line, response shims.Response) {
 	switch r := response.(type) {
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		if r.Drain != "" && !r.Repeated {
 			t.requests[r.Drain] = l.Index
 		}
-	case shims.Marked, shims.Completed:
+	case shims.MarksApplied, shims.CompletionsApplied:
 		for _, d := range l.Drains {
 			if index, has := t.requests[d]; has {
 				l.Requests = append(l.Requests, index)
@@ -176,7 +176,7 @@ func (l *line) about(a shims.Applied) {
 // answered names what took effect of an entry of items, and what was refused.
 func (l *line) answered(response shims.Response) {
 	switch r := response.(type) {
-	case shims.DrainUpdated:
+	case shims.DrainRequestApplied:
 		if r.Drain != "" {
 			l.Drains = []cluster.DrainID{r.Drain}
 		}
@@ -190,7 +190,7 @@ func (l *line) answered(response shims.Response) {
 		for _, no := range r.Refused {
 			l.Refused = append(l.Refused, refused{no.Node, no.Alloc, no.Why})
 		}
-	case shims.Marked:
+	case shims.MarksApplied:
 		for _, mark := range r.Accepted {
 			l.Allocs = append(l.Allocs, mark.Alloc)
 			l.Nodes = append(l.Nodes, mark.Node)
@@ -200,7 +200,7 @@ func (l *line) answered(response shims.Response) {
 		for _, no := range r.Refused {
 			l.Refused = append(l.Refused, refused{no.Node, no.Alloc, no.Why})
 		}
-	case shims.Completed:
+	case shims.CompletionsApplied:
 		for _, end := range r.Ended {
 			l.Nodes = append(l.Nodes, end.Node)
 			l.Drains = append(l.Drains, end.Drain)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -84,7 +84,7 @@ func (w *World) refuseSome(m shims.Message) error {
 // victim is an allocation of a group that runs, whose loss makes marks untrue: first
 // one that is healthy and stays, without which there is less room; then any that
 // stays; then one that is to be marked. It is nil if nothing of the group runs.
-func (w *World) victim(group cluster.GroupKey, marks []drainer.Mark) *cluster.Allocation {
+func (w *World) victim(group cluster.GroupKey, marks []rules.Mark) *cluster.Allocation {
 	marked := map[cluster.AllocID]bool{}
 	for _, m := range marks {
 		marked[m.Alloc] = true
@@ -100,7 +100,7 @@ func (w *World) victim(group cluster.GroupKey, marks []drainer.Mark) *cluster.Al
 		switch {
 		case marked[a.ID]:
 			rank = 2
-		case a.JudgedHealthy() && !a.Asked() && state.Node(a.NodeID).Reachable():
+		case a.JudgedHealthy() && !a.Leaving() && state.Node(a.NodeID).Reachable():
 			rank = 0
 		}
 		if rank < least {

@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -15,14 +15,14 @@ import (
 
 // failed is what the drainer was told of its first marks, and whether they are in the
 // log; another write with marks follows unless they are.
-func failed(t *testing.T, struck *town, told drainer.Outcome, logged bool) {
+func failed(t *testing.T, struck *town, told raftwrite.Outcome, logged bool) {
 	t.Helper()
 	marked := first[marks](struck)
 	must.Eq(t, told, marked.answer.Outcome)
 	must.Eq(t, logged, struck.logged(marked))
 	must.Eq(t, logged, nth[marks](struck, 1) == nil)
 	must.Eq(t, 1, struck.outcomes()[told])
-	must.Eq(t, 0, struck.outcomes()[drainer.Rejected+drainer.Unknown-told])
+	must.Eq(t, 0, struck.outcomes()[raftwrite.Rejected+raftwrite.Unknown-told])
 }
 
 func storiesOfWrites() []faultStory {
@@ -30,7 +30,7 @@ func storiesOfWrites() []faultStory {
 		fault:  scenario.Fault{Name: scenario.ApplyReject, On: "marks"},
 		leaves: terms | sequence | ending,
 		check: func(t *testing.T, plain, struck *town) {
-			failed(t, struck, drainer.Rejected, false)
+			failed(t, struck, raftwrite.Rejected, false)
 			must.Greater(t, when[marks](plain), when[marks](struck))
 		},
 	}, {
@@ -54,7 +54,7 @@ func storiesOfWrites() []faultStory {
 		fault:  scenario.Fault{Name: scenario.ApplyAmbiguousApplied, On: "marks"},
 		leaves: terms | sequence | ending,
 		check: func(t *testing.T, plain, struck *town) {
-			failed(t, struck, drainer.Unknown, true)
+			failed(t, struck, raftwrite.Unknown, true)
 			must.Eq(t, when[marks](plain), when[marks](struck))
 			must.Eq(t, when[marks](struck), first[marks](struck).told)
 		},
@@ -62,7 +62,7 @@ func storiesOfWrites() []faultStory {
 		fault:  scenario.Fault{Name: scenario.ApplyAmbiguousLate, On: "marks", Delay: exactly(3 * time.Second)},
 		leaves: terms | sequence | ending,
 		check: func(t *testing.T, plain, struck *town) {
-			failed(t, struck, drainer.Unknown, true)
+			failed(t, struck, raftwrite.Unknown, true)
 			must.Eq(t, when[marks](plain), first[marks](struck).told)
 			must.Eq(t, when[marks](plain)+3*time.Second, when[marks](struck))
 		},
@@ -72,14 +72,14 @@ func storiesOfWrites() []faultStory {
 		begin:   func(t *testing.T, w *town) { w.at(6*time.Second, func() { must.NoError(t, w.Elect(true)) }) },
 		leaves:  terms | sequence | ending,
 		check: func(t *testing.T, plain, struck *town) { // it has no effect that could come late
-			must.Eq(t, 1, struck.outcomes()[drainer.Unknown])
+			must.Eq(t, 1, struck.outcomes()[raftwrite.Unknown])
 			must.Eq(t, when[marks](plain), when[marks](struck))
 		},
 	}, {
 		fault:  scenario.Fault{Name: scenario.ApplyAmbiguousLost, On: "marks"},
 		leaves: terms | sequence | ending,
 		check: func(t *testing.T, plain, struck *town) {
-			failed(t, struck, drainer.Unknown, false)
+			failed(t, struck, raftwrite.Unknown, false)
 			must.Greater(t, when[marks](plain), when[marks](struck))
 		},
 	}, {
@@ -138,7 +138,7 @@ func checkPartialRefuse(t *testing.T, plain, struck *town, job cluster.JobKey) {
 		must.Len(t, 1, failing)
 		must.Eq(t, cluster.ClientFailed, failing[0].ClientStatus)
 		must.Eq(t, job, e.Before.Alloc(failing[0].Alloc).JobKey())
-		response := e.Response.(shims.Marked)
+		response := e.Response.(shims.MarksApplied)
 		must.Len(t, 1, response.Refused)
 		must.NotEq(t, failing[0].Alloc, response.Refused[0].Alloc)
 		must.Eq(t, job, e.Before.Alloc(response.Refused[0].Alloc).JobKey())

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
@@ -88,14 +88,14 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 	m.Evals = scheduler.ReportEvals(w.leader.server.state(), reports, w.Clock(), w.ids.eval)
 	return w.log.propose(nil, FromClients, m, func(a shims.Answer) {
 		f.taken(reports, a)
-		reply(a.Outcome == drainer.Applied)
+		reply(a.Outcome == raftwrite.Applied)
 	})
 }
 
 // taken notes what clients know to have been applied.
 func (f *fleet) taken(reports []cluster.AllocReport, a shims.Answer) {
 	for _, r := range reports {
-		if a.Outcome == drainer.Applied && (r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed) {
+		if a.Outcome == raftwrite.Applied && (r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed) {
 			f.ended[r.Alloc] = true
 		}
 	}

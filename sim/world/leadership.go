@@ -44,7 +44,7 @@ func (w *World) lead(s *server) error {
 	l := &leadership{world: w, server: s, term: w.terms, sight: w.sight(s), drains: newWakeUp(), schedules: newWakeUp()}
 	l.established = w.now.Add(w.draw("establish", w.options.Establish))
 	config := w.options.Drainer
-	config.Raft = shims.NewRaftApplier(proposals{log: &w.log, source: FromDrainer, from: l})
+	config.Raft = shims.NewDrainerApplier(proposals{log: &w.log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval
 	var err error
 	if l.drainer, err = drainer.NewTerm(config, l.sight, l.drains.woken); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -160,7 +160,7 @@ func (l *raftLog) settle(p *proposal) (shims.Answer, error) {
 func (l *raftLog) commit(m shims.Message) (shims.Answer, error) {
 	data, err := shims.Encode(m)
 	if err != nil {
-		return shims.Answer{Outcome: drainer.Rejected, Err: err}, nil
+		return shims.Answer{Outcome: raftwrite.Rejected, Err: err}, nil
 	}
 	return l.commitEntry(logEntry{data: data, Entry: Entry{Term: l.world.terms}})
 }
@@ -181,9 +181,9 @@ func (l *raftLog) commitEntry(e logEntry) (shims.Answer, error) {
 		l.world.leader.catchUp()
 	}
 	if e.data == nil {
-		return shims.Answer{Outcome: drainer.Applied, Index: s.machine.state().Index()}, nil
+		return shims.Answer{Outcome: raftwrite.Applied, Index: s.machine.state().Index()}, nil
 	}
-	return shims.Answer{Outcome: drainer.Applied, Index: uint64(len(l.entries)), Response: response}, nil
+	return shims.Answer{Outcome: raftwrite.Applied, Index: uint64(len(l.entries)), Response: response}, nil
 }
 
 // add adds a committed entry.

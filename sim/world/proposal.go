@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -93,8 +93,8 @@ var (
 	errUnknown  = errors.New("simulated: leadership lost while committing")
 )
 
-func rejected() shims.Answer { return shims.Answer{Outcome: drainer.Rejected, Err: errRejected} }
-func unknown() shims.Answer  { return shims.Answer{Outcome: drainer.Unknown, Err: errUnknown} }
+func rejected() shims.Answer { return shims.Answer{Outcome: raftwrite.Rejected, Err: errRejected} }
+func unknown() shims.Answer  { return shims.Answer{Outcome: raftwrite.Unknown, Err: errUnknown} }
 
 // proposals are what one source proposes to the log.
 type proposals struct {

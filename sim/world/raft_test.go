@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -135,11 +136,11 @@ func checkWrite(p write, at time.Duration, is bool, ends map[int]time.Duration) 
 		return errors.New("the term has ended, and was not told of it")
 	case !p.answered:
 		return nil
-	case outcome == drainer.Applied && (!is || p.Message != nil && at != p.told):
+	case outcome == raftwrite.Applied && (!is || p.Message != nil && at != p.told):
 		return errors.New("it was said to be applied")
-	case outcome == drainer.Applied && over && p.told > ended:
+	case outcome == raftwrite.Applied && over && p.told > ended:
 		return errors.New("it was said to be applied to a term that had ended")
-	case outcome == drainer.Rejected && is:
+	case outcome == raftwrite.Rejected && is:
 		return errors.New("it was said to be rejected")
 	}
 	return nil
@@ -151,8 +152,8 @@ func count(seen map[string]int, w *town, p write, logged bool) {
 	for what, is := range map[string]bool{
 		"survived":            atEnd && logged,
 		"lost":                atEnd && !logged && !p.deposed,
-		"rejected":            p.answered && p.answer.Outcome == drainer.Rejected,
-		"unknown and applied": p.answered && p.answer.Outcome == drainer.Unknown && logged && !atEnd,
+		"rejected":            p.answered && p.answer.Outcome == raftwrite.Rejected,
+		"unknown and applied": p.answered && p.answer.Outcome == raftwrite.Unknown && logged && !atEnd,
 		"of a deposed leader": p.deposed,
 	} {
 		if is {

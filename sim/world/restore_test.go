@@ -6,7 +6,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 				must.NoError(t, w.SameStates())
 				must.NoError(t, checkLog(w, map[string]int{}))
 				if marked := first[marks](w); when == inFlight {
-					must.Eq(t, drainer.Unknown, marked.answer.Outcome)
+					must.Eq(t, raftwrite.Unknown, marked.answer.Outcome)
 					must.True(t, w.logged(marked))
 				}
 			}

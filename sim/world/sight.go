@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -46,7 +47,7 @@ func (s *sight) state() *statestore.Snapshot {
 }
 
 // Snapshot returns what it sees.
-func (s *sight) Snapshot() drainer.View {
+func (s *sight) Snapshot() rules.View {
 	s.looks.count++
 	s.looks.view = s.state()
 	if s.held() {

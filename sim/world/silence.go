@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -118,7 +118,7 @@ func (w *World) insist(write func() shims.Message) {
 	}
 	again := func() { w.At(w.now.Add(askAgain), func() error { w.insist(write); return nil }) }
 	taken := w.log.propose(nil, FromOperator, m, func(a shims.Answer) {
-		if a.Outcome != drainer.Applied {
+		if a.Outcome != raftwrite.Applied {
 			again()
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -174,8 +174,8 @@ func (w *town) logged(p *write) bool {
 }
 
 // outcomes counts what the drainer was told of its writes.
-func (w *town) outcomes() map[drainer.Outcome]int {
-	counts := map[drainer.Outcome]int{}
+func (w *town) outcomes() map[raftwrite.Outcome]int {
+	counts := map[raftwrite.Outcome]int{}
 	for _, p := range w.writes {
 		if p.answered {
 			counts[p.answer.Outcome]++

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -124,7 +124,7 @@ func (t *Transcript) entry(a shims.Applied) {
 }
 
 func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
-	updated := a.Response.(shims.DrainUpdated)
+	updated := a.Response.(shims.DrainRequestApplied)
 	switch was := a.Before.Node(m.Node); {
 	case updated.Repeated:
 		t.nodeLine("drain ", m.Node, ": said before")
@@ -144,7 +144,7 @@ func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
 }
 
 func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransition) {
-	marked := a.Response.(shims.Marked)
+	marked := a.Response.(shims.MarksApplied)
 	var parts []string
 	for class := range cluster.MarkClassCount {
 		var ids []cluster.AllocID
@@ -169,7 +169,7 @@ func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransitio
 }
 
 func (t *Transcript) completions(a shims.Applied) {
-	completed := a.Response.(shims.Completed)
+	completed := a.Response.(shims.CompletionsApplied)
 	for _, e := range completed.Ended {
 		text := fmt.Sprintf(": %s", e.Outcome)
 		if e.StillStopping > 0 {
@@ -180,7 +180,7 @@ func (t *Transcript) completions(a shims.Applied) {
 	t.refused(a, completed.Refused)
 }
 
-func (t *Transcript) refused(a shims.Applied, refusals []drainer.Refusal) {
+func (t *Transcript) refused(a shims.Applied, refusals []rules.Refusal) {
 	for _, r := range refusals {
 		if r.Alloc == "" {
 			t.nodeLine("refused the end of ", r.Node, ": %s", r.Why)
@@ -233,9 +233,9 @@ func (t *Transcript) Reasons() {
 	}
 }
 
-func (t *Transcript) describe(r drainer.Report) string {
+func (t *Transcript) describe(r rules.Report) string {
 	var parts []string
-	for reason := range drainer.ReasonCount {
+	for reason := range rules.ReasonCount {
 		var ids []cluster.AllocID
 		for _, a := range r.Allocs {
 			if a.Reason == reason {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -37,7 +38,7 @@ func (w *World) Settled() bool {
 }
 
 // Reports is what the leader's drainer says of every node that drains, by node.
-func (w *World) Reports() []drainer.Report {
+func (w *World) Reports() []rules.Report {
 	return w.leader.drainer.Reports(w.Clock())
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -134,9 +134,9 @@ func (w *World) Leader() int { return w.leader.server.number }
 // Term counts the leaderships so far.
 func (w *World) Term() int { return w.terms }
 
-// Explain is what the leader's drainer says of a draining node; false if the node
-// does not drain.
-func (w *World) Explain(id cluster.NodeID) (drainer.Report, bool) {
+// Explain is the leader's report of a draining node. The error wraps
+// [rules.ErrNotDraining].
+func (w *World) Explain(id cluster.NodeID) (rules.Report, error) {
 	return w.leader.drainer.Explain(id, w.Clock())
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
@@ -157,13 +157,13 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	}
 	mark := func(id cluster.DrainID, e cluster.EvalID) {
 		n := l.state().Node("n1")
-		response := l.apply(&shims.AllocUpdateDesiredTransition{Marks: drainer.Marks{
+		response := l.apply(&shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
 			At: epoch, Evals: []*cluster.Evaluation{eval(e)},
-			Marks: []drainer.Mark{{
+			Marks: []rules.Mark{{
 				Alloc: "a1", Node: "n1", Group: cluster.GroupKey{Job: job.Key(), Name: "g"},
 				Drain: id, Revision: n.Drain.Revision, Class: cluster.MarkPaced,
 			}},
-		}}).(shims.Marked)
+		}}).(shims.MarksApplied)
 		must.SliceLen(t, 1, response.Accepted)
 	}
 	drain("d1", &cluster.DrainSpec{})
@@ -178,9 +178,9 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 		Places: []*cluster.Allocation{place("b1", "a1", "n3", "web.g[0]")},
 	})
 	l.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{report("a1", "n1", cluster.ClientComplete)}})
-	completed := l.apply(&shims.NodesDrainComplete{Completions: drainer.Completions{At: epoch, Completions: []drainer.Completion{
+	completed := l.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: epoch, Completions: []rules.Completion{
 		{Node: "n1", Drain: "d2", Revision: l.state().Node("n1").Drain.Revision},
-	}}}).(shims.Completed)
+	}}}).(shims.CompletionsApplied)
 	must.SliceLen(t, 1, completed.Ended)
 	l.apply(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
 	l.apply(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})

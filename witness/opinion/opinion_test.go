@@ -23,7 +23,7 @@ func TestOpinion_agreesWithTheNouns(t *testing.T) {
 		n, a := randomNode(rng), randomAlloc(rng)
 		must.Eq(t, !a.ClientTerminal(), opinion.Live(a))
 		must.Eq(t, a.ServerTerminal(), opinion.Stopping(a))
-		must.Eq(t, a.Asked(), opinion.Asked(a))
+		must.Eq(t, a.Leaving(), opinion.Asked(a))
 		must.Eq(t, n.Reachable(), opinion.Reachable(n))
 		must.Eq(t, n.Reachable() && a.ClientStatus != cluster.ClientUnknown, opinion.InTouch(a, n))
 		healthy, given := opinion.Verdict(a)

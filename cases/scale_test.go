@@ -1,0 +1,116 @@
+package cases_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+)
+
+// town is a cluster of equal nodes and equal service jobs.
+type town struct {
+	nodes, draining int
+	// perNode is how many allocations a node has, perJob how many a job.
+	perNode, perJob int
+}
+
+// sizeAt is the town for a pace: the real one at the middle pace, and a tenth of it at the
+// others, which take as long again and are no different, unless every point is to be told.
+// Under the race detector it is a tenth.
+func sizeAt(pace int) town {
+	if raceEnabled || pace != middlePace && os.Getenv(everyPoint) == "" {
+		return town{nodes: 100, draining: 10, perNode: 50, perJob: 100}
+	}
+	return town{nodes: 1000, draining: 100, perNode: 50, perJob: 100}
+}
+
+const middlePace = 10
+
+// Many drains at once are where completions get lost: one that is refused, or
+// written together with one that is, or that waits for a timer that another drain
+// has taken. All of them have to end, at any pace.
+func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
+	for _, pace := range []int{1, middlePace, 100} {
+		t.Run(fmt.Sprintf("max_parallel %d", pace), func(t *testing.T) {
+			t.Parallel()
+			town := sizeAt(pace)
+			w, err := world.New(world.Options{MaxSteps: 10_000_000})
+			must.NoError(t, err)
+			watch := witness.New(witness.Options{StopMargin: rules.DefaultStopMargin})
+			w.OnApply(func(a world.Applied) { watch.Observe(applied.Entry(a)) })
+			nodes := make([]cluster.NodeID, town.nodes)
+			for i := range nodes {
+				nodes[i] = cluster.NodeID(fmt.Sprintf("n%04d", i))
+			}
+			must.NoError(t, town.build(w, nodes, pace))
+
+			for _, id := range nodes[:town.draining] {
+				must.NoError(t, w.Commit(w.Requests().Drain(id, &cluster.DrainSpec{}, "")))
+			}
+			idle, err := w.Run(w.Now().Add(24 * time.Hour))
+			must.NoError(t, err)
+			must.True(t, idle)
+
+			state := w.State()
+			ended := slices.Collect(state.Drains())
+			must.Len(t, town.draining, ended)
+			for _, d := range ended {
+				must.Eq(t, cluster.OutcomeComplete, d.Outcome)
+			}
+			for j := range state.Jobs() {
+				key := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
+				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", sim.GroupLabel(key), town.perJob, town.perJob, town.perJob),
+					sim.Standing(state, key, town.perJob))
+			}
+			watch.Audit(state)
+			report := watch.Report()
+			must.SliceEmpty(t, report.Findings)
+			must.SliceEmpty(t, report.UnderLimit())
+			t.Logf("%d steps, %s", w.Steps(), w.Now().Sub(world.Epoch))
+		})
+	}
+}
+
+// build registers the town, in transactions that stay small. A job's allocations
+// are spread over the nodes, so that each job has as many of them on draining
+// nodes as any other.
+func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
+	at := w.Now()
+	for chunk := range slices.Chunk(nodes, 500) {
+		err := w.Begin(func(txn *statestore.Txn) error {
+			for _, id := range chunk {
+				if err := txn.UpsertNode(world.NewNode(id), at); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	stride := t.nodes / t.perJob
+	for i := range t.nodes * t.perNode / t.perJob {
+		j := world.NewJob(cluster.JobService, cluster.JobID(fmt.Sprintf("job%04d", i)), t.perJob)
+		j.TaskGroups[0].Migrate.MaxParallel = pace
+		allocs := make([]*cluster.Allocation, t.perJob)
+		for k := range allocs {
+			allocs[k] = w.NewAlloc(j, j.TaskGroups[0].Name, k, nodes[(k*stride+i)%t.nodes])
+		}
+		if err := w.Place(j, allocs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

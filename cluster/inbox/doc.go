@@ -1,0 +1,2 @@
+// Package inbox holds what other goroutines post to a step machine until its next step.
+package inbox

@@ -1,8 +1,0 @@
-//go:build !race
-
-package drainer
-
-const (
-	checks    = "2000"
-	chaosRuns = 300
-)

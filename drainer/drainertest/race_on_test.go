@@ -1,7 +1,0 @@
-//go:build race
-
-package drainertest_test
-
-// raceEnabled says that the race detector is on, which makes everything several
-// times slower.
-const raceEnabled = true

@@ -1,0 +1,166 @@
+package drainertest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// referenceFSM is a state machine made of package rules and package lifecycle over plain
+// rows.
+type referenceFSM struct {
+	// state is the newest state, never nil. An entry is written to a copy, which then takes
+	// its place.
+	state   atomic.Pointer[model]
+	records map[cluster.DrainID]*cluster.Drain
+	// drains are the ids of all drains, ended or not, in the order in which they began.
+	drains []cluster.DrainID
+}
+
+var _ FSM = (*referenceFSM)(nil)
+
+func newReferenceFSM() *referenceFSM {
+	f := &referenceFSM{records: map[cluster.DrainID]*cluster.Drain{}}
+	f.state.Store((&model{}).next(0))
+	return f
+}
+
+var errNoNode = errors.New("the node does not exist")
+
+func (f *referenceFSM) View() rules.View                         { return f.state.Load() }
+func (f *referenceFSM) Record(id cluster.DrainID) *cluster.Drain { return f.records[id] }
+
+// Commit is for [FSM].
+func (f *referenceFSM) Commit(index uint64, rows Rows) error {
+	s := f.state.Load().next(index)
+	defer f.state.Store(s)
+	s.write(rows)
+	return nil
+}
+
+// Drain is for [FSM].
+func (f *referenceFSM) Drain(index uint64, id cluster.NodeID, d cluster.DrainID, r lifecycle.Request) error {
+	s := f.state.Load().next(index)
+	defer f.state.Store(s)
+	n := s.nodes[id]
+	switch {
+	case n == nil:
+		return errNoNode
+	case f.seen(n, r.Key):
+	case n.Draining():
+		s.nodes[id] = lifecycle.UpdateDrain(n, r, index)
+	default:
+		f.drains = append(f.drains, d)
+		s.nodes[id] = lifecycle.StartDrain(n, d, r, index)
+	}
+	return nil
+}
+
+// seen reports whether a drain of the node, running or recorded, has the key.
+func (f *referenceFSM) seen(n *cluster.Node, key string) bool {
+	if n.Draining() && n.Drain.HasKey(key) {
+		return true
+	}
+	for _, d := range f.records {
+		if d.NodeID == n.ID && d.HasKey(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// Cancel is for [FSM].
+func (f *referenceFSM) Cancel(index uint64, id cluster.NodeID, r lifecycle.Request) error {
+	s := f.state.Load().next(index)
+	defer f.state.Store(s)
+	n := s.nodes[id]
+	if n == nil {
+		return errNoNode
+	}
+	c := lifecycle.CancelDrain(s, n, r, index)
+	for _, a := range c.Withdrawn {
+		s.allocs[a.ID] = a
+	}
+	if c.Record != nil {
+		f.records[c.Record.ID] = c.Record
+	}
+	s.nodes[id] = c.Node
+	return nil
+}
+
+// Marks is for [FSM].
+func (f *referenceFSM) Marks(index uint64, m *rules.Marks) ([]rules.Refusal, error) {
+	s := f.state.Load().next(index)
+	defer f.state.Store(s)
+	accepted, evals, refused := rules.Recheck(s, m)
+	s.applyMarks(accepted, m.At)
+	s.upsertEvals(evals)
+	return refused, nil
+}
+
+// Completions is for [FSM].
+func (f *referenceFSM) Completions(index uint64, c *rules.Completions) ([]rules.Refusal, error) {
+	s := f.state.Load().next(index)
+	defer f.state.Store(s)
+	ended, refused := rules.RecheckCompletions(s, c)
+	for _, e := range ended {
+		if after, record := lifecycle.EndDrain(s.nodes[e.Node], e, c.At, index); after != nil {
+			s.nodes[e.Node], f.records[record.ID] = after, record
+		}
+	}
+	return refused, nil
+}
+
+func (m *model) applyMarks(marks []rules.Mark, at time.Time) {
+	for _, mark := range marks {
+		n, a := m.nodes[mark.Node].Copy(), m.allocs[mark.Alloc].Copy()
+		lifecycle.ApplyMark(n, a, mark, at, m.index)
+		m.nodes[n.ID], m.allocs[a.ID] = n, a
+	}
+}
+
+func (m *model) upsertEvals(evals []*cluster.Evaluation) {
+	for _, e := range evals {
+		c := e.Copy()
+		c.CreateIndex = m.index
+		m.evals[c.ID] = c
+	}
+}
+
+// write puts and deletes rows.
+func (m *model) write(rows Rows) {
+	for _, n := range rows.Nodes {
+		m.nodes[n.ID] = n
+	}
+	for _, j := range rows.Jobs {
+		m.jobs[j.Key()] = j
+	}
+	for _, a := range rows.Allocs {
+		m.allocs[a.ID] = a
+	}
+	for _, e := range rows.Evals {
+		m.evals[e.ID] = e
+	}
+	for _, id := range rows.DeletedNodes {
+		delete(m.nodes, id)
+	}
+	for _, key := range rows.DeletedJobs {
+		delete(m.jobs, key)
+	}
+	for _, id := range rows.DeletedAllocs {
+		delete(m.allocs, id)
+	}
+	for _, id := range rows.DeletedEvals {
+		delete(m.evals, id)
+	}
+}
+
+func sortedKeys[K comparable, T any](rows map[K]T, compare func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(rows), compare)
+}

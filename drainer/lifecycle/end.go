@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// EndDrain ends the node's drain as [rules.RecheckCompletions] found it to end. It returns
+// the node's next row and the record of the drain. The node stays ineligible. It returns nil
+// for both if the node is nil or is not in that drain.
+func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (after *cluster.Node, ended *cluster.Drain) {
+	if !n.Draining() || n.Drain.ID != e.Drain {
+		return nil, nil
+	}
+	at = at.UTC()
+	var details map[string]string
+	if e.Outcome == cluster.OutcomeDeadlineReached || e.Outcome == cluster.OutcomeForced {
+		details = map[string]string{cluster.EventDetailDeadlineReached: "true"}
+	}
+	after = touch(n, at, index)
+	after.Drain = nil
+	after.LastDrain = lastDrain(n, cluster.DrainStatusComplete, at, nil, "")
+	appendEvent(after, cluster.EventDrainComplete, details, at, index)
+	return after, record(n, e.Outcome, e.StillStopping, at, index)
+}
+
+// NodeGone returns the record of the drain of a node that is deleted, or nil if the node does
+// not drain. The view is the state in which the entry is applied. The node's allocations
+// stay, for the scheduler to find them lost.
+func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluster.Drain {
+	if !n.Draining() {
+		return nil
+	}
+	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), at.UTC(), index)
+}
+
+// record returns the record of the node's drain, which ends.
+func record(n *cluster.Node, o cluster.Outcome, stillStopping int, at time.Time, index uint64) *cluster.Drain {
+	d := n.Drain.Copy()
+	d.NodeName = n.Name
+	d.Outcome, d.EndedAt, d.StillStopping = o, at, stillStopping
+	d.EndIndex = index
+	return d
+}
+
+// touch returns a copy of the node, written to at the time.
+func touch(n *cluster.Node, at time.Time, index uint64) *cluster.Node {
+	c := n.Copy()
+	c.StatusUpdatedAt = at.Unix()
+	c.ModifyIndex = index
+	return c
+}
+
+func appendEvent(n *cluster.Node, message string, details map[string]string, at time.Time, index uint64) {
+	n.AppendEvent(cluster.NodeEvent{Message: message, Subsystem: cluster.SubsystemDrain, Details: details, Timestamp: at}, index)
+}
+
+// lastDrain is the compatible API's account of the last drain, after a write to the drain of
+// the node.
+func lastDrain(n *cluster.Node, s cluster.DrainStatus, at time.Time, meta map[string]string, by string) *cluster.DrainMetadata {
+	at = at.Truncate(time.Second)
+	last := n.LastDrain.Copy()
+	switch {
+	case !n.Draining(): // a new drain: the one before is forgotten
+		last = &cluster.DrainMetadata{StartedAt: at}
+	case last == nil:
+		last = &cluster.DrainMetadata{StartedAt: n.Drain.Strategy.StartedAt.Truncate(time.Second)}
+	}
+	last.UpdatedAt, last.Status = at, s
+	if len(meta) > 0 {
+		last.Meta = maps.Clone(meta)
+	}
+	if by != "" {
+		last.AccessorID = by
+	}
+	return last
+}

@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// CanMark reports whether the mark can be made of the rows: the allocation runs on the node
+// and was not asked to leave, the node is in the drain of the mark, and the class is one.
+// [rules.Recheck] accepts no other; nil rows are allowed.
+func CanMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark) bool {
+	return a != nil && !a.Leaving() && !a.ClientTerminal() &&
+		m.Class > cluster.MarkNone && m.Class < cluster.MarkClassCount &&
+		n.Draining() && n.Drain.ID == m.Drain && a.NodeID == n.ID
+}
+
+// ApplyMark makes an accepted mark at the time of its entry. It sets the allocation's
+// transition and counts the mark in the drain of the node. It writes to both rows, which are
+// copies of those of the state. It changes nothing if the mark cannot be made, see [CanMark].
+//
+// The store writes the marked rows and the evaluations that [rules.Recheck] returned in one
+// transaction.
+func ApplyMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark, at time.Time, index uint64) {
+	if !CanMark(n, a, m) {
+		return
+	}
+	at = at.UTC()
+	n.Drain.Marked[m.Class]++
+	n.ModifyIndex = index
+	t := &a.DesiredTransition
+	t.Migrate = true
+	t.Drain, t.Class, t.MarkedAt = m.Drain, m.Class, at
+	// Batch work that a deadline stops is not placed again elsewhere.
+	t.MigrateDisablePlacement = a.JobType() == cluster.JobBatch && (m.Class == cluster.MarkDeadline || m.Class == cluster.MarkForced)
+	written(a, at, index)
+}
+
+// withdrawn returns the next row of a marked allocation, without the mark of its drain. What
+// others asked for stays.
+func withdrawn(a *cluster.Allocation, at time.Time, index uint64) *cluster.Allocation {
+	after := a.Copy()
+	t := &after.DesiredTransition
+	t.Migrate, t.MigrateDisablePlacement = false, false
+	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}
+	written(after, at, index)
+	return after
+}
+
+// written notes a write of the servers.
+func written(a *cluster.Allocation, at time.Time, index uint64) {
+	a.ModifyTime = at
+	a.ModifyIndex, a.AllocModifyIndex = index, index
+}
+
+// CountPurged counts in the drain of the node an allocation whose record is deleted while its
+// tasks may still run. It writes to the node, which is a copy of the row of the state.
+func CountPurged(n *cluster.Node, a *cluster.Allocation, index uint64) {
+	if n.Draining() && a.NodeID == n.ID && !a.ClientTerminal() {
+		n.Drain.PurgedRunning++
+		n.ModifyIndex = index
+	}
+}

@@ -1,0 +1,118 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// Request is what an operator says with a request to start, update or cancel a drain.
+type Request struct {
+	// Spec is the strategy that is asked for. CancelDrain does not read it.
+	Spec cluster.DrainSpec
+	// MarkEligible makes the node eligible. Only CancelDrain reads it.
+	MarkEligible bool
+	// At is the proposer's time. A deadline counts from it.
+	At time.Time
+	// Key is the request's idempotency key, or empty. The store does not apply a request
+	// whose key a running or recorded drain of the node has; see [cluster.Drain.HasKey].
+	Key string
+	// Meta and UpdatedBy are what the operator says of the request, or empty: then the
+	// drain keeps what was said before.
+	Meta      map[string]string
+	UpdatedBy string
+}
+
+// StartDrain returns the next row of a node that does not drain. The id is new: no node and
+// no record has it. The proposer makes it, so that it is the same on every server.
+func StartDrain(n *cluster.Node, id cluster.DrainID, r Request, index uint64) *cluster.Node {
+	d := &cluster.Drain{ID: id, NodeID: n.ID, CreateIndex: index}
+	d.Strategy.StartedAt = r.At.UTC()
+	return setDrain(n, d, cluster.EventDrainSet, r, index)
+}
+
+// UpdateDrain returns the next row of a node that drains, with another strategy. The drain
+// keeps its id, its marks and the time at which it started. Its revision moves.
+func UpdateDrain(n *cluster.Node, r Request, index uint64) *cluster.Node {
+	return setDrain(n, n.Drain.Copy(), cluster.EventDrainUpdated, r, index)
+}
+
+func setDrain(n *cluster.Node, d *cluster.Drain, message string, r Request, index uint64) *cluster.Node {
+	at := r.At.UTC()
+	d.Strategy.DrainSpec = r.Spec
+	d.Strategy.ForceDeadline = time.Time{}
+	if r.Spec.Deadline > 0 {
+		d.Strategy.ForceDeadline = at.Add(r.Spec.Deadline)
+	}
+	d.Revision, d.UpdatedAt = cluster.Revision(index), at
+	d.NodeName = n.Name
+	noteRequest(d, r)
+
+	after := touch(n, at, index)
+	after.Drain = d
+	after.SchedulingEligibility = cluster.NodeIneligible
+	after.LastDrain = lastDrain(n, cluster.DrainStatusDraining, at, r.Meta, r.UpdatedBy)
+	appendEvent(after, message, nil, at, index)
+	return after
+}
+
+// Cancelled is what CancelDrain changes.
+type Cancelled struct {
+	// Node is the node's next row.
+	Node *cluster.Node
+	// Record is the record of the drain, or nil if the node did not drain.
+	Record *cluster.Drain
+	// Withdrawn are the next rows of the allocations whose marks were withdrawn, by id.
+	Withdrawn []*cluster.Allocation
+	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers
+	// want them stopped, and they have not stopped yet.
+	Stopping []cluster.AllocID
+}
+
+// CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations
+// that are still to run. Marks that others made stay. The view is the state in which the
+// entry is applied. A node that does not drain only becomes eligible, if the request says so.
+//
+// The entry brings an evaluation of each job with a withdrawn mark: a scheduler may have to
+// take back what it planned.
+func CancelDrain(v rules.View, n *cluster.Node, r Request, index uint64) Cancelled {
+	at := r.At.UTC()
+	c := Cancelled{Node: touch(n, at, index)}
+	if r.MarkEligible {
+		c.Node.SchedulingEligibility = cluster.NodeEligible
+	}
+	if !n.Draining() {
+		return c
+	}
+	for a := range v.DrainAllocs(n.Drain.ID) {
+		switch {
+		case a.ClientTerminal():
+		case a.ServerTerminal():
+			c.Stopping = append(c.Stopping, a.ID)
+		default:
+			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
+		}
+	}
+	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), at, index)
+	noteRequest(c.Record, r)
+	c.Node.Drain = nil
+	c.Node.LastDrain = lastDrain(n, cluster.DrainStatusCanceled, at, r.Meta, r.UpdatedBy)
+	appendEvent(c.Node, cluster.EventDrainDisabled, nil, at, index)
+	return c
+}
+
+// noteRequest notes in the drain the request that made it what it is.
+func noteRequest(d *cluster.Drain, r Request) {
+	if r.Key != "" {
+		d.Keys = append(d.Keys, r.Key)
+		d.Keys = d.Keys[max(0, len(d.Keys)-cluster.MaxDrainKeys):]
+	}
+	if len(r.Meta) > 0 {
+		d.Meta = maps.Clone(r.Meta)
+	}
+	if r.UpdatedBy != "" {
+		d.UpdatedBy = r.UpdatedBy
+	}
+}

@@ -1,0 +1,57 @@
+package drainer
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// lookout reads the state: at most so often, and together with what has changed.
+type lookout struct {
+	state   StateReader
+	feed    Feed
+	limiter *rate.Limiter
+	policy  rules.Policy
+	// retry is how long to wait for a view that shows all that was answered.
+	retry time.Duration
+
+	// changes are those that no step has looked at yet.
+	changes Changes
+	// deferred says that a step has noted some of them and could not look.
+	deferred bool
+	// notBefore is when the limiter allows the next look, or zero.
+	notBefore time.Time
+}
+
+// note takes what the feed has to tell. The changes are taken before the snapshot, so that
+// the snapshot holds at least what they name.
+func (l *lookout) note() { l.changes.merge(l.feed.Take()) }
+
+// lookEverywhere has the next look take in everything, at once.
+func (l *lookout) lookEverywhere() {
+	l.notBefore = time.Time{}
+	l.changes = Changes{All: true, Abandoned: l.changes.Abandoned}
+}
+
+// look takes a snapshot, if the limiter allows it and the state has reached the index.
+// Otherwise its view is nil, and it returns when to try again.
+func (l *lookout) look(now time.Time, minIndex uint64) (Look, time.Time) {
+	deferred := l.deferred
+	if l.notBefore.IsZero() {
+		l.notBefore = now.Add(l.limiter.ReserveN(now, 1).DelayFrom(now))
+	}
+	l.deferred = deferred || !l.changes.Empty() // unless it looks
+	if now.Before(l.notBefore) {
+		return Look{}, l.notBefore
+	}
+	l.notBefore = time.Time{}
+	view := l.state.Snapshot()
+	if view.Index() < minIndex {
+		return Look{}, now.Add(l.retry)
+	}
+	look := Look{Now: now, View: view, Changes: l.changes, Deferred: deferred, snapshot: rules.NewSnapshot(view, now, l.policy)}
+	l.changes, l.deferred = Changes{}, false
+	return look, time.Time{}
+}

@@ -1,0 +1,274 @@
+package drainer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"log/slog"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// StalledAfter is how long a write may be without an answer, or the applier's queue without
+// room, before the drainer logs it and Explain shows it.
+const StalledAfter = 30 * time.Second
+
+// errNoRoom answers what a request wanted and a round had no room for.
+var errNoRoom = errors.New("the applier has no room for the write, or the round is full")
+
+// outbox writes in rounds of entries. The first round begins at once. While one is in
+// flight nothing is planned; what becomes due leaves in the next. So entries grow with the
+// load, and nothing waits when there is none.
+type outbox struct {
+	logger *slog.Logger
+	config NodeDrainerConfig
+	wake   func()
+	inbox  inbox.Inbox[answered]
+
+	// round is the newest round.
+	round round
+	// lastWrite is when the last round of writes began, which may be one before a barrier.
+	lastWrite time.Time
+	// failures counts the rounds that failed in a row. No round begins before its wait is
+	// over. lastError is the last failure, or nil.
+	failures  attempts
+	lastError error
+	// behind says that the state must be read behind a barrier before anything is planned:
+	// the term is new, or the outcome of a write is unknown. The next round is a barrier.
+	behind bool
+	// minIndex is the least index of a view that shows all that was answered.
+	minIndex uint64
+	// noRoomSince is since when the applier has had no room for any write, or zero.
+	noRoomSince time.Time
+	// stallLogged says that the stall of this round, or of the queue, was logged.
+	stallLogged bool
+}
+
+// round is a set of entries that are in flight together.
+type round struct {
+	began    time.Time
+	inFlight int
+	failed   bool
+	// marks are those that the round wanted and that are not applied, in flight or not.
+	marks map[cluster.AllocID]rules.PendingMark
+}
+
+// wants is what a step wants written. All of it is in order.
+type wants struct {
+	marks       []rules.Mark
+	reevaluate  []cluster.GroupKey
+	completions []rules.Completion
+}
+
+func (w wants) empty() bool { return len(w.marks)+len(w.reevaluate)+len(w.completions) == 0 }
+
+// entry is one write; a barrier if it wants nothing.
+type entry struct {
+	wants
+	// reply is told of the marks and evaluations that a request wanted; or nil.
+	reply func(DrainReply)
+	// closed says that the entry was answered, or never queued. A later answer is a
+	// mistake of the applier.
+	closed bool
+}
+
+// answered is the answer to one entry.
+type answered struct {
+	entry  *entry
+	answer Answer
+}
+
+// answerRequest tells the request of the entry, if there is one, the answer to what it
+// wanted.
+func (e *entry) answerRequest(a Answer, now time.Time) {
+	r := DrainReply{Answer: a, At: now, Reevaluated: e.reevaluate}
+	for _, m := range e.marks {
+		if !rules.PlannedWithNode(m.Class) {
+			r.Marks = append(r.Marks, m)
+		}
+	}
+	if e.reply != nil && len(r.Marks)+len(r.Reevaluated) > 0 {
+		e.reply(r)
+	}
+}
+
+// settle takes in the answers, and returns those to entries in flight.
+func (o *outbox) settle(now time.Time) []answered {
+	var settled []answered
+	for _, a := range o.inbox.Take() {
+		if a.entry.closed {
+			o.logger.Error("the applier answered a write twice, or one that it did not queue: the answer is ignored", "outcome", a.answer.Outcome)
+			continue
+		}
+		a.entry.closed = true
+		o.settleEntry(a, now)
+		settled = append(settled, a)
+	}
+	return settled
+}
+
+func (o *outbox) settleEntry(a answered, now time.Time) {
+	if o.round.inFlight--; o.round.inFlight == 0 {
+		o.stallLogged = false
+	}
+	barrier := a.entry.empty()
+	if a.answer.Outcome == raftwrite.Applied {
+		o.minIndex = max(o.minIndex, a.answer.Index)
+		o.behind = o.behind && !barrier
+		for _, m := range a.entry.marks {
+			delete(o.round.marks, m.Alloc)
+		}
+	} else {
+		o.flag(a.entry.marks, false)
+		o.fail(a, now)
+	}
+	if o.round.inFlight == 0 && !o.round.failed && !barrier {
+		o.failures, o.lastError = attempts{}, nil
+	}
+}
+
+// flag notes whether marks of the round are in flight.
+func (o *outbox) flag(marks []rules.Mark, inFlight bool) {
+	for _, m := range marks {
+		mark := o.round.marks[m.Alloc]
+		mark.InFlight = inFlight
+		o.round.marks[m.Alloc] = mark
+	}
+}
+
+// fail counts a failure: one for each round, however many of its entries fail.
+func (o *outbox) fail(a answered, now time.Time) {
+	o.lastError = a.answer.Err
+	if !o.round.failed {
+		o.round.failed = true
+		o.failures.failed(o.config.Retry, now)
+	}
+	if a.answer.Outcome != raftwrite.Rejected {
+		o.behind = true
+	}
+	o.logger.Warn("raft write failed", "outcome", a.answer.Outcome, "error", a.answer.Err, "barrier", a.entry.empty(),
+		"marks", len(a.entry.marks), "completions", len(a.entry.completions), "attempt", o.failures.count)
+}
+
+// ready reports whether a round of writes may begin, and if not, when to try again; zero for
+// when there is an answer. It begins a barrier if one is needed.
+func (o *outbox) ready(now time.Time) (bool, time.Time) {
+	if why := o.stalled(now); why != "" && !o.stallLogged {
+		o.stallLogged = true
+		o.logger.Error("the drainer cannot write", "why", why)
+	}
+	at := o.failures.wait(now)
+	next := o.lastWrite.Add(o.config.MinWriteInterval)
+	if !o.behind && !now.Before(o.lastWrite) && now.Before(next) && at.Before(next) {
+		at = next
+	}
+	switch {
+	case o.round.inFlight > 0 && o.stallLogged:
+		return false, time.Time{}
+	case o.round.inFlight > 0:
+		return false, o.round.began.Add(StalledAfter)
+	case !at.IsZero() || !o.behind:
+		return at.IsZero(), at
+	}
+	o.round = round{began: now, marks: o.round.marks}
+	if !o.send(&entry{}, Look{Now: now}) {
+		return false, o.noRoom(now)
+	}
+	return false, now.Add(StalledAfter)
+}
+
+// stalled says why nothing has been written for too long, or returns the empty string.
+func (o *outbox) stalled(now time.Time) string {
+	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) >= StalledAfter }
+	switch {
+	case o.round.inFlight > 0 && late(o.round.began):
+		return fmt.Sprintf("%d of the newest writes have had no answer since %s", o.round.inFlight, o.round.began.Format(time.RFC3339))
+	case late(o.noRoomSince):
+		return fmt.Sprintf("the applier has had no room for a write since %s", o.noRoomSince.Format(time.RFC3339))
+	}
+	return ""
+}
+
+// begin begins a round of writes, as far as the bounds and the applier's room allow. It
+// returns when to look for room again, or zero. The request is told what found no room.
+func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
+	before := o.round.marks
+	if w.empty() {
+		o.round.marks, o.failures, o.lastError = nil, attempts{}, nil
+		o.noRoomSince, o.stallLogged = time.Time{}, false
+		return time.Time{}
+	}
+	o.lastWrite = look.Now
+	o.round = round{began: look.Now, marks: make(map[cluster.AllocID]rules.PendingMark, len(w.marks))}
+	for _, m := range w.marks {
+		mark := rules.PendingMark{Drain: m.Drain, Since: look.Now}
+		if earlier, is := before[m.Alloc]; is && earlier.Drain == m.Drain && !look.Deferred {
+			mark.Since = earlier.Since
+		}
+		o.round.marks[m.Alloc] = mark
+	}
+	full := false
+	for _, part := range w.cut(o.config.MaxIDsPerEntry, o.config.MaxBytesPerEntry) {
+		e := &entry{wants: part, reply: request}
+		full = full || o.round.inFlight >= o.config.MaxInFlight || !o.send(e, look)
+		if full {
+			e.answerRequest(Answer{Outcome: raftwrite.Rejected, Err: errNoRoom}, look.Now)
+		}
+	}
+	if full && o.round.inFlight == 0 {
+		return o.noRoom(look.Now)
+	}
+	return time.Time{}
+}
+
+// noRoom counts a round that the applier had no room for, and returns when to try again.
+func (o *outbox) noRoom(now time.Time) time.Time {
+	o.failures.failed(o.config.Retry, now)
+	o.lastError = errNoRoom
+	return o.failures.until
+}
+
+// send begins the write of one entry, and reports whether the applier had room for it.
+func (o *outbox) send(e *entry, look Look) (queued bool) {
+	c := o.config
+	reply := func(a Answer) {
+		o.inbox.Post(answered{entry: e, answer: a})
+		o.wake()
+	}
+	switch {
+	case e.empty():
+		queued = c.Raft.Barrier(reply)
+	case len(e.completions) > 0:
+		queued = c.Raft.NodesDrainComplete(&rules.Completions{At: look.Now, Policy: c.Policy, Completions: e.completions}, reply)
+	default:
+		marks := &rules.Marks{At: look.Now, Policy: c.Policy, Marks: e.marks, Reevaluate: e.reevaluate}
+		marks.Evals = evalsFor(look.View, e.wants, look.Now, c.NewEvalID)
+		queued = c.Raft.AllocUpdateDesiredTransition(marks, reply)
+	}
+	switch {
+	case queued:
+		o.round.inFlight++
+		o.noRoomSince, o.stallLogged = time.Time{}, false
+		o.flag(e.marks, true)
+	case o.noRoomSince.IsZero():
+		o.noRoomSince = look.Now
+	}
+	e.closed = !queued
+	return queued
+}
+
+// pending is what Explain may know of the writes. deferred says that the state has changed and
+// was not looked at: then it is not known since when a mark is planned that is not in flight.
+func (o *outbox) pending(now time.Time, deferred bool) rules.Pending {
+	p := rules.Pending{
+		Marks: maps.Clone(o.round.marks), Barrier: o.behind,
+		Attempts: o.failures.count, LastError: o.lastError, Stalled: o.stalled(now),
+	}
+	maps.DeleteFunc(p.Marks, func(_ cluster.AllocID, m rules.PendingMark) bool { return deferred && !m.InFlight })
+	return p
+}

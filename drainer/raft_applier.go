@@ -1,0 +1,42 @@
+package drainer
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// Answer is the result of one of the drainer's raft writes. Its response holds the items of
+// an applied entry that the FSM refused.
+type Answer = raftwrite.Answer[[]rules.Refusal]
+
+// Reply receives the answer to one of the drainer's raft writes, once. It never blocks.
+type Reply = raftwrite.Reply[[]rules.Refusal]
+
+// RaftApplier begins raft writes. Each method returns at once: true if the write
+// was queued, and then calls reply exactly once, from any goroutine, before or
+// after it returns; false if there is no room, and then it never calls reply. What
+// a queued write carries belongs to the applier and is not written to any more.
+//
+// A method must not call the [NodeDrainer], not even Explain or SetEnabled(false):
+// the drainer waits for the method while it holds what those wait for, and both wait
+// for ever. Nor may it wait for a goroutine that calls the drainer. A goroutine that
+// the method leaves behind may call it.
+//
+// A write that is queued and never answered stops the drainer for good: an
+// applier has a deadline of its own, and answers Unknown then.
+//
+// An applier that answers Rejected for a write that may still be applied breaks
+// G2 and G6: when in doubt the answer is Unknown.
+//
+// The index of an answer is that of the write's own entry. The drainer plans from no
+// older view. An index that is too high makes it wait for entries of others.
+//
+// drainertest.TestApplier tests an applier.
+type RaftApplier interface {
+	// AllocUpdateDesiredTransition marks allocations and makes evaluations.
+	AllocUpdateDesiredTransition(*rules.Marks, Reply) (queued bool)
+	// NodesDrainComplete ends drains.
+	NodesDrainComplete(*rules.Completions, Reply) (queued bool)
+	// Barrier is answered when every entry before it has been applied.
+	Barrier(Reply) (queued bool)
+}

@@ -1,0 +1,153 @@
+package rowview
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// View is one state. It is not written to, and safe for concurrent use.
+type View struct {
+	index     uint64
+	nodes     map[cluster.NodeID]*cluster.Node
+	draining  []*cluster.Node
+	jobs      map[cluster.JobKey]*cluster.Job
+	allocs    map[cluster.AllocID]*cluster.Allocation
+	onNode    map[place][]*cluster.Allocation
+	consumers map[cluster.NodeID]int
+	inGroup   map[cluster.GroupKey][]*cluster.Allocation
+	unsettled map[cluster.GroupKey][]*cluster.Allocation
+	healthy   map[cluster.GroupKey]int
+	marked    map[cluster.DrainID][]*cluster.Allocation
+	evals     map[cluster.JobKey][]*cluster.Evaluation
+}
+
+// place is one of the lists of a node's allocations.
+type place struct {
+	node    cluster.NodeID
+	stage   cluster.Stage
+	leaving bool
+}
+
+var _ rules.View = (*View)(nil)
+
+// New returns the view of a state: all rows as they are after the entry of the index. The
+// rows may come in any order. They belong to the view: neither they nor the slices are
+// written to any more. New costs a sort of all rows. Afterwards every method costs what it
+// returns.
+func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*cluster.Allocation, evals []*cluster.Evaluation) *View {
+	v := &View{
+		index: index,
+		nodes: make(map[cluster.NodeID]*cluster.Node, len(nodes)), jobs: make(map[cluster.JobKey]*cluster.Job, len(jobs)),
+		allocs: make(map[cluster.AllocID]*cluster.Allocation, len(allocs)), onNode: map[place][]*cluster.Allocation{},
+		consumers: map[cluster.NodeID]int{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
+		unsettled: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
+		marked: map[cluster.DrainID][]*cluster.Allocation{}, evals: map[cluster.JobKey][]*cluster.Evaluation{},
+	}
+	for _, n := range sorted(nodes, func(a, b *cluster.Node) int { return a.ID.Compare(b.ID) }) {
+		v.nodes[n.ID] = n
+		if n.Draining() {
+			v.draining = append(v.draining, n)
+		}
+	}
+	for _, j := range jobs {
+		v.jobs[j.Key()] = j
+	}
+	for _, a := range sorted(allocs, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }) {
+		v.add(a)
+	}
+	for _, e := range sorted(evals, compareEvals) {
+		if e.Open() {
+			v.evals[e.JobKey()] = append(v.evals[e.JobKey()], e)
+		}
+	}
+	for _, group := range v.unsettled { //lint:order each group by itself
+		slices.SortStableFunc(group, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
+	}
+	return v
+}
+
+func sorted[T any](rows []*T, compare func(a, b *T) int) []*T {
+	rows = slices.Clone(rows)
+	slices.SortFunc(rows, compare)
+	return rows
+}
+
+func compareEvals(a, b *cluster.Evaluation) int {
+	return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+}
+
+// add adds an allocation to its lists. Allocations are added in the order of their ids.
+func (v *View) add(a *cluster.Allocation) {
+	group, node := a.GroupKey(), v.nodes[a.NodeID]
+	v.allocs[a.ID] = a
+	if a.MarkedBy(a.DesiredTransition.Drain) {
+		drain := a.DesiredTransition.Drain
+		v.marked[drain] = append(v.marked[drain], a)
+	}
+	if !a.ClientTerminal() {
+		p := place{a.NodeID, a.Stage(), a.Leaving()}
+		v.onNode[p] = append(v.onNode[p], a)
+		if p.stage == cluster.StageConsumers {
+			v.consumers[a.NodeID]++
+		}
+	} else if !a.Canary() || !a.MarkedBy(a.DesiredTransition.Drain) || a.NextAllocation != "" {
+		return
+	}
+	v.inGroup[group] = append(v.inGroup[group], a)
+	if a.Healthy(node) {
+		v.healthy[group]++
+	}
+	if !a.Settled() || node.Draining() {
+		v.unsettled[group] = append(v.unsettled[group], a)
+	}
+}
+
+// Index is for [rules.View].
+func (v *View) Index() uint64 { return v.index }
+
+// Node is for [rules.View].
+func (v *View) Node(id cluster.NodeID) *cluster.Node { return v.nodes[id] }
+
+// DrainingNodes is for [rules.View].
+func (v *View) DrainingNodes() iter.Seq[*cluster.Node] { return slices.Values(v.draining) }
+
+// Job is for [rules.View].
+func (v *View) Job(key cluster.JobKey) *cluster.Job { return v.jobs[key] }
+
+// Alloc is for [rules.View].
+func (v *View) Alloc(id cluster.AllocID) *cluster.Allocation { return v.allocs[id] }
+
+// NodeAllocs is for [rules.View].
+func (v *View) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.onNode[place{n, s, leaving}])
+}
+
+// Consumers is for [rules.View].
+func (v *View) Consumers(n cluster.NodeID) int { return v.consumers[n] }
+
+// GroupAllocs is for [rules.View].
+func (v *View) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.inGroup[g])
+}
+
+// UnsettledAllocs is for [rules.View].
+func (v *View) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.unsettled[g])
+}
+
+// Healthy is for [rules.View].
+func (v *View) Healthy(g cluster.GroupKey) int { return v.healthy[g] }
+
+// DrainAllocs is for [rules.View].
+func (v *View) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.marked[d])
+}
+
+// OpenEvals is for [rules.View].
+func (v *View) OpenEvals(key cluster.JobKey) iter.Seq[*cluster.Evaluation] {
+	return slices.Values(v.evals[key])
+}

@@ -1,0 +1,49 @@
+package rowview_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rowview"
+)
+
+// The test of stores compares every view with a model that looks at everything for every
+// answer, over random histories.
+func TestView(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, drainertest.TestStore(func() drainertest.Store { return new(store) }))
+}
+
+// store keeps rows in no order.
+type store struct {
+	rowview.Reader
+	nodes  []*cluster.Node
+	jobs   []*cluster.Job
+	allocs []*cluster.Allocation
+	evals  []*cluster.Evaluation
+}
+
+func (s *store) Commit(index uint64, r drainertest.Rows) error {
+	random := rand.New(rand.NewPCG(index, 1))
+	s.nodes = put(random, s.nodes, r.Nodes, r.DeletedNodes, func(n *cluster.Node) cluster.NodeID { return n.ID })
+	s.jobs = put(random, s.jobs, r.Jobs, r.DeletedJobs, (*cluster.Job).Key)
+	s.allocs = put(random, s.allocs, r.Allocs, r.DeletedAllocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID })
+	s.evals = put(random, s.evals, r.Evals, r.DeletedEvals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID })
+	s.Publish(rowview.New(index, s.nodes, s.jobs, s.allocs, s.evals))
+	return nil
+}
+
+// put returns the rows after a commit, in a random order.
+func put[K comparable, T any](random *rand.Rand, rows, written []*T, deleted []K, key func(*T) K) []*T {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row *T) bool {
+		return slices.Contains(deleted, key(row)) || slices.ContainsFunc(written, func(w *T) bool { return key(w) == key(row) })
+	})
+	rows = append(rows, written...)
+	random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	return rows
+}

@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// budget is what a group may give up. It counts the marks that are admitted, so that each
+// mark is judged in the state left by those before it. It reads a number of the group when a
+// decision first needs it: a paced mark needs no slots, and a free mark no count of healthy
+// allocations.
+type budget struct {
+	*group
+	// healthy is the group's count in the view; -1 until it is read. released counts the
+	// healthy allocations that were marked since.
+	healthy, released int
+	// marked says that something was marked since.
+	marked bool
+	// slots are the allocations that hold a slot for free and canary marks, once for each
+	// slot; slotsRead says that they were counted. What was admitted is in it either way.
+	slots     []cluster.AllocID
+	slotsRead bool
+	// slotDue is the earliest time at which a slot becomes free because a missing verdict
+	// is overdue, or zero.
+	slotDue time.Time
+}
+
+func (g *group) budget() *budget { return &budget{group: g, healthy: -1} }
+
+// healthyNow counts the group's healthy allocations, wherever they are, without those that
+// were marked since.
+func (b *budget) healthyNow() int {
+	if b.healthy < 0 {
+		b.healthy = b.view.Healthy(b.key)
+	}
+	return b.healthy - b.released
+}
+
+// room is how many paced marks the budget leaves.
+func (b *budget) room() int { return b.pace.Room(b.healthyNow()) }
+
+// maxSlots is how many free and canary marks may be outstanding.
+func (b *budget) maxSlots() int { return max(1, b.pace.MaxParallel) }
+
+// freeSlots is how many free and canary marks the group may take.
+func (b *budget) freeSlots() int {
+	b.readSlots()
+	return b.maxSlots() - len(b.slots)
+}
+
+// readSlots counts the slots that are taken in the view, once.
+func (b *budget) readSlots() {
+	if b.slotsRead {
+		return
+	}
+	b.slotsRead = true
+	for a := range b.view.UnsettledAllocs(b.key) {
+		if a.Unsettled() > cluster.UnsettledSlot {
+			break
+		}
+		b.countSlots(a)
+	}
+}
+
+// countSlots adds the slots that the allocation holds. A free or canary mark holds one
+// until its allocation has stopped. A healthy canary that left holds one until its
+// replacement has a verdict or is overdue; until a replacement exists the canary itself
+// holds it, as long as an evaluation may still place one.
+func (b *budget) countSlots(a *cluster.Allocation) {
+	if a.ClientTerminal() {
+		if a.NextAllocation == "" && leftHealthy(a) && hasOpenEval(b.view, b.key.Job) {
+			b.slots = append(b.slots, a.ID)
+		}
+		return
+	}
+	if takesSlot(a.DesiredTransition.Class) {
+		b.slots = append(b.slots, a.ID)
+	}
+	if a.PreviousAllocation != "" && b.lacksVerdict(a) && leftHealthy(b.view.Alloc(a.PreviousAllocation)) {
+		b.slots = append(b.slots, a.ID)
+		b.slotDue = earliest(b.slotDue, b.dueAt(a))
+	}
+}
+
+func takesSlot(c cluster.MarkClass) bool { return c == cluster.MarkFree || c == cluster.MarkCanary }
+
+// leftHealthy reports whether the allocation, or nil, is a canary that a drain marked while
+// it was healthy, and that has stopped.
+func leftHealthy(a *cluster.Allocation) bool {
+	return a != nil && a.ClientTerminal() && a.DesiredTransition.Class == cluster.MarkCanary && a.JudgedHealthy()
+}
+
+// mayProceed reports whether a group below its budget may give up one more allocation: the
+// policy allows it, and nothing is under way that could restore the budget.
+func (b *budget) mayProceed() bool {
+	return b.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
+		!hasPendingEval(b.view, b.key.Job) && !b.anyUnsettled(b.isUnderway)
+}
+
+// admit returns why the allocation cannot be marked under the class, or counts the mark and
+// returns the empty string. could is the ruling on the allocation.
+func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) string {
+	if class == cluster.MarkProceed && could.class == cluster.MarkPaced {
+		could.class = cluster.MarkProceed
+	}
+	switch {
+	case could.class == cluster.MarkNone:
+		return "the allocation is held: " + could.hold.String()
+	case could.class != class:
+		return "the allocation would be marked " + could.class.String() + ", not " + class.String()
+	case class == cluster.MarkPaced && b.room() <= 0:
+		return "the group has no room"
+	case class == cluster.MarkProceed && !b.mayProceed():
+		return "the group may not go further below its budget"
+	case takesSlot(class) && b.freeSlots() <= 0:
+		return "the group has no free slot"
+	}
+	b.countLeaving(a, n)
+	if takesSlot(class) {
+		b.slots = append(b.slots, a.ID)
+	}
+	return ""
+}
+
+// countLeaving counts an allocation that leaves.
+func (b *budget) countLeaving(a *cluster.Allocation, n *cluster.Node) {
+	if a.Healthy(n) {
+		b.released++
+	}
+	b.marked = true
+}

@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// census is one walk over a group's unsettled allocations.
+type census struct {
+	// staying are the allocations on draining nodes that are not leaving, by id.
+	staying []resident
+	// underway are the allocations whose mark, stop or verdict is outstanding, by id.
+	underway []cluster.AllocID
+	// onDraining are the nodes of the group's live allocations on draining nodes, in order,
+	// once for each allocation.
+	onDraining []cluster.NodeID
+	// runsOnMarked says that a marked allocation runs on.
+	runsOnMarked bool
+	// verdictDue is the earliest time at which a missing verdict becomes overdue, or zero.
+	verdictDue time.Time
+}
+
+// resident is an allocation with its node, which drains.
+type resident struct {
+	*cluster.Allocation
+	node *cluster.Node
+}
+
+func (g *group) census() *census {
+	c := &census{}
+	for a := range g.view.UnsettledAllocs(g.key) {
+		if !a.ClientTerminal() {
+			c.add(g, a)
+		}
+	}
+	slices.SortFunc(c.staying, func(a, b resident) int { return compareID(a.Allocation, b.Allocation) })
+	slices.Sort(c.underway)
+	slices.Sort(c.onDraining)
+	return c
+}
+
+func (c *census) add(g *group, a *cluster.Allocation) {
+	node := g.Node(a.NodeID)
+	if g.isUnderway(a, node) {
+		c.underway = append(c.underway, a.ID)
+	}
+	if g.awaitsVerdict(a) {
+		c.verdictDue = earliest(c.verdictDue, g.dueAt(a))
+	}
+	if !node.Draining() {
+		return
+	}
+	c.onDraining = append(c.onDraining, a.NodeID)
+	if !a.Leaving() {
+		c.staying = append(c.staying, resident{a, node})
+	}
+	c.runsOnMarked = c.runsOnMarked || runsOnMarked(a, node)
+}
+
+func compareID(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }

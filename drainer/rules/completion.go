@@ -1,0 +1,119 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Ending is a drain whose end has been judged true in the state it was judged in.
+type Ending struct {
+	Completion
+	Outcome cluster.Outcome
+	// StillStopping counts allocations that had to leave and are not
+	// client-terminal.
+	StillStopping int
+}
+
+// endState is whether a drain may end, and if not, what it waits for.
+type endState struct {
+	done bool
+	// stage is the first stage that is not over, or StageCount.
+	stage cluster.Stage
+	// waitEnds is when the first wait of those stages ends, or zero.
+	waitEnds time.Time
+	// waitsFor are the jobs whose replacements the policy waits for, in the
+	// order in which they were met.
+	waitsFor []cluster.JobKey
+}
+
+// judgeEnd judges a node's drain by its completion policy.
+func (s *Snapshot) judgeEnd(n *cluster.Node) endState {
+	policy := s.policy.Completion
+	if n.Drain.Strategy.Passed(s.now) && policy != CompletionMarked {
+		policy = CompletionStopped
+	}
+	end := endState{stage: cluster.StageCount}
+	for _, stage := range cluster.Stages() {
+		state := s.stageOf(n, stage)
+		if state.over {
+			continue
+		}
+		end.waitEnds = earliest(end.waitEnds, state.waitEnds)
+		if policy == CompletionMarked && !state.staying {
+			continue
+		}
+		end.stage = stage
+		return end
+	}
+	if policy == CompletionReplaced || policy == CompletionMigrated {
+		end.waitsFor = awaitedJobs(s.view, n.Drain, policy)
+	}
+	end.done = len(end.waitsFor) == 0
+	return end
+}
+
+// awaitedJobs returns the jobs of the drain's marks that do not fulfil the
+// policy yet.
+func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.JobKey {
+	var jobs []cluster.JobKey
+	seen := map[cluster.JobKey]bool{}
+	for a := range v.DrainAllocs(d.ID) {
+		met := isReplaced(v, a) && (policy == CompletionReplaced || hasMigrated(v, a))
+		if key := a.JobKey(); !met && !seen[key] {
+			seen[key] = true
+			jobs = append(jobs, key)
+		}
+	}
+	return jobs
+}
+
+// isReplaced reports whether the allocation has a replacement, is to have none,
+// or is waited for by a blocked evaluation. Only service allocations are
+// replaced on account of a drain.
+func isReplaced(v View, a *cluster.Allocation) bool {
+	if a.JobType() != cluster.JobService || a.NextAllocation != "" || a.DesiredTransition.MigrateDisablePlacement {
+		return true
+	}
+	job := v.Job(a.JobKey())
+	if job.Stopped() || job.Group(a.TaskGroup) == nil {
+		return true
+	}
+	// While an evaluation is pending, a blocked one may be of another day: the
+	// scheduler has not said yet that it cannot place this one.
+	return !hasPendingEval(v, a.JobKey()) && (a.Terminal() || hasOpenEval(v, a.JobKey()))
+}
+
+// hasMigrated reports whether the allocation's ephemeral data has moved, or
+// cannot move: there is none to move, it was lost, or no replacement comes to
+// take it. A replacement starts only once it has the data.
+func hasMigrated(v View, a *cluster.Allocation) bool {
+	g := a.Job.Group(a.TaskGroup)
+	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == cluster.ClientLost {
+		return true
+	}
+	if a.NextAllocation == "" {
+		return isReplaced(v, a) && !hasOpenEval(v, a.JobKey())
+	}
+	next := v.Alloc(a.NextAllocation)
+	return next == nil || next.ClientStatus != cluster.ClientPending
+}
+
+// CountLeft counts a node's allocations that have to leave and are not client-terminal. It
+// goes through no consumers, of which there may be many.
+func CountLeft(v View, n *cluster.Node) (left int) {
+	for _, stage := range cluster.Stages() {
+		switch {
+		case !n.Drain.Leaves(stage):
+		case stage == cluster.StageConsumers:
+			left += v.Consumers(n.ID)
+		default:
+			for _, leaving := range [...]bool{false, true} {
+				for range v.NodeAllocs(n.ID, stage, leaving) {
+					left++
+				}
+			}
+		}
+	}
+	return left
+}

@@ -1,0 +1,16 @@
+package rules
+
+import "errors"
+
+// Why there is no report of a drain.
+var (
+	// ErrNotEnabled says that this drainer decides nothing: its server does not lead. Ask the
+	// leader, or [Explain] over any state.
+	ErrNotEnabled = errors.New("node drainer is not enabled")
+	// ErrAbandoned says that the store that this drainer reads was replaced. It decides nothing
+	// until its server enables it with the new store.
+	ErrAbandoned = errors.New("node drainer reads a store that was replaced")
+	// ErrNotDraining says that the node does not drain, or does not exist. Its last drain is in
+	// the state.
+	ErrNotDraining = errors.New("node is not draining")
+)

@@ -1,0 +1,320 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Pending is what a leader knows besides the state: its writes, and since when it has seen
+// groups held. The zero value knows nothing, as on a server that does not lead.
+type Pending struct {
+	// Marks are those of the newest round of writes that are not applied, by allocation.
+	Marks map[cluster.AllocID]PendingMark
+	// Attempts counts the rounds of writes that failed in a row, or the barriers while
+	// Barrier is set. LastError is the last failure, or nil.
+	Attempts  int
+	LastError error
+	// Barrier says that the leader plans nothing until a barrier is applied.
+	Barrier bool
+	// Stalled says why nothing has been written for too long, or is empty.
+	Stalled string
+	// WriteTime bounds how long the leader takes to get a write applied; or nil, and reports
+	// do not say when the drain ends.
+	WriteTime func() time.Duration
+	// HeldSince returns since when the leader has seen a group held for a reason, or zero
+	// if it cannot say; or nil.
+	HeldSince func(cluster.GroupKey, Reason) time.Time
+}
+
+// PendingMark is a mark that is not applied.
+type PendingMark struct {
+	Drain cluster.DrainID
+	// Since is when this leader first planned the mark.
+	Since time.Time
+	// InFlight says that the mark is in flight. Otherwise its write has failed, and the mark
+	// is planned again.
+	InFlight bool
+}
+
+// Explain reports the drain of one node and why each allocation is still there: exactly one
+// reason each, the first that holds. The error wraps [ErrNotDraining].
+func Explain(v View, pending Pending, id cluster.NodeID, now time.Time, p Policy) (Report, error) {
+	node := v.Node(id)
+	if !node.Draining() {
+		return Report{}, fmt.Errorf("explaining node %s: %w", id, ErrNotDraining)
+	}
+	return NewExplainer(v, pending, now, p).Report(node), nil
+}
+
+// Explainer reports several drains at one time. It counts each group once.
+type Explainer struct {
+	*Snapshot
+	pending Pending
+	groups  map[cluster.GroupKey]*explained
+	// onNode is what is on the node of the last report, or nil before the first.
+	onNode *onNode
+}
+
+// explained is a group with what would be planned of it. Nothing is counted in its budget.
+type explained struct {
+	*budget
+	census *census
+	// planned are its allocations whose marks are in flight, or would be planned now, by
+	// id. taking are those of them that take a slot for free and canary marks.
+	planned, taking []cluster.AllocID
+}
+
+// NewExplainer returns an explainer over a view.
+func NewExplainer(v View, pending Pending, now time.Time, p Policy) *Explainer {
+	return &Explainer{Snapshot: NewSnapshot(v, now, p), pending: pending, groups: map[cluster.GroupKey]*explained{}}
+}
+
+// inFlight reports whether a mark of the allocation is in flight.
+func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.pending.Marks[id].InFlight }
+
+// Report reports the drain of a node of the view, which drains.
+func (e *Explainer) Report(n *cluster.Node) Report {
+	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.pending.Stalled}}
+	e.onNode = lookOn(e.view, n)
+	r.Allocs = slices.Grow(r.Allocs, e.onNode.count())
+	for _, s := range cluster.Stages() {
+		stage := slices.Concat(e.onNode[s].staying, e.onNode[s].leaving)
+		slices.SortFunc(stage, compareID)
+		for _, a := range stage {
+			r.Allocs = append(r.Allocs, e.explain(a, n))
+		}
+		if n.Drain.Leaves(s) {
+			r.Left[s] = len(stage)
+		} else {
+			r.Ignored += len(stage)
+		}
+	}
+	if e.pending.WriteTime != nil && n.Drain.Strategy.Finite() {
+		r.EndsBy = e.onNode.bound(n, e.now, e.policy, e.pending.WriteTime())
+	}
+	for i, a := range r.Allocs {
+		r.Waiting[a.Reason]++
+		if i == 0 || a.Reason.severity() > r.Reason.severity() {
+			r.Reason = a.Reason
+		}
+	}
+	return r
+}
+
+// explain gives one allocation its reason: the first that matches.
+func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplanation {
+	r := AllocExplanation{Alloc: a.ID, Group: a.GroupKey(), Stage: a.Stage()}
+	switch {
+	case !n.Drain.Leaves(a.Stage()):
+		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, "system jobs are ignored by this drain")
+	case !a.Leaving() && e.inFlight(a.ID):
+		e.explainPlanned(&r, n)
+	case a.ServerTerminal():
+		e.explainStopping(&r, a)
+	case a.Marked():
+		e.explainMarked(&r, a)
+	default:
+		e.explainStaying(&r, a, n)
+	}
+	return r
+}
+
+func (r *AllocExplanation) set(reason Reason, since Since, detail string) {
+	r.Reason, r.Since, r.Detail = reason, since, detail
+}
+
+func (e *Explainer) explainStopping(r *AllocExplanation, a *cluster.Allocation) {
+	if a.StoppedAt.IsZero() {
+		r.set(ReasonStopping, Since{At: a.ModifyTime}, fmt.Sprintf("stopping, may take %s", a.StopTime()))
+		return
+	}
+	r.Due = a.StoppedAt.Add(a.StopTime())
+	detail := fmt.Sprintf("stopping, may take %s", a.StopTime())
+	if over := e.now.Sub(r.Due); over > 0 {
+		detail = fmt.Sprintf("stopping, overdue by %s: its client has not reported", over.Round(time.Second))
+	}
+	r.set(ReasonStopping, Since{At: a.StoppedAt}, detail)
+}
+
+func (e *Explainer) explainMarked(r *AllocExplanation, a *cluster.Allocation) {
+	for eval := range e.view.OpenEvals(a.JobKey()) {
+		r.Eval = eval
+		break
+	}
+	detail := "marked, and no evaluation of its job is open: it is proposed again"
+	if r.Eval != nil {
+		detail = fmt.Sprintf("marked, evaluation %s is %s", r.Eval.ID, r.Eval.Status)
+	}
+	since := Since{At: a.DesiredTransition.MarkedAt}
+	if since.At.IsZero() {
+		since.At = a.ModifyTime
+	}
+	r.set(ReasonWaitingForScheduler, since, detail)
+}
+
+// explainStaying gives the reason of an allocation that is not leaving.
+func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n *cluster.Node) {
+	g := e.explained(r.Group)
+	if a.JobType() == cluster.JobService {
+		r.Healthy, r.Count, r.MaxParallel = g.healthyNow(), g.pace.Count, g.pace.MaxParallel
+	}
+	here := latest(a.CreateTime, n.Drain.Strategy.StartedAt)
+	switch could := g.judge(a, n); {
+	case could.class != cluster.MarkNone:
+		e.explainMovable(r, g, n, could.class, here)
+	case could.hold == ReasonDisconnected:
+		since := n.StatusChangedAt
+		if n.Reachable() || since.IsZero() {
+			since = a.ModifyTime // the node is back, or says nothing
+		}
+		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
+	case could.hold == ReasonBatchRunning:
+		r.Due = n.Drain.Strategy.ForceDeadline
+		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
+	case could.hold == ReasonWaitingForStage:
+		r.set(could.hold, Since{At: here}, e.before(n, a.Stage()))
+	case could.hold == ReasonWaitingForHealth:
+		r.Due = a.DueAt(g.pace, e.policy.HealthGrace)
+		detail := "no health verdict yet, due at "
+		if a.HasVerdict() {
+			detail = fmt.Sprintf("judged healthy but %s, overdue at ", a.ClientStatus)
+		}
+		r.set(could.hold, Since{At: here}, detail+r.Due.Format(time.RFC3339))
+	case could.hold == ReasonNoPacedMoves:
+		r.Due = n.Drain.Strategy.ForceDeadline
+		r.set(could.hold, e.seen(r.Group, could.hold, here), "max_parallel is 0: it stays"+untilDeadline("", r.Due))
+	default:
+		r.set(could.hold, Since{At: here}, could.hold.String())
+	}
+}
+
+// untilDeadline ends a sentence with the deadline, if there is one.
+func untilDeadline(joint string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return joint + " until the deadline at " + t.Format(time.RFC3339)
+}
+
+// explainMovable gives the reason of an allocation that could be marked.
+func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster.Node, class cluster.MarkClass, here time.Time) {
+	if _, planned := slices.BinarySearch(g.planned, r.Alloc); planned {
+		e.explainPlanned(r, n)
+		return
+	}
+	if takesSlot(class) {
+		g.readSlots()
+		r.Outstanding = sorted(g.slots, g.taking)
+		r.set(ReasonWaitingForRoom, e.seen(r.Group, ReasonWaitingForRoom, here),
+			fmt.Sprintf("%d of %d moves that take no room under way", len(g.slots)+len(g.taking), g.maxSlots()))
+		return
+	}
+	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.healthyNow(), g.pace.Count, g.pace.MaxParallel)
+	reason := g.shortage(class, len(g.census.underway)+len(g.planned) > 0)
+	since := e.seen(r.Group, reason, here)
+	switch reason {
+	case ReasonWaitingForReplacement:
+		r.Eval = g.blockedEval()
+		since = Since{At: latest(r.Eval.CreateTime, here)}
+		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
+	case ReasonWaitingForRoom:
+		r.Outstanding = sorted(g.census.underway, g.planned)
+		r.set(reason, since, fmt.Sprintf("%s; %d of the group on their way", numbers, len(r.Outstanding)))
+	default:
+		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.pace.Count-g.pace.MaxParallel+1))
+	}
+}
+
+// explainPlanned gives the reason of an allocation whose mark is in flight, failed, or is
+// about to be planned.
+func (e *Explainer) explainPlanned(r *AllocExplanation, n *cluster.Node) {
+	p := e.pending
+	since := Since{Seen: true}
+	if mark := p.Marks[r.Alloc]; mark.Drain == n.Drain.ID {
+		since.At = mark.Since
+	}
+	r.Attempts, r.LastError = p.Attempts, p.LastError
+	detail := "its mark is about to be planned"
+	switch {
+	case e.inFlight(r.Alloc):
+		detail = "its mark is in flight"
+	case p.Barrier:
+		detail = "its mark is planned when a barrier is applied"
+	case !since.At.IsZero():
+		detail = "its mark is planned"
+	}
+	if p.Attempts > 0 {
+		detail += fmt.Sprintf("; the last %d writes have failed: %v", p.Attempts, p.LastError)
+	}
+	if p.Stalled != "" {
+		detail += "; " + p.Stalled
+	}
+	r.set(ReasonWritePending, since, detail)
+}
+
+// sorted merges lists of allocations.
+func sorted(lists ...[]cluster.AllocID) []cluster.AllocID {
+	ids := slices.Concat(lists...)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// explained counts a group, and plans it as the drainer would.
+func (e *Explainer) explained(key cluster.GroupKey) *explained {
+	if g := e.groups[key]; g != nil {
+		return g
+	}
+	of := e.group(key)
+	g := &explained{budget: of.budget(), census: of.census()}
+	e.groups[key] = g
+	for _, a := range g.census.staying {
+		if e.inFlight(a.ID) || PlannedWithNode(g.judge(a.Allocation, a.node).class) {
+			g.planned = append(g.planned, a.ID)
+		}
+	}
+	for _, m := range of.plan(g.census, of.budget(), e.inFlight, nil).Marks {
+		g.planned = append(g.planned, m.Alloc)
+		if takesSlot(m.Class) {
+			g.taking = append(g.taking, m.Alloc)
+		}
+	}
+	g.planned = sorted(g.planned)
+	return g
+}
+
+// seen dates a reason for which the state holds no time. An allocation is not held before
+// it is on a draining node.
+func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
+	since := Since{Seen: true}
+	if e.pending.HeldSince != nil {
+		since.At = e.pending.HeldSince(key, r)
+	}
+	if !since.At.IsZero() {
+		since.At = latest(since.At, here)
+	}
+	return since
+}
+
+// before lists what is left of the earlier stages.
+func (e *Explainer) before(n *cluster.Node, s cluster.Stage) string {
+	var parts []string
+	for _, earlier := range cluster.Stages() {
+		if left := e.onNode.left(n, earlier); earlier < s && left > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", left, earlier))
+		}
+	}
+	return "waits for " + strings.Join(parts, ", ")
+}
+
+// severity ranks reasons by how unlikely the allocation is to leave by itself.
+func (r Reason) severity() int {
+	order := [...]Reason{
+		ReasonLeftByRequest, ReasonStopping, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
+		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
+	}
+	return slices.Index(order[:], r)
+}

@@ -1,0 +1,116 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
+)
+
+// Every live allocation on a draining node has exactly one reason. The reason and its
+// numbers are the twin's.
+func TestExplain_AgreesWithTwin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, now := fixture.AnyWorld(t)
+		policy, pending := anyPolicy(t), anyPending(t, w, now)
+		inFlight := map[cluster.AllocID]bool{}
+		for id, mark := range pending.Marks {
+			inFlight[id] = mark.InFlight
+		}
+		state := &twin{World: w, now: now, policy: policy}
+		all := NewExplainer(w, pending, now, policy)
+		for _, n := range w.Nodes {
+			report, err := Explain(w, pending, n.ID, now, policy)
+			must.Eq(t, n.Drain != nil, err == nil)
+			if err != nil {
+				continue
+			}
+			must.Eq(t, report, all.Report(n), must.Sprint("beside other nodes"))
+			var ids []cluster.AllocID
+			for _, a := range state.liveOn(n) {
+				ids = append(ids, a.ID)
+			}
+			var got []cluster.AllocID
+			var left, ignored [3]int
+			var waiting [ReasonCount]int
+			for _, r := range report.Allocs {
+				a := w.Alloc(r.Alloc)
+				got = append(got, r.Alloc)
+				must.Eq(t, state.reason(a, inFlight).String(), r.Reason.String(), must.Sprintf("allocation %s", a.ID))
+				must.Eq(t, a.GroupKey(), r.Group)
+				must.Eq(t, turnOf(a), int(r.Stage))
+				must.NotEq(t, "", r.Detail)
+				must.True(t, r.Since.Seen || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
+				checkNumbers(t, state, a, r)
+				waiting[r.Reason]++
+				if state.mustLeave(a) {
+					left[turnOf(a)]++
+				} else {
+					ignored[0]++
+				}
+			}
+			must.Eq(t, ids, got)
+			must.Eq(t, left, [3]int(report.Left))
+			must.Eq(t, ignored[0], report.Ignored)
+			must.Eq(t, waiting, report.Waiting)
+			if len(ids) > 0 {
+				must.Positive(t, waiting[report.Reason], must.Sprintf("reason of the node is none of its allocations': %s", report.Reason))
+			}
+		}
+	})
+}
+
+// liveOn are all allocations on a node that have not ended, by stage, then id.
+func (w *twin) liveOn(n *cluster.Node) (live []*cluster.Allocation) {
+	for _, a := range w.Allocs {
+		if a.NodeID == n.ID && !hasEnded(a) {
+			live = append(live, a)
+		}
+	}
+	slices.SortFunc(live, func(a, b *cluster.Allocation) int {
+		return cmp.Or(cmp.Compare(turnOf(a), turnOf(b)), cmp.Compare(a.ID, b.ID))
+	})
+	return live
+}
+
+// checkNumbers compares the numbers of a report with the twin's.
+func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation) {
+	if r.Count+r.MaxParallel+r.Healthy != 0 {
+		must.Eq(t, [3]int{w.healthyIn(a), w.count(a), w.maxParallel(a)}, [3]int{r.Healthy, r.Count, r.MaxParallel}, must.Sprintf("%s, %s", a.ID, r.Reason))
+	}
+	deadline := w.nodeOf(a).Drain.Strategy.ForceDeadline
+	switch r.Reason {
+	case ReasonStopping:
+		if a.StoppedAt.IsZero() {
+			must.True(t, r.Due.IsZero())
+		} else {
+			must.Eq(t, a.StoppedAt.Add(w.stopTime(a)), r.Due)
+		}
+	case ReasonWaitingForScheduler:
+		open := append(w.evalsOf(a, "pending"), w.evalsOf(a, "blocked")...)
+		must.Eq(t, len(open) > 0, r.Eval != nil)
+		must.True(t, r.Eval == nil || slices.Contains(open, r.Eval))
+	case ReasonWaitingForHealth:
+		must.Eq(t, w.due(a), r.Due)
+		must.True(t, r.Due.After(w.now))
+	case ReasonBatchRunning, ReasonNoPacedMoves:
+		must.Eq(t, deadline, r.Due)
+	case ReasonWaitingForReplacement:
+		must.SliceContains(t, w.evalsOf(a, "blocked"), r.Eval)
+	case ReasonWaitingForRoom:
+		must.SliceNotEmpty(t, r.Outstanding, must.Sprintf("%s waits for room, and none is under way", a.ID))
+		must.True(t, slices.IsSorted(r.Outstanding))
+		if !isCanary(a) || !w.verdictToCome(a) { // it may hold the slot of the canary it replaced
+			must.SliceNotContains(t, r.Outstanding, a.ID)
+		}
+		for _, id := range r.Outstanding {
+			must.True(t, sameGroup(a, w.Alloc(id)), must.Sprintf("%s waits for %s", a.ID, id))
+		}
+	}
+}

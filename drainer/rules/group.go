@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// group is one group as a snapshot shows it. It is read-only: a [budget] counts what is
+// marked. Planning and re-checking judge by the same group.
+type group struct {
+	*Snapshot
+	key cluster.GroupKey
+	// job is the current version, or nil if the job is gone.
+	job  *cluster.Job
+	pace cluster.Pace
+	// exists says that the job and the group exist in the current version.
+	exists bool
+}
+
+func (s *Snapshot) group(key cluster.GroupKey) *group {
+	g := &group{Snapshot: s, key: key, job: s.view.Job(key.Job)}
+	g.pace, g.exists = cluster.PaceOf(g.job, key.Name)
+	return g
+}
+
+// ruling is the decision about one allocation that stays on a draining node: the class
+// that a mark of it would have, or, with [cluster.MarkNone], why it can have none. Room and
+// slots are not considered.
+type ruling struct {
+	class cluster.MarkClass
+	hold  Reason
+}
+
+// judge returns the class under which the allocation could leave the node. The node is the
+// allocation's own and drains.
+func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
+	stage := a.Stage()
+	switch {
+	case leavesWithNode(a, node, g.now):
+		return g.judgeWithNode(a, node)
+	case !inTouch(a, node):
+		return ruling{hold: ReasonDisconnected}
+	case !g.exists && stage == cluster.StageConsumers:
+		return ruling{class: cluster.MarkGone}
+	case a.JobType() != cluster.JobService:
+		return ruling{hold: ReasonBatchRunning}
+	case !g.turnHasCome(node, stage):
+		return ruling{hold: ReasonWaitingForStage}
+	case !g.exists:
+		return ruling{class: cluster.MarkGone}
+	case a.Canary():
+		return ruling{class: cluster.MarkCanary}
+	}
+	return g.judgeHealth(a, node)
+}
+
+// judgeHealth judges a service allocation whose turn has come.
+func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
+	switch {
+	case a.Healthy(node) && g.pace.MaxParallel == 0:
+		return ruling{hold: ReasonNoPacedMoves}
+	case a.Healthy(node):
+		return ruling{class: cluster.MarkPaced}
+	case a.HasVerdict() && !a.JudgedHealthy():
+		return ruling{class: cluster.MarkFree}
+	case !g.now.Before(g.dueAt(a)):
+		return ruling{class: cluster.MarkFree}
+	}
+	return ruling{hold: ReasonWaitingForHealth}
+}
+
+// judgeWithNode judges an allocation that leaves with its whole stage, or that the deadline
+// or force takes.
+func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
+	d := node.Drain
+	switch {
+	case !d.Leaves(a.Stage()):
+		return ruling{hold: ReasonLeftByRequest}
+	case a.Stage() == cluster.StageConsumers && d.Strategy.Forced():
+		return ruling{class: cluster.MarkForced}
+	case a.Stage() == cluster.StageConsumers:
+		return ruling{class: cluster.MarkDeadline}
+	case !d.Strategy.Passed(s.now) && !inTouch(a, node):
+		return ruling{hold: ReasonDisconnected}
+	case !s.turnHasCome(node, a.Stage()):
+		return ruling{hold: ReasonWaitingForStage}
+	}
+	return ruling{class: cluster.MarkStage}
+}
+
+// leavesWithNode reports whether the allocation leaves with its whole stage rather than at
+// its group's pace. System allocations and storage plugins do, except plugins of type
+// service. Once the deadline has passed everything does.
+func leavesWithNode(a *cluster.Allocation, n *cluster.Node, now time.Time) bool {
+	switch {
+	case n.Drain.Strategy.Passed(now):
+		return true
+	case a.Stage() == cluster.StagePlugins:
+		return a.JobType() != cluster.JobService
+	}
+	return a.Stage() == cluster.StageSystem
+}
+
+// inTouch reports whether the allocation's client can report what happens to it.
+func inTouch(a *cluster.Allocation, n *cluster.Node) bool {
+	return a.ClientStatus != cluster.ClientUnknown && n.Reachable()
+}
+
+// dueAt is when a missing health verdict of the allocation becomes overdue.
+func (g *group) dueAt(a *cluster.Allocation) time.Time {
+	return a.DueAt(g.pace, g.policy.HealthGrace)
+}
+
+// lacksVerdict reports whether the allocation has no verdict on its health and is not
+// overdue.
+func (g *group) lacksVerdict(a *cluster.Allocation) bool {
+	return a.JobType() == cluster.JobService && a.ClientStatus != cluster.ClientUnknown &&
+		!a.HasVerdict() && !a.ClientTerminal() && g.now.Before(g.dueAt(a))
+}
+
+// awaitsVerdict reports whether a verdict on the allocation's health can still come in
+// time. Allocations of a group that is gone leave without one.
+func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
+	return g.exists && !a.Leaving() && g.lacksVerdict(a)
+}
+
+// isUnderway reports whether the group's numbers may still change because of the
+// allocation: it is leaving, or a verdict on it is outstanding.
+func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
+	return a.Leaving() || (!a.Canary() && node.Reachable() && g.awaitsVerdict(a))
+}
+
+// runsOnMarked reports whether the allocation is marked and still to run, on a draining
+// node from which a scheduler could stop it.
+func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
+	return a.Marked() && !a.ServerTerminal() && node.Draining() && inTouch(a, node)
+}
+
+// anyUnsettled reports whether an unsettled allocation of the group satisfies the
+// condition. It looks no further than necessary.
+func (g *group) anyUnsettled(is func(*cluster.Allocation, *cluster.Node) bool) bool {
+	for a := range g.view.UnsettledAllocs(g.key) {
+		if a.Unsettled() > cluster.UnsettledMoving {
+			break
+		}
+		if !a.ClientTerminal() && is(a, g.Node(a.NodeID)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stuck reports whether a marked allocation runs on and no evaluation is open that would
+// stop it.
+func (g *group) stuck() bool {
+	return !hasOpenEval(g.view, g.key.Job) && g.anyUnsettled(runsOnMarked)
+}
+
+// blockedEval is the evaluation of the job that waits for capacity for this group, or nil.
+func (g *group) blockedEval() *cluster.Evaluation {
+	for e := range g.view.OpenEvals(g.key.Job) {
+		if e.Status == cluster.EvalBlocked && (e.Queued == nil || e.Queued[g.key.Name] > 0) {
+			return e
+		}
+	}
+	return nil
+}
+
+func hasOpenEval(v View, job cluster.JobKey) bool {
+	for range v.OpenEvals(job) {
+		return true
+	}
+	return false
+}
+
+func hasPendingEval(v View, job cluster.JobKey) bool {
+	for e := range v.OpenEvals(job) {
+		if e.Status == cluster.EvalPending {
+			return true
+		}
+	}
+	return false
+}

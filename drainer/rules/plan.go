@@ -1,0 +1,231 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// GroupPlan is what one group wants at the time of its snapshot.
+type GroupPlan struct {
+	// Marks are in allocation order. Postponed are those that the caller postponed: they take
+	// no room.
+	Marks, Postponed []Mark
+	// RunsOnMarked says that marked allocations run on. Stuck says that no evaluation is
+	// open that would stop them.
+	RunsOnMarked, Stuck bool
+	// Holds are the reasons why allocations that stay are not marked.
+	Holds [ReasonCount]bool
+	// WakeAt is the next time at which the plan changes although the view does not, or
+	// zero: a missing verdict becomes overdue.
+	WakeAt time.Time
+	// Nodes are the draining nodes of the group's live allocations, in order, once for
+	// each allocation.
+	Nodes []cluster.NodeID
+}
+
+// PlanGroup decides which allocations of a group are marked now. Allocations that leave
+// with their whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]).
+// They take room all the same. The plan postpones marks for which postpone reports true; nil
+// postpones none.
+func (s *Snapshot) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
+	g := s.group(key)
+	return g.plan(g.census(), g.budget(), nil, postpone)
+}
+
+// plan plans a group from its census. It counts in the budget what it marks. Marks that are
+// in flight take room before all others. Either function may be nil.
+func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, postpone func(Mark) bool) GroupPlan {
+	plan := GroupPlan{
+		RunsOnMarked: c.runsOnMarked, Stuck: c.runsOnMarked && !hasOpenEval(g.view, g.key.Job),
+		WakeAt: c.verdictDue, Nodes: c.onDraining,
+	}
+	candidates := make([]candidate, 0, len(c.staying))
+	for _, a := range c.staying {
+		could := g.judge(a.Allocation, a.node)
+		switch {
+		case PlannedWithNode(could.class):
+			b.countLeaving(a.Allocation, a.node)
+		case could.class == cluster.MarkNone:
+			plan.Holds[could.hold] = true
+			if could.hold == ReasonWaitingForHealth { // includes one that is judged healthy but does not run
+				plan.WakeAt = earliest(plan.WakeAt, g.dueAt(a.Allocation))
+			}
+		case postpone != nil && postpone(markOf(a.Allocation, a.node, could.class)):
+			plan.Postponed = append(plan.Postponed, markOf(a.Allocation, a.node, could.class))
+		default:
+			candidates = append(candidates, candidate{resident: a, class: could.class, rank: rank(could.class, inFlight != nil && inFlight(a.ID))})
+		}
+	}
+	b.order(candidates)
+	plan.choose(b, c, candidates)
+	slices.SortFunc(plan.Marks, func(a, b Mark) int { return cmp.Compare(a.Alloc, b.Alloc) })
+	if len(c.staying) == 0 {
+		plan.WakeAt = time.Time{}
+	}
+	return plan
+}
+
+// PlannedWithNode reports whether marks of the class are planned with their node.
+func PlannedWithNode(c cluster.MarkClass) bool {
+	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
+}
+
+// candidate is an allocation that could be marked.
+type candidate struct {
+	resident
+	class cluster.MarkClass
+	// rank is zero for marks in flight, one for allocations whose loss costs nothing, and
+	// two for the others.
+	rank, consumers int
+}
+
+// compare orders candidates: by rank, then by the node's deadline, the consumers left on
+// the node, node id and allocation id.
+func (c candidate) compare(o candidate) int {
+	return cmp.Or(
+		cmp.Compare(c.rank, o.rank),
+		c.node.Drain.Strategy.CompareUrgency(&o.node.Drain.Strategy),
+		cmp.Compare(c.consumers, o.consumers),
+		cmp.Compare(c.node.ID, o.node.ID),
+		cmp.Compare(c.ID, o.ID),
+	)
+}
+
+func rank(class cluster.MarkClass, inFlight bool) int {
+	switch {
+	case inFlight:
+		return 0
+	case class == cluster.MarkPaced:
+		return 2
+	}
+	return 1
+}
+
+// order sorts the candidates in the order in which they are marked, if the order makes a
+// difference. Most groups wait for room or have room for all, and cost less.
+func (b *budget) order(candidates []candidate) {
+	if len(candidates) == 0 {
+		return
+	}
+	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
+	none := b.room() <= 0 && b.policy.BelowBudget != BelowBudgetProceed
+	all := b.room() >= len(candidates)
+	if (none || all) && !slices.ContainsFunc(candidates, takesNoRoom) {
+		return
+	}
+	for i, c := range candidates {
+		candidates[i].consumers = b.view.Consumers(c.node.ID)
+	}
+	slices.SortFunc(candidates, candidate.compare)
+}
+
+// choose marks the candidates that the budget admits. A group below its budget gives one
+// up only if there is nothing else to mark: a mark of class proceed holds only where
+// nothing is under way, in whatever order the marks are judged.
+func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
+	held := candidates[:0]
+	for _, c := range candidates {
+		full := c.class == cluster.MarkPaced && b.room() <= 0
+		if full || !p.mark(b, c, c.class) {
+			held = append(held, c)
+		}
+	}
+	for i, c := range held {
+		if b.policy.BelowBudget != BelowBudgetProceed {
+			break
+		}
+		if c.class == cluster.MarkPaced && p.mark(b, c, cluster.MarkProceed) {
+			held = slices.Delete(held, i, i+1)
+			break
+		}
+	}
+	var classes [cluster.MarkClassCount]bool
+	for _, c := range held {
+		classes[c.class] = true
+	}
+	for class, is := range classes {
+		if is {
+			p.Holds[b.shortage(cluster.MarkClass(class), b.marked || len(c.underway) > 0)] = true
+		}
+	}
+	if classes[cluster.MarkFree] || classes[cluster.MarkCanary] {
+		p.WakeAt = earliest(p.WakeAt, b.slotDue)
+	}
+}
+
+// mark marks the candidate under the class if the budget admits it, and reports whether it
+// did.
+func (p *GroupPlan) mark(b *budget, c candidate, class cluster.MarkClass) bool {
+	if b.admit(ruling{class: c.class}, c.Allocation, c.node, class) != "" {
+		return false
+	}
+	p.Marks = append(p.Marks, markOf(c.Allocation, c.node, class))
+	return true
+}
+
+func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mark {
+	return Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
+}
+
+// shortage is why an allocation that could be marked under the class is held by the
+// group's numbers. underway says that marks, stops or verdicts of the group are
+// outstanding.
+func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
+	switch {
+	case takesSlot(class):
+		return ReasonWaitingForRoom
+	case g.blockedEval() != nil:
+		return ReasonWaitingForReplacement
+	case underway:
+		return ReasonWaitingForRoom
+	}
+	return ReasonBelowBudget
+}
+
+// NodePlan is what one node's drain wants at the time of its snapshot.
+type NodePlan struct {
+	// Marks are allocations that leave with their stage, or by deadline or force. They are
+	// in (namespace, job, group, allocation) order.
+	Marks []Mark
+	// Completion is the end of the drain if it may end, or nil.
+	Completion *Completion
+	// WakeAt is the next time at which the plan changes although the view does not, or
+	// zero: the wait of a stage ends. The deadline is not among these times.
+	WakeAt time.Time
+	// WaitsFor are the jobs whose replacements the completion policy waits for, in order.
+	WaitsFor []cluster.JobKey
+	// Passed says that the deadline has passed or that the drain is forced. PluginsTurn
+	// says that storage plugins have their turn, and some are left. The plans of the groups
+	// on the node depend on both.
+	Passed, PluginsTurn bool
+}
+
+// PlanNode decides what leaves a draining node together, stage by stage, and whether its
+// drain may end.
+func (s *Snapshot) PlanNode(n *cluster.Node) NodePlan {
+	end := s.judgeEnd(n)
+	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: n.Drain.Strategy.Passed(s.now)}
+	if end.done {
+		plan.Completion = &Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
+	}
+	if end.stage == cluster.StageCount || !s.turnHasCome(n, end.stage) {
+		return plan
+	}
+	plan.PluginsTurn = end.stage == cluster.StagePlugins
+	if end.stage == cluster.StageConsumers && !plan.Passed {
+		return plan // each leaves at its group's pace
+	}
+	for a := range s.view.NodeAllocs(n.ID, end.stage, false) {
+		if !leavesWithNode(a, n, s.now) {
+			continue
+		}
+		if class := s.judgeWithNode(a, n).class; class != cluster.MarkNone {
+			plan.Marks = append(plan.Marks, markOf(a, n, class))
+		}
+	}
+	slices.SortFunc(plan.Marks, Mark.Compare)
+	return plan
+}

@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Policy is what a drainer decides by, besides the state. The values a plan used
+// travel in its raft entry, so that every server judges the plan by the same.
+type Policy struct {
+	// HealthGrace is how long after its group's healthy deadline an allocation
+	// without a verdict counts as overdue. Zero is [DefaultHealthGrace].
+	HealthGrace time.Duration
+	// StopMargin is how long past its stop time an allocation is waited for
+	// after the deadline: the time for its evaluation and its client's report.
+	// Too short ends drains while tasks still stop; zero is [DefaultStopMargin].
+	StopMargin time.Duration
+	// BelowBudget is what happens to a group that has fewer healthy allocations
+	// than its budget demands and nothing under way. Zero is [BelowBudgetHold].
+	BelowBudget BelowBudget
+	// PluginsAfterDeadline is when storage plugins are stopped once the deadline
+	// has passed. Zero is [PluginsAfterWait].
+	PluginsAfterDeadline PluginOrder
+	// Completion is what a drain that ends in its own time promises. Zero is
+	// [CompletionStopped]. From the deadline on every policy but [CompletionMarked] is [CompletionStopped].
+	Completion CompletionPolicy
+}
+
+// Defaults of [Policy].
+const (
+	DefaultHealthGrace = 10 * time.Second
+	DefaultStopMargin  = 15 * time.Second
+)
+
+// BelowBudget is what happens to a group below its budget.
+type BelowBudget uint8
+
+const (
+	// BelowBudgetHold leaves the group alone until it recovers or the deadline comes.
+	BelowBudgetHold BelowBudget = iota
+	// BelowBudgetProceed marks its allocations one at a time.
+	BelowBudgetProceed
+)
+
+// PluginOrder is when storage plugins are stopped after the deadline.
+type PluginOrder uint8
+
+const (
+	// PluginsAfterWait stops plugins when the wait for those before them has run out.
+	PluginsAfterWait PluginOrder = iota
+	// PluginsAfterStop stops plugins only when nothing before them is left: with a
+	// client that never stops, the drain never ends, whatever its deadline.
+	PluginsAfterStop
+)
+
+// CompletionPolicy is what the end of a drain promises.
+type CompletionPolicy uint8
+
+const (
+	// CompletionStopped: all that had to leave is client-terminal.
+	CompletionStopped CompletionPolicy = iota
+	// CompletionReplaced: CompletionStopped, and each service allocation the drain marked has a
+	// replacement placed, or an evaluation of its job is blocked and says so, or
+	// none is to come: the job no longer wants one.
+	CompletionReplaced
+	// CompletionMigrated: CompletionReplaced, and the ephemeral data of each allocation the drain
+	// marked has moved or cannot.
+	CompletionMigrated
+	// CompletionMarked: all that has to leave has been marked, each in its turn.
+	CompletionMarked
+)
+
+// String returns the policy's name as scenarios and configurations write it.
+func (c CompletionPolicy) String() string {
+	names := [...]string{"stopped", "replaced", "migrated", "asked"}
+	if int(c) >= len(names) {
+		return "unknown completion policy"
+	}
+	return names[c]
+}
+
+// WithDefaults returns p with its zero values filled in.
+func (p Policy) WithDefaults() Policy {
+	p.HealthGrace = cmp.Or(p.HealthGrace, DefaultHealthGrace)
+	p.StopMargin = cmp.Or(p.StopMargin, DefaultStopMargin)
+	return p
+}
+
+// Validate names the first field that cannot work, or returns nil.
+func (p Policy) Validate() error {
+	switch {
+	case p.HealthGrace < 0:
+		return fmt.Errorf("Policy.HealthGrace is %s and must be >= 0", p.HealthGrace)
+	case p.StopMargin < 0:
+		return fmt.Errorf("Policy.StopMargin is %s and must be >= 0", p.StopMargin)
+	case p.BelowBudget > BelowBudgetProceed:
+		return fmt.Errorf("Policy.BelowBudget is %d, which is no policy", p.BelowBudget)
+	case p.PluginsAfterDeadline > PluginsAfterStop:
+		return fmt.Errorf("Policy.PluginsAfterDeadline is %d, which is no order", p.PluginsAfterDeadline)
+	case p.Completion > CompletionMarked:
+		return fmt.Errorf("Policy.Completion is %d, which is no completion policy", p.Completion)
+	}
+	return nil
+}

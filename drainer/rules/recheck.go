@@ -1,0 +1,191 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Recheck judges an entry of marks in the state in which it is applied, and says
+// which of them hold there. Marks are judged in (namespace, job, group,
+// allocation) order, each in the state left by those before it; a refused mark
+// refuses only itself. It returns the evaluations that are to be made: those of
+// jobs with an accepted mark, and of groups that still need one.
+//
+// Every FSM calls it in the transaction that applies the entry. It reads the
+// view and the entry and nothing else, and writes to neither.
+func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, refused []Refusal) {
+	c := &checker{Snapshot: NewSnapshot(v, m.At, m.Policy)}
+	marks := m.Marks
+	if !slices.IsSortedFunc(marks, Mark.Compare) {
+		marks = slices.Clone(marks)
+		slices.SortStableFunc(marks, Mark.Compare)
+	}
+	wanted, evalled := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
+	for _, e := range m.Evals {
+		if e != nil {
+			evalled[e.JobKey()] = true
+		}
+	}
+	for _, mark := range marks {
+		why := "the mark has no evaluation of its job beside it"
+		if evalled[mark.Group.Job] {
+			why = c.check(mark)
+		}
+		if why != "" {
+			refused = append(refused, Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: why})
+			continue
+		}
+		accepted = append(accepted, mark)
+		wanted[mark.Group.Job] = true
+	}
+	for _, key := range m.Reevaluate {
+		if (&group{Snapshot: c.Snapshot, key: key}).stuck() {
+			wanted[key.Job] = true
+		}
+	}
+	for _, e := range m.Evals {
+		if e != nil && wanted[e.JobKey()] {
+			evals = append(evals, e)
+			delete(wanted, e.JobKey())
+		}
+	}
+	return accepted, evals, refused
+}
+
+// RecheckCompletions judges an entry of completions in the state in which it is
+// applied, node by node, and says which drains end there and how. Every FSM
+// calls it in the transaction that applies the entry.
+func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
+	s := NewSnapshot(v, c.At, c.Policy)
+	seen := map[cluster.NodeID]bool{}
+	for _, completion := range c.Completions {
+		why := ""
+		if seen[completion.Node] {
+			why = "the node is in the entry twice"
+		} else {
+			why = s.checkCompletion(completion)
+		}
+		if why != "" {
+			refused = append(refused, Refusal{Node: completion.Node, Why: why})
+			continue
+		}
+		seen[completion.Node] = true
+		ended = append(ended, s.endingOf(completion))
+	}
+	return ended, refused
+}
+
+func (s *Snapshot) checkCompletion(c Completion) string {
+	n := s.Node(c.Node)
+	if why := checkDrain(n, c.Drain); why != "" {
+		return why
+	}
+	if n.Drain.Revision != c.Revision {
+		return "the drain was changed since"
+	}
+	if !s.judgeEnd(n).done {
+		return "the drain is not done"
+	}
+	return ""
+}
+
+// endingOf says how a drain that may end ends. One that leaves something running
+// behind was ended by its deadline, or by force, even if these marked nothing:
+// it is not complete, unless its completion policy is CompletionMarked.
+func (s *Snapshot) endingOf(c Completion) Ending {
+	n := s.Node(c.Node)
+	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: CountLeft(s.view, n)}
+	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
+		e.Outcome = cluster.OutcomeDeadlineReached
+		if n.Drain.Strategy.Forced() {
+			e.Outcome = cluster.OutcomeForced
+		}
+	}
+	return e
+}
+
+// checkDrain says why nothing planned for the drain holds on the node, or
+// returns the empty string.
+func checkDrain(n *cluster.Node, id cluster.DrainID) string {
+	switch {
+	case n == nil:
+		return "the node is gone"
+	case n.Drain == nil:
+		return "the node does not drain"
+	case n.Drain.ID != id:
+		return "the drain is over and another has begun"
+	}
+	return ""
+}
+
+// checker judges the marks of one entry. Its groups are counted as far as their marks
+// ask for it, without a look at settled allocations, and then kept up to date by what was
+// accepted.
+type checker struct {
+	*Snapshot
+	// last is the group of the mark before, or nil: those of a group are next to each
+	// other.
+	last *budget
+	// accepted is the allocation of the last mark that was accepted, or empty: a mark
+	// that is in the entry twice is so in a row.
+	accepted cluster.AllocID
+}
+
+// check says why a mark does not hold, or takes it into account and returns the
+// empty string.
+func (c *checker) check(m Mark) string {
+	a := c.view.Alloc(m.Alloc)
+	if why := checkAlloc(a, m); why != "" {
+		return why
+	}
+	if m.Alloc == c.accepted {
+		return "the allocation is in the entry twice"
+	}
+	n := c.Node(a.NodeID)
+	if why := checkDrain(n, m.Drain); why != "" {
+		return why
+	}
+	if boundToRevision(m.Class) && n.Drain.Revision != m.Revision {
+		return "the drain was changed since"
+	}
+	if !n.Drain.Leaves(a.Stage()) {
+		return "the allocation is left by request"
+	}
+	b := c.budgetOf(m.Group)
+	if why := b.admit(b.judge(a, n), a, n, m.Class); why != "" {
+		return why
+	}
+	c.accepted = m.Alloc
+	return ""
+}
+
+func (c *checker) budgetOf(key cluster.GroupKey) *budget {
+	if c.last != nil && c.last.key == key {
+		return c.last
+	}
+	c.last = c.group(key).budget()
+	return c.last
+}
+
+func checkAlloc(a *cluster.Allocation, m Mark) string {
+	switch {
+	case a == nil:
+		return "the allocation is gone"
+	case a.GroupKey() != m.Group || a.NodeID != m.Node:
+		return "the allocation is not the one that was planned for"
+	case a.ClientTerminal():
+		return "the allocation has stopped"
+	case a.ServerTerminal():
+		return "the allocation is stopping"
+	case a.Marked():
+		return "the allocation is marked"
+	}
+	return ""
+}
+
+// boundToRevision reports whether marks of the class hold only for the strategy
+// they were planned against.
+func boundToRevision(c cluster.MarkClass) bool {
+	return c == cluster.MarkDeadline || c == cluster.MarkForced || c == cluster.MarkStage
+}

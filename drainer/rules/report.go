@@ -1,0 +1,125 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Reason is why an allocation is still on its draining node. The set is closed,
+// and an allocation has exactly one: the first that matches, in this order.
+type Reason uint8
+
+// The reasons, in the order in which they are tried.
+const (
+	// ReasonLeftByRequest: it had not to leave; the operator said so.
+	ReasonLeftByRequest Reason = iota
+	// ReasonWritePending: its mark is planned or in flight.
+	ReasonWritePending
+	// ReasonStopping: the servers want it stopped and its client has not said so yet.
+	ReasonStopping
+	// ReasonWaitingForScheduler: it is marked and its evaluation has not stopped it.
+	ReasonWaitingForScheduler
+	// ReasonDisconnected: its node is out of touch.
+	ReasonDisconnected
+	// ReasonBatchRunning: it runs until it is done, or the deadline.
+	ReasonBatchRunning
+	// ReasonWaitingForStage: those before it have not left yet.
+	ReasonWaitingForStage
+	// ReasonWaitingForHealth: it has no health verdict and is not overdue.
+	ReasonWaitingForHealth
+	// ReasonNoPacedMoves: its group's max_parallel is zero.
+	ReasonNoPacedMoves
+	// ReasonWaitingForReplacement: its group has no room and an evaluation of its job
+	// is blocked.
+	ReasonWaitingForReplacement
+	// ReasonWaitingForRoom: its group has no room while others of it are on their way.
+	ReasonWaitingForRoom
+	// ReasonBelowBudget: its group has no room and nothing is on its way.
+	ReasonBelowBudget
+
+	// ReasonCount is how many reasons there are.
+	ReasonCount
+)
+
+// String returns the reason as operators read it.
+func (r Reason) String() string {
+	names := [ReasonCount]string{
+		"left by request", "write pending", "stopping", "waiting for scheduler", "disconnected", "batch running",
+		"waiting for stage", "waiting for health", "no paced moves", "waiting for replacement", "waiting for room", "below budget",
+	}
+	if r >= ReasonCount {
+		return "unknown reason"
+	}
+	return names[r]
+}
+
+// Since is when a reason began to hold.
+type Since struct {
+	// At is the time, or zero if it is not known.
+	At time.Time
+	// Seen says that the state holds no such time: At is when this leader first
+	// saw the reason, or zero if this is no leader.
+	Seen bool
+}
+
+// AllocExplanation is one allocation's reason, with its numbers.
+type AllocExplanation struct {
+	Alloc  cluster.AllocID
+	Group  cluster.GroupKey
+	Stage  cluster.Stage
+	Reason Reason
+	Since  Since
+	// Detail is the reason's numbers in one line for people.
+	Detail string
+
+	// Due is when the reason ends by itself or is overdue: of ReasonStopping, the end
+	// of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
+	// ReasonBatchRunning and ReasonNoPacedMoves, the deadline. Zero if there is no such time.
+	Due time.Time
+	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement
+	// speak of, or nil. It is not written to.
+	Eval *cluster.Evaluation
+	// Outstanding are the allocations ReasonWaitingForRoom waits for, by id, or nil.
+	Outstanding []cluster.AllocID
+	// Attempts counts, of ReasonWritePending, the writes that failed since the last
+	// that did not; LastError is the last failure, or nil.
+	Attempts  int
+	LastError error
+	// Healthy, Count and MaxParallel are the group's numbers of a service
+	// allocation, zero otherwise.
+	Healthy     int
+	Count       int
+	MaxParallel int
+}
+
+// Status is the drain of one node in numbers: how far it is.
+type Status struct {
+	// Drain is the running drain, never nil. It is not written to.
+	Drain *cluster.Drain
+	// NodeName is the node's name.
+	NodeName string
+	// Left counts the allocations that have to leave and are not
+	// client-terminal, by stage. Ignored counts those left by request.
+	Left    [cluster.StageCount]int
+	Ignored int
+	// Waiting counts the allocations on the node by reason.
+	Waiting [ReasonCount]int
+	// Reason is the worst of the reasons that have a count: that of the
+	// allocation least likely to leave by itself. It means nothing if there is
+	// no allocation.
+	Reason Reason
+	// Stalled says why the leader has not been able to write for too long, or is empty.
+	Stalled string
+	// EndsBy is when the drain ends at the latest while there is a leader with a
+	// quorum (G4), or zero for a drain that has no such time.
+	EndsBy time.Time
+}
+
+// Report is the drain of one node, with why each allocation is still there.
+type Report struct {
+	Status
+	// Allocs are the allocations on the node that are not client-terminal, by
+	// stage, then id.
+	Allocs []AllocExplanation
+}

@@ -1,0 +1,67 @@
+package rules
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Mark asks for one allocation to leave its node.
+type Mark struct {
+	Alloc cluster.AllocID
+	// Group is the allocation's group, Node its node.
+	Group cluster.GroupKey
+	Node  cluster.NodeID
+	// Drain is the drain that wants it, and Revision what it was planned
+	// against.
+	Drain    cluster.DrainID
+	Revision cluster.Revision
+	Class    cluster.MarkClass
+}
+
+// Compare orders marks as they are judged: by namespace, job, group, allocation.
+func (m Mark) Compare(o Mark) int {
+	return cmp.Or(m.Group.Compare(o.Group), cmp.Compare(m.Alloc, o.Alloc))
+}
+
+// Marks is one raft entry of marks, with the evaluations of their jobs.
+type Marks struct {
+	// At is the proposer's time; the applier reads no other clock.
+	At     time.Time
+	Policy Policy
+	// Marks are in (namespace, job, group, allocation) order.
+	Marks []Mark
+	// Reevaluate are groups, in order, with marked allocations that run on and no
+	// open evaluation that would stop them.
+	Reevaluate []cluster.GroupKey
+	// Evals holds one evaluation for each job with a mark or a group to
+	// re-evaluate here, in (namespace, job) order. The one of a job with no
+	// accepted mark, and no group that still needs it, is dropped.
+	Evals []*cluster.Evaluation
+}
+
+// Completion ends one drain.
+type Completion struct {
+	Node     cluster.NodeID
+	Drain    cluster.DrainID
+	Revision cluster.Revision
+}
+
+// Completions is one raft entry of completions.
+type Completions struct {
+	// At is the proposer's time; the applier reads no other clock.
+	At     time.Time
+	Policy Policy
+	// Completions are in node order.
+	Completions []Completion
+}
+
+// Refusal says why one item of an entry was not applied when its entry was.
+type Refusal struct {
+	// Alloc is the allocation of a refused mark, or empty.
+	Alloc cluster.AllocID
+	// Node is the node of the refused mark or completion.
+	Node cluster.NodeID
+	Why  string
+}

@@ -1,0 +1,3 @@
+package inner
+
+import _ "example.org/repository/rest" // want "imports example.org/repository/rest, which is of another module"

@@ -1,0 +1,60 @@
+package shims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+)
+
+// Errors of [Apply] that say whether the message may have taken effect.
+var (
+	// ErrBusy: the proposer has no room, or is closed. The message was not
+	// proposed; try again later.
+	ErrBusy = errors.New("no room for another raft write")
+	// ErrRejected: the message was surely not applied and never will be. Try
+	// again, perhaps with the new leader.
+	ErrRejected = errors.New("raft write rejected")
+	// ErrUnknown: the message may be applied, now or later. Look at the state
+	// behind a barrier before trying again.
+	ErrUnknown = errors.New("raft write with unknown outcome")
+)
+
+// Apply proposes a message and waits for its response and the raft index of its
+// entry. What the FSM refused ([Refused]) is returned as the error it was refused
+// for, with the index. Any other error wraps ErrBusy, ErrRejected or ErrUnknown.
+//
+// When ctx ends Apply returns at once, with an error that wraps its cause and
+// ErrUnknown: the message stays on its way.
+func Apply[R Response](ctx context.Context, p *Proposer, m Request[R]) (response R, index uint64, err error) {
+	answers := make(chan Answer, 1)
+	if !p.Propose(m, func(a Answer) { answers <- a }) {
+		return response, 0, fmt.Errorf("proposing %s: %w", m.Type(), ErrBusy)
+	}
+	select {
+	case a := <-answers:
+		return responseOf(m, a)
+	case <-ctx.Done():
+		return response, 0, fmt.Errorf("proposing %s: %w: %w", m.Type(), ErrUnknown, context.Cause(ctx))
+	}
+}
+
+// responseOf takes the typed response from an answer.
+func responseOf[R Response](m Request[R], a Answer) (response R, index uint64, err error) {
+	switch a.Outcome {
+	case raftwrite.Applied:
+	case raftwrite.Rejected:
+		return response, 0, fmt.Errorf("proposing %s: %w: %w", m.Type(), ErrRejected, a.Err)
+	default:
+		return response, 0, fmt.Errorf("proposing %s: %w: %w", m.Type(), ErrUnknown, a.Err)
+	}
+	switch r := a.Response.(type) {
+	case R:
+		return r, a.Index, nil
+	case Refused:
+		return response, a.Index, fmt.Errorf("%s refused: %w", m.Type(), r.Err)
+	default:
+		return response, a.Index, fmt.Errorf("%s was answered with %T", m.Type(), r)
+	}
+}
