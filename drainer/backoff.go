@@ -1,9 +1,8 @@
 package drainer
 
 import (
-	"time"
-
 	"log/slog"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"

@@ -105,8 +105,6 @@
 // after each restore of a snapshot. Without it nothing drains, or from a state
 // that is no longer true.
 //
-// Package drainertest tests an embedder's store, FSM and applier against all this.
-//
 // # The loop rule
 //
 // Decisions are made in [Term.Step] and what it calls. They neither block, sleep,

@@ -3,10 +3,9 @@ package drainer
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
-
-	"log/slog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
@@ -67,9 +66,10 @@ type wants struct {
 
 func (w wants) empty() bool { return len(w.marks)+len(w.reevaluate)+len(w.completions) == 0 }
 
-// entry is one write; a barrier if it wants nothing.
+// entry is one write: of what is wanted, or of a barrier.
 type entry struct {
 	wants
+	barrier bool
 	// reply is told of the marks and evaluations that a request wanted; or nil.
 	reply func(DrainReply)
 	// closed says that the entry was answered, or never queued. A later answer is a
@@ -116,10 +116,9 @@ func (o *outbox) settleEntry(a answered, now time.Time) {
 	if o.round.inFlight--; o.round.inFlight == 0 {
 		o.stallLogged = false
 	}
-	barrier := a.entry.empty()
 	if a.answer.Outcome == raftwrite.Applied {
 		o.minIndex = max(o.minIndex, a.answer.Index)
-		o.behind = o.behind && !barrier
+		o.behind = o.behind && !a.entry.barrier
 		for _, m := range a.entry.marks {
 			delete(o.round.marks, m.Alloc)
 		}
@@ -127,7 +126,7 @@ func (o *outbox) settleEntry(a answered, now time.Time) {
 		o.flag(a.entry.marks, false)
 		o.fail(a, now)
 	}
-	if o.round.inFlight == 0 && !o.round.failed && !barrier {
+	if o.round.inFlight == 0 && !o.round.failed && !a.entry.barrier {
 		o.failures, o.lastError = attempts{}, nil
 	}
 }
@@ -151,7 +150,7 @@ func (o *outbox) fail(a answered, now time.Time) {
 	if a.answer.Outcome != raftwrite.Rejected {
 		o.behind = true
 	}
-	o.logger.Warn("raft write failed", "outcome", a.answer.Outcome, "error", a.answer.Err, "barrier", a.entry.empty(),
+	o.logger.Warn("raft write failed", "outcome", a.answer.Outcome, "error", a.answer.Err, "barrier", a.entry.barrier,
 		"marks", len(a.entry.marks), "completions", len(a.entry.completions), "attempt", o.failures.count)
 }
 
@@ -176,7 +175,7 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 		return at.IsZero(), at
 	}
 	o.round = round{began: now, marks: o.round.marks}
-	if !o.send(&entry{}, Look{Now: now}) {
+	if !o.send(&entry{barrier: true}, Look{Now: now}) {
 		return false, o.noRoom(now)
 	}
 	return false, now.Add(StalledAfter)
@@ -241,7 +240,7 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 		o.wake()
 	}
 	switch {
-	case e.empty():
+	case e.barrier:
 		queued = c.Raft.Barrier(reply)
 	case len(e.completions) > 0:
 		queued = c.Raft.NodesDrainComplete(&rules.Completions{At: look.Now, Policy: c.Policy, Completions: e.completions}, reply)

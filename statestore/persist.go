@@ -17,7 +17,7 @@ import (
 // row: its kind, its length, and as many bytes of MessagePack. Kinds come in
 // their order, rows of a kind in that of their ids. The frame of kind end holds
 // the checksum of all bytes before it. What follows from other rows, usage,
-// health, the unsettled, marks and the number of records, is left out and computed anew.
+// health, the unsettled, marks and the number of records, is left out and computed again.
 //
 // Equal states have equal bytes.
 const (

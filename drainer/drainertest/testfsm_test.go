@@ -148,7 +148,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 			[]string{"the record of drain d1", "StillStopping is 0, want 1"}},
 		{"records with the wrong outcome", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.Outcome = cluster.OutcomeComplete; return d }},
 			[]string{"the record of drain d1", "Outcome is"}},
-		{"an update that starts the drain anew", flawedFSM{edit: afterEachNode(func(_, n *cluster.Node) {
+		{"an update that starts another drain", flawedFSM{edit: afterEachNode(func(_, n *cluster.Node) {
 			if n.Drain != nil {
 				n.Drain.Strategy.StartedAt = n.Drain.UpdatedAt
 			}
