@@ -22,8 +22,8 @@
 // by whether they were asked to leave; of a group, those still to be looked at;
 // the nodes that drain. The indexes are in schema.go, their keys in indexes.go.
 //
-// Ledger, unsettled and marks are kept by what changes: a write that changes no health
-// or ill looks at no node for them, one that moves nothing looks at no node's account, and
+// Ledger, unsettled and marks are kept by what changes: a write that does not change health
+// looks at no node for them, one that moves nothing looks at no node's account, and
 // a node that goes, comes or begins or ends to drain has what is on it accounted anew. The
 // rows of unsettled are without what only tells of writes ([cluster.Allocation.Bare]), so
 // that a write which changes nothing else costs nothing there. Of all these only the
