@@ -18,7 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// generate makes a token, which cannot fail with such a name.
+// generate makes a token. It cannot fail with such a name.
 func generate(t *testing.T, name string, right access.Right) (access.Secret, access.Token) {
 	t.Helper()
 	secret, token, err := access.Generate(name, right)
@@ -78,7 +78,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// A reload takes rights away and gives others; one that fails changes nothing.
+// A reload removes rights and adds others. A reload that fails changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	old, oldLine := generate(t, "old", access.Write)
@@ -109,8 +109,8 @@ func TestReload(t *testing.T) {
 	must.True(t, ok)
 }
 
-// Requests are answered while the file is read again, by the tokens of before or
-// those of after. It is here for the race detector.
+// Requests are answered during a reload, by the old tokens or by the new ones. This test is for
+// the race detector.
 func TestReload_underRequests(t *testing.T) {
 	t.Parallel()
 	secret, line := generate(t, "ops", access.Write)
@@ -131,7 +131,7 @@ func TestReload_underRequests(t *testing.T) {
 	must.NoError(t, <-done)
 }
 
-// What others than the owner can do to the file is said, and no more than that.
+// A warning says what users other than the owner can do with the file, and no more.
 func TestOpen_warnsOfModes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestParse_errors(t *testing.T) {
 		{"a name with a slash", "o/ps write " + words[2], "line 1: a token's name must be of letters"},
 		{"a name in another alphabet", "öps write " + words[2], "line 1: a token's name must be of letters"},
 		{"a long name", strings.Repeat("a", 65) + " write " + words[2], "line 1: a token's name must have 1 to 64"},
-		{"a name twice", ops.Line() + "\n#\nops read " + strings.Repeat("0", 64), "line 3: the name ops stands in line 1 already"},
+		{"a name twice", ops.Line() + "\n#\nops read " + strings.Repeat("0", 64), "line 3: the name ops is already in line 1"},
 		{"a secret twice", ops.Line() + "\nme read " + words[2], "line 2: the same secret as in line 1"},
 		{"too many", strings.Join(many, "\n"), "line 1001: more than 1000 tokens"},
 		{"too large", strings.Repeat("#", access.MaxFileSize+1), "has 1048577 bytes and may have 1048576"},
@@ -208,8 +208,8 @@ func TestGenerate(t *testing.T) {
 	must.Eq(t, "", access.Secret{}.Reveal())
 }
 
-// Whatever is printed in whatever way, the secret is not in it; nor is what was
-// written into a tokens file in the place of something else.
+// However a value is printed, the output holds no secret, and no word that was in the wrong place
+// of a tokens file.
 func TestNoSecretIsPrinted(t *testing.T) {
 	t.Parallel()
 	secret, token := generate(t, "ops", access.Write)

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Bounds of a tokens file. A request is compared with each of its tokens.
+// Bounds of a tokens file. Each request is compared with all of its tokens.
 const (
 	// MaxTokens is how many tokens a file may hold.
 	MaxTokens = 1000
-	// MaxFileSize is how many bytes it may have.
+	// MaxFileSize is the largest size of a tokens file in bytes.
 	MaxFileSize = 1 << 20
 )
 
-// columns are what a line holds, comments aside.
+// columns is the number of words in a line, without comments.
 const columns = 3
 
-// Parse reads a tokens file. An error names the line and what is wrong with it, and
-// repeats nothing of it but a name that stands there twice.
+// Parse reads a tokens file. An error names the line and the mistake. It repeats nothing of the
+// line except a name that appears twice.
 func Parse(text []byte) ([]Token, error) {
 	if len(text) > MaxFileSize {
 		return nil, fmt.Errorf("the file has %d bytes and may have %d", len(text), MaxFileSize)
@@ -38,9 +38,9 @@ func Parse(text []byte) ([]Token, error) {
 		case empty:
 			continue
 		case names[t.Name] > 0:
-			return nil, fmt.Errorf("line %d: the name %s stands in line %d already", number, t.Name, names[t.Name])
+			return nil, fmt.Errorf("line %d: the name %s is already in line %d", number, t.Name, names[t.Name])
 		case hashes[t.hash] > 0:
-			return nil, fmt.Errorf("line %d: the same secret as in line %d; give everybody their own", number, hashes[t.hash])
+			return nil, fmt.Errorf("line %d: the same secret as in line %d; each token needs its own", number, hashes[t.hash])
 		case len(tokens) == MaxTokens:
 			return nil, fmt.Errorf("line %d: more than %d tokens", number, MaxTokens)
 		}
@@ -48,7 +48,7 @@ func Parse(text []byte) ([]Token, error) {
 		tokens = append(tokens, t)
 	}
 	if len(tokens) == 0 {
-		return nil, errors.New("the file holds no token, and would let nobody in")
+		return nil, errors.New("the file holds no token: every request would be refused")
 	}
 	return tokens, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/access"
 )
 
-// What parses is within the bounds and parses again, from its own lines, to the same;
-// what does not is refused without a word of it.
+// A file that parses is within the bounds, and its lines parse to the same tokens. An error holds
+// no word of the file.
 func FuzzParse(f *testing.F) {
 	hash := strings.Repeat("0a", 32)
 	for _, seed := range []string{

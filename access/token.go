@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// Right is what the bearer of a token may do. The zero value is no right.
+// Right is what a token allows. The zero value allows nothing.
 type Right uint8
 
 // The rights.
@@ -31,8 +32,8 @@ func (r Right) String() string {
 	return "none"
 }
 
-// ParseRight returns the right of that name. The error does not repeat the name: it
-// may be a secret in the wrong column.
+// ParseRight returns the right of that name. The error does not repeat the name, because it may
+// be a secret in the wrong column.
 func ParseRight(name string) (Right, error) {
 	switch name {
 	case "read":
@@ -40,13 +41,13 @@ func ParseRight(name string) (Right, error) {
 	case "write":
 		return Write, nil
 	}
-	return 0, fmt.Errorf("the right must be read or write")
+	return 0, errors.New("the right must be read or write")
 }
 
-// MaxNameLength is how many bytes a token's name may have.
+// MaxNameLength is the largest length of a token's name in bytes.
 const MaxNameLength = 64
 
-// checkName refuses a name that could not stand in a line of the file, or of a log.
+// checkName refuses a name that could not be in a line of the file, or of a log.
 func checkName(name string) error {
 	if name == "" || len(name) > MaxNameLength {
 		return fmt.Errorf("a token's name must have 1 to %d characters", MaxNameLength)
@@ -57,60 +58,57 @@ func checkName(name string) error {
 	for _, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && !strings.ContainsRune("._-@", rune(c)) {
-			return fmt.Errorf("a token's name must be of letters, digits and . _ - @")
+			return errors.New("a token's name must be of letters, digits and . _ - @")
 		}
 	}
 	return nil
 }
 
-// Token is what is known of a secret without knowing it.
+// Token is the public part of a secret.
 type Token struct {
-	// Name says whose it is. It is no secret.
+	// Name says who has the secret. It is not secret itself.
 	Name  string
 	Right Right
 	hash  [sha256.Size]byte // of the secret
 }
 
-// Line returns the token's line of a tokens file, without its end.
+// Line returns the token's line of a tokens file, without the line end.
 func (t Token) Line() string {
 	return t.Name + " " + t.Right.String() + " " + hex.EncodeToString(t.hash[:])
 }
 
-// Format writes name and right, whatever the verb: a hash is no secret, but nobody
-// needs it in a log.
+// Format writes name and right, whatever the verb. The hash is not secret, but no log needs it.
 func (t Token) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s (%s)", t.Name, t.Right) }
 
-// Secret is what the bearer of a token shows. It prints as "[secret]" in every way
-// but [Secret.Reveal].
+// Secret is what a request shows. It prints as "[secret]" in every way except [Secret.Reveal].
 type Secret struct {
-	// text is nil in the zero value, which is nobody's. It is a pointer because fmt
-	// does not ask what lies in an unexported field of somebody's struct how it wants
-	// to be printed: it prints it, but follows no pointer there.
+	// text is nil in the zero value, which belongs to no token. It is a pointer because fmt
+	// prints unexported fields of other structs without asking them how, but does not follow a
+	// pointer there.
 	text *string
 }
 
-// secretPrefix lets people, and scanners of what people publish by mistake, know a
-// secret when they see one.
+// secretPrefix lets people, and scanners of published files, recognize a secret.
 const secretPrefix = "nodedrain_"
 
-// secretBytes is how much chance is in a secret.
+// secretBytes is how many random bytes a secret has.
 const secretBytes = 32
 
-// Generate draws a secret and returns it with the token it is for.
+// Generate draws a secret and returns it with its token.
 func Generate(name string, right Right) (Secret, Token, error) {
 	if err := checkName(name); err != nil {
 		return Secret{}, Token{}, err
 	}
 	if right != Read && right != Write {
-		return Secret{}, Token{}, fmt.Errorf("the right must be read or write")
+		return Secret{}, Token{}, errors.New("the right must be read or write")
 	}
 	chance := make([]byte, secretBytes)
-	rand.Read(chance) // never fails: it ends the process rather
+	rand.Read(chance) // it never returns an error
 	text := secretPrefix + base64.RawURLEncoding.EncodeToString(chance)
 	return Secret{&text}, Token{Name: name, Right: right, hash: sha256.Sum256([]byte(text))}, nil
 }
 
-// Reveal returns the secret, to be handed to its bearer and kept nowhere.
+// Reveal returns the secret. Give it to its owner and keep it nowhere.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""

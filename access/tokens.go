@@ -16,20 +16,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// Tokens are those of a tokens file, which may be read again at any time. All methods
-// are safe for concurrent use. It owns no goroutine: whoever takes the process's
-// signals calls [Tokens.Reload].
+// Tokens holds the tokens of a file, which may be read again at any time. All methods are safe
+// for concurrent use. It owns no goroutine: the owner of the process's signals calls
+// [Tokens.Reload].
 type Tokens struct {
 	path   string
 	logger hclog.Logger
-	// known are the tokens in force. The slice is never written to, only replaced.
+	// known are the valid tokens. The slice is replaced, never written to.
 	known atomic.Pointer[[]Token]
 }
 
 var _ httpapi.Access = (*Tokens)(nil)
 
-// Open reads a tokens file. A nil logger discards the warnings about it. The error
-// names the file.
+// Open reads a tokens file. A nil logger discards the warnings about it. The error names the
+// file.
 func Open(path string, logger hclog.Logger) (*Tokens, error) {
 	if logger == nil {
 		logger = hclog.NewNullLogger()
@@ -41,9 +41,8 @@ func Open(path string, logger hclog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// Reload reads the file again. From then on its tokens are in force and no others;
-// requests under way keep the right they had. After an error, which names the file,
-// everything stays as it was.
+// Reload reads the file again. Then its tokens are valid and no others. Requests in progress keep
+// their right. After an error, which names the file, nothing has changed.
 func (t *Tokens) Reload() error {
 	tokens, err := t.read()
 	if err != nil {
@@ -72,21 +71,21 @@ func (t *Tokens) read() ([]Token, error) {
 	return Parse(text)
 }
 
-// warn tells of a file that others than its owner can read or change.
+// warn reports that users other than the owner can read or change the file.
 func (t *Tokens) warn(info os.FileInfo) {
 	const others, write = 0o077, 0o022
-	if runtime.GOOS == "windows" { // its modes say nothing
+	if runtime.GOOS == "windows" { // its modes have no meaning
 		return
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&write != 0:
-		t.logger.Warn("others can write to the tokens file, and so give themselves any right: make it 0600", "file", t.path, "mode", mode)
+		t.logger.Warn("others can write to the tokens file and add tokens: make it 0600", "file", t.path, "mode", mode)
 	case mode&others != 0:
 		t.logger.Warn("others can read the tokens file: make it 0600", "file", t.path, "mode", mode)
 	}
 }
 
-// bare is an error of package os without the name of the file, which the caller says.
+// bare returns an error of package os without the file name, which the caller adds.
 func bare(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err
@@ -94,12 +93,11 @@ func bare(err error) error {
 	return err
 }
 
-// MaxSecretLength is how many bytes of a request's token are looked at. A longer one
-// is nobody's.
+// MaxSecretLength is how many bytes of a request's token are read. A longer token is unknown.
 const MaxSecretLength = 256
 
-// Identify returns who has the secret. It takes as long for a known secret as for an
-// unknown one: what is compared are hashes, all of them, each to its end.
+// Identify returns the token that has the secret. Known and unknown secrets take the same time:
+// it compares all hashes, each to its end.
 func (t *Tokens) Identify(secret string) (who httpapi.Identity, ok bool) {
 	if secret == "" || len(secret) > MaxSecretLength {
 		return httpapi.Identity{}, false
@@ -118,7 +116,7 @@ func (t *Tokens) Identify(secret string) (who httpapi.Identity, ok bool) {
 	return httpapi.Identity{Name: known[found].Name, Read: right == Read || right == Write, Write: right == Write}, true
 }
 
-// Names returns the names of the tokens in force, in order.
+// Names returns the names of the valid tokens, in order.
 func (t *Tokens) Names() []string {
 	var names []string
 	for _, token := range *t.known.Load() {

@@ -36,10 +36,10 @@ type Agent struct {
 	// listener is where clients connect, outer serves them and inner the peers.
 	listener     net.Listener
 	outer, inner *http.Server
-	unasked      newConns // of both
+	unused       newConns // connections of both
 
-	// life ends when Stop begins to end what waits, requests when it waits for no
-	// request any longer.
+	// life ends when Stop begins to end blocking queries, requests when Stop no longer waits for
+	// requests.
 	life, requests context.Context
 	end, cut       context.CancelFunc
 	// running counts the agent's own goroutines.
@@ -66,7 +66,7 @@ func New(config Config) (*Agent, error) {
 	return a, nil
 }
 
-// start builds what the agent is made of, from the disk upwards.
+// start builds the parts of the agent, from the disk upwards.
 func (a *Agent) start() (err error) {
 	c := &a.config
 	if c.DataDir != "" {
@@ -130,7 +130,7 @@ func (a *Agent) startServer() (err error) {
 	return nil
 }
 
-// lead is what an agent does during a term, besides its server.
+// lead runs the agent's own work of a term.
 func (a *Agent) lead(ctx context.Context) {
 	select {
 	case <-a.heartbeats.ready: // the server is built
@@ -167,11 +167,11 @@ func (a *Agent) startHTTP() error {
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			BaseContext:       func(net.Listener) context.Context { return a.requests },
-			ConnState:         a.unasked.observe,
+			ConnState:         a.unused.observe,
 		}
 		a.running.Go(func() {
 			if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
-				a.config.Logger.Error("HTTP is not served any more", "address", at.Addr(), "error", err)
+				a.config.Logger.Error("the HTTP server has stopped", "address", at.Addr(), "error", err)
 			}
 		})
 		return s
@@ -180,12 +180,12 @@ func (a *Agent) startHTTP() error {
 		a.listener = tls.NewListener(a.listener, a.config.HTTPTLS)
 	}
 	a.outer = serve(a.config.Around(api), a.listener)
-	a.inner = serve(newInner(a, api.Passed()), a.port.http)
+	a.inner = serve(newInner(a, api.Forwarded()), a.port.http)
 	return nil
 }
 
-// untilStop ends who waits for news when the agent stops. Other requests are waited
-// for: a write that is cut off may have been made.
+// untilStop ends blocking queries when the agent stops. Stop waits for other requests: a write that
+// is cut off may have been made.
 func (a *Agent) untilStop(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if waits(r) {
@@ -198,14 +198,14 @@ func (a *Agent) untilStop(handler http.Handler) http.Handler {
 	})
 }
 
-// What an HTTP connection may take, and what a peer may take to answer.
+// Time limits of an HTTP connection, and of a peer's answer.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	askTimeout    = 5 * time.Second
 )
 
-// Backend is what the API is made of.
+// Backend is the backend of the API.
 func (a *Agent) Backend() httpapi.Backend {
 	return httpapi.Backend{
 		Reader: reader{a.server},
@@ -221,9 +221,9 @@ func (a *Agent) peers() peers { return peers{a} }
 // Server returns the server that the agent runs.
 func (a *Agent) Server() *server.Server { return a.server }
 
-// Failed returns a channel that is closed when the server has met a raft entry or a
-// snapshot that it must not apply, as after a downgrade. It has left raft, and its data is
-// intact: stop the agent, and start a newer build.
+// Failed returns a channel that is closed when the server meets a raft entry or a snapshot that it
+// must not apply, as after a downgrade. The server leaves raft, and its data is intact: stop the
+// agent, and start a newer build.
 func (a *Agent) Failed() <-chan struct{} { return a.server.Failed() }
 
 // Err is why the server has failed, or nil. It names the remedy.
@@ -264,10 +264,9 @@ const readyInterval = 10 * time.Millisecond
 // server without others has nothing to leave.
 func (a *Agent) Leave(ctx context.Context) error { return a.membership.leave(ctx) }
 
-// Stop ends the agent and waits for its goroutines: it leaves the cluster if that
-// is configured, ends blocking queries, waits for other requests for
-// StopTimeout and cuts off those that take longer, and shuts the server down. A second call waits as the first and
-// returns the same.
+// Stop ends the agent and waits for its goroutines. It leaves the cluster if that is configured,
+// ends blocking queries, waits up to StopTimeout for other requests, cuts off the rest, and shuts
+// the server down. A second call waits for the first and returns the same.
 func (a *Agent) Stop() error { return a.stop() }
 
 func (a *Agent) close() error {
@@ -280,10 +279,10 @@ func (a *Agent) close() error {
 	return errors.Join(append(errs, a.release())...)
 }
 
-// release lets go of what start has built, from the top down.
+// release releases the parts that start built, from the top down.
 func (a *Agent) release() error {
 	a.end()
-	a.unasked.close()
+	a.unused.close()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.StopTimeout)
 	defer cancel()
 	var errs []error

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// quickRaft elects a leader within two seconds. To do it sooner would have leaders lose
-// their office on a machine that is busy, and what asks one would fail now and then.
+// quickRaft elects a leader within two seconds. With shorter timeouts leaders lose leadership on a
+// busy machine, and requests fail now and then.
 func quickRaft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
@@ -48,7 +48,7 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 		c.LeaderWait = patience
 	}
 	if c.Heartbeats == (heartbeat.Options{}) {
-		c.Heartbeats.MinTTL = time.Hour // nobody beats, and what is compared must not change by the time
+		c.Heartbeats.MinTTL = time.Hour // no heartbeats: the state must not change with time
 	}
 	if testing.Verbose() {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
@@ -59,9 +59,8 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	return a
 }
 
-// patience is how long anything may take that has to happen: the machine may be busy.
-// What should not be waited for is awaited as long, and found to be by tests that allow a
-// third of it.
+// patience bounds the wait for anything that must happen: the machine may be busy. Tests that
+// something does not wait compare its time with a third of patience.
 const patience = 90 * time.Second
 
 func ready(t *testing.T, agents ...*agent.Agent) {
@@ -91,7 +90,7 @@ func TestAgent_alone(t *testing.T) {
 	must.NotNil(t, a.Server().Store().Snapshot().Node("n9"))
 }
 
-// Tokens that anybody on the way can read are worth a warning, once.
+// Tokens over plain HTTP on a public address are warned about once.
 func TestAgent_warnsOfTokensWithoutTLS(t *testing.T) {
 	t.Parallel()
 	_, token, err := access.Generate("ops", access.Write)

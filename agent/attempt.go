@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// answerTimeout is how long a leader that has been asked may take to begin its answer,
-// unless it is to wait for news.
+// answerTimeout bounds the time until the leader begins its answer, except for blocking queries.
 const answerTimeout = 30 * time.Second
 
-// Why an attempt is given up. A leader that has lost its power or its network does not
-// say so: its connections stay open.
+// Reasons to give up an attempt. A leader that lost its power or its network does not close its
+// connections.
 var (
 	errDeposed = errors.New("another server leads now, or none does")
 	errSilent  = fmt.Errorf("no answer for %s", answerTimeout)
 )
 
-// attempt asks a server that leads. It gives up when that leads no more, as far as this
-// server knows, and when the answer does not begin in time. The error wraps errDial if
-// nothing was asked. It owns a goroutine until the answer's body is closed.
+// attempt sends the request to a leader. It gives up when the server knows that this leader leads
+// no more, and when the answer does not begin in time. The error wraps errDial if the request was
+// not sent. It owns a goroutine until the answer's body is closed.
 func (p peers) attempt(r *http.Request, leader string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	var reached atomic.Bool // its connections are made in other goroutines
@@ -81,7 +80,7 @@ func (p peers) deposed(ctx context.Context, leader string) error {
 	}
 }
 
-// body is the body of an answer, with what ends when it is closed.
+// body is the body of an answer; end is called when it is closed.
 type body struct {
 	io.ReadCloser
 	end func()

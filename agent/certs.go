@@ -14,13 +14,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// CertConfig says where a server's certificates are: files in PEM format. The zero
-// value is no TLS at all.
+// CertConfig names a server's certificate files, in PEM format. The zero value is no TLS at all.
 type CertConfig struct {
-	// CA holds the authorities that sign certificates of servers and clients. With it
-	// servers speak TLS among themselves, and public HTTP demands a client's
-	// certificate. Without it the public HTTP of a server with a certificate is TLS,
-	// and what servers say to each other is neither secret nor authenticated.
+	// CA holds the authorities that sign certificates of servers and clients. With it servers speak
+	// TLS among themselves, and public HTTP demands a client's certificate. Without it the public
+	// HTTP of a server with a certificate is TLS, and the traffic between servers is neither secret
+	// nor authenticated.
 	CA string
 	// Certificate holds the server's certificate, with those between it and the
 	// authority, if any; Key holds its private key. Both or neither.
@@ -28,21 +27,19 @@ type CertConfig struct {
 	// Region is the part of the name by which servers know each other; see
 	// [ServerName]. Empty is [DefaultRegion].
 	Region string
-	// Logger is told of what was loaded. Nil discards it.
+	// Logger logs the certificates that were loaded. Nil logs nothing.
 	Logger hclog.Logger
 }
 
 // DefaultRegion is the default of [CertConfig].Region.
 const DefaultRegion = "global"
 
-// ServerName is the name that a server's certificate must carry, as a DNS name,
-// beside the names of its host: it is what tells servers of a region from anybody
-// else who has a certificate of the same authority.
+// ServerName is the DNS name that a server's certificate must carry, beside the names of its host.
+// It separates the servers of a region from other holders of a certificate of the same authority.
 func ServerName(region string) string { return "server." + region + ".nodedrain" }
 
-// Certs are a server's certificates as they are in force now. [Certs.Reload] puts
-// renewed ones in their place: connections that are made from then on use them. All
-// methods are safe for concurrent use; it owns no goroutine.
+// Certs are a server's present certificates. [Certs.Reload] replaces them by renewed ones, which
+// later connections use. All methods are safe for concurrent use; it owns no goroutine.
 type Certs struct {
 	config  CertConfig
 	current atomic.Pointer[material] // never nil
@@ -54,8 +51,8 @@ type material struct {
 	authorities *x509.CertPool // nil without a CA
 }
 
-// OpenCerts loads certificates, and refuses those with which no handshake can
-// succeed. The error names the file, and says nothing of what is in a key.
+// OpenCerts loads certificates, and refuses those with which no handshake can succeed. The error
+// names the file, and holds nothing of a key.
 func OpenCerts(c CertConfig) (*Certs, error) {
 	if c.Region == "" {
 		c.Region = DefaultRegion
@@ -81,7 +78,7 @@ func (c *Certs) Reload() error {
 		return err
 	}
 	c.current.Store(m)
-	c.config.Logger.Info("certificates are in force", "file", c.config.Certificate, "expires", m.certificate.Leaf.NotAfter)
+	c.config.Logger.Info("certificates loaded", "file", c.config.Certificate, "expires", m.certificate.Leaf.NotAfter)
 	return nil
 }
 
@@ -126,7 +123,7 @@ func (c *Certs) load(now time.Time) (*material, error) {
 // readKey reads the key, and warns if others may.
 func (c *Certs) readKey() ([]byte, error) {
 	if info, err := os.Stat(c.config.Key); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		c.config.Logger.Warn("others can read the private key: make it 0600", "file", c.config.Key, "mode", info.Mode().Perm())
+		c.config.Logger.Warn("other users can read the private key: set its mode to 0600", "file", c.config.Key, "mode", info.Mode().Perm())
 	}
 	return os.ReadFile(c.config.Key)
 }
@@ -135,7 +132,7 @@ func (c *Certs) readKey() ([]byte, error) {
 // than when they try.
 func (c *Certs) check(m *material, now time.Time) error {
 	if name := ServerName(c.config.Region); !slices.Contains(m.certificate.Leaf.DNSNames, name) {
-		return fmt.Errorf("certificate %s does not name %s, as that of a server of region %s must", c.config.Certificate, name, c.config.Region)
+		return fmt.Errorf("certificate %s does not name %s, which servers of region %s need", c.config.Certificate, name, c.config.Region)
 	}
 	between := x509.NewCertPool()
 	for _, raw := range m.certificate.Certificate[1:] {
@@ -159,9 +156,9 @@ func (c *Certs) check(m *material, now time.Time) error {
 	return nil
 }
 
-// Peers is how servers speak to each other, by raft and by HTTP, in both directions:
-// TLS 1.3, and only with who shows a certificate of the CA that carries the name of a
-// server of the region. It returns nil, which is no TLS, without a CA.
+// Peers is the TLS of servers among themselves, for raft and for HTTP, in both directions: TLS 1.3,
+// and only with a certificate of the CA that carries the server name of the region. It returns nil,
+// which is no TLS, without a CA.
 func (c *Certs) Peers() *tls.Config {
 	if !c.Mutual() {
 		return nil
@@ -171,9 +168,9 @@ func (c *Certs) Peers() *tls.Config {
 		listen.VerifyConnection = c.isServer
 		return listen
 	})
-	// A listener asks GetConfigForClient for all it does, so that what follows is for
-	// who dials. There crypto/tls would verify by the CA of today for good; we do it by
-	// the CA that is in force.
+	// A listener takes all its settings from GetConfigForClient, so the following settings are for
+	// dialing. crypto/tls would always verify by the CA of today; this function verifies by the
+	// present CA.
 	config.ServerName = ServerName(c.config.Region)
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = c.verifyServer
@@ -181,8 +178,8 @@ func (c *Certs) Peers() *tls.Config {
 	return config
 }
 
-// Public is how a server answers clients over HTTP: TLS 1.2 or newer, and if there
-// is a CA only to who shows a certificate of it.
+// Public is the TLS of the API: TLS 1.2 or newer, and with a CA only for clients with a certificate
+// of it.
 func (c *Certs) Public() *tls.Config {
 	return c.fresh(func(m *material) *tls.Config {
 		config := m.listen(tls.VersionTLS12)
@@ -191,16 +188,16 @@ func (c *Certs) Public() *tls.Config {
 	})
 }
 
-// fresh is a config for listeners that outlives every reload: each handshake asks for
-// the certificates in force.
+// fresh is a config for listeners that survives every reload: each handshake reads the present
+// certificates.
 func (c *Certs) fresh(build func(*material) *tls.Config) *tls.Config {
 	config := build(c.current.Load())
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return build(c.current.Load()), nil }
 	return config
 }
 
-// listen is how a listener shakes hands. Sessions are not resumed: one that was
-// begun under an authority would outlive its removal.
+// listen is the TLS config of a listener. Sessions are not resumed: a session of a removed
+// authority would survive the removal.
 func (m *material) listen(version uint16) *tls.Config {
 	config := &tls.Config{MinVersion: version, Certificates: []tls.Certificate{*m.certificate}, SessionTicketsDisabled: true}
 	if m.authorities != nil {
@@ -209,13 +206,11 @@ func (m *material) listen(version uint16) *tls.Config {
 	return config
 }
 
-// errNoServer says that who is at the other end has a good certificate and is no
-// server.
+// errNoServer: the peer has a valid certificate, which is not a server's.
 var errNoServer = errors.New("its certificate is not that of a server of this region")
 
-// isServer refuses who is at the other end if their certificate, which has been
-// verified by now, is not that of a server. A wildcard is nobody's name here: who
-// asks for a certificate for all hosts of a region asks for no server's right.
+// isServer refuses a peer whose verified certificate is not that of a server. A wildcard does not
+// match the server name: a certificate for all hosts of a region does not make a server.
 func (c *Certs) isServer(state tls.ConnectionState) error {
 	name := ServerName(c.config.Region)
 	if len(state.PeerCertificates) == 0 || !slices.Contains(state.PeerCertificates[0].DNSNames, name) {

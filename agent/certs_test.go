@@ -59,10 +59,10 @@ func (a authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// anyUse is what a server's certificate is for.
+// anyUse is the key usage of a server's certificate.
 var anyUse = [2]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 
-// sign signs a certificate that is good for that long from now.
+// sign signs a certificate that is valid for that long from now.
 func (a authority) sign(good time.Duration, uses []x509.ExtKeyUsage, names ...string) signed {
 	a.Helper()
 	key := newKey(a.T)
@@ -117,8 +117,8 @@ func (f files) open() *agent.Certs {
 	return certs
 }
 
-// answer accepts connections until the test ends, shakes hands, and says "hello" to
-// those who pass.
+// answer accepts connections until the test ends, shakes hands, and writes "hello" to the accepted
+// ones.
 func answer(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,8 +145,8 @@ func answer(t *testing.T, config *tls.Config) (address string) {
 	return listener.Addr().String()
 }
 
-// greet connects and returns what was said. With TLS 1.3 a client learns only when
-// it reads that it was refused.
+// greet connects and returns the greeting. With TLS 1.3 a client learns of a refusal only when it
+// reads.
 func greet(conn net.Conn, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -163,15 +163,15 @@ func client(t *testing.T, address, name string, roots authority, s *signed, vers
 	if s != nil {
 		pair, err := tls.X509KeyPair(s.certificate, s.key)
 		must.NoError(t, err)
-		// Not Certificates: from there a client shows nothing that the server says
-		// it would not take, and a test shows less than an attacker would.
+		// Not Certificates: a client with that field sends only certificates that the server says
+		// it accepts, and an attacker could send others.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
 	return greet(conn, err)
 }
 
-// Who may speak to a server, by where and with what.
+// Each listener accepts and refuses the right certificates.
 func TestCerts_handshakes(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
@@ -196,7 +196,7 @@ func TestCerts_handshakes(t *testing.T) {
 		{"a server of another region", &elsewhere, false, true, true},
 		{"a client", &user, false, true, true},
 		{"a client with a wildcard that covers the servers", &wildcard, false, true, true},
-		{"nobody", nil, false, false, true},
+		{"no certificate", nil, false, false, true},
 		{"another authority's server", &stranger, false, false, true},
 		{"a server whose certificate has expired", &expired, false, false, true},
 		{"a certificate that is not for clients", &notForClients, false, false, true},
@@ -220,8 +220,7 @@ func TestCerts_handshakes(t *testing.T) {
 	}
 }
 
-// Servers among themselves speak nothing older than TLS 1.3, HTTP nothing older than
-// 1.2.
+// Servers among themselves speak nothing older than TLS 1.3, HTTP nothing older than 1.2.
 func TestCerts_versions(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
@@ -243,7 +242,7 @@ func TestCerts_versions(t *testing.T) {
 	}
 }
 
-// A server that dials knows a server when it meets one, and nobody else.
+// A server that dials accepts only a server's certificate.
 func TestCerts_dial(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
@@ -272,7 +271,7 @@ func TestCerts_dial(t *testing.T) {
 	_, err = dial(one, answer(t, strangers.Peers()))
 	must.ErrorContains(t, err, "unknown authority")
 
-	// Good for clients alone, expired, or nobody's: none of them is answered.
+	// Certificates for clients only, expired ones and those of another authority are refused.
 	for _, s := range []signed{
 		ours.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, agent.ServerName("global")),
 		ours.sign(-time.Minute, anyUse[:], agent.ServerName("global")),
@@ -284,8 +283,7 @@ func TestCerts_dial(t *testing.T) {
 	}
 }
 
-// Who dials takes renewed certificates, of another authority too, with the config it
-// has had from the start.
+// A dialing server uses renewed certificates, of another authority too, with its first config.
 func TestCerts_dialAfterReload(t *testing.T) {
 	t.Parallel()
 	old, young := newAuthority(t), newAuthority(t)
@@ -308,7 +306,7 @@ func TestCerts_dialAfterReload(t *testing.T) {
 	must.NoError(t, dial())
 }
 
-// Renewed certificates are in force from the next handshake on, another authority
+// Renewed certificates loaded from the next handshake on, another authority
 // too, and files that cannot work change nothing.
 func TestCerts_reload(t *testing.T) {
 	t.Parallel()
@@ -340,7 +338,7 @@ func TestCerts_reload(t *testing.T) {
 	must.False(t, speaks(old, first))
 }
 
-// What cannot work is refused with the file's name, and with nothing of a key.
+// A bad certificate is refused with the file's name, and with nothing of a key.
 func TestOpenCerts_errors(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
@@ -397,7 +395,7 @@ func TestOpenCerts_errors(t *testing.T) {
 	}
 }
 
-// A key that others can read is said.
+// A key that others can read is warned about.
 func TestOpenCerts_warnsOfModes(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
@@ -408,6 +406,6 @@ func TestOpenCerts_warnsOfModes(t *testing.T) {
 	must.StrNotContains(t, out.String(), "[WARN]")
 	must.NoError(t, os.Chmod(f.Key, 0o640))
 	f.open()
-	must.StrContains(t, out.String(), "others can read the private key")
+	must.StrContains(t, out.String(), "other users can read the private key")
 	must.StrContains(t, out.String(), f.Key)
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// network is what servers reach each other by, and what tests cut.
+// network carries the connections between servers, and tests cut it.
 type network struct {
 	mu    sync.Mutex
 	names map[string]string // of servers, by address; guarded by mu
-	cut   map[string]bool   // servers that nobody reaches and that reach nobody, by name; guarded by mu
+	cut   map[string]bool   // isolated servers, by name; guarded by mu
 	links map[*link]struct{}
-	// silent is the server whose connections stand and carry nothing, as if its power was
-	// gone, by name, or empty; guarded by mu.
+	// silent is the name of the server whose connections stay open and carry nothing, as after a
+	// power failure, or empty; guarded by mu.
 	silent string
 }
 
@@ -111,7 +111,7 @@ func (n *network) isolate(a *agent.Agent, cut bool) {
 	}
 }
 
-// silence has nobody hear of a server any more, and it of nobody.
+// silence drops all traffic from and to a server.
 func (n *network) silence(a *agent.Agent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,16 +124,16 @@ func (n *network) isSilent(from, to string) bool {
 	return n.silent != "" && (n.silent == from || n.silent == to)
 }
 
-// town is a cluster of agents.
-type town struct {
+// servers are the agents of a cluster.
+type servers struct {
 	t       *testing.T
 	network *network
 	agents  []*agent.Agent
 }
 
-// newTown starts agents that find each other by the first.
-func newTown(t *testing.T, n int, adjust func(*agent.Config)) *town {
-	w := &town{t: t, network: newNetwork()}
+// newServers starts agents that find each other by the first.
+func newServers(t *testing.T, n int, adjust func(*agent.Config)) *servers {
+	w := &servers{t: t, network: newNetwork()}
 	for i := range n {
 		c := agent.Config{Name: fmt.Sprintf("s%d", i+1), BootstrapExpect: n}
 		if adjust != nil {
@@ -146,7 +146,7 @@ func newTown(t *testing.T, n int, adjust func(*agent.Config)) *town {
 }
 
 // start starts one more.
-func (w *town) start(c agent.Config) *agent.Agent {
+func (w *servers) start(c agent.Config) *agent.Agent {
 	c.Dial = w.network.dialer(c.Name)
 	if len(w.agents) > 0 {
 		c.Join = []string{w.agents[0].ServerAddr()}
@@ -160,7 +160,7 @@ func (w *town) start(c agent.Config) *agent.Agent {
 }
 
 // leader waits until one of the agents leads and has shown it.
-func (w *town) leader(of ...*agent.Agent) *agent.Agent {
+func (w *servers) leader(of ...*agent.Agent) *agent.Agent {
 	if len(of) == 0 {
 		of = w.agents
 	}
@@ -183,7 +183,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // others are the agents but one.
-func (w *town) others(a *agent.Agent) []*agent.Agent {
+func (w *servers) others(a *agent.Agent) []*agent.Agent {
 	var others []*agent.Agent
 	for _, o := range w.agents {
 		if o != a {
@@ -221,10 +221,10 @@ func same(t *testing.T, agents ...*agent.Agent) {
 	}
 }
 
-// Whichever server is asked, a write is made and a read shows it.
+// Every server answers writes, and a later read at another shows them.
 func TestCluster_anyServerAnswers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	for i := range 9 {
 		n := testNode(i)
 		_, err := api(t, w.agents[i%3]).Register(t.Context(), n)
@@ -246,7 +246,7 @@ func TestCluster_anyServerAnswers(t *testing.T) {
 // leader hears that it was given up.
 func TestCluster_blockingQueriesPassThrough(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	follower := api(t, w.others(w.leader())[0])
 	n := testNode(1)
 	_, err := follower.Register(t.Context(), n)
@@ -269,7 +269,7 @@ func TestCluster_blockingQueriesPassThrough(t *testing.T) {
 	defer cancel()
 	_, _, err = follower.Node(ctx, string(n.ID), apiclient.Query{Index: 1 << 40})
 	must.ErrorIs(t, err, context.DeadlineExceeded)
-	began := time.Now() // the leader does not wait for who has gone
+	began := time.Now() // the leader does not wait for the cancelled query
 	for _, a := range w.agents {
 		must.NoError(t, a.Stop())
 	}
@@ -314,11 +314,11 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	must.Less(t, patience/3, time.Since(began))
 }
 
-// What was acknowledged before or while a leader is lost is there afterwards, and
-// the lost one has the same state when it is back.
+// Writes that were acknowledged before or during the loss of a leader survive, and the lost leader
+// has the same state after its return.
 func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	first := w.leader()
 	rest := w.others(first)
 	var mu sync.Mutex
@@ -354,7 +354,7 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 	more()
 	cancel()
 	writers.Wait()
-	eventually(t, "who was cut off knows", func() bool {
+	eventually(t, "the isolated server knows", func() bool {
 		return errors.Is(first.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
 	})
 	second := w.leader(rest...)
@@ -369,7 +369,7 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 func TestCluster_restartsFromDisk(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
-	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	for i := range 20 {
 		_, err := api(t, w.agents[i%3]).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
@@ -393,12 +393,12 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	same(t, leader, w.others(leader)[0], w.others(leader)[1])
 }
 
-// A server that was away for longer than the log goes back takes a snapshot, and a
-// blocking query that it had begun on the state before goes on over the new one.
-func TestCluster_aSnapshotForWhoWasAway(t *testing.T) {
+// A server that was away for longer than the log goes back restores a snapshot. A blocking query
+// that began on the state before continues on the new one.
+func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
-	w := newTown(t, 3, func(c *agent.Config) {
+	w := newServers(t, 3, func(c *agent.Config) {
 		c.DataDir, c.Raft = dirs[c.Name], quickRaft()
 		c.Raft.TrailingLogs = 5
 	})
@@ -422,7 +422,7 @@ func TestCluster_aSnapshotForWhoWasAway(t *testing.T) {
 		_, err := api(t, leader).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
 	}
-	for _, a := range w.others(away) { // whoever leads by now
+	for _, a := range w.others(away) { // the present leader
 		must.NoError(t, a.Server().Raft().Snapshot().Error())
 	}
 	w.network.isolate(away, false)
@@ -439,10 +439,10 @@ func TestCluster_aSnapshotForWhoWasAway(t *testing.T) {
 	same(t, w.leader(w.others(away)...), back)
 }
 
-// A server that knows no leader says so, after waiting for one.
+// A server without a leader waits for one, and then answers an error.
 func TestCluster_noLeader(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2, func(c *agent.Config) { c.LeaderWait = 100 * time.Millisecond })
+	w := newServers(t, 2, func(c *agent.Config) { c.LeaderWait = 100 * time.Millisecond })
 	w.network.isolate(w.agents[0], true)
 	c := api(t, w.agents[1])
 	eventually(t, "No cluster leader", func() bool {
@@ -451,11 +451,10 @@ func TestCluster_noLeader(t *testing.T) {
 	})
 }
 
-// Servers come and go: one joins by any member, the leader leaves, and a dead one
-// is removed.
+// A server joins by any member, the leader leaves, and a dead server is removed.
 func TestCluster_joinLeaveRemove(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	_, err := api(t, w.agents[0]).Register(t.Context(), testNode(1))
 	must.NoError(t, err)
 	fourth := w.start(agent.Config{Name: "s4", LeaveOnStop: true})
@@ -481,11 +480,11 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
 }
 
-// A server that comes back at another address is taken back under its name.
+// A server that returns at another address rejoins under its name.
 func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
-	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	leader := w.leader()
 	moved := w.others(leader)[0]
 	before := moved.ServerAddr()

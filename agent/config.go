@@ -20,9 +20,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// Config is what an [Agent] is built from. Its zero value is a server in memory
-// that listens on the loopback interface and waits to be told of a cluster: set
-// Voters, BootstrapExpect or Join.
+// Config configures an [Agent]. Its zero value is a server in memory that listens on the loopback
+// interface and is in no cluster: set Voters, BootstrapExpect or Join.
 type Config struct {
 	// Name names the server among its peers, for good. Empty is the name in the
 	// data directory, or a new UUID.
@@ -41,31 +40,28 @@ type Config struct {
 	// ServerAddr is where the server listens for its peers, "host:port". Empty is
 	// [DefaultServerAddr]; port 0 is any free one.
 	ServerAddr string
-	// Advertise is the "host:port" at which peers reach ServerAddr. Empty is the
-	// address it listens at; required if that is an unspecified one.
+	// Advertise is the "host:port" at which peers reach ServerAddr. Empty is the address at which
+	// it listens; required if that is unspecified.
 	Advertise string
-	// ServerTLS is used in both directions between servers, and must demand a
-	// certificate of whoever connects; or nil for no TLS.
+	// ServerTLS is used in both directions between servers, and must demand a certificate of every
+	// client; or nil for no TLS.
 	ServerTLS *tls.Config
-	// AllowInsecure lets the agent listen beyond the loopback interface without
-	// anything that keeps strangers out: HTTPAddr without Access and without an
-	// HTTPTLS that demands certificates of clients, ServerAddr without ServerTLS.
-	// Whoever reaches it then owns it.
+	// AllowInsecure lets the agent listen beyond the loopback interface without access control:
+	// HTTPAddr without Access and without an HTTPTLS that demands certificates of clients,
+	// ServerAddr without ServerTLS. Every host that reaches it then controls it.
 	AllowInsecure bool
-	// Access says who may do what through the API; nil lets everybody do
-	// everything.
+	// Access identifies callers of the API; nil gives every caller both rights.
 	Access httpapi.Access
 
 	// Voters are the servers of a new cluster, this one included by its Name and
 	// advertised address; all of them are given the same. Or nil.
 	Voters []raft.Server
-	// BootstrapExpect is how many servers make a new cluster together, once they
-	// have found each other: the same number for all. Those that Join another make
-	// it known to the others. 1 makes a cluster alone. Zero makes none. It means
-	// nothing to a server that is in a cluster already.
+	// BootstrapExpect is the number of servers that begin a new cluster together, once they have
+	// found each other: the same number for all. Servers that Join another one tell it to the
+	// others. 1 begins a cluster alone, zero none. A server that is in a cluster ignores it.
 	BootstrapExpect int
-	// Join are addresses of servers: of those of a new cluster, or of some of one
-	// that runs, which this server then joins. Its own may be among them.
+	// Join are addresses of servers: the other servers of a new cluster, or some servers of a
+	// running one, which this server joins. Its own address may be among them.
 	Join []string
 	// LeaveOnStop has [Agent.Stop] take the server out of the cluster. Without it
 	// the cluster expects it back.
@@ -78,7 +74,7 @@ type Config struct {
 	// long again for leaving. Zero is [DefaultStopTimeout].
 	StopTimeout time.Duration
 
-	// Heartbeats say how soon clients have to be heard again.
+	// Heartbeats set the time between heartbeats of clients.
 	Heartbeats heartbeat.Options
 	// Raft are raft's settings, or nil for its defaults. LocalID, Logger and
 	// ShutdownOnRemove are set by the agent.
@@ -87,18 +83,17 @@ type Config struct {
 	Drainer   drainer.NodeDrainerConfig
 	Scheduler scheduler.Config
 
-	// API says how the HTTP API answers. Its Logger is set by the agent.
+	// API configures the HTTP API. The agent sets its Logger.
 	API httpapi.Options
 	// Metrics counts what the agent does, and answers GET /v1/metrics; or nil. Its owner
 	// closes it after [Agent.Stop].
 	Metrics *telemetry.Telemetry
-	// Around puts what else is served to clients around the API, such as metrics; or
-	// nil for the API alone.
+	// Around wraps the API's handler, to serve more to clients, such as metrics; or nil.
 	Around func(api http.Handler) http.Handler
 	// OnApply is called after each entry, in the order of the log; or nil. Raft
 	// waits for it.
 	OnApply func(shims.Applied)
-	// Dial connects to a peer; nil is a [net.Dialer]. TLS comes on top of it.
+	// Dial connects to a peer; nil is a [net.Dialer]. The agent adds TLS.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -110,7 +105,7 @@ const (
 	DefaultStopTimeout = 5 * time.Second
 )
 
-// withDefaults returns c with its zero values filled in, or what cannot work.
+// withDefaults returns c with its zero values filled in. The error names a field that cannot work.
 func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -146,14 +141,13 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate names the first field that cannot work, or returns nil. It is asked
-// after withDefaults.
+// validate names the first field that cannot work, or returns nil. Call it after withDefaults.
 func (c *Config) validate() error {
 	switch {
 	case c.BootstrapExpect < 0:
 		return fmt.Errorf("Config.BootstrapExpect is %d and must be at least 0", c.BootstrapExpect)
 	case c.BootstrapExpect > 0 && c.Voters != nil:
-		return errors.New("Config.BootstrapExpect finds out what Config.Voters says: set one of them")
+		return errors.New("Config.BootstrapExpect and Config.Voters exclude each other: set one of them")
 	case c.Voters != nil && c.Name == "":
 		return errors.New("Config.Name is required with Config.Voters: which of them is this server?")
 	case c.LeaderWait < 0:
@@ -161,7 +155,7 @@ func (c *Config) validate() error {
 	case c.StopTimeout < 0:
 		return fmt.Errorf("Config.StopTimeout is %s and must be above 0", c.StopTimeout)
 	case c.ServerTLS != nil && c.ServerTLS.ClientAuth != tls.RequireAndVerifyClientCert:
-		return errors.New("Config.ServerTLS must have ClientAuth RequireAndVerifyClientCert: servers trust whoever they let in")
+		return errors.New("Config.ServerTLS must have ClientAuth RequireAndVerifyClientCert: servers trust every server that connects")
 	}
 	if err := c.Heartbeats.Validate(); err != nil {
 		return fmt.Errorf("Config.Heartbeats: %w", err)
@@ -182,9 +176,9 @@ func (c *Config) validateAddresses() error {
 	switch {
 	case c.AllowInsecure:
 	case !httpInside && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert):
-		return fmt.Errorf("anybody could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if that is meant", c.HTTPAddr)
+		return fmt.Errorf("every host could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if you want that", c.HTTPAddr)
 	case !serverInside && c.ServerTLS == nil:
-		return fmt.Errorf("anybody could become a server at %s: set Config.ServerTLS, or Config.AllowInsecure if that is meant", c.ServerAddr)
+		return fmt.Errorf("every host could join as a server at %s: set Config.ServerTLS, or Config.AllowInsecure if you want that", c.ServerAddr)
 	}
 	if c.Advertise == "" {
 		return nil
@@ -196,11 +190,11 @@ func (c *Config) validateAddresses() error {
 	return nil
 }
 
-// warn says what works, and is not safe.
+// warn logs settings that work and are not safe.
 func (c *Config) warn() {
 	inside, err := loopback(c.HTTPAddr)
 	if err == nil && !inside && c.Access != nil && c.HTTPTLS == nil {
-		c.Logger.Warn("tokens are sent without TLS: whoever sees the traffic can use them", "address", c.HTTPAddr)
+		c.Logger.Warn("tokens are sent without TLS: every host on the path can read and use them", "address", c.HTTPAddr)
 	}
 }
 

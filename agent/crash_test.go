@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// envCrash has the test binary be the process that TestCrash kills.
+// envCrash makes the test binary the process that TestCrash kills.
 const envCrash = "NODEDRAIN_TEST_CRASH_DIR"
 
 // TestMain runs the tests, or the process that one of them kills.
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
-// writeUntilKilled registers nodes, and says which were acknowledged.
+// writeUntilKilled registers nodes, and prints the acknowledged ones.
 func writeUntilKilled(dir string) error {
 	a, err := agent.New(agent.Config{
 		DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", Raft: quickRaft(),
@@ -57,13 +57,12 @@ func writeUntilKilled(dir string) error {
 	return nil
 }
 
-// A process that is killed loses nothing that it has acknowledged, and leaves
-// nothing behind that keeps the next one from starting.
+// A killed process loses no acknowledged write, and its data directory can be opened again.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var acknowledged []cluster.NodeID
-	for range 2 { // the second one finds what the first left
+	for range 2 { // the second process opens the directory of the first
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), envCrash+"="+dir)
 		out, err := child.StdoutPipe()
@@ -78,7 +77,7 @@ func TestCrash(t *testing.T) {
 			acknowledged = append(acknowledged, cluster.NodeID(id))
 		}
 		must.NoError(t, child.Process.Kill())
-		for lines.Scan() { // what it had said by then
+		for lines.Scan() { // the nodes that it had printed
 			if id, ok := strings.CutPrefix(lines.Text(), "acknowledged n"); ok {
 				acknowledged = append(acknowledged, cluster.NodeID("n"+id))
 			}

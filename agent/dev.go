@@ -20,18 +20,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
-// DevConfig is what a [Dev] is built from. Its zero value is a cluster to try
-// drains on.
+// DevConfig configures a [Dev]. Its zero value is a cluster to try drains on.
 type DevConfig struct {
-	// Agent is the server's configuration. What a server in memory that is alone
-	// has to have is set: DataDir, Voters, BootstrapExpect, Join and Raft.
+	// Agent is the server's configuration. NewDev sets DataDir, Voters, BootstrapExpect, Join and
+	// Raft for a single server in memory.
 	Agent Config
 	// Clients is how many simulated clients there are. Zero is
 	// [DefaultDevClients], below zero none.
 	Clients int
 	// NoJobs registers no example jobs.
 	NoJobs bool
-	// Fleet says how the clients behave; its Snapshot and Applier are set.
+	// Fleet configures the behaviour of the clients; NewDev sets its Snapshot and Applier.
 	Fleet simclient.Options
 }
 
@@ -99,7 +98,7 @@ func devRaft() *raft.Config {
 	return c
 }
 
-// begin registers nodes and jobs, and has the clients play.
+// begin registers nodes and jobs, and starts the clients.
 func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	if err := d.Ready(ctx); err != nil {
 		return err
@@ -107,13 +106,13 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	w := d.Backend().Writer
 	nodes := devNodes(c.Clients)
 	for _, n := range nodes {
-		if err := insist(ctx, func() error { _, err := w.RegisterNode(ctx, n); return err }); err != nil {
+		if err := retryWrite(ctx, func() error { _, err := w.RegisterNode(ctx, n); return err }); err != nil {
 			return fmt.Errorf("registering %s: %w", n.Name, err)
 		}
 	}
 	if !c.NoJobs {
 		for _, j := range devJobs(c.Clients) {
-			if err := insist(ctx, func() error { _, err := w.RegisterJob(ctx, j); return err }); err != nil {
+			if err := retryWrite(ctx, func() error { _, err := w.RegisterJob(ctx, j); return err }); err != nil {
 				return fmt.Errorf("registering job %s: %w", j.ID, err)
 			}
 		}
@@ -127,9 +126,8 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	return nil
 }
 
-// insist writes again while a leader that was only just elected has not begun yet all
-// that leaders do.
-func insist(ctx context.Context, write func() error) error {
+// retryWrite repeats a write while a new leader has not begun all its work.
+func retryWrite(ctx context.Context, write func() error) error {
 	for {
 		err := write()
 		if !errors.Is(err, httpapi.ErrNotLeader) && !errors.Is(err, httpapi.ErrUnavailable) {
@@ -151,8 +149,7 @@ var (
 	_ simclient.Applier = (*Dev)(nil)
 )
 
-// Report has the server take reports, for the fleet, which has one batch in flight
-// at most.
+// Report writes reports of the fleet, which has at most one batch in flight.
 func (d *Dev) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	d.running.Go(func() {
 		_, err := d.Backend().Writer.ReportAllocs(d.life, reports)
@@ -197,8 +194,8 @@ func devJobs(nodes int) []*cluster.Job {
 	return []*cluster.Job{web, api, job("report", cluster.JobBatch, max(1, nodes/2), small), job("logs", cluster.JobSystem, 1, cluster.Resources{CPU: 100, MemoryMB: 64})}
 }
 
-// touched are the nodes whose clients may have something to do or to learn after
-// an entry, by id and each once.
+// touched are the nodes whose clients may have new work or news after an entry, sorted and without
+// duplicates.
 func touched(a shims.Applied) []cluster.NodeID {
 	var nodes []cluster.NodeID
 	ofAlloc := func(id cluster.AllocID) {

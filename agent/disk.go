@@ -15,7 +15,7 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
-// What is in a data directory.
+// The content of a data directory.
 const (
 	lockFile     = "LOCK"
 	nameFile     = "name"
@@ -38,16 +38,15 @@ type disk struct {
 	snapshots *raft.FileSnapshotStore
 	// name is the server's name, never empty.
 	name string
-	// cluster is the id of its cluster and promised who was promised to begin one, as
-	// they were when the directory was opened; or empty.
+	// cluster is the id of its cluster, promised the server that was promised to begin one, both as
+	// of the opening of the directory; or empty.
 	cluster, promised string
 
 	writing sync.Mutex // one file at a time
 }
 
-// openDisk opens a data directory, making what is not there. Of two processes the
-// second is refused. A name that is not the directory's is refused too, unless
-// it has none yet.
+// openDisk opens a data directory, and makes it if it does not exist. It refuses a second process,
+// and a name that is not the directory's.
 func openDisk(dir, name string, logger hclog.Logger) (*disk, error) {
 	if err := makeDir(filepath.Join(dir, raftDir)); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
@@ -90,7 +89,7 @@ func (d *disk) open(name string, logger hclog.Logger) (err error) {
 	return nil
 }
 
-// kept is what was kept in a file of the directory, or empty.
+// kept is the content of a file of the directory, or empty.
 func (d *disk) kept(file string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(d.dir, file))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +108,7 @@ func (d *disk) keep(file, line string) error {
 	return nil
 }
 
-// close closes what is open. Raft must have been shut down.
+// close closes the open files. Raft must have been shut down.
 func (d *disk) close() error {
 	var errs []error
 	if d.log != nil {
@@ -144,7 +143,7 @@ func keptName(file, want string) (string, error) {
 	return name, nil
 }
 
-// writeFile writes a file that is there whole or not at all, whatever happens.
+// writeFile writes a file atomically: after a crash it is whole or absent.
 func writeFile(file, text string) error {
 	unfinished := file + ".new"
 	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)

@@ -8,9 +8,8 @@ import (
 	"runtime"
 )
 
-// lock refuses: without a lock that a process's end releases, and directories that can
-// be synced, a data directory could not keep what it promises. Such a system runs the
-// commands, and servers in memory.
+// lock refuses: a data directory needs a lock that the end of a process releases, and directories
+// that can be synced. Such a system runs the commands, and servers in memory.
 func lock(string) (*os.File, error) {
 	return nil, errors.New("cannot be kept safely on " + runtime.GOOS + ": run servers with a data directory on a Unix system")
 }

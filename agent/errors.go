@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// apiError says in the API's words what went wrong.
+// apiError is an error in the words of the API.
 type apiError struct {
 	text string
 	// is are the errors that it wraps.
@@ -20,7 +20,7 @@ type apiError struct {
 // Error is the text alone.
 func (e *apiError) Error() string { return e.text }
 
-// Unwrap returns what it wraps.
+// Unwrap returns the wrapped errors.
 func (e *apiError) Unwrap() []error { return e.is }
 
 // apiErrorOf gives an error of the server's the class that package httpapi knows

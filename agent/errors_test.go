@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Every error is of one class at most: who asks must know whether to ask again.
+// Every error has one class at most: the caller must know whether to retry.
 func TestAPIErrorOf(t *testing.T) {
 	t.Parallel()
 	classes := []error{

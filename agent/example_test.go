@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// A server that is a cluster by itself drains a node that runs nothing.
+// A cluster of one server drains a node that runs nothing.
 func ExampleNew() {
 	a, err := agent.New(agent.Config{
 		Name: "only", BootstrapExpect: 1, // in memory: DataDir is empty
@@ -32,7 +32,7 @@ func ExampleNew() {
 	if _, err := backend.Writer.RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
 		log.Fatal(err)
 	}
-	written, err := backend.Writer.UpdateDrain(ctx, httpapi.DrainRequest{Node: "n1", Spec: &cluster.DrainSpec{}})
+	written, err := backend.Writer.UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
 	if err != nil {
 		log.Fatal(err)
 	}

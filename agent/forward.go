@@ -29,12 +29,12 @@ func newTransport(p *port) *http.Transport {
 		},
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     idleTimeout / 2, // before the peer closes it, maybe under a write
-		DisableCompression:  true,            // what passes through stays as it is
+		DisableCompression:  true,            // forwarded bodies stay as they are
 	}
 }
 
-// Forward has the leader answer the request. If there is none, or it cannot be
-// reached, it waits a little: another is elected soon, as a rule.
+// Forward sends the request to the leader. If there is none, or it cannot be reached, Forward
+// waits: usually another is elected soon.
 func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Value(forwarded{}) != nil {
 		p.lost(w, r, errNoLeader)
@@ -58,8 +58,9 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 // toLeader sends requests to the leader.
 type toLeader struct{ peers peers }
 
-// RoundTrip asks the leader, and if that is lost whoever leads next: as long as
-// nothing was asked, and reads even then, so that who waits for news waits on.
+// RoundTrip sends a request to the leader. If that leader is lost, it sends the request to the next
+// one, as long as the lost one was not reached; reads also after that, so a blocking query
+// continues.
 func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	agent := t.peers.agent
 	var lost time.Time // when a leader that was reached was lost, or the first time that none was
@@ -90,8 +91,7 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 // dialInterval is the wait before a leader is connected to again.
 const dialInterval = 50 * time.Millisecond
 
-// errNoLeader: nobody leads, as far as this server knows. Clients know that by
-// noLeader.
+// errNoLeader: this server knows no leader. Clients know it by the text noLeader.
 var errNoLeader = errors.New("no cluster leader")
 
 const noLeader = "No cluster leader"
@@ -103,12 +103,12 @@ func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	p.agent.config.Logger.Warn("the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
-	what := "it may have been made: look, or ask again with the same idempotency token"
+	what := "the write may have been made: read the state, or retry with the same idempotency token"
 	switch {
 	case errors.Is(err, errDial):
-		what = "nothing was asked of it: ask again"
+		what = "the request was not sent: retry"
 	case reads(r):
-		what = "ask again"
+		what = "retry"
 	}
 	httpapi.WriteError(w, http.StatusInternalServerError, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// A reader that waits for news through a follower gets them from the next leader
-// when the one that it was passed on to is lost.
+// A blocking query that a follower forwarded gets its news from the next leader when the first is
+// lost.
 func TestForward_readersOutliveTheLeader(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	leader := w.leader()
 	rest := w.others(leader)
 	follower := api(t, rest[0])
@@ -45,14 +45,14 @@ func TestForward_readersOutliveTheLeader(t *testing.T) {
 	must.NoError(t, <-woken)
 }
 
-// A write that has reached the leader when that is lost may have been made, and
-// the answer says so. One that has not reached it goes to the next leader.
+// A write that has reached a leader may have been made when the leader is lost, and the answer says
+// so. A write that has not goes to the next leader.
 func TestForward_theLeaderIsLostWriting(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Value // the name of the server that does not get done with a write
 	slow.Store("")
 	reached, release := make(chan struct{}, 3), make(chan struct{})
-	w := newTown(t, 3, func(c *agent.Config) {
+	w := newServers(t, 3, func(c *agent.Config) {
 		name := c.Name
 		c.OnApply = func(a shims.Applied) {
 			if _, registers := a.Message.(*shims.NodeRegister); registers && slow.Load() == name {
@@ -74,19 +74,19 @@ func TestForward_theLeaderIsLostWriting(t *testing.T) {
 	w.network.isolate(leader, true)
 	err := <-failed
 	must.ErrorContains(t, err, "500")
-	must.ErrorContains(t, err, "it may have been made")
+	must.ErrorContains(t, err, "the write may have been made")
 
-	_, err = follower.Register(t.Context(), testNode(2)) // while nobody leads, or somebody new
+	_, err = follower.Register(t.Context(), testNode(2)) // without a leader, or with another
 	must.NoError(t, err)
 	second := w.leader(w.others(leader)...)
 	must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(1).ID)) // it was made
 }
 
-// A leader that falls silent, its connections open, holds up nobody once another leads:
-// a write that it was asked for may have been made, a read is answered by the next.
+// A leader that falls silent, with open connections, blocks no request once another leads: a write
+// that it received may have been made, the next leader answers a read.
 func TestForward_theLeaderFallsSilent(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	leader := w.leader()
 	rest := w.others(leader)
 	follower := api(t, rest[0])
@@ -101,11 +101,11 @@ func TestForward_theLeaderFallsSilent(t *testing.T) {
 	}()
 	began := time.Now()
 	_, err = follower.Heartbeat(t.Context(), id)
-	if err != nil { // it was asked before the others found out
-		must.ErrorContains(t, err, "it may have been made")
+	if err != nil { // it was sent before the others elected a leader
+		must.ErrorContains(t, err, "the write may have been made")
 	}
 	must.NoError(t, <-read)
-	must.Less(t, patience, time.Since(began)) // far below what a request may take
+	must.Less(t, patience, time.Since(began)) // far below the limit for a request
 	_, err = follower.Heartbeat(t.Context(), id)
 	must.NoError(t, err)
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// heartbeats are the heartbeats of all nodes, kept by the server while it leads:
-// each term begins with new timers, so that no node is called down for what an
-// earlier leader heard.
+// heartbeats keep the heartbeats of all nodes while the server leads. Each term begins with new
+// timers, so that no node is marked down because of an earlier leader's timers.
 type heartbeats struct {
 	options heartbeat.Options
 	logger  hclog.Logger
@@ -34,8 +33,7 @@ type heartbeats struct {
 
 	mu     sync.Mutex
 	timers *heartbeat.Timers // of the present term, or nil; guarded by mu
-	// begun is closed when timers are made, and made anew when they end; guarded
-	// by mu.
+	// begun is closed when timers are made, and replaced when they end; guarded by mu.
 	begun chan struct{}
 }
 
@@ -43,9 +41,9 @@ func newHeartbeats(o heartbeat.Options, logger hclog.Logger) *heartbeats {
 	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), begun: make(chan struct{})}
 }
 
-// heard notes that a node was heard, and says how soon it must be again. The state
-// must have shown what earlier leaders wrote. A server that was only just elected
-// may not have begun to keep heartbeats: that is waited for.
+// heard records a heartbeat of a node, and returns the time until the next one is due. The state
+// must show the entries of earlier leaders. It waits while a new leader has not begun to keep
+// heartbeats.
 func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	for {
 		h.mu.Lock()
@@ -69,12 +67,12 @@ func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Dur
 	}
 }
 
-// beginInterval is how often a term that is to begin is looked at again.
+// beginInterval is the wait between two looks for the beginning of a term.
 const beginInterval = 100 * time.Millisecond
 
-// applied is called after each entry, in the order of the log: every node that has
-// become ready is waited for, also if whoever asked for that never learned of it, and
-// one that is deleted is not, unless it has come back since.
+// applied is called after each entry, in the order of the log. It expects heartbeats of every node
+// that became ready, even if the caller of that write has disconnected, and forgets deleted nodes
+// that did not come back.
 func (h *heartbeats) applied(a shims.Applied) {
 	var nodes []cluster.NodeID
 	switch m := a.Message.(type) {
@@ -137,8 +135,8 @@ func (h *heartbeats) lead(ctx context.Context) {
 	}
 }
 
-// begin makes the timers of a term, with all nodes that an earlier leader may have
-// heard. It returns false if the term ends meanwhile.
+// begin makes the timers of a term, with all nodes that are not down. It returns false if the term
+// ends first.
 func (h *heartbeats) begin(ctx context.Context) bool {
 	timers := heartbeat.New(h.options, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	h.mu.Lock()
@@ -191,7 +189,7 @@ func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
 	gone := errors.Is(err, statestore.ErrNodeNotFound)
 	switch {
 	case err == nil:
-		h.logger.Info("a node changed its status by its heartbeat", "node", c.Node, "status", c.Status)
+		h.logger.Info("a node's status changed by its heartbeats", "node", c.Node, "status", c.Status)
 	case !gone:
 		h.logger.Warn("writing the status of a node", "node", c.Node, "status", c.Status, "error", err)
 	}

@@ -88,7 +88,7 @@ func (h *hearing) statuses() map[cluster.NodeStatus]int {
 	return counts
 }
 
-// Nodes that fall silent become down, and ready when they are heard again.
+// Nodes without heartbeats become down, and ready with the next heartbeat.
 func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,9 +118,9 @@ func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
 	})
 }
 
-// A new leader knows nothing of when nodes were heard, and gives each all the time
-// that it may have been given. It finds those that are silent nevertheless.
-func TestHeartbeats_aNewLeaderBeginsAnew(t *testing.T) {
+// A new leader does not know earlier heartbeats, and gives each node the longest TTL that it may
+// have. After that it marks silent nodes down.
+func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, 3)
@@ -132,7 +132,7 @@ func TestHeartbeats_aNewLeaderBeginsAnew(t *testing.T) {
 		must.NoError(t, h.servers[first].Shutdown())
 		second := h.leader()
 		must.NotEq(t, first, second)
-		time.Sleep(2*heartbeat.DefaultMinTTL - time.Second) // longer than any node was told
+		time.Sleep(2*heartbeat.DefaultMinTTL - time.Second) // longer than any node's TTL
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 50}, h.statuses())
 		for i := range 25 {
 			_, err := h.writers[second].Heartbeat(t.Context(), nodeID(i))
@@ -143,8 +143,7 @@ func TestHeartbeats_aNewLeaderBeginsAnew(t *testing.T) {
 	})
 }
 
-// A node that became ready by a write whose asker had gone by then is waited for all
-// the same.
+// A node that became ready by a write whose caller disconnected is expected to send heartbeats.
 func TestHeartbeats_askersThatHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestHeartbeats_askersThatHangUp(t *testing.T) {
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.applying.Lock() // or the answer may be there before anybody looks whether the asker is
+		h.applying.Lock() // or the answer may arrive before the cancellation is noticed
 		_, err := w.Heartbeat(gone, nodeID(0))
 		must.ErrorIs(t, err, context.Canceled)
 		_, err = w.RegisterNode(gone, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
@@ -170,8 +169,8 @@ func TestHeartbeats_askersThatHangUp(t *testing.T) {
 	})
 }
 
-// A node that was deleted while it was being written down, and has registered again by
-// the time that this is known, is waited for. One that is deleted is not.
+// A node that was deleted while its status down was being written, and has registered again before
+// the write ends, is expected to send heartbeats. A deleted node is not.
 func TestHeartbeats_deletedAndBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A cluster has an id, made by who begins it and kept by all of its servers beside their
-// logs. By it servers tell that an address which was in one cluster is now in another:
-// two logs that became one would be no log at all.
+// A cluster has an id, which the server that begins it makes, and which all its servers keep beside
+// their logs. By the id servers notice that an address now belongs to another cluster: their logs
+// must not be mixed.
 
 // id is the id of this server's cluster, or empty.
 func (m *membership) id() string {
@@ -20,8 +20,8 @@ func (m *membership) id() string {
 	return m.cluster
 }
 
-// begin keeps an id for a cluster that this server begins without asking others: one of
-// its own, or if it was given the voters the one that follows from them.
+// begin keeps an id for a cluster that this server begins without asking others: a new one, or with
+// given voters the id that follows from them.
 func (m *membership) begin() error {
 	c := &m.agent.config
 	switch {
@@ -39,8 +39,8 @@ func (m *membership) begin() error {
 	return nil
 }
 
-// adopt takes over the id of a cluster that has this server, or is about to. One that has
-// the log of another cluster is not to get into this one.
+// adopt takes over the id of a cluster that this server is in or about to join. It refuses if this
+// server has the log of another cluster.
 func (m *membership) adopt(member serverInfo) error {
 	mine := m.id()
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// What servers ask of each other, besides what they pass on.
+// Paths of the requests between servers, besides forwarded ones.
 const (
 	pathServer  = "/internal/server"
 	pathPromise = "/internal/promise"
@@ -23,7 +23,7 @@ const (
 	pathRemove  = "/internal/remove"
 )
 
-// serverInfo is what a server says of itself.
+// serverInfo describes a server.
 type serverInfo struct {
 	ID      string
 	Address string
@@ -33,10 +33,10 @@ type serverInfo struct {
 	Cluster string
 	// Members is how many servers are in its cluster, zero if it is in none.
 	Members int
-	// Heard are the addresses of servers in no cluster that have asked it, or nil.
+	// Heard are the addresses of servers without a cluster that have asked it, or nil.
 	Heard []string
-	// Versions are the cluster versions that it understands. A server of commit 3dc2024
-	// does not say.
+	// Versions are the cluster versions that it understands. A server of commit 3dc2024 leaves it
+	// out.
 	Versions cluster.Versions
 }
 
@@ -48,14 +48,14 @@ func (i serverInfo) understood() cluster.Versions {
 	return i.Versions
 }
 
-// serverRef is a server that is to join, or by its id alone to be removed.
+// serverRef is a server to add, or only its id to remove it.
 type serverRef struct {
 	ID      string
 	Address string
 }
 
-// newInner is the handler of the servers' port: the API for what peers pass on,
-// and what only servers ask.
+// newInner is the handler of the servers' port: the API for forwarded requests, and the requests
+// that only servers send.
 func newInner(a *Agent, api http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathServer, func(w http.ResponseWriter, r *http.Request) {
@@ -117,22 +117,22 @@ func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.Han
 			answer(w, a.info())
 		case errors.Is(err, httpapi.ErrNotLeader):
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			a.peers().Forward(w, a.passedOnce(r))
+			a.peers().Forward(w, a.forwardedOnce(r))
 		default:
 			httpError(w, err)
 		}
 	}
 }
 
-// passedOnce marks a request as passed on if a peer says that it was.
-func (a *Agent) passedOnce(r *http.Request) *http.Request {
+// forwardedOnce marks a request as forwarded if a peer's header says so.
+func (a *Agent) forwardedOnce(r *http.Request) *http.Request {
 	if r.Header.Get("X-Forwarded-For") == "" {
 		return r
 	}
 	return r.WithContext(context.WithValue(r.Context(), forwarded{}, true))
 }
 
-// maxInnerBody bounds what servers say to each other, in bytes.
+// maxInnerBody bounds the bodies between servers, in bytes.
 const maxInnerBody = 1 << 20
 
 func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
@@ -148,7 +148,7 @@ func answer(w http.ResponseWriter, info serverInfo) {
 	_ = json.NewEncoder(w).Encode(info) // the peer sees that it is cut off
 }
 
-// info is what this server says of itself.
+// info describes this server.
 func (a *Agent) info() serverInfo {
 	return serverInfo{
 		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
@@ -157,7 +157,7 @@ func (a *Agent) info() serverInfo {
 	}
 }
 
-// ask asks a peer.
+// ask sends a request to a peer.
 func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (info serverInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
 	defer cancel()
@@ -191,10 +191,10 @@ func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, p
 	return info, nil
 }
 
-// promise is a server's word that it takes part in a new cluster of these
-// servers, and in none that another server begins.
+// promise is a server's promise to take part in a new cluster of these servers, and in no cluster
+// that another server begins.
 type promise struct {
-	// By is who begins the cluster.
+	// By is the server that begins the cluster.
 	By     string
 	Voters []raft.Server
 	// Cluster is the new cluster's id.

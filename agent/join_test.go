@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 )
 
-// A server is let in only if it is where it is said to be, under that name: the leader
-// asks. Anything else would cost the cluster its quorum, or the leader its address.
+// The leader adds a server only if the server answers at that address by that name. Otherwise the
+// cluster could lose its quorum, or the leader its address.
 func TestJoin_isChecked(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{Name: "s1", BootstrapExpect: 1})
@@ -23,8 +23,8 @@ func TestJoin_isChecked(t *testing.T) {
 	}
 	before := configured()
 	for _, c := range []struct{ name, address, want string }{
-		{"s2", "127.0.0.1:1", "asking 127.0.0.1:1"}, // nobody is there
-		{"s1", impostor.ServerAddr(), "that is the leader's name"},
+		{"s2", "127.0.0.1:1", "asking 127.0.0.1:1"}, // no server listens there
+		{"s1", impostor.ServerAddr(), "the leader has that name"},
 		{"s2", impostor.ServerAddr(), "is server s1"},
 		{"s3", other.ServerAddr(), "is server s2"},
 	} {

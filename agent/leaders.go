@@ -7,8 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// leaders says when raft has come to know another leader, or none. It is safe for
-// concurrent use.
+// leaders reports that raft knows another leader, or none. It is safe for concurrent use.
 type leaders struct {
 	mu   sync.Mutex
 	next chan struct{} // closed at the next change; guarded by mu
@@ -16,8 +15,8 @@ type leaders struct {
 
 func newLeaders() *leaders { return &leaders{next: make(chan struct{})} }
 
-// changed is closed at the next change. Who asks for it before looking at the leader
-// misses none.
+// changed is closed at the next change. A caller that takes it before it reads the leader misses no
+// change.
 func (l *leaders) changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,7 +25,7 @@ func (l *leaders) changed() <-chan struct{} {
 
 // follow follows raft until the context ends.
 func (l *leaders) follow(ctx context.Context, r *raft.Raft) {
-	seen := make(chan raft.Observation, 1) // one that is not taken yet stands for those after it
+	seen := make(chan raft.Observation, 1) // a pending one stands for those after it
 	observer := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
 		_, ok := o.Data.(raft.LeaderObservation)
 		return ok

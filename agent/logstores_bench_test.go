@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// logStore is what both candidates for the durable log are.
+// logStore is the interface of both candidates for the durable log.
 type logStore interface {
 	raft.LogStore
 	raft.StableStore
@@ -25,8 +25,8 @@ type logStore interface {
 
 // BenchmarkLogStores measures how many entries of a kilobyte a raft of one server
 // commits in a second, each on disk before it is answered, with as many proposals
-// in flight as a proposer has by default. Its figures are why [openDisk] opens what
-// it does; see ARCHITECTURE.md.
+// in flight as a proposer has by default. Because of its figures [openDisk] uses its log
+// store; see docs/decisions/0009-log-on-disk-is-bolt.md.
 func BenchmarkLogStores(b *testing.B) {
 	open := map[string]func(dir string) (logStore, error){
 		"wal": func(dir string) (logStore, error) { return wal.Open(dir, wal.WithLogger(hclog.NewNullLogger())) },
@@ -53,7 +53,7 @@ type memoryLog struct{ *raft.InmemStore }
 
 func (memoryLog) Close() error { return nil }
 
-// soloRaft is a raft of one that leads.
+// soloRaft is a raft of one server, which leads.
 func soloRaft(b *testing.B, store logStore) *raft.Raft {
 	b.Helper()
 	config := raft.DefaultConfig()

@@ -28,10 +28,10 @@ type membership struct {
 	settle  context.CancelFunc
 
 	mu sync.Mutex
-	// heard are the servers in no cluster that have asked this one, by address, and
-	// when they did last; guarded by mu.
+	// heard maps the addresses of servers without a cluster that have asked this one to the time of
+	// the last request; guarded by mu.
 	heard map[string]time.Time
-	// promised is who this server has promised to take part with, or empty;
+	// promised is the server that this one has promised to follow into a new cluster, or empty;
 	// guarded by mu.
 	promised string
 	// cluster is the id of the cluster that the server is in or about to be, or empty;
@@ -75,8 +75,8 @@ func (m *membership) member() bool {
 	})
 }
 
-// round asks everybody who may know of a cluster, and begins one if there is none
-// and enough have come.
+// round asks every candidate for a cluster, and begins one if there is none and enough servers are
+// found.
 func (m *membership) round(ctx context.Context) error {
 	a := m.agent
 	if a.peers().Leads() { // alone, at a new address
@@ -142,7 +142,7 @@ const (
 	hearMost = 100
 )
 
-// hear remembers a server in no cluster that has asked this one.
+// hear remembers a server without a cluster that has asked this one.
 func (m *membership) hear(address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,14 +156,14 @@ func (m *membership) hear(address string) {
 	}
 }
 
-// known are the servers that were heard lately, by address.
+// known are the remembered servers, by address.
 func (m *membership) known() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.heard))
 }
 
-// join asks a member of a cluster to have this server in it.
+// join asks a member of a cluster to add this server.
 func (m *membership) join(ctx context.Context, address string, member serverInfo) error {
 	if err := m.adopt(member); err != nil {
 		return err
@@ -172,17 +172,16 @@ func (m *membership) join(ctx context.Context, address string, member serverInfo
 	return err
 }
 
-// bootstrap begins a new cluster of those that were found, if they are as many as
-// expected and this one's name comes first. All of them promise first to begin no
-// other: servers that do not see the same others would begin two clusters
-// otherwise. One server is enough to begin, the others learn of it by raft.
+// bootstrap begins a new cluster of the found servers, if their number is the expected one and this
+// server's name comes first. All of them first promise to begin no other: servers that find
+// different sets could begin two clusters. One server begins, and the others learn of it by raft.
 func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo) error {
 	expect := m.agent.config.BootstrapExpect
 	if len(found) < expect {
 		return fmt.Errorf("found %d servers of the %d expected", len(found), expect)
 	}
 	if len(found) > expect {
-		return fmt.Errorf("found %d servers and expected %d: which of them are the cluster?", len(found), expect)
+		return fmt.Errorf("found %d servers and expected %d: stop those that are not of the cluster", len(found), expect)
 	}
 	p := promise{By: m.agent.Name(), Cluster: m.id()}
 	if p.Cluster == "" {
@@ -214,8 +213,8 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 	return nil
 }
 
-// promise gives this server's word, or says why not. It holds for good, in its data
-// directory if it has one: nobody else is expected to begin a cluster with it.
+// promise makes the promise, or says why not. The promise holds for good, in the data directory if
+// there is one: no other server may begin a cluster with this one.
 func (m *membership) promise(p promise) error {
 	if err := m.commit(p); err != nil || m.agent.disk == nil {
 		return err
@@ -230,7 +229,7 @@ func (m *membership) commit(p promise) error {
 	case p.By == "" || !slices.ContainsFunc(p.Voters, func(v raft.Server) bool { return string(v.ID) == m.agent.Name() }):
 		return errors.New("a promise for a cluster without this server")
 	case m.promised != "" && m.promised != p.By:
-		return fmt.Errorf("promised to server %s already; if that will never begin a cluster, delete the file %s in the data directory and start again",
+		return fmt.Errorf("promised to server %s already; if that server never begins a cluster, delete the file %s in the data directory and start again",
 			m.promised, promiseFile)
 	case len(m.agent.peers().configuration().Servers) > 0:
 		return errors.New("in a cluster already")
@@ -241,12 +240,12 @@ func (m *membership) commit(p promise) error {
 
 // leave takes the server out of its cluster.
 func (m *membership) leave(ctx context.Context) error {
-	m.settle() // or it would come back at once
+	m.settle() // otherwise the server would rejoin at once
 	a := m.agent
 	var err error
 	for m.among() {
 		if a.peers().Leads() {
-			// It refuses itself, once somebody else leads.
+			// The server refuses to remove itself, once another leads.
 			err = a.peers().Remove(ctx, a.Name())
 		}
 		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {

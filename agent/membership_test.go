@@ -19,8 +19,7 @@ func startAgent(t *testing.T, c Config) *Agent {
 	return a
 }
 
-// A server that has promised to take part in one new cluster keeps its word when it was
-// started again.
+// A server keeps its promise to take part in one new cluster after a restart.
 func TestMembership_promisesOutliveTheProcess(t *testing.T) {
 	t.Parallel()
 	c := Config{Name: "s2", DataDir: t.TempDir()}
@@ -36,8 +35,8 @@ func TestMembership_promisesOutliveTheProcess(t *testing.T) {
 	must.Eq(t, "of s1", a.membership.id())
 }
 
-// A server that asks to be removed and was removed already has left: the first answer
-// may have been lost.
+// A server whose removal was answered not found has left already: the first answer may have been
+// lost.
 func TestMembership_leftAlready(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})

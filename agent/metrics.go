@@ -9,8 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// countServer has the metrics, if there are any, hear of what the server does beside
-// those who listen already.
+// countServer adds the metrics, if there are any, to the server's observers.
 func (a *Agent) countServer(s *server.Config) {
 	m := a.config.Metrics
 	if m == nil {
@@ -48,7 +47,7 @@ func (a *Agent) countRequests(o *httpapi.Options) {
 	}
 }
 
-// watch has them ask the server when they are asked.
+// watch gives the metrics the sources that they read when they are scraped.
 func (a *Agent) watch(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
 		m.Watch(telemetry.Sources{Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting})

@@ -32,7 +32,7 @@ func (n *newConns) observe(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes those that there are, and those that come.
+// close closes all unused connections, and later ones at once.
 func (n *newConns) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

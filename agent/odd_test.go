@@ -33,7 +33,7 @@ func dirOf(t *testing.T, name string) string {
 	return dir
 }
 
-// used is an address that somebody listens at.
+// used is an address at which a listener accepts connections.
 func used(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

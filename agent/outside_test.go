@@ -19,7 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// user asks over HTTPS.
+// user sends requests over HTTPS.
 type user struct {
 	*testing.T
 	client *http.Client
@@ -40,7 +40,7 @@ func newUser(t *testing.T, roots authority, s *signed) user {
 	return user{t, &http.Client{Transport: transport}}
 }
 
-// ask asks with a token, and returns the status code with the body.
+// ask sends a request with a token, and returns the status code and the body.
 func (u user) ask(method, url, token, body string) (code int, answer string, err error) {
 	u.Helper()
 	r, err := http.NewRequestWithContext(u.Context(), method, url, strings.NewReader(body))
@@ -56,8 +56,7 @@ func (u user) ask(method, url, token, body string) (code int, answer string, err
 	return got.StatusCode, string(text), nil
 }
 
-// Two servers that speak TLS among themselves and to clients, with tokens and
-// metrics: who may do what, from the outside.
+// Two servers with TLS, tokens and metrics allow and refuse requests from outside.
 func TestAgent_secure(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -86,25 +85,25 @@ func TestAgent_secure(t *testing.T) {
 
 	clientCert := ca.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, "ops.global.nodedrain")
 	us, stranger := newUser(t, ca, &clientCert), newUser(t, ca, nil)
-	url := "https://" + second.HTTPAddr() // it does not lead: what it forwards goes by TLS, too
+	url := "https://" + second.HTTPAddr() // a follower: it forwards over TLS
 	_, _, err = stranger.ask("GET", url+"/v1/nodes", writer.Reveal(), "")
-	must.Error(t, err) // the server says that it wants a certificate, or has hung up by then
+	must.Error(t, err) // the server demands a certificate, or has closed the connection already
 
 	cases := []struct {
 		name, method, path, token string
 		want                      int
 	}{
-		{"nobody may not read", "GET", "/v1/nodes", "", 403},
+		{"without a token: reading", "GET", "/v1/nodes", "", 403},
 		{"a stranger may not read", "GET", "/v1/nodes", "nodedrain_guess", 403},
 		{"a reader may", "GET", "/v1/nodes", reader.Reveal(), 200},
 		{"a reader may read metrics", "GET", "/v1/metrics", reader.Reveal(), 200},
-		{"nobody may not read metrics", "GET", "/v1/metrics?format=prometheus", "", 403},
+		{"without a token: reading metrics", "GET", "/v1/metrics?format=prometheus", "", 403},
 		{"a reader may not write", "PUT", "/v1/node/n1/drain", reader.Reveal(), 403},
 		{"a writer may", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
 	}
 	_, err = first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})
 	must.NoError(t, err)
-	for _, c := range cases { // in this order: the last has something to say to the metrics below
+	for _, c := range cases { // in this order: the last adds to the metrics below
 		code, answer, err := us.ask(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
 		must.NoError(t, err, must.Sprint(c.name))
 		must.Eq(t, c.want, code, must.Sprint(c.name, ": ", answer))

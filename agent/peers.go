@@ -55,7 +55,7 @@ func (p peers) configuration() raft.Configuration {
 	return f.Configuration()
 }
 
-// LastContact is how long ago the leader was heard.
+// LastContact is the time since the leader was heard.
 func (p peers) LastContact() time.Duration {
 	if p.Leads() {
 		return 0
@@ -67,9 +67,9 @@ func (p peers) LastContact() time.Duration {
 	return time.Since(last)
 }
 
-// Join adds a server, or brings its address up to date. It asks the address first: one
-// where nobody is, or somebody else, would cost the cluster a vote, the last one that it
-// needs perhaps. One that takes the address of another is refused: remove that one first.
+// Join adds a server, or updates its address. It asks the address first: a vote of an absent or
+// wrong server could cost the cluster its quorum. It refuses a server at the address of another
+// one: remove that one first.
 func (p peers) Join(ctx context.Context, id, address string) error {
 	switch {
 	case id == "" || address == "":
@@ -93,14 +93,14 @@ func (p peers) Join(ctx context.Context, id, address string) error {
 	return nil
 }
 
-// admit refuses a server that does not answer by that name at that address, that is also
-// at the address where it is known, that has the log of another cluster, or that does not
-// understand the cluster version. Its caller has the turn of the versions.
+// admit refuses a server that does not answer by that name at that address, that also answers at
+// its known address, that has the log of another cluster, or that does not understand the cluster
+// version. The caller holds the turn of versions.
 func (p peers) admit(ctx context.Context, id, address string) error {
 	a := p.agent
 	if id == a.Name() {
 		if address != a.ServerAddr() {
-			return fmt.Errorf("that is the leader's name, and it is at %s", a.ServerAddr())
+			return fmt.Errorf("the leader has that name, at %s", a.ServerAddr())
 		}
 		return nil
 	}
@@ -113,7 +113,7 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 	case info.ID != id:
 		return fmt.Errorf("at %s is server %s", address, info.ID)
 	case info.Members > 0 && info.Cluster != "" && mine != "" && info.Cluster != mine:
-		return fmt.Errorf("it has the log of another cluster (%s) than this one (%s): if it is to join, begin with an empty data directory", info.Cluster, mine)
+		return fmt.Errorf("it has the log of another cluster (%s) than this one (%s): to join, start it with an empty data directory", info.Cluster, mine)
 	}
 	if err := a.versions.admit(ctx, info); err != nil {
 		return err
@@ -123,14 +123,14 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 			continue
 		}
 		if there, err := ask(ctx, a, string(s.Address), pathServer, a.info()); err == nil && there.ID == id {
-			return fmt.Errorf("a server of that name answers at %s, too: give each a name of its own", s.Address)
+			return fmt.Errorf("another server of that name answers at %s: give each server its own name", s.Address)
 		}
 	}
 	return nil
 }
 
-// Remove removes a server. A leader that is to remove itself hands over first,
-// and returns [httpapi.ErrNotLeader]: the next one removes it.
+// Remove removes a server. A leader that must remove itself transfers leadership first, and returns
+// [httpapi.ErrNotLeader]: the next leader removes it.
 func (p peers) Remove(ctx context.Context, id string) error {
 	if !p.Leads() {
 		return httpapi.ErrNotLeader
@@ -147,7 +147,7 @@ func (p peers) Remove(ctx context.Context, id string) error {
 		return errors.New("the last server of a cluster cannot be removed")
 	case id == p.Name():
 		if err := p.change(ctx, p.raft().LeadershipTransfer()); err != nil {
-			return fmt.Errorf("handing over leadership: %w", err)
+			return fmt.Errorf("transferring leadership: %w", err)
 		}
 		return httpapi.ErrNotLeader
 	}

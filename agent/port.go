@@ -19,15 +19,14 @@ const (
 	protocolHTTP byte = 'h'
 )
 
-// greetTimeout is how long whoever connects may take to say what for.
+// greetTimeout bounds the time until a new connection sends its first byte.
 const greetTimeout = 10 * time.Second
 
-// port is the one TCP port at which a server is reached by its peers, and from
-// which it reaches theirs. The first byte of each connection, inside TLS if there
-// is any, says what it is for.
+// port is the one TCP port for traffic with peers, in both directions. The first byte of each
+// connection, inside TLS if there is any, names the protocol.
 //
-// It owns one goroutine that accepts, and one for each connection that has not
-// said its byte yet.
+// It owns one goroutine that accepts, and one for each connection that has not sent its first byte
+// yet.
 type port struct {
 	listener  net.Listener
 	advertise address
@@ -42,7 +41,7 @@ type port struct {
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	conns   map[net.Conn]struct{} // all that are open; guarded by mu
+	conns   map[net.Conn]struct{} // all open connections; guarded by mu
 	closed  bool                  // guarded by mu
 }
 
@@ -79,7 +78,7 @@ func (p *port) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files, say: it passes
+		if err != nil { // such as too many open files: it passes
 			select {
 			case <-p.raft.closed:
 				return
@@ -91,7 +90,7 @@ func (p *port) accept() {
 	}
 }
 
-// greet finds out what a connection is for, and passes it on.
+// greet reads the first byte of a connection, and passes the connection to its protocol.
 func (p *port) greet(conn net.Conn) {
 	conn = p.track(conn)
 	deadline := time.Now().Add(greetTimeout)
@@ -147,10 +146,10 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 	return conn, nil
 }
 
-// errDial: the peer was not reached, so nothing was asked of it.
+// errDial: the peer was not reached, so the request was not sent.
 var errDial = errors.New("connecting to a server")
 
-// track has the port close the connection when it closes itself.
+// track makes the port close the connection when the port closes.
 func (p *port) track(conn net.Conn) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +168,8 @@ type tracked struct {
 	port *port
 }
 
-// Read reads. A connection that was closed here has ended, for whoever reads from
-// it: that is nothing to complain of.
+// Read reads. A connection that was closed here ends with EOF, which its reader does not log as an
+// error.
 func (c *tracked) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, net.ErrClosed) {
@@ -179,7 +178,7 @@ func (c *tracked) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and has the port forget it.
+// Close closes the connection, and removes it from the port.
 func (c *tracked) Close() error {
 	c.port.mu.Lock()
 	delete(c.port.conns, c)
@@ -247,7 +246,7 @@ func (l *lane) Close() error {
 	return nil
 }
 
-// Addr is what peers connect to.
+// Addr is the address that peers connect to.
 func (l *lane) Addr() net.Addr { return l.addr }
 
 // address is a "host:port", which may be a name that only others can resolve.

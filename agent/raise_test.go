@@ -11,8 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The version of a cluster stays as long as one of its servers does not answer, and rises
-// when that one comes.
+// The cluster version stays while one server does not answer, and rises when that server answers.
 func TestVersions_waitForTheServerThatIsAbsent(t *testing.T) {
 	t.Parallel()
 	var voters []raft.Server
@@ -39,7 +38,7 @@ func TestVersions_waitForTheServerThatIsAbsent(t *testing.T) {
 		}
 		return known
 	}
-	// The leader has asked once it knows what the other understands. Each knows of itself.
+	// The leader knows the versions of every server that answered. Each server knows its own.
 	eventually(t, "the question", func() bool { return understood("s1")+understood("s2") == 3 })
 	must.Zero(t, understood("s3"))
 	for _, a := range two {

@@ -19,7 +19,7 @@ func TestCluster_mutualTLS(t *testing.T) {
 	with := func(a authority) *tls.Config {
 		return newFiles(t, ca.pem(), a.server("global")).open().Peers()
 	}
-	w := newTown(t, 3, func(c *agent.Config) { c.ServerTLS = with(ca) })
+	w := newServers(t, 3, func(c *agent.Config) { c.ServerTLS = with(ca) })
 	for i, a := range w.agents {
 		_, err := api(t, a).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
@@ -41,15 +41,15 @@ func TestConfig_refuses(t *testing.T) {
 		config agent.Config
 		want   string
 	}{
-		"HTTP beyond this machine":     {agent.Config{HTTPAddr: anywhere}, "anybody could drain nodes"},
-		"all interfaces":               {agent.Config{HTTPAddr: ":0"}, "anybody could drain nodes"},
-		"TLS that asks for nobody":     {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "anybody could drain nodes"},
-		"servers beyond this machine":  {agent.Config{ServerAddr: anywhere}, "anybody could become a server"},
+		"HTTP beyond this machine":     {agent.Config{HTTPAddr: anywhere}, "every host could drain nodes"},
+		"all interfaces":               {agent.Config{HTTPAddr: ":0"}, "every host could drain nodes"},
+		"TLS without client certs":     {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "every host could drain nodes"},
+		"servers beyond this machine":  {agent.Config{ServerAddr: anywhere}, "every host could join as a server"},
 		"nothing to advertise":         {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "Advertise is required"},
 		"an address without a port":    {agent.Config{HTTPAddr: "127.0.0.1"}, "Config.HTTPAddr"},
 		"a server without a port":      {agent.Config{ServerAddr: "127.0.0.1"}, "Config.ServerAddr"},
 		"an odd advertised address":    {agent.Config{Advertise: ":1"}, "Config.Advertise"},
-		"TLS that lets everybody in":   {agent.Config{ServerTLS: new(tls.Config)}, "RequireAndVerifyClientCert"},
+		"TLS without verification":     {agent.Config{ServerTLS: new(tls.Config)}, "RequireAndVerifyClientCert"},
 		"two ways to begin":            {agent.Config{BootstrapExpect: 3, Voters: newVoters()}, "set one of them"},
 		"voters without a name":        {agent.Config{Voters: newVoters()}, "Config.Name"},
 		"fewer than none":              {agent.Config{BootstrapExpect: -1}, "BootstrapExpect"},
@@ -57,7 +57,7 @@ func TestConfig_refuses(t *testing.T) {
 		"a stop below zero":            {agent.Config{StopTimeout: -1}, "StopTimeout"},
 		"heartbeats":                   {agent.Config{Heartbeats: oddHeartbeats()}, "Config.Heartbeats"},
 		"an API":                       {agent.Config{API: oddAPI()}, "MaxBody"},
-		"a name that is somebody's":    {agent.Config{DataDir: dirOf(t, "s1"), Name: "s2"}, `belongs to server "s1"`},
+		"the name of another server":   {agent.Config{DataDir: dirOf(t, "s1"), Name: "s2"}, `belongs to server "s1"`},
 		"a directory that cannot be":   {agent.Config{DataDir: "/dev/null/x"}, "data directory"},
 		"a drainer that cannot work":   {agent.Config{Drainer: oddDrainer()}, "MaxInFlight"},
 		"an HTTP address that is used": {agent.Config{HTTPAddr: used(t)}, "listening for HTTP"},
@@ -77,7 +77,7 @@ func TestConfig_refuses(t *testing.T) {
 	}
 }
 
-// An agent that is told so in so many words listens everywhere.
+// An agent with AllowInsecure listens everywhere.
 func TestConfig_allowInsecure(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{HTTPAddr: "0.0.0.0:0", ServerAddr: "0.0.0.0:0", Advertise: "127.0.0.1:1", AllowInsecure: true, BootstrapExpect: 1})

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Stopping leaves no goroutine behind, whatever was under way. The test is not
-// parallel to others, whose goroutines it would see.
+// Stopping leaves no goroutine behind. The test is not parallel: it would see the goroutines of
+// others.
 func TestAgent_stopLeavesNothingBehind(t *testing.T) {
-	w := newTown(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
 	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})
 	must.NoError(t, err)
 	follower := api(t, w.others(w.leader())[0])
@@ -76,10 +76,10 @@ func TestAgent_stopWaitsForWrites(t *testing.T) {
 	must.NoError(t, <-stopped)
 }
 
-// A server that is cut off from peers which do not say so stops at once all the same.
+// A server that is cut off from silent peers stops at once.
 func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3, nil)
+	w := newServers(t, 3, nil)
 	leader := w.leader()
 	w.network.silence(leader)
 	w.leader(w.others(leader)...) // by then it is connecting in vain
@@ -88,9 +88,8 @@ func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
 	must.Less(t, 5*time.Second, time.Since(began))
 }
 
-// others reports whether a goroutine runs our code, or raft's, that raft has started or
-// net/http's client for a connection, of which neither waits for the end. ours reports
-// whether one runs our code that somebody else has started; but the test's own.
+// others reports whether a goroutine of raft or of net/http's client runs our code; neither waits
+// for its end. ours reports whether another goroutine, except the test's own, runs our code.
 func others(stack string) bool {
 	return strings.Contains(stack, "created by github.com/hashicorp/raft") ||
 		strings.Contains(stack, "seed-f9cf0b39/nodedrain") && strings.Contains(stack, "created by net/http.(*Transport)")

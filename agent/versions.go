@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// The leader asks every server which cluster versions it understands once in
-// versionInterval, and waits for an answer for versionTimeout.
+// The leader asks every server for its cluster versions every versionInterval, and waits
+// versionTimeout for an answer.
 const (
 	versionInterval = 2 * time.Second
 	versionTimeout  = 2 * time.Second
@@ -25,8 +25,8 @@ const (
 // the cluster understands a higher one. It owns a goroutine for each server that it asks.
 type versions struct {
 	agent *Agent
-	// turn has capacity 1. It holds a value while the leader raises the version, and while
-	// it lets a server in: none must come in between the question and the entry.
+	// turn has capacity 1. It holds a value while the leader raises the version, and while it adds
+	// a server: no server may join between the questions and the entry.
 	turn chan struct{}
 	// proposed is the highest version that this server has proposed; guarded by turn. A
 	// write of unknown outcome may still raise the version to it.
@@ -40,7 +40,7 @@ type versions struct {
 
 func newVersions(a *Agent) *versions { return &versions{agent: a, turn: make(chan struct{}, 1)} }
 
-// lead asks and raises during one term, until its context ends.
+// lead runs rounds during one term, until its context ends.
 func (v *versions) lead(ctx context.Context) {
 	defer v.note(nil)
 	logger := v.agent.config.Logger
@@ -50,7 +50,7 @@ func (v *versions) lead(ctx context.Context) {
 			return
 		}
 		if err != nil && err.Error() != told {
-			logger.Info("the cluster version stays as it is", "error", err)
+			logger.Info("the cluster version stays the same", "error", err)
 		}
 		told = fmt.Sprint(err)
 		select {
@@ -129,7 +129,7 @@ func (v *versions) askAll(ctx context.Context, servers []raft.Server) map[raft.S
 	return found
 }
 
-// ask asks one server.
+// ask asks one server for its versions.
 func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, error) {
 	a := v.agent
 	if string(s.ID) == a.Name() {
@@ -145,8 +145,8 @@ func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, er
 	return info.understood(), nil
 }
 
-// admit refuses a server that does not understand the version of the cluster, or the one
-// that it is about to have. Its caller has the turn.
+// admit refuses a server that does not understand the present version of the cluster, or the
+// proposed one. The caller holds the turn.
 func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	if err := v.agent.server.CaughtUp(ctx); err != nil {
 		return apiErrorOf(err)
@@ -158,7 +158,7 @@ func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	return nil
 }
 
-// begin waits for the turn, end gives it back.
+// begin waits for the turn, end releases it.
 func (v *versions) begin(ctx context.Context) error {
 	select {
 	case v.turn <- struct{}{}:
@@ -177,7 +177,7 @@ func (v *versions) note(answers map[raft.ServerID]cluster.Versions) {
 	v.answers = answers
 }
 
-// of is what a server understands, as far as this one knows: zero is unknown.
+// of is the versions that a server understands; zero if this server does not know them.
 func (v *versions) of(id raft.ServerID) cluster.Versions {
 	if string(id) == v.agent.Name() {
 		return cluster.Understood()

@@ -11,9 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A server of commit 3dc2024 is asked the same question, and its answer says nothing of
-// versions.
-func TestVersions_aServerThatDoesNotSayUnderstandsTheFirst(t *testing.T) {
+// A server of commit 3dc2024 answers the same question without its versions.
+func TestVersions_anOldServerUnderstandsTheFirst(t *testing.T) {
 	t.Parallel()
 	var old serverInfo
 	must.NoError(t, json.Unmarshal([]byte(`{"ID":"s1","Address":"127.0.0.1:4647","Expect":3,"Cluster":"c","Members":3,"Heard":null}`), &old))
@@ -21,8 +20,8 @@ func TestVersions_aServerThatDoesNotSayUnderstandsTheFirst(t *testing.T) {
 	must.Eq(t, cluster.Versions{Min: 1, Max: 3}, serverInfo{Versions: cluster.Versions{Min: 1, Max: 3}}.understood())
 }
 
-// A server that does not understand the version of the cluster is not let in, nor one that
-// does not understand the version that an entry on its way raises it to.
+// The leader adds no server that does not understand the version of the cluster, or a version that
+// an entry in flight raises it to.
 func TestVersions_admit(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})

@@ -19,21 +19,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// packages hold the benchmarks: what can be measured from outside is measured here.
+// packages are the packages with benchmarks.
 var packages = [...]string{"./bench", "./statestore"}
 
-// benchmarks are those to run.
+// benchmarks is one run of benchmarks.
 type benchmarks struct {
 	size measure.Size
-	// pairs is how many a ratio is the median of.
+	// pairs is the number of pairs of a ratio.
 	pairs int
-	// figures are the names of those to run, each as -bench takes it: regular expressions
-	// with slashes between them.
+	// figures are the names of the figures to run as patterns for -bench: regular expressions
+	// separated by slashes.
 	figures []string
-	// progress is told what the benchmarks say; never nil.
+	// progress gets the output of the benchmarks. It is never nil.
 	progress io.Writer
 	// profile is the file for a profile, or empty.
 	profile string
+	// commit is the checked-out commit, or empty if it is unknown.
+	commit string
 }
 
 // result is one benchmark's metrics, by unit.
@@ -41,14 +43,14 @@ type result struct {
 	// Name is without "Figure/" and the number of processors.
 	Name    string
 	Metrics map[string]float64
-	// Failed is why there are no metrics, or nil. The name then is as the figure was asked
-	// for: what it had reported until then are results of their own.
+	// Failed is the error of a benchmark that failed, or nil. Name is then the pattern of the
+	// figure. Metrics that it reported before are other results.
 	Failed error
 }
 
-// run runs the benchmarks, one after the other, and returns what they report in their
-// order. Those that the context's end interrupts have failed, and those after them are not
-// begun. The error is that nothing could be run.
+// run runs the benchmarks one after the other and returns their results in order. The end of the
+// context makes the current benchmark fail, and later ones do not run. An error means that none
+// ran.
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	dir, err := os.MkdirTemp("", "nodedrain-bench-")
 	if err != nil {
@@ -80,8 +82,8 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	return results, nil
 }
 
-// runOne runs one figure in a process of its own, so that one that fails or hangs takes
-// no other with it. It returns what was reported, whatever the error.
+// runOne runs one figure in a process of its own, so that a figure that fails or hangs does not
+// affect others. It returns the results so far also with an error.
 func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]result, error) {
 	command := exec.CommandContext(ctx, program,
 		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.patience().String())
@@ -94,7 +96,17 @@ func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]resul
 	return results, errors.Join(failed, err)
 }
 
-// patience is how long one figure may take.
+// commit returns the checked-out commit, with the suffix -dirty if files are changed, or an empty
+// text if git does not know it.
+func commit(ctx context.Context) string {
+	output, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// patience is the time limit of one figure.
 func (b benchmarks) patience() time.Duration {
 	if b.size == measure.Full {
 		return 3 * time.Hour
@@ -102,10 +114,10 @@ func (b benchmarks) patience() time.Duration {
 	return 20 * time.Minute
 }
 
-// pattern is what -bench is given.
+// pattern returns the value of -bench.
 func pattern(figure string) string { return "^BenchmarkFigure$/" + figure }
 
-// parse reads what go test prints of benchmarks that run on so many processors.
+// parse reads the output of benchmarks that ran with so many processors.
 func parse(output io.Reader, processors int) ([]result, error) {
 	var results []result
 	reader := benchfmt.NewReader(output, "the benchmarks")
@@ -117,7 +129,7 @@ func parse(output io.Reader, processors int) ([]result, error) {
 		r := result{Name: nameOf(record, processors), Metrics: map[string]float64{}}
 		for _, v := range record.Values {
 			unit, value := v.Unit, v.Value
-			if v.OrigUnit != "" { // as it was reported
+			if v.OrigUnit != "" { // before benchfmt changed the unit
 				unit, value = v.OrigUnit, v.OrigValue
 			}
 			r.Metrics[unit] = value
@@ -130,8 +142,7 @@ func parse(output io.Reader, processors int) ([]result, error) {
 	return results, nil
 }
 
-// nameOf is the figure's name. The number of processors follows it, unless it is one: what
-// then looks like it belongs to the name.
+// nameOf returns the figure's name. Go appends the number of processors unless it is 1.
 func nameOf(record *benchfmt.Result, processors int) string {
 	name := record.Name.String()
 	if processors > 1 {

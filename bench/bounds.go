@@ -7,22 +7,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// bound is what a figure may be at most.
+// bound is the largest value of a figure.
 type bound struct {
-	// name is the benchmark's, or the beginning of several ones' up to a slash.
+	// name is the name of a benchmark, or the first parts of the names of several.
 	name string
-	// unit is the metric that is bounded: a count, or a ratio, whose unit ends in
-	// [measure.UnitRatio].
+	// unit is the metric that is bounded: a count, or a ratio if it ends in [measure.UnitRatio].
 	unit string
 	most float64
-	// what says in words what is bounded.
+	// what describes the figure.
 	what string
 }
 
 // count reports whether the figure is a count, which is the same on every machine.
 func (b bound) count() bool { return !strings.HasSuffix(b.unit, measure.UnitRatio) }
 
-// bounds are those of all figures, in the order in which they are printed.
+// bounds returns the bounds of all figures in the order of the table.
 func bounds() []bound {
 	const ratio = measure.UnitRatio
 	return []bound{
@@ -32,32 +31,31 @@ func bounds() []bound {
 		{"hook", "hook-bytes", 0, "writes that do not concern the drainer: bytes that the feed's hook allocates in all of them"},
 		{"hook", ratio, 0.02, "writes that do not concern the drainer: the feed's hook, to the write on bare go-memdb"},
 		{"changed/rows", "extra-rows", 0, "a changed allocation: rows the drainer reads beyond those of the smallest cluster"},
-		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for what has ended"},
+		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for ended allocations"},
 		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the write alone"},
-		{"recheck", ratio, 2, "applying marks that are judged again, to applying them unjudged"},
+		{"recheck", ratio, 2, "applying marks with the re-check, to applying them without"},
 		{"other-writes", ratio, 0.05, "a write that changes no count of its group: keeping the counts, to the write on bare go-memdb"},
 		{"store", ratio, 1.2, "a row of an entry of 500, to a row of an entry of 10"},
 		{"deadlines", ratio, 3, "deadlines: watch, remove and next, to container/heap and a map"},
-		{"idle", "writes", 0, "nodes that drain with nothing to do: writes in ten minutes"},
-		{"idle", "steps", 0, "nodes that drain with nothing to do: steps in ten minutes"},
+		{"idle", "writes", 0, "idle drains: writes in ten minutes"},
+		{"idle", "steps", 0, "idle drains: steps in ten minutes"},
 		{"memory/jobs", "held-ratio", 1, "memory held by the drainer, of 2 KiB a node and 100 B an allocation"},
 		{"memory", "held-of-all-ratio", 1, "memory held by the drainer, of 2 KiB a node, 100 B an allocation and 300 B a group"},
 		{"drains/cpu/max_parallel=1", ratio, 1.5, "whole drains at max_parallel 1, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=10", ratio, 1.4, "whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=100", ratio, 1.4, "whole drains at max_parallel 100, entries of 0.25 ms, to applying their entries"},
-		// No bound is asked for where each entry is looked at alone. These are wider than what
-		// was measured (BENCH.md): they tell of a regression, no more.
-		{"drains/alone/max_parallel=1", ratio, 1.75, "whole drains at max_parallel 1, entries of 2 ms, each looked at alone, to applying them"},
-		{"drains/alone/max_parallel=10", ratio, 1.4, "whole drains at max_parallel 10, entries of 2 ms, each looked at alone, to applying them"},
-		{"drains/alone/max_parallel=100", ratio, 1.4, "whole drains at max_parallel 100, entries of 2 ms, each looked at alone, to applying them"},
+		// No bound is required with one view for each entry. These bounds only find regressions.
+		{"drains/alone/max_parallel=1", ratio, 1.75, "whole drains at max_parallel 1, entries of 2 ms, one view for each, to applying them"},
+		{"drains/alone/max_parallel=10", ratio, 1.4, "whole drains at max_parallel 10, entries of 2 ms, one view for each, to applying them"},
+		{"drains/alone/max_parallel=100", ratio, 1.4, "whole drains at max_parallel 100, entries of 2 ms, one view for each, to applying them"},
 		{"drains/free", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight"},
 		{"drains/crowded", "in-flight", drainer.DefaultMaxInFlight, "the drainer's entries in flight, of 50 ids each"},
-		{"drains/lockstep", "rounds", 1, "rounds, of as few as the pace allows"},
-		{"drains/lockstep", "mark-entries", 1.1, "entries with marks, of as few as they fit in"},
-		{"drains/lockstep", "end-entries", 1.1, "entries with ends, of as few as they fit in"},
+		{"drains/lockstep", "rounds", 1, "rounds, to the fewest that the pace allows"},
+		{"drains/lockstep", "mark-entries", 1.1, "mark entries, to the fewest that hold the marks"},
+		{"drains/lockstep", "end-entries", 1.1, "end entries, to the fewest that hold the ends"},
 		{"first-mark", "p50-ratio", 3, "from a drain to its first mark, to a no-op: half are faster"},
 		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
-		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers could not take in time, of those offered"},
-		{"throughput", ratio, 2, "three servers drain, to the time in which they take the same entries"},
+		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers did not take in time, of all updates"},
+		{"throughput", ratio, 2, "time in which three servers drain, to the time in which they apply the same entries"},
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// changedPerNode is how many allocations a node has, and one of changedDrain drains.
+// changedPerNode is the number of allocations of a node. One node of changedDrain drains.
 const changedPerNode, changedDrain = 10, 10
 
-// changes is how many allocations are changed, one after the other.
-const changes = 1000
+// changes is the number of allocations that change, one after the other.
+const changes = 10_000
 
-// figureChanged: a changed allocation of a job that drains costs the drainer what that
-// job has, whatever else drains.
+// figureChanged: the cost of a changed allocation of a job that drains depends on the size of the
+// job, not on other drains.
 func figureChanged(b *testing.B) {
 	sizes := []int{1000, 20_000}
 	if measure.SizeOf(b) == measure.Full {
@@ -31,41 +31,41 @@ func figureChanged(b *testing.B) {
 		var smallest float64
 		for i, allocs := range sizes {
 			c := changedCase{allocs: allocs, jobSize: jobSize}
-			// Built when the first of the figures that are asked for needs it, and let go of
-			// with the loop: the largest takes minutes and gigabytes.
-			town := sync.OnceValue(func() *town { return c.town(b) })
+			// The first figure that needs the cluster builds it. The garbage collector frees it
+			// after the loop: the largest takes minutes and gigabytes.
+			built := sync.OnceValue(func() *testCluster { return c.build(b) })
 			b.Run("rows/"+c.String(), func(b *testing.B) {
-				rows := c.rows(b, town())
+				rows := c.rows(b, built())
 				if i == 0 {
 					smallest = rows
 				} else if smallest == 0 {
 					first := changedCase{allocs: sizes[0], jobSize: jobSize}
-					smallest = first.rows(b, first.town(b))
+					smallest = first.rows(b, first.build(b))
 				}
 				measure.Count(b, rows-smallest, "extra-rows")
 				b.ReportMetric(rows, "rows")
 			})
 			if jobSize == 100 {
-				b.Run("cpu/"+c.String(), func(b *testing.B) { c.compare(b, town()) })
+				b.Run("cpu/"+c.String(), func(b *testing.B) { c.compare(b, built()) })
 				roomy := c
 				roomy.room = true
-				b.Run("cpu/"+roomy.String(), func(b *testing.B) { roomy.compare(b, roomy.town(b)) })
+				b.Run("cpu/"+roomy.String(), func(b *testing.B) { roomy.compare(b, roomy.build(b)) })
 			}
 		}
 		c := changedCase{allocs: sizes[0], jobSize: jobSize}
 		b.Run("history/"+c.String(), func(b *testing.B) {
 			with := c
 			with.ended = 5 * jobSize
-			measure.Count(b, with.rows(b, with.town(b))-c.rows(b, c.town(b)), "extra-rows")
+			measure.Count(b, with.rows(b, with.build(b))-c.rows(b, c.build(b)), "extra-rows")
 		})
 	}
 }
 
-// changedCase is a cluster all of whose jobs drain.
+// changedCase is a cluster in which all jobs drain.
 type changedCase struct {
 	allocs, jobSize, ended int
-	// room is whether the groups' pace leaves room for more marks, with nothing left to
-	// mark. Without it each waits for the one it has marked.
+	// room means that the budget of each group has a free slot and nothing is left to mark.
+	// Otherwise each group waits for its marked allocation.
 	room bool
 }
 
@@ -77,13 +77,13 @@ func (c changedCase) String() string {
 	return name
 }
 
-// town returns the cluster, and begins the drains.
-func (c changedCase) town(b *testing.B) *town {
+// build returns the cluster with its drains.
+func (c changedCase) build(b *testing.B) *testCluster {
 	maxParallel := 1
 	if c.room {
 		maxParallel = c.jobSize
 	}
-	t := newTown(b, townPlan{
+	t := newCluster(b, clusterPlan{
 		nodes: c.allocs / changedPerNode, perNode: changedPerNode, jobSize: c.jobSize, layout: dealt,
 		job: cluster.JobService, maxParallel: maxParallel, ended: c.ended,
 	})
@@ -95,20 +95,20 @@ func (c changedCase) town(b *testing.B) *town {
 	return t
 }
 
-// change changes one allocation: each is of another job as long as there are some, and
-// on a draining node as often as allocations are.
-func (c changedCase) change(t *town, i int) {
+// change changes one allocation. Consecutive ones belong to different jobs. Draining nodes have
+// their share of them.
+func (c changedCase) change(t *testCluster, i int) {
 	t.edit(func(txn *statestore.Txn) {
 		jobs := c.allocs / c.jobSize
 		updateAlloc(txn, allocOf(i%jobs, i%c.jobSize), i)
 	})
 }
 
-// changedAt is when a change is made: the drainer may look at the state at each.
+// changedAt is the time of a change. The drainer may query the state at each of these times.
 func changedAt(i int) time.Time { return epoch.Add(time.Duration(i+1) * 10 * time.Millisecond) }
 
-// rows is how many rows the drainer reads for a changed allocation of the town.
-func (c changedCase) rows(b *testing.B, t *town) float64 {
+// rows returns the number of rows that the drainer reads for a changed allocation.
+func (c changedCase) rows(b *testing.B, t *testCluster) float64 {
 	state := &counting{StateReader: t.fsm.Store().Reader()}
 	l := leadFrom(t, state)
 	defer l.term.Close()
@@ -125,11 +125,12 @@ func (c changedCase) rows(b *testing.B, t *town) float64 {
 	return float64(state.rows) / changes
 }
 
-// compare compares changed allocations that the drainer looks at with the same writes
-// alone, as the store makes them: accounts are kept and a feed could be told. What such
-// a write costs on bare go-memdb is the figure "other-writes".
-func (c changedCase) compare(b *testing.B, t *town) {
-	// All is marked at one time, in which the default allows too few looks for the largest.
+// compare compares changed allocations and the drainer's steps with the writes alone. The store
+// keeps its counts and its feed in both. The figure "other-writes" compares such a write with bare
+// go-memdb.
+func (c changedCase) compare(b *testing.B, t *testCluster) {
+	// All marks have one time. The default allows too few state queries at one time for the largest
+	// cluster.
 	first := leadWith(t, t.fsm.Store().Reader(), drainer.NodeDrainerConfig{StateQueriesPerSecond: 1e6})
 	first.settle(epoch)
 	first.term.Close()

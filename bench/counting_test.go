@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// counting is a state that counts the rows that are read of it.
+// counting is a state that counts the rows that its reader reads.
 type counting struct {
 	drainer.StateReader
 	rows int
@@ -18,7 +18,7 @@ func (c *counting) Snapshot() rules.View {
 	return &countingView{view: c.StateReader.Snapshot(), rows: &c.rows}
 }
 
-// looked is a state that counts how often it is looked at.
+// looked is a state that counts its views.
 type looked struct {
 	drainer.StateReader
 	looks int
@@ -29,14 +29,13 @@ func (l *looked) Snapshot() rules.View {
 	return l.StateReader.Snapshot()
 }
 
-// countingView is one view of such a state. It embeds none, so that nothing is read past
-// it.
+// countingView is one view of such a state. It embeds no view, so that it counts every read.
 type countingView struct {
 	view rules.View
 	rows *int
 }
 
-// Index is no row.
+// Index reads no row.
 func (v *countingView) Index() uint64 { return v.view.Index() }
 
 func (v *countingView) Consumers(id cluster.NodeID) int {
@@ -88,7 +87,7 @@ func (v *countingView) OpenEvals(k cluster.JobKey) iter.Seq[*cluster.Evaluation]
 	return counted(v, v.view.OpenEvals(k))
 }
 
-// counted yields what rows yields, and counts it.
+// counted yields the rows and counts them.
 func counted[T any](v *countingView, rows iter.Seq[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for row := range rows {

@@ -11,21 +11,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// deadlineTable is a book of deadlines.
+// deadlineTable holds deadlines by node.
 type deadlineTable interface {
 	watch(cluster.NodeID, time.Time)
 	remove(cluster.NodeID)
 	next() time.Time
 }
 
-// notified is the drainer's own.
+// notified is the drainer's table.
 type notified struct{ drainer.DrainDeadlineNotifier }
 
 func (n notified) watch(id cluster.NodeID, at time.Time) { n.Watch(id, at) }
 func (n notified) remove(id cluster.NodeID)              { n.Remove(id) }
 func (n notified) next() time.Time                       { return n.Step(drainer.Look{Now: time.Unix(0, 0)}) }
 
-// plainHeap is a heap of the standard library with a map from nodes to their places.
+// plainHeap is a heap of the standard library and a map from nodes to their indexes.
 type plainHeap struct {
 	items []*plainItem
 	at    map[cluster.NodeID]*plainItem
@@ -77,28 +77,27 @@ func (h *plainHeap) remove(id cluster.NodeID) {
 
 func (h *plainHeap) next() time.Time { return h.items[0].deadline }
 
-// figureDeadlines: watching, removing and finding the next deadline costs about what a
-// heap and a map of that size cost, whatever is tracked.
+// figureDeadlines: to watch, to remove and to find the next deadline costs about as much as in a
+// heap and a map of that size.
 func figureDeadlines(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		at   func(i int) time.Time
 	}{
 		{"over-a-month", func(i int) time.Time { return time.Unix(1_000_000+int64(i*7919%2_592_000), 0) }},
-		// As of drains that one command asked for: all are due within the window in which
-		// deadlines share a batch.
+		// Like the drains of one command: all deadlines are within the window of one batch.
 		{"within-100-ms", func(i int) time.Time { return time.Unix(1_000_000, int64(i*7919%trackedNodes)*1000) }},
 	} {
 		b.Run(c.name, func(b *testing.B) { compareDeadlines(b, c.at) })
 	}
 }
 
-// deadlineRounds is how many watches, removes and looks for the next are measured, on
-// top of the nodes that are tracked.
+// deadlineRounds is the number of measured calls to watch, to remove and to find the next deadline.
+// The tracked nodes come on top.
 const trackedNodes, deadlineRounds = 100_000, 200_000
 
-// compareDeadlines compares the drainer's book with a plain heap. A node keeps its
-// deadline when it is watched again.
+// compareDeadlines compares the drainer's table with a plain heap. A node keeps its deadline if it
+// is watched again.
 func compareDeadlines(b *testing.B, at func(i int) time.Time) {
 	nodes := make([]cluster.NodeID, trackedNodes)
 	for i := range nodes {

@@ -10,17 +10,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// smallDrains are drains whose figures are quickly counted.
+// smallDrains are drains with little to count.
 func smallDrains(t *testing.T, maxParallel int, config drainer.NodeDrainerConfig) (drainCase, *drains) {
 	c := drainCase{drained: 20, nodes: 40, perNode: 20}
 	plan := c.plan(maxParallel)
 	var state bytes.Buffer
-	must.NoError(t, newTown(t, plan).fsm.Store().Snapshot().Persist(&state))
+	must.NoError(t, newCluster(t, plan).fsm.Store().Snapshot().Persist(&state))
 	return c, newDrains(t, c, plan, state.Bytes(), config)
 }
 
-// What is counted in lockstep is more than its floor when the drainer takes more rounds, or
-// more entries, than it must.
+// The counts in lockstep exceed the floor if the drainer needs more rounds or entries than
+// necessary.
 func TestInLockstep(t *testing.T) {
 	for _, x := range []struct {
 		name       string
@@ -48,7 +48,7 @@ func TestInLockstep(t *testing.T) {
 	}
 }
 
-// What is in flight is counted beyond the default bound where more is allowed.
+// With a larger limit the count of entries in flight exceeds the default bound.
 func TestInFlight(t *testing.T) {
 	for _, bound := range []int{drainer.DefaultMaxInFlight, drainer.DefaultMaxInFlight + 1} {
 		_, d := smallDrains(t, 100, drainer.NodeDrainerConfig{MaxIDsPerEntry: 10, MaxInFlight: bound})

@@ -14,10 +14,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// drainCase is some whole drains.
+// drainCase is a case of whole drains.
 type drainCase struct {
 	drained, nodes, perNode int
 }
@@ -26,7 +25,7 @@ func (c drainCase) String() string {
 	return fmt.Sprintf("%d-of-%d-nodes-with-%d", c.drained, c.nodes, c.perNode)
 }
 
-// drainCases are those of a size.
+// drainCases returns the cases of a size.
 func drainCases(s measure.Size) []drainCase {
 	if s == measure.Full {
 		return []drainCase{{1, 10, 1000}, {100, 1000, 50}, {1000, 10_000, 50}}
@@ -34,21 +33,21 @@ func drainCases(s measure.Size) []drainCase {
 	return []drainCase{{1, 10, 200}, {20, 200, 50}}
 }
 
-// plan is the town of the case.
-func (c drainCase) plan(maxParallel int) townPlan {
-	return townPlan{nodes: c.nodes, perNode: c.perNode, jobSize: 100, job: cluster.JobService, maxParallel: maxParallel}
+// plan returns the plan of the case's cluster.
+func (c drainCase) plan(maxParallel int) clusterPlan {
+	return clusterPlan{nodes: c.nodes, perNode: c.perNode, jobSize: 100, job: cluster.JobService, maxParallel: maxParallel}
 }
 
-// figureDrains: whole drains cost little more than writing down what they do, and take
-// hardly more entries than they must.
+// figureDrains: whole drains cost little more than applying their entries, and need few entries
+// more than necessary.
 func figureDrains(b *testing.B) {
 	for _, c := range drainCases(measure.SizeOf(b)) {
 		for _, maxParallel := range []int{1, 10, 100} {
 			r := &drainRuns{c: c, plan: c.plan(maxParallel)}
-			// Built when the first of the figures that are asked for needs it.
+			// The first figure that needs it builds it.
 			r.state = sync.OnceValue(func() []byte {
 				var state bytes.Buffer
-				must.NoError(b, newTown(b, r.plan).fsm.Store().Snapshot().Persist(&state))
+				must.NoError(b, newCluster(b, r.plan).fsm.Store().Snapshot().Persist(&state))
 				return state.Bytes()
 			})
 			for _, f := range []struct {
@@ -64,36 +63,35 @@ func figureDrains(b *testing.B) {
 // drainRuns are runs of the drains of one case at one pace.
 type drainRuns struct {
 	c     drainCase
-	plan  townPlan
+	plan  clusterPlan
 	state func() []byte // what they begin with
-	// free is what was counted of those that ran free, or nil until one has: of all it is
-	// the same.
+	// free are the counts of a free run, or nil before the first. All free runs have equal counts.
 	free *drainCounts
 }
 
-// begin makes ready a run.
+// begin prepares a run.
 func (r *drainRuns) begin(b *testing.B, config drainer.NodeDrainerConfig) *drains {
 	return newDrains(b, r.c, r.plan, r.state(), config)
 }
 
-// recording is what a run of drains came to.
+// recording is the result of a run of drains.
 type recording struct {
 	entries []recordedEntry
 	sum     uint64 // of the state
 	counts  drainCounts
 }
 
-// compare compares whole drains with applying the entries that they came to.
+// compare compares whole drains with applying their entries.
 func (r *drainRuns) compare(b *testing.B) {
 	counts := r.compareAt(b, entryTime)
 	r.free = &counts
 }
 
-// compareAlone does so with entries so slow that each is looked at alone.
+// compareAlone is compare with slow entries: the drainer takes one view for each.
 func (r *drainRuns) compareAlone(b *testing.B) { r.compareAt(b, entryTimeAlone) }
 
-// compareAt compares whole drains, of whose entries each takes so long, with applying
-// those of the first: all come to the same.
+// compareAt compares whole drains, with the time of each entry, with applying the entries of the
+// first run. All runs have equal results.
 func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts {
 	var first *recording
 	ratio := measure.FigureSliced(b,
@@ -128,17 +126,17 @@ func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts
 	return first.counts
 }
 
-// drained reports whether no node drains any more.
-func (t *town) drained() bool {
+// drained reports whether all drains have ended.
+func (t *testCluster) drained() bool {
 	for range t.fsm.Store().Snapshot().DrainingNodes() {
 		return false
 	}
 	return true
 }
 
-// countFree counts what is in flight while drains run free: whoever can go on does. So
-// they do when their CPU is measured, and a run of the largest takes half a minute: if that was
-// done, it was counted.
+// countFree counts the entries in flight of a free run: no part waits for a round. The runs that
+// measure CPU time are free runs too. A run of the largest case takes half a minute, so countFree
+// uses their counts if they exist.
 func (r *drainRuns) countFree(b *testing.B) {
 	if r.free == nil {
 		counts := r.begin(b, drainer.NodeDrainerConfig{}).runCounted()
@@ -147,11 +145,12 @@ func (r *drainRuns) countFree(b *testing.B) {
 	r.free.report(b)
 }
 
-// crowdedIDs is so few ids an entry that there is more to write than may be in flight.
+// crowdedIDs is the number of ids of an entry. It is so small that the entries in flight reach
+// their limit.
 const crowdedIDs = 50
 
-// countCrowded counts it when entries are so small that as many are in flight as may be:
-// but for one drain at a slow pace, which has not as much to write.
+// countCrowded counts the entries in flight with small entries, which reach the limit. Only one
+// drain at a slow pace has too few writes for that.
 func (r *drainRuns) countCrowded(b *testing.B) {
 	counts := r.begin(b, drainer.NodeDrainerConfig{MaxIDsPerEntry: crowdedIDs}).runCounted()
 	counts.report(b)
@@ -160,7 +159,7 @@ func (r *drainRuns) countCrowded(b *testing.B) {
 	}
 }
 
-// drainCounts is what is counted of a run of drains.
+// drainCounts are the counts of a run of drains.
 type drainCounts struct {
 	applied, marks, markEntries, endEntries, steps, looks int
 	inFlight                                              int // at most
@@ -173,7 +172,7 @@ func (d *drains) counts() drainCounts {
 	}
 }
 
-// runCounted runs drains that are not measured.
+// runCounted runs drains without a measurement.
 func (d *drains) runCounted() drainCounts {
 	d.run(new(measure.Meter))
 	return d.counts()
@@ -188,71 +187,71 @@ func (c drainCounts) report(b *testing.B) {
 	measure.Count(b, c.looks, "looks")
 }
 
-// How long an entry takes. The drainer looks at the state no more often than
-// [drainer.DefaultStateQueriesPerSecond] allows, and so at several entries at once if they
-// are quicker than that.
+// The times of an entry. The drainer queries the state at most
+// [drainer.DefaultStateQueriesPerSecond] times a second. One view then has several entries if these
+// are faster.
 const (
-	// entryTime is that of a durable log that many write to at once, as instant clients
-	// and schedulers do: three servers on one disk take some 4,000 a second.
+	// entryTime is the time in a durable log with many writers at once: three servers on one disk
+	// apply about 4,000 entries a second.
 	entryTime = 250 * time.Microsecond
-	// entryTimeAlone is that of a log in which each entry waits for the one before to be
-	// on disk: the drainer looks at each alone.
+	// entryTimeAlone is the time in a log in which each entry waits until the entry before is on
+	// disk. The drainer takes one view for each.
 	entryTimeAlone = 2 * time.Millisecond
 )
 
-// drains are whole drains, with a scheduler and clients that take no time.
+// drains are whole drains, with a scheduler and clients that need no time.
 type drains struct {
 	*leader
 	looked *looked
 	meter  *measure.Meter
 	now    time.Time
-	// entryTime is how long an entry takes.
+	// entryTime is the time of an entry.
 	entryTime time.Duration
 	ready     []cluster.NodeID // nodes that take what moves
 	next      int              // where the next goes
 	moved     int              // how many have moved, for their ids
 	all       int              // how many have to
 
-	// record keeps the entries; lockstep has rounds.
+	// record keeps the entries. lockstep runs in rounds.
 	record, lockstep bool
 	entries          []recordedEntry
 	stops            []stopped // what was marked in this round
 	answering        bool      // the scheduler and the clients have their turn of a round
 	applied          int       // entries
 
-	// Counts. Drains that end in lockstep fit into endFloor entries.
+	// The counts. The ends of drains in lockstep fit into endFloor entries.
 	marks, markEntries, endEntries, rounds, endFloor int
 }
 
-// recordedEntry is an entry with what came of it.
+// recordedEntry is an entry with its response.
 type recordedEntry struct {
 	data      []byte
 	ofDrainer bool
 	response  shims.Response // of the drainer's own; nil of others'
 }
 
-// stopped is what an accepted mark stops, by its evaluation.
+// stopped are the allocations that an accepted mark stops, by evaluation.
 type stopped struct {
 	eval   cluster.EvalID
 	allocs []cluster.AllocID
 }
 
-// newDrains restores the state, and asks for the drains. The drainer is configured as
-// given, but for what the leader needs.
-func newDrains(tb testing.TB, c drainCase, plan townPlan, persisted []byte, config drainer.NodeDrainerConfig) *drains {
-	t := restoreTown(tb, plan, persisted)
+// newDrains restores the state and starts the drains. The leader overrides the fields of the
+// configuration that it needs.
+func newDrains(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte, config drainer.NodeDrainerConfig) *drains {
+	t := restoreCluster(tb, plan, persisted)
 	state := &looked{StateReader: t.fsm.Store().Reader()}
 	d := &drains{leader: leadWith(t, state, config), looked: state, ready: t.nodes[c.drained:], now: epoch, entryTime: entryTime, all: c.drained * c.perNode}
 	for _, n := range t.nodes[:c.drained] {
-		d.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+		d.propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
 		}}, func(drainer.Answer) {})
 	}
 	return d
 }
 
-// run runs the drains to their ends. What the scheduler and the clients do is not
-// measured; that their entries are applied is.
+// run runs the drains to their ends. It does not measure the scheduler and the clients, but it
+// measures the application of their entries.
 func (d *drains) run(meter *measure.Meter) {
 	d.meter = meter
 	defer d.term.Close()
@@ -266,7 +265,7 @@ func (d *drains) run(meter *measure.Meter) {
 	meter.Resume()
 }
 
-// turn applies the next entry, and has the drainer look unless the round goes on.
+// turn applies the next entry and steps the drainer, unless the round continues.
 func (d *drains) turn() bool {
 	if !d.applyNext() {
 		return false
@@ -281,7 +280,7 @@ func (d *drains) turn() bool {
 	return true
 }
 
-// later lets the time come that the drainer wants to be stepped at, if there is one.
+// later advances the time to the drainer's next step, if it has one.
 func (d *drains) later() bool {
 	if d.wakeAt.IsZero() || d.wakeAt.Sub(epoch) > time.Hour {
 		return false
@@ -290,8 +289,7 @@ func (d *drains) later() bool {
 	return d.step(d.now)
 }
 
-// applyNext applies the first entry in the log, and has the scheduler and the clients
-// answer it.
+// applyNext applies the first entry in the log. The scheduler and the clients then answer it.
 func (d *drains) applyNext() bool {
 	if len(d.log) == 0 {
 		return false
@@ -315,8 +313,7 @@ func (d *drains) applyNext() bool {
 	return true
 }
 
-// encode encodes an entry: what the drainer's take is its own, what others' take is
-// not measured.
+// encode encodes an entry. It measures only the entries of the drainer.
 func (d *drains) encode(m shims.Message) []byte {
 	if !ofDrainer(m) {
 		d.meter.Pause()
@@ -331,7 +328,7 @@ func ofDrainer(m shims.Message) bool {
 	return m != nil && (m.Type() == shims.AllocUpdateDesiredTransitionType || m.Type() == shims.NodesDrainCompleteType)
 }
 
-// follow counts an entry that was applied, and does what follows from it.
+// follow counts an applied entry and triggers the scheduler and the clients.
 func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	d.applied++
 	switch r := response.(type) {
@@ -353,8 +350,7 @@ func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	}
 }
 
-// schedule plans for each job of which something was marked: at once, or when the round
-// is over.
+// schedule plans for each job with a new mark, at once or at the end of the round.
 func (d *drains) schedule(r shims.MarksApplied) {
 	state := d.fsm.Store().Snapshot()
 	byJob := map[cluster.JobKey]int{}
@@ -376,7 +372,7 @@ func (d *drains) schedule(r shims.MarksApplied) {
 	d.stops = d.stops[:from]
 }
 
-// plan proposes the plan that answers an evaluation.
+// plan proposes the plan of an evaluation.
 func (d *drains) plan(s stopped) {
 	state := d.fsm.Store().Snapshot()
 	eval := state.Eval(s.eval).Copy()
@@ -400,7 +396,7 @@ func (d *drains) replacement(old *cluster.Allocation) *cluster.Allocation {
 	return a
 }
 
-// report has the clients stop what a plan stops, and run what it places.
+// report reports that the clients have stopped and started the allocations of a plan.
 func (d *drains) report(plan *cluster.Plan) {
 	m := &shims.AllocClientUpdate{Reports: reportsOf(plan, d.fsm.Store().Snapshot(), d.now)}
 	if len(m.Reports) > 0 {

@@ -2,13 +2,13 @@ package main
 
 import "testing"
 
-// measuredFigure is a figure with what measures it.
+// measuredFigure is a figure with the function that measures it.
 type measuredFigure struct {
 	name    string
 	measure func(*testing.B)
 }
 
-// figures are those that are measured from outside.
+// figures returns the figures of this package.
 func figures() []measuredFigure {
 	return []measuredFigure{
 		{"unconcerned", figureUnconcerned},
@@ -24,7 +24,7 @@ func figures() []measuredFigure {
 	}
 }
 
-// BenchmarkFigure runs them.
+// BenchmarkFigure measures all figures.
 func BenchmarkFigure(b *testing.B) {
 	for _, f := range figures() {
 		b.Run(f.name, f.measure)

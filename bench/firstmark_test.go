@@ -14,27 +14,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// noopInterval is how often an entry is proposed that changes nothing.
+// noopInterval is the interval of entries that change nothing.
 const noopInterval = 10 * time.Millisecond
 
-// perNode is few allocations: a drain has one first mark, and the scheduler looks at all
-// nodes for each job.
+// perNode is small: a drain has one first mark, and the scheduler scans all nodes for each job.
 const perNode = 2
 
-// figureFirstMark: from when a drain is applied to when its first mark is takes little
-// longer than an entry that changes nothing.
+// figureFirstMark: the time from a drain to its first mark is little longer than the time of an
+// entry that changes nothing.
 func figureFirstMark(b *testing.B) {
 	samples := 50
 	if measure.SizeOf(b) == measure.Full {
 		samples = 1000
 	}
 	const refuges, spare = 2, 100
-	t := newTown(b, townPlan{nodes: refuges + samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
-	// What leaves goes to the first nodes that there are, of which those that are still to
-	// be drained are none: the last of a thousand would have all of it.
+	t := newCluster(b, clusterPlan{nodes: refuges + samples + spare, perNode: perNode, jobSize: perNode, job: cluster.JobService, maxParallel: perNode})
+	// The scheduler prefers the first nodes, which never drain. Otherwise the last node that drains
+	// would get all allocations.
 	drained, updated := t.nodes[refuges:refuges+samples], t.nodes[refuges+samples:]
 	var state bytes.Buffer
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
@@ -53,7 +51,7 @@ func figureFirstMark(b *testing.B) {
 			running.Go(func() { every(stop, noopInterval, func(int) { f.noops.propose(&shims.EvalUpdate{}) }) })
 			if c.updates > 0 {
 				u := &updates{servers: f.servers, nodes: updated}
-				// Nodes are written to one by one, allocations as clients' reports gather.
+				// One entry updates one node, or the allocations of a batch of reports.
 				running.Go(func() { every(stop, time.Second/time.Duration(c.updates), u.node) })
 				running.Go(func() { every(stop, updateBatch*time.Second/time.Duration(c.updates), u.allocs) })
 			}
@@ -71,8 +69,7 @@ func figureFirstMark(b *testing.B) {
 	}
 }
 
-// every does something at an interval until it is stopped, and makes up for what it
-// could not do in time.
+// every calls do at an interval until stop is closed. It catches up on late calls.
 func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
 	began := time.Now()
 	for i := 0; ; i++ {
@@ -85,7 +82,7 @@ func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
 	}
 }
 
-// firstMarks measures how long drains wait for their first mark, and no-ops meanwhile.
+// firstMarks measures the time from a drain to its first mark, and the time of no-ops meanwhile.
 type firstMarks struct {
 	servers *raftServers
 	clients *instantClients
@@ -96,14 +93,14 @@ type firstMarks struct {
 	allMarks, allNoops []time.Duration
 
 	mu sync.Mutex
-	// asked is when the drain was applied that has no mark yet, or zero; guarded by mu.
+	// asked is the time of the last drain while it has no mark, or zero. It is guarded by mu.
 	asked time.Time
-	// nodes and allocs count updates that were applied, moved what was marked; guarded
-	// by mu.
+	// nodes and allocs count applied updates, moved counts marked allocations. They are guarded by
+	// mu.
 	nodes, allocs, moved int
 }
 
-// note takes in an entry that was applied.
+// note handles an applied entry.
 func (f *firstMarks) note(a shims.Applied) {
 	now := time.Now()
 	f.clients.tell(a)
@@ -134,18 +131,18 @@ func (f *firstMarks) note(a shims.Applied) {
 	}
 }
 
-// percentiles are those that are bounded.
+// percentiles are the percentiles with bounds.
 var percentiles = [...]float64{50, 99}
 
-// sample drains the nodes one after the other, and returns the ratio of each percentile
-// for each part of the time.
+// sample drains the nodes one after the other in several parts. It returns the ratios of each
+// percentile for the parts.
 func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(percentiles)][]float64) {
 	parts := measure.PairsOf(b)
 	each := len(nodes) / parts
 	for part := range parts {
 		var marks []time.Duration
 		for _, n := range nodes[part*each : (part+1)*each] {
-			f.servers.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+			f.servers.propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 				Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: time.Now(),
 			}})
 			marks = append(marks, within(b, f.marked))
@@ -161,7 +158,7 @@ func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(p
 	return ratios
 }
 
-// within waits for something, but not for ever.
+// within receives a value or fails after some time.
 func within[T any](b *testing.B, c <-chan T) (t T) {
 	b.Helper()
 	select {
@@ -172,7 +169,7 @@ func within[T any](b *testing.B, c <-chan T) (t T) {
 	return t
 }
 
-// percentile returns the smallest of the times that so many of a hundred do not exceed.
+// percentile returns the smallest time that p percent of the times do not exceed.
 func percentile(times []time.Duration, p float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[int(math.Ceil(float64(len(sorted))*p/100))-1]
@@ -198,19 +195,19 @@ func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, to
 	if updates == 0 {
 		return
 	}
-	// What was not applied did not load the servers: the figure then is one of less.
+	// Updates that were not applied did not load the servers.
 	missed := 1 - min(nodes, allocs)/float64(updates)
 	measure.Ratio{Median: missed, Low: missed, High: missed}.ReportAs(b, "missed-"+measure.UnitRatio)
 }
 
-// updates write to nodes and allocations that do not drain.
+// updates are writes to nodes and allocations that do not drain.
 type updates struct {
 	servers *raftServers
 	nodes   []cluster.NodeID
 	next    int // the node whose allocations are written to next
 }
 
-// updateBatch is how many allocations' reports are in one entry, or a few more.
+// updateBatch is the least number of reports of allocations in one entry.
 const updateBatch = 50
 
 func (u *updates) node(i int) {

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figureIdle: while nothing changes nothing is done. The nodes run batch work, which a
-// drain leaves alone until its deadline, an hour away.
+// figureIdle: the drainer does nothing while nothing changes. The nodes run batch jobs, which a
+// drain marks only at its deadline in an hour.
 func figureIdle(b *testing.B) {
 	const nodes, minutes = 1000, 10
-	l := lead(newTown(b, townPlan{nodes: nodes, perNode: 5, jobSize: 50, job: cluster.JobBatch}))
+	l := lead(newCluster(b, clusterPlan{nodes: nodes, perNode: 5, jobSize: 50, job: cluster.JobBatch}))
 	defer l.term.Close()
 	l.drain(nodes, cluster.DrainSpec{Deadline: time.Hour})
 	l.settle(epoch)

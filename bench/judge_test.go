@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// said is what go test says of some benchmarks.
+// said is the output of some benchmarks.
 const said = `goos: linux
 pkg: example.com/bench
 BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups	        24 read
@@ -27,7 +27,7 @@ PASS
 ok  	example.com/bench	1.0s
 `
 
-// with are bounds that what was said keeps, but for those given.
+// with returns bounds that the output keeps, with some changed.
 func with(changed ...bound) []bound {
 	all := []bound{
 		{name: "quiet", unit: "rows", most: 0, what: "rows"},
@@ -45,7 +45,7 @@ func with(changed ...bound) []bound {
 	return all
 }
 
-// few is what was asked for.
+// few is the run that produced the output.
 var few = benchmarks{size: measure.Small, pairs: measure.MinPairs}
 
 func parsed(t *testing.T, text string) []result {
@@ -94,14 +94,14 @@ func TestConclude(t *testing.T) {
 			must.Eq(t, c.code, r.conclude(&table, io.Discard, false, false))
 			must.Eq(t, c.code, r.conclude(&object, io.Discard, true, false))
 			must.Eq(t, 7, strings.Count(table.String(), "\n"))
-			must.StrContains(t, table.String(), "what (small, 3 pairs)")
+			must.StrContains(t, table.String(), "what (small, 5 pairs)")
 			must.StrContains(t, object.String(), `"size": "small"`)
-			must.StrContains(t, object.String(), `"pairs": 3`)
+			must.StrContains(t, object.String(), `"pairs": 5`)
 		})
 	}
 }
 
-// Whatever would make a verdict of nothing is an error.
+// Results and bounds that do not match are an error.
 func TestJudge_refuses(t *testing.T) {
 	for _, c := range []struct {
 		name, from, to string
@@ -113,7 +113,7 @@ func TestJudge_refuses(t *testing.T) {
 		{name: "not a number", from: "1.45 ratio\t", to: "NaN ratio\t", want: "figure whole/large reports no ratio"},
 		{name: "a figure without a bound", from: "Figure/wait-2", to: "Figure/other-2", bounds: with()[:3], want: "figure other has no bound"},
 		{name: "a bound without a figure", from: "Figure/wait-2", to: "Figure/whole/wait-2", want: "figure whole/wait reports no ratio"},
-		{name: "no figures at all", from: said, to: "PASS\n", want: "nothing was measured of what is bounded as quiet"},
+		{name: "no figures at all", from: said, to: "PASS\n", want: "no figure was measured for the bound quiet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			must.StrContains(t, said, c.from)
@@ -127,7 +127,7 @@ func TestJudge_refuses(t *testing.T) {
 	}
 }
 
-// A benchmark that failed breaks its bounds, and the rest is told.
+// A benchmark that failed is broken. The other figures are in the report.
 func TestJudge_failed(t *testing.T) {
 	results := append(parsed(t, said)[1:], result{Name: "^quiet$", Failed: errors.New("exit status 1")})
 	r, err := judge(few, with(), results, false)
@@ -140,7 +140,7 @@ func TestJudge_failed(t *testing.T) {
 	}
 }
 
-// A run for counts alone prints ratios that are broken, and does not fail.
+// With -fail counts, broken ratios do not make the run fail.
 func TestConclude_countsOnly(t *testing.T) {
 	for _, c := range []struct {
 		broken bound
@@ -157,14 +157,15 @@ func TestConclude_countsOnly(t *testing.T) {
 	}
 }
 
-// Less than nothing is a figure that went wrong.
+// A negative count is broken.
 func TestJudge_negative(t *testing.T) {
 	r, err := judge(few, with(), parsed(t, strings.Replace(said, "         0 rows", "      -0.5 rows", 1)), false)
 	must.NoError(t, err)
 	must.Eq(t, measure.Broken, r.Figures[0].Verdict)
 }
 
-// What a benchmark reports besides is told once, and the collector where it was measured.
+// Only the first figure of a benchmark has its other metrics. Only ratios of CPU time have the
+// collector's part.
 func TestTable(t *testing.T) {
 	r, err := judge(few, with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), parsed(t, said), false)
 	must.NoError(t, err)
@@ -181,8 +182,7 @@ func TestTable(t *testing.T) {
 	must.StrContains(t, table.String(), "5 figures: 0 broken, 1 unclear\n")
 }
 
-// A benchmark that fails leaves what others have said, and one that does not exist is no
-// program to run.
+// A benchmark that fails keeps its results so far. A program that does not exist is an error.
 func TestRunOne(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "figures")
 	must.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncat <<'END'\n"+said+"END\nexit 1\n"), 0o700))
@@ -194,7 +194,7 @@ func TestRunOne(t *testing.T) {
 	must.SliceEmpty(t, results)
 }
 
-// A figure that was not asked for is not missed, but something must have been measured.
+// With -run, figures may be missing, but not all.
 func TestJudge_some(t *testing.T) {
 	r, err := judge(few, with(), parsed(t, said)[:1], true)
 	must.NoError(t, err)
@@ -203,7 +203,7 @@ func TestJudge_some(t *testing.T) {
 	must.ErrorContains(t, err, "nothing was measured")
 }
 
-// What is counted can be measured without what is not.
+// Counts have patterns of their own.
 func TestNames(t *testing.T) {
 	must.Eq(t, []string{"^quiet$", "^drains$/^free$"}, names([]bound{{name: "quiet", unit: "a"}, {name: "quiet", unit: "b"}, {name: "drains/free"}}))
 	must.Eq(t, []string{"^wait$"}, names([]bound{{name: "wait", unit: "a"}, {name: "wait/long", unit: "b"}}))
@@ -212,7 +212,7 @@ func TestNames(t *testing.T) {
 	must.False(t, bound{unit: "p50-ratio"}.count())
 }
 
-// One processor is not told of, and what ends a name like it is a part of the name.
+// With one processor Go appends no number to a name.
 func TestParse_oneProcessor(t *testing.T) {
 	results, err := parse(strings.NewReader(said), 1)
 	must.NoError(t, err)
@@ -238,7 +238,7 @@ func TestRun_refuses(t *testing.T) {
 	}
 }
 
-// The bounds that are printed have figures to bound, and say what.
+// Each bound has a description, and each figure has a bound.
 func TestBounds(t *testing.T) {
 	seen := map[[2]string]bool{}
 	for _, b := range bounds() {
@@ -251,7 +251,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A percentile is a time that was measured, the last one at most.
+// A percentile is one of the times.
 func TestPercentile(t *testing.T) {
 	times := []time.Duration{40, 10, 30, 20}
 	for p, want := range map[float64]time.Duration{25: 10, 50: 20, 51: 30, 99: 40, 100: 40} {

@@ -12,41 +12,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// leader is a drainer over a town, stepped by hand, with the log that its writes wait
-// in until they are applied.
+// leader is a drainer of a test cluster with a log. The test steps the drainer and applies the log.
 type leader struct {
-	*town
+	*testCluster
 	state  drainer.StateReader
 	config drainer.NodeDrainerConfig
 	term   *drainer.Term
 	wake   chan struct{}
-	// wakeAt is when the last step wanted the next, or zero.
+	// wakeAt is the time of the next step that the last step requested, or zero.
 	wakeAt time.Time
-	// log is what was proposed and not applied yet.
+	// log holds the proposals that are not applied.
 	log []proposal
-	// steps and writes count; inFlight is how many writes are not answered, most how
-	// many ever were.
+	// steps and writes are counts. inFlight is the number of writes without an answer, most is its
+	// maximum.
 	steps, writes, inFlight, most int
 	evals                         int
 }
 
-// proposal is an entry, or a barrier if there is no message, with who is to be told.
+// proposal is an entry, or a barrier if there is no message, with the receiver of the answer.
 type proposal struct {
 	message shims.Message
 	reply   drainer.Reply
 }
 
-// lead begins a term over the town.
-func lead(t *town) *leader { return leadFrom(t, t.fsm.Store().Reader()) }
+// lead begins a term.
+func lead(t *testCluster) *leader { return leadFrom(t, t.fsm.Store().Reader()) }
 
-// leadFrom begins one that reads the town's state through the reader.
-func leadFrom(t *town, state drainer.StateReader) *leader {
+// leadFrom begins a term that reads the state through the reader.
+func leadFrom(t *testCluster, state drainer.StateReader) *leader {
 	return leadWith(t, state, drainer.NodeDrainerConfig{})
 }
 
-// leadWith begins one that is configured as given, but writes through the leader.
-func leadWith(t *town, state drainer.StateReader, config drainer.NodeDrainerConfig) *leader {
-	l := &leader{town: t, state: state, config: config, wake: make(chan struct{}, 1)}
+// leadWith begins a term with the configuration. The term writes through the leader.
+func leadWith(t *testCluster, state drainer.StateReader, config drainer.NodeDrainerConfig) *leader {
+	l := &leader{testCluster: t, state: state, config: config, wake: make(chan struct{}, 1)}
 	l.config.Raft, l.config.NewEvalID = l, l.newEvalID
 	l.begin()
 	return l
@@ -79,7 +78,7 @@ func (l *leader) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// write proposes a write of the drainer's.
+// write proposes a write of the drainer.
 func (l *leader) write(m shims.Message, reply drainer.Reply) bool {
 	l.writes++
 	l.inFlight++
@@ -96,8 +95,7 @@ func (l *leader) propose(m shims.Message, reply drainer.Reply) bool {
 	return true
 }
 
-// step steps the drainer if it was woken or its time has come, and reports whether it
-// was.
+// step steps the drainer if it has a wake-up or its time has come. It reports whether it did.
 func (l *leader) step(now time.Time) bool {
 	select {
 	case <-l.wake:
@@ -111,7 +109,7 @@ func (l *leader) step(now time.Time) bool {
 	return true
 }
 
-// commit applies the first entry in the log, and reports whether there was one.
+// commit applies the first entry in the log. It reports whether there was one.
 func (l *leader) commit() bool {
 	if len(l.log) == 0 {
 		return false
@@ -137,7 +135,7 @@ func refusals(r shims.Response) []rules.Refusal {
 	return nil
 }
 
-// settle steps and applies until nothing is left to do at the time.
+// settle steps and applies until nothing is left to do at this time.
 func (l *leader) settle(now time.Time) {
 	l.steps++
 	l.wakeAt = l.term.Step(now)
@@ -145,5 +143,5 @@ func (l *leader) settle(now time.Time) {
 	}
 }
 
-// status is how far the drains are.
+// status returns the status of the drains.
 func (l *leader) status() []rules.Status { return l.term.Status(epoch) }

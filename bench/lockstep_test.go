@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// countEntries counts the entries and the rounds of drains in lockstep, each as a
-// multiple of as few as there can be.
+// countEntries counts the entries and the rounds of drains in lockstep, as multiples of the fewest
+// possible.
 func (r *drainRuns) countEntries(b *testing.B) {
 	d := r.begin(b, drainer.NodeDrainerConfig{})
 	of := d.inLockstep(r.c, r.plan.maxParallel)
@@ -23,15 +23,15 @@ func (r *drainRuns) countEntries(b *testing.B) {
 	measure.Count(b, d.endEntries, "end-entries-in-all")
 }
 
-// lockstepCount is what drains in lockstep took, as multiples of the floor.
+// lockstepCount are the counts of drains in lockstep, as multiples of the floor.
 type lockstepCount struct{ rounds, markEntries, endEntries float64 }
 
-// inLockstep runs drains in lockstep, in a town of the pace given. A round is all that
-// the drainer wants, and then all that the scheduler and the clients make of it, of which
-// the drainer sees nothing before the last of it is applied. So it is with the requests.
+// inLockstep runs drains in lockstep. In a round the drainer makes all its writes, then the
+// scheduler and the clients answer them. The drainer sees the answers when all are applied.
+// Requests for drains are a round too.
 func (d *drains) inLockstep(c drainCase, maxParallel int) lockstepCount {
 	d.lockstep, d.answering = true, true
-	floor := c.floor(d.town, maxParallel)
+	floor := c.floor(d.testCluster, maxParallel)
 	d.run(new(measure.Meter))
 	return lockstepCount{
 		rounds:      float64(d.rounds) / float64(floor.rounds),
@@ -40,13 +40,13 @@ func (d *drains) inLockstep(c drainCase, maxParallel int) lockstepCount {
 	}
 }
 
-// lockstepFloor is the least that drains take in lockstep.
+// lockstepFloor are the smallest possible counts of drains in lockstep.
 type lockstepFloor struct{ rounds, markEntries int }
 
-// floor follows from what is to leave and from the pace, not from what the drainer does:
-// in each round every group moves what its pace allows of what it has left, with one
-// evaluation for its job.
-func (c drainCase) floor(t *town, maxParallel int) (f lockstepFloor) {
+// floor computes the floor from the allocations that have to leave and from the pace, not from the
+// drainer's writes. In each round every group moves as many of its allocations as its pace allows,
+// with one evaluation for its job.
+func (c drainCase) floor(t *testCluster, maxParallel int) (f lockstepFloor) {
 	leaving := map[cluster.GroupKey]int{}
 	state := t.fsm.Store().Snapshot()
 	for _, n := range t.nodes[:c.drained] {
@@ -68,7 +68,7 @@ func (c drainCase) floor(t *town, maxParallel int) (f lockstepFloor) {
 	return f
 }
 
-// entriesOf is how many entries so many ids fit into.
+// entriesOf returns the number of entries that hold so many ids.
 func entriesOf(ids int) int {
 	const bound = drainer.DefaultMaxIDsPerEntry
 	return (ids + bound - 1) / bound
@@ -77,7 +77,7 @@ func entriesOf(ids int) int {
 // beginRound notes which drains can end in this round.
 func (d *drains) beginRound() { d.endFloor += entriesOf(d.emptied()) }
 
-// emptied counts the nodes that drain and have nothing left to wait for.
+// emptied counts the nodes whose drains can end.
 func (d *drains) emptied() (count int) {
 	state := d.fsm.Store().Snapshot()
 	for n := range state.DrainingNodes() {
@@ -88,8 +88,7 @@ func (d *drains) emptied() (count int) {
 	return count
 }
 
-// endRound has the scheduler answer a round, and reports whether there was anything to
-// answer.
+// endRound lets the scheduler answer a round. It reports whether there was anything to answer.
 func (d *drains) endRound() bool {
 	if len(d.stops) == 0 {
 		return false

@@ -1,35 +1,30 @@
-// Command bench measures what the drainer costs, and says whether that is within its
-// bounds.
+// Command bench measures the cost of the drainer and compares it with bounds.
 //
 //	go run ./bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts] [-cpuprofile FILE]
 //	go run ./bench -table FILE...
 //
-// It runs the benchmarks whose names begin with Figure, here and beside what they
-// measure, and prints one table of figure, bound and verdict. The exit code is 1 if a
-// bound is broken or a benchmark fails, the rest being printed; with -fail counts it is 0
-// if ratios alone are broken, which a busy machine may do. Each figure has a process and a
-// time limit of its own. It needs the go command, since the benchmarks are Go benchmarks:
-// each can be run alone with go test -bench.
+// It runs the Go benchmarks whose names begin with Figure, here and in the packages that they
+// measure, and prints one table of figures, bounds and verdicts. Each figure runs in a process of
+// its own with a time limit of its own. A benchmark that fails is a broken row. The exit code is 1
+// if a bound is broken. With -fail counts, broken ratios do not count: a busy machine may break
+// them. The command needs the go command and, for the commit in the report, git.
 //
-// A figure is a count, of wake-ups, rows, entries or bytes, which is the same on every
-// machine, or a ratio of CPU to a baseline of the same run: see package
-// internal/measure for how it is come by, and for what makes a verdict unclear. The
-// bounds are in bounds.go. With -counts only figures that are counted are measured.
+// A figure is a count of wake-ups, rows, entries or bytes, which is the same on every machine, or a
+// ratio of CPU time to that of a baseline of the same run. Package internal/measure describes
+// ratios and verdicts. The bounds are in bounds.go. With -counts the command measures only counts.
 //
-// With -run only some figures are measured: names as they stand in bounds.go, separated
-// by |, each with as many of its parts as matter, and each part a regular expression.
-// Parts of a figure's name are matched anywhere: 'drains/cpu/max_parallel=1$/100-of-1000-'
-// is one case, and what is in parentheses is measured in one process, which makes ready but
-// once what several figures need: 'drains/(cpu|free)/max_parallel=1$'. The largest are measured for minutes each: with -pairs a ratio is the
-// median of fewer, or more, than the five that bounds speak of. The table says of how many.
+// With -run it measures some figures: names from bounds.go, separated by |. Each part of a name is
+// a regular expression that matches anywhere, and parts at the end may be omitted:
+// 'drains/cpu/max_parallel=1$/100-of-1000-' is one case. Figures in parentheses share a process
+// and its preparation: 'drains/(cpu|free)/max_parallel=1$'. -pairs changes the number of pairs of a
+// ratio. The largest figures take minutes for each pair.
 //
-// The full size takes an hour and more, and may be measured in parts, each with -json into
-// a file of its own: with -table the files are put together, and printed as one table in
-// Markdown. What was measured until an interrupt (SIGINT) came is printed.
+// The full size takes hours. It may be measured in parts, each with -json into a file. With -table
+// the command joins such files of one commit and prints one table in Markdown. After an interrupt
+// (SIGINT) it prints the figures so far.
 //
-// With -cpuprofile the work of one ratio of CPU is run once more and profiled: one, and so
-// -run has to say which. Its pauses, in which others are played, are in the profile
-// without the label that the rest has:
+// With -cpuprofile it runs the work of one ratio again and writes a profile. -run must select this
+// ratio. Pauses of the work are in the profile without the label "measured":
 //
 //	go run ./bench -size full -run 'drains/cpu/max_parallel=1$/1000-of' -cpuprofile FILE
 //	go tool pprof -tagfocus measured FILE
@@ -55,18 +50,18 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command: it returns its exit code, 2 if it could not measure.
+// run is the command. It returns the exit code, 2 if it cannot measure.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes an hour and more")
-	match := flags.String("run", "", "measure these figures alone, such as 'idle|changed/rows'")
+	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes hours")
+	match := flags.String("run", "", "measure only these figures, for example 'idle|changed/rows'")
 	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
-	pairs := flags.String("pairs", "", "measure so many pairs for each ratio, an odd number from 3 on (default 5)")
-	fail := flags.String("fail", failAll, "all, or counts: which broken bounds make the exit code 1")
-	counts := flags.Bool("counts", false, "measure counts alone, which are the same on every machine")
-	profile := flags.String("cpuprofile", "", "write a profile of the CPU of the work of one ratio to this file, which must not be there yet")
-	table := flags.Bool("table", false, "measure nothing: put together what was printed with -json into these files")
+	pairs := flags.String("pairs", "", fmt.Sprintf("the number of pairs of each ratio, %d or more (default %d)", measure.MinPairs, measure.DefaultPairs))
+	fail := flags.String("fail", failAll, "all or counts: the broken bounds that make the exit code 1")
+	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
+	profile := flags.String("cpuprofile", "", "write a CPU profile of the work of one ratio to this file, which must not exist")
+	table := flags.Bool("table", false, "measure nothing: print one table of these files, which -json has written")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -85,20 +80,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	bounds, some := bounds(), *match != ""
 	if some && *counts {
-		fmt.Fprintln(stderr, "bench: -run and -counts both say what is measured: give one of them")
+		fmt.Fprintln(stderr, "bench: use -run or -counts, not both")
 		return 2
 	}
 	if *counts {
 		bounds = slices.DeleteFunc(bounds, func(b bound) bool { return !b.count() })
 	}
 	if *profile != "" && !some {
-		fmt.Fprintln(stderr, "bench: -cpuprofile is of one figure: say with -run of which")
+		fmt.Fprintln(stderr, "bench: -cpuprofile needs -run with one figure")
 		return 2
 	}
 	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr, profile: *profile}
 	if some {
 		figures.figures = alternatives(*match)
 	}
+	figures.commit = commit(ctx)
 	results, err := figures.run(ctx)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
@@ -112,13 +108,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report.conclude(stdout, stderr, *asJSON, *fail == failCounts)
 }
 
-// What -fail takes.
+// The values of -fail.
 const (
 	failAll    = "all"
 	failCounts = "counts"
 )
 
-// conclude prints the report, and returns the exit code.
+// conclude prints the report and returns the exit code.
 func (r *report) conclude(stdout, stderr io.Writer, asJSON, countsOnly bool) int {
 	write := r.writeTable
 	if asJSON {
@@ -134,8 +130,8 @@ func (r *report) conclude(stdout, stderr io.Writer, asJSON, countsOnly bool) int
 	return 0
 }
 
-// alternatives splits what -run was given at each | that is not in parentheses: those are
-// of the regular expression of one part of a name.
+// alternatives splits the value of -run at each | outside of parentheses. Inside it belongs to a
+// regular expression.
 func alternatives(match string) (all []string) {
 	depth, from := 0, 0
 	for i, c := range match {
@@ -152,7 +148,7 @@ func alternatives(match string) (all []string) {
 	return append(all, match[from:])
 }
 
-// names are those of the benchmarks that have bounds, as -bench takes them, each once.
+// names returns the names of the benchmarks with bounds as patterns for -bench, each once.
 func names(bounds []bound) []string {
 	var all, names []string
 	for _, b := range bounds {

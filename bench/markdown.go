@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// tabulate puts together the reports in the files, and prints them as one table in
-// Markdown. It returns the exit code: 1 if something in them is broken.
+// tabulate joins the reports in the files and prints one table in Markdown. It returns the exit
+// code: 1 if a bound is broken.
 func tabulate(files []string, stdout, stderr io.Writer) int {
 	t, err := readTable(files)
 	if err == nil {
@@ -30,20 +31,20 @@ func tabulate(files []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// table is what several reports of one size say.
+// table joins reports of one commit, size, Go version and number of processors.
 type table struct {
-	size measure.Size
+	of   report
 	rows []tableRow
 }
 
-// tableRow is a figure with how many pairs its report says a ratio is the median of.
+// tableRow is a figure with the number of pairs of its report.
 type tableRow struct {
 	figure
 	pairs int
 }
 
-// readTable reads reports, in the order of the bounds. Of a figure that several have the
-// last says what it is.
+// readTable reads reports and sorts their figures by the order of the bounds. If several reports
+// have a figure, the last one counts.
 func readTable(files []string) (*table, error) {
 	t := new(table)
 	for _, name := range files {
@@ -51,11 +52,12 @@ func readTable(files []string) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t.size == "" {
-			t.size = r.Size
+		of := report{Size: r.Size, Commit: r.Commit, Go: r.Go, Processors: r.Processors}
+		if len(t.rows) == 0 {
+			t.of = of
 		}
-		if r.Size != t.size {
-			return nil, fmt.Errorf("%s is of the size %s, and what is before it of %s", name, r.Size, t.size)
+		if of.title() != t.of.title() {
+			return nil, fmt.Errorf("%s is a report of %s, and the reports before are of %s", name, of.title(), t.of.title())
 		}
 		for _, f := range r.Figures {
 			t.rows = slices.DeleteFunc(t.rows, func(old tableRow) bool { return old.What == f.What && old.Case == f.Case && old.Unit == f.Unit })
@@ -63,10 +65,10 @@ func readTable(files []string) (*table, error) {
 		}
 	}
 	if len(t.rows) == 0 {
-		return nil, errors.New("there is nothing to tabulate: name files that -json has written")
+		return nil, errors.New("no figures: name files that -json has written")
 	}
 	bounds := bounds()
-	place := func(r tableRow) int { // what failed has none, and comes first
+	place := func(r tableRow) int { // a benchmark that failed has no place and comes first
 		return slices.IndexFunc(bounds, func(b bound) bool { return b.what == r.What && b.unit == r.Unit })
 	}
 	slices.SortStableFunc(t.rows, func(a, b tableRow) int { return place(a) - place(b) })
@@ -87,8 +89,9 @@ func readReport(name string) (*report, error) {
 
 func (t *table) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| what (%s) | case | figure | bound | verdict | pairs | collector | besides |\n|---|---|---|---|---|---|---|---|\n", t.size)
-	cell := strings.NewReplacer("|", `\|`, "\n", " ") // what failed is named as it was asked for
+	fmt.Fprintf(&b, "Of %s.\n\n", t.of.title())
+	b.WriteString("| what | case | figure | bound | verdict | pairs | collector | other metrics |\n|---|---|---|---|---|---|---|---|\n")
+	cell := strings.NewReplacer("|", `\|`, "\n", " ") // the name of a benchmark that failed is a pattern
 	for _, r := range t.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.besides())
 	}
@@ -96,10 +99,15 @@ func (t *table) write(w io.Writer) error {
 	return err
 }
 
-// pairsRead is how many pairs there were, or empty where nothing was paired.
+// pairsRead returns the number of pairs, or an empty text for a figure without pairs.
 func (r tableRow) pairsRead() string {
 	if r.Ratio == nil || r.Ratio.Low == r.Ratio.High {
 		return ""
 	}
 	return strconv.Itoa(r.pairs)
+}
+
+// title says which run the report is of.
+func (r *report) title() string {
+	return fmt.Sprintf("commit %s, size %s, %s, GOMAXPROCS=%d", cmp.Or(r.Commit, "unknown"), r.Size, r.Go, r.Processors)
 }

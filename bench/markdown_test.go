@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// written is the file of a report.
+// written writes a report to a file and returns its name.
 func written(t *testing.T, r *report) string {
 	name := filepath.Join(t.TempDir(), "report.json")
 	file, err := os.Create(name)
@@ -23,7 +23,7 @@ func written(t *testing.T, r *report) string {
 	return name
 }
 
-// of is a ratio of CPU against the bound of that name.
+// of returns a ratio of CPU time and its comparison with the bound of the name.
 func of(t *testing.T, bound, of string, low, median, high float64) figure {
 	for _, b := range bounds() {
 		if b.name == bound {
@@ -38,34 +38,36 @@ func of(t *testing.T, bound, of string, low, median, high float64) figure {
 	return figure{}
 }
 
-// Reports of parts are one table, in the order of the bounds, in which the last word on a
-// figure counts.
+// Several reports become one table in the order of the bounds. The last report of a figure counts.
 func TestTabulate(t *testing.T) {
-	first := written(t, &report{Size: measure.Full, Pairs: 3, Figures: []figure{
+	first := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 3, Figures: []figure{
 		of(t, "drains/cpu/max_parallel=10", "large", 1.5, 1.6, 1.65), of(t, "recheck", "jobs", 1.0, 1.1, 1.2),
 	}})
-	second := written(t, &report{Size: measure.Full, Pairs: 5, Figures: []figure{
+	second := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 5, Figures: []figure{
 		of(t, "drains/cpu/max_parallel=10", "large", 1.0, 1.1, 1.15), of(t, "drains/cpu/max_parallel=100", "large", 1.0, 1.1, 1.15),
 	}})
 	var stdout, stderr bytes.Buffer
 	must.Eq(t, 0, run(t.Context(), []string{"-table", first, second}, &stdout, &stderr))
 	must.Eq(t, "", stderr.String())
+	must.StrContains(t, stdout.String(), "Of commit c0ffee, size full,")
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	must.Len(t, 5, lines)
-	must.Eq(t, "| applying marks that are judged again, to applying them unjudged | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[2])
-	must.Eq(t, "| whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.4 | holds | 5 |  |  |", lines[3])
-	must.StrContains(t, lines[4], "max_parallel 100")
+	must.Len(t, 7, lines)
+	must.Eq(t, "| applying marks with the re-check, to applying them without | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[4])
+	must.Eq(t, "| whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.4 | holds | 5 |  |  |", lines[5])
+	must.StrContains(t, lines[6], "max_parallel 100")
 	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // broken there
 
-	failed := written(t, &report{Size: measure.Full, Figures: []figure{{What: "a benchmark failed: one\nand another", Case: "a|b", Verdict: measure.Broken}}})
+	failed := written(t, &report{Size: measure.Full, Commit: "c0ffee", Figures: []figure{{What: "a benchmark failed: one\nand another", Case: "a|b", Verdict: measure.Broken}}})
 	stdout.Reset()
 	must.Eq(t, 1, run(t.Context(), []string{"-table", second, failed}, &stdout, &stderr))
-	must.Eq(t, `| a benchmark failed: one and another | a\|b |  | 0 | broken |  |  |  |`, strings.Split(stdout.String(), "\n")[2])
+	must.Eq(t, `| a benchmark failed: one and another | a\|b |  | 0 | broken |  |  |  |`, strings.Split(stdout.String(), "\n")[4])
 }
 
 func TestTabulate_refuses(t *testing.T) {
-	full, small := written(t, &report{Size: measure.Full, Figures: []figure{{}}}), written(t, &report{Size: measure.Small, Figures: []figure{{}}})
-	for _, files := range [][]string{{}, {full, small}, {full + "-not"}, {"markdown_test.go"}} {
+	some := []figure{{}}
+	full, small := written(t, &report{Size: measure.Full, Figures: some}), written(t, &report{Size: measure.Small, Figures: some})
+	later := written(t, &report{Size: measure.Full, Commit: "c0ffee", Figures: some})
+	for _, files := range [][]string{{}, {full, small}, {full, later}, {full + "-not"}, {"markdown_test.go"}} {
 		var stdout, stderr bytes.Buffer
 		must.Eq(t, 2, run(t.Context(), append([]string{"-table"}, files...), &stdout, &stderr), must.Sprint(files))
 		must.Eq(t, "", stdout.String())

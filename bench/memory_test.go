@@ -10,19 +10,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figureMemory: what a term holds while it drains many nodes full of services, at the
-// moment when it has planned what it can and nothing of it is applied yet.
+// figureMemory: the memory of a term that drains many nodes full of services, when it has planned
+// all marks and none is applied.
 func figureMemory(b *testing.B) {
 	const nodes, perNode = 1000, 50
-	// The smaller the jobs the more of them there are to know something of. What may be
-	// held for nodes and allocations is not enough for as many jobs as allocations: of those
-	// it is told, and what they are held to is the bound that knows of groups.
+	// Smaller jobs mean more groups to track. Jobs of one allocation need more than the bound for
+	// nodes and allocations: their figure is reported, and the bound with groups is the one that
+	// they keep.
 	for _, c := range []struct {
 		name                 string
 		maxParallel, jobSize int
 	}{{"jobs", 1, 100}, {"jobs", 1, 10}, {"jobs", 100, 100}, {"singles", 1, 1}} {
 		b.Run(fmt.Sprintf("%s/max_parallel=%d/jobs-of-%d", c.name, c.maxParallel, c.jobSize), func(b *testing.B) {
-			t := newTown(b, townPlan{nodes: nodes, perNode: perNode, jobSize: c.jobSize, job: cluster.JobService, maxParallel: c.maxParallel})
+			t := newCluster(b, clusterPlan{nodes: nodes, perNode: perNode, jobSize: c.jobSize, job: cluster.JobService, maxParallel: c.maxParallel})
 			t.drain(nodes, cluster.DrainSpec{Deadline: time.Hour})
 			before := heapInUse()
 			l := lead(t)
@@ -50,7 +50,7 @@ func figureMemory(b *testing.B) {
 	}
 }
 
-// heapInUse is what is reachable.
+// heapInUse returns the size of the live heap.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// figureRecheck: judging marks again when they are applied costs no more than writing
-// them, of whatever class they are.
+// figureRecheck: the re-check of marks at apply costs no more than the write, for each class of
+// marks.
 func figureRecheck(b *testing.B) {
 	run := func(name string, c recheckCase) {
 		b.Run(fmt.Sprintf("%sjobs-of-%d/%d-ids-a-job", name, c.jobSize, c.perJob), c.compare)
@@ -36,24 +36,24 @@ func figureRecheck(b *testing.B) {
 	}
 }
 
-// recheckMarks is how many marks are applied in one measurement, if there are as many.
+// recheckMarks is the number of marks of one measurement, if the cluster has as many.
 const recheckMarks = 5000
 
-// recheckCase is a cluster that drains as a whole, and the marks that are applied there.
+// recheckCase is a cluster in which all nodes drain, with the marks to apply.
 type recheckCase struct {
 	jobSize, perJob int
 	class           cluster.MarkClass
-	// alloc says what has every allocation be of the class, or is nil.
+	// alloc changes each allocation so that its mark has the class, or is nil.
 	alloc func(*cluster.Allocation)
-	// again says that the marks were made and run on: what is applied asks for other
+	// again means that the allocations are marked already and still run. The entries request other
 	// evaluations of their jobs.
 	again bool
 }
 
-// compare compares entries that are judged with entries that are not.
+// compare compares entries with and without the re-check.
 func (c recheckCase) compare(b *testing.B) {
 	jobs := min(recheckMarks/c.perJob, maxAllocs(b)/c.jobSize)
-	t := newTown(b, townPlan{
+	t := newCluster(b, clusterPlan{
 		nodes: 50, perNode: jobs * c.jobSize / 50, jobSize: c.jobSize, layout: ranked, job: cluster.JobService, maxParallel: c.perJob, alloc: c.alloc,
 	})
 	if c.class == cluster.MarkProceed {
@@ -86,7 +86,7 @@ func (c recheckCase) compare(b *testing.B) {
 	measure.Figure(b, apply(false), apply(true)).Report(b)
 }
 
-// classify makes the marks those of the case's class.
+// classify gives the marks the case's class.
 func (c recheckCase) classify(entries []*rules.Marks) {
 	for _, m := range entries {
 		if c.class == cluster.MarkProceed {
@@ -98,8 +98,8 @@ func (c recheckCase) classify(entries []*rules.Marks) {
 	}
 }
 
-// scaleUp has every job want so many more than it has: its group is below its budget.
-func (t *town) scaleUp(by int) {
+// scaleUp raises the count of every job, so that its group is below its budget.
+func (t *testCluster) scaleUp(by int) {
 	for job := range t.fsm.Store().Snapshot().Jobs() {
 		larger := job.Copy()
 		larger.TaskGroups[0].Count += by
@@ -107,9 +107,9 @@ func (t *town) scaleUp(by int) {
 	}
 }
 
-// applyAsAsked makes the marks of the entries without evaluations, and leaves the entries
-// to ask for these: the allocations run on, and nothing that is open would stop them.
-func (t *town) applyAsAsked(entries []*rules.Marks) {
+// applyAsAsked applies the marks of the entries without evaluations. The entries then only request
+// evaluations. No open evaluation would stop the allocations, which still run.
+func (t *testCluster) applyAsAsked(entries []*rules.Marks) {
 	for _, m := range entries {
 		t.edit(func(txn *statestore.Txn) { must.NoError(t.tb, txn.ApplyMarks(m.At, m.Marks, nil)) })
 		for _, mark := range m.Marks {
@@ -119,16 +119,16 @@ func (t *town) applyAsAsked(entries []*rules.Marks) {
 	}
 }
 
-// drainAgain has every node drain with nothing marked yet, and what was to be evaluated
-// evaluated. Nodes of which that is true already are left alone.
-func (t *town) drainAgain() {
+// drainAgain starts a new drain without marks on every node that has marks or no drain,
+// and completes the evaluations.
+func (t *testCluster) drainAgain() {
 	for _, n := range t.nodes {
 		drain := t.fsm.Store().Snapshot().Node(n).Drain
 		if drain != nil && drain.Marked == (cluster.Drain{}).Marked {
 			continue
 		}
 		t.edit(func(txn *statestore.Txn) {
-			for _, u := range []statestore.DrainUpdate{
+			for _, u := range []cluster.DrainUpdate{
 				{Node: n, At: epoch}, // ends the drain that there may be, and withdraws its marks
 				{Node: n, At: epoch, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(fmt.Sprintf("drain-%s-%d", n, t.index))},
 			} {
@@ -149,9 +149,9 @@ func (t *town) drainAgain() {
 	must.True(t.tb, t.fsm.Store().Snapshot().Node(t.nodes[0]).Draining())
 }
 
-// marksOf are entries with so many marks of each job, each as large as it may be, until
-// there are enough of them.
-func (t *town) marksOf(perJob, bound int) []*rules.Marks {
+// marksOf returns entries of the largest size with so many marks of each job, until there are
+// enough marks.
+func (t *testCluster) marksOf(perJob, bound int) []*rules.Marks {
 	state := t.fsm.Store().Snapshot()
 	var entries []*rules.Marks
 	m := &rules.Marks{At: epoch}
@@ -185,7 +185,7 @@ func (t *town) marksOf(perJob, bound int) []*rules.Marks {
 	return append(entries, m)
 }
 
-// maxAllocs is how many allocations a town may have.
+// maxAllocs is the largest number of allocations of a cluster.
 func maxAllocs(b *testing.B) int {
 	if measure.SizeOf(b) == measure.Full {
 		return 200_000

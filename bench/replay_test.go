@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// restoreTown returns the town of a state that was persisted.
-func restoreTown(tb testing.TB, plan townPlan, state []byte) *town {
-	t := &town{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
+// restoreCluster returns the cluster of a persisted state.
+func restoreCluster(tb testing.TB, plan clusterPlan, state []byte) *testCluster {
+	t := &testCluster{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
 	must.NoError(tb, t.fsm.Restore(nopCloser{bytes.NewReader(state)}))
 	t.index = t.fsm.Store().Snapshot().Index()
 	for i := range plan.nodes {
@@ -26,25 +26,25 @@ type nopCloser struct{ *bytes.Reader }
 
 func (nopCloser) Close() error { return nil }
 
-// sum is equal of equal states.
-func (t *town) sum() uint64 {
+// sum returns equal sums for equal states.
+func (t *testCluster) sum() uint64 {
 	sum := fnv.New64a()
 	must.NoError(t.tb, t.fsm.Store().Snapshot().Persist(sum))
 	return sum.Sum64()
 }
 
-// replay is recorded entries, applied without a drainer. The scheduler and the clients
-// answer them as they do in a run, and are not measured there either: what they look at
-// takes the same place in the processor's caches. What they answer is dropped.
+// replay applies recorded entries without a drainer. The scheduler and the clients answer them as
+// in a run, so that they use the same part of the processor's caches. Neither is measured. The
+// replay drops the answers.
 type replay struct{ *drains }
 
-// newReplay restores the state that a run began with.
-func newReplay(tb testing.TB, c drainCase, plan townPlan, persisted []byte) replay {
-	t := restoreTown(tb, plan, persisted)
-	return replay{&drains{leader: &leader{town: t}, ready: t.nodes[c.drained:], now: epoch}}
+// newReplay restores the first state of a run.
+func newReplay(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte) replay {
+	t := restoreCluster(tb, plan, persisted)
+	return replay{&drains{leader: &leader{testCluster: t}, ready: t.nodes[c.drained:], now: epoch}}
 }
 
-// run applies the entries, with a pause wherever a run has one.
+// run applies the entries, with the pauses of a run.
 func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
 	r.meter = meter
 	for _, e := range entries {
@@ -63,7 +63,7 @@ func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
 	}
 }
 
-// apply applies an entry of others'. In a run they have encoded it just before.
+// apply applies an entry of the scheduler or a client. In a run they encode it before.
 func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
 	r.meter.Pause()
 	message, err := shims.Decode(e.data)
@@ -76,8 +76,8 @@ func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
 	return message, response
 }
 
-// write writes what came of an entry of the drainer's, without judging again what the
-// drainer planned: what is left is what the write alone costs.
+// write applies the result of an entry of the drainer without the re-check. Its cost is the cost of
+// the write.
 func (r replay) write(e recordedEntry) shims.Message {
 	message, err := shims.Decode(e.data)
 	must.NoError(r.tb, err)

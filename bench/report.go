@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -23,30 +24,33 @@ type figure struct {
 	Value   float64         `json:"value"`
 	Bound   float64         `json:"bound"`
 	Verdict measure.Verdict `json:"verdict"`
-	// Ratio is the ratio as measured, or nil of a count, and of a benchmark that failed.
+	// Ratio is the measured ratio. It is nil for a count and for a benchmark that failed.
 	Ratio *measure.Ratio `json:"ratio,omitempty"`
-	// Notes are what the benchmark reports besides, by unit: of several figures of one
-	// benchmark the first has them.
+	// Notes are the other metrics of the benchmark, by unit. They belong to its first figure.
 	Notes map[string]float64 `json:"notes,omitempty"`
 }
 
-// report is the table.
+// report is the result of one run.
 type report struct {
 	Size measure.Size `json:"size"`
-	// Pairs is how many a ratio is the median of.
+	// Pairs is the number of pairs of a ratio.
 	Pairs int `json:"pairs"`
-	// Unclear and Broken are how many figures are.
+	// Commit is the measured commit, or empty if it is unknown.
+	Commit string `json:"commit"`
+	// Go is the version of Go, Processors is the number of processors that were used.
+	Go         string `json:"go"`
+	Processors int    `json:"processors"`
+	// Unclear and Broken are the numbers of figures with these verdicts.
 	Unclear int      `json:"unclear"`
 	Broken  int      `json:"broken"`
 	Figures []figure `json:"figures"`
 }
 
-// judge holds the results against the bounds. A benchmark that failed breaks them. A
-// result without a bound is an error, and so is one that lacks what is bounded: a figure
-// that cannot be wrong says nothing. A bound without a result is one too, unless only
-// some figures were asked for, or something failed.
+// judge compares the results with the bounds. A benchmark that failed is a broken figure. A result
+// without a bound is an error, and so is a result without the metric that is bounded. A bound
+// without a result is an error too, unless some is set or a benchmark failed.
 func judge(of benchmarks, bounds []bound, results []result, some bool) (*report, error) {
-	r := &report{Size: of.size, Pairs: of.pairs}
+	r := &report{Size: of.size, Pairs: of.pairs, Commit: of.commit, Go: runtime.Version(), Processors: runtime.GOMAXPROCS(0)}
 	for _, result := range results {
 		if result.Failed != nil {
 			some = true
@@ -71,7 +75,7 @@ func judge(of benchmarks, bounds []bound, results []result, some bool) (*report,
 			r.add(f)
 		}
 		if !measured && !some {
-			return nil, fmt.Errorf("nothing was measured of what is bounded as %s", b.name)
+			return nil, fmt.Errorf("no figure was measured for the bound %s", b.name)
 		}
 	}
 	for _, result := range results {
@@ -95,7 +99,7 @@ func (r *report) add(f figure) {
 	}
 }
 
-// bounds reports whether the bound is one of the result's.
+// bounds reports whether the bound is for the result.
 func (b bound) bounds(r result) bool {
 	return r.Name == b.name || strings.HasPrefix(r.Name, b.name+"/")
 }
@@ -115,7 +119,7 @@ func (b bound) judge(r result) (figure, error) {
 	}
 	if b.count() {
 		f.Verdict = measure.Holds
-		// Less than nothing was not counted: what it was compared with is wrong.
+		// A negative difference means that the count it is compared with is wrong.
 		if f.Value > b.most || f.Value < 0 {
 			f.Verdict = measure.Broken
 		}
@@ -124,7 +128,7 @@ func (b bound) judge(r result) (figure, error) {
 	low, errLow := value(b.unit + measure.SuffixLow)
 	high, errHigh := value(b.unit + measure.SuffixHigh)
 	f.Ratio = &measure.Ratio{Median: f.Value, Low: low, High: high}
-	if b.unit == measure.UnitRatio { // the others are not of CPU
+	if b.unit == measure.UnitRatio { // only these are of CPU time
 		f.Ratio.Base, f.Ratio.With = time.Duration(r.Metrics[measure.UnitBase]), time.Duration(r.Metrics[measure.UnitWith])
 		f.Ratio.GC = r.Metrics[measure.UnitGC] / 100
 	}
@@ -132,7 +136,7 @@ func (b bound) judge(r result) (figure, error) {
 	return f, errors.Join(errLow, errHigh)
 }
 
-// notes are the metrics of a result that are neither bounded nor part of what is.
+// notes returns the metrics of a result that belong to no bound.
 func notes(bounds []bound, r result) map[string]float64 {
 	notes := maps.Clone(r.Metrics)
 	for _, unit := range []string{"ns/op", measure.UnitBase, measure.UnitWith, measure.UnitGC} {
@@ -151,8 +155,8 @@ func notes(bounds []bound, r result) map[string]float64 {
 	return notes
 }
 
-// fails reports whether the report is to fail whoever asked for it: because a bound is
-// broken or, with countsOnly, a bound of a count or a benchmark.
+// fails reports whether a bound is broken. With countsOnly, only bounds of counts and benchmarks
+// that failed matter.
 func (r *report) fails(countsOnly bool) bool {
 	return slices.ContainsFunc(r.Figures, func(f figure) bool {
 		return f.Verdict == measure.Broken && (f.Ratio == nil || !countsOnly)
@@ -169,7 +173,7 @@ func (r *report) writeTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// value is the figure as it is read; that of a benchmark that failed is empty.
+// value returns the figure as text, or an empty text for a benchmark that failed.
 func (f figure) value() string {
 	switch {
 	case f.Ratio != nil:
@@ -180,7 +184,7 @@ func (f figure) value() string {
 	return fmt.Sprintf("%.6g %s", f.Value, f.Unit)
 }
 
-// collector is its share, or empty where nothing was measured of it.
+// collector returns the collector's part of the CPU time, or an empty text without CPU time.
 func (f figure) collector() string {
 	if f.Ratio == nil || f.Ratio.Base == 0 {
 		return ""

@@ -18,24 +18,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// raftServers are three servers in this process that talk over the loopback interface
-// and keep their logs on disk, as agents do. They end with the benchmark.
+// raftServers are three servers in this process. They use the loopback interface and keep their
+// logs on disk, as agents do. They end with the benchmark.
 type raftServers struct {
 	tb  testing.TB
 	all []raftServer
-	// leads is the server that leads: see elect.
+	// leads is the leader: see elect.
 	leads raftServer
-	// applied is called with what the leader applies, by raft's goroutine for the FSM.
+	// applied gets each entry that the leader applies, on raft's goroutine of the FSM.
 	applied atomic.Pointer[func(shims.Applied)]
 }
 
-// raftServer is one of them.
+// raftServer is one server.
 type raftServer struct {
 	raft  *raft.Raft
 	store func() *statestore.Store
 }
 
-// place is what one server has before it runs.
+// place is the configuration of one server.
 type place struct {
 	id        raft.ServerID
 	transport *raft.NetworkTransport
@@ -44,7 +44,7 @@ type place struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-// newPlaces makes three, and the list of them that each is given.
+// newPlaces returns three places and the list of servers that each gets.
 func newPlaces(tb testing.TB) (places []place, voters []raft.Server) {
 	for _, id := range []raft.ServerID{"s1", "s2", "s3"} {
 		dir, p := tb.TempDir(), place{id: id}
@@ -63,7 +63,7 @@ func newPlaces(tb testing.TB) (places []place, voters []raft.Server) {
 	return places, voters
 }
 
-// newServers starts servers with all that a server has: drainer and scheduler.
+// newServers starts servers with drainer and scheduler.
 func newServers(tb testing.TB) *raftServers {
 	r := &raftServers{tb: tb}
 	places, voters := newPlaces(tb)
@@ -79,7 +79,7 @@ func newServers(tb testing.TB) *raftServers {
 	return r.elect()
 }
 
-// newReplicas starts servers that apply a log and do nothing by themselves.
+// newReplicas starts servers that only apply a log.
 func newReplicas(tb testing.TB) *raftServers {
 	r := &raftServers{tb: tb}
 	places, voters := newPlaces(tb)
@@ -99,12 +99,12 @@ func newReplicas(tb testing.TB) *raftServers {
 	return r.elect()
 }
 
-// patience is how long anything may take that a benchmark waits for: drains of some
-// thousand allocations over slow disks the longest.
+// patience is the longest wait of a benchmark. Drains of some thousand allocations on slow disks
+// take longest.
 const patience = 15 * time.Minute
 
-// elect waits until one leads and all that was written is applied, which a state that is
-// restored must not overtake.
+// elect waits for a leader that has applied its whole log. Only then may a benchmark restore a
+// state.
 func (r *raftServers) elect() *raftServers {
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for _, s := range r.all {
@@ -114,11 +114,11 @@ func (r *raftServers) elect() *raftServers {
 			}
 		}
 	}
-	r.tb.Fatalf("nobody leads after %s", patience)
+	r.tb.Fatalf("no leader after %s", patience)
 	return nil
 }
 
-// tell tells of an entry that a server applied, if the server leads.
+// tell calls applied if the server is the leader.
 func (r *raftServers) tell(id raft.ServerID, a shims.Applied) {
 	told := r.applied.Load()
 	if told == nil {
@@ -129,17 +129,17 @@ func (r *raftServers) tell(id raft.ServerID, a shims.Applied) {
 	}
 }
 
-// onApply has f called with what the leader applies.
+// onApply sets the function that gets each entry that the leader applies.
 func (r *raftServers) onApply(f func(shims.Applied)) { r.applied.Store(&f) }
 
-// restore gives the servers a state, as from a backup. The index of the next entry
-// follows from the index given, which is higher than any before.
+// restore gives the servers a state, as from a backup. The next entry has a higher index than the
+// argument, which is higher than all indexes before.
 func (r *raftServers) restore(state []byte, index uint64) {
 	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: index, Size: int64(len(state))}
 	must.NoError(r.tb, r.leads.raft.Restore(meta, bytes.NewReader(state), patience))
 }
 
-// propose writes to the log and does not wait for what becomes of it.
+// propose writes to the log and does not wait for the outcome.
 func (r *raftServers) propose(m shims.Message) raft.ApplyFuture {
 	data, err := shims.Encode(m)
 	if err != nil {
@@ -148,14 +148,14 @@ func (r *raftServers) propose(m shims.Message) raft.ApplyFuture {
 	return r.leads.raft.Apply(data, 0)
 }
 
-// instantClients report what plans come to as soon as they are applied.
+// instantClients report the new states of allocations as soon as a plan is applied.
 type instantClients struct {
 	plans chan shims.Applied
 	done  chan struct{}
 }
 
-// newInstantClients starts such clients, which propose their reports. They are told of
-// every entry, and closed.
+// newInstantClients starts clients that propose their reports. The caller tells them each entry and
+// closes them.
 func newInstantClients(propose func(shims.Message)) *instantClients {
 	c := &instantClients{plans: make(chan shims.Applied, 1<<16), done: make(chan struct{})}
 	go func() {
@@ -169,7 +169,7 @@ func newInstantClients(propose func(shims.Message)) *instantClients {
 	return c
 }
 
-// tell tells the clients of an entry.
+// tell tells the clients an entry.
 func (c *instantClients) tell(a shims.Applied) {
 	if _, is := a.Response.(shims.PlanApplied); is {
 		c.plans <- a
@@ -181,8 +181,8 @@ func (c *instantClients) close() {
 	<-c.done
 }
 
-// reportsOf are what clients report when they have stopped what a plan stops, and what
-// it places runs and is healthy.
+// reportsOf returns the reports after a plan: stopped allocations have ended, placed ones run and
+// are healthy.
 func reportsOf(plan *cluster.Plan, state *statestore.Snapshot, now time.Time) []cluster.AllocReport {
 	healthy := true
 	var reports []cluster.AllocReport

@@ -11,16 +11,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// figureStore: a row costs no more in an entry as large as the drainer writes them than
-// in one of ten rows. Nine marks of a job and their evaluation are ten.
+// figureStore: a row of the drainer's largest entries costs no more than a row of an entry of ten
+// rows: nine marks of a job and their evaluation.
 func figureStore(b *testing.B) {
 	const small, large = 10, drainer.DefaultMaxIDsPerEntry
 	nodes := 5000
 	if measure.SizeOf(b) == measure.Full {
 		nodes = 50_000
 	}
-	// With so few on a node, what is marked on it is soon unmarked for the next measurement.
-	t := newTown(b, townPlan{nodes: nodes, perNode: 10, jobSize: 100, job: cluster.JobService, maxParallel: small - 1})
+	// A node has few allocations, so that it is fast to remove their marks for the next
+	// measurement.
+	t := newCluster(b, clusterPlan{nodes: nodes, perNode: 10, jobSize: 100, job: cluster.JobService, maxParallel: small - 1})
 	side := func(bound int) measure.Side {
 		return func() func(*measure.Meter) {
 			t.drainAgain()

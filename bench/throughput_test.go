@@ -13,11 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// figureThroughput: three servers drain half as fast as they can take the entries that
-// it comes to, or faster.
+// figureThroughput: three servers drain at least half as fast as they apply the same entries.
 func figureThroughput(b *testing.B) {
 	c := drainCase{20, 100, 20}
 	if measure.SizeOf(b) == measure.Full {
@@ -29,7 +27,7 @@ func figureThroughput(b *testing.B) {
 }
 
 func compareThroughput(b *testing.B, c drainCase, maxParallel int) {
-	t := newTown(b, c.plan(maxParallel))
+	t := newCluster(b, c.plan(maxParallel))
 	var state bytes.Buffer
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	servers, replicas := newServers(b), newReplicas(b)
@@ -60,16 +58,16 @@ func compareThroughput(b *testing.B, c drainCase, maxParallel int) {
 // throughputRun is one run of drains, with its entries.
 type throughputRun struct {
 	times *timings
-	// What follows belongs to raft's goroutine until done is closed.
+	// Raft's goroutine owns the next fields until done is closed.
 	entries      []shims.Applied
 	moved, ended int
 	drains       int
 	done         chan struct{}
-	// inFlight is how many entries were on their way on average, once the run is over.
+	// inFlight is the average number of entries in flight, after the run.
 	inFlight float64
 }
 
-// newThroughputRun has the servers' entries recorded from now on.
+// newThroughputRun starts to record the servers' entries.
 func newThroughputRun(servers *raftServers, clients *instantClients, times *timings, drains int) *throughputRun {
 	r := &throughputRun{times: times, drains: drains, done: make(chan struct{})}
 	servers.onApply(func(a shims.Applied) {
@@ -98,25 +96,25 @@ func (r *throughputRun) note(a shims.Applied) {
 	}
 }
 
-// drain drains the nodes, and returns how long it took.
+// drain drains the nodes and returns the time it took.
 func (r *throughputRun) drain(b *testing.B, nodes []cluster.NodeID) time.Duration {
 	began := time.Now()
 	for _, n := range nodes {
-		r.times.propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+		r.times.propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: began,
 		}})
 	}
 	within(b, r.done)
 	took := time.Since(began)
-	// By Little's law, as all wait in the same queue: what is on its way is what comes in a
-	// second by the seconds it takes, from the proposal on, wherever it waits meanwhile.
+	// By Little's law: the entries in flight are the entries a second times the seconds from an
+	// entry's proposal to its application.
 	perSecond := float64(len(r.entries)) / took.Seconds()
 	r.inFlight = perSecond * mean(r.times.take()).Seconds()
 	return took
 }
 
-// replay has the servers take the entries of a run at the same indexes, with as many in
-// flight as there were on average, and returns how long it took.
+// replay applies the entries of a run at the same indexes, with the run's average number in flight.
+// It returns the time it took.
 func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 	var data [][]byte
 	for _, e := range run.entries {
@@ -143,7 +141,7 @@ func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 	return took
 }
 
-// window is entries on their way, no more than there is room for.
+// window holds the entries in flight up to a limit.
 type window struct {
 	room    chan struct{}
 	futures chan raft.Future
@@ -163,13 +161,13 @@ func newWindow(size int) *window {
 	return w
 }
 
-// send sends an entry when there is room.
+// send waits for a free slot and sends an entry.
 func (w *window) send(entry func() raft.Future) {
 	w.room <- struct{}{}
 	w.futures <- entry()
 }
 
-// close waits for all entries, and returns the first error.
+// close waits for all entries and returns the first error.
 func (w *window) close() error {
 	close(w.futures)
 	return <-w.failed

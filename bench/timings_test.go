@@ -9,19 +9,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// timings times entries from when they are proposed to when they are applied. They have
-// one goroutine, which ends with close.
+// timings measures the time from an entry's proposal to its application. It has one goroutine,
+// which ends with close.
 type timings struct {
 	servers *raftServers
 	pending chan timing // in the order in which they were proposed
 	done    chan struct{}
 
 	mu sync.Mutex
-	// applied is when entries were, by index, that are not looked up yet; guarded by mu.
+	// applied holds the times of applied entries by index, until settle uses them. It is guarded by
+	// mu.
 	applied map[uint64]time.Time
-	// took are those timed since they were last taken; guarded by mu.
+	// took are the times since the last take. It is guarded by mu.
 	took []time.Duration
-	// failed counts proposals that were never applied; guarded by mu.
+	// failed counts proposals that were not applied. It is guarded by mu.
 	failed int
 }
 
@@ -48,14 +49,14 @@ func (t *timings) propose(m shims.Message) {
 	t.pending <- timing{proposed, t.servers.propose(m)}
 }
 
-// note is told of each entry that was proposed through t, when it is applied.
+// note records that an entry is applied. The caller calls it for each entry that t proposed.
 func (t *timings) note(index uint64, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.applied[index] = now
 }
 
-// settle waits for a proposal. What failed, or was not told of, is not timed.
+// settle waits for a proposal. It has no time if it failed or if note was not called.
 func (t *timings) settle(p timing) {
 	err := p.future.Error()
 	t.mu.Lock()
@@ -70,7 +71,7 @@ func (t *timings) settle(p timing) {
 	}
 }
 
-// take returns what was timed since it was last asked.
+// take returns the times since the last call.
 func (t *timings) take() []time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,14 +80,14 @@ func (t *timings) take() []time.Duration {
 	return took
 }
 
-// close waits for what was proposed, and returns how much of it failed.
+// close waits for all proposals and returns the number that failed.
 func (t *timings) close() (failed int) {
 	close(t.pending)
 	<-t.done
 	return t.failed
 }
 
-// mean of some times, of which there are some.
+// mean returns the mean of at least one time.
 func mean(times []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, t := range times {

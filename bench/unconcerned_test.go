@@ -12,15 +12,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// figureUnconcerned: a write of what has nothing to do with drains costs the drainer
-// nothing, however many nodes drain.
+// figureUnconcerned: a write that does not affect drains costs the drainer nothing.
 func figureUnconcerned(b *testing.B) {
 	share := 100
 	if measure.SizeOf(b) == measure.Full {
 		share = 1
 	}
 	const perNode, jobSize = 10, 100
-	t := newTown(b, townPlan{nodes: 100_000 / share, perNode: perNode, jobSize: jobSize, layout: packed, job: cluster.JobService, maxParallel: 1})
+	t := newCluster(b, clusterPlan{nodes: 100_000 / share, perNode: perNode, jobSize: jobSize, layout: packed, job: cluster.JobService, maxParallel: 1})
 	draining := len(t.nodes) / 100
 	t.drain(draining, cluster.DrainSpec{})
 	state := &counting{StateReader: t.fsm.Store().Reader()}
@@ -47,7 +46,7 @@ func figureUnconcerned(b *testing.B) {
 	l.term.Close()
 }
 
-// updateNode changes a node: its heartbeat, or what it says of itself.
+// updateNode writes a heartbeat or the registration of a node.
 func updateNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 	at := epoch.Add(time.Duration(i) * time.Second)
 	if i%2 == 0 {
@@ -57,14 +56,13 @@ func updateNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 	must.NoError(b, txn.UpsertNode(txn.Node(id), at))
 }
 
-// toggleNode takes a node down, or up again.
+// toggleNode changes a node's status between ready and down.
 func toggleNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 	status := [2]cluster.NodeStatus{cluster.NodeDown, cluster.NodeReady}[i%2]
 	must.NoError(b, txn.UpdateNodeStatus(id, status, epoch.Add(time.Duration(i)*time.Second)))
 }
 
-// updateAlloc has an allocation's client say something new of it, which makes it no
-// less healthy.
+// updateAlloc writes a report that does not change an allocation's health.
 func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
 	a := txn.Alloc(id)
 	said := [2]string{"tasks are running", "a task has restarted"}
@@ -79,7 +77,7 @@ func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
 
 const unconcernedWrites = 1000
 
-// countUnconcerned counts what the drainer does while such writes are made.
+// countUnconcerned counts the drainer's work during such writes.
 func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*statestore.Txn, int)) {
 	count := func(writes int, write func(*statestore.Txn, int)) (wakes, rows int) {
 		l.steps, state.rows = 0, 0
@@ -94,15 +92,15 @@ func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*stat
 	wakes, rows := count(unconcernedWrites, write)
 	measure.Count(b, wakes, "wake-ups")
 	measure.Count(b, rows, "rows")
-	// The counters count: a write that concerns the drainer is seen.
+	// The counters work: they see a write that affects a drain.
 	wakes, rows = count(1, func(txn *statestore.Txn, i int) { updateAlloc(txn, allocOf(0, 0), i) })
 	must.Eq(b, 1, wakes)
 	must.Positive(b, rows)
 }
 
-// feedBytes is how many more bytes a write allocates while a term is subscribed to the
-// state: the median of the writes of some pairs. Some writes allocate a little more or
-// less from one time to the next; what the hook allocates in all is the figure "hook".
+// feedBytes returns the bytes that a write allocates because a term is subscribed to the state: the
+// median of the writes of some pairs, as allocations vary slightly between runs. The figure "hook"
+// counts all bytes that the hook allocates.
 func (l *leader) feedBytes(pairs int, write func(*statestore.Txn, int)) float64 {
 	writes := func() (bytes [unconcernedWrites]float64) {
 		for i := range bytes {

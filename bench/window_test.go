@@ -11,7 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// slow is an entry that is on its way for a second.
+// slow is an entry that is in flight for a second.
 type slow struct {
 	flying *atomic.Int64
 	err    error
@@ -23,8 +23,8 @@ func (s slow) Error() error {
 	return s.err
 }
 
-// As many entries are on their way as there is room for, and no more; the first that fails
-// is told of when all have settled.
+// The entries in flight reach the limit and do not exceed it. close returns the first error when
+// all entries have ended.
 func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var flying atomic.Int64

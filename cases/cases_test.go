@@ -140,7 +140,7 @@ func tell(c *scenario.Scenario, how telling) told {
 	promises := promises{}
 	var errs []error
 	result, err := sim.Play(&again, sim.Options{
-		Tell: true, Everything: how.everything, Thorough: true, Reader: how.reader, MaxSteps: world.DefaultMaxSteps,
+		Story: true, Everything: how.everything, Thorough: true, Reader: how.reader, MaxSteps: world.DefaultMaxSteps,
 		Watch: func(its *world.World) {
 			if w = its; how.begin != nil {
 				how.begin(w)
@@ -164,7 +164,7 @@ func tell(c *scenario.Scenario, how telling) told {
 	}
 	return told{
 		story: result.Story, end: strings.TrimSuffix(result.End, result.Lowest), lowest: result.Lowest,
-		steps: result.Steps, writes: w.Writes(world.FromDrainer), err: errors.Join(errs...),
+		steps: result.Steps, writes: w.Log.Writes(world.FromDrainer), err: errors.Join(errs...),
 	}
 }
 

@@ -48,7 +48,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			w, err := world.New(world.Options{MaxSteps: 10_000_000})
 			must.NoError(t, err)
 			watch := witness.New(witness.Options{StopMargin: rules.DefaultStopMargin})
-			w.OnApply(func(a world.Applied) { watch.Observe(applied.Entry(a)) })
+			w.Observe(world.Observer{Applied: func(a world.Applied) { watch.Observe(applied.Entry(a)) }})
 			nodes := make([]cluster.NodeID, town.nodes)
 			for i := range nodes {
 				nodes[i] = cluster.NodeID(fmt.Sprintf("n%04d", i))
@@ -56,7 +56,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			must.NoError(t, town.build(w, nodes, pace))
 
 			for _, id := range nodes[:town.draining] {
-				must.NoError(t, w.Commit(w.Requests().Drain(id, &cluster.DrainSpec{}, "")))
+				must.NoError(t, w.Setup.Commit(w.Operator.Requests.Drain(id, &cluster.DrainSpec{}, "")))
 			}
 			idle, err := w.Run(w.Now().Add(24 * time.Hour))
 			must.NoError(t, err)
@@ -70,7 +70,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 			}
 			for j := range state.Jobs() {
 				key := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
-				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", sim.GroupLabel(key), town.perJob, town.perJob, town.perJob),
+				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), town.perJob, town.perJob, town.perJob),
 					sim.Standing(state, key, town.perJob))
 			}
 			watch.Audit(state)
@@ -88,7 +88,7 @@ func TestScale_AHundredNodesOfAThousandAtOnce(t *testing.T) {
 func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 	at := w.Now()
 	for chunk := range slices.Chunk(nodes, 500) {
-		err := w.Begin(func(txn *statestore.Txn) error {
+		err := w.Setup.Write(func(txn *statestore.Txn) error {
 			for _, id := range chunk {
 				if err := txn.UpsertNode(world.NewNode(id), at); err != nil {
 					return err
@@ -106,9 +106,9 @@ func (t town) build(w *world.World, nodes []cluster.NodeID, pace int) error {
 		j.TaskGroups[0].Migrate.MaxParallel = pace
 		allocs := make([]*cluster.Allocation, t.perJob)
 		for k := range allocs {
-			allocs[k] = w.NewAlloc(j, j.TaskGroups[0].Name, k, nodes[(k*stride+i)%t.nodes])
+			allocs[k] = w.Setup.NewAlloc(j, j.TaskGroups[0].Name, k, nodes[(k*stride+i)%t.nodes])
 		}
-		if err := w.Place(j, allocs...); err != nil {
+		if err := w.Setup.Place(world.Placement{Job: j, Allocs: allocs}); err != nil {
 			return err
 		}
 	}

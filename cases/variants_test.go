@@ -111,7 +111,7 @@ func spurious() telling {
 	return telling{name: "with steps for nothing", quiet: func(w *world.World) {
 		if !w.Now().Equal(woken) {
 			woken = w.Now()
-			w.WakeDrainer()
+			w.Servers.WakeDrainer()
 		}
 	}}
 }
@@ -137,7 +137,7 @@ func elected(step int, survive bool) telling {
 				if n != step {
 					return nil
 				}
-				return w.Elect(survive)
+				return w.Servers.Elect(survive)
 			})
 		},
 	}
@@ -153,7 +153,7 @@ func failing(n int, fate world.Fate) telling {
 		name:   fmt.Sprintf("with the drainer's write %d %s", n, fate),
 		faults: true,
 		begin: func(w *world.World) {
-			w.OnWrite(func(write world.Write) world.Fate {
+			w.Log.OnWrite(func(write world.Write) world.Fate {
 				if write.Source == world.FromDrainer && write.N == n {
 					return fate
 				}

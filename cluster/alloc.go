@@ -14,8 +14,8 @@ const (
 	DesiredEvict DesiredStatus = "evict"
 )
 
-// ClientStatus is what the allocation's client last said of it. [ClientLost] and
-// [ClientUnknown] are written by servers, for a client that cannot say.
+// ClientStatus is the last status that the allocation's client reported. Servers write
+// [ClientLost] and [ClientUnknown] for a client that cannot report.
 type ClientStatus string
 
 // The values of [ClientStatus].
@@ -33,7 +33,7 @@ type Allocation struct {
 	ID        AllocID
 	Namespace Namespace
 	EvalID    EvalID
-	// Name is "job.group[index]", kept by a replacement.
+	// Name is "job.group[index]". A replacement keeps it.
 	Name     string
 	NodeID   NodeID
 	NodeName string
@@ -65,13 +65,12 @@ type Allocation struct {
 
 	// CreateTime is when the plan that placed the allocation was proposed.
 	CreateTime time.Time
-	// ModifyTime is when the allocation was last written, by whoever wrote it.
+	// ModifyTime is when a server or client last wrote the allocation.
 	ModifyTime time.Time
 
 	CreateIndex uint64
 	ModifyIndex uint64
-	// AllocModifyIndex moves with server-side writes alone: it is what a client
-	// watches.
+	// AllocModifyIndex moves with server-side writes alone. Clients watch it.
 	AllocModifyIndex uint64
 }
 
@@ -92,8 +91,8 @@ func (a *Allocation) JobKey() JobKey { return JobKey{Namespace: a.Namespace, ID:
 // GroupKey returns the key of the allocation's group.
 func (a *Allocation) GroupKey() GroupKey { return GroupKey{Job: a.JobKey(), Name: a.TaskGroup} }
 
-// JobType returns the type of the job version the allocation was placed for;
-// service if the record has lost it, which is the most careful answer.
+// JobType returns the type of the job version that the allocation was placed for. It is service
+// if the record has lost it, because that is the most careful answer.
 func (a *Allocation) JobType() JobType {
 	if a.Job == nil {
 		return JobService
@@ -109,7 +108,7 @@ func (a *Allocation) ServerTerminal() bool {
 	return a.DesiredStatus == DesiredStop || a.DesiredStatus == DesiredEvict
 }
 
-// ClientTerminal reports whether the allocation runs nothing any more.
+// ClientTerminal reports whether the allocation's tasks have ended.
 func (a *Allocation) ClientTerminal() bool {
 	return a.ClientStatus == ClientComplete || a.ClientStatus == ClientFailed || a.ClientStatus == ClientLost
 }
@@ -117,7 +116,7 @@ func (a *Allocation) ClientTerminal() bool {
 // Terminal reports whether the allocation is terminal for server or client.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Marked reports whether anyone has asked for the allocation to leave its node.
+// Marked reports whether the allocation has been told to leave its node, by a drain or otherwise.
 func (a *Allocation) Marked() bool { return a.DesiredTransition.Migrate }
 
 // MarkedBy reports whether the drain has marked the allocation.
@@ -125,8 +124,8 @@ func (a *Allocation) MarkedBy(d DrainID) bool {
 	return a.Marked() && d != "" && a.DesiredTransition.Drain == d
 }
 
-// Leaving reports whether the allocation is on its way out already: marked, or stopped by
-// the servers.
+// Leaving reports whether the allocation already leaves: it is marked, or the servers want it
+// stopped.
 func (a *Allocation) Leaving() bool { return a.Marked() || a.ServerTerminal() }
 
 // Canary reports whether the allocation is a canary of a deployment.
@@ -151,28 +150,28 @@ func (a *Allocation) HealthyIfReachable() bool {
 		!a.Marked() && !a.Canary()
 }
 
-// Settled reports whether nothing is to come of the allocation while its node does not
-// drain: it has not ended, it is not leaving, and its health was judged or never will be.
+// Settled reports whether the allocation stays as it is while its node does not drain: it has not
+// ended, it is not leaving, and it has a health verdict or will never have one.
 func (a *Allocation) Settled() bool {
 	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
-// Unsettled is what a drainer may have to wait for on account of an allocation.
+// Unsettled says what a drainer may have to wait for because of an allocation.
 type Unsettled uint8
 
 // The values of [Unsettled].
 const (
-	// UnsettledSlot: it may hold one of its group's slots for free and canary marks. It is
-	// marked so, or has come in another's place and has no verdict yet.
+	// UnsettledSlot: the allocation may hold one of its group's slots for free and canary marks.
+	// It is marked with such a class, or it replaces another and has no verdict yet.
 	UnsettledSlot Unsettled = iota
-	// UnsettledMoving: it is not settled otherwise.
+	// UnsettledMoving: it is unsettled for another reason.
 	UnsettledMoving
-	// Settled: it is at rest, see [Allocation.Settled].
+	// Settled: see [Allocation.Settled].
 	Settled
 )
 
-// Unsettled is the first of the values that fits.
+// Unsettled returns the first value that applies.
 func (a *Allocation) Unsettled() Unsettled {
 	class := a.DesiredTransition.Class
 	switch {
@@ -184,8 +183,8 @@ func (a *Allocation) Unsettled() Unsettled {
 	return Settled
 }
 
-// Bare returns a copy without what only tells of writes: descriptions, when and at which
-// index it was last written and judged. No decision reads them. The copy shares Job and
+// Bare returns a copy without the fields that only describe writes: descriptions, and the times
+// and indexes of the last write and verdict. No decision reads them. The copy shares Job and
 // DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
@@ -197,8 +196,8 @@ func (a *Allocation) Bare() *Allocation {
 	return &c
 }
 
-// BarelyEqual reports whether Bare returns the same for both. It may say no of equal
-// ones whose times are in different locations.
+// BarelyEqual reports whether Bare returns the same for both. It may return false for equal
+// allocations whose times have different locations.
 func (a *Allocation) BarelyEqual(o *Allocation) bool {
 	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||
 		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) {
@@ -217,7 +216,7 @@ func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
 	return a.CreateTime.Add(p.HealthyDeadline).Add(grace)
 }
 
-// StopTime is how long the allocation may take to stop once asked to.
+// StopTime is how long the allocation may take to stop after it was told to.
 func (a *Allocation) StopTime() time.Duration {
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil {

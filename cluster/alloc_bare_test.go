@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// What is left out is named here, so that a new field is kept until somebody says
-// that no decision reads it.
+// leftOut names the fields that a bare copy lacks. A new field is kept until it is added here,
+// because no decision reads it.
 var leftOut = map[string]bool{
 	"DesiredDescription": true, "ClientDescription": true, "ModifyTime": true, "ModifyIndex": true, "AllocModifyIndex": true,
 	"DeploymentStatus.Timestamp": true, "DeploymentStatus.ModifyIndex": true,

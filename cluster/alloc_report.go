@@ -2,13 +2,12 @@ package cluster
 
 import "time"
 
-// AllocReport is what a client says of one of its allocations. It carries the
-// whole of what the client knows, so that a report sent twice says nothing new
-// and one that overtakes another is put right by the next.
+// AllocReport is a client's report on one of its allocations. It holds everything that the client
+// knows. So a repeated report changes nothing, and the next report corrects one that arrived out
+// of order.
 type AllocReport struct {
 	Alloc AllocID
-	// Node is the client's node. A report about another node's allocation is
-	// none of its business.
+	// Node is the client's node. A report on an allocation of another node is ignored.
 	Node              NodeID
 	ClientStatus      ClientStatus
 	ClientDescription string

@@ -36,8 +36,8 @@ func TestAllocation_terminal(t *testing.T) {
 	}
 }
 
-// A mark belongs to the drain that made it: another drain, and a cancel of
-// another drain, leave it alone.
+// A mark belongs to the drain that made it. Another drain, and a cancel of another drain, do not
+// change it.
 func TestAllocation_MarkedBy(t *testing.T) {
 	t.Parallel()
 	byDrain := &cluster.Allocation{DesiredTransition: cluster.DesiredTransition{Migrate: true, Drain: "monday"}}
@@ -109,7 +109,7 @@ func TestEvaluation_Open(t *testing.T) {
 	}
 }
 
-func TestUnrest(t *testing.T) {
+func TestAllocation_Unsettled(t *testing.T) {
 	t.Parallel()
 	judged := &cluster.DeploymentStatus{Healthy: new(false)}
 	for name, c := range map[string]struct {

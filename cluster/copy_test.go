@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Whoever edits a copy must not be seen by the readers of the original.
+// Readers of the original must not see an edit of a copy.
 func TestCopy_sharesNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("node", func(t *testing.T) { checkCopy(t, (*cluster.Node).Copy) })
@@ -24,7 +24,7 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
 }
 
-// Readers of the wire form tell nil from empty.
+// Readers of the wire form distinguish nil from empty.
 func TestCopy_keepsNilNil(t *testing.T) {
 	t.Parallel()
 	must.Eq(t, &cluster.Node{}, (&cluster.Node{}).Copy())
@@ -38,14 +38,14 @@ func TestCopy_keepsNilNil(t *testing.T) {
 	must.False(t, (&cluster.Job{TaskGroups: []*cluster.TaskGroup{}}).Copy().TaskGroups == nil)
 }
 
-// A damaged job is copied as it is: the copy is not where it is judged.
+// A damaged job is copied as it is. Copy does not judge it.
 func TestCopy_keepsHoles(t *testing.T) {
 	t.Parallel()
 	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{nil, {Tasks: []*cluster.Task{nil}}}}
 	must.Eq(t, job, job.Copy())
 }
 
-// The check above is worth something only if it finds what a lazy copy shares.
+// The check above is useless if it does not find what a shallow copy shares.
 func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	t.Parallel()
 	node := new(cluster.Node)
@@ -56,8 +56,8 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 
-// checkCopy fills every field of a T, copies it, and looks for what the two
-// share. The paths in shared must be shared.
+// checkCopy fills every field of a T, copies it, and looks for shared memory. The paths in shared
+// must be shared.
 func checkCopy[T any](t *testing.T, copyOf func(*T) *T, shared ...string) {
 	t.Helper()
 	must.Nil(t, copyOf(nil))

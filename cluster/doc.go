@@ -13,10 +13,9 @@
 // whole episode, and a [Revision], the raft index of the last write to its
 // strategy. A node is draining exactly while [Node.Drain] is not nil.
 //
-// A mark is the wish, written through raft, that an allocation leaves its node:
-// [DesiredTransition].Migrate with the id of the drain that made it and the
-// [MarkClass] it was made under. The mark moves nothing by itself: the job's
-// evaluation makes a scheduler stop and replace the allocation.
+// A mark tells an allocation to leave its node. It is written through raft:
+// [DesiredTransition].Migrate with the id of its drain and its [MarkClass]. The mark alone moves
+// nothing. The job's evaluation makes a scheduler stop and replace the allocation.
 //
 // The allocations of a draining node leave in the order of their [Stage]:
 // consumers (service, batch and sysbatch allocations), then system allocations,
@@ -24,9 +23,8 @@
 //
 // # Ownership
 //
-// Everything that came out of a state store is shared by every reader and is
-// never written to. Copy, edit the copy, insert the copy: each noun has a Copy
-// method that says how deep it goes.
+// All rows that come from a state store are shared by all readers. Never write to them. Copy the
+// row, edit the copy, insert the copy. Each noun has a Copy method that says how deep it goes.
 //
 // # Wire form
 //

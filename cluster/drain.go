@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// DrainSpec is what an operator asks for.
+// DrainSpec is an operator's request.
 type DrainSpec struct {
-	// Deadline bounds the drain: above zero it counts from the request, zero is
-	// no limit, below zero forces everything off the node at once.
+	// Deadline bounds the drain. Above zero it counts from the request. Zero is no limit. Below
+	// zero everything leaves the node at once.
 	Deadline time.Duration
 	// IgnoreSystemJobs leaves allocations of system jobs that are no storage
 	// plugin on the node. It covers neither sysbatch jobs nor plugins.
@@ -24,14 +24,14 @@ type DrainStrategy struct {
 	StartedAt time.Time
 }
 
-// Forced reports whether the drain takes everything at once.
+// Forced reports whether the drain takes all allocations at once.
 func (s *DrainStrategy) Forced() bool { return s.Deadline < 0 }
 
-// Finite reports whether the drain has a deadline, past ones and force included.
+// Finite reports whether the drain has a deadline. A past deadline and force count.
 func (s *DrainStrategy) Finite() bool { return s.Deadline != 0 }
 
-// Passed reports whether, at now, the drain is forced or its deadline has come.
-// It is the only evidence for a deadline: a timer is a wake-up.
+// Passed reports whether, at now, the drain is forced or its deadline has come. It is the only
+// evidence for a deadline. A timer is only a wake-up.
 func (s *DrainStrategy) Passed(now time.Time) bool {
 	if s.Forced() {
 		return true
@@ -39,8 +39,8 @@ func (s *DrainStrategy) Passed(now time.Time) bool {
 	return s.Deadline > 0 && !now.Before(s.ForceDeadline)
 }
 
-// CompareUrgency orders strategies by how soon they take what is left: forced
-// ones first, then by deadline, those without a deadline last.
+// CompareUrgency orders strategies by how soon they take the rest: forced strategies first, then
+// by deadline, strategies without a deadline last.
 func (s *DrainStrategy) CompareUrgency(o *DrainStrategy) int {
 	if rank := s.urgency() - o.urgency(); rank != 0 {
 		return rank
@@ -90,12 +90,12 @@ type Drain struct {
 	// UpdatedAt is the proposer's time of the write that made Revision: a forced
 	// drain is forced from then on.
 	UpdatedAt time.Time
-	// Keys are the idempotency keys of the requests that made this drain what it
-	// is, oldest first, at most [MaxDrainKeys].
+	// Keys are the idempotency keys of the requests that made or changed this drain, oldest
+	// first, at most [MaxDrainKeys].
 	Keys []string
-	// Meta is what the operator said of the last request that said anything, or nil.
+	// Meta is the operator's text from the last request that had one, or nil.
 	Meta map[string]string
-	// UpdatedBy is who made the last request that said so.
+	// UpdatedBy is the author of the last request that named one.
 	UpdatedBy string
 
 	// Marked counts the drain's accepted marks by class.
@@ -104,7 +104,7 @@ type Drain struct {
 	// while the drain ran and whose tasks may still have been running then.
 	PurgedRunning int
 
-	// Outcome is OutcomeNone while the drain runs; what follows is set with it.
+	// Outcome is OutcomeNone while the drain runs. The fields below are set with it.
 	Outcome Outcome
 	EndedAt time.Time
 	// StillStopping counts allocations that had to leave and were not yet
@@ -139,8 +139,8 @@ func (d *Drain) Copy() *Drain {
 	return &c
 }
 
-// HasKey reports whether a request with this idempotency key made the drain
-// what it is. The empty key is no key.
+// HasKey reports whether a request with this idempotency key made or changed the drain. The empty
+// key is no key.
 func (d *Drain) HasKey(key string) bool { return key != "" && slices.Contains(d.Keys, key) }
 
 // Leaves reports whether allocations of the stage have to leave under the
@@ -177,7 +177,7 @@ type DrainMetadata struct {
 	StartedAt time.Time
 	UpdatedAt time.Time
 	Status    DrainStatus
-	// AccessorID is who made the last request that said so.
+	// AccessorID is the author of the last request that named one.
 	AccessorID string
 	Meta       map[string]string
 }

@@ -124,7 +124,7 @@ func TestNode_AppendEvent(t *testing.T) {
 	must.Eq(t, []uint64{15, 16, 17, 18, 19, 20, 21, 22, 23, 24}, indexes)
 }
 
-// Two copies of one node that each append must not write to the same array.
+// Two copies of a node that each append must not write to the same array.
 func TestNode_AppendEvent_sharedArray(t *testing.T) {
 	t.Parallel()
 	node := cluster.Node{Events: make([]cluster.NodeEvent, 1, 8)}

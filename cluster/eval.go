@@ -32,7 +32,7 @@ const (
 	TriggerAllocFailure  EvalTrigger = "alloc-failure"
 )
 
-// Evaluation asks the scheduler to look at a job: what runs against what should.
+// Evaluation asks the scheduler to compare a job's allocations with its specification.
 type Evaluation struct {
 	ID          EvalID
 	Namespace   Namespace
@@ -45,14 +45,14 @@ type Evaluation struct {
 
 	Status            EvalStatus
 	StatusDescription string
-	// PreviousEval is the evaluation that made this one, BlockedEval the one
-	// this made because something could not be placed; or empty.
+	// PreviousEval is the evaluation that made this one. BlockedEval is the evaluation that this
+	// one made because an allocation could not be placed. Both may be empty.
 	PreviousEval EvalID
 	BlockedEval  EvalID
 	// Queued counts, by group, the allocations that could not be placed, or nil.
 	Queued map[string]int
-	// SnapshotIndex is the index of the state a blocked evaluation last saw: it
-	// is worth another look only when capacity has come since.
+	// SnapshotIndex is the index of the state that a blocked evaluation last saw. Another try is
+	// useful only when capacity was added since.
 	SnapshotIndex uint64
 
 	CreateTime time.Time
@@ -68,8 +68,8 @@ const BlockedEvalDescription = "created to place remaining allocations"
 // JobKey returns the key of the evaluation's job.
 func (e *Evaluation) JobKey() JobKey { return JobKey{Namespace: e.Namespace, ID: e.JobID} }
 
-// Open reports whether the evaluation is still to be acted upon: it is pending,
-// or blocked until there is capacity.
+// Open reports whether the scheduler still has to act on the evaluation: it is pending, or
+// blocked until there is capacity.
 func (e *Evaluation) Open() bool { return e.Status == EvalPending || e.Status == EvalBlocked }
 
 // Copy returns a copy that shares nothing with e.

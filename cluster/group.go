@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// TaskGroup is a set of tasks that are placed together, Count times over.
+// TaskGroup is a set of tasks that are placed together, Count times.
 type TaskGroup struct {
 	Name  string
 	Count int
-	// Migrate is the pace at which a drain may move the group, or nil. Jobs of
-	// type service always have one after [Job.Canonicalize]; others never.
+	// Migrate is the pace at which a drain may move the group, or nil. After [Job.Canonicalize]
+	// the groups of service jobs have one and those of other jobs have none.
 	Migrate *MigrateStrategy
 	// NodeClasses are the node classes the group may run on; empty is any.
 	NodeClasses []string
 	// EphemeralDisk is what happens to the group's data when it moves.
 	EphemeralDisk EphemeralDisk
-	// Disconnect is how the group behaves when its node is out of touch.
+	// Disconnect is the group's behaviour while its node cannot be reached.
 	Disconnect DisconnectStrategy
 	// ShutdownDelay is waited before any task of the group is killed.
 	ShutdownDelay time.Duration
@@ -30,7 +30,7 @@ type TaskGroup struct {
 type Task struct {
 	Name      string
 	Resources Resources
-	// KillTimeout is how long the task may take to end once killed.
+	// KillTimeout is how long the task may take to end after it was killed.
 	KillTimeout time.Duration
 	// ShutdownDelay is waited before the task is killed.
 	ShutdownDelay time.Duration
@@ -47,7 +47,7 @@ type EphemeralDisk struct {
 	SizeMB  int64
 }
 
-// DisconnectStrategy is how a group behaves when its node is out of touch.
+// DisconnectStrategy is a group's behaviour while its node cannot be reached.
 type DisconnectStrategy struct {
 	// LostAfter is how long an allocation on a disconnected node stays unknown
 	// before it counts as lost; zero is at once.
@@ -57,7 +57,7 @@ type DisconnectStrategy struct {
 // DefaultKillTimeout is the kill timeout of a task that names none.
 const DefaultKillTimeout = 5 * time.Second
 
-// Resources is what one allocation of the group asks for.
+// Resources is the need of one allocation of the group.
 func (g *TaskGroup) Resources() Resources {
 	total := Resources{DiskMB: g.EphemeralDisk.SizeMB}
 	for _, t := range g.Tasks {
@@ -80,8 +80,8 @@ func (g *TaskGroup) StopTime() time.Duration {
 	return addDelays(g.ShutdownDelay, longest)
 }
 
-// addDelays adds two delays that are not negative. A sum too long to count is
-// the longest there is: wrapped around it would be no wait at all.
+// addDelays adds two delays that are not negative. A sum that overflows becomes the longest
+// duration, because a negative delay would be no wait at all.
 func addDelays(a, b time.Duration) time.Duration {
 	if sum := a + b; sum >= a {
 		return sum
@@ -153,7 +153,7 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 			continue
 		}
 		total = total.Plus(task.Resources)
-		if !none.Fits(total) { // wrapped around, the sum would fit everywhere
+		if !none.Fits(total) { // the sum has overflowed
 			return append(errs, fmt.Errorf("Task %q: resources of the group add up to too much", task.Name))
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The identifiers are distinct types so that the compiler refuses a node id
-// where an allocation id is wanted.
+// Identifiers are distinct types, so that the compiler refuses a node id in place of an
+// allocation id.
 type (
 	// NodeID names a node: a UUID in a cluster that speaks the compatible API,
 	// any non-empty string to this library.
@@ -29,11 +29,11 @@ type (
 	Revision uint64
 )
 
-// MaxIDBytes bounds what an operator or a client names something.
+// MaxIDBytes bounds the length of ids and names that come from operators and clients.
 const MaxIDBytes = 256
 
-// CheckID says why something from outside cannot be an id or a name, or returns
-// nil. The error does not repeat it.
+// CheckID returns why a string from outside cannot be an id or a name, or nil. The error does not
+// repeat the string.
 func CheckID[ID ~string](id ID) error {
 	switch text := string(id); {
 	case text == "":

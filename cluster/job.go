@@ -36,7 +36,7 @@ func (t JobType) EveryNode() bool { return t == JobSystem || t == JobSysBatch }
 // ToCompletion reports whether the job's tasks are meant to end by themselves.
 func (t JobType) ToCompletion() bool { return t == JobBatch || t == JobSysBatch }
 
-// Job is what an operator wants to run.
+// Job is an operator's specification of what to run.
 type Job struct {
 	Namespace Namespace
 	ID        JobID
@@ -65,7 +65,7 @@ const DefaultJobPriority = 50
 // Key returns the job's key.
 func (j *Job) Key() JobKey { return JobKey{Namespace: j.Namespace, ID: j.ID} }
 
-// Stopped reports whether the job is to run nothing. A nil job is stopped.
+// Stopped reports whether the job should run nothing. A nil job is stopped.
 func (j *Job) Stopped() bool { return j == nil || j.Stop }
 
 // Group returns the task group of that name, or nil. A nil job has none.
@@ -103,8 +103,8 @@ func (j *Job) Stage() Stage {
 	return StageConsumers
 }
 
-// Canonicalize fills in what a registration left empty. What is missing
-// altogether, a nil group or task, is left for [Job.Validate] to name.
+// Canonicalize fills in the empty fields of a registration. A nil group or task stays, and
+// [Job.Validate] names it.
 func (j *Job) Canonicalize() {
 	if j.Namespace == "" {
 		j.Namespace = DefaultNamespace
@@ -125,7 +125,7 @@ func (j *Job) Canonicalize() {
 	}
 }
 
-// Bounds on a job, whose body is in every plan that places it.
+// Bounds on a job. Every plan that places a job holds its body.
 const (
 	// MaxJobCount bounds the counts of all groups together.
 	MaxJobCount = 1_000_000
@@ -138,8 +138,8 @@ const (
 // maxReasons is about how many reasons a refusal names.
 const maxReasons = 10
 
-// Validate returns the reasons why the job cannot run, joined, or nil: the first ten
-// or so if there are more.
+// Validate returns the reasons why the job cannot run, joined, or nil. It returns about ten at
+// most.
 func (j *Job) Validate() error {
 	if j == nil {
 		return errors.New("job is missing")
@@ -188,10 +188,10 @@ func (j *Job) Validate() error {
 	return errors.Join(errs...)
 }
 
-// errTooManyReasons stands for the rest of them.
+// errTooManyReasons stands for the reasons that were left out.
 var errTooManyReasons = errors.New("and more is wrong")
 
-// checkSize says which bound the job is beyond, or returns nil.
+// checkSize returns which bound the job exceeds, or nil.
 func (j *Job) checkSize() error {
 	if len(j.TaskGroups) > MaxJobGroups {
 		return fmt.Errorf("A job has at most %d task groups but found %d", MaxJobGroups, len(j.TaskGroups))

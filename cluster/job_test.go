@@ -46,7 +46,7 @@ func TestJob_Canonicalize(t *testing.T) {
 	}, job)
 }
 
-// Only services move at a pace.
+// Only service jobs have a pace.
 func TestJob_Canonicalize_migrateBlock(t *testing.T) {
 	t.Parallel()
 	for _, jobType := range []cluster.JobType{cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch} {
@@ -56,7 +56,7 @@ func TestJob_Canonicalize_migrateBlock(t *testing.T) {
 	}
 }
 
-// A body from outside may hold nulls anywhere: they are named, never stepped on.
+// A body from outside may hold nulls anywhere. Validate names them and nothing panics.
 func TestJob_holes(t *testing.T) {
 	t.Parallel()
 	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{nil, {Name: "web", Tasks: []*cluster.Task{nil}}}}
@@ -156,7 +156,7 @@ func TestJob_Validate(t *testing.T) {
 	}
 }
 
-// What a job costs the servers is bounded, and so is what they say of a wrong one.
+// The cost of a job for the servers is bounded, and so is the length of a refusal.
 func TestJob_Validate_bounds(t *testing.T) {
 	t.Parallel()
 	job := func(groups, tasks, count int) *cluster.Job {
@@ -195,7 +195,7 @@ func TestJob_Validate_bounds(t *testing.T) {
 	must.Len(t, 11, lines(nulls.Validate()))
 }
 
-// Names from outside are listed, logged, labelled and put into paths.
+// Names from outside appear in lists, logs, labels and paths.
 func TestJob_Validate_names(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -231,7 +231,7 @@ func TestTaskGroup_StopTime(t *testing.T) {
 	}}
 	must.Eq(t, 36*time.Second, group.StopTime())
 
-	// Wrapped around, a task that asks for centuries would be given no time.
+	// A task that asks for centuries must not overflow to no time.
 	group.Tasks[0].KillTimeout, group.Tasks[0].ShutdownDelay = math.MaxInt64, math.MaxInt64
 	must.Eq(t, math.MaxInt64, group.StopTime())
 
@@ -287,7 +287,7 @@ func TestStage(t *testing.T) {
 	must.Eq(t, cluster.JobService, lost.JobType())
 }
 
-// Stages leave in the order of their values, and each has a name of its own.
+// Stages leave in the order of their values, and each has its own name.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

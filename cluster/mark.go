@@ -2,18 +2,17 @@ package cluster
 
 import "time"
 
-// MarkClass says under which rule an allocation was marked. It is carried in
-// the raft entry and checked there: a mark is applied only if its class holds
-// in the state in which it is applied.
+// MarkClass says under which rule an allocation was marked. The raft entry carries it. A mark is
+// applied only if its class holds in the state in which it is applied.
 type MarkClass uint8
 
 // The classes of marks.
 const (
-	// MarkNone is the class of an allocation no drain has marked. An allocation
-	// may still be marked by somebody else; see [DesiredTransition].
+	// MarkNone is the class of an allocation that no drain has marked. It may still be marked by
+	// another party; see [DesiredTransition].
 	MarkNone MarkClass = iota
-	// MarkPaced is for a healthy service allocation before the deadline. It is
-	// the only class that takes room from its group's budget.
+	// MarkPaced is for a healthy service allocation before the deadline. Only this class uses
+	// room of its group's budget.
 	MarkPaced
 	// MarkFree is for a service allocation whose removal costs nothing: its
 	// health is false or overdue.
@@ -25,9 +24,9 @@ const (
 	MarkGone
 	// MarkStage is for system allocations and storage plugins in their turn.
 	MarkStage
-	// MarkDeadline is for what is left when the deadline has passed.
+	// MarkDeadline is for the allocations that are left when the deadline has passed.
 	MarkDeadline
-	// MarkForced is for what is left when the drain is forced.
+	// MarkForced is for the allocations that are left when the drain is forced.
 	MarkForced
 	// MarkProceed is for a group below its budget, under the policy of that name.
 	MarkProceed
@@ -45,14 +44,14 @@ func (c MarkClass) String() string {
 	return names[c]
 }
 
-// DesiredTransition is what servers want an allocation to do next. The scheduler
-// acts on it when the job is next evaluated.
+// DesiredTransition is the next change that servers want for an allocation. The scheduler acts on
+// it when it next evaluates the job.
 type DesiredTransition struct {
-	// Migrate asks for the allocation to leave its node. Set by a drain, in
-	// which case Drain is set too, or by anyone else.
+	// Migrate tells the allocation to leave its node. If a drain set it, Drain names the drain.
+	// Other parties may set it too.
 	Migrate bool
-	// MigrateDisablePlacement, with Migrate, asks for no replacement: batch work
-	// stopped at a deadline is not placed again elsewhere.
+	// MigrateDisablePlacement, with Migrate, asks for no replacement: batch work that a deadline
+	// stopped is not placed again.
 	MigrateDisablePlacement bool
 	// Reschedule and ForceReschedule ask for a failed allocation to be replaced.
 	Reschedule      bool

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// HealthCheck is what decides an allocation's health.
+// HealthCheck is the source of an allocation's health.
 type HealthCheck string
 
 // The values of [HealthCheck].
@@ -15,16 +15,16 @@ const (
 	HealthTaskStates HealthCheck = "task_states"
 )
 
-// MigrateStrategy is the pace at which a drain may move a group: its budget of
-// allocations down at once, and how a replacement proves its health.
+// MigrateStrategy is the pace at which a drain may move a group: how many allocations may be down
+// at once, and how a replacement proves its health.
 type MigrateStrategy struct {
-	// MaxParallel is how many of the group may be down at once on account of
-	// drains, over all draining nodes. Zero allows no paced move at all.
+	// MaxParallel is how many of the group may be down at once because of drains, over all
+	// draining nodes. Zero allows no paced move.
 	MaxParallel int
 	HealthCheck HealthCheck
 	// MinHealthyTime is how long a replacement must run well to count as healthy.
 	MinHealthyTime time.Duration
-	// HealthyDeadline is by when a replacement must have a health verdict.
+	// HealthyDeadline is how long a replacement may take to get a health verdict.
 	HealthyDeadline time.Duration
 }
 
@@ -82,9 +82,9 @@ type Pace struct {
 	HealthyDeadline time.Duration
 }
 
-// PaceOf returns the pace of the job's group, and false if the job or the group
-// does not exist. A stopped job wants nothing healthy. A service group without a
-// migrate block has the default one.
+// PaceOf returns the pace of the job's group, and false if the job or the group does not exist. A
+// stopped job needs no healthy allocation. A service group without a migrate block has the
+// default one.
 func PaceOf(j *Job, group string) (Pace, bool) {
 	g := j.Group(group)
 	if g == nil {
@@ -104,10 +104,10 @@ func PaceOf(j *Job, group string) (Pace, bool) {
 	return p, true
 }
 
-// unlimited is more room than any group has use for: a max_parallel may be as large as
-// an int is.
+// unlimited is more room than any group can use. It avoids an overflow when max_parallel is as
+// large as an int.
 const unlimited = 1 << 30
 
-// Room is how many of the healthy allocations may be marked: what the budget
-// leaves. It is negative for a group below its budget.
+// Room is how many of the healthy allocations the budget allows to mark. It is negative for a
+// group below its budget.
 func (p Pace) Room(healthy int) int { return healthy - max(p.Count-p.MaxParallel, -unlimited) }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The texts are the compatible API's: people grep for them.
+// The texts are those of the compatible API. Users search for them.
 func TestMigrateStrategy_Validate(t *testing.T) {
 	t.Parallel()
 	edit := func(f func(*cluster.MigrateStrategy)) *cluster.MigrateStrategy {
@@ -127,7 +127,7 @@ func TestPaceOf(t *testing.T) {
 	}
 }
 
-// The kinds of allocations that a budget tells apart.
+// The kinds of allocations that a budget distinguishes.
 type kind string
 
 const (
@@ -181,8 +181,8 @@ func (k kind) alloc() (*cluster.Allocation, *cluster.Node) {
 	return a, node
 }
 
-// Worked examples of the room that a budget leaves. Those after the blank line
-// are where counting every verdict as health goes wrong.
+// Worked examples of the room that a budget leaves. In those after the blank line, counting every
+// verdict as health would be wrong.
 func TestPace_Room(t *testing.T) {
 	t.Parallel()
 	type counts map[kind]int
@@ -230,7 +230,7 @@ func TestPace_Room(t *testing.T) {
 	}
 }
 
-// Only two kinds of allocation hold a group up.
+// Only two kinds of allocation keep a group waiting.
 func TestAllocation_Healthy(t *testing.T) {
 	t.Parallel()
 	var healthy []kind

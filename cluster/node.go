@@ -41,7 +41,7 @@ type Node struct {
 	Name       string
 	Datacenter string
 	NodeClass  string
-	// NodePool is "default" if the node named none.
+	// NodePool is "default" if the node names none.
 	NodePool   string
 	HTTPAddr   string
 	TLSEnabled bool
@@ -49,7 +49,7 @@ type Node struct {
 	Meta       map[string]string
 	Links      map[string]string
 
-	// Resources is what the node has, Reserved what is not for allocations.
+	// Resources is the capacity of the node. Reserved is the part that allocations may not use.
 	Resources Resources
 	Reserved  Resources
 	// MaxAllocs bounds the allocations on the node; zero is no bound.
@@ -84,8 +84,7 @@ const MaxNodeEvents = 10
 // DefaultNodePool is the pool of a node that names none.
 const DefaultNodePool = "default"
 
-// Canonicalize fills in what a registration left empty. A draining node is
-// ineligible whatever it says.
+// Canonicalize fills in the empty fields of a registration. It makes a draining node ineligible.
 func (n *Node) Canonicalize() {
 	if n.NodePool == "" {
 		n.NodePool = DefaultNodePool
@@ -109,17 +108,17 @@ func (n *Node) Ready() bool {
 	return n != nil && n.Status == NodeReady && n.Drain == nil && n.SchedulingEligibility == NodeEligible
 }
 
-// Reachable reports whether what the node runs can be counted on: it exists and
-// is neither down nor disconnected. A nil node is not reachable.
+// Reachable reports whether the node exists and is neither down nor disconnected, so that its
+// allocations count. A nil node is not reachable.
 func (n *Node) Reachable() bool {
 	return n != nil && n.Status != NodeDown && n.Status != NodeDisconnected
 }
 
-// Available is what allocations may use: what the node has less what is reserved.
+// Available is the capacity for allocations: Resources less Reserved.
 func (n *Node) Available() Resources { return n.Resources.Minus(n.Reserved) }
 
-// AppendEvent appends an event made at a raft index and drops the oldest beyond
-// [MaxNodeEvents]. It never writes to the slice n.Events shares with a copy.
+// AppendEvent appends an event made at a raft index and drops the oldest beyond [MaxNodeEvents].
+// It never writes to the slice that n.Events shares with a copy.
 func (n *Node) AppendEvent(e NodeEvent, index uint64) {
 	e.CreateIndex = index
 	events := append(slices.Clone(n.Events), e)
@@ -151,7 +150,7 @@ func (n *Node) Copy() *Node {
 type NodeEvent struct {
 	Message   string
 	Subsystem string
-	// Details are further facts by name, or nil.
+	// Details are more facts by name, or nil.
 	Details   map[string]string
 	Timestamp time.Time
 	// CreateIndex is zero for the registration's own event.
@@ -176,5 +175,5 @@ const (
 	EventDetailDeadlineReached = "deadline_reached"
 )
 
-// cloneMap keeps the difference between a nil map and an empty one.
+// cloneMap distinguishes a nil map from an empty one.
 func cloneMap(m map[string]string) map[string]string { return maps.Clone(m) }

@@ -2,24 +2,24 @@ package cluster
 
 import "time"
 
-// Plan is what a scheduler wants to do about one evaluation. It is checked again
-// when it is applied: parts that no longer hold are refused, the rest is done.
+// Plan is a scheduler's answer to one evaluation. It is checked again when it is applied: parts
+// that no longer hold are refused, and the rest is done.
 type Plan struct {
 	// At is the proposer's time.
 	At time.Time
-	// Eval is the evaluation as it is to be after the plan.
+	// Eval is the evaluation as it will be after the plan.
 	Eval *Evaluation
-	// SnapshotIndex is the index of the state the plan was made from.
+	// SnapshotIndex is the index of the state from which the plan was made.
 	SnapshotIndex uint64
 	// Stops are allocations to stop.
 	Stops []PlanStop
-	// Places are new allocations, complete but for their indexes.
+	// Places are new allocations, complete except for their indexes.
 	Places []*Allocation
-	// Blocked is the blocked evaluation of what could not be placed: a new one, or
-	// the one that the job has already, brought up to date; or nil.
+	// Blocked is the blocked evaluation for allocations that could not be placed, or nil. It is
+	// new, or an update of the job's present one.
 	Blocked *Evaluation
-	// Answers are the job's other open evaluations, as they are to be after the
-	// plan: it was made from a state that held them, so it answers them too.
+	// Answers are the job's other open evaluations, as they will be after the plan. The plan was
+	// made from a state that held them, so it answers them too.
 	Answers []*Evaluation
 }
 
@@ -27,17 +27,17 @@ type Plan struct {
 type PlanStop struct {
 	Alloc       AllocID
 	Description string
-	// Migrate says that the stop follows a mark. It is refused if the mark is no
-	// longer there when the plan is applied, and so is the replacement.
+	// Migrate says that the stop follows a mark. If the mark is gone when the plan is applied,
+	// the stop and the replacement are refused.
 	Migrate bool
-	// Lost says that the allocation's client cannot say any more how it ended.
+	// Lost says that the allocation's client can no longer report how it ended.
 	Lost bool
-	// Unknown says that the allocation's node is out of touch for the moment:
-	// its client status becomes unknown, its desired status stays.
+	// Unknown says that the allocation's node cannot be reached at present: its client status
+	// becomes unknown, its desired status stays.
 	Unknown bool
 }
 
-// Descriptions a scheduler gives to what it stops.
+// Descriptions that a scheduler gives to allocations that it stops.
 const (
 	DescMigrating    = "alloc is being migrated"
 	DescTainted      = "alloc not needed as node is tainted"

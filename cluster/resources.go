@@ -1,6 +1,6 @@
 package cluster
 
-// Resources is an amount of what a node has and an allocation asks for.
+// Resources is an amount of capacity or need.
 type Resources struct {
 	// CPU is in thousandths of a core.
 	CPU int64
@@ -11,10 +11,10 @@ type Resources struct {
 	GPU int64
 }
 
-// Usage is what the allocations of a node that are not client-terminal take. The zero value
-// is that of a node without any.
+// Usage is the need of a node's allocations that are not client-terminal. The zero value is that
+// of a node without any.
 type Usage struct {
-	// Live counts them.
+	// Live counts these allocations.
 	Live      int
 	Resources Resources
 }

@@ -1,7 +1,7 @@
 package cluster
 
-// Stage is the turn in which an allocation leaves a draining node. A stage
-// begins when nothing of the one before it is left.
+// Stage is the turn in which an allocation leaves a draining node. A stage begins when the stage
+// before it has left.
 type Stage uint8
 
 // The stages, in the order in which they leave.
@@ -11,8 +11,8 @@ const (
 	StageConsumers Stage = iota
 	// StageSystem are the allocations of system jobs that are no storage plugin.
 	StageSystem
-	// StagePlugins are the allocations of jobs with a storage plugin task, of
-	// whatever type: consumers may still be unmounting through them.
+	// StagePlugins are the allocations of jobs with a storage plugin task, whatever their type.
+	// Consumers may still unmount through them.
 	StagePlugins
 
 	// StageCount is how many stages there are.

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// Version is a cluster version. It names the raft entries, their fields, and the form of
-// the snapshots that the servers of a cluster may write. The state holds the version, and
-// an entry raises it when every server of the cluster understands the next one. It never
-// falls.
+// Version is a cluster version. It names the raft entries, their fields, and the form of the
+// snapshots that the servers of a cluster may write. The state holds the version. An entry raises
+// it when every server of the cluster understands the next one. It never decreases.
 //
-//	1  the servers of commit 3dc2024. Their state holds no version
+//	1  the format from before cluster versions (commit 3dc2024). The state holds no version
 //	2  the entry that raises the version, and snapshots that begin with it
 type Version uint64
 
@@ -23,7 +22,7 @@ const (
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)
 
-// ErrVersion is what an error wraps that refuses an entry, a snapshot or a server for its
+// ErrVersion is wrapped by errors that refuse an entry, a snapshot or a server because of its
 // cluster version. Upgrade the server that the error names.
 var ErrVersion = errors.New("cluster version is not understood")
 
@@ -36,7 +35,7 @@ func Understood() Versions { return Versions{Min: MinVersion, Max: MaxVersion} }
 // Contains reports whether the range holds the version.
 func (r Versions) Contains(v Version) bool { return r.Min <= v && v <= r.Max }
 
-// String is "1 to 2".
+// String returns a text such as "1 to 2".
 func (r Versions) String() string { return fmt.Sprintf("%d to %d", r.Min, r.Max) }
 
 // Require returns an error that names the version and the remedy if this build does not

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bars shows a bar for each drain and beside it what it waits for; below them the
-// time and the leader. Bars of drains that have ended scroll away above. What
-// does not fit on the terminal is not drawn.
+// Bars shows a bar for each drain with the reasons why it waits, and below them the time and
+// the leader. Bars of ended drains scroll away above. Bars that do not fit on the terminal are
+// not drawn.
 //
 // It owns the goroutines of its container of bars, until Close.
 type Bars struct {
@@ -53,12 +53,12 @@ func (b *Bars) Look(look Look) {
 	for i, d := range look.Drains {
 		b.drains[i].show(d, look.Leader != "")
 	}
-	leader := look.Leader + " leads"
+	leader := "leader " + look.Leader
 	if look.Leader == "" {
 		leader = "no leader"
 	}
 	ended, total, left, _ := look.sum()
-	line := fmt.Sprintf("%7s  %d of %d drains ended, %d of %d allocations left to go, %s",
+	line := fmt.Sprintf("%7s  %d of %d drains ended, %d of %d allocations left, %s",
 		seconds(look.At), ended, len(look.Drains), left, total, leader)
 	b.line.Store(&line)
 }
@@ -73,7 +73,7 @@ func (b *Bars) add(look Look) {
 		bar := new(drainBar)
 		bar.text.Store(new(string))
 		text := func(decor.Statistics) string { return " " + *bar.text.Load() }
-		bar.Bar = b.container.AddBar(0, mpb.BarWidth(barWidth), // its end is the drain's, not that nothing is left
+		bar.Bar = b.container.AddBar(0, mpb.BarWidth(barWidth), // the bar ends with the drain, not when nothing is left
 			mpb.PrependDecorators(decor.Name(d.Node, decor.WC{W: width + 1, C: decor.DindentRight})),
 			mpb.AppendDecorators(decor.Any(text)))
 		b.drains = append(b.drains, bar)
@@ -83,13 +83,13 @@ func (b *Bars) add(look Look) {
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *b.line.Load() })))
 }
 
-// show moves one bar. Without a leader nobody knows what it waits for.
-func (b *drainBar) show(d DrainLook, known bool) {
+// show moves one bar. Without a leader the reasons are not known.
+func (b *drainBar) show(d DrainLook, hasLeader bool) {
 	if b.done {
 		return
 	}
 	text := d.text()
-	if !known && d.Outcome == cluster.OutcomeNone {
+	if !hasLeader && d.Outcome == cluster.OutcomeNone {
 		text = fmt.Sprintf("%d left", d.Left)
 	}
 	b.text.Store(&text)
@@ -103,7 +103,7 @@ func (b *drainBar) show(d DrainLook, known bool) {
 	b.SetCurrent(total - int64(d.Left))
 }
 
-// Close leaves the bars as they are and gives the terminal back.
+// Close stops drawing and leaves the bars as they are.
 func (b *Bars) Close() {
 	for _, bar := range b.drains {
 		if !bar.done {

@@ -17,7 +17,7 @@ type clients struct {
 	fleet *simclient.Fleet
 	// reports waits for the batch in flight.
 	reports sync.WaitGroup
-	// group takes the reports, and ctx ends the wait for it; set by run.
+	// group takes the reports, and ctx ends the wait for it; run sets both.
 	group *server.Group
 	ctx   context.Context
 }
@@ -46,7 +46,7 @@ func (r *run) newClients() (*clients, error) {
 	return c, nil
 }
 
-// run runs the clients. The function it returns ends them and waits for them.
+// run runs the clients. The returned function ends them and waits for them.
 func (c *clients) run(ctx context.Context, g *server.Group) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.group, c.ctx = g, ctx
@@ -62,8 +62,8 @@ func (c *clients) run(ctx context.Context, g *server.Group) (stop func()) {
 	}
 }
 
-// Report has the leader take reports, whichever server that is. The fleet has one
-// batch in flight, so there is one goroutine at most.
+// Report sends reports to the leader. The fleet has one batch in flight, so there is one
+// goroutine at most.
 func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	c.reports.Go(func() {
 		err := c.group.Do(c.ctx, func(ctx context.Context, s *server.Server) error {
@@ -75,7 +75,7 @@ func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)
 	return true
 }
 
-// notice tells the clients whose nodes an entry may have touched.
+// notice tells the clients which nodes an entry may have changed.
 func (c *clients) notice(e witness.Entry) {
 	nodes := e.Touched.Nodes
 	for _, id := range e.Touched.Allocs {

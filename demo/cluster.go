@@ -10,19 +10,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/demo/openb"
 )
 
-// Cluster is what a run registers. Its times are simulated ones.
+// Cluster is the nodes and jobs that a run registers. Its times are simulated.
 type Cluster struct {
-	// Origin says in one line where it comes from.
+	// Origin is the origin of the cluster, in one line.
 	Origin string
 	Nodes  []*cluster.Node
 	// Jobs are registered in this order, which is the order of placement.
 	Jobs []*cluster.Job
-	// RunTime is how long an allocation of a batch or sysbatch job runs before
-	// it is done.
+	// RunTime is how long an allocation of a batch or sysbatch job runs until it ends by
+	// itself.
 	RunTime map[cluster.JobKey]time.Duration
 }
 
-// Allocations counts what the jobs want to run, of those in a number of copies.
+// Allocations counts the allocations that the jobs with a count want.
 func (c *Cluster) Allocations() int {
 	n := 0
 	for _, j := range c.Jobs {
@@ -45,11 +45,11 @@ func (c *Cluster) everyNode(key cluster.JobKey) bool {
 	return slices.ContainsFunc(c.Jobs, func(j *cluster.Job) bool { return j.Key() == key && j.Type.EveryNode() })
 }
 
-// Trace makes a cluster of a trace. Its batch work runs on until something stops
-// it: the trace's own lasts for weeks.
+// Trace makes a cluster from a trace. Its batch work runs until it is stopped: in the trace it
+// lasts for weeks.
 func Trace(t *openb.Trace, dir string) *Cluster {
 	c := &Cluster{
-		Origin:  fmt.Sprintf("%d machines and %d pods listed in %s", len(t.Machines), len(t.Pods), dir),
+		Origin:  fmt.Sprintf("%d machines and %d pods from %s", len(t.Machines), len(t.Pods), dir),
 		Nodes:   t.Nodes(),
 		Jobs:    t.Jobs(),
 		RunTime: make(map[cluster.JobKey]time.Duration),
@@ -62,11 +62,10 @@ func Trace(t *openb.Trace, dir string) *Cluster {
 	return c
 }
 
-// Generate makes a cluster of n equal nodes that is about half full: service
-// jobs of many sizes and migrate limits, batch jobs that end before the deadline
-// and batch jobs that do not, system and sysbatch jobs, and storage plugins of
-// both kinds, one on every node and one in two copies. Equal arguments make equal
-// clusters.
+// Generate makes a cluster of n equal nodes that is about half full. It has service jobs of
+// many sizes and migrate limits, batch jobs that end before the deadline and others that do
+// not, system and sysbatch jobs, and two storage plugins: one on every node, one in two
+// copies. Equal arguments make equal clusters.
 func Generate(n int, deadline time.Duration, seed uint64) *Cluster {
 	g := &generator{
 		rng: rand.New(rand.NewPCG(seed, 0)),
@@ -88,7 +87,7 @@ func Generate(n int, deadline time.Duration, seed uint64) *Cluster {
 	return g.Cluster
 }
 
-// generator adds to a cluster what its generator of random numbers says.
+// generator adds random nodes and jobs to a cluster.
 type generator struct {
 	*Cluster
 	rng *rand.Rand
@@ -108,7 +107,7 @@ func (g *generator) addNode(i int) {
 	g.Nodes = append(g.Nodes, n)
 }
 
-// addServices adds service jobs until about that many allocations are wanted.
+// addServices adds service jobs with about that many allocations.
 func (g *generator) addServices(allocations int) {
 	names := []string{"web", "api", "search", "cart", "mail", "auth", "feed", "maps", "chat", "ads"}
 	for i := 0; allocations > 0; i++ {
@@ -122,8 +121,8 @@ func (g *generator) addServices(allocations int) {
 	}
 }
 
-// addBatch adds batch jobs until about that many allocations are wanted. Every
-// other one runs on past the deadline.
+// addBatch adds batch jobs with about that many allocations. Every other job runs longer than
+// the deadline.
 func (g *generator) addBatch(allocations int, deadline time.Duration) {
 	for i := 0; allocations > 0; i++ {
 		count := min(allocations, 5+g.rng.IntN(11))

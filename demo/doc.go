@@ -1,27 +1,25 @@
-// Package demo runs a cluster in one process and drains it: three raft servers
-// with the drainer and a scheduler on the leader, simulated clients, a generated
-// cluster or a real one (package openb). It drains some nodes at once, kills the leader
-// when half of the work is done, and reports what came of it, counted by a
-// witness that shares no code with the drainer.
+// Package demo runs a cluster in one process and drains nodes of it: three raft servers with
+// the drainer and a scheduler on the leader, simulated clients, and a generated cluster or a
+// real one (package openb). It drains several nodes at once, kills the leader when half of the
+// work is done, and reports the result, counted by a witness that shares no code with the
+// drainer.
 //
-// [Run] is the whole of it; "nodedrain demo" is its command.
+// [Run] runs the demonstration; "nodedrain demo" is its command.
 //
 // # Simulated time
 //
-// Tasks do not run, they are waited for, and [Config].TimeScale says how much
-// faster than real ones. The times in the state are real: jobs are registered
-// with their delays scaled down, and the drainer is given margins scaled alike.
-// Raft's elections and the drainer's own work take what they take.
+// No task really runs: the clients wait for as long as it would take, divided by
+// [Config].TimeScale. The times in the state are real. Jobs are registered with their delays
+// scaled down, and the drainer's margins are scaled alike. Raft's elections and the drainer's
+// own work are not scaled.
 //
-// # What is drained
+// # Choice of nodes
 //
-// Nodes are chosen by a fixed rule once everything runs: of those that run a
-// service or batch allocation, by id, every k-th, so that there are as many as
-// asked for. Those with batch work drain under a deadline, and so does every
-// other one of the rest.
+// A fixed rule chooses the nodes once everything runs. Of the nodes that run a service or
+// batch allocation, ordered by id, it takes every k-th, so that the number is as configured.
+// Nodes with batch work drain with a deadline, and so does every other one of the others.
 //
 // # Goroutines
 //
-// Run owns those of its servers and clients, and has ended all of them when it
-// returns, however it ends.
+// Run owns the goroutines of its servers and clients. All of them have ended when it returns.
 package demo

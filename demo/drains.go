@@ -16,21 +16,21 @@ import (
 type drainRun struct {
 	node cluster.NodeID
 	name string
-	// deadline is a real one, counted from the drain's start; zero is none.
+	// deadline is in real time from the drain's start; zero is none.
 	deadline time.Duration
-	// total is the most allocations that had to leave at one time: replacements
-	// of others may still land here until all drains have begun.
+	// total is the most allocations that had to leave at one time. It grows while other
+	// drains have not started yet: their replacements may be placed here.
 	total int
 
 	id   cluster.DrainID
 	last DrainLook
 }
 
-// choose picks n nodes to drain. Of the nodes that run a service or batch
-// allocation, by id, it takes every k-th, k such that there are n, and begins
-// with the seed's remainder. Those with batch work get the deadline, and so does
-// every other one of the rest. If none of them has batch work, the last makes way
-// for the first node that has. Sysbatch counts as none of it: it ends by itself.
+// choose picks n nodes to drain. Of the nodes that run a service or batch allocation, ordered
+// by id, it takes every k-th, so that there are n, and starts at the seed's remainder. Nodes
+// with batch work get the deadline, and so does every other one of the others. If no chosen
+// node has batch work, the first node that has some replaces the last one. Sysbatch does not
+// count: it ends by itself.
 func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) ([]*drainRun, error) {
 	var busy, batch []*cluster.Node
 	for node := range s.Nodes() {
@@ -43,7 +43,7 @@ func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) 
 		}
 	}
 	if len(busy) < n {
-		return nil, fmt.Errorf("%d nodes are to be drained and only %d run anything", n, len(busy))
+		return nil, fmt.Errorf("cannot drain %d nodes: only %d run allocations", n, len(busy))
 	}
 	byID := func(a, b *cluster.Node) int { return cmp.Compare(a.ID, b.ID) }
 	slices.SortFunc(busy, byID)
@@ -71,8 +71,8 @@ func choose(s *statestore.Snapshot, n int, deadline time.Duration, seed uint64) 
 	return runs, nil
 }
 
-// consumers are the types of the jobs, storage plugins aside, of which something
-// may run on the node.
+// consumers are the types of the jobs that may run on the node, without system jobs and
+// storage plugins.
 func consumers(s *statestore.Snapshot, id cluster.NodeID) map[cluster.JobType]bool {
 	kinds := make(map[cluster.JobType]bool)
 	for a := range s.LiveAllocsByNode(id) {
@@ -83,12 +83,12 @@ func consumers(s *statestore.Snapshot, id cluster.NodeID) map[cluster.JobType]bo
 	return kinds
 }
 
-// start asks for the drain.
+// start starts the drain.
 func (r *drainRun) start(ctx context.Context, g *server.Group) error {
-	update := statestore.DrainUpdate{
+	update := cluster.DrainUpdate{
 		Node: r.node,
 		Spec: &cluster.DrainSpec{Deadline: r.deadline},
-		Key:  "demo " + string(r.node), // asked again it is the same drain
+		Key:  "demo " + string(r.node), // a repeated request is the same drain
 		Meta: map[string]string{"message": "drained by the demo"},
 	}
 	err := g.Do(ctx, func(ctx context.Context, s *server.Server) error {
@@ -103,7 +103,7 @@ func (r *drainRun) start(ctx context.Context, g *server.Group) error {
 	return nil
 }
 
-// setLeft notes how many allocations have to leave, by stage.
+// setLeft notes how many allocations still have to leave, by stage.
 func (r *drainRun) setLeft(left [cluster.StageCount]int) {
 	r.last.Left = 0
 	for _, n := range left {

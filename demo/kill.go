@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
-// halfWay reports whether half of what had to leave has left, or half of the
-// deadline has passed, while something is still to be done.
+// halfWay reports whether half of the allocations have left, or half of the deadline has
+// passed.
 func (r *run) halfWay() bool {
 	total, left := 0, 0
 	for _, d := range r.drains {
@@ -18,11 +18,11 @@ func (r *run) halfWay() bool {
 	return 2*left <= total || time.Since(r.drained) >= r.scale.real(r.config.Deadline)/2
 }
 
-// killLeader ends the leader, for good, and notes how far its own state had come.
+// killLeader kills the leader for good, and notes the progress in its state.
 func (r *run) killLeader() error {
 	leader := r.group.Leader()
 	if leader == nil {
-		return nil // look again
+		return nil // the next look tries again
 	}
 	if err := r.group.Kill(leader); err != nil {
 		return fmt.Errorf("killing %s: %w", leader.ID(), err)
@@ -31,13 +31,13 @@ func (r *run) killLeader() error {
 	kill := &LeaderKill{Server: string(leader.ID()), AtSeconds: round(r.killed.Sub(r.drained))}
 	kill.DrainsRunning, kill.AllocationsLeft = stillToDo(leader)
 	r.summary.LeaderKill = kill
-	r.event("killed the leader, %s; drains running: %d, allocations left to go: %d",
+	r.event("killed the leader %s: %d drains running, %d allocations left",
 		kill.Server, kill.DrainsRunning, kill.AllocationsLeft)
 	return nil
 }
 
-// stillToDo counts the drains that run in a server's state, and what may still
-// run on their nodes.
+// stillToDo counts the running drains in a server's state, and the live allocations on their
+// nodes.
 func stillToDo(s *server.Server) (drains, allocations int) {
 	snap := s.Store().Snapshot()
 	for n := range snap.DrainingNodes() {
@@ -47,7 +47,7 @@ func stillToDo(s *server.Server) (drains, allocations int) {
 	return drains, allocations
 }
 
-// noteLeader notes the first look that has a leader again.
+// noteLeader notes the first look with a new leader.
 func (r *run) noteLeader(look Look) {
 	kill := r.summary.LeaderKill
 	if kill == nil || kill.NewLeader != "" || look.Leader == "" {
@@ -55,5 +55,5 @@ func (r *run) noteLeader(look Look) {
 	}
 	kill.NewLeader = look.Leader
 	kill.ElectionSeconds = round(time.Since(r.killed))
-	r.event("%s leads now and goes on from the state alone", kill.NewLeader)
+	r.event("%s is the new leader and continues from the replicated state", kill.NewLeader)
 }

@@ -9,40 +9,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Plain lines tell at most once in linesInterval how far the drains are, and if
-// nothing changes once in idleInterval.
+// Plain lines show the progress of all drains at most once in linesInterval, and once in
+// idleInterval if it does not change.
 const (
 	linesInterval = time.Second
 	idleInterval  = 5 * time.Second
 )
 
-// maxLineDrains is up to how many drains are told of one by one.
+// maxLineDrains is up to how many drains have lines of their own.
 const maxLineDrains = 20
 
-// Lines shows progress as plain lines: once a second, if it changes, how far the
-// drains are in sum, and which of up to 20 wait for something else than before;
-// of each its end.
+// Lines shows progress as plain lines: at most once a second the sum over all drains, with a
+// line for each of up to 20 drains whose reason has changed, and a line at the end of each
+// drain.
 type Lines struct {
 	out  io.Writer
-	next time.Duration // when the sum is due if it changed
-	idle time.Duration // when it is due if not
-	sum  string        // the last
-	// ended and reasons are what has been told of each drain, by node.
+	next time.Duration // when the sum is shown next if it changed
+	idle time.Duration // when it is shown next if not
+	sum  string        // the last one shown
+	// ended and reasons were shown of each drain, by node.
 	ended   map[string]bool
 	reasons map[string]rules.Reason
 }
 
-// NewLines returns plain lines. It does not look at errors of out.
+// NewLines returns plain lines. It ignores errors of out.
 func NewLines(out io.Writer) *Lines {
 	return &Lines{out: out, ended: make(map[string]bool), reasons: make(map[string]rules.Reason)}
 }
 
-// Event tells of one thing that happened.
+// Event writes one line.
 func (l *Lines) Event(at time.Duration, text string) {
 	fmt.Fprintf(l.out, "%7s  %s\n", seconds(at), text)
 }
 
-// Look tells of what has changed since the last look.
+// Look shows what has changed since the last look.
 func (l *Lines) Look(look Look) {
 	for _, d := range look.Drains {
 		if d.Outcome != cluster.OutcomeNone && !l.ended[d.Node] {
@@ -54,7 +54,7 @@ func (l *Lines) Look(look Look) {
 		return
 	}
 	ended, total, left, waiting := look.sum()
-	text := fmt.Sprintf("%d of %d drains ended, %d of %d allocations left to go", ended, len(look.Drains), left, total)
+	text := fmt.Sprintf("%d of %d drains ended, %d of %d allocations left", ended, len(look.Drains), left, total)
 	switch waits := waitsFor(waiting); {
 	case look.Leader == "":
 		text += "; no leader"
@@ -70,7 +70,7 @@ func (l *Lines) Look(look Look) {
 	}
 }
 
-// reasonsOf tells of the drains that now wait for something else.
+// reasonsOf shows the drains whose reason has changed.
 func (l *Lines) reasonsOf(look Look) {
 	for _, d := range look.Drains {
 		if d.Outcome != cluster.OutcomeNone || d.Left == 0 {

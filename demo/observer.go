@@ -10,12 +10,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
-// observer shows a witness the log of a group of servers: each entry once, as
-// the first server applies it, so that no server's end takes its sight. It is
-// safe for concurrent use.
+// observer shows a witness the log of a group of servers. The witness sees each entry once,
+// from the first server that applies it, so the end of a server does not hide any. It is safe
+// for concurrent use.
 type observer struct {
-	// notice is told of each entry by each server that applies it: whoever reads
-	// the state of one server has to hear from that one. Never nil, never blocks.
+	// notice is called with each entry by each server that applies it: a reader of one
+	// server's state needs the calls of that server. Never nil; it must not block.
 	notice func(witness.Entry)
 
 	mu      sync.Mutex
@@ -27,8 +27,8 @@ func newObserver(o witness.Options, notice func(witness.Entry)) *observer {
 	return &observer{notice: notice, witness: witness.New(o)}
 }
 
-// applied takes one entry from any of the servers. Each of them applies all of
-// the log in order, so what is new here follows on what was last.
+// applied takes one entry from any server. Each server applies the whole log in order, so a
+// new entry follows the last one.
 func (o *observer) applied(a shims.Applied) {
 	entry := applied.Entry(a)
 	o.notice(entry)
@@ -41,9 +41,8 @@ func (o *observer) applied(a shims.Applied) {
 	o.witness.Observe(entry)
 }
 
-// report audits the state of the server that has come furthest, and reports. The
-// servers must have been shut down. An error says that the report lacks the
-// audit.
+// report audits the state of a server that has applied the last entry, and reports. The
+// servers must have been shut down. With an error the report lacks the audit.
 func (o *observer) report(servers []*server.Server) (witness.Report, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

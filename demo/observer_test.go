@@ -7,12 +7,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// Clients hear of an entry from each server that applies it, because the one
-// whose state they read may be the last to do so; the witness sees it once.
+// Clients are told of an entry by each server that applies it: the server whose state they read
+// may be the last one. The witness sees the entry once.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	var noticed []uint64
@@ -26,7 +25,7 @@ func TestObserver(t *testing.T) {
 		must.NoError(t, err)
 	}
 	node := &shims.NodeRegister{At: t0, Node: &cluster.Node{ID: "n1"}}
-	drain := &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: t0}}
+	drain := &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: t0}}
 	apply(ahead, 1, node)
 	apply(ahead, 2, drain)
 	apply(behind, 1, node)

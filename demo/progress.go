@@ -9,32 +9,32 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Progress is shown how a run goes. All calls come from one goroutine.
+// Progress shows a run. All calls come from one goroutine.
 type Progress interface {
-	// Event tells of one thing that happened, in one line.
+	// Event shows one event, in one line.
 	Event(at time.Duration, text string)
 	// Look shows all drains, always the same ones in the same order.
 	Look(Look)
-	// Close ends the show and waits for what is still to be drawn.
+	// Close stops showing, and waits for the last drawing.
 	Close()
 }
 
-// Look is one look at the drains.
+// Look is the state of all drains at one time.
 type Look struct {
 	// At is the time since the run began.
 	At time.Duration
-	// Leader is the server that leads, or empty if none does.
+	// Leader is the leader, or empty if there is none.
 	Leader string
 	Drains []DrainLook
 }
 
-// DrainLook is how far one drain is.
+// DrainLook is the progress of one drain.
 type DrainLook struct {
 	Node string
 	// Total is the most allocations that had to leave at one time, Left how many
 	// still have to.
 	Total, Left int
-	// Reason is the drain's worst, Waiting what everything on the node waits for.
+	// Reason is the drain's most severe reason. Waiting counts the allocations by reason.
 	Reason  rules.Reason
 	Waiting [rules.ReasonCount]int
 	// Outcome is empty while the drain runs. Took is how long it ran.
@@ -42,7 +42,7 @@ type DrainLook struct {
 	Took    time.Duration
 }
 
-// text says how far the drain is and what it waits for.
+// text is the progress of the drain and the reasons why it waits.
 func (d DrainLook) text() string {
 	if d.Outcome != cluster.OutcomeNone {
 		return fmt.Sprintf("%s in %s", d.Outcome, seconds(d.Took))
@@ -53,7 +53,7 @@ func (d DrainLook) text() string {
 	return fmt.Sprintf("%d left", d.Left)
 }
 
-// waitsFor puts counts of reasons in words.
+// waitsFor formats counts by reason.
 func waitsFor(waiting [rules.ReasonCount]int) string {
 	var words []string
 	for reason, count := range waiting {
@@ -79,7 +79,7 @@ func (l Look) sum() (ended, total, left int, waiting [rules.ReasonCount]int) {
 	return ended, total, left, waiting
 }
 
-// seconds is a duration as people read it.
+// seconds formats a duration.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
 // Silence shows nothing.

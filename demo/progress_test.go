@@ -14,8 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// script shows a progress two nodes and a leader's death, with many looks a
-// second, of which plain lines must not tell each.
+// script shows the drains of two nodes and the kill of a leader, with many looks a second.
 func script(p Progress) {
 	p.Event(0, "time scale 60: a simulated minute takes 1s")
 	a := DrainLook{Node: "node-a", Total: 8}
@@ -51,7 +50,7 @@ func script(p Progress) {
 	p.Close()
 }
 
-// Plain lines tell what changed, at most once a second.
+// Plain lines show the changes, at most once a second.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -59,7 +58,7 @@ func TestLines(t *testing.T) {
 	golden(t, "lines.golden", out.String())
 }
 
-// Of many drains plain lines tell in sum.
+// For many drains plain lines show the sum alone.
 func TestLines_many(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -73,10 +72,10 @@ func TestLines_many(t *testing.T) {
 	look.Drains[0] = DrainLook{Node: "node-0", Total: 2, Outcome: cluster.OutcomeComplete, Took: time.Second}
 	lines.Look(look)
 	must.Eq(t, "   0.0s  node-0: complete in 1.0s\n"+
-		"   0.0s  1 of 21 drains ended, 40 of 42 allocations left to go: 40 stopping\n", out.String())
+		"   0.0s  1 of 21 drains ended, 40 of 42 allocations left: 40 stopping\n", out.String())
 }
 
-// Bars end with every drain's end, and the terminal is given back whole.
+// Each bar ends with its drain, and the terminal is restored.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestBars(t *testing.T) {
 	})
 }
 
-// Bars that are closed early end all the same.
+// Bars that are closed early end too.
 func TestBars_closedEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,11 +13,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// lookInterval is how often the run looks how far things are.
+// lookInterval is the time between two looks at the progress.
 const lookInterval = 100 * time.Millisecond
 
-// ErrTimeout says that a run took longer than [Config].Timeout before anything
-// was drained.
+// ErrTimeout says that [Config].Timeout passed before the first drain.
 var ErrTimeout = errors.New("the demonstration took longer than its timeout")
 
 // run is one run of the demonstration.
@@ -29,18 +28,18 @@ type run struct {
 	cluster  *Cluster
 	observer *observer
 	group    *server.Group
-	servers  []*server.Server // all, the killed one too
+	servers  []*server.Server // all, with the killed one
 	drains   []*drainRun
-	drained  time.Time // when the drains were asked for
+	drained  time.Time // when the drains started
 	killed   time.Time // when the leader was, or zero
 	ended    time.Time // when all drains had ended or time was up
 	summary  *Summary
 }
 
-// Run runs the demonstration: it starts servers and clients, registers a cluster,
-// drains nodes, kills the leader half-way, and counts what came of it. The error
-// says why there is no summary; what went wrong with the drains is in the summary.
-// When Run returns all its goroutines have ended.
+// Run runs the demonstration: it starts servers and clients, registers a cluster, drains
+// nodes, kills the leader half-way, and counts the result. An error says why there is no
+// summary; the summary holds the failures of drains. All goroutines of Run have ended when it
+// returns.
 func Run(ctx context.Context, config Config) (*Summary, error) {
 	if config.Progress == nil {
 		config.Progress = Silence{}
@@ -61,7 +60,7 @@ func Run(ctx context.Context, config Config) (*Summary, error) {
 		return nil, err
 	}
 	err = r.drain(ctx)
-	r.ended = time.Now() // raft shuts down when its last request of a server that is gone has timed out
+	r.ended = time.Now() // before the shutdown, in which raft waits for requests to the killed server
 	stopClients()
 	if shutdown := r.group.Shutdown(); err == nil && shutdown != nil {
 		err = fmt.Errorf("shutting the servers down: %w", shutdown)
@@ -94,8 +93,8 @@ func (r *run) prepare() (err error) {
 	return nil
 }
 
-// start starts servers and clients. The function it returns ends the clients and
-// waits for them.
+// start starts servers and clients. The returned function ends the clients and waits for
+// them.
 func (r *run) start(ctx context.Context) (stopClients func(), err error) {
 	clients, err := r.newClients()
 	if err != nil {
@@ -119,8 +118,8 @@ func (r *run) start(ctx context.Context) (stopClients func(), err error) {
 	return clients.run(ctx, r.group), nil
 }
 
-// drain registers the cluster, drains nodes, kills the leader half-way, and
-// returns when all drains have ended or time is up.
+// drain registers the cluster, drains nodes and kills the leader half-way. It returns when all
+// drains have ended, or at the timeout.
 func (r *run) drain(ctx context.Context) error {
 	if err := r.register(ctx); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (r *run) drain(ctx context.Context) error {
 	c.SetupSeconds = round(time.Since(r.loaded))
 	r.event("registered, placed and healthy: %d of %d allocations", c.Placed, c.Wanted)
 	for _, u := range c.Unplaced {
-		r.event("did not fit: %d of %s", u.Count, u.Group)
+		r.event("no capacity for %d allocations of %s", u.Count, u.Group)
 	}
 	if err := r.startDrains(ctx); err != nil {
 		return err
@@ -144,7 +143,7 @@ func (r *run) drain(ctx context.Context) error {
 			}
 		}
 		if err := sleep(ctx, lookInterval); errors.Is(err, ErrTimeout) {
-			return nil // the summary says what did not end
+			return nil // the summary names the drains that did not end
 		} else if err != nil {
 			return err
 		}
@@ -155,7 +154,7 @@ func (r *run) drain(ctx context.Context) error {
 func (r *run) startDrains(ctx context.Context) error {
 	leader := r.group.Leader()
 	if leader == nil {
-		return errors.New("the leader was lost before anything was drained")
+		return errors.New("the leader was lost before the first drain")
 	}
 	n, err := r.config.drains(len(r.cluster.Nodes))
 	if err != nil {
@@ -175,13 +174,13 @@ func (r *run) startDrains(ctx context.Context) error {
 			limited++
 		}
 	}
-	r.event("nodes drained at once: %d; of these with a deadline of %s (%s here): %d",
-		len(r.drains), r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond), limited)
+	r.event("%d nodes drain at once, %d of them with a deadline of %s (%s here)",
+		len(r.drains), limited, r.config.Deadline, r.scale.real(r.config.Deadline).Round(time.Millisecond))
 	return nil
 }
 
-// look looks how far the drains are and shows it. It returns true when all have
-// ended, and somebody leads again.
+// look reads and shows the progress. It returns true when all drains have ended and there is a
+// leader again.
 func (r *run) look() (ended bool) {
 	look := Look{At: time.Since(r.began)}
 	statuses := make(map[cluster.NodeID]rules.Status)
@@ -214,7 +213,7 @@ func (r *run) look() (ended bool) {
 	return ended && (r.summary.LeaderKill == nil || r.summary.LeaderKill.NewLeader != "")
 }
 
-// newest returns the running server that has come furthest.
+// newest returns the running server with the newest state.
 func (r *run) newest() *server.Server {
 	var newest *server.Server
 	for _, s := range r.group.Servers() {
@@ -225,7 +224,7 @@ func (r *run) newest() *server.Server {
 	return newest
 }
 
-// finish asks the witness what came of it all.
+// finish makes the summary from the report of the witness.
 func (r *run) finish() *Summary {
 	report, err := r.observer.report(r.servers)
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The whole demonstration in a small size: real raft, a killed leader, drains
-// that end as they should. In a bubble nobody waits for it, and nothing of it is
-// left running.
+// The demonstration in a small size: real raft, a killed leader, and drains that end as
+// expected. In a bubble it takes no real time, and leaves no goroutine running.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,13 +46,13 @@ func TestRun(t *testing.T) {
 			}
 		}
 		must.Positive(t, paced)
-		for _, want := range []string{"time scale 30", "nodes drained at once: 4", "killed the leader", "leads now"} {
+		for _, want := range []string{"time scale 30", "4 nodes drain at once", "killed the leader", "is the new leader"} {
 			must.StrContains(t, out.String(), want)
 		}
 	})
 }
 
-// A cluster loaded from lists is drained alike.
+// A cluster loaded from lists is drained in the same way.
 func TestRun_loaded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +66,7 @@ func TestRun_loaded(t *testing.T) {
 	})
 }
 
-// The real cluster, if it is there.
+// The real cluster, if its lists are there.
 func TestRun_openb(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("NODEDRAIN_OPENB")
@@ -83,7 +82,7 @@ func TestRun_openb(t *testing.T) {
 	})
 }
 
-// A run that is interrupted ends, wherever it is.
+// An interrupted run ends, at any point.
 func TestRun_interrupted(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, 500 * time.Millisecond, 2 * time.Second, 5 * time.Second} {
@@ -102,7 +101,7 @@ func TestRun_interrupted(t *testing.T) {
 	}
 }
 
-// A run that takes too long says what did not end.
+// A run that takes too long names the drains that did not end.
 func TestRun_timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // scale is how many simulated seconds pass in a real one.
 type scale float64
 
-// real is how long a simulated time takes.
+// real is the real duration of a simulated one.
 func (s scale) real(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / float64(s))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// cluster loads or generates what the run registers.
+// cluster loads or generates the cluster.
 func (c *Config) cluster() (*Cluster, error) {
 	if c.Dir == "" {
 		return Generate(c.Nodes, c.Deadline, c.Seed), nil
@@ -24,7 +24,7 @@ func (c *Config) cluster() (*Cluster, error) {
 		return nil, err
 	}
 	if len(trace.Machines) < 2 {
-		return nil, fmt.Errorf("%s lists %d machines, and it takes 2 to move anything", c.Dir, len(trace.Machines))
+		return nil, fmt.Errorf("%s lists %d machines, and a drain needs at least 2", c.Dir, len(trace.Machines))
 	}
 	return Trace(trace, c.Dir), nil
 }
@@ -53,8 +53,8 @@ func (r *run) register(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until everything that fits runs, and what has to prove its health
-// has done so.
+// settle waits until every allocation that fits runs, and every service allocation is
+// healthy.
 func (r *run) settle(ctx context.Context) error {
 	for {
 		if leader := r.group.Leader(); leader != nil {
@@ -69,7 +69,8 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
-// settled reports whether nothing is on its way in the state.
+// settled reports whether all jobs are registered, no evaluation is pending, every live
+// allocation runs, and every live service allocation is healthy.
 func settled(s *statestore.Snapshot, jobs int) bool {
 	for range s.PendingEvals() {
 		return false
@@ -91,7 +92,7 @@ func settled(s *statestore.Snapshot, jobs int) bool {
 	return true
 }
 
-// noteUnplaced notes what waits for room, by group.
+// noteUnplaced notes, by group, the allocations that no node has capacity for.
 func (r *run) noteUnplaced(s *statestore.Snapshot) {
 	c := &r.summary.Cluster
 	c.Wanted = r.cluster.Allocations()
@@ -108,7 +109,7 @@ func (r *run) noteUnplaced(s *statestore.Snapshot) {
 	slices.SortStableFunc(c.Unplaced, func(a, b UnplacedSummary) int { return cmp.Compare(a.Group, b.Group) })
 }
 
-// sleep waits, or returns why the context ended.
+// sleep waits. It returns the cause if the context ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

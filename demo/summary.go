@@ -8,15 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// SummaryVersion is the version of the form of [Summary] in JSON. It moves when a
-// field changes its meaning or goes; new fields do not move it.
+// SummaryVersion is the version of [Summary] in JSON. It changes when a field changes its
+// meaning or is removed, not when a field is added.
 const SummaryVersion = 1
 
-// Summary is what came of a run. Its field names in JSON are stable. Times are
-// real ones, in seconds; a list is never null.
+// Summary is the result of a run. Its field names in JSON are stable. Times are real, in
+// seconds; a list is never null.
 type Summary struct {
 	Version int `json:"version"`
-	// OK says that everything was as it should be; Failures say what was not.
+	// OK says that there are no failures.
 	OK       bool     `json:"ok"`
 	Failures []string `json:"failures"`
 
@@ -25,57 +25,57 @@ type Summary struct {
 	Seed    uint64         `json:"seed"`
 	// TimeScale is how many simulated seconds passed in a real one.
 	TimeScale float64 `json:"time_scale"`
-	// Seconds is how long the run took until every drain had ended or time was up.
+	// Seconds is how long the run took until every drain had ended, or until the timeout.
 	Seconds float64 `json:"seconds"`
 
 	// LeaderKill is null if no leader was killed.
 	LeaderKill *LeaderKill `json:"leader_kill"`
-	// Drains are in the order in which they were asked for. Groups are those of
-	// service jobs that had an allocation on a draining node, by name.
+	// Drains are in the order in which they started. Groups are the groups of service jobs
+	// with an allocation on a draining node, by name.
 	Drains []DrainSummary `json:"drains"`
 	Groups []GroupSummary `json:"groups"`
-	// Findings are what the witness holds against the drains, the first hundred.
+	// Findings are the first hundred findings of the witness.
 	Findings []string `json:"findings"`
 }
 
-// ClusterSummary is what was drained.
+// ClusterSummary is the cluster of the run.
 type ClusterSummary struct {
 	Origin string `json:"origin"`
 	Nodes  int    `json:"nodes"`
 	Jobs   int    `json:"jobs"`
-	// Wanted are the allocations that jobs with a count asked for, Placed those
-	// of them that ran somewhere when the drains began, or were done by then.
+	// Wanted counts the allocations of jobs with a count, Placed those of them that ran or
+	// had ended when the drains started.
 	Wanted int `json:"wanted"`
 	Placed int `json:"placed"`
-	// Unplaced says what fitted nowhere. Of a job that runs on every node it
-	// counts the nodes, and is not among Wanted.
+	// Unplaced holds the allocations that no node has capacity for. For a job that runs on
+	// every node it counts the nodes; those are not in Wanted.
 	Unplaced []UnplacedSummary `json:"unplaced"`
-	// LoadSeconds is how long it took to read or generate the cluster,
-	// SetupSeconds to register it and to have it run.
+	// LoadSeconds is how long it took to read or generate the cluster, SetupSeconds to
+	// register it and to start its allocations.
 	LoadSeconds  float64 `json:"load_seconds"`
 	SetupSeconds float64 `json:"setup_seconds"`
 }
 
-// UnplacedSummary is what of one group fitted nowhere.
+// UnplacedSummary counts the unplaced allocations of one group.
 type UnplacedSummary struct {
 	Group string `json:"group"`
 	Count int    `json:"count"`
 }
 
-// LeaderKill is what happened to the leader.
+// LeaderKill is the kill of the leader.
 type LeaderKill struct {
 	Server    string `json:"server"`
 	NewLeader string `json:"new_leader"`
 	// AtSeconds is when it was killed, counted from the first drain.
 	AtSeconds float64 `json:"at_seconds"`
-	// DrainsRunning and AllocationsLeft are how far its own state had come.
+	// DrainsRunning and AllocationsLeft are the progress in its state.
 	DrainsRunning   int `json:"drains_running"`
 	AllocationsLeft int `json:"allocations_left"`
-	// ElectionSeconds is how long nobody led, zero if nobody ever did again.
+	// ElectionSeconds is the time until the next leader, zero if there was none.
 	ElectionSeconds float64 `json:"election_seconds"`
 }
 
-// DrainSummary is what came of one drain.
+// DrainSummary is the result of one drain.
 type DrainSummary struct {
 	Node string `json:"node"`
 	ID   string `json:"id"`
@@ -88,28 +88,29 @@ type DrainSummary struct {
 	ToLeave int `json:"to_leave"`
 	// Marked counts its marks by class.
 	Marked map[string]int `json:"marked"`
-	// Moved have stopped and are replaced, Stopped have stopped and are not,
-	// StillStopping had not stopped when it ended.
+	// Moved counts the allocations that have stopped and are replaced, Stopped those without
+	// a replacement, StillStopping those that had not stopped when the drain ended.
 	Moved         int `json:"moved"`
 	Stopped       int `json:"stopped"`
 	StillStopping int `json:"still_stopping"`
 }
 
-// GroupSummary is what was counted of one group.
+// GroupSummary is the witness's counts for one group.
 type GroupSummary struct {
 	Group      string `json:"group"`
 	PacedMarks int    `json:"paced_marks"`
-	// Count and Limit are what the group wanted running, and how few healthy
-	// allocations its migrate block allowed.
+	// Count is how many allocations the group wanted, Limit the least number of healthy ones
+	// that its migrate block allowed.
 	Count int `json:"count"`
 	Limit int `json:"limit"`
-	// LowestAtMark is the lowest that a paced mark left; null if there was none.
+	// LowestAtMark is the lowest number of healthy allocations after a paced mark; null
+	// without such a mark.
 	LowestAtMark *int `json:"lowest_healthy_at_paced_mark"`
-	// Lowest is the lowest it had whatever made it so: deadlines too.
+	// Lowest is the lowest number of healthy allocations for any cause, deadlines included.
 	Lowest int `json:"lowest_healthy"`
 }
 
-// judge says what was not as it should be.
+// judge returns the failures of the run.
 func judge(s *Summary, report witness.Report) (failures []string) {
 	for _, d := range s.Drains {
 		switch outcome := cluster.Outcome(d.Outcome); {
@@ -121,27 +122,26 @@ func judge(s *Summary, report witness.Report) (failures []string) {
 		}
 	}
 	if len(s.Drains) == 0 {
-		failures = append(failures, "nothing was drained")
+		failures = append(failures, "no node was drained")
 	}
 	switch kill := s.LeaderKill; {
 	case kill == nil:
 		failures = append(failures, "the leader was not killed: no drain ran long enough")
 	case kill.DrainsRunning == 0:
-		failures = append(failures, "no drain was running any more when the leader was killed")
+		failures = append(failures, "no drain was running when the leader was killed")
 	case kill.NewLeader == "":
-		failures = append(failures, "nobody led after the leader was killed")
+		failures = append(failures, "there was no leader after the kill")
 	}
 	for _, key := range report.UnderLimit() {
 		failures = append(failures, fmt.Sprintf("a paced mark took group %s below its limit", key))
 	}
 	if report.Found > 0 {
-		failures = append(failures, fmt.Sprintf("the witness holds %d findings against the drains, the first: %s", report.Found, report.Findings[0]))
+		failures = append(failures, fmt.Sprintf("the witness has %d findings, the first: %s", report.Found, report.Findings[0]))
 	}
 	return failures
 }
 
-// add puts the witness's report in the summary's form. Of the groups it takes
-// those that have a limit.
+// add adds the report of the witness. It takes the groups that have a limit.
 func (s *Summary) add(report witness.Report, drains []*drainRun, hasLimit func(cluster.JobKey) bool) {
 	counted := make(map[cluster.DrainID]witness.DrainReport)
 	for _, d := range report.Drains {

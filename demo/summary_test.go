@@ -15,7 +15,7 @@ import (
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// report is what a witness says of two drains and two groups when all is well.
+// report is a report of two drains and two groups without findings.
 func report() witness.Report {
 	web := cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "main"}
 	api := cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "api"}, Name: "main"}
@@ -39,7 +39,7 @@ func report() witness.Report {
 	}
 }
 
-// summaryOf is the summary of a run that found the report.
+// summaryOf is the summary of a run with that report.
 func summaryOf(r witness.Report, change func(*Summary)) *Summary {
 	s := &Summary{
 		Version: SummaryVersion, Servers: 3, Seed: 1, TimeScale: 60, Seconds: 17.25,
@@ -60,7 +60,7 @@ func summaryOf(r witness.Report, change func(*Summary)) *Summary {
 	return s
 }
 
-// The form of the summary for machines is stable.
+// The summary in JSON is stable.
 func TestSummary_json(t *testing.T) {
 	t.Parallel()
 	s := summaryOf(report(), func(*Summary) {})
@@ -70,7 +70,7 @@ func TestSummary_json(t *testing.T) {
 	golden(t, "summary.json", string(got)+"\n")
 }
 
-// The summary for people says the same.
+// The summary as text says the same.
 func TestSummary_text(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -85,7 +85,7 @@ func TestSummary_text(t *testing.T) {
 	golden(t, "summary_failed.txt", out.String())
 }
 
-// A summary that cannot be written says so.
+// Write returns the error of its writer.
 func TestSummary_writeFails(t *testing.T) {
 	t.Parallel()
 	closed, err := os.CreateTemp(t.TempDir(), "")
@@ -94,7 +94,7 @@ func TestSummary_writeFails(t *testing.T) {
 	must.ErrorIs(t, summaryOf(report(), func(*Summary) {}).Write(closed), os.ErrClosed)
 }
 
-// A run is judged as the command's exit code says.
+// A run fails for each of these reasons.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -104,7 +104,7 @@ func TestJudge(t *testing.T) {
 		change func(*Summary)
 	}{
 		{name: "all is well"},
-		{name: "no drain", want: "nothing was drained", change: func(s *Summary) { s.Drains = nil }},
+		{name: "no drain", want: "no node was drained", change: func(s *Summary) { s.Drains = nil }},
 		{name: "a drain that did not end", want: "the drain of n1 did not end", report: func(r *witness.Report) { r.Drains[0].Outcome = "" }},
 		{name: "a deadline reached where none was given", want: `the drain of n1 ended as "deadline reached"`,
 			report: func(r *witness.Report) { r.Drains[0].Outcome = cluster.OutcomeDeadlineReached }},
@@ -116,12 +116,12 @@ func TestJudge(t *testing.T) {
 			report: func(r *witness.Report) { r.Drains[0].Outcome = cluster.OutcomeNodeGone }},
 		{name: "complete before the deadline", report: func(r *witness.Report) { r.Drains[1].Outcome = cluster.OutcomeComplete }},
 		{name: "no leader killed", want: "the leader was not killed", change: func(s *Summary) { s.LeaderKill = nil }},
-		{name: "a leader killed too late", want: "no drain was running any more", change: func(s *Summary) { s.LeaderKill.DrainsRunning = 0 }},
-		{name: "no new leader", want: "nobody led", change: func(s *Summary) { s.LeaderKill.NewLeader = "" }},
+		{name: "a leader killed too late", want: "no drain was running when", change: func(s *Summary) { s.LeaderKill.DrainsRunning = 0 }},
+		{name: "no new leader", want: "there was no leader after the kill", change: func(s *Summary) { s.LeaderKill.NewLeader = "" }},
 		{name: "a group below its limit", want: "took group default/web.main below its limit",
 			report: func(r *witness.Report) { r.Groups[2].LowestAtMark.Healthy = 7 }},
 		{name: "a group low for another cause", report: func(r *witness.Report) { r.Groups[2].Lowest.Healthy = 0 }},
-		{name: "a finding", want: "holds 1 findings against the drains, the first: G3 out of turn: too early", report: func(r *witness.Report) {
+		{name: "a finding", want: "has 1 findings, the first: G3 out of turn: too early", report: func(r *witness.Report) {
 			r.Findings, r.Found = []witness.Finding{{Kind: witness.OutOfTurn, Why: "too early"}}, 1
 		}},
 	}
@@ -156,7 +156,7 @@ func TestRun_refuses(t *testing.T) {
 		{"reading the trace", Config{Dir: "testdata/none"}},
 		{"there are 1 nodes", Config{Nodes: 1}},
 		{"the number of drains is -1", Config{Drains: -1}},
-		{"6 of 10 nodes are to be drained", Config{Nodes: 10, Drains: 6}},
+		{"cannot drain 6 of 10 nodes", Config{Nodes: 10, Drains: 6}},
 		{"the deadline is -1s", Config{Deadline: -time.Second}},
 		{"the time scale is -1", Config{TimeScale: -1}},
 		{"the time scale is 1001", Config{TimeScale: 1001}},
@@ -175,7 +175,7 @@ func TestRun_refuses(t *testing.T) {
 	}
 }
 
-// closes is a progress that counts its ends.
+// closes is a progress that counts the calls of Close.
 type closes struct {
 	Silence
 	n int
@@ -183,8 +183,7 @@ type closes struct {
 
 func (c *closes) Close() { c.n++ }
 
-// Equal arguments make equal clusters, other seeds other ones, and every job is
-// one that a server takes.
+// Equal arguments make equal clusters, and another seed makes another one. Every job is valid.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	text := func(c *Cluster) string {
@@ -230,7 +229,7 @@ func TestGenerate(t *testing.T) {
 	must.Eq(t, 6*50+50+2, a.Allocations())
 }
 
-// Every time in a job is scaled, and the job that was given stays as it is.
+// Every time in a job is scaled, in a copy of the job.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	j := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{

@@ -19,7 +19,7 @@ func (s *Summary) Write(out io.Writer) error {
 	return w.err
 }
 
-// sticky is a writer that remembers its first error and writes nothing more.
+// sticky is a writer that keeps its first error and writes nothing after it.
 type sticky struct {
 	out io.Writer
 	err error
@@ -35,9 +35,9 @@ func (w *sticky) Write(p []byte) (int, error) {
 }
 
 func (s *Summary) writeDrains(w io.Writer) {
-	fmt.Fprintf(w, "\nDrains\n")
+	fmt.Fprint(w, "\nDrains\n")
 	t := table(w)
-	fmt.Fprintf(t, "  node\toutcome\ttook\tdeadline\tto leave\tmoved\tstopped\tmarks\n")
+	fmt.Fprint(t, "  node\toutcome\ttook\tdeadline\tto leave\tmoved\tstopped\tmarks\n")
 	for _, d := range s.Drains {
 		took, deadline, outcome := "-", "none", d.Outcome
 		if outcome == "" {
@@ -57,9 +57,9 @@ func (s *Summary) writeDrains(w io.Writer) {
 }
 
 func (s *Summary) writeGroups(w io.Writer) {
-	fmt.Fprintf(w, "\nService groups with allocations on draining nodes, counted by a witness that shares no code with the drainer\n")
+	fmt.Fprint(w, "\nService groups on draining nodes, counted by a witness that shares no code with the drainer\n")
 	t := table(w)
-	fmt.Fprintf(t, "  group\tcount\tlimit\tpaced marks\tlowest healthy after one\tlowest whatever the cause\n")
+	fmt.Fprint(t, "  group\tcount\tlimit\tpaced marks\tlowest healthy after a paced mark\tlowest healthy\n")
 	for _, g := range s.Groups {
 		low := "-"
 		if g.LowestAtMark != nil {
@@ -76,14 +76,14 @@ func (s *Summary) writeGroups(w io.Writer) {
 func (s *Summary) writeEnd(w io.Writer) {
 	fmt.Fprintln(w)
 	if kill := s.LeaderKill; kill != nil {
-		fmt.Fprintf(w, "The leader, %s, was killed %.1fs after the drains began. Drains running then: %d, allocations left to go: %d.\n",
+		fmt.Fprintf(w, "The leader %s was killed %.1fs after the drains started, with %d drains running and %d allocations left.\n",
 			kill.Server, kill.AtSeconds, kill.DrainsRunning, kill.AllocationsLeft)
 		if kill.NewLeader != "" {
-			fmt.Fprintf(w, "%s led %.1fs later and went on from the state alone.\n", kill.NewLeader, kill.ElectionSeconds)
+			fmt.Fprintf(w, "%s became the leader %.1fs later and continued from the replicated state.\n", kill.NewLeader, kill.ElectionSeconds)
 		}
 	}
 	if s.OK {
-		fmt.Fprintf(w, "OK: every drain ended as it should, and no paced mark took a group below its limit. %.1fs in all.\n", s.Seconds)
+		fmt.Fprintf(w, "OK: every drain ended as expected, and no paced mark took a group below its limit. %.1fs in all.\n", s.Seconds)
 		return
 	}
 	fmt.Fprintf(w, "FAILED after %.1fs:\n", s.Seconds)
@@ -94,7 +94,7 @@ func (s *Summary) writeEnd(w io.Writer) {
 
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
-// counts puts counts by name in words, by name.
+// counts formats counts by name, ordered by name.
 func counts(m map[string]int) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

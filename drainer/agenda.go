@@ -13,7 +13,7 @@ type agenda[K alarm.Key[K]] struct {
 	later alarm.Heap[K]
 }
 
-// Now has the key planned in this step, or in the next one that plans.
+// Now makes the key due: this step plans it, or the next step that plans.
 func (a *agenda[K]) Now(key K) {
 	if a.due == nil {
 		a.due = map[K]struct{}{}
@@ -21,7 +21,7 @@ func (a *agenda[K]) Now(key K) {
 	a.due[key] = struct{}{}
 }
 
-// At has the key planned at a time, in place of any later time it had. Zero is no time.
+// At makes the key due at a time, in place of any later time it had. Zero is no time.
 func (a *agenda[K]) At(key K, at time.Time) { a.later.Wake(key, at) }
 
 // Drop forgets the key.
@@ -47,11 +47,13 @@ func (a *agenda[K]) Has(key K, now time.Time) bool {
 	return due || (!at.IsZero() && !now.Before(at))
 }
 
-// Take returns the keys that are due, in order, and forgets that they are.
+// Take returns the keys that are due, in order. They have no time any more: a caller that
+// plans a key sets its next time.
 func (a *agenda[K]) Take() []K {
 	keys := make([]K, 0, len(a.due))
-	for key := range a.due {
+	for key := range a.due { //lint:order the keys are sorted below, and the heap orders equal times by key
 		keys = append(keys, key)
+		a.later.Remove(key)
 	}
 	a.due = nil
 	slices.SortFunc(keys, func(a, b K) int { return a.Compare(b) })

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Backoff spaces what is tried again: Base after the first failure, twice that after the
-// next, and so on up to Max.
+// Backoff spaces retries: Base after the first failure, twice that after the second, and so on up
+// to Max.
 type Backoff struct {
 	// Base is the first wait. Zero is [DefaultRetryBase].
 	Base time.Duration
@@ -41,9 +41,9 @@ func (a *attempts) failed(b Backoff, now time.Time) {
 	a.since, a.until = now, now.Add(b.after(a.count))
 }
 
-// wait is until when the next attempt has to wait, or zero if it may be made now. A clock
-// that was set back to before the last failure ends the wait. Otherwise the wait would last
-// longer by as much.
+// wait is until when the next attempt has to wait, or zero if it may be made now. A clock that
+// was set back to before the last failure ends the wait, because the wait would otherwise last
+// longer by the same time.
 func (a attempts) wait(now time.Time) time.Time {
 	if now.Before(a.since) || !now.Before(a.until) {
 		return time.Time{}
@@ -51,7 +51,7 @@ func (a attempts) wait(now time.Time) time.Time {
 	return a.until
 }
 
-// retry spaces one item that was answered and is wanted all the same.
+// retry spaces one item that was answered and is still wanted.
 type retry struct {
 	attempts
 	drain cluster.DrainID // the drain that wanted it
@@ -65,8 +65,8 @@ func (r *retry) answered(accepted bool, b Backoff, now time.Time) {
 	r.failed(b, now)
 }
 
-// wait is until when the item has to wait, or zero. It logs once that the item is wanted
-// although it was accepted.
+// wait is until when the item has to wait, or zero. It logs once that the item is still wanted
+// although it was answered as applied.
 func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
 	if r.accepted {
 		r.accepted = false
@@ -75,9 +75,9 @@ func (r *retry) wait(now time.Time, logger *slog.Logger) time.Time {
 	return r.attempts.wait(now)
 }
 
-// retries spaces the marks of one node or group that were answered and are wanted all the
-// same: the FSM refused them, or the applier said that they are applied and the state does
-// not show it. A mark that is not wanted any more is forgotten. The zero value is empty.
+// retries spaces the marks of one node or group that were answered and are still wanted: the FSM
+// refused them, or the applier answered "applied" and the state does not show them. A mark that
+// is no longer wanted is forgotten. The zero value is empty.
 type retries map[cluster.AllocID]*retry
 
 // answered notes an answer to a mark.
@@ -91,14 +91,14 @@ func (r *retries) answered(m rules.Mark, accepted bool, b Backoff, now time.Time
 	(*r)[m.Alloc].answered(accepted, b, now)
 }
 
-// waits reports whether a mark that is wanted has to wait.
+// waits reports whether a wanted mark has to wait.
 func (r retries) waits(m rules.Mark, now time.Time) bool {
 	item := r[m.Alloc]
 	return item != nil && item.drain == m.Drain && !item.attempts.wait(now).IsZero()
 }
 
-// keep forgets all marks but those that are wanted, and returns when the first of them that
-// wait may be tried again, or zero.
+// keep forgets all marks except the wanted ones, and returns when the first waiting mark may be
+// tried again, or zero.
 func (r *retries) keep(wanted []rules.Mark, now time.Time, logger *slog.Logger) (again time.Time) {
 	if len(*r) == 0 {
 		return time.Time{}

@@ -50,8 +50,8 @@ func TestAttempts(t *testing.T) {
 	must.True(t, a.wait(fixture.Epoch.Add(time.Hour-1)).IsZero(), must.Sprint("the clock was set back: the wait would last an hour more"))
 }
 
-// Marks that were answered and are wanted all the same wait by themselves. What is not
-// wanted any more is forgotten.
+// Marks that were answered and are still wanted wait one by one. A mark that is no longer wanted
+// is forgotten.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	now, b := fixture.Epoch, Backoff{time.Second, time.Minute}
@@ -87,7 +87,7 @@ func TestRetries(t *testing.T) {
 	ready, again = hold("a", "b", "c")
 	check(ids{"c"}, time.Second, 1, ready, again)
 	ready, again = hold("a", "b", "c")
-	check(ids{"c"}, time.Second, 0, ready, again) // it is reported as lost once
+	check(ids{"c"}, time.Second, 0, ready, again) // it is logged once
 	now = now.Add(time.Second)
 	r.answered(rules.Mark{Alloc: "a"}, false, b, now)
 	ready, again = hold("a", "b", "c")

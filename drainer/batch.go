@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Estimates of what an item adds to an entry besides its ids, in bytes. They are above what
-// a compact codec writes.
+// Estimates of the bytes that an item adds to an entry besides its ids. A compact codec writes
+// less.
 const (
 	markBytes       = 96
 	evalBytes       = 320
@@ -17,9 +17,9 @@ const (
 	minBytesPerEntry = 4 << 10
 )
 
-// cut cuts what is wanted into entries of so many ids and bytes. Completions come first, in
-// entries of their own. The evaluation of a job counts in every entry that has a mark of the
-// job or a group of it to re-evaluate: a mark is never without its evaluation.
+// cut cuts the wanted items into entries with at most so many ids and bytes. Completions come
+// first, in entries of their own. The evaluation of a job counts in every entry that has a mark
+// of the job or a group of it to re-evaluate, because a mark always has its evaluation.
 func (w wants) cut(maxIDs, maxBytes int) []wants {
 	var entries []wants
 	ids, bytes := 0, 0
@@ -78,8 +78,8 @@ func evalsFor(v rules.View, w wants, now time.Time, newID func() cluster.EvalID)
 	return evals
 }
 
-// jobOf is the group's job. If the job is gone it is the version that one of the group's
-// allocations was placed for, or nil if there is none.
+// jobOf is the group's job. If the job is gone, it is the job version of one of the group's
+// allocations, or nil if there is none.
 func jobOf(v rules.View, key cluster.GroupKey) *cluster.Job {
 	if job := v.Job(key.Job); job != nil {
 		return job

@@ -26,7 +26,7 @@ func anyGroup(t *rapid.T) cluster.GroupKey {
 	}
 }
 
-// load is what a part counts towards the bounds of an entry.
+// load is what a part adds to an entry.
 type load struct{ ids, bytes int }
 
 func loadOf(w wants) (l load) {
@@ -47,9 +47,9 @@ func loadOf(w wants) (l load) {
 	return l
 }
 
-// The entries are what is wanted, in order: completions, then marks, then groups to
-// re-evaluate, and none has two of these. Each is within the bounds, and has no room for the
-// next item of its kind.
+// The entries hold the wanted items in order: completions, then marks, then groups to
+// re-evaluate. No entry has two kinds. Each is within the bounds and has no room for the next
+// item of its kind.
 func TestWants_CutKeepsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// chaos is a small cluster in which everything fails for a while: writes are rejected and
-// lost, terms end at any step, drains are changed and cancelled, nodes vanish and come back,
-// evaluations fail, clients are slow. n1 never drains.
+// chaos is a small cluster in which everything fails for a while. Writes are rejected and lost,
+// terms end at any step, drains change and are cancelled, nodes disappear and return, evaluations
+// fail, clients are slow. n1 never drains.
 type chaos struct {
 	*harness
 	rng *rand.Rand
-	// places and evals count what was made, for ids.
+	// places and evals count the placed allocations and evaluations, for ids.
 	places, evals int
 	revision      cluster.Revision
 }
@@ -128,8 +128,7 @@ func (c *chaos) anyAlloc(w *fixture.Cluster) *cluster.Allocation {
 	return live[c.rng.IntN(len(live))]
 }
 
-// work is a turn of the scheduler and the clients. Slowly, some of it fails or is left for
-// later.
+// work is a turn of the scheduler and the clients. Some of it fails or waits.
 func (c *chaos) work(slowly bool) {
 	perhaps := func(n int) bool { return slowly && c.rng.IntN(n) == 0 }
 	c.commit(func(w *fixture.Cluster) {
@@ -180,7 +179,7 @@ func (c *chaos) stop(w *fixture.Cluster, a *cluster.Allocation) {
 		Status: cluster.EvalBlocked, CreateIndex: w.LastIndex})
 }
 
-// storm makes so many moves in any order.
+// storm makes that many random moves.
 func (c *chaos) storm(moves int) {
 	c.raft.always = applied
 	for range moves {
@@ -212,7 +211,7 @@ func (c *chaos) storm(moves int) {
 	}
 }
 
-// calm ends all failures, and lets time pass until nothing happens any more.
+// calm ends all failures, and lets time pass until nothing more happens.
 func (c *chaos) calm() {
 	c.raft.script, c.raft.barriers = nil, nil
 	c.commit(func(w *fixture.Cluster) {
@@ -241,9 +240,9 @@ func (c *chaos) calm() {
 	c.t.Fatalf("it never becomes quiet; it wants to be stepped at %s, now %s", c.wakeAt, c.now)
 }
 
-// After any failures every drain with a deadline ends. In every other drain each allocation
-// that is left has a reason that does not end by itself. No job is followed for nothing, and
-// the term does not run hot.
+// After any failures every drain with a deadline ends. In every other drain each allocation that
+// is left has a reason that does not end by itself. No job is followed without need, and the term
+// does not step without end.
 func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Parallel()
 	ended, held := 0, 0
@@ -274,8 +273,8 @@ func TestTerm_SurvivesChaos(t *testing.T) {
 	t.Logf("%d ends were written, %d drains are held", ended, held)
 }
 
-// watchedJobs are the jobs with a live allocation on a draining node. Only those are
-// followed when nothing happens.
+// watchedJobs are the jobs with a live allocation on a draining node. While nothing happens the
+// term follows only these.
 func watchedJobs(c *chaos) map[cluster.JobKey]int {
 	jobs := map[cluster.JobKey]int{}
 	w := c.state.now()

@@ -8,22 +8,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Look is what a component sees in one step. A component that steps another hands on the
-// look that it was given.
+// Look is what a component sees in one step. A component that steps another passes on the look
+// that it received.
 type Look struct {
 	// Now is the time of the step.
 	Now time.Time
 	// View is the newest state, the same for all components of a step.
 	View rules.View
-	// Changes says where it differs from the view of the step before. The first
-	// step of a term is told to look everywhere.
+	// Changes says where it differs from the view of the step before. The first step of a term
+	// looks everywhere.
 	Changes Changes
 
-	// Deferred says that earlier steps heard of some of the changes and could not look. What
-	// was so in between is not known.
+	// Deferred says that earlier steps knew of some of the changes and could not look. The states
+	// in between are unknown.
 	Deferred bool
-	// snapshot is shared by the built-in components of a step; nil in a look that others
-	// made.
+	// snapshot is shared by the built-in components of a step. It is nil in a look that other
+	// code made.
 	snapshot *rules.Snapshot
 }
 
@@ -35,50 +35,45 @@ func (l Look) rules(p rules.Policy) *rules.Snapshot {
 	return rules.NewSnapshot(l.View, l.Now, p)
 }
 
-// Component is a part of the drainer that decides. Step neither blocks, sleeps,
-// starts goroutines nor reads a clock. It returns when it wants to be stepped at
-// the latest; zero is never. It may be stepped sooner, and for nothing.
+// Component is a part of the drainer that decides. Step does not block, sleep, start goroutines
+// or read a clock. It returns the latest time for its next step; zero is never. It may be stepped
+// sooner, and without a reason.
 type Component interface {
 	Step(Look) (wakeAt time.Time)
 }
 
-// DrainingNodeWatcher sees nodes enter, change and leave draining and tells its
-// tracker.
+// DrainingNodeWatcher sees nodes begin, change and end draining, and tells its tracker.
 type DrainingNodeWatcher interface {
 	Component
 }
 
-// NodeTracker keeps the draining nodes. Update and Remove take effect at the
-// tracker's next step.
+// NodeTracker keeps the draining nodes. Update and Remove take effect in the tracker's next step.
 type NodeTracker interface {
 	// TrackedNodes returns the tracked nodes, by id. The slice is the caller's.
 	TrackedNodes() []cluster.NodeID
 	// Tracked returns the revision at which a node was last updated, and whether
 	// it is tracked.
 	Tracked(cluster.NodeID) (cluster.Revision, bool)
-	// Update tells of a node that drains, with a strategy the tracker has not
-	// seen.
+	// Update passes a draining node with a strategy that the tracker has not seen.
 	Update(*cluster.Node)
-	// Remove tells of a node that no longer drains or no longer exists.
+	// Remove names a node that no longer drains or no longer exists.
 	Remove(cluster.NodeID)
 }
 
-// DrainingJobWatcher applies each group's migrate limit to the jobs it looks
-// after.
+// DrainingJobWatcher applies each group's migrate limit to the jobs that it watches.
 type DrainingJobWatcher interface {
 	Component
-	// RegisterJobs asks for jobs to be looked after, by their groups on draining
-	// nodes, and for groups already looked after to be planned again. It takes
-	// effect at the next step; a group with nothing on a draining node is dropped
-	// again.
+	// RegisterJobs adds groups that have allocations on draining nodes. A group that is already
+	// watched is planned again. It takes effect in the next step. A group with nothing on a
+	// draining node is dropped.
 	RegisterJobs([]cluster.GroupKey)
-	// Drain offers what the watcher wants written. A request is all of it; a newer one
-	// replaces an unread older one. It is good for one round of writes: after a Reply that
-	// something was not applied, the watcher plans again and offers all of it again. Every
-	// answer causes a step. The capacity is one.
+	// Drain offers everything that the watcher wants written. A newer request replaces an unread
+	// older one. A request is good for one round of writes: after a Reply that something was not
+	// applied, the watcher plans again and offers everything again. Every answer causes a step.
+	// The capacity is one.
 	Drain() <-chan *DrainRequest
-	// Migrated names nodes that allocations have left since their groups were last
-	// planned. Unread names are merged into the next. The capacity is one.
+	// Migrated names nodes that allocations have left since the last plan of their groups. Unread
+	// names are merged into the next. The capacity is one.
 	Migrated() <-chan []cluster.NodeID
 }
 
@@ -90,9 +85,9 @@ type DrainRequest struct {
 	// Reevaluate are groups, in order, with marked allocations that run on and no open
 	// evaluation that would stop them.
 	Reevaluate []cluster.GroupKey
-	// Reply is told the result of every write of the request's marks and evaluations, and
-	// that what found no room is rejected; never nil. It may be called during a step and
-	// must not block.
+	// Reply receives the result of every write of the request's marks and evaluations. Items
+	// without room are rejected. It is never nil. It may be called during a step and must not
+	// block.
 	Reply func(DrainReply)
 }
 
@@ -105,12 +100,12 @@ type DrainReply struct {
 	Reevaluated []cluster.GroupKey
 }
 
-// DrainDeadlineNotifier wakes the drainer when deadlines pass. What it says is a
-// hint: the node's strategy and the time are the evidence.
+// DrainDeadlineNotifier wakes the drainer when deadlines pass. It is only a hint: the node's
+// strategy and the time are the evidence.
 type DrainDeadlineNotifier interface {
 	Component
-	// Watch sets the node's deadline, in place of any it had. A forced drain has
-	// none: what is forced is forced now.
+	// Watch sets the node's deadline and replaces an earlier one. A forced drain has none: the
+	// drainer marks everything at once.
 	Watch(cluster.NodeID, time.Time)
 	// Remove forgets the node's deadline.
 	Remove(cluster.NodeID)
@@ -125,31 +120,34 @@ type Env struct {
 	State  StateReader
 	// Feed is the term's feed, for Follow and Unfollow. Only the term takes.
 	Feed Feed
-	// Wake asks for a step. It never blocks. A component with goroutines of its
-	// own calls it when they have something to say.
+	// Wake asks for a step. It never blocks. A component with goroutines of its own calls it when
+	// they have results.
 	Wake func()
-	// Done is closed when the term ends: a component's own goroutines end then.
+	// Done is closed when the term ends. A component's own goroutines end then.
 	Done   <-chan struct{}
 	Policy rules.Policy
-	// MarksAhead is how many marks a round of writes takes at most. A request need
-	// not name more, as long as they are the first in order: when they are answered
-	// it is time to name the next. Zero is no bound.
+	// MarksAhead is how many marks a round of writes takes at most. A request need not name more,
+	// as long as they are the first in order: the next request names the next ones. Zero is no
+	// bound.
 	MarksAhead int
 	// DeadlineCoalesce is how late a deadline may be to share a batch.
 	DeadlineCoalesce time.Duration
-	// Retry spaces what is proposed again.
+	// Retry spaces retries.
 	Retry Backoff
 }
 
-// The factories build the components of one leadership term.
+// Factories build the components of one leadership term.
 type (
-	DrainingNodeWatcherFactory   func(Env, NodeTracker) DrainingNodeWatcher
-	DrainingJobWatcherFactory    func(Env) DrainingJobWatcher
+	// DrainingNodeWatcherFactory builds a [DrainingNodeWatcher].
+	DrainingNodeWatcherFactory func(Env, NodeTracker) DrainingNodeWatcher
+	// DrainingJobWatcherFactory builds a [DrainingJobWatcher].
+	DrainingJobWatcherFactory func(Env) DrainingJobWatcher
+	// DrainDeadlineNotifierFactory builds a [DrainDeadlineNotifier].
 	DrainDeadlineNotifierFactory func(Env) DrainDeadlineNotifier
 )
 
-// put puts a value into a channel of capacity one that only the caller sends to, together
-// with an unread one.
+// put puts a value into a channel of capacity one, merged with an unread one. Only the caller
+// sends to the channel.
 func put[T any](ch chan T, value T, merge func(unread, value T) T) {
 	select {
 	case unread := <-ch:
@@ -158,6 +156,6 @@ func put[T any](ch chan T, value T, merge func(unread, value T) T) {
 	}
 	select {
 	case ch <- value:
-	default: // cannot happen: there is room
+	default: // cannot happen: the channel is empty
 	}
 }

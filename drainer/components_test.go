@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Components that do what a test says.
+// Components that a test controls.
 type (
 	idle       struct{ looks []Look }
 	scriptJobs struct {
@@ -72,8 +72,8 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker was not told of the node"))
 	must.True(t, nodes.looks[0].Changes.All)
 
-	// The node watcher tells of the node. The groups on it are registered and its deadline
-	// is watched.
+	// The node watcher reports the node. The groups on it are registered and its deadline is
+	// watched.
 	tracker.Update(w.Node("n1"))
 	env.Wake()
 	r.settle()
@@ -139,7 +139,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	<-env.Done
 }
 
-// A component that wants to be stepped at a time is stepped then.
+// A component is stepped at the time that it returns.
 func TestTerm_ComponentsWake(t *testing.T) {
 	t.Parallel()
 	at := fixture.Epoch.Add(time.Hour)
@@ -159,8 +159,8 @@ func (s sleeper) Step(l Look) time.Time {
 	return time.Time{}
 }
 
-// A factory that builds nothing is an error, also if it returns a nil pointer. What the
-// others have built is told to end.
+// A factory that builds nothing is an error, also if it returns a nil pointer. The other
+// components are told to end.
 func TestTerm_FactoryBuildsNothing(t *testing.T) {
 	t.Parallel()
 	var done <-chan struct{}
@@ -192,9 +192,8 @@ func TestTerm_FactoryBuildsNothing(t *testing.T) {
 	}
 }
 
-// A node watcher does not tell of the end of a drain. What was planned for the node is not
-// written again.
-func TestTerm_NodeThatIsNotToldOf(t *testing.T) {
+// A node watcher does not report the end of a drain. The plan for the node is not written again.
+func TestTerm_DrainEndsWithoutRemove(t *testing.T) {
 	t.Parallel()
 	var tracker NodeTracker
 	w := jobsOnOneNode(1)

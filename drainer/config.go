@@ -15,9 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// NodeDrainerConfig is what a [NodeDrainer] is built from. Only Raft is required.
+// NodeDrainerConfig configures a [NodeDrainer]. Only Raft is required.
 type NodeDrainerConfig struct {
-	// Logger receives what an operator may want to know. Nil discards it.
+	// Logger receives messages for operators. Nil discards them.
 	Logger *slog.Logger
 	// Raft begins the drainer's writes. Never nil.
 	Raft RaftApplier
@@ -28,22 +28,21 @@ type NodeDrainerConfig struct {
 	JobWatcher       DrainingJobWatcherFactory
 	DeadlineNotifier DrainDeadlineNotifierFactory
 
-	// OnStep is called after each step, by the drainer's goroutine and with how long
-	// the step took; or nil. It must not call the [NodeDrainer], which waits for that
-	// goroutine when it is disabled.
+	// OnStep is called after each step, by the drainer's goroutine, with the duration of the
+	// step; or nil. It must not call the [NodeDrainer], which waits for that goroutine when it is
+	// disabled.
 	OnStep func(took time.Duration)
-	// NewEvalID makes the ids of evaluations, in the midst of a step: it must not call
-	// the drainer either. Nil makes random UUIDs.
+	// NewEvalID makes the ids of evaluations. It is called during a step, so it must not call the
+	// drainer either. Nil makes random UUIDs.
 	NewEvalID func() cluster.EvalID
 
-	// Policy is what drains are decided by. Its zero values are its defaults.
+	// Policy is the policy of all decisions. Its zero values are its defaults.
 	Policy rules.Policy
 
-	// StateQueriesPerSecond bounds how often the state is looked at, with a burst
-	// of as many as a tenth of a second allows, and at least one: a cluster in which more
-	// changes than that is looked at for several changes at once. Too low delays every
-	// look by up to its inverse, and with storage plugins a decision may take two. Zero is
-	// [DefaultStateQueriesPerSecond].
+	// StateQueriesPerSecond bounds how often the drainer looks at the state. It allows a burst of
+	// a tenth of that number, and at least one. In a busier cluster one look sees several
+	// changes. A low value delays every look by up to its inverse, and with storage plugins a
+	// decision may take two looks. Zero is [DefaultStateQueriesPerSecond].
 	StateQueriesPerSecond float64
 	// MaxIDsPerEntry bounds the marks and evaluations, or the completions, in
 	// one raft entry. Beyond some two thousand rows a go-memdb transaction costs
@@ -53,26 +52,25 @@ type NodeDrainerConfig struct {
 	// MaxBytesPerEntry bounds an entry's size, estimated from the ids in it.
 	// Large entries delay raft's heartbeats. Zero is [DefaultMaxBytesPerEntry].
 	MaxBytesPerEntry int
-	// MaxInFlight bounds the entries begun and not answered. Zero is
+	// MaxInFlight bounds the entries that have begun and have no answer. Zero is
 	// [DefaultMaxInFlight].
 	MaxInFlight int
-	// MinWriteInterval is the least time between rounds of writes, rounds that the applier
-	// had no room for included. Zero, the
-	// default, writes at once when no write is in flight: what becomes due
-	// meanwhile is gathered and leaves together.
+	// MinWriteInterval is the least time between rounds of writes, including rounds for which the
+	// applier had no room. Zero, the default, writes as soon as no write is in flight: items that
+	// become due meanwhile leave together.
 	MinWriteInterval time.Duration
 	// DeadlineCoalesce is how late a deadline may be to share a batch with later
 	// ones. Zero is [DefaultDeadlineCoalesce]; negative is no coalescing.
 	DeadlineCoalesce time.Duration
-	// Retry spaces what has failed. Its zero values are its defaults.
+	// Retry spaces retries. Its zero values are its defaults.
 	Retry Backoff
 }
 
-// queryBurst is how many looks at the state may follow each other at once.
+// queryBurst is how many looks at the state may follow each other immediately.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
-// lookInterval is how long a look at the state may have to wait for the one before, an
-// hour at the most.
+// lookInterval is how long a look at the state may have to wait for the one before, at most an
+// hour.
 func (c NodeDrainerConfig) lookInterval() time.Duration {
 	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(time.Hour)))
 }
@@ -119,8 +117,7 @@ func (c NodeDrainerConfig) withDefaults() NodeDrainerConfig {
 	return c
 }
 
-// validate names the first field that cannot work, or returns nil. It is called
-// after withDefaults.
+// validate names the first field that cannot work, or returns nil. Call it after withDefaults.
 func (c NodeDrainerConfig) validate() error {
 	if isNil(c.Raft) {
 		return errors.New("NodeDrainerConfig.Raft is required: it is nil, or a nil pointer")

@@ -12,8 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A config that cannot work is refused by everything that is built from one, and
-// the field is named.
+// Everything that is built from a config refuses one that cannot work, and names the field.
 func TestConfig_Refused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -49,7 +48,7 @@ func TestConfig_Refused(t *testing.T) {
 	}
 }
 
-// Zero values are the documented defaults, and what is set is left alone.
+// Zero values become the documented defaults. Other values stay.
 func TestConfig_Defaults(t *testing.T) {
 	t.Parallel()
 	c := NodeDrainerConfig{}.withDefaults()

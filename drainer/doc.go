@@ -1,23 +1,22 @@
-// Package drainer takes nodes out of service without hurting what runs on them.
+// Package drainer takes nodes out of service without hurting the services that run on them.
 //
-// It runs on the raft leader of a cluster scheduler. An operator sets a node's
-// drain strategy. The drainer marks the node's allocations at the pace that each
-// job allows, stage by stage, and by the deadline. A scheduler stops and replaces
-// what is marked. The drainer ends the drain when its promise is kept. It reads a
-// state store through [StateReader] and changes the cluster only through raft, by
-// [RaftApplier]. It imports no store and no raft. What it decides is in package
-// rules, which an FSM imports without the goroutine.
+// It runs on the raft leader of a cluster scheduler. An operator sets the drain strategy of a
+// node. The drainer marks the node's allocations at the pace that each job allows, stage by
+// stage, and by the deadline. A scheduler stops and replaces marked allocations. The drainer
+// ends the drain when its promise is kept. It reads a state store through [StateReader] and
+// changes the cluster only through raft, by [RaftApplier]. It imports no store and no raft.
+// Package rules holds its decisions. An FSM imports that package without the goroutine.
 //
 // # Life of a drain
 //
 //	strategy set ──▶ consumers ──▶ system ──▶ storage plugins ──▶ complete
-//	                    │ deadline or force: what is left is marked, the order
+//	                    │ deadline or force: the rest is marked, the order
 //	                    │ stays, and each stage is waited for no longer than
 //	                    ▼ its stop time and a margin
 //	               deadline reached · forced
 //
-// At any moment an operator may change the strategy, which moves the drain's
-// revision, or cancel it, which withdraws its marks; the node may be deleted.
+// At any time an operator may change the strategy, which moves the drain's revision, or cancel
+// the drain, which withdraws its marks. The node may be deleted.
 //
 // # Budget
 //
@@ -25,8 +24,8 @@
 //
 //	room = healthy − (count − max_parallel)
 //
-// paced marks over all draining nodes at once. What is unhealthy or overdue leaves
-// first and takes no room.
+// paced marks over all draining nodes at once. Unhealthy and overdue allocations leave first
+// and use no room.
 //
 // # Guarantees
 //
@@ -34,85 +33,106 @@
 //	             least count − max_parallel healthy allocations in its group. A
 //	             mark of another class is applied only if its class holds there.
 //	G2  cause    Only allocations on a draining node are marked. Nothing planned
-//	             for another drain is applied, nor a deadline, forced or stage
-//	             mark or a completion planned against an older revision.
+//	             for another drain is applied. A deadline, forced or stage mark
+//	             or a completion planned for an older revision is not applied.
 //	G3  order    Consumers, then system allocations, then storage plugins, then
 //	             the end. Deadline and force drop the budget, not the order.
 //	G4  end      A drain with a deadline ends by the time that its report
-//	             names (EndsBy). One without ends as soon as nothing that had
-//	             to leave is left.
-//	G5  truth    An end is judged again when it is applied. Each drain has one
-//	             outcome.
-//	G6  nothing  What a failed write wanted is planned again. One bad item never
-//	    lost     fails its batch. A mark is never without its evaluation.
-//	G7  from     A new leader, or a drainer that has lost all it remembered,
-//	    state    reaches the same end from the state alone.
-//	G8  reasons  Every allocation still on a draining node has exactly one
-//	             reason, which is true.
+//	             names (EndsBy). A drain without one ends as soon as everything
+//	             that had to leave has left.
+//	G5  truth    The end of a drain is judged again when it is applied. Each
+//	             drain has one outcome.
+//	G6  nothing  The items of a failed write are planned again. One bad item
+//	    lost     never fails its batch. A mark always has its evaluation.
+//	G7  from     A new leader, or a drainer that has lost its memory, reaches
+//	    state    the same end from the state alone.
+//	G8  reasons  Every allocation that is still on a draining node has exactly
+//	             one reason, and the reason is true.
 //	G9  bounds   Ids and bytes per entry, entries in flight, and state queries
 //	             per second have bounds; see [NodeDrainerConfig].
-//	G10 quiet    With nothing changing, nothing is written and nothing wakes
-//	             before the next stated time.
+//	G10 quiet    While nothing changes, the drainer writes nothing and does not
+//	             wake before the next time that it has named.
 //	G11 replicas rules.Recheck and rules.RecheckCompletions read a view and an
 //	             entry and nothing else: the same log gives the same state.
 //	G12 cost     Work follows what changed, not what exists.
 //
 // # What is not promised
 //
-// A drain without a deadline waits for ever for batch work that does not end, for
-// a group below its budget, and for a client that does not report; it says so.
-// From the deadline on, the end does not mean that every task has stopped: the
-// record says how many had not. With rules.PluginsAfterStop a drain with plugins
-// has no bound. Where leaders' clocks differ, a deadline is as exact as the leader's.
+// A drain without a deadline waits for ever for batch work that does not end, for a group below
+// its budget, and for a client that does not report. Its reasons say so. From the deadline on,
+// the end does not mean that every task has stopped: the record counts those that had not. With
+// rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
+// differ, a deadline is as exact as the leader's clock.
 //
 // # What an embedder must do
 //
-// docs/embedding.md lists the obligations with the function that does each. Package
-// drainertest tests a store, a state machine and an applier. Package rowview is a
-// view over plain rows.
+// This is the full contract. docs/embedding.md is the tutorial. Package drainertest tests a
+// store (TestStore), a state machine (TestFSM) and an applier (TestApplier); the duties that it
+// does not test are marked with a star.
 //
-// The FSM calls [rules.Recheck] and [rules.RecheckCompletions] in the transaction
-// that applies an entry, and applies what they return and nothing else. Without it
-// G1, G2, G3 and G5 hold only until something changes between plan and apply.
+// The FSM judges every entry with [rules.Recheck] or [rules.RecheckCompletions], in the
+// transaction that applies the entry. It applies what they return and nothing else. Without
+// this, G1, G2, G3 and G5 hold only until something changes between plan and apply.
 //
-// The FSM writes marks as lifecycle.ApplyMark does, in one transaction with their
-// evaluations. Without it G6 and the outcomes are lost, and batch work that a deadline
-// stops is placed again.
+// The FSM writes an accepted mark with lifecycle.ApplyMark, and in the same transaction the
+// evaluations that Recheck returned, each new one with the entry's index as CreateIndex.
+// Without this, G6 and the outcomes are lost, and batch work that a deadline stopped is placed
+// again.
 //
-// The FSM starts, updates, cancels and ends drains as package lifecycle does. Without
-// it what was marked leaves after a cancel, deadlines move, and marks that were planned
-// against an older strategy are applied.
+// The FSM changes drains with package lifecycle only:
 //
-// The scheduler places nothing on a node that drains, checks so again when a plan
-// is applied, and refuses the stop of a migrating allocation whose mark is gone
-// by then. Without it drains chase what lands on their nodes, and cancelled
-// drains still move things. It stops marked allocations whether or not it can
-// place their replacements, and says with a blocked evaluation what it could not
-// place. Without that, reasons are wrong.
+//	a request starts a drain    StartDrain. The proposer made the id.
+//	a request changes a drain   UpdateDrain. The revision moves.
+//	a request is repeated       Nothing, if a running or recorded drain of the
+//	                            node has its key (cluster.Drain.HasKey).
+//	a request cancels a drain   CancelDrain. Write the node, the withdrawn rows
+//	                            and the record. Write an evaluation of each job
+//	                            with a withdrawn mark *.
+//	a drain ends                EndDrain. Write the node and the record. The
+//	                            node stays ineligible.
+//	a node is deleted           NodeGone. Write the record, leave the node's
+//	                            allocations. *
+//	a job is purged             CountPurged, for allocations that may run. *
+//	a node registers again      Keep Drain, LastDrain, eligibility and events. *
 //
-// The client reports the end of an allocation when its tasks have ended, and a
-// health verdict for every service allocation by its group's healthy deadline.
-// Without the first, drains do not end before the deadline; without the second,
-// allocations are moved as overdue.
+// Without this, marked allocations leave after a cancel, deadlines move, and marks that were
+// planned for an older strategy are applied.
 //
-// The store publishes every change that [Feed] names, once it is visible. Without it
-// drains stall.
+// The FSM reads no clock and no randomness. Every entry moves the state's index, even if all of
+// it is refused, and all rows of an entry become visible at once. Without this, replicas differ
+// and the drainer waits for an index that never comes.
 //
-// The applier answers every write that it queued once, as [RaftApplier] says. Without
-// it drains stall.
+// The store answers from one state that never changes, in the order that [rules.View] gives.
+// It publishes every change that [Feed] names, once the change is visible, without blocking.
+// When the store is replaced, it says Abandoned to every feed. Without this, drains stall.
 //
-// The server calls [NodeDrainer.SetEnabled] on every change of leadership and
-// after each restore of a snapshot. Without it nothing drains, or from a state
-// that is no longer true.
+// The applier returns at once, answers every queued write exactly once, with the index of that
+// write, answers Unknown when in doubt, has a time limit, and never calls the drainer:
+// [RaftApplier] has the details. Without this, drains stall, and a wrong Rejected breaks G2.
+//
+// The server calls [NodeDrainer.SetEnabled] on every change of leadership, and again with the
+// new store after each restore of a snapshot. Without this, no node drains, or nodes drain from
+// a state that is no longer true. *
+//
+// The scheduler places nothing on a draining node, and checks this again when a plan is applied.
+// It refuses to stop a migrating allocation whose mark is gone by then. Without this, drains
+// chase new allocations on their nodes, and cancelled drains still move allocations. The
+// scheduler stops marked allocations whether or not it can place their replacements, and
+// reports missing capacity with a blocked evaluation and its Queued. Without this, reasons are
+// wrong. *
+//
+// The client reports the end of an allocation when its tasks have ended. Without this, a drain
+// does not end before its deadline. It reports a health verdict for every service allocation by
+// its group's healthy deadline. Without this, allocations move as overdue. *
 //
 // # The loop rule
 //
-// Decisions are made in [Term.Step] and what it calls. They neither block, sleep,
-// start goroutines nor read a clock. Around them stands one goroutine that only
-// waits. Every step derives what to do from the newest snapshot. Wake-ups, feeds and
-// timers say where and when to look, never what is true.
+// Decisions are made in [Term.Step] and the functions that it calls. They do not block, sleep,
+// start goroutines or read a clock. Around them is one goroutine that only waits. Every step
+// derives its decisions from the newest snapshot. Wake-ups, feeds and timers say where and when
+// to look, never what is true.
 //
-// Writes begin in one step and are answered in a later one: applied, rejected, or
-// unknown. While a write is in flight nothing is planned. After an unknown answer,
-// and at the beginning of a term, nothing is planned before a barrier.
+// A write begins in one step and is answered in a later one: applied, rejected, or unknown.
+// While a write is in flight nothing is planned. After an unknown answer, and at the beginning
+// of a term, nothing is planned before a barrier.
 package drainer

@@ -11,18 +11,18 @@ import (
 
 // deadlineHeap is the built-in [DrainDeadlineNotifier].
 //
-// A batch waits for the latest deadline that is less than the coalescing window after
-// the earliest: it is never early, and late by less than the window. Which that is, is
-// looked up once, when the earliest comes: until then a change costs the same however
-// many deadlines are close together.
+// A batch waits for the latest deadline that is less than the coalescing window after the
+// earliest. So it is never early, and late by less than the window. That deadline is searched
+// once, when the earliest comes. Until then the cost of a change does not depend on how many
+// deadlines are close together.
 type deadlineHeap struct {
 	window time.Duration
 	batch  chan []cluster.NodeID // capacity 1
 
 	posts inbox.Inbox[deadlinePost]
 
-	// pending and fire belong to Step. fire is when the batch is to be offered whose
-	// first deadline has come, zero if none has.
+	// pending and fire belong to Step. fire is when the batch whose first deadline has come is
+	// offered, or zero if none has come.
 	pending alarm.Heap[cluster.NodeID]
 	fire    time.Time
 }
@@ -47,7 +47,7 @@ func (h *deadlineHeap) Remove(n cluster.NodeID) { h.posts.Post(deadlinePost{node
 
 func (h *deadlineHeap) NextBatch() <-chan []cluster.NodeID { return h.batch }
 
-// Step takes in what was posted and offers the nodes whose time has come.
+// Step takes in the posts and offers the nodes whose time has come.
 func (h *deadlineHeap) Step(look Look) time.Time {
 	for _, p := range h.posts.Take() {
 		if p.remove {
@@ -64,7 +64,7 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 	if h.fire.IsZero() {
 		h.fire = h.fireAt()
 	}
-	// What was watched meanwhile may not bear to wait that long.
+	// A deadline that was added meanwhile may not allow such a wait.
 	if look.Now.Before(h.fire) && h.fire.Before(first.Add(h.window)) {
 		return h.fire
 	}
@@ -77,8 +77,8 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 	return h.pending.First()
 }
 
-// fireAt finds when the next batch is to be offered. It looks at the deadlines
-// within the first's window, and no further.
+// fireAt finds when the next batch is offered. It reads only the deadlines within the first
+// deadline's window.
 func (h *deadlineHeap) fireAt() time.Time {
 	first := h.pending.First()
 	if h.window <= 0 {

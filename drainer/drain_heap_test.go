@@ -22,7 +22,7 @@ func newNotifier(window time.Duration) *deadlineHeap {
 	return NewDeadlineHeap(Env{DeadlineCoalesce: window}).(*deadlineHeap)
 }
 
-// batchOf is the batch that is offered, nil if there is none.
+// batchOf is the offered batch, or nil.
 func batchOf(h *deadlineHeap) []cluster.NodeID {
 	select {
 	case batch := <-h.NextBatch():
@@ -32,15 +32,14 @@ func batchOf(h *deadlineHeap) []cluster.NodeID {
 	}
 }
 
-// stepAt steps the notifier and returns what it offers and when it wants to be
-// stepped next.
+// stepAt steps the notifier and returns its batch and the time of its next step.
 func stepAt(h *deadlineHeap, now time.Time) ([]cluster.NodeID, time.Time) {
 	wakeAt := h.Step(Look{Now: now})
 	return batchOf(h), wakeAt
 }
 
-// Stepped when it asks, the notifier offers each deadline once, never early, and late by
-// less than the window, whatever is watched, moved and removed meanwhile.
+// Stepped at the times that it returns, the notifier offers each deadline once, never early, and
+// late by less than the window, whatever is watched, moved and removed meanwhile.
 func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +77,8 @@ func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 				delete(watched, id)
 				posted = true
 			default:
-				// The drainer steps right after a post, and no later than it is asked to.
+				// The drainer steps right after a post, and no later than the time that it
+				// returned.
 				if !posted {
 					until := now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
 					for !wakeAt.IsZero() && wakeAt.Before(until) {
@@ -129,9 +129,9 @@ func TestDeadlineHeap_WithoutWindow(t *testing.T) {
 	must.Eq(t, fixture.Epoch.Add(1), wakeAt)
 }
 
-// Nodes drained under one deadline fire together, and a node whose deadline is
-// watched again after it has fired fires again.
-func TestDeadlineHeap_EqualDeadlinesAndAgain(t *testing.T) {
+// Nodes with one deadline fire together. A node whose deadline is watched again after it has
+// fired fires again.
+func TestDeadlineHeap_EqualDeadlines(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
 	var want []cluster.NodeID
@@ -182,8 +182,8 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	must.Nil(t, batchOf(h))
 }
 
-// The window is looked through once, when its first deadline comes. A change costs the same
-// however many deadlines are in the window.
+// The window is searched once, when its first deadline comes. The cost of a change does not
+// depend on how many deadlines are in the window.
 func TestDeadlineHeap_LooksThroughAWindowOnce(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
@@ -204,8 +204,7 @@ func TestDeadlineHeap_LooksThroughAWindowOnce(t *testing.T) {
 	must.Eq(t, fixture.Epoch.Add(time.Second-1), wakeAt)
 }
 
-// A deadline that is watched after it has passed does not wait for a batch that was there
-// before.
+// A deadline that is watched after it has passed does not wait for an earlier batch.
 func TestDeadlineHeap_WatchedLate(t *testing.T) {
 	t.Parallel()
 	h := newNotifier(time.Second)
@@ -218,8 +217,8 @@ func TestDeadlineHeap_WatchedLate(t *testing.T) {
 	must.Eq(t, fixture.Epoch.Add(time.Second-1), wakeAt)
 }
 
-// clockwork steps a notifier at the times that it asks for, and tells when each node
-// is in a batch.
+// clockwork steps a notifier at the times that it returns, and records when each node is in a
+// batch.
 func clockwork(h *deadlineHeap, now time.Time) map[cluster.NodeID]time.Time {
 	fired := map[cluster.NodeID]time.Time{}
 	for batch, wakeAt := stepAt(h, now); ; batch, wakeAt = stepAt(h, now) {
@@ -233,9 +232,8 @@ func clockwork(h *deadlineHeap, now time.Time) map[cluster.NodeID]time.Time {
 	}
 }
 
-// What is watched before the first deadline is offered in the same batches as by a twin that
-// sorts all: deadlines that are less than the window after the first are in one batch, with
-// the last of them.
+// The batches are those of a twin that sorts all deadlines: deadlines that are less than the
+// window after the first are in one batch, at the time of the last of them.
 func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,18 +9,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// clockCheck is how often a drainer that waits for a time looks at the wall
-// clock: timers are monotonic, deadlines are not.
+// clockCheck is how often a drainer that waits for a time reads the wall clock. Timers are
+// monotonic, deadlines are not.
 const clockCheck = 30 * time.Second
 
-// NodeDrainer drains nodes while its server leads. Build it with
-// [NewNodeDrainer], once in a server's life; call [NodeDrainer.SetEnabled] when
-// leadership is gained, lost, or the state store is replaced.
+// NodeDrainer drains nodes while its server leads. Build it once in a server's life, with
+// [NewNodeDrainer]. Call [NodeDrainer.SetEnabled] when leadership is gained or lost, or the state
+// store is replaced.
 //
-// While enabled it owns one goroutine, which steps a [Term] and otherwise waits.
-// All methods are safe for concurrent use.
+// While enabled it owns one goroutine, which steps a [Term] and otherwise waits. All methods are
+// safe for concurrent use.
 type NodeDrainer struct {
 	config NodeDrainerConfig
+	// now is the wall clock.
+	now func() time.Time
 
 	mu sync.Mutex
 	// run is the running term, or nil while disabled; guarded by mu.
@@ -30,29 +32,30 @@ type NodeDrainer struct {
 // run is a term and the goroutine that steps it.
 type run struct {
 	term   *Term
+	now    func() time.Time
 	wake   chan struct{} // capacity 1
 	stop   chan struct{}
 	exited chan struct{}
 }
 
-// NewNodeDrainer returns a drainer that is not enabled. A config that cannot
-// work is refused, with the field named.
+// NewNodeDrainer returns a drainer that is not enabled. It refuses a config that cannot work, and
+// names the field.
 func NewNodeDrainer(c NodeDrainerConfig) (*NodeDrainer, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &NodeDrainer{config: c}, nil
+	return &NodeDrainer{config: c, now: wallClock}, nil
 }
 
-// SetEnabled starts the drainer over a state, or stops it. Nothing of an earlier
-// term survives: enabling an enabled drainer starts a new term. When SetEnabled
-// returns, the earlier term's goroutine has ended and no write of it will begin;
-// it does not wait for writes in flight, and is prompt.
+// SetEnabled starts the drainer over a state, or stops it. Nothing of an earlier term survives:
+// enabling an enabled drainer starts a new term. When SetEnabled returns, the goroutine of the
+// earlier term has ended and will begin no write. SetEnabled does not wait for writes in flight,
+// so it is quick.
 //
-// Enable it after the server's own leadership work has begun; the drainer waits
-// for a barrier of its own before it plans. The state is not used once disabled
-// and may be nil then. An error means that the drainer is disabled.
+// Enable it after the server's own leadership work has begun. The drainer waits for a barrier of
+// its own before it plans. When enabled is false, the state is not used and may be nil. An error
+// means that the drainer is disabled.
 func (d *NodeDrainer) SetEnabled(enabled bool, state StateReader) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +66,7 @@ func (d *NodeDrainer) SetEnabled(enabled bool, state StateReader) error {
 	if !enabled {
 		return nil
 	}
-	r := &run{wake: make(chan struct{}, 1), stop: make(chan struct{}), exited: make(chan struct{})}
+	r := &run{now: d.now, wake: make(chan struct{}, 1), stop: make(chan struct{}), exited: make(chan struct{})}
 	term, err := NewTerm(d.config, state, r.wake)
 	if err != nil {
 		return fmt.Errorf("enabling the node drainer: %w", err)
@@ -81,14 +84,13 @@ func (r *run) end() {
 	<-r.exited
 }
 
-// loop only waits: for a wake-up, for the time the term asked for, or for the
-// end.
+// loop only waits: for a wake-up, for the time that the term named, or for the end.
 func (r *run) loop() {
 	defer close(r.exited)
 	timer := time.NewTimer(clockCheck)
 	defer timer.Stop()
 	for {
-		stepped := wallClock()
+		stepped := r.now()
 		wakeAt := r.step(stepped)
 		for waiting := true; waiting; {
 			select {
@@ -96,15 +98,15 @@ func (r *run) loop() {
 				return
 			case <-r.wake:
 				waiting = false
-			case <-timerAt(timer, wakeAt):
-				now := wallClock()
+			case <-timerAt(timer, wakeAt, r.now()):
+				now := r.now()
 				waiting = now.Before(wakeAt) && !now.Before(stepped)
 			}
 		}
 	}
 }
 
-// step steps the term, and tells how long that took.
+// step steps the term, and reports the duration to OnStep.
 func (r *run) step(now time.Time) (wakeAt time.Time) {
 	began := time.Now()
 	wakeAt = r.term.Step(now)
@@ -114,19 +116,19 @@ func (r *run) step(now time.Time) (wakeAt time.Time) {
 	return wakeAt
 }
 
-// timerAt sets the timer to a time, or to the next look at the clock if that is
-// sooner, and returns its channel; nil, which is never ready, for no time.
-func timerAt(timer *time.Timer, at time.Time) <-chan time.Time {
+// timerAt sets the timer to a time, or to the next clock check if that is sooner, and returns its
+// channel. For no time it returns nil, which is never ready.
+func timerAt(timer *time.Timer, at, now time.Time) <-chan time.Time {
 	if at.IsZero() {
 		timer.Stop()
 		return nil
 	}
-	timer.Reset(max(0, min(clockCheck, at.Sub(wallClock()))))
+	timer.Reset(max(0, min(clockCheck, at.Sub(now))))
 	return timer.C
 }
 
-// wallClock is the time without its monotonic part: deadlines are compared by
-// the wall clock, wherever it jumps.
+// wallClock is the time without its monotonic part. Deadlines are compared by the wall clock,
+// even when it jumps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
 // Explain reports the drain of one node and why each allocation is still there.
@@ -136,7 +138,7 @@ func (d *NodeDrainer) Explain(id cluster.NodeID) (rules.Report, error) {
 	if err != nil {
 		return rules.Report{}, err
 	}
-	return term.Explain(id, wallClock())
+	return term.Explain(id, d.now())
 }
 
 // Status reports every running drain in numbers, by node. The error is
@@ -146,7 +148,7 @@ func (d *NodeDrainer) Status() ([]rules.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	return term.Status(wallClock()), nil
+	return term.Status(d.now()), nil
 }
 
 func (d *NodeDrainer) term() (*Term, error) {

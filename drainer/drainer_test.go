@@ -2,6 +2,7 @@ package drainer
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,8 +51,8 @@ func (s *server) enable(t *testing.T, enabled bool) {
 	must.Eq(t, 0, time.Since(began), must.Sprint("SetEnabled waited"))
 }
 
-// end disables the drainer and ends the bubble's goroutines. What the drainer
-// leaves running would keep the bubble from ending, and fail the test.
+// end disables the drainer and ends the bubble's goroutines. A goroutine that the drainer leaves
+// behind keeps the bubble from ending, and fails the test.
 func (s *server) end(t *testing.T) {
 	s.enable(t, false)
 	close(s.stop)
@@ -100,9 +101,9 @@ func TestNodeDrainer_EnabledTwice(t *testing.T) {
 	})
 }
 
-// Several goroutines enable and disable the drainer as fast as they can. At the end nothing
-// is left running, and the last call counts.
-func TestNodeDrainer_FlipsFast(t *testing.T) {
+// Several goroutines enable and disable the drainer as fast as they can. At the end no goroutine
+// is left, and the last call counts.
+func TestNodeDrainer_EnabledAndDisabledConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := fixture.NewCluster(2, 2)
@@ -132,8 +133,8 @@ func TestNodeDrainer_FlipsFast(t *testing.T) {
 	})
 }
 
-// A drainer is disabled while a write is in flight. It does not wait for the answer, ignores
-// it, and writes nothing more.
+// A drainer is disabled while a write is in flight. It does not wait for the answer, ignores the
+// answer, and writes nothing more.
 func TestNodeDrainer_StoppedDuringAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,8 +245,8 @@ func TestNodeDrainer_AbandonedStore(t *testing.T) {
 	})
 }
 
-// While the loop waits for a time it looks at the wall clock every 30 seconds. While it
-// waits for none it has no timer.
+// While the loop waits for a time it reads the wall clock every 30 seconds. While it waits for no
+// time it has no timer.
 func TestTimerAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,17 +254,17 @@ func TestTimerAt(t *testing.T) {
 		began := time.Now()
 		waited := func(at time.Time) time.Duration {
 			from := time.Now()
-			<-timerAt(timer, at)
+			<-timerAt(timer, at, wallClock())
 			return time.Since(from)
 		}
 		must.Eq(t, 30*time.Second, waited(began.Add(time.Hour)))
 		must.Eq(t, 10*time.Second, waited(time.Now().Add(10*time.Second)))
 		must.Eq(t, 0, waited(began))
-		must.Nil(t, timerAt(timer, time.Time{}))
+		must.Nil(t, timerAt(timer, time.Time{}, wallClock()))
 	})
 }
 
-// OnStep is called after each step. While nothing happens there is none.
+// OnStep is called after each step, and only then.
 func TestNodeDrainer_OnStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,6 +286,65 @@ func TestNodeDrainer_OnStep(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		must.Greater(t, first, steps)
+		s.end(t)
+	})
+}
+
+// The clock is set back by an hour while the loop waits for a deadline. The loop steps at its next
+// look at the clock, so that no wait becomes longer.
+func TestNodeDrainer_ClockSetBackDuringAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := fixture.NewCluster(1, 0)
+		w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
+		d := w.StartDrain("n1", time.Hour)
+		d.Strategy.ForceDeadline = time.Now().Add(time.Hour)
+		s := newServer(t, w, time.Millisecond)
+		var back atomic.Bool
+		s.now = func() time.Time {
+			if back.Load() {
+				return wallClock().Add(-time.Hour)
+			}
+			return wallClock()
+		}
+		steps := 0
+		s.config.OnStep = func(time.Duration) { steps++ }
+		s.enable(t, true)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		before := steps
+		back.Store(true)
+		time.Sleep(clockCheck)
+		synctest.Wait()
+		must.Eq(t, before+1, steps)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		must.Eq(t, before+1, steps, must.Sprint("the clock goes forward again"))
+		s.end(t)
+	})
+}
+
+// SetEnabled returns after the goroutine has ended, although a step is still running when it is
+// called.
+func TestNodeDrainer_SetEnabledJoinsTheGoroutine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, fixture.NewCluster(1, 0), time.Millisecond)
+		finish := make(chan struct{})
+		s.config.OnStep = func(time.Duration) { <-finish }
+		s.enable(t, true)
+		synctest.Wait() // the first step runs
+		disabled := false
+		go func() {
+			s.enable(t, false)
+			disabled = true
+		}()
+		synctest.Wait()
+		must.False(t, disabled, must.Sprint("a step was running"))
+		close(finish)
+		synctest.Wait()
+		must.True(t, disabled)
+		time.Sleep(time.Second) // the barrier of the step is answered
 		s.end(t)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// drainingNode is what a term remembers of one draining node. All of it but the waits can
-// be found again in the state.
+// drainingNode is the memory of a term about one draining node. Everything except the waits can
+// be derived from the state again.
 type drainingNode struct {
 	id    cluster.NodeID
 	drain cluster.DrainID
@@ -21,10 +21,10 @@ type drainingNode struct {
 	// planned says that the node was planned since its drain was last set. passed and
 	// pluginsTurn are facts of that plan which the plans of groups depend on.
 	planned, passed, pluginsTurn bool
-	// watched is the deadline that the notifier was last told of; zero if it was told of
-	// none, or has fired.
+	// watched is the deadline that the notifier watches, or zero if it watches none or has
+	// announced it.
 	watched time.Time
-	// waitsFor are the jobs that the drain's completion waits for. They are followed.
+	// waitsFor are the followed jobs for which the drain's completion waits.
 	waitsFor []cluster.JobKey
 	// retries spaces the node's marks, ending its completion.
 	retries retries
@@ -42,19 +42,18 @@ type drainingNodes struct {
 
 	byID   map[cluster.NodeID]*drainingNode
 	agenda agenda[cluster.NodeID]
-	// wanting are the nodes that want something written, in order. The next step plans them
-	// again.
+	// wanting are the nodes that want a write, in order. The next step plans them again.
 	wanting []cluster.NodeID
 	// waiting are the nodes whose completion waits for a job.
 	waiting map[cluster.JobKey][]cluster.NodeID
 }
 
-// track takes over what the node watcher has told.
+// track applies the posts of the node watcher.
 func (d *drainingNodes) track(posts []trackPost, v rules.View) {
 	for _, post := range posts {
 		if post.node == nil {
 			d.forget(post.id)
-			d.jobs.RegisterJobs(groupsOn(v, post.id)) // what is left there is not the drain's any more
+			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the drain has no claim on the rest
 			continue
 		}
 		n := d.byID[post.id]
@@ -80,18 +79,18 @@ func (d *drainingNodes) forget(id cluster.NodeID) {
 	delete(d.byID, id)
 }
 
-// hear has the nodes planned that something may have changed for.
-func (d *drainingNodes) hear(look Look) {
+// noteChanges makes the nodes due that changes may concern.
+func (d *drainingNodes) noteChanges(look Look) {
 	d.agenda.Ring(look.Now)
-	d.see(d.wanting)
+	d.makeDue(d.wanting)
 	d.wanting = nil
-	d.see(look.Changes.Nodes)
-	d.see(look.Changes.Hosts)
+	d.makeDue(look.Changes.Nodes)
+	d.makeDue(look.Changes.Hosts)
 	for _, job := range look.Changes.Jobs {
-		d.see(d.waiting[job])
+		d.makeDue(d.waiting[job])
 	}
 	for _, group := range look.Changes.Groups {
-		d.see(d.waiting[group.Job])
+		d.makeDue(d.waiting[group.Job])
 	}
 	if look.Changes.All {
 		for id, n := range d.byID { //lint:order the agenda sorts them
@@ -101,8 +100,8 @@ func (d *drainingNodes) hear(look Look) {
 	}
 }
 
-// see has those of the nodes planned that drain.
-func (d *drainingNodes) see(ids []cluster.NodeID) {
+// makeDue makes the nodes of the list due that drain.
+func (d *drainingNodes) makeDue(ids []cluster.NodeID) {
 	for _, id := range ids {
 		if d.byID[id] != nil {
 			d.agenda.Now(id)
@@ -110,19 +109,19 @@ func (d *drainingNodes) see(ids []cluster.NodeID) {
 	}
 }
 
-// fired has the nodes planned whose deadlines the notifier has announced.
-func (d *drainingNodes) fired(ids []cluster.NodeID) {
+// deadlinesPassed makes the nodes due whose deadlines the notifier has announced.
+func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 	for _, id := range ids {
 		if n := d.byID[id]; n != nil {
 			n.watched = time.Time{}
 		}
 	}
-	d.see(ids)
+	d.makeDue(ids)
 }
 
-// plan plans the nodes that are due, and returns them in order. Those that want something
-// are wanting afterwards, and so are those that are not planned because the others want as
-// many marks as a round of writes takes.
+// plan plans the due nodes and returns them in order. Nodes that want a write are wanting
+// afterwards. So are nodes that are not planned because the others already fill a round of
+// writes.
 func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 	s, wanted := look.snapshot, 0
 	planned = d.agenda.Take()
@@ -130,7 +129,7 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 		n, node := d.byID[id], s.Node(id)
 		n.marks, n.completion = nil, nil
 		if !node.Draining() || node.Drain.ID != n.drain {
-			continue // the node watcher has told, or will
+			continue // the node watcher removes it, or replaces its drain
 		}
 		full := wanted >= d.marksAhead
 		if !full {
@@ -161,13 +160,13 @@ func (d *drainingNodes) planNode(s *rules.Snapshot, node *cluster.Node, n *drain
 	d.agenda.At(n.id, earliest(plan.WakeAt, again))
 	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed)
 	if d.awaitJobs(n, plan.WaitsFor) {
-		// The view may be older than the follow. Look again.
+		// The view may be older than the follow. The next step looks again.
 		d.agenda.At(n.id, look.Now)
 	}
 }
 
-// watchDeadline tells the notifier of a deadline that is still to come. A deadline that has
-// passed, and force, need no timer: the plan has seen them.
+// watchDeadline passes a future deadline to the notifier. A deadline that has passed, and force,
+// need no timer: the plan has seen them.
 func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy, passed bool) {
 	var deadline time.Time
 	if s.Finite() && !passed {
@@ -184,8 +183,8 @@ func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy,
 	n.watched = deadline
 }
 
-// awaitJobs follows the jobs that a drain's completion waits for, and no others because of
-// that drain. It reports whether a job is followed since now.
+// awaitJobs follows the jobs for which a drain's completion waits, and unfollows the jobs for
+// which it waited before. It reports whether it began to follow a job.
 func (d *drainingNodes) awaitJobs(n *drainingNode, jobs []cluster.JobKey) (followed bool) {
 	before := n.waitsFor
 	n.waitsFor = jobs
@@ -209,7 +208,7 @@ func (d *drainingNodes) awaitJobs(n *drainingNode, jobs []cluster.JobKey) (follo
 	return followed
 }
 
-// wants returns what the nodes want written, by node.
+// wants returns the writes that the nodes want, by node.
 func (d *drainingNodes) wants() (marks []rules.Mark, completions []rules.Completion) {
 	for _, id := range d.wanting {
 		n := d.byID[id]
@@ -221,7 +220,7 @@ func (d *drainingNodes) wants() (marks []rules.Mark, completions []rules.Complet
 	return marks, completions
 }
 
-// answered notes an applied entry's answers to what its nodes wanted.
+// answered passes the answers of an applied entry to its nodes.
 func (d *drainingNodes) answered(a answered, b Backoff, now time.Time) {
 	if a.answer.Outcome != raftwrite.Applied {
 		return // the nodes are planned again, and the outbox spaces the writes

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// No client reports that anything stopped. Each stage is waited for as long as it may take,
-// then the next begins, and the drain ends by the time that was stated.
+// No client reports that anything stopped. Each stage is waited for until its stop time, then the
+// next begins, and the drain ends by the stated time.
 func TestTerm_DeadlineGoesThroughTheStages(t *testing.T) {
 	t.Parallel()
 	w := everyKind()
@@ -101,7 +101,7 @@ func TestTerm_WaitsForReplacements(t *testing.T) {
 	must.MapEmpty(t, r.state.feed().follows())
 }
 
-// A drain that is cancelled follows no job and asks for no time.
+// A cancelled drain follows no job and wants no wake-up.
 func TestTerm_CancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
@@ -120,7 +120,7 @@ func TestTerm_CancelledWhileItWaits(t *testing.T) {
 	must.MapEmpty(t, r.term.nodes.byID)
 }
 
-// The group of a replacement tells that the data has moved.
+// A change in the group of a replacement shows that the data has moved.
 func TestTerm_WaitsForData(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
@@ -137,8 +137,7 @@ func TestTerm_WaitsForData(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// A job changes between the look that showed that it is waited for and the follow. A second
-// look sees the change.
+// A job changes between the look that named it and the follow. A second look sees the change.
 func TestTerm_LooksAgainAtWhatItFollows(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 1)
@@ -156,8 +155,8 @@ func TestTerm_LooksAgainAtWhatItFollows(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
-// What was refused under one strategy is written at once under the next.
-func TestTerm_NewStrategyHoldsNothingBack(t *testing.T) {
+// A mark that was refused under one strategy is written at once under the next.
+func TestTerm_NewStrategyEndsBackoff(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
 	w.StartDrain("n1", -1)
@@ -170,9 +169,9 @@ func TestTerm_NewStrategyHoldsNothingBack(t *testing.T) {
 	must.True(t, r.state.now().Alloc("a00").Marked())
 }
 
-// Of two allocations that stop, the one that may take longest is gone or out of touch. The
-// drain waits for the other only.
-func TestTerm_TheLongestStopIsOver(t *testing.T) {
+// Of two stopping allocations, the one with the longest stop time is gone or cannot be reached.
+// The drain waits for the other only.
+func TestTerm_UnreachableAllocationIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		happens func(*fixture.Cluster)

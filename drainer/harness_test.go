@@ -24,7 +24,7 @@ type harness struct {
 	steps  int
 }
 
-// testingT is what must and rapid have in common.
+// testingT are the methods that must and rapid share.
 type testingT interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -46,7 +46,7 @@ func newHarness(t testingT, w *fixture.Cluster, edit func(*NodeDrainerConfig)) *
 	return h
 }
 
-// restart begins a new term over the same state. What the term before remembered is lost.
+// restart begins a new term over the same state. The memory of the earlier term is lost.
 func (h *harness) restart() {
 	h.t.Helper()
 	if h.term != nil {
@@ -66,7 +66,7 @@ func (h *harness) step() {
 	h.wakeAt = h.term.Step(h.now)
 }
 
-// due reports whether the term was woken, or the time that it asked for has come.
+// due reports whether the term was woken, or its time has come.
 func (h *harness) due() bool {
 	select {
 	case <-h.wake:
@@ -100,7 +100,7 @@ func (h *harness) settle() {
 	h.t.Fatalf("the term writes hot at %s", h.now)
 }
 
-// advance lets time pass, settling whenever the term asks to be stepped.
+// advance lets time pass, and settles at each time that the term names.
 func (h *harness) advance(d time.Duration) {
 	h.t.Helper()
 	until := h.now.Add(d)
@@ -119,7 +119,7 @@ func (h *harness) advance(d time.Duration) {
 // commit changes the state.
 func (h *harness) commit(edit func(*fixture.Cluster)) { h.state.commit(edit) }
 
-// schedule is a scheduler without bounds. It stops what is marked at once, and puts healthy
+// schedule is a scheduler without bounds. It stops marked allocations at once, and puts healthy
 // replacements of services on the first ready node.
 func (h *harness) schedule() {
 	h.commit(func(w *fixture.Cluster) {
@@ -149,7 +149,7 @@ func migrate(w *fixture.Cluster, a *cluster.Allocation) {
 	next.TaskGroup, next.PreviousAllocation, a.NextAllocation = a.TaskGroup, a.ID, next.ID
 }
 
-// wait lets time pass until the term wants to be stepped.
+// wait lets time pass until the term's next step.
 func (h *harness) wait() {
 	if h.wakeAt.After(h.now) {
 		h.now = h.wakeAt

@@ -8,28 +8,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// lookout reads the state: at most so often, and together with what has changed.
+// lookout reads the state within the query limit, together with the changes since the last look.
 type lookout struct {
 	state   StateReader
 	feed    Feed
 	limiter *rate.Limiter
 	policy  rules.Policy
-	// retry is how long to wait for a view that shows all that was answered.
+	// retry is the wait for a view that shows all answered writes.
 	retry time.Duration
 
 	// changes are those that no step has looked at yet.
 	changes Changes
-	// deferred says that a step has noted some of them and could not look.
+	// deferred says that a step knew of some of them and could not look.
 	deferred bool
 	// notBefore is when the limiter allows the next look, or zero.
 	notBefore time.Time
 }
 
-// note takes what the feed has to tell. The changes are taken before the snapshot, so that
-// the snapshot holds at least what they name.
+// note takes the changes from the feed. They are taken before the snapshot, so that the snapshot
+// holds at least what they name.
 func (l *lookout) note() { l.changes.merge(l.feed.Take()) }
 
-// lookEverywhere has the next look take in everything, at once.
+// lookEverywhere makes the next look immediate and complete.
 func (l *lookout) lookEverywhere() {
 	l.notBefore = time.Time{}
 	l.changes = Changes{All: true, Abandoned: l.changes.Abandoned}
@@ -42,7 +42,7 @@ func (l *lookout) look(now time.Time, minIndex uint64) (Look, time.Time) {
 	if l.notBefore.IsZero() {
 		l.notBefore = now.Add(l.limiter.ReserveN(now, 1).DelayFrom(now))
 	}
-	l.deferred = deferred || !l.changes.Empty() // unless it looks
+	l.deferred = deferred || !l.changes.Empty() // reset below if it looks
 	if now.Before(l.notBefore) {
 		return Look{}, l.notBefore
 	}

@@ -42,7 +42,7 @@ func TestLookout_StaleView(t *testing.T) {
 	r.raft.answer() // the barrier
 	r.run()
 	r.state.lag(true)
-	r.raft.answer() // the mark: applied, and not to be seen
+	r.raft.answer() // the mark: applied, and not visible
 	r.commit(func(w *fixture.Cluster) { w.Place("late", w.AddJob("late", cluster.JobService), "n1") })
 	r.advance(time.Second)
 	must.Len(t, 1, r.raft.written())
@@ -59,7 +59,7 @@ func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
 	r.state.lag(true)
-	r.commit(func(w *fixture.Cluster) { w.Node("n1").Drain = nil }) // cancelled by the leader before
+	r.commit(func(w *fixture.Cluster) { w.Node("n1").Drain = nil }) // cancelled by the previous leader
 	r.advance(time.Second)
 	must.SliceEmpty(t, r.raft.written())
 	r.state.lag(false)
@@ -68,8 +68,7 @@ func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
 	must.True(t, r.wakeAt.IsZero())
 }
 
-// Changes that a step heard of and could not look at are told as deferred. A report between
-// two steps defers nothing.
+// Changes that a step could not look at are deferred. A report between two steps defers nothing.
 func TestLookout_Deferred(t *testing.T) {
 	t.Parallel()
 	nodes := &idle{}

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// memory is a state store over worlds. A commit replaces the world by an edited copy. Its
-// feeds tell what differs between the two, row by row.
+// memory is a state store over worlds. A commit replaces the world by an edited copy. Its feeds
+// name the rows that differ.
 type memory struct {
 	mu        sync.Mutex
 	world     *fixture.World // guarded by mu; never written to
-	lagging   *fixture.World // guarded by mu; what snapshots show instead, or nil
+	lagging   *fixture.World // guarded by mu; snapshots show it instead; or nil
 	feeds     []*memoryFeed  // guarded by mu
 	snapshots int            // guarded by mu; how many were taken
 	vague     bool           // its feeds only say that anything may have changed
@@ -35,7 +35,7 @@ func (m *memory) Snapshot() rules.View {
 	return m.world
 }
 
-// now is the newest state, to look at.
+// now is the newest state, for tests to read.
 func (m *memory) now() *fixture.Cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +50,7 @@ func (m *memory) draining() (ids []cluster.NodeID) {
 	return ids
 }
 
-// lag has snapshots show the present state until it is called with false.
+// lag makes snapshots show the present state until it is called with false.
 func (m *memory) lag(lags bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *memory) commit(edit func(*fixture.Cluster)) (index uint64) {
 	return after.LastIndex
 }
 
-// keepRows puts back every row that is as it was.
+// keepRows puts back every row that did not change.
 func keepRows[T any](before, after []*T) {
 	for i, row := range after {
 		if i < len(before) && reflect.DeepEqual(before[i], row) {
@@ -166,7 +166,7 @@ func (f *memoryFeed) Close() {
 	f.closed = true
 }
 
-// follows are the jobs that are followed, with how often.
+// follows are the followed jobs, with their counts.
 func (f *memoryFeed) follows() map[cluster.JobKey]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +183,7 @@ func (f *memoryFeed) follow(k cluster.JobKey) bool {
 	return f.followed[k] > 0
 }
 
-// add tells the subscriber, unless there is nothing to tell.
+// add passes changes to the subscriber, if there are any.
 func (f *memoryFeed) add(c Changes) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,8 +247,7 @@ func (f *memoryFeed) tell(before, after *fixture.World, vague bool) {
 	f.add(c)
 }
 
-// differ are the keys of the rows that are only in one of the tables, or not the
-// same in both.
+// differ are the keys of the rows that are in only one of the tables, or that differ.
 func differ[T any, K comparable](before, after []*T, key func(*T) K) (keys []K) {
 	rows := map[K]*T{}
 	for _, row := range before {

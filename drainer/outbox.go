@@ -17,12 +17,12 @@ import (
 // room, before the drainer logs it and Explain shows it.
 const StalledAfter = 30 * time.Second
 
-// errNoRoom answers what a request wanted and a round had no room for.
+// errNoRoom is the answer to requested items for which a round had no room.
 var errNoRoom = errors.New("the applier has no room for the write, or the round is full")
 
-// outbox writes in rounds of entries. The first round begins at once. While one is in
-// flight nothing is planned; what becomes due leaves in the next. So entries grow with the
-// load, and nothing waits when there is none.
+// outbox writes in rounds of entries. The first round begins at once. While a round is in flight
+// nothing is planned. Items that become due leave in the next round. So entries grow with the
+// load, and without load nothing waits.
 type outbox struct {
 	logger *slog.Logger
 	config NodeDrainerConfig
@@ -33,16 +33,16 @@ type outbox struct {
 	round round
 	// lastWrite is when the last round of writes began, which may be one before a barrier.
 	lastWrite time.Time
-	// failures counts the rounds that failed in a row. No round begins before its wait is
-	// over. lastError is the last failure, or nil.
+	// failures counts consecutive failed rounds. No round begins before its wait is over.
+	// lastError is the last failure, or nil.
 	failures  attempts
 	lastError error
-	// behind says that the state must be read behind a barrier before anything is planned:
-	// the term is new, or the outcome of a write is unknown. The next round is a barrier.
+	// behind says that the next round is a barrier, and nothing is planned before it: the term is
+	// new, or the outcome of a write is unknown.
 	behind bool
-	// minIndex is the least index of a view that shows all that was answered.
+	// minIndex is the least index of a view that shows all answered writes.
 	minIndex uint64
-	// noRoomSince is since when the applier has had no room for any write, or zero.
+	// noRoomSince is the time since which the applier has had no room for any write, or zero.
 	noRoomSince time.Time
 	// stallLogged says that the stall of this round, or of the queue, was logged.
 	stallLogged bool
@@ -53,11 +53,11 @@ type round struct {
 	began    time.Time
 	inFlight int
 	failed   bool
-	// marks are those that the round wanted and that are not applied, in flight or not.
+	// marks are the round's wanted marks that are not applied, in flight or not.
 	marks map[cluster.AllocID]rules.PendingMark
 }
 
-// wants is what a step wants written. All of it is in order.
+// wants are the writes that a step wants. All of it is in order.
 type wants struct {
 	marks       []rules.Mark
 	reevaluate  []cluster.GroupKey
@@ -66,14 +66,14 @@ type wants struct {
 
 func (w wants) empty() bool { return len(w.marks)+len(w.reevaluate)+len(w.completions) == 0 }
 
-// entry is one write: of what is wanted, or of a barrier.
+// entry is one write: wanted items, or a barrier.
 type entry struct {
 	wants
 	barrier bool
-	// reply is told of the marks and evaluations that a request wanted; or nil.
+	// reply receives the answer to the requested marks and evaluations; or nil.
 	reply func(DrainReply)
-	// closed says that the entry was answered, or never queued. A later answer is a
-	// mistake of the applier.
+	// closed says that the entry was answered, or never queued. A later answer is a mistake of
+	// the applier.
 	closed bool
 }
 
@@ -83,8 +83,7 @@ type answered struct {
 	answer Answer
 }
 
-// answerRequest tells the request of the entry, if there is one, the answer to what it
-// wanted.
+// answerRequest passes the answer to the job watcher's request, if the entry has items of it.
 func (e *entry) answerRequest(a Answer, now time.Time) {
 	r := DrainReply{Answer: a, At: now, Reevaluated: e.reevaluate}
 	for _, m := range e.marks {
@@ -140,7 +139,7 @@ func (o *outbox) flag(marks []rules.Mark, inFlight bool) {
 	}
 }
 
-// fail counts a failure: one for each round, however many of its entries fail.
+// fail counts a failure, once for each round, however many of its entries fail.
 func (o *outbox) fail(a answered, now time.Time) {
 	o.lastError = a.answer.Err
 	if !o.round.failed {
@@ -154,8 +153,8 @@ func (o *outbox) fail(a answered, now time.Time) {
 		"marks", len(a.entry.marks), "completions", len(a.entry.completions), "attempt", o.failures.count)
 }
 
-// ready reports whether a round of writes may begin, and if not, when to try again; zero for
-// when there is an answer. It begins a barrier if one is needed.
+// ready reports whether a round of writes may begin. If not, it returns when to try again, or
+// zero if an answer comes first. It begins a barrier if one is needed.
 func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	if why := o.stalled(now); why != "" && !o.stallLogged {
 		o.stallLogged = true
@@ -181,7 +180,7 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	return false, now.Add(StalledAfter)
 }
 
-// stalled says why nothing has been written for too long, or returns the empty string.
+// stalled says why nothing was written for too long, or returns the empty string.
 func (o *outbox) stalled(now time.Time) string {
 	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) >= StalledAfter }
 	switch {
@@ -193,8 +192,8 @@ func (o *outbox) stalled(now time.Time) string {
 	return ""
 }
 
-// begin begins a round of writes, as far as the bounds and the applier's room allow. It
-// returns when to look for room again, or zero. The request is told what found no room.
+// begin begins a round of writes, within the bounds and the applier's room. It returns when to
+// look for room again, or zero. Items without room are answered with errNoRoom.
 func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
 	before := o.round.marks
 	if w.empty() {
@@ -225,7 +224,7 @@ func (o *outbox) begin(w wants, look Look, request func(DrainReply)) time.Time {
 	return time.Time{}
 }
 
-// noRoom counts a round that the applier had no room for, and returns when to try again.
+// noRoom counts a round for which the applier had no room, and returns when to try again.
 func (o *outbox) noRoom(now time.Time) time.Time {
 	o.failures.failed(o.config.Retry, now)
 	o.lastError = errNoRoom
@@ -261,8 +260,8 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 	return queued
 }
 
-// pending is what Explain may know of the writes. deferred says that the state has changed and
-// was not looked at: then it is not known since when a mark is planned that is not in flight.
+// pending is Explain's view of the writes. deferred says that the state has changed since the
+// last look. Then it is unknown since when a mark is planned that is not in flight.
 func (o *outbox) pending(now time.Time, deferred bool) rules.Pending {
 	p := rules.Pending{
 		Marks: maps.Clone(o.round.marks), Barrier: o.behind,

@@ -26,8 +26,8 @@ func jobsOnOneNode(jobs int) *fixture.Cluster {
 	return w
 }
 
-// The first write begins at once. While it is in flight the state is not looked at. What
-// becomes due then is written in the next round.
+// The first write begins at once. While it is in flight the drainer does not look at the state.
+// Items that become due then are written in the next round.
 func TestOutbox_GatherWhileInFlight(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
@@ -85,8 +85,8 @@ func TestOutbox_PartialRoom(t *testing.T) {
 	must.Eq(t, fixture.Epoch, r.now)
 }
 
-// Others have filled the queue. No write begins and no answer comes, so the drainer tries
-// again after a wait that doubles each time.
+// Other proposers have filled the queue. No write begins and no answer comes, so the drainer
+// tries again after a wait that doubles each time.
 func TestOutbox_FullQueue(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -113,8 +113,8 @@ func TestOutbox_FullQueueAtTheBarrier(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 }
 
-// A rejected write is planned again with backoff. The backoff begins again after a write
-// that was applied.
+// A rejected write is planned again with backoff. After an applied write the backoff starts from
+// the beginning.
 func TestOutbox_RejectedBacksOff(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -198,7 +198,7 @@ func TestOutbox_NothingBeforeTheBarrier(t *testing.T) {
 	must.Len(t, 1, r.raft.written())
 }
 
-// With a minimum interval the next round waits, and takes all that became due.
+// With a minimum interval the next round waits, and takes all items that became due.
 func TestOutbox_MinWriteInterval(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) { c.MinWriteInterval = time.Second })
@@ -220,7 +220,7 @@ func TestOutbox_MinWriteInterval(t *testing.T) {
 }
 
 // Entries carry the time and the policy of the plan.
-func TestOutbox_EntriesCarryWhatTheyWerePlannedBy(t *testing.T) {
+func TestOutbox_EntriesCarryTimeAndPolicy(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
 	w.StartDrain("n2", 0)
@@ -234,8 +234,8 @@ func TestOutbox_EntriesCarryWhatTheyWerePlannedBy(t *testing.T) {
 	must.Eq(t, policy, marks.Policy)
 }
 
-// A mark that was planned with the group, and that the deadline takes now, is written once,
-// with the class of the deadline.
+// A mark that was planned with the group, and that the deadline takes now, is written once, with
+// the class of the deadline.
 func TestOutbox_DeadlineGoesBeforePace(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
@@ -249,9 +249,9 @@ func TestOutbox_DeadlineGoesBeforePace(t *testing.T) {
 	must.Eq(t, cluster.MarkDeadline, marks[0].Class)
 }
 
-// A deadline takes the room of a mark that failed and is planned again. Written all the
-// same, that mark would be refused.
-func TestOutbox_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
+// A deadline takes the room of a mark that failed and is planned again. If that mark were
+// written, it would be refused.
+func TestOutbox_DeadlineTakesRoomOfWaitingMark(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
 	w.StartDrain("n2", 0)
@@ -265,9 +265,9 @@ func TestOutbox_DeadlineTakesRoomOfWhatWaits(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, r.raft.written()[1].marked())
 }
 
-// The wait for a stage ends after the deadline. The storage plugin that leaves then takes
-// the room of another of its group, whose mark failed and is planned again.
-func TestOutbox_EndOfAWaitTakesRoomOfWhatWaits(t *testing.T) {
+// The wait for a stage ends after the deadline. The storage plugin that leaves then takes the
+// room of another one of its group, whose mark failed and is planned again.
+func TestOutbox_EndOfAWaitTakesRoomOfWaitingMark(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
 	stops := w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
@@ -353,8 +353,8 @@ func TestOutbox_Reevaluations(t *testing.T) {
 	must.Eq(t, []time.Duration{0, 50 * ms, 150 * ms, 350 * ms, 750 * ms}, at)
 }
 
-// What is refused again and again is written less and less often: a mark of a group, one of
-// a node, a completion.
+// Items that are always refused are written less and less often: a mark of a group, a mark of a
+// node, a completion.
 func TestOutbox_RefusedBacksOff(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*fixture.Cluster){
@@ -383,7 +383,7 @@ func TestOutbox_RefusedBacksOff(t *testing.T) {
 	}
 }
 
-// Refusals are counted in a row. One that succeeded since then does not slow down the next.
+// Consecutive refusals are counted. A success in between resets the count.
 func TestOutbox_RefusalsAreCountedInARow(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(1)
@@ -396,7 +396,7 @@ func TestOutbox_RefusalsAreCountedInARow(t *testing.T) {
 		r.advance(DefaultRetryBase)
 		must.True(t, r.state.now().Alloc("a00").Marked())
 		r.advance(time.Second)
-		r.commit(func(w *fixture.Cluster) { // it comes back, as from a client that was thought lost
+		r.commit(func(w *fixture.Cluster) { // it returns, like that of a lost client
 			w.Alloc("a00").DesiredTransition = cluster.DesiredTransition{}
 		})
 	}
@@ -466,8 +466,8 @@ func TestOutbox_OneFailureARound(t *testing.T) {
 	}
 }
 
-// An item that was answered as applied, and is wanted all the same, is an error that is
-// logged. It is written again with backoff: a mark of a group, one of a node, a completion.
+// An item that was answered as applied and is still wanted is logged as an error. It is written
+// again with backoff: a mark of a group, a mark of a node, a completion.
 func TestOutbox_AppliedAndNotShown(t *testing.T) {
 	t.Parallel()
 	const lost = "a write was answered as applied, and the state does not show it"
@@ -493,9 +493,9 @@ func TestOutbox_AppliedAndNotShown(t *testing.T) {
 	}
 }
 
-// An applier that answers a write twice, or one that it did not queue, is wrong. The answer
-// is logged and changes nothing.
-func TestOutbox_AnswersThatNothingWaitsFor(t *testing.T) {
+// An applier must not answer a write twice, or one that it did not queue. Such an answer is
+// logged and changes nothing.
+func TestOutbox_UnexpectedAnswers(t *testing.T) {
 	t.Parallel()
 	const logged = "the applier answered a write twice, or one that it did not queue: the answer is ignored"
 	for name, test := range map[string]struct {
@@ -510,7 +510,7 @@ func TestOutbox_AnswersThatNothingWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newHarness(t, jobsOnOneNode(2), func(c *NodeDrainerConfig) { c.MaxIDsPerEntry = 2 })
-			r.raft.waiting = nil // of the first term, which ends here
+			r.raft.waiting = nil // writes of the first term, which ends here
 			r.raft.script, r.raft.barriers = test.script, test.barriers
 			r.restart()
 			r.advance(time.Minute)
@@ -523,7 +523,7 @@ func TestOutbox_AnswersThatNothingWaitsFor(t *testing.T) {
 	}
 }
 
-// A write without an answer, a barrier without one, and an applier that never has room are
+// A write without an answer, a barrier without an answer, and an applier that never has room are
 // logged once after a while, and shown until they end.
 func TestOutbox_Stalls(t *testing.T) {
 	t.Parallel()
@@ -587,8 +587,8 @@ func TestOutbox_Stalls(t *testing.T) {
 	}
 }
 
-// A write that found no room and is not wanted any more is no stall.
-func TestOutbox_NoStallOfWhatIsNotWanted(t *testing.T) {
+// A write without room that is no longer wanted is no stall.
+func TestOutbox_UnwantedMarkIsNoStall(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(2)
 	w.Alloc("a01").NodeID = "n2"
@@ -604,7 +604,7 @@ func TestOutbox_NoStallOfWhatIsNotWanted(t *testing.T) {
 	must.SliceEmpty(t, r.errors.messages)
 }
 
-// What a request wants and a round has no room for is rejected at once.
+// Requested items for which a round has no room are rejected at once.
 func TestOutbox_AnswersWhatFoundNoRoom(t *testing.T) {
 	t.Parallel()
 	var o outbox
@@ -628,8 +628,8 @@ func TestOutbox_AnswersWhatFoundNoRoom(t *testing.T) {
 	must.Len(t, 1, raft.written())
 }
 
-// A mark is dated since it was first planned, over all writes that fail. It gets a new date
-// under another drain, and after a time in which it was not wanted.
+// A mark is dated since its first plan, over all failed writes. It gets a new date under another
+// drain, and after a time in which it was not wanted.
 func TestOutbox_DatesMarks(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)

@@ -12,25 +12,24 @@ type Answer = raftwrite.Answer[[]rules.Refusal]
 // Reply receives the answer to one of the drainer's raft writes, once. It never blocks.
 type Reply = raftwrite.Reply[[]rules.Refusal]
 
-// RaftApplier begins raft writes. Each method returns at once: true if the write
-// was queued, and then calls reply exactly once, from any goroutine, before or
-// after it returns; false if there is no room, and then it never calls reply. What
-// a queued write carries belongs to the applier and is not written to any more.
+// RaftApplier begins raft writes. Each method returns at once. It returns true if the write was
+// queued, and then calls reply exactly once, from any goroutine, before or after it returns. It
+// returns false if there is no room, and then never calls reply. The content of a queued write
+// belongs to the applier, and the drainer no longer writes to it.
 //
-// A method must not call the [NodeDrainer], not even Explain or SetEnabled(false):
-// the drainer waits for the method while it holds what those wait for, and both wait
-// for ever. Nor may it wait for a goroutine that calls the drainer. A goroutine that
-// the method leaves behind may call it.
+// A method must not call the [NodeDrainer], not even Explain or SetEnabled(false). The drainer
+// waits for the method while it holds a lock that these methods need, so both would wait for
+// ever. Nor may a method wait for a goroutine that calls the drainer. A goroutine that the method
+// starts may call it.
 //
-// A write that is queued and never answered stops the drainer for good: an
-// applier has a deadline of its own, and answers Unknown then.
+// A write that is queued and never answered stops the drainer for good. So an applier has a time
+// limit and then answers Unknown.
 //
-// An applier that answers Rejected for a write that may still be applied breaks
-// G2 and G6: when in doubt the answer is Unknown.
+// An applier that answers Rejected for a write that may still be applied breaks G2 and G6. When
+// in doubt, answer Unknown.
 //
-// The index of an answer is that of the write's own entry. The drainer plans from no
-// older view. An index that is too high makes it wait for entries of others.
-//
+// The index of an answer is that of the write's own entry. The drainer plans from no older view.
+// If the index is too high, the drainer waits for later entries of other proposers.
 // drainertest.TestApplier tests an applier.
 type RaftApplier interface {
 	// AllocUpdateDesiredTransition marks allocations and makes evaluations.

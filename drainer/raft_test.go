@@ -23,7 +23,7 @@ const (
 	refused       // applied, and every item refused
 	hidden        // answered as applied, and the state does not show it
 
-	// What follows breaks the contract of a RaftApplier.
+	// The fates below break the contract of a RaftApplier.
 
 	twice           // applied and answered twice
 	fullAndAnswered // not queued, and answered all the same
@@ -38,17 +38,17 @@ type fakeWrite struct {
 	reply       Reply
 }
 
-// fakeRaft is a RaftApplier by script. What is queued waits until answer applies
-// it to the state and answers.
+// fakeRaft is a RaftApplier with a script. A queued write waits until answer applies it to the
+// state and answers it.
 type fakeRaft struct {
 	state *memory
-	kick  chan struct{} // capacity 1, sent to when something is queued; or nil
+	kick  chan struct{} // capacity 1; receives a value for each queued write; or nil
 
 	mu             sync.Mutex
 	script         []fate      // guarded by mu; of the next writes, then all are applied
 	barriers       []fate      // guarded by mu; of the next barriers
 	always         fate        // guarded by mu; of writes beyond the script
-	writes         []fakeWrite // guarded by mu; all that were queued but barriers
+	writes         []fakeWrite // guarded by mu; all queued writes except barriers
 	queuedBarriers int         // guarded by mu; how many barriers were queued
 	waiting        []fakeWrite // guarded by mu; not answered yet
 	room           int         // guarded by mu; how many may wait, zero is any
@@ -154,7 +154,7 @@ func (r *fakeRaft) become(w fakeWrite) Answer {
 	return r.apply(w)
 }
 
-// apply is what an FSM does with the entry.
+// apply applies the entry as an FSM does.
 func (r *fakeRaft) apply(w fakeWrite) (a Answer) {
 	a.Outcome = raftwrite.Applied
 	switch {

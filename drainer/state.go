@@ -9,47 +9,46 @@ import (
 type StateReader interface {
 	// Snapshot returns the newest view. It never blocks.
 	Snapshot() rules.View
-	// Subscribe returns a feed of what changes from now on. After each commit
-	// that the feed has something to tell of, the store sends to wake without
-	// blocking. The subscriber closes the feed.
+	// Subscribe returns a feed of the changes from now on. After each commit with a change for
+	// the feed, the store sends to wake without blocking. The subscriber closes the feed.
 	Subscribe(wake chan<- struct{}) Feed
 }
 
-// Feed gathers, for one subscriber, where the state has changed. It carries
-// hints of where to look, never the evidence: a feed that tells too much costs
-// time, one that tells too little stalls drains.
+// Feed collects for one subscriber where the state has changed. It carries hints of where to
+// look, never evidence. A feed that names too much costs time. A feed that names too little
+// stalls drains.
 //
-// A feed tells of
+// A feed names
 //   - a node: it drains, or did before the commit, and its row changed;
 //   - a host: a node that drains, or did before the commit, and one of its
-//     allocations changed; it may be told as a node;
+//     allocations changed; it may be named as a node;
 //   - a group: one of its allocations changed, and the allocation's node drains
 //     or the job is followed; or the job is followed, the group has an
 //     allocation that is not client-terminal on some node, and that node was
-//     deleted or registered, became reachable or ceased to be;
+//     deleted or registered, or became reachable or unreachable;
 //   - a job: it is followed, and it or one of its evaluations changed.
 //
 // All methods are safe for concurrent use and none blocks.
 type Feed interface {
-	// Take returns what has changed since the last Take, and forgets it.
+	// Take returns the changes since the last Take, and forgets them.
 	Take() Changes
-	// Follow asks to be told of a job, from the next commit on. Take a snapshot
-	// after it to miss nothing. Follows are counted.
+	// Follow adds a job whose changes the feed names, from the next commit on. Take a snapshot
+	// after Follow to miss nothing. Follows are counted.
 	Follow(cluster.JobKey)
-	// Unfollow takes back one Follow.
+	// Unfollow removes one Follow.
 	Unfollow(cluster.JobKey)
 	// Close ends the feed. Nothing is sent to wake afterwards.
 	Close()
 }
 
-// Changes says where to look. Its slices are in no order, belong to the taker,
-// and may be nil; they may name something twice. What each holds is said at [Feed].
+// Changes says where to look. Its slices have no order, belong to the caller of Take, may be nil,
+// and may name an item twice. [Feed] says what each holds.
 type Changes struct {
-	// All says that anything may have changed: look everywhere. A store without
-	// a feed of its own says so at every change.
+	// All says that anything may have changed: look everywhere. A store without a real feed sets
+	// it after every change.
 	All bool
-	// Abandoned says that the store was replaced and will never change again:
-	// stop deciding from it.
+	// Abandoned says that the store was replaced and will never change again. The drainer stops
+	// deciding from it.
 	Abandoned bool
 	Nodes     []cluster.NodeID
 	Hosts     []cluster.NodeID
@@ -62,11 +61,10 @@ func (c Changes) Empty() bool {
 	return !c.All && !c.Abandoned && len(c.Nodes) == 0 && len(c.Hosts) == 0 && len(c.Groups) == 0 && len(c.Jobs) == 0
 }
 
-// maxChanges bounds what is remembered of changes that were not looked at: past
-// it, everything is.
+// maxChanges bounds the changes that were not looked at. Beyond it, they become All.
 const maxChanges = 1 << 14
 
-// merge adds what is told in o.
+// merge adds the changes of o.
 func (c *Changes) merge(o Changes) {
 	if len(c.Nodes)+len(c.Hosts)+len(c.Groups)+len(c.Jobs) > maxChanges {
 		*c = Changes{All: true, Abandoned: c.Abandoned}

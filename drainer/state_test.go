@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// What no step has looked at is bounded. Beyond that, everything may have changed, and
-// nothing that was told is lost.
+// The changes that no step has looked at are bounded. Beyond the bound everything may have
+// changed, and nothing is lost.
 func TestChanges_MergeIsBounded(t *testing.T) {
 	t.Parallel()
 	var c Changes

@@ -13,11 +13,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Term is the drainer of one leadership term: everything it decides, and nothing that
-// waits. [NodeDrainer] runs one on a goroutine of its own. A simulator or a test steps one by
-// hand, with the same schedule.
+// Term is the drainer of one leadership term: all decisions, and no waiting. [NodeDrainer] steps
+// one on a goroutine of its own. A simulator or a test steps one by hand, in the same way.
 //
-// A term knows nothing but its state: a new one for the same state reaches the same end
+// A term depends on nothing but its state: a new term over the same state reaches the same end
 // (G7).
 type Term struct {
 	config NodeDrainerConfig
@@ -34,16 +33,16 @@ type Term struct {
 	closed      bool
 	// abandoned says that the store was replaced: the term decides nothing any more.
 	abandoned bool
-	// stale says that something has happened since the state was last looked at.
+	// stale says that something has happened since the last look at the state.
 	stale bool
-	// stepped is when the term was last stepped, wakeAt when it wants to be stepped although
-	// nothing happens, or zero.
+	// stepped is the time of the last step. wakeAt is the time of the next step if nothing
+	// happens before, or zero.
 	stepped, wakeAt time.Time
 }
 
-// NewTerm begins a term over the state. After each change of what it looks at, and each
-// answer to one of its writes, it sends to wake without blocking: the owner then calls Step.
-// Close ends it.
+// NewTerm begins a term over the state. It sends to wake, without blocking, after each change
+// that concerns it and after each answer to a write. Then the owner calls Step. Close ends the
+// term.
 func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Term, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -75,8 +74,8 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 	return t, nil
 }
 
-// Close ends the term: nothing is written from then on, and answers to what is in flight
-// are forgotten. It waits for a running Step, which never blocks.
+// Close ends the term. From then on it writes nothing and forgets the answers to writes in
+// flight. It waits for a running Step, which never blocks.
 func (t *Term) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,9 +100,8 @@ func (t *Term) rouse() {
 	}
 }
 
-// Step decides and writes what to do now. It returns when it wants to be called at the
-// latest; zero is not before a wake-up. It may be called sooner, and for nothing. It never
-// blocks.
+// Step decides and writes. It returns the latest time for the next step; zero means that it waits
+// for a wake-up. It may be called sooner, and without a reason. It never blocks.
 func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +112,7 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	t.settle(now)
 	t.lookout.note()
 	if t.abandoned = t.lookout.changes.Abandoned; t.abandoned {
-		t.config.Logger.Warn("the state store was replaced, deciding nothing until the next term")
+		t.config.Logger.Warn("the state store was replaced: the drainer does nothing until the next term")
 		return time.Time{}
 	}
 	poked, due := t.poked.Swap(false), !t.wakeAt.IsZero() && !now.Before(t.wakeAt)
@@ -137,8 +135,8 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	return t.next(at)
 }
 
-// next is when the term wants its next step although nothing happens. The outbox's time
-// matters only while it has something to write or waits for an answer.
+// next is the time of the next step if nothing happens before. The outbox's time matters only
+// while it has something to write or waits for an answer.
 func (t *Term) next(outboxAt time.Time) time.Time {
 	if t.outbox.behind || t.outbox.round.inFlight > 0 {
 		return earliest(outboxAt, t.wakeAt)
@@ -146,8 +144,8 @@ func (t *Term) next(outboxAt time.Time) time.Time {
 	return t.wakeAt
 }
 
-// checkClock looks everywhere when the clock was set back. Otherwise everything that waits
-// for a time would wait longer by as much.
+// checkClock makes the next look complete when the clock was set back. Otherwise every wait would
+// last longer by the same time.
 func (t *Term) checkClock(now time.Time) {
 	if now.Before(t.stepped) {
 		t.config.Logger.Warn("the clock was set back", "by", t.stepped.Sub(now))
@@ -157,30 +155,30 @@ func (t *Term) checkClock(now time.Time) {
 }
 
 // plan steps the components, plans the nodes and writes what is wanted. The plan of a node
-// depends on no plan of a group, and names the groups to plan again. So nodes come first,
-// and one pass is enough.
+// depends on no plan of a group, and names the groups to plan again. So nodes come first, and one
+// pass is enough.
 func (t *Term) plan(look Look) (wakeAt time.Time) {
 	wakeAt = t.nodeWatcher.Step(look)
 	t.nodes.notifier.Step(look)
 	t.nodes.track(t.tracker.posts.Take(), look.View)
-	t.nodes.hear(look)
+	t.nodes.noteChanges(look)
 	select {
 	case ids := <-t.nodes.notifier.NextBatch():
-		t.nodes.fired(ids)
+		t.nodes.deadlinesPassed(ids)
 	default:
 	}
 	planned := t.nodes.plan(look)
 	wakeAt = earliest(wakeAt, t.nodes.jobs.Step(look))
 	wakeAt = earliest(wakeAt, t.write(look, t.receive(planned)))
-	wakeAt = earliest(wakeAt, t.nodes.notifier.Step(look)) // for the deadlines it was told of
+	wakeAt = earliest(wakeAt, t.nodes.notifier.Step(look)) // for the deadlines that were added
 	if t.nodes.agenda.Pending() {
 		return look.Now
 	}
 	return earliest(wakeAt, t.nodes.agenda.First())
 }
 
-// receive takes what the job watcher offers, and returns its request or an empty one. The
-// plan of a node that was planned in this step has seen what left it.
+// receive returns the job watcher's request, or an empty one. It makes the nodes due that
+// allocations have left, except nodes that this step has planned.
 func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 	request = &DrainRequest{}
 	select {
@@ -190,7 +188,7 @@ func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 	select {
 	case moved := <-t.nodes.jobs.Migrated():
 		t.config.Logger.Debug("allocations left draining nodes", "nodes", moved)
-		t.nodes.see(slices.DeleteFunc(moved, func(id cluster.NodeID) bool {
+		t.nodes.makeDue(slices.DeleteFunc(moved, func(id cluster.NodeID) bool {
 			_, is := slices.BinarySearch(planned, id)
 			return is
 		}))
@@ -199,13 +197,12 @@ func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 	return request
 }
 
-// write begins a round of writes if something is wanted. It returns when to try again, or
-// zero.
+// write begins a round of writes if something is wanted. It returns when to try again, or zero.
 func (t *Term) write(look Look, request *DrainRequest) time.Time {
 	w := wants{reevaluate: request.Reevaluate}
 	w.marks, w.completions = t.nodes.wants()
 	for _, m := range request.Marks {
-		if !rules.PlannedWithNode(m.Class) { // an injected watcher may not know that
+		if !rules.PlannedWithNode(m.Class) { // an injected watcher may name them all the same
 			w.marks = append(w.marks, m)
 		}
 	}
@@ -213,7 +210,7 @@ func (t *Term) write(look Look, request *DrainRequest) time.Time {
 	return t.outbox.begin(w, look, request.Reply)
 }
 
-// settle takes in the answers, and tells the nodes and the job watcher.
+// settle takes in the answers, and passes them to the nodes and the job watcher.
 func (t *Term) settle(now time.Time) {
 	for _, a := range t.outbox.settle(now) {
 		t.stale = true
@@ -225,7 +222,7 @@ func (t *Term) settle(now time.Time) {
 	}
 }
 
-// refusedMarks are the allocations whose marks an applied entry did not make.
+// refusedMarks are the marks of an applied entry that were refused, by allocation.
 func refusedMarks(a Answer) map[cluster.AllocID]bool {
 	refused := make(map[cluster.AllocID]bool, len(a.Response))
 	for _, r := range a.Response {

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// holdReporter is a job watcher that remembers since when groups are held; the built-in one
-// does. Without it reasons for which the state holds no time have none.
+// holdReporter is a job watcher that remembers since when groups are held. The built-in watcher
+// does. Without it, reasons for which the state holds no time have none.
 type holdReporter interface {
-	// holds returns since when groups were seen held. It leaves out groups that are due for
-	// planning: what is remembered of them may be outdated. The map is the caller's.
+	// holds returns since when groups are held. It leaves out groups that are due, because the
+	// memory of them may be outdated. The map is the caller's.
 	holds(now time.Time) map[cluster.GroupKey][]hold
 }
 
@@ -58,13 +58,13 @@ func (t *Term) Abandoned() bool {
 	return t.lookout.changes.Abandoned
 }
 
-// pending is a view, and what the term knows besides it. It is a copy, so that a long report
-// holds up no step.
+// pending is a view, and the knowledge of the term besides it. It is a copy, so that a long
+// report delays no step.
 func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	view := t.lookout.state.Snapshot()
-	if !t.closed { // a closed feed is not taken from
+	if !t.closed { // a closed feed must not be used
 		t.lookout.note()
 	}
 	changes := t.lookout.changes
@@ -93,9 +93,9 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	return view, p
 }
 
-// writeTime bounds how long the drainer takes to have a write applied by a leader with a
-// quorum: one wait before it is repeated, and the rounds that it takes to write everything
-// that drains, each after those before it.
+// writeTime bounds how long the drainer takes until a leader with a quorum has applied a write:
+// one wait before a retry, and the rounds that write everything on draining nodes, one after
+// another.
 func (c NodeDrainerConfig) writeTime(v rules.View) time.Duration {
 	left := 0
 	for n := range v.DrainingNodes() {
@@ -107,7 +107,7 @@ func (c NodeDrainerConfig) writeTime(v rules.View) time.Duration {
 	return time.Duration(min(bound, math.MaxInt64/2))
 }
 
-// leastInRound is how many marks fit into the entries of one round, at the least.
+// leastInRound is the least number of marks that fit into the entries of one round.
 func (c NodeDrainerConfig) leastInRound() int {
 	inEntry := max(1, min(c.MaxIDsPerEntry/minIDsPerEntry, c.MaxBytesPerEntry/minBytesPerEntry))
 	return inEntry * min(c.MaxInFlight, math.MaxInt/inEntry)

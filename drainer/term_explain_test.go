@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A mark that is planned or in flight is the reason of its allocation, with the failures of
-// its writes. Another that waits for its room says so.
+// A mark that is planned or in flight is the reason of its allocation, with the failures of its
+// writes. An allocation that waits for room says so.
 func TestTerm_ExplainsItsWrites(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 2)
@@ -76,7 +76,7 @@ func TestTerm_Status(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, ids)
 }
 
-// Until its barrier is applied a term plans nothing, and says so.
+// Until its barrier is applied a term plans nothing, and its reports say so.
 func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
@@ -97,9 +97,8 @@ func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	must.Eq(t, want, explain())
 }
 
-// Reasons for which the state holds no time are dated by the term. A new term dates them
-// again. A reason of a group that changed since it was planned has no date until the next
-// plan.
+// Reasons for which the state holds no time are dated by the term. A new term dates them again. A
+// reason of a group that changed since its last plan has no date until the next plan.
 func TestTerm_DatesHolds(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
@@ -134,8 +133,8 @@ func TestTerm_DatesHolds(t *testing.T) {
 	must.Eq(t, rules.Since{At: r.now, Seen: true}, since())
 }
 
-// The time to get a write applied: one wait before a retry, and the rounds that it takes,
-// with their intervals and their looks at the state.
+// The time until a write is applied: one wait before a retry, and the rounds that it takes, with
+// their intervals and their looks at the state.
 func TestConfig_WriteTime(t *testing.T) {
 	t.Parallel()
 	w := jobsOnOneNode(10)

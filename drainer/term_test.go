@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// finish lets the scheduler and time do their work until nothing drains, and reports
-// whether that was reached.
+// finish lets the scheduler and time work until nothing drains, and reports whether that was
+// reached.
 func (h *harness) finish() bool {
 	for range 200 {
 		h.settle()
@@ -78,8 +78,8 @@ func TestTerm_DrainsStageByStage(t *testing.T) {
 	}
 }
 
-// While nothing changes nothing is written, looked at or stepped before the time that the
-// term asked for.
+// While nothing changes the term writes nothing, does not look at the state, and is not stepped
+// before the time that it returned.
 func TestTerm_Quiet(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 0)
@@ -98,7 +98,7 @@ func TestTerm_Quiet(t *testing.T) {
 	must.Eq(t, cluster.MarkDeadline, r.raft.written()[writes].marks.Marks[0].Class)
 }
 
-// Without a drain the term asks for no time.
+// Without a drain the term wants no wake-up.
 func TestTerm_Idle(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, fixture.NewCluster(3, 5), nil)
@@ -114,8 +114,8 @@ func TestTerm_Idle(t *testing.T) {
 	must.Eq(t, steps, r.steps, must.Sprint("stepped for changes that concern no drain"))
 }
 
-// A step for nothing costs no look at the state.
-func TestTerm_StepForNothing(t *testing.T) {
+// An unneeded step costs no look at the state.
+func TestTerm_UnneededStep(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
 	w.StartDrain("n1", time.Hour)
@@ -223,7 +223,7 @@ func TestTerm_ClockSetBack(t *testing.T) {
 			r.commit(func(w *fixture.Cluster) { w.Place("late", w.AddJob("late", cluster.JobService), "n1") })
 			r.settle()
 			r.now = r.now.Add(-time.Hour)
-			r.step() // as the shell does once it sees the clock
+			r.step() // as the shell does when it reads the clock
 			r.advance(time.Minute)
 			must.True(t, r.state.now().Alloc("a00").Marked())
 			must.True(t, r.state.now().Alloc("late").Marked())

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// jobWatcher is the built-in [DrainingJobWatcher]. It follows the groups that have
-// allocations on draining nodes, plans a group when something about it may have changed,
-// and requests what the group's budget allows.
+// jobWatcher is the built-in [DrainingJobWatcher]. It follows the groups that have allocations on
+// draining nodes, plans a group when a change may concern it, and requests the marks that the
+// group's budget allows.
 //
-// It keeps no marks from one step to the next: a group that had a mark in the last request
-// is planned again.
+// It keeps no marks from one step to the next: a group that had a mark in the last request is
+// planned again.
 type jobWatcher struct {
 	logger     *slog.Logger
 	feed       Feed // never nil
@@ -30,12 +30,12 @@ type jobWatcher struct {
 	registered inbox.Inbox[cluster.GroupKey]
 	replies    inbox.Inbox[DrainReply]
 
-	// What follows belongs to Step.
+	// The fields below belong to Step.
 
 	groups watchedGroups
 	agenda agenda[*watchedGroup]
-	// begun are groups whose job is followed since this step. The view of the step may be
-	// older than that, so the next step plans them again.
+	// begun are groups whose job is followed since this step. The view of the step may be older
+	// than the follow, so the next step plans them again.
 	begun []*watchedGroup
 	// requesting are the groups with something in the last request.
 	requesting []*watchedGroup
@@ -61,7 +61,7 @@ func (w *jobWatcher) Migrated() <-chan []cluster.NodeID { return w.migrated }
 
 func (w *jobWatcher) RegisterJobs(groups []cluster.GroupKey) { w.registered.Post(groups...) }
 
-// Step plans every group that something may have changed for, and sends what they want.
+// Step plans every group that changes may concern, and sends a request for what they want.
 func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	w.agenda.Ring(look.Now)
 	for _, g := range slices.Concat(w.begun, w.requesting) {
@@ -74,9 +74,9 @@ func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 		w.settle(r)
 	}
 	for _, key := range w.registered.Take() {
-		w.see(key, true)
+		w.makeDue(key, true)
 	}
-	w.hear(look)
+	w.noteChanges(look)
 	w.plan(look)
 	if len(w.begun) > 0 {
 		return look.Now
@@ -84,28 +84,28 @@ func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	return w.agenda.First()
 }
 
-// hear has the groups planned that changed, or whose job did.
-func (w *jobWatcher) hear(look Look) {
+// noteChanges makes the groups due that changed, or whose job changed.
+func (w *jobWatcher) noteChanges(look Look) {
 	for _, key := range look.Changes.Groups {
-		w.see(key, look.Deferred)
+		w.makeDue(key, look.Deferred)
 	}
 	for _, job := range look.Changes.Jobs {
 		for _, g := range w.groups[job] {
-			w.see(g.key, look.Deferred)
+			w.makeDue(g.key, look.Deferred)
 		}
 	}
 	if look.Changes.All {
 		for _, groups := range w.groups { //lint:order the agenda sorts them
 			for _, g := range groups {
-				w.see(g.key, true)
+				w.makeDue(g.key, true)
 			}
 		}
 	}
 }
 
-// see has a group planned, and begins to follow it if it is new. undated says that the
-// reasons for which it is held may have ceased and begun again since it was last planned.
-func (w *jobWatcher) see(key cluster.GroupKey, undated bool) {
+// makeDue makes a group due, and begins to follow it if it is new. undated says that its hold reasons
+// may have ended and begun again since its last plan.
+func (w *jobWatcher) makeDue(key cluster.GroupKey, undated bool) {
 	g := w.groups.get(key)
 	if g == nil {
 		g = &watchedGroup{key: key}
@@ -121,7 +121,7 @@ func (w *jobWatcher) see(key cluster.GroupKey, undated bool) {
 	w.agenda.Now(g)
 }
 
-// settle notes the answers to what was requested.
+// settle applies the answers to a request.
 func (w *jobWatcher) settle(r DrainReply) {
 	if r.Outcome != raftwrite.Applied {
 		return // the groups are planned again, and the drainer spaces its writes
@@ -141,9 +141,9 @@ func (w *jobWatcher) settle(r DrainReply) {
 	}
 }
 
-// plan plans the groups that are due, and sends a request if there is something to write,
-// or was. When the request has as many marks as a round of writes takes, the other groups
-// stay due until the round is answered.
+// plan plans the due groups. It sends a request if there is something to write, or if the last
+// request had something. When the request fills a round of writes, the other groups stay due
+// until the round is answered.
 func (w *jobWatcher) plan(look Look) {
 	request := &DrainRequest{Reply: func(r DrainReply) { w.replies.Post(r) }}
 	requested := len(w.requesting) > 0
@@ -177,8 +177,8 @@ func (w *jobWatcher) plan(look Look) {
 	}
 }
 
-// planGroup plans one group, and returns the nodes that allocations have left since it was
-// last planned.
+// planGroup plans one group, and returns the nodes that allocations have left since its last
+// plan.
 func (w *jobWatcher) planGroup(s *rules.Snapshot, g *watchedGroup, now time.Time) (marks []rules.Mark, reevaluate bool, left []cluster.NodeID) {
 	plan := s.PlanGroup(g.key, func(m rules.Mark) bool { return g.retries.waits(m, now) })
 	left = departed(g.nodes, plan.Nodes)

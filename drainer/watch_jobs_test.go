@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watch is a job watcher over a state of its own. Its test is the drainer: it steps the
-// watcher, writes what it requests, and replies.
+// watch is a job watcher over a state of its own. The test acts as the drainer: it steps the
+// watcher, writes its requests, and replies.
 type watch struct {
 	*jobWatcher
 	state  *memory
@@ -29,8 +29,8 @@ func newWatch(w *fixture.Cluster, policy rules.Policy) *watch {
 	return &watch{jobWatcher: NewJobWatcher(env).(*jobWatcher), state: state, errors: errors, now: fixture.Epoch}
 }
 
-// step steps the watcher with what its feed tells, and returns when it wants to be stepped
-// again and what it requests.
+// step steps the watcher with its feed's changes, and returns the time of its next step and its
+// request.
 func (w *watch) step() (wakeAt time.Time, request *DrainRequest) {
 	wakeAt = w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
 	select {
@@ -40,8 +40,7 @@ func (w *watch) step() (wakeAt time.Time, request *DrainRequest) {
 	return wakeAt, request
 }
 
-// register has the watcher look after groups. A job that is followed since now is looked at
-// again in the next step.
+// register registers groups. A job that is newly followed is looked at again in the next step.
 func (w *watch) register(groups ...cluster.GroupKey) (wakeAt time.Time, request *DrainRequest) {
 	w.RegisterJobs(groups)
 	w.step()
@@ -58,8 +57,8 @@ func (w *watch) apply(r *DrainRequest) {
 	r.Reply(DrainReply{Answer: Answer{Outcome: raftwrite.Applied, Index: index}, At: w.now, Marks: r.Marks, Reevaluated: r.Reevaluate})
 }
 
-// refuse answers a request: the allocations' marks are refused, and the others are said to
-// be applied.
+// refuse answers a request: the marks of these allocations are refused, and the others are
+// answered as applied.
 func (w *watch) refuse(r *DrainRequest, ids ...cluster.AllocID) {
 	reply := DrainReply{Answer: Answer{Outcome: raftwrite.Applied}, At: w.now, Marks: r.Marks}
 	for _, id := range ids {
@@ -77,7 +76,7 @@ func (w *watch) moved() []cluster.NodeID {
 	}
 }
 
-// wanted are the allocations that a request wants marked.
+// wanted are the allocations of a request's marks.
 func wanted(r *DrainRequest) (ids []cluster.AllocID) {
 	if r != nil {
 		for _, m := range r.Marks {
@@ -95,8 +94,8 @@ func reevaluated(r *DrainRequest) []cluster.GroupKey {
 	return r.Reevaluate
 }
 
-// A change between the view of a step and a follow in that step is told by no feed. So the
-// next step plans the group again.
+// No feed names a change between the view of a step and a follow in that step. So the next step
+// plans the group again.
 func TestJobWatcher_LooksAgainAtWhatItFollows(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -112,8 +111,8 @@ func TestJobWatcher_LooksAgainAtWhatItFollows(t *testing.T) {
 	must.True(t, wakeAt.IsZero())
 }
 
-// A newer request replaces an unread one, and is the whole of what is wanted. When nothing
-// is wanted any more, one empty request says so.
+// A newer request replaces an unread one and holds everything that is wanted. When nothing is
+// wanted any more, one empty request says so.
 func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 4)
@@ -133,7 +132,7 @@ func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	}
 }
 
-// A job is followed once, however many of its groups are watched, and let go with the last.
+// A job is followed once, however many of its groups are watched, and unfollowed with the last.
 func TestJobWatcher_Follows(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 2)
@@ -187,7 +186,7 @@ func TestJobWatcher_MigratedMerges(t *testing.T) {
 	must.Nil(t, w.moved())
 }
 
-// The time at which a missing verdict is overdue is a wake-up, and nothing else is.
+// The only wake-up is the time at which a missing verdict is overdue.
 func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 2)
@@ -209,8 +208,7 @@ func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// The watcher remembers since when a group is held. It says nothing of a group that is due
-// for planning.
+// The watcher remembers since when a group is held. It has no date for a group that is due.
 func TestJobWatcher_Holds(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(2, 2)
@@ -228,7 +226,7 @@ func TestJobWatcher_Holds(t *testing.T) {
 	must.Eq(t, held, w.holds(w.now), must.Cmp())
 	must.MapEmpty(t, w.holds(w.now.Add(1)), must.Sprint("its time has come"))
 
-	// Changes that an earlier step could not look at may have ended what holds it now.
+	// Changes that an earlier step could not look at may have ended the present reason.
 	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now.Add(1) })
 	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
 	must.Eq(t, w.now, w.holds(w.now)[fixture.Group][0].since)
@@ -237,8 +235,8 @@ func TestJobWatcher_Holds(t *testing.T) {
 	must.MapEmpty(t, w.holds(w.now), must.Sprint("it is not held any more"))
 }
 
-// Told that anything may have changed, the watcher plans all that it watches.
-func TestJobWatcher_PlansEverythingIfTold(t *testing.T) {
+// When everything may have changed, the watcher plans all groups.
+func TestJobWatcher_PlansEverythingOnAll(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 2)
 	begin.TaskGroup().Count = 9
@@ -255,8 +253,8 @@ func TestJobWatcher_PlansEverythingIfTold(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, wanted(request))
 }
 
-// What was applied is in the state. What was rejected or is unknown is wanted again: the
-// drainer spaces its writes. What was refused, or was said to be applied and is not, waits,
+// Applied marks are in the state. Rejected and unknown marks are wanted again: the drainer spaces
+// its writes. A mark that was refused, or was answered as applied and is not in the state, waits,
 // and another allocation takes its room.
 func TestJobWatcher_Replies(t *testing.T) {
 	t.Parallel()
@@ -294,7 +292,7 @@ func TestJobWatcher_Replies(t *testing.T) {
 	}
 }
 
-// A refused mark waits longer each time, from the reply on. The other marks of its group do
+// A refused mark waits longer each time, counted from the reply. The other marks of its group do
 // not wait.
 func TestJobWatcher_RefusedMarkBacksOff(t *testing.T) {
 	t.Parallel()
@@ -317,8 +315,8 @@ func TestJobWatcher_RefusedMarkBacksOff(t *testing.T) {
 	}
 }
 
-// A marked allocation that runs on without an evaluation has its job evaluated again: at
-// once, then less and less often, until it stops.
+// The job of a marked allocation that runs on without an evaluation is evaluated again: at once,
+// then less and less often, until the allocation stops.
 func TestJobWatcher_Reevaluates(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -348,8 +346,8 @@ func TestJobWatcher_Reevaluates(t *testing.T) {
 	must.MapEmpty(t, w.state.feed().follows())
 }
 
-// An evaluation that was not written is not waited for: a rejected one is wanted at once,
-// and one that came from elsewhere and failed has another wanted at once.
+// The watcher does not wait for an evaluation that was not written. A rejected one is wanted at
+// once. When one from another source failed, another is wanted at once.
 func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -371,7 +369,7 @@ func TestJobWatcher_EvaluationNotWritten(t *testing.T) {
 	}
 }
 
-// When nothing runs on marked any more, the count of evaluations begins again.
+// When no marked allocation runs on, the count of evaluations starts from the beginning.
 func TestJobWatcher_ReevaluationsAreCountedInARow(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 1)
@@ -405,8 +403,8 @@ func TestJobWatcher_LateReply(t *testing.T) {
 	must.MapEmpty(t, w.groups)
 }
 
-// A request has about as many marks as a round of writes takes, the first in order. The
-// other groups are planned when those are applied.
+// A request has about as many marks as a round of writes takes, the first in order. The other
+// groups are planned when those are applied.
 func TestJobWatcher_MarksAhead(t *testing.T) {
 	t.Parallel()
 	begin := fixture.NewCluster(1, 3)

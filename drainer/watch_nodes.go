@@ -8,9 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// nodeWatcher is the built-in [DrainingNodeWatcher]. It remembers nothing: what
-// is tracked is the tracker's to say, so a tracker that has lost a node is told
-// of it again.
+// nodeWatcher is the built-in [DrainingNodeWatcher]. It remembers nothing. The tracker knows the
+// tracked nodes, so a tracker that has lost a node gets it again.
 type nodeWatcher struct {
 	logger  *slog.Logger
 	tracker NodeTracker // never nil
@@ -21,8 +20,7 @@ func NewNodeWatcher(env Env, tracker NodeTracker) DrainingNodeWatcher {
 	return &nodeWatcher{logger: env.Logger, tracker: tracker}
 }
 
-// Step compares the nodes that may have changed with those that are tracked. It
-// never wants a timer.
+// Step compares the nodes that may have changed with the tracked nodes. It never needs a timer.
 func (w *nodeWatcher) Step(look Look) time.Time {
 	if !look.Changes.All && len(look.Changes.Nodes) == 0 {
 		return time.Time{}
@@ -42,7 +40,7 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 	return time.Time{}
 }
 
-// suspects are the nodes that may differ from what is tracked, by id.
+// suspects are the nodes that may differ from the tracked ones, by id.
 func (w *nodeWatcher) suspects(look Look) []cluster.NodeID {
 	ids := slices.Clone(look.Changes.Nodes)
 	if look.Changes.All {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// told is a NodeTracker that notes its calls.
+// told is a NodeTracker that records its calls.
 type told struct {
 	tracked map[cluster.NodeID]cluster.Revision
 	calls   []string

@@ -9,22 +9,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// watchedGroup is what a job watcher remembers of a group with allocations on draining
-// nodes. All of it but the waits and dates can be found again in the state.
+// watchedGroup is the memory of a job watcher about a group with allocations on draining nodes.
+// Everything except the waits and dates can be derived from the state again.
 type watchedGroup struct {
 	key cluster.GroupKey
-	// nodes are the draining nodes of the group's live allocations, in order, once for each
-	// allocation, as they were when the group was last planned.
+	// nodes are the draining nodes of the group's live allocations at its last plan, in order,
+	// once for each allocation.
 	nodes []cluster.NodeID
 	// retries spaces the group's marks, reevaluated its evaluations.
 	retries     retries
 	reevaluated attempts
-	// held are the reasons for which something of the group is held, with the time since
-	// when this watcher has seen that. The slice is replaced, never written to.
+	// held are the reasons for which allocations of the group are held, with the time since which
+	// this watcher has seen that. The slice is replaced, never written to.
 	held []hold
 }
 
-// hold is since when something of a group is held for a reason.
+// hold is the time since which allocations of a group are held for a reason.
 type hold struct {
 	reason rules.Reason
 	since  time.Time
@@ -33,7 +33,7 @@ type hold struct {
 // Compare orders groups by key.
 func (g *watchedGroup) Compare(o *watchedGroup) int { return g.key.Compare(o.key) }
 
-// noteHolds notes since when each reason holds.
+// noteHolds records since when each reason holds.
 func (g *watchedGroup) noteHolds(holds [rules.ReasonCount]bool, now time.Time) {
 	var held []hold
 	for reason, holds := range holds {
@@ -51,9 +51,9 @@ func (g *watchedGroup) noteHolds(holds [rules.ReasonCount]bool, now time.Time) {
 	g.held = held
 }
 
-// reevaluate reports whether the group's job needs another evaluation: at once the first
-// time, then less and less often while marked allocations run on. It returns when to look
-// again, or zero.
+// reevaluate reports whether the group's job needs another evaluation: at once the first time,
+// then less and less often while marked allocations run on. It returns when to look again, or
+// zero.
 func (g *watchedGroup) reevaluate(plan rules.GroupPlan, now time.Time) (needed bool, at time.Time) {
 	switch {
 	case !plan.RunsOnMarked:
@@ -65,8 +65,8 @@ func (g *watchedGroup) reevaluate(plan rules.GroupPlan, now time.Time) (needed b
 	return false, time.Time{}
 }
 
-// departed returns the nodes that the group has fewer allocations on than before. Both
-// lists are in order.
+// departed returns the nodes on which the group has fewer allocations than before. Both lists are
+// in order.
 func departed(before, after []cluster.NodeID) []cluster.NodeID {
 	var left []cluster.NodeID
 	for _, id := range before {
@@ -82,7 +82,7 @@ func departed(before, after []cluster.NodeID) []cluster.NodeID {
 	return left
 }
 
-// watchedGroups are groups by job, those of a job in order of their names.
+// watchedGroups are groups by job. Those of a job are in order of their names.
 type watchedGroups map[cluster.JobKey][]*watchedGroup
 
 // find returns the place of the group among those of its job, and whether it is there.
@@ -100,7 +100,7 @@ func (w watchedGroups) get(key cluster.GroupKey) *watchedGroup {
 	return nil
 }
 
-// add adds a group that is not there.
+// add adds a group that is not in the list.
 func (w watchedGroups) add(g *watchedGroup) {
 	i, _ := w.find(g.key)
 	w[g.key.Job] = slices.Insert(w[g.key.Job], i, g)

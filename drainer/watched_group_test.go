@@ -56,7 +56,7 @@ func TestWatchedGroups_AgreeWithAMap(t *testing.T) {
 	})
 }
 
-// Since when each reason holds agrees with a table of all reasons.
+// The dates of holds agree with a table of all reasons.
 func TestWatchedGroup_NoteHoldsAgreesWithATable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +83,7 @@ func TestWatchedGroup_NoteHoldsAgreesWithATable(t *testing.T) {
 	})
 }
 
-// What a group has fewer allocations on than before is the difference of two multisets.
+// The nodes on which a group has fewer allocations are the difference of two multisets.
 func TestDeparted_AgreesWithCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

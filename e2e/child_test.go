@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // serve is a server process, until it is told to stop.
@@ -88,7 +88,7 @@ func serve(config string) error {
 			inside("/e2e/state", func(a *agent.Agent, w http.ResponseWriter) {
 				state := a.Server().Store().Snapshot()
 				w.Header().Set("X-Index", fmt.Sprint(state.Index()))
-				_ = state.Dump(w) // who asks sees that it ends early
+				_ = state.Dump(w) // the reader sees that it ends early
 			})
 			inside("/e2e/raft", func(a *agent.Agent, w http.ResponseWriter) {
 				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // an answer that is cut off is no JSON
@@ -126,14 +126,14 @@ type scissors struct {
 	self, file string
 
 	mu   sync.Mutex
-	cut  string              // who is cut off, or empty; guarded by mu
+	cut  string              // the server that is cut off, or empty; guarded by mu
 	open map[net.Conn]string // where the connections lead; guarded by mu
 }
 
 // watch reads the file until the context ends.
 func (s *scissors) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		data, _ := os.ReadFile(s.file) // none: nobody is cut off
+		data, _ := os.ReadFile(s.file) // without the file no server is cut off
 		s.set(strings.TrimSpace(string(data)))
 		select {
 		case <-ctx.Done():

@@ -33,9 +33,9 @@ type process struct {
 	// binary is the program that runs: a test binary of this package, of some commit.
 	binary  string
 	api     *api.Client
-	command *exec.Cmd // the one that runs, or nil
+	command *exec.Cmd // the running process, or nil
 	logs    *os.File
-	// began is how long the log was when the server was begun last.
+	// began is the length of the log at the last start of the server.
 	began int64
 }
 
@@ -73,9 +73,8 @@ func startBuild(t testing.TB, binary string, ttl time.Duration) *servers {
 	return s
 }
 
-// freePorts are addresses at which nobody listens, and at which nobody will while a server
-// is down: systems hand out ports from 32768 on to those who ask for any, and to each
-// connection that is made.
+// freePorts are addresses at which no process listens, also while a server is down: systems choose
+// the ports of connections and of port 0 from 32768 on.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	const least, most = 12_000, 32_000
@@ -84,7 +83,7 @@ func freePorts(t testing.TB, n int) []string {
 		must.Less(t, 1000, tries, must.Sprint("ports that are in use"))
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", least+rand.IntN(most-least)))
 		if err != nil {
-			continue // somebody listens
+			continue // a process listens there
 		}
 		defer func() { _ = l.Close() }()
 		addresses = append(addresses, l.Addr().String())
@@ -109,12 +108,11 @@ func (s *servers) start(p *process) {
 func (s *servers) kill(p *process) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Kill())
-	_ = p.command.Wait() // it was killed, which is what the error says
+	_ = p.command.Wait() // the error only says that it was killed
 	p.command = nil
 }
 
-// freeze has a server do nothing for a while: its connections stay open, and nobody is
-// told.
+// freeze pauses a server: its connections stay open, and it does not answer.
 func (s *servers) freeze(p *process, while func()) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGSTOP))
@@ -122,7 +120,7 @@ func (s *servers) freeze(p *process, while func()) {
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGCONT))
 }
 
-// stop ends all, and shows what they said if the test has failed.
+// stop ends all servers, and prints their logs if the test has failed.
 func (s *servers) stop() {
 	for _, p := range s.all {
 		if p.command != nil {
@@ -175,7 +173,7 @@ func (s *servers) leader() *process {
 // patience is how long anything may take that has to happen: the machine may be busy.
 const patience = 90 * time.Second
 
-// await waits for something to become true.
+// await waits until a condition holds.
 func (s *servers) await(what string, is func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !is(); {
@@ -186,8 +184,8 @@ func (s *servers) await(what string, is func() bool) {
 	}
 }
 
-// pause lets time pass, unless the test ends: other processes go on meanwhile, and nobody
-// tells when they have come to something.
+// pause waits, unless the test ends. Other processes work meanwhile, and no event reports their
+// progress.
 func (s *servers) pause(d time.Duration) {
 	select {
 	case <-s.t.Context().Done():
@@ -223,7 +221,7 @@ func (s *servers) do(ctx context.Context, request func(*api.Client) error) error
 	}
 }
 
-// get reads a path of one server that is not part of what its clients know.
+// get reads a path of one server that the client package does not have.
 func (p *process) get(path string) (body string, header http.Header, err error) {
 	answer, err := http.Get("http://" + p.HTTPAddr + path)
 	if err != nil {
@@ -237,8 +235,7 @@ func (p *process) get(path string) (body string, header http.Header, err error) 
 	return string(data), answer.Header, err
 }
 
-// violations are how often the server has found a guarantee broken, and what stands in
-// the way of saying so.
+// violations is how often the server has found a guarantee broken, or the error of reading that.
 func (p *process) violations() (lines []string, err error) {
 	body, _, err := p.get("/v1/metrics?format=prometheus")
 	if err != nil {

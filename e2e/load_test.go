@@ -23,9 +23,9 @@ const (
 	drainsPerMinute = 1000
 )
 
-// A thousand readers wait on one server, for news of nodes, while drains are asked for
-// at a thousand a minute. Everybody is answered, and the server's memory stays within
-// bounds. How long answers take is printed: a test is no judge of that.
+// A thousand readers wait on one server for news of nodes, while operators request a thousand
+// drains a minute. Every request is answered, and the server's memory stays within bounds. The test
+// prints the latencies and does not judge them.
 func TestLoad(t *testing.T) {
 	requests := 100
 	if os.Getenv(roundsVariable) != "" {
@@ -86,9 +86,9 @@ func readOn(ctx context.Context, c *api.Client, node string, waiting, answered *
 	}
 }
 
-// askSteadily starts and ends drains at the rate, and returns how long each answer took.
-// The rate is kept however long the answers take. Who is told that the leader was lost asks
-// again, as operators do: on a busy machine that happens.
+// askSteadily starts and ends drains at the rate, and returns the latency of each request. The rate
+// does not depend on the latency. It retries when the leader is lost, as operators do: that happens
+// on a busy machine.
 func askSteadily(ctx context.Context, s *servers, nodes []string, requests int) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration

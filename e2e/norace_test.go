@@ -2,5 +2,5 @@
 
 package e2e
 
-// memoryFactor is one where nothing is watched.
+// memoryFactor is one without the race detector.
 const memoryFactor = 1

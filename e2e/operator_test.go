@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// operator drains nodes, one after the other, through whichever server answers, and
-// keeps book of what the servers have acknowledged.
+// operator drains nodes, one after the other, through any server that answers, and records the
+// acknowledged requests.
 type operator struct {
 	servers *servers
 	nodes   []string
@@ -24,17 +24,17 @@ type operator struct {
 
 	mu   sync.Mutex
 	book []*request // guarded by mu
-	errs []error    // what went wrong, guarded by mu
+	errs []error    // failures; guarded by mu
 }
 
-// request is a drain that was asked for, and what it has to come to.
+// request is a drain request and its expected outcome.
 type request struct {
 	node, key string
 	outcomes  []string
 }
 
-// work drains nodes of its own share until the context ends; what it has begun it
-// finishes.
+// work drains nodes of its own share until the context ends. It finishes the drain that it has
+// begun.
 func (o *operator) work(ctx context.Context, nodes []string, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for round := 0; ctx.Err() == nil; round++ {
@@ -89,8 +89,7 @@ func (o *operator) drainOnce(node string, way int) error {
 	})
 }
 
-// ask asks for a drain, again and with the same key until somebody has answered, and
-// writes down what was acknowledged.
+// ask requests a drain, again with the same key until a server answers, and records the answer.
 func (o *operator) ask(ctx context.Context, r *request, spec *api.DrainSpec) error {
 	return o.servers.do(ctx, func(c *api.Client) error {
 		answer, err := c.Nodes().UpdateDrainOpts(r.node, &api.DrainOptions{DrainSpec: spec}, &api.WriteOptions{IdempotencyToken: r.key})
@@ -135,8 +134,8 @@ func (o *operator) ended(ctx context.Context, node string) error {
 	}
 }
 
-// judge holds what is on record against the book: each drain that was acknowledged is
-// there, once, with an outcome that it may have.
+// judge compares the servers' records with the operator's: each acknowledged drain exists once,
+// with a permitted outcome.
 func (o *operator) judge(records []record) []error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
-// roundsVariable says how many rounds of trouble there are.
+// roundsVariable sets the number of rounds of failures.
 const roundsVariable = "NODEDRAIN_E2E_ROUNDS"
 
-// Under a steady load of drains servers are killed, the leader too, and begun again, and
-// the leader is cut off from the others or falls silent. Every drain ends as it should, no group goes
-// below its limit, no node is taken for dead because a leader was new, nothing that was
-// acknowledged is lost, and in the end all servers hold the same.
+// Under a steady load of drains servers, the leader too, are killed and restarted, and the leader
+// is cut off or paused. Every drain ends with its expected outcome, no group goes below its limit,
+// no node is marked down because a leader is new, no acknowledged write is lost, and in the end all
+// servers have the same state.
 func TestServersInTrouble(t *testing.T) {
 	rounds := 3 // one of each kind
 	if text := os.Getenv(roundsVariable); text != "" {
@@ -175,7 +175,7 @@ func (s *servers) allRun(job string, count int) {
 	})
 }
 
-// healthy checks that no server has seen a guarantee broken since it was begun.
+// healthy checks that no server has found a guarantee broken since its last start.
 func (s *servers) healthy() {
 	s.t.Helper()
 	s.allRun("web", 24)
@@ -200,8 +200,8 @@ func (s *servers) records() []record {
 	return list.Recent
 }
 
-// neverMissed checks that a node whose client was there all the time was never taken for
-// dead: a new leader waits for it anew.
+// neverMissed checks that a node whose client was running all the time was never marked down: a new
+// leader starts the node's timer again.
 func (s *servers) neverMissed(id string) {
 	s.t.Helper()
 	n, _, err := s.leader().api.Nodes().Info(id, nil)

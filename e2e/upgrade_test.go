@@ -96,9 +96,9 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Logf("%s runs this build again on the same data; all states are equal (%s)", first.Name, time.Since(began).Round(time.Second))
 }
 
-// A server that is downgraded below the version of its cluster ends with an error that
-// names the version and the remedy, also when it is started again, and goes on when it is
-// upgraded: at an entry, at a snapshot of its own disk, and when it wants to join.
+// A server that is downgraded below the version of its cluster ends with an error that names the
+// version and the remedy, after a restart too, and works again after an upgrade. It meets the
+// version in an entry, in a snapshot on its disk, and when it wants to join.
 func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	began := time.Now()
 	next, this := buildNext(t), os.Args[0]
@@ -270,7 +270,7 @@ func (s *servers) writeUntilCompacted(p *process) (entries uint64) {
 	return index("last_log_index") - before
 }
 
-// said is what a server has logged since it was begun last.
+// said is the server's log since its last start.
 func (p *process) said() string {
 	text, err := os.ReadFile(p.logs.Name())
 	if err != nil {
@@ -279,7 +279,7 @@ func (p *process) said() string {
 	return string(text[p.began:])
 }
 
-// says waits until a server has logged some words.
+// says waits until a server has logged a text.
 func (s *servers) says(p *process, words string) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%s to say %q", p.Name, words), func() bool { return strings.Contains(p.said(), words) })

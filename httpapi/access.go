@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// right is what a route needs its request to be allowed.
+// right is the right that a route demands of the request's identity.
 type right int
 
 const (
@@ -17,12 +17,12 @@ const (
 	needsWrite
 )
 
-// everybody is who asks while there is no access control; the name is the reference's.
-func everybody() Identity { return Identity{Name: "token:acls-disabled", Read: true, Write: true} }
+// unrestricted is the identity of every caller without access control; the name is the reference's.
+func unrestricted() Identity { return Identity{Name: "token:acls-disabled", Read: true, Write: true} }
 
-// admit turns away who surely may not, before anything is spent on the request: its body
-// is read, it waits and other servers are asked after this. What may be the secret of a
-// node is left to authorize, which looks at the state for it.
+// admit refuses a caller without rights before the server spends anything on the request: reading
+// its body, waiting or asking other servers. A token that may be the secret of a node is left to
+// authorize, which needs the state.
 func (q *request) admit() error {
 	if q.route.own && q.token() != "" {
 		return nil
@@ -30,23 +30,23 @@ func (q *request) admit() error {
 	return q.identify()
 }
 
-// authorize finds out who asks, and whether they may. The secret of the node that the
-// path names will do where the route says so, for that node alone.
+// authorize sets the identity of the caller and checks its rights. On a route with own, the secret
+// of the node in the path is a valid token for that node.
 func (q *request) authorize() error {
 	if q.route.own && q.secretFits() {
-		q.who = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
+		q.author = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
 		return nil
 	}
 	return q.identify()
 }
 
-// identify finds out who has the token, and whether they may.
+// identify sets the identity that the token belongs to, and checks its rights.
 func (q *request) identify() error {
 	switch {
 	case q.route.needs == needsNothing:
 		return nil
 	case q.backend.Access == nil:
-		q.who = everybody()
+		q.author = unrestricted()
 		return nil
 	}
 	token := q.token()
@@ -57,11 +57,11 @@ func (q *request) identify() error {
 	case !known, q.route.needs == needsWrite && !who.Write, !who.Read && !who.Write:
 		return errForbidden()
 	}
-	q.who = who
+	q.author = who
 	return nil
 }
 
-// token is what the request has to show for itself, or empty.
+// token is the request's token, or empty.
 func (q *request) token() string {
 	if token := q.Header.Get("X-Nomad-Token"); token != "" {
 		return token
@@ -87,18 +87,18 @@ func (q *request) secretFits() bool {
 	return node != nil && sameSecret(node.SecretID, token)
 }
 
-// sameSecret compares two secrets in a time that says nothing of either.
+// sameSecret compares two secrets in a time that does not depend on them.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// client is whom a reader that waits is counted for: who has the token, or else the
-// address. The server that passes a request on says so for the other one.
+// client is the client that a waiting reader counts for: a known token, or else an address. For a
+// forwarded request, the server that forwarded it names the client.
 func (q *request) client() client {
 	switch {
-	case q.passer != "":
-		return sha256.Sum256([]byte("forwarded " + q.passer))
+	case q.forwarder != "":
+		return sha256.Sum256([]byte("forwarded " + q.forwarder))
 	case q.tokenIsKnown():
 		return sha256.Sum256([]byte("token " + q.token()))
 	}
@@ -109,8 +109,8 @@ func (q *request) client() client {
 	return sha256.Sum256([]byte("address " + host))
 }
 
-// tokenIsKnown reports whether somebody has the request's token: whoever makes tokens up
-// would be another client with each.
+// tokenIsKnown reports whether the request's token belongs to an identity or a node. A caller could
+// otherwise be a new client with each invented token.
 func (q *request) tokenIsKnown() bool {
 	if q.route.own && q.secretFits() {
 		return true

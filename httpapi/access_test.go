@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// tokens are who has which token.
+// tokens maps tokens to identities.
 type tokens map[string]httpapi.Identity
 
 func (all tokens) Identify(token string) (httpapi.Identity, bool) {
@@ -30,11 +30,10 @@ func everyToken() tokens {
 	}
 }
 
-// Who may do what: everything that reads, everything that writes, and what a node may do
-// with its secret, to itself and to nobody else.
+// Each right allows its routes. A node's secret allows the routes of that node, and no other.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	b := w.backend()
 	b.Access = everyToken()
 	url := w.serveAs(b, httpapi.Options{}).URL
@@ -110,8 +109,8 @@ func iff[T any](is bool, yes, no T) T {
 // A node without a secret has none that an empty token could be.
 func TestAccess_noSecret(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
-	_, err := w.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})
+	w := newFixture(t)
+	_, err := writer{w}.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})
 	must.NoError(t, err)
 	b := w.backend()
 	b.Access = everyToken()
@@ -121,10 +120,10 @@ func TestAccess_noSecret(t *testing.T) {
 	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
 }
 
-// Who drains is written down, by name.
+// A drain holds the name of the identity that updated it.
 func TestAccess_updatedBy(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(3)
+	w := newFixture(t).nodes(3)
 	b := w.backend()
 	b.Access = everyToken()
 	url := w.serveAs(b, httpapi.Options{}).URL
@@ -132,16 +131,15 @@ func TestAccess_updatedBy(t *testing.T) {
 	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 2)+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", secretOf(nodeID(2))).code)
 	must.Eq(t, 200, ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 3)+"/drain", `{"DrainSpec":{}}`).code)
 	for n, who := range map[int]string{1: "ops", 2: "node:" + uuid('a', 2), 3: "token:acls-disabled"} {
-		must.Eq(t, who, w.snap().Node(nodeID(n)).Drain.UpdatedBy)
-		must.Eq(t, who, w.snap().Node(nodeID(n)).LastDrain.AccessorID)
+		must.Eq(t, who, w.State().Node(nodeID(n)).Drain.UpdatedBy)
+		must.Eq(t, who, w.State().Node(nodeID(n)).LastDrain.AccessorID)
 	}
 }
 
-// Neither tokens nor secrets are told, logged or observed, whatever is asked and however
-// it fails.
+// No answer, log line or metric holds a token or a secret.
 func TestAccess_secretsStayHidden(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	w.drain(nodeID(1), cluster.DrainSpec{Deadline: time.Hour})
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(2))
 	w.drain(nodeID(2), cluster.DrainSpec{})
@@ -192,20 +190,20 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	}
 }
 
-// The other methods of a path are said.
+// An answer 405 lists the other methods of the path.
 func TestAllow(t *testing.T) {
 	t.Parallel()
-	url := newTown(t).serve(httpapi.Options{}).URL
+	url := newFixture(t).serve(httpapi.Options{}).URL
 	got := ask(t, "PATCH", url+"/v1/job/x", "")
 	must.Eq(t, 405, got.code)
 	must.Eq(t, "DELETE, GET, POST, PUT", got.header.Get("Allow"))
 	must.Eq(t, "", ask(t, "HEAD", url+"/v1/nodes", "").body)
 }
 
-// What cannot work is refused when it is built, with the field named.
+// NewHandler refuses a bad backend or option, and names the field.
 func TestNewHandler(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newFixture(t)
 	for field, test := range map[string]struct {
 		edit    func(*httpapi.Backend)
 		options httpapi.Options
@@ -228,20 +226,20 @@ func TestNewHandler(t *testing.T) {
 	}
 }
 
-// follower is a server that does not lead, over a town of its own that is empty; what it
-// passes on goes to the leader's handler.
-func follower(t *testing.T, leader *town) (*town, string) {
+// follower is a server that does not lead, with an empty state. It forwards requests to the
+// leader's handler.
+func follower(t *testing.T, leader *fixture) (*fixture, string) {
 	t.Helper()
-	f := newTown(t)
-	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{}).Passed()
+	f := newFixture(t)
+	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{}).Forwarded()
 	return f, f.serve(httpapi.Options{}).URL
 }
 
-// Writes, and reads that do not say stale, are the leader's to answer, headers and body
-// and all; what a server answers itself, it answers itself.
+// The leader answers writes and consistent reads, with its headers and body. The asked server
+// answers the other routes.
 func TestForward(t *testing.T) {
 	t.Parallel()
-	leader := newTown(t).nodes(2)
+	leader := newFixture(t).nodes(2)
 	leader.drain(nodeID(2), cluster.DrainSpec{})
 	f, url := follower(t, leader)
 	forwarded := func(method, path, body string) (answer, bool) {
@@ -278,24 +276,24 @@ func TestForward(t *testing.T) {
 		must.Eq(t, test.code, got.code, must.Sprint(test.method, test.path, got.body))
 		must.Eq(t, test.passed, passed, must.Sprint(test.method, test.path))
 	}
-	must.Eq(t, time.Minute, leader.snap().Node(nodeID(1)).Drain.Strategy.Deadline)
-	must.Eq(t, map[string]string{"a": "b"}, leader.snap().Node(nodeID(1)).Drain.Meta)
+	must.Eq(t, time.Minute, leader.State().Node(nodeID(1)).Drain.Strategy.Deadline)
+	must.Eq(t, map[string]string{"a": "b"}, leader.State().Node(nodeID(1)).Drain.Meta)
 
 	stale, _ := forwarded("GET", "/v1/nodes?stale", "")
 	must.Eq(t, "[]", stale.body)
 	must.Eq(t, "42", stale.header.Get("X-Nomad-LastContact"))
 	fresh, _ := forwarded("GET", "/v1/nodes", "")
 	must.Eq(t, "0", fresh.header.Get("X-Nomad-LastContact"))
-	must.Eq(t, leader.snap().TableIndex(httpapi.TableNodes), fresh.index(t))
+	must.Eq(t, leader.State().TableIndex(httpapi.TableNodes), fresh.index(t))
 }
 
 // Two servers that take each other for the leader pass a request on once, not for ever.
 func TestForward_once(t *testing.T) {
 	t.Parallel()
-	a, b := newTown(t), newTown(t)
+	a, b := newFixture(t), newFixture(t)
 	a.follows, b.follows = true, true
 	toA, toB := a.handler(a.backend(), httpapi.Options{}), b.handler(b.backend(), httpapi.Options{})
-	a.leader, b.leader = toB.Passed(), toA.Passed()
+	a.leader, b.leader = toB.Forwarded(), toA.Forwarded()
 	url := a.serve(httpapi.Options{}).URL
 	for _, path := range []string{"/v1/nodes", "/v1/drains", "/v1/node/x/drain"} {
 		got := ask(t, "GET", url+path, "")
@@ -306,32 +304,32 @@ func TestForward_once(t *testing.T) {
 	must.Eq(t, 0, b.forwarded)
 }
 
-// Leadership that is lost between the look and the write is found out by the write.
+// A server that loses leadership between the check and the write forwards the request.
 func TestForward_leadershipLost(t *testing.T) {
 	t.Parallel()
-	leader := newTown(t).nodes(1)
+	leader := newFixture(t).nodes(1)
 	f, url := follower(t, leader)
 	f.follows = false
 	f.broken = fmt.Errorf("applying: %w", httpapi.ErrNotLeader)
 	got := ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{}}`)
 	must.Eq(t, 200, got.code, must.Sprint(got.body))
 	must.Eq(t, 1, f.forwarded)
-	must.True(t, leader.snap().Node(nodeID(1)).Draining())
+	must.True(t, leader.State().Node(nodeID(1)).Draining())
 }
 
-// What is forwarded is counted for the client that asked, not for the server between.
+// A forwarded reader counts for the client that sent it, not for the server that forwarded it.
 func TestForward_limits(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, leader *town, _ http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, leader *fixture, _ http.Handler) {
 		leader.nodes(1)
-		f := newTown(t)
+		f := newFixture(t)
 		b := leader.backend()
 		b.Access = everyToken()
-		f.follows, f.leader = true, leader.handler(b, httpapi.Options{MaxBlockingPerClient: 1}).Passed()
+		f.follows, f.leader = true, leader.handler(b, httpapi.Options{MaxBlockingPerClient: 1}).Forwarded()
 		b = f.backend()
 		b.Access = everyToken()
 		h := f.handler(b, httpapi.Options{})
-		path := at("/v1/node/"+string(nodeID(1)), leader.snap().Node(nodeID(1)).ModifyIndex)
+		path := at("/v1/node/"+string(nodeID(1)), leader.State().Node(nodeID(1)).ModifyIndex)
 		var codes []string
 		for _, token := range []string{"reader-token", "writer-token", "reader-token"} {
 			r := leader.reads(h, path, "X-Nomad-Token", token)

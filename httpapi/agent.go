@@ -7,11 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// readAgent answers GET /v1/agent/self: the server that is asked, whoever leads.
-func (q *request) readAgent() error {
+// readAgent answers GET /v1/agent/self: the server that received the request.
+func readAgent(q *request) error {
 	peers := q.backend.Peers
 	self := wire.AgentMember{Name: peers.Name(), Status: "alive", Tags: map[string]string{}}
-	for _, m := range q.members() {
+	for _, m := range members(q) {
 		if m.Name == peers.Name() {
 			self = m
 		}
@@ -25,15 +25,14 @@ func (q *request) readAgent() error {
 	})
 }
 
-// listMembers answers GET /v1/agent/members: the servers, as the one that is asked knows
-// them.
-func (q *request) listMembers() error {
+// listMembers answers GET /v1/agent/members: the servers, as the receiving server knows them.
+func listMembers(q *request) error {
 	return q.answer(wire.ServerMembers{
-		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: q.members(),
+		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: members(q),
 	})
 }
 
-func (q *request) members() []wire.AgentMember {
+func members(q *request) []wire.AgentMember {
 	list := []wire.AgentMember{}
 	for _, m := range q.backend.Peers.Members() {
 		status := "none"
@@ -49,7 +48,7 @@ func (q *request) members() []wire.AgentMember {
 	return list
 }
 
-// hostPort splits an address; what is no address is a host.
+// hostPort splits an address. A text that is no address is a host.
 func hostPort(address string) (host string, port uint16) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -59,13 +58,12 @@ func hostPort(address string) (host string, port uint16) {
 	return host, uint16(number)
 }
 
-// readLeader answers GET /v1/status/leader: the address of the leader's raft, empty if
-// none is known. Everybody may ask.
-func (q *request) readLeader() error { return q.answer(q.backend.Peers.Leader()) }
+// readLeader answers GET /v1/status/leader: the address of the leader's raft, empty if none is
+// known. It needs no right.
+func readLeader(q *request) error { return q.answer(q.backend.Peers.Leader()) }
 
-// listPeers answers GET /v1/status/peers: the addresses of the servers' rafts. Everybody
-// may ask.
-func (q *request) listPeers() error {
+// listPeers answers GET /v1/status/peers: the addresses of the servers' rafts. It needs no right.
+func listPeers(q *request) error {
 	list := []string{}
 	for _, m := range q.backend.Peers.Members() {
 		list = append(list, m.Address)
@@ -73,5 +71,5 @@ func (q *request) listPeers() error {
 	return q.answer(list)
 }
 
-// listRegions answers GET /v1/regions: the one there is. Everybody may ask.
-func (q *request) listRegions() error { return q.answer([]string{q.options.Region}) }
+// listRegions answers GET /v1/regions: the only region. It needs no right.
+func listRegions(q *request) error { return q.answer([]string{q.options.Region}) }

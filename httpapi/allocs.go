@@ -10,30 +10,30 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// listNodeAllocs answers GET /v1/node/{id}/allocations with allocations in full, by id;
-// with none if there is no such node. It is what clients and monitors wait on.
-func (q *request) listNodeAllocs() error {
+// listNodeAllocs answers GET /v1/node/{id}/allocations with full allocations, by id; the list is
+// empty if the node does not exist. Clients and monitors wait on it.
+func listNodeAllocs(q *request) error {
 	return q.read(func(s State) (found, error) {
 		allocs := slices.Collect(s.AllocsByNode(q.nodeID()))
-		return q.allocsInFull(s, allocs), nil
+		return allocsInFull(q, s, allocs), nil
 	})
 }
 
 // allocsInFull is found with the allocations in full. Its index is of the newest of
 // them, or of the table if there are none.
-func (q *request) allocsInFull(s State, allocs []*cluster.Allocation) found {
+func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
 	f.body = func() (any, error) {
-		rows, err := q.pageOfAllocs(byID(allocs))
+		rows, err := pageOfAllocs(q, byID(allocs))
 		return wire.NewAllocations(rows), err
 	}
 	return f
 }
 
 // allocStubs is found with the allocations as lists have them.
-func (q *request) allocStubs(s State, allocs []*cluster.Allocation) found {
+func allocStubs(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
-	f.body = func() (any, error) { return q.allocStubPage(byID(allocs)) }
+	f.body = func() (any, error) { return allocStubPage(q, byID(allocs)) }
 	return f
 }
 
@@ -54,7 +54,7 @@ func byID(allocs []*cluster.Allocation) iter.Seq[*cluster.Allocation] {
 	return slices.Values(allocs)
 }
 
-func (q *request) pageOfAllocs(rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
+func pageOfAllocs(q *request, rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
 	return page(q, list[*cluster.Allocation]{
 		rows:    rows,
 		token:   func(a *cluster.Allocation) string { return string(a.ID) },
@@ -63,8 +63,8 @@ func (q *request) pageOfAllocs(rows iter.Seq[*cluster.Allocation]) ([]*cluster.A
 	})
 }
 
-func (q *request) allocStubPage(rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
-	allocs, err := q.pageOfAllocs(rows)
+func allocStubPage(q *request, rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
+	allocs, err := pageOfAllocs(q, rows)
 	stubs := make([]*wire.AllocationListStub, len(allocs))
 	for i, a := range allocs {
 		stubs[i] = wire.NewAllocationListStub(a)
@@ -73,10 +73,10 @@ func (q *request) allocStubPage(rows iter.Seq[*cluster.Allocation]) ([]*wire.All
 }
 
 // listAllocs answers GET /v1/allocations.
-func (q *request) listAllocs() error {
+func listAllocs(q *request) error {
 	return q.read(func(s State) (found, error) {
 		return found{index: s.TableIndex(TableAllocs), body: func() (any, error) {
-			return q.allocStubPage(keep(s.Allocs(), func(a *cluster.Allocation) bool {
+			return allocStubPage(q, keep(s.Allocs(), func(a *cluster.Allocation) bool {
 				return q.params.within(a.Namespace) && strings.HasPrefix(string(a.ID), q.params.prefix)
 			}))
 		}}, nil
@@ -94,8 +94,8 @@ func keep[Row any](rows iter.Seq[Row], wanted func(Row) bool) iter.Seq[Row] {
 	}
 }
 
-// readAlloc answers GET /v1/allocation/{id}, whatever its namespace.
-func (q *request) readAlloc() error {
+// readAlloc answers GET /v1/allocation/{id}, in any namespace.
+func readAlloc(q *request) error {
 	return q.read(func(s State) (found, error) {
 		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
 		if a == nil {
@@ -105,9 +105,9 @@ func (q *request) readAlloc() error {
 	})
 }
 
-// listJobAllocs answers GET /v1/job/{id}/allocations, with ?all those too that were
-// placed for a job of the same name that is gone.
-func (q *request) listJobAllocs() error {
+// listJobAllocs answers GET /v1/job/{id}/allocations. With ?all it includes allocations of an
+// earlier, deleted job of the same name.
+func listJobAllocs(q *request) error {
 	all, err := flag(q.URL.Query(), "all")
 	if err != nil {
 		return err
@@ -117,12 +117,13 @@ func (q *request) listJobAllocs() error {
 		allocs := slices.Collect(keep(s.AllocsByJob(q.jobKey()), func(a *cluster.Allocation) bool {
 			return all || job == nil || a.Job == nil || a.Job.CreateIndex == job.CreateIndex
 		}))
-		return q.allocStubs(s, allocs), nil
+		return allocStubs(q, s, allocs), nil
 	})
 }
 
-// listEvalAllocs answers GET /v1/evaluation/{id}/allocations: what an evaluation placed.
-func (q *request) listEvalAllocs() error {
+// listEvalAllocs answers GET /v1/evaluation/{id}/allocations: the allocations that the evaluation
+// placed.
+func listEvalAllocs(q *request) error {
 	return q.read(func(s State) (found, error) {
 		id := cluster.EvalID(q.PathValue("id"))
 		eval := s.Eval(id)
@@ -130,6 +131,6 @@ func (q *request) listEvalAllocs() error {
 			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
 		}
 		allocs := slices.Collect(keep(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
-		return q.allocStubs(s, allocs), nil
+		return allocStubs(q, s, allocs), nil
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// readHeaders says how new an answer is. Forwarded answers have the leader's.
+// readHeaders sets the headers of a read: its index, and how current the state is. A forwarded
+// answer has the leader's.
 func (q *request) readHeaders(index uint64) {
 	peers, header := q.backend.Peers, q.w.Header()
 	q.indexHeader(index)
@@ -45,6 +46,6 @@ func (q *request) answer(body any) error {
 	q.w.Header().Set("Content-Type", "application/json")
 	q.w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	q.w.WriteHeader(http.StatusOK)
-	_, _ = b.WriteTo(q.w) // a client that has gone reads no error either
+	_, _ = b.WriteTo(q.w) // the client may have disconnected
 	return nil
 }

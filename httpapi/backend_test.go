@@ -16,80 +16,73 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 var _ httpapi.State = (*statestore.Snapshot)(nil)
 
-// town is a cluster of one server without raft: the real FSM over the real store, with
-// entries applied as they are asked for. It is every part of a backend at once.
-type town struct {
-	t testing.TB
-	// now is the time of writes, or nil for the clock.
-	now func() time.Time
+// fixture is a cluster of one server, and the backend of its API.
+type fixture struct {
+	*clustertest.Replica
 
-	mu  sync.Mutex // guards what follows
-	fsm *shims.FSM
-	// index is of the last entry.
-	index uint64
-	// drains counts the drains that began, and evals the evaluations.
-	drains, evals int
-	// servers are the raft configuration; peers has the first lead.
+	mu sync.Mutex // guards the entries of the replica and what follows
+	// evals counts the evaluations.
+	evals int
+	// servers are the raft configuration; the first leads.
 	servers []httpapi.Member
-	// broken is what writes fail with, or nil.
+	// broken is the error of every write, or nil.
 	broken error
-	// follows says that this server does not lead; forwarded counts what it passed on
-	// to leader, which may be nil.
+	// follows says that this server does not lead; forwarded counts the requests that it
+	// passed on to leader, which may be nil.
 	follows   bool
 	leader    http.Handler
 	forwarded int
-	// catchUp has the state show what earlier leaders wrote, when that is first waited
-	// for; or nil.
+	// catchUp makes the state show the entries of earlier leaders, at the first call of
+	// CaughtUp; or nil.
 	catchUp func()
 }
 
-func newTown(t testing.TB) *town {
-	return &town{
-		t: t, fsm: shims.NewFSM(shims.FSMConfig{}), index: 9,
+func newFixture(t testing.TB) *fixture {
+	w := &fixture{
+		Replica: clustertest.NewReplica(t, shims.FSMConfig{}),
 		servers: []httpapi.Member{{ID: "s1", Address: "127.0.0.1:4647", Leader: true, Voter: true, Understands: cluster.Versions{Min: 1, Max: 2}}},
 	}
+	w.Index = 9
+	w.Now = func() time.Time { return time.Now().UTC() }
+	w.Propose = func(m shims.Message) shims.Response {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.Apply(m)
+	}
+	return w
 }
 
 // backend is all of a backend, without access control.
-func (w *town) backend() httpapi.Backend {
-	return httpapi.Backend{Reader: w, Writer: w, Peers: w, Drains: w}
+func (w *fixture) backend() httpapi.Backend {
+	return httpapi.Backend{Reader: stateReader{w}, Writer: writer{w}, Peers: peerList{w}, Drains: explainer{w}}
 }
 
-// serve answers the API of the town.
-func (w *town) serve(o httpapi.Options) *httptest.Server { return w.serveAs(w.backend(), o) }
+// serve serves the API.
+func (w *fixture) serve(o httpapi.Options) *httptest.Server { return w.serveAs(w.backend(), o) }
 
-func (w *town) serveAs(b httpapi.Backend, o httpapi.Options) *httptest.Server {
-	w.t.Helper()
+func (w *fixture) serveAs(b httpapi.Backend, o httpapi.Options) *httptest.Server {
+	w.Helper()
 	s := httptest.NewServer(w.handler(b, o))
-	w.t.Cleanup(s.Close)
+	w.Cleanup(s.Close)
 	return s
 }
 
-func (w *town) handler(b httpapi.Backend, o httpapi.Options) *httpapi.Handler {
-	w.t.Helper()
+func (w *fixture) handler(b httpapi.Backend, o httpapi.Options) *httpapi.Handler {
+	w.Helper()
 	h, err := httpapi.NewHandler(b, o)
-	must.NoError(w.t, err)
+	must.NoError(w, err)
 	return h
 }
 
-func (w *town) time() time.Time {
-	if w.now != nil {
-		return w.now()
-	}
-	return time.Now().UTC()
-}
-
-// snap is the present state.
-func (w *town) snap() *statestore.Snapshot { return w.fsm.Store().Snapshot() }
-
-// write applies a message as the next entry.
-func (w *town) write(m shims.Message) (shims.Response, uint64, error) {
+// write applies a message as a request of the API.
+func (w *fixture) write(m shims.Message) (shims.Response, uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -98,22 +91,17 @@ func (w *town) write(m shims.Message) (shims.Response, uint64, error) {
 	case w.follows:
 		return nil, 0, fmt.Errorf("writing: %w", httpapi.ErrNotLeader)
 	}
-	data, err := shims.Encode(m)
-	if err != nil {
+	if _, err := shims.Encode(m); err != nil {
 		return nil, 0, err
 	}
-	w.index++
-	response, err := w.fsm.ApplyEntry(w.index, data)
-	if err != nil {
-		return nil, 0, err
-	}
+	response := w.Apply(m)
 	if refused, is := response.(shims.Refused); is {
-		return nil, w.index, asAPI(refused.Err)
+		return nil, w.Index, asAPI(refused.Err)
 	}
-	return response, w.index, nil
+	return response, w.Index, nil
 }
 
-// asAPI says an error of the store in the words of the API.
+// asAPI gives an error of the store the class of the API.
 func asAPI(err error) error {
 	switch {
 	case errors.Is(err, statestore.ErrNodeNotFound), errors.Is(err, statestore.ErrJobNotFound):
@@ -124,24 +112,31 @@ func asAPI(err error) error {
 	return err
 }
 
-// must applies a message that has to succeed, and returns its index.
-func (w *town) must(m shims.Message) uint64 {
-	w.t.Helper()
-	_, index, err := w.write(m)
-	must.NoError(w.t, err)
-	return index
+// must applies a message that the FSM must not refuse, and returns its index.
+func (w *fixture) must(m shims.Message) uint64 {
+	w.Helper()
+	w.Must(m)
+	return w.Index
 }
 
-// Read reads the store, again when it changes.
-func (w *town) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
-	_, err := w.fsm.Store().Blocking(ctx, minIndex, func(snap *statestore.Snapshot) (uint64, error) { return query(snap) })
+func (w *fixture) leads() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.follows
+}
+
+// stateReader is the fixture's httpapi.Reader.
+type stateReader struct{ *fixture }
+
+func (w stateReader) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
+	_, err := w.FSM.Store().Blocking(ctx, minIndex, func(snap *statestore.Snapshot) (uint64, error) { return query(snap) })
 	if errors.Is(err, statestore.ErrAbandoned) {
 		return fmt.Errorf("reading: %w", httpapi.ErrReplaced)
 	}
 	return err
 }
 
-func (w *town) CaughtUp(ctx context.Context) error {
+func (w stateReader) CaughtUp(ctx context.Context) error {
 	if w.catchUp != nil {
 		w.catchUp()
 		w.catchUp = nil
@@ -149,17 +144,20 @@ func (w *town) CaughtUp(ctx context.Context) error {
 	return w.Consistent(ctx)
 }
 
-func (w *town) Consistent(context.Context) error {
-	if !w.Leads() {
+func (w stateReader) Consistent(context.Context) error {
+	if !w.leads() {
 		return fmt.Errorf("verifying leadership: %w", httpapi.ErrNotLeader)
 	}
 	return nil
 }
 
+// writer is the fixture's httpapi.Writer.
+type writer struct{ *fixture }
+
 // nodeEvals makes an evaluation for each job with an allocation on the node.
-func (w *town) nodeEvals(id cluster.NodeID) (made []*cluster.Evaluation) {
+func (w writer) nodeEvals(id cluster.NodeID) (made []*cluster.Evaluation) {
 	seen := map[cluster.JobKey]bool{}
-	for a := range w.snap().AllocsByNode(id) {
+	for a := range w.State().AllocsByNode(id) {
 		if !seen[a.JobKey()] {
 			seen[a.JobKey()] = true
 			made = append(made, w.eval(a.Job, cluster.TriggerNodeUpdate, id))
@@ -168,122 +166,104 @@ func (w *town) nodeEvals(id cluster.NodeID) (made []*cluster.Evaluation) {
 	return made
 }
 
-func (w *town) eval(j *cluster.Job, trigger cluster.EvalTrigger, node cluster.NodeID) *cluster.Evaluation {
-	w.mu.Lock()
-	w.evals++
-	id := fmt.Sprintf("e%07d-0000-0000-0000-000000000000", w.evals)
-	w.mu.Unlock()
-	now := w.time()
-	return &cluster.Evaluation{
-		ID: cluster.EvalID(id), Namespace: j.Namespace, JobID: j.ID, Type: j.Type, Priority: j.Priority, TriggeredBy: trigger, NodeID: node,
-		Status: cluster.EvalPending, CreateTime: now, ModifyTime: now,
-	}
-}
-
-func written(index uint64, evals []*cluster.Evaluation) httpapi.Written {
-	done := httpapi.Written{Index: index}
+func written(index uint64, evals []*cluster.Evaluation) cluster.Written {
+	done := cluster.Written{Index: index}
 	for _, e := range evals {
 		done.Evals = append(done.Evals, e.ID)
 	}
 	return done
 }
 
-func (w *town) UpdateDrain(_ context.Context, r httpapi.DrainRequest) (httpapi.DrainWritten, error) {
+func (w writer) UpdateDrain(_ context.Context, u cluster.DrainUpdate) (cluster.DrainWritten, error) {
 	w.mu.Lock()
-	w.drains++
-	id := cluster.DrainID(fmt.Sprintf("d%d", w.drains))
+	m := w.DrainRequest(u.Node, u.Spec)
 	w.mu.Unlock()
-	var evals []*cluster.Evaluation
-	if r.Spec == nil && r.MarkEligible {
-		evals = w.nodeEvals(r.Node)
+	u.Drain, u.At = m.Drain, m.At
+	m.DrainUpdate = u
+	if u.Spec == nil && u.MarkEligible {
+		m.Evals = w.nodeEvals(u.Node)
 	}
-	response, index, err := w.write(&shims.NodeUpdateDrain{Evals: evals, DrainUpdate: statestore.DrainUpdate{
-		Node: r.Node, Spec: r.Spec, Drain: id, MarkEligible: r.MarkEligible, At: w.time(), Key: r.Key, Meta: r.Meta, UpdatedBy: r.UpdatedBy,
-	}})
+	response, index, err := w.write(m)
 	if err != nil {
-		return httpapi.DrainWritten{}, err
+		return cluster.DrainWritten{}, err
 	}
-	u := response.(shims.DrainRequestApplied)
-	return httpapi.DrainWritten{
-		Written: written(index, evals), Drain: u.Drain, Repeated: u.Repeated, Withdrawn: u.Withdrawn, Stopping: u.Stopping,
-	}, nil
+	return cluster.DrainWritten{Written: written(index, m.Evals), DrainResult: response.(shims.DrainRequestApplied).DrainResult}, nil
 }
 
-func (w *town) UpdateEligibility(_ context.Context, id cluster.NodeID, e cluster.Eligibility) (httpapi.Written, error) {
-	if n := w.snap().Node(id); n != nil && n.SchedulingEligibility == e {
-		return httpapi.Written{}, nil
+func (w writer) UpdateEligibility(_ context.Context, id cluster.NodeID, e cluster.Eligibility) (cluster.Written, error) {
+	if n := w.State().Node(id); n != nil && n.SchedulingEligibility == e {
+		return cluster.Written{}, nil
 	}
 	var evals []*cluster.Evaluation
 	if e == cluster.NodeEligible {
 		evals = w.nodeEvals(id)
 	}
-	_, index, err := w.write(&shims.NodeUpdateEligibility{At: w.time(), Node: id, Eligibility: e, Evals: evals})
+	_, index, err := w.write(&shims.NodeUpdateEligibility{At: w.Now(), Node: id, Eligibility: e, Evals: evals})
 	return written(index, evals), err
 }
 
-func (w *town) PurgeNode(_ context.Context, id cluster.NodeID) (httpapi.Written, error) {
+func (w writer) PurgeNode(_ context.Context, id cluster.NodeID) (cluster.Written, error) {
 	evals := w.nodeEvals(id)
-	response, index, err := w.write(&shims.NodeDeregister{At: w.time(), Nodes: []cluster.NodeID{id}, Evals: evals})
+	response, index, err := w.write(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{id}, Evals: evals})
 	if err == nil && len(response.(shims.NodesDeregistered).Missing) > 0 {
 		err = httpapi.ErrNotFound
 	}
 	return written(index, evals), err
 }
 
-func (w *town) EvaluateNode(_ context.Context, id cluster.NodeID) (httpapi.Written, error) {
-	if w.snap().Node(id) == nil {
-		return httpapi.Written{}, httpapi.ErrNotFound
+func (w writer) EvaluateNode(_ context.Context, id cluster.NodeID) (cluster.Written, error) {
+	if w.State().Node(id) == nil {
+		return cluster.Written{}, httpapi.ErrNotFound
 	}
 	evals := w.nodeEvals(id)
 	_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
 	return written(index, evals), err
 }
 
-func (w *town) RegisterJob(_ context.Context, j *cluster.Job) (httpapi.Written, error) {
+func (w writer) RegisterJob(_ context.Context, j *cluster.Job) (cluster.Written, error) {
 	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
 	_, index, err := w.write(&shims.JobRegister{Job: j, Evals: evals})
 	return written(index, evals), err
 }
 
-func (w *town) EvaluateJob(_ context.Context, k cluster.JobKey) (httpapi.Written, error) {
-	j := w.snap().Job(k)
+func (w writer) EvaluateJob(_ context.Context, k cluster.JobKey) (cluster.Written, error) {
+	j := w.State().Job(k)
 	if j == nil {
-		return httpapi.Written{}, httpapi.ErrNotFound
+		return cluster.Written{}, httpapi.ErrNotFound
 	}
 	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
 	_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
 	return written(index, evals), err
 }
 
-func (w *town) StopJob(_ context.Context, k cluster.JobKey, purge bool) (httpapi.Written, error) {
+func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluster.Written, error) {
 	_, index, err := w.write(&shims.JobDeregister{Job: k, Purge: purge})
-	return httpapi.Written{Index: index}, err
+	return cluster.Written{Index: index}, err
 }
 
-func (w *town) RegisterNode(_ context.Context, n *cluster.Node) (time.Duration, error) {
-	_, _, err := w.write(&shims.NodeRegister{At: w.time(), Node: n})
+func (w writer) RegisterNode(_ context.Context, n *cluster.Node) (time.Duration, error) {
+	_, _, err := w.write(&shims.NodeRegister{At: w.Now(), Node: n})
 	return 10 * time.Second, err
 }
 
-func (w *town) Heartbeat(_ context.Context, id cluster.NodeID) (time.Duration, error) {
-	if w.snap().Node(id) == nil {
+func (w writer) Heartbeat(_ context.Context, id cluster.NodeID) (time.Duration, error) {
+	if w.State().Node(id) == nil {
 		return 0, httpapi.ErrNotFound
 	}
 	return 10 * time.Second, nil
 }
 
-func (w *town) ReportAllocs(_ context.Context, reports []cluster.AllocReport) (httpapi.Written, error) {
+func (w writer) ReportAllocs(_ context.Context, reports []cluster.AllocReport) (cluster.Written, error) {
 	_, index, err := w.write(&shims.AllocClientUpdate{Reports: reports})
-	return httpapi.Written{Index: index}, err
+	return cluster.Written{Index: index}, err
 }
 
-func (w *town) Leads() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.follows
-}
+// peerList are the fixture's httpapi.Peers.
+type peerList struct{ *fixture }
 
-func (w *town) Forward(rw http.ResponseWriter, r *http.Request) {
+func (w peerList) Leads() bool { return w.leads() }
+
+func (w peerList) Forward(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.forwarded++
 	leader := w.leader
@@ -295,7 +275,7 @@ func (w *town) Forward(rw http.ResponseWriter, r *http.Request) {
 	leader.ServeHTTP(rw, r)
 }
 
-func (w *town) Leader() string {
+func (w peerList) Leader() string {
 	for _, m := range w.Members() {
 		if m.Leader {
 			return m.Address
@@ -304,29 +284,29 @@ func (w *town) Leader() string {
 	return ""
 }
 
-func (w *town) Members() []httpapi.Member {
+func (w peerList) Members() []httpapi.Member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.servers)
 }
 
-func (w *town) LastContact() time.Duration {
-	if w.Leads() {
+func (w peerList) LastContact() time.Duration {
+	if w.leads() {
 		return 0
 	}
 	return 42 * time.Millisecond
 }
 
-func (w *town) Name() string { return "s1" }
+func (w peerList) Name() string { return "s1" }
 
-func (w *town) Join(_ context.Context, id, address string) error {
+func (w peerList) Join(_ context.Context, id, address string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.servers = append(w.servers, httpapi.Member{ID: id, Address: address, Voter: true})
 	return nil
 }
 
-func (w *town) Remove(_ context.Context, id string) error {
+func (w peerList) Remove(_ context.Context, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := len(w.servers)
@@ -337,20 +317,23 @@ func (w *town) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-func (w *town) Explain(id cluster.NodeID) (rules.Report, error) {
-	if !w.Leads() {
+// explainer is the fixture's httpapi.Explainer.
+type explainer struct{ *fixture }
+
+func (w explainer) Explain(id cluster.NodeID) (rules.Report, error) {
+	if !w.leads() {
 		return rules.Report{}, rules.ErrNotEnabled
 	}
-	return rules.Explain(w.snap(), rules.Pending{}, id, w.time(), rules.Policy{})
+	return rules.Explain(w.State(), rules.Pending{}, id, w.Now(), rules.Policy{})
 }
 
-func (w *town) Status() ([]rules.Status, error) {
-	if !w.Leads() {
+func (w explainer) Status() ([]rules.Status, error) {
+	if !w.leads() {
 		return nil, rules.ErrNotEnabled
 	}
 	var all []rules.Status
-	for n := range w.snap().DrainingNodes() {
-		report, _ := rules.Explain(w.snap(), rules.Pending{}, n.ID, w.time(), rules.Policy{})
+	for n := range w.State().DrainingNodes() {
+		report, _ := rules.Explain(w.State(), rules.Pending{}, n.ID, w.Now(), rules.Policy{})
 		all = append(all, report.Status)
 	}
 	return all, nil

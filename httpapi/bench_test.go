@@ -10,17 +10,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// discard is an answer that nobody reads.
+// discard is a response writer that drops its body.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
 func (d discard) WriteHeader(int)             {}
 
-// What reads cost a server of a thousand nodes, ten of which drain, with forty
-// allocations on the first.
+// The cost of reads on a server with a thousand nodes, ten of which drain, and forty allocations on
+// the first.
 func BenchmarkRead(b *testing.B) {
-	w := newTown(b).nodes(1000)
+	w := newFixture(b).nodes(1000)
 	web := w.job("web", cluster.JobService, 40)
 	for n := range 40 {
 		w.place(n, web, nodeID(1))

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// found is what a look at the state came upon.
+// found is the result of a query.
 type found struct {
-	// index is of the newest of what was looked at. A reader that waits is answered
-	// when it is above the index that the reader has.
+	// index is the newest index of the rows that the query read. A waiting reader is answered when
+	// it is above the reader's index.
 	index uint64
-	// rows counts what index is the newest of. Deleting the newest takes its index
-	// away: a reader is answered then too. It is zero where the index is a table's,
-	// which a deletion moves.
+	// rows counts the rows behind index. If the newest row is deleted, its index is lost: a reader
+	// is answered then too. It is zero if the index is a table's, which a deletion raises.
 	rows int
-	// missing says what does not exist, or is empty.
+	// missing is the error text for a subject that does not exist, or empty.
 	missing string
-	// body makes the answer; it is called once, when there is no more waiting to do.
+	// body makes the answer. It is called once, after the wait.
 	body func() (any, error)
 }
 
-// read answers with what the query finds, once its index is above the reader's.
+// read answers with the result of the query, once its index is above the reader's.
 func (q *request) read(query func(State) (found, error)) error {
 	got, err := q.look(query)
 	if err != nil {
@@ -43,17 +42,17 @@ func (q *request) read(query func(State) (found, error)) error {
 	return q.answer(body)
 }
 
-// look runs the query until it finds news, or the time to wait is over: then what it
-// found last is what there is.
+// look runs the query until its index is above the reader's or the wait is over. It returns the
+// last result.
 func (q *request) look(query func(State) (found, error)) (got found, err error) {
 	ctx := q.Context()
 	if q.params.index > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, q.patience())
+		ctx, cancel = context.WithTimeout(ctx, q.waitTime())
 		defer cancel()
 	}
 	looked, first := false, 0
-	err = q.lookAgain(ctx, q.params.index, func(s State) (uint64, error) {
+	err = q.readAgain(ctx, q.params.index, func(s State) (uint64, error) {
 		now, err := query(s)
 		if err != nil {
 			return 0, err
@@ -74,8 +73,8 @@ func (q *request) look(query func(State) (found, error)) (got found, err error) 
 	return got, err
 }
 
-// shrunk reports whether rows have gone that the reader knows: fewer than at the first
-// look, or none that is as new as what the reader has, although this state is.
+// shrunk reports whether rows that the reader knows were deleted: fewer rows than at the first
+// look, or no row as new as the reader's index, although the state is that new.
 func (q *request) shrunk(s State, now found, first int) bool {
 	if now.rows == 0 && first == 0 {
 		return false
@@ -83,8 +82,8 @@ func (q *request) shrunk(s State, now found, first int) bool {
 	return now.rows < first || now.index < q.params.index && s.Index() >= q.params.index
 }
 
-// lookAgain reads, and again when the state was replaced.
-func (q *request) lookAgain(ctx context.Context, minIndex uint64, query func(State) (uint64, error)) error {
+// readAgain reads, and again when the state was replaced.
+func (q *request) readAgain(ctx context.Context, minIndex uint64, query func(State) (uint64, error)) error {
 	for {
 		err := q.backend.Reader.Read(ctx, minIndex, query)
 		if !errors.Is(err, ErrReplaced) || ctx.Err() != nil {
@@ -93,8 +92,8 @@ func (q *request) lookAgain(ctx context.Context, minIndex uint64, query func(Sta
 	}
 }
 
-// patience is how long the reader waits, a little of it by chance.
-func (q *request) patience() time.Duration {
+// waitTime is how long the reader waits, a little of it by chance.
+func (q *request) waitTime() time.Duration {
 	wait := q.options.MaxWait
 	if q.params.wait > 0 {
 		wait = min(wait, q.params.wait)

@@ -17,18 +17,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// reader asks in a bubble, without a network, and says when it was answered.
+// reader sends one request in a bubble, without a network, and records when it was answered.
 type reader struct {
 	answered chan struct{}
 	answer   answer
 	at       time.Time
 }
 
-func (w *town) reads(h http.Handler, path string, header ...string) *reader {
-	return w.readsUntil(w.t.Context(), h, path, header...)
+func (w *fixture) reads(h http.Handler, path string, header ...string) *reader {
+	return w.readsUntil(w.Context(), h, path, header...)
 }
 
-func (w *town) readsUntil(ctx context.Context, h http.Handler, path string, header ...string) *reader {
+func (w *fixture) readsUntil(ctx context.Context, h http.Handler, path string, header ...string) *reader {
 	r := &reader{answered: make(chan struct{})}
 	request := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -44,7 +44,7 @@ func (w *town) readsUntil(ctx context.Context, h http.Handler, path string, head
 	return r
 }
 
-// waits reports whether the reader has no answer yet, once everything has come to rest.
+// waits reports whether the reader has no answer once all goroutines are idle.
 func (r *reader) waits() bool {
 	synctest.Wait()
 	select {
@@ -63,11 +63,11 @@ func at(path string, index uint64) string {
 	return path + sign + "index=" + strconv.FormatUint(index, 10)
 }
 
-// bubble runs a test in virtual time, in a town with a handler.
-func bubble(t *testing.T, o httpapi.Options, test func(t *testing.T, w *town, h http.Handler)) {
+// bubble runs a test in virtual time, with a fixture and its handler.
+func bubble(t *testing.T, o httpapi.Options, test func(t *testing.T, w *fixture, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTown(t)
+		w := newFixture(t)
 		test(t, w, w.handler(w.backend(), o))
 	})
 }
@@ -75,11 +75,11 @@ func bubble(t *testing.T, o httpapi.Options, test func(t *testing.T, w *town, h 
 // A reader of a node is woken by that node alone, and answered when its index moves.
 func TestBlocking_node(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(2)
 		path := "/v1/node/" + string(nodeID(1))
-		index := w.snap().Node(nodeID(1)).ModifyIndex
-		must.False(t, w.reads(h, path).waits(), must.Sprint("without an index nobody waits"))
+		index := w.State().Node(nodeID(1)).ModifyIndex
+		must.False(t, w.reads(h, path).waits(), must.Sprint("a reader without an index does not wait"))
 		must.False(t, w.reads(h, at(path, 0)).waits())
 		must.False(t, w.reads(h, at(path, index-1)).waits())
 
@@ -95,8 +95,8 @@ func TestBlocking_node(t *testing.T) {
 	})
 }
 
-// Who waits in vain is answered 200 with the index it had, after the time it gave and up
-// to a sixteenth of that more.
+// A reader that waits in vain is answered 200 with the index it had, after its wait and up to a
+// sixteenth more.
 func TestBlocking_timesOut(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -111,9 +111,9 @@ func TestBlocking_timesOut(t *testing.T) {
 		{"&wait=1000h", 0, 300 * time.Second},
 		{"&wait=30s", 10 * time.Second, 10 * time.Second},
 	} {
-		bubble(t, httpapi.Options{MaxWait: test.most}, func(t *testing.T, w *town, h http.Handler) {
+		bubble(t, httpapi.Options{MaxWait: test.most}, func(t *testing.T, w *fixture, h http.Handler) {
 			w.nodes(1)
-			start, index := time.Now(), w.snap().Node(nodeID(1)).ModifyIndex
+			start, index := time.Now(), w.State().Node(nodeID(1)).ModifyIndex
 			r := w.reads(h, at("/v1/node/"+string(nodeID(1)), index)+test.wait)
 			<-r.answered
 			must.Eq(t, 200, r.answer.code)
@@ -127,9 +127,9 @@ func TestBlocking_timesOut(t *testing.T) {
 // A node that does not exist yet is waited for.
 func TestBlocking_missing(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
-		r := w.reads(h, at("/v1/node/"+string(nodeID(2)), w.snap().TableIndex(httpapi.TableNodes)))
+		r := w.reads(h, at("/v1/node/"+string(nodeID(2)), w.State().TableIndex(httpapi.TableNodes)))
 		must.True(t, r.waits())
 		w.nodes(2)
 		must.False(t, r.waits())
@@ -140,16 +140,16 @@ func TestBlocking_missing(t *testing.T) {
 // A node's allocations: any change of any of them, and nothing else.
 func TestBlocking_allocations(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(2)
 		web := w.job("web", cluster.JobService, 2)
 		path := "/v1/node/" + string(nodeID(1)) + "/allocations"
-		r := w.reads(h, at(path, max(1, w.snap().TableIndex(httpapi.TableAllocs))))
+		r := w.reads(h, at(path, max(1, w.State().TableIndex(httpapi.TableAllocs))))
 		must.True(t, r.waits())
 		w.place(1, web, nodeID(1))
 		must.False(t, r.waits())
 
-		r = w.reads(h, at(path, w.snap().Alloc(allocID(1)).ModifyIndex))
+		r = w.reads(h, at(path, w.State().Alloc(allocID(1)).ModifyIndex))
 		w.place(2, web, nodeID(2))
 		must.True(t, r.waits(), must.Sprint("an allocation on another node"))
 		w.drain(nodeID(1), cluster.DrainSpec{})
@@ -165,16 +165,16 @@ func TestBlocking_allocations(t *testing.T) {
 // its time is over.
 func TestBlocking_purge(t *testing.T) {
 	t.Parallel()
-	purge := func(w *town, id cluster.JobID) {
+	purge := func(w *fixture, id cluster.JobID) {
 		w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: id}, Purge: true})
 	}
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
 		w.place(1, w.job("old", cluster.JobService, 1), nodeID(1))
 		w.place(2, w.job("middle", cluster.JobService, 1), nodeID(1))
 		w.place(3, w.job("new", cluster.JobService, 1), nodeID(1))
 		path := "/v1/node/" + string(nodeID(1)) + "/allocations"
-		newest := w.snap().Alloc(allocID(3)).ModifyIndex
+		newest := w.State().Alloc(allocID(3)).ModifyIndex
 
 		r := w.reads(h, at(path, newest))
 		must.True(t, r.waits())
@@ -186,7 +186,7 @@ func TestBlocking_purge(t *testing.T) {
 		must.True(t, r.waits())
 		purge(w, "new")
 		must.False(t, r.waits())
-		must.Eq(t, w.snap().Alloc(allocID(2)).ModifyIndex, r.answer.index(t))
+		must.Eq(t, w.State().Alloc(allocID(2)).ModifyIndex, r.answer.index(t))
 
 		late := w.reads(h, at(path, newest))
 		must.False(t, late.waits(), must.Sprint("it was purged before the reader came back"))
@@ -198,14 +198,14 @@ func TestBlocking_purge(t *testing.T) {
 	})
 }
 
-// A server that is behind the reader waits until it has caught up: what it does not show
-// yet has not gone.
-func TestBlocking_behind(t *testing.T) {
+// A server behind the reader's index waits until it catches up: rows that it does not show yet are
+// not deleted.
+func TestBlocking_serverBehind(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
 		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
-		ahead := w.snap().Index() + 2
+		ahead := w.State().Index() + 2
 		r := w.reads(h, at("/v1/node/"+string(nodeID(1))+"/allocations?stale", ahead))
 		must.True(t, r.waits())
 		w.drain(nodeID(1), cluster.DrainSpec{})
@@ -218,11 +218,10 @@ func TestBlocking_behind(t *testing.T) {
 	})
 }
 
-// The drain of a node, as ours tells it: changes of the node, of what is on it and of its
-// records.
+// The drain of a node has news when the node, its allocations or its records change.
 func TestBlocking_drain(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
 		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 		path := "/v1/node/" + string(nodeID(1)) + "/drain"
@@ -237,7 +236,7 @@ func TestBlocking_drain(t *testing.T) {
 			must.True(t, r.waits())
 			change()
 			must.False(t, r.waits())
-			must.Eq(t, w.snap().Index(), r.answer.index(t))
+			must.Eq(t, w.State().Index(), r.answer.index(t))
 		}
 		must.StrContains(t, r.answer.body, `"Outcome":"complete"`)
 	})
@@ -246,10 +245,10 @@ func TestBlocking_drain(t *testing.T) {
 // A restored snapshot replaces the state that readers wait on: they go on with it.
 func TestBlocking_restore(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
 		path := "/v1/node/" + string(nodeID(1))
-		r := w.reads(h, at(path, w.snap().Node(nodeID(1)).ModifyIndex))
+		r := w.reads(h, at(path, w.State().Node(nodeID(1)).ModifyIndex))
 		w.restore()
 		must.True(t, r.waits())
 		w.drain(nodeID(1), cluster.DrainSpec{})
@@ -258,16 +257,16 @@ func TestBlocking_restore(t *testing.T) {
 	})
 }
 
-// Readers that wait are counted by token, or else by address, and in all; one that has
-// been answered, or has gone, counts no more.
+// Waiting readers are counted by token or address, and in total. An answered or cancelled reader is
+// not counted.
 func TestBlocking_limits(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{}, func(t *testing.T, w *town, _ http.Handler) {
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, _ http.Handler) {
 		w.nodes(1)
 		b := w.backend()
 		b.Access = everyToken()
 		h := w.handler(b, httpapi.Options{MaxBlocking: 3, MaxBlockingPerClient: 2})
-		path := at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		path := at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
 		ctx, leave := context.WithCancel(t.Context())
 		first := w.readsUntil(ctx, h, path, "X-Nomad-Token", "reader-token")
 		second := w.reads(h, path, "Authorization", "Bearer reader-token")
@@ -290,7 +289,7 @@ func TestBlocking_limits(t *testing.T) {
 			must.False(t, r.waits())
 			must.Eq(t, 200, r.answer.code)
 		}
-		path = at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		path = at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
 		for range 2 {
 			must.True(t, w.reads(h, path, "X-Nomad-Token", "reader-token").waits())
 		}
@@ -298,13 +297,12 @@ func TestBlocking_limits(t *testing.T) {
 	})
 }
 
-// Tokens that nobody has, and being passed on, are made up as easily as said: neither
-// makes another client of the one at an address.
+// An unknown token and an invented forwarding header do not make another client of an address.
 func TestBlocking_limitsAreNotLifted(t *testing.T) {
 	t.Parallel()
-	bubble(t, httpapi.Options{MaxBlockingPerClient: 1}, func(t *testing.T, w *town, h http.Handler) {
+	bubble(t, httpapi.Options{MaxBlockingPerClient: 1}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(2)
-		path := at("/v1/node/"+string(nodeID(1)), w.snap().Node(nodeID(1)).ModifyIndex)
+		path := at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
 		must.True(t, w.reads(h, path, "X-Nomad-Token", "made-up").waits())
 		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "made-up-too").answer.code)
 		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(2))).answer.code)

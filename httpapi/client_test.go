@@ -12,17 +12,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// client is the reference's Go client of a town's API.
-func (w *town) client() *api.Client {
-	w.t.Helper()
+// client is the reference's Go client of the fixture's API.
+func (w *fixture) client() *api.Client {
+	w.Helper()
 	c, err := api.NewClient(&api.Config{Address: w.serve(httpapi.Options{}).URL})
-	must.NoError(w.t, err)
+	must.NoError(w, err)
 	return c
 }
 
 func TestReferenceClient_Nodes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(3)
+	w := newFixture(t).nodes(3)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(2))
 	nodes := w.client().Nodes()
 
@@ -33,7 +33,7 @@ func TestReferenceClient_Nodes(t *testing.T) {
 	must.Eq(t, "10.0.0.3", list[0].Address)
 	must.Eq(t, "debian", list[0].Attributes["os.name"])
 	must.Eq(t, 4000, list[0].NodeResources.Cpu.CpuShares)
-	must.Eq(t, w.snap().TableIndex(httpapi.TableNodes), meta.LastIndex)
+	must.Eq(t, w.State().TableIndex(httpapi.TableNodes), meta.LastIndex)
 	must.True(t, meta.KnownLeader)
 
 	node, meta, err := nodes.Info(string(nodeID(2)), nil)
@@ -55,10 +55,10 @@ func TestReferenceClient_Nodes(t *testing.T) {
 	must.ErrorContains(t, err, "Unexpected response code: 404 (node not found)")
 }
 
-// A drain as the reference's command asks for it and watches it, to its end.
+// The calls of the reference's command drain a node and watch the drain to its end.
 func TestReferenceClient_Drain(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	nodes := w.client().Nodes()
 
@@ -105,20 +105,20 @@ func TestReferenceClient_Drain(t *testing.T) {
 
 func TestReferenceClient_Disable(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	w.drain(nodeID(1), cluster.DrainSpec{})
 	done, err := w.client().Nodes().UpdateDrainOpts(string(nodeID(1)), &api.DrainOptions{MarkEligible: true}, nil)
 	must.NoError(t, err)
 	must.Len(t, 1, done.EvalIDs)
 	must.Eq(t, done.LastIndex, done.EvalCreateIndex)
-	must.Eq(t, cluster.NodeEligible, w.snap().Node(nodeID(1)).SchedulingEligibility)
+	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(1)).SchedulingEligibility)
 }
 
-// A job goes in as the reference's client says it, and comes back as it was said.
+// A job that the reference's client registers comes back unchanged.
 func TestReferenceClient_Jobs(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	client := w.client()
 	group := api.NewTaskGroup("front", 3)
 	group.Migrate = &api.MigrateStrategy{MaxParallel: new(2), HealthyDeadline: new(time.Minute)}
@@ -148,7 +148,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 			}},
 		}},
 		CreateIndex: registered.JobModifyIndex, ModifyIndex: registered.JobModifyIndex, JobModifyIndex: registered.JobModifyIndex,
-	}, w.snap().Job(cluster.JobKey{Namespace: "default", ID: "web/front end"}))
+	}, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web/front end"}))
 
 	back, _, err := client.Jobs().Info("web/front end", nil)
 	must.NoError(t, err)
@@ -185,7 +185,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 
 func TestReferenceClient_Agent(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	client := w.client()
 	self, err := client.Agent().Self()
 	must.NoError(t, err)
@@ -206,9 +206,9 @@ func TestReferenceClient_Agent(t *testing.T) {
 	servers, err := client.Operator().RaftGetConfiguration(nil)
 	must.NoError(t, err)
 	must.True(t, servers.Servers[0].Leader)
-	must.NoError(t, w.Join(t.Context(), "s2", "127.0.0.1:4648"))
+	must.NoError(t, peerList{w}.Join(t.Context(), "s2", "127.0.0.1:4648"))
 	must.NoError(t, client.Operator().RaftRemovePeerByID("s2", nil))
-	must.Len(t, 1, w.Members())
+	must.Len(t, 1, peerList{w}.Members())
 	matches, _, err := client.Search().PrefixSearch("a0", "nodes", nil)
 	must.NoError(t, err)
 	must.Eq(t, []string{string(nodeID(1))}, matches.Matches["nodes"])

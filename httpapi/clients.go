@@ -9,10 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// This file is ours: clients of the reference speak to servers by another protocol.
+// This file is ours: clients of the reference use another protocol.
 
-// Bounds on what a client says at a time: a secret of one node must not do to fill the
-// log.
+// Bounds on one request of a client: the secret of one node must not fill the log.
 const (
 	// maxRegistration and maxReport bound the body, in bytes.
 	maxRegistration = 256 << 10
@@ -21,16 +20,15 @@ const (
 	maxReports = 10_000
 )
 
-// registerNode answers PUT /v1/client/{id}/register: a client's node joins the cluster,
-// or says anew what it is. Its secret makes the node its own: from then on nobody else
-// registers under its id, and with it as the token the client may ask for all that is
-// about its node.
-func (q *request) registerNode() error {
+// registerNode answers PUT /v1/client/{id}/register: a client's node joins the cluster or is
+// updated. Its secret makes the node its own: only a client with the secret registers under that id
+// later, and the secret is a token for the node's routes.
+func registerNode(q *request) error {
 	var body wire.RegisterRequest
 	if err := q.decode(&body); err != nil {
 		return err
 	}
-	node, err := q.registration(body.Node)
+	node, err := registration(q, body.Node)
 	if err != nil {
 		return err
 	}
@@ -48,8 +46,8 @@ func (q *request) registerNode() error {
 	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl})
 }
 
-// registration is the node that the body speaks of, if it can be registered.
-func (q *request) registration(w *wire.Node) (*cluster.Node, error) {
+// registration is the node in the body, if it is valid.
+func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	refuse := func(text string) (*cluster.Node, error) { return nil, fail(http.StatusBadRequest, text) }
 	if w == nil {
 		return refuse("missing Node")
@@ -69,7 +67,7 @@ func (q *request) registration(w *wire.Node) (*cluster.Node, error) {
 	none := cluster.Resources{}
 	switch {
 	case node.ID != q.nodeID():
-		return refuse("the node's ID is not that of the path")
+		return refuse("the node's ID differs from the path's")
 	case node.SecretID == "":
 		return refuse("missing SecretID")
 	case node.Status != "" && !node.Status.Valid():
@@ -82,9 +80,8 @@ func (q *request) registration(w *wire.Node) (*cluster.Node, error) {
 	return node, nil
 }
 
-// heartbeat answers PUT /v1/client/{id}/heartbeat: the client is there. Its body is not
-// looked at.
-func (q *request) heartbeat() error {
+// heartbeat answers PUT /v1/client/{id}/heartbeat. It ignores the body.
+func heartbeat(q *request) error {
 	ttl, err := q.backend.Writer.Heartbeat(q.Context(), q.nodeID())
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, nodeNotFound)
@@ -92,21 +89,21 @@ func (q *request) heartbeat() error {
 	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl})
 }
 
-// reportAllocs answers PUT /v1/client/{id}/allocations: what a client says of its
-// allocations. What it says of another node's is passed over.
-func (q *request) reportAllocs() error {
+// reportAllocs answers PUT /v1/client/{id}/allocations: a client's report of its allocations. It
+// leaves out allocations of other nodes.
+func reportAllocs(q *request) error {
 	var body wire.AllocsRequest
 	if err := q.decode(&body); err != nil {
 		return err
 	}
 	if len(body.Allocs) > maxReports {
-		return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("a report is about %d allocations at most", maxReports))
+		return fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("a report holds %d allocations at most", maxReports))
 	}
 	reports, err := body.Reports(q.nodeID(), now())
 	if err != nil {
 		return fail(http.StatusBadRequest, err.Error())
 	}
-	if err := q.nodeExists(); err != nil {
+	if err := nodeExists(q); err != nil {
 		return err
 	}
 	done, err := q.backend.Writer.ReportAllocs(q.Context(), reports)
@@ -117,7 +114,7 @@ func (q *request) reportAllocs() error {
 }
 
 // nodeExists is an error unless the node that the path names exists.
-func (q *request) nodeExists() error {
+func nodeExists(q *request) error {
 	s, err := q.state()
 	if err == nil && s.Node(q.nodeID()) == nil {
 		err = fail(http.StatusNotFound, nodeNotFound)

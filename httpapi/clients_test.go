@@ -12,11 +12,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// A client's life: it registers, is told how soon to be heard, finds what it is to run,
-// reports, and does as its own token what is about itself.
+// A client registers, gets its TTL, finds its allocations and reports them, with its secret as the
+// token.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newFixture(t)
 	b := w.backend()
 	b.Access = everyToken()
 	url := w.serveAs(b, httpapi.Options{}).URL
@@ -30,7 +30,7 @@ func TestClient(t *testing.T) {
 	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("nobody knows it yet"))
 	joined := decode[wire.HeartbeatResponse](t, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", "writer-token"))
 	must.Eq(t, 10*time.Second, joined.HeartbeatTTL)
-	stored := w.snap().Node(nodeID(1))
+	stored := w.State().Node(nodeID(1))
 	must.Eq(t, secret, stored.SecretID)
 	must.Eq(t, node.Resources, stored.Resources)
 	must.Eq(t, 5, stored.MaxAllocs)
@@ -51,8 +51,8 @@ func TestClient(t *testing.T) {
 	})}})
 	must.NoError(t, err)
 	said := ask(t, "PUT", url+"/v1/client/"+id+"/allocations", string(report), "X-Nomad-Token", secret)
-	must.Eq(t, w.snap().Index(), decode[wire.AllocsResponse](t, said).Index)
-	a := w.snap().Alloc(allocID(1))
+	must.Eq(t, w.State().Index(), decode[wire.AllocsResponse](t, said).Index)
+	a := w.State().Alloc(allocID(1))
 	must.False(t, *a.DeploymentStatus.Healthy)
 	must.Eq(t, noon, a.DeploymentStatus.Timestamp)
 	must.Eq(t, "unwell", a.ClientDescription)
@@ -60,21 +60,21 @@ func TestClient(t *testing.T) {
 	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+id+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", secret).code, must.Sprint("a node may drain itself"))
 }
 
-// What one client says of another's allocations has no effect.
+// A client's report of another node's allocations has no effect.
 func TestClient_othersAllocations(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	got := ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/client/"+uuid('a', 2)+"/allocations", `{"Allocs":[{"ID":"`+uuid('b', 1)+`","ClientStatus":"failed"}]}`)
 	must.Eq(t, 200, got.code)
-	must.Eq(t, cluster.ClientRunning, w.snap().Alloc(allocID(1)).ClientStatus)
+	must.Eq(t, cluster.ClientRunning, w.State().Alloc(allocID(1)).ClientStatus)
 }
 
-// A leader of a new term has not applied yet what the one before wrote. What a client
-// asks for is judged when it has: its node was not found, and its secret not known.
+// A new leader has not applied the entries of the one before yet. Client requests wait until it
+// has. Before, its node was not found and its secret unknown.
 func TestClient_newLeader(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newFixture(t)
 	b := w.backend()
 	b.Access = everyToken()
 	url := w.serveAs(b, httpapi.Options{}).URL
@@ -85,20 +85,20 @@ func TestClient_newLeader(t *testing.T) {
 	got := ask(t, "PUT", url+"/v1/client/"+uuid('a', 1)+"/allocations", `{"Allocs":[{"ID":"`+uuid('b', 1)+`","ClientStatus":"failed"}]}`,
 		"X-Nomad-Token", secretOf(nodeID(1)))
 	must.Eq(t, 200, got.code, must.Sprint(got.body))
-	must.Eq(t, cluster.ClientFailed, w.snap().Alloc(allocID(1)).ClientStatus)
+	must.Eq(t, cluster.ClientFailed, w.State().Alloc(allocID(1)).ClientStatus)
 }
 
 // A server joins, and joins again at another address.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newFixture(t)
 	url := w.serve(httpapi.Options{}).URL
 	must.Eq(t, 200, ask(t, "POST", url+"/v1/operator/raft/join", `{"ID":"s2","Address":"[::1]:4648"}`).code)
 	servers := decode[wire.RaftConfiguration](t, ask(t, "GET", url+"/v1/operator/raft/configuration", ""))
 	must.Eq(t, "[::1]:4648", servers.Servers[1].Address)
 	members := decode[wire.ServerMembers](t, ask(t, "GET", url+"/v1/agent/members", ""))
 	must.Eq(t, "::1", members.Members[1].Addr)
-	must.Eq(t, "none", members.Members[1].Status, must.Sprint("nobody has heard of it"))
+	must.Eq(t, "none", members.Members[1].Status, must.Sprint("it has not joined yet"))
 	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/operator/raft/peer?id=s2", "").code)
-	must.Len(t, 1, w.Members())
+	must.Len(t, 1, peerList{w}.Members())
 }

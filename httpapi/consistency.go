@@ -10,24 +10,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// forwardedHeader says which server has passed the request on, and for whom. It is
-// passed on once: two servers that take each other for the leader would do so for ever.
+// forwardedHeader names the server that forwarded the request, and the client. A request is
+// forwarded once: two servers that take each other for the leader would loop for ever.
 const forwardedHeader = "X-Nodedrain-Forwarded"
 
-// passedOn marks the context of a request that came by [Handler.Passed].
-type passedOn struct{}
+// forwardedKey marks the context of a request that arrived at [Handler.Forwarded].
+type forwardedKey struct{}
 
-// passerOf is the header of a request that was passed on: anybody else can lie.
-func passerOf(r *http.Request) string {
-	if r.Context().Value(passedOn{}) == nil {
+// forwarderOf is the forwarding header of a request from another server. A client's header is ignored:
+// it could lie.
+func forwarderOf(r *http.Request) string {
+	if r.Context().Value(forwardedKey{}) == nil {
 		return ""
 	}
 	return r.Header.Get(forwardedHeader)
 }
 
-// onLeader returns when this server may answer: what changes the state is the leader's
-// to do, once its state shows what earlier leaders did, and so is a read that does not say
-// stale, which shows every write that was acknowledged before it. The error wraps ErrNotLeader if another server may.
+// onLeader returns when this server may answer. The leader makes changes, once its state shows the
+// entries of earlier leaders, and answers consistent reads, which show every write that was
+// acknowledged before. Any server answers stale reads. The error wraps ErrNotLeader if another
+// server may answer.
 func (q *request) onLeader() error {
 	switch {
 	case q.route.local, q.params.stale:
@@ -40,13 +42,13 @@ func (q *request) onLeader() error {
 	return q.backend.Reader.CaughtUp(q.Context())
 }
 
-// elsewhere reports whether the error means that the leader would know better.
-func (q *request) elsewhere(err error) bool {
+// needsLeader reports whether the leader must answer because this server could not.
+func (q *request) needsLeader(err error) bool {
 	notHere := errors.Is(err, ErrNotLeader) || errors.Is(err, rules.ErrNotEnabled)
-	return notHere && q.passer == ""
+	return notHere && q.forwarder == ""
 }
 
-// forward has the leader answer.
+// forward sends the request to the leader.
 func (q *request) forward() error {
 	passed := q.Clone(q.Context())
 	client := q.client()

@@ -8,16 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// maxDrainMeta bounds what an operator says of a drain, in bytes: it stays on the node,
-// and in the record of the drain.
+// maxDrainMeta bounds the Meta of a drain, in bytes: the node and the drain's record keep it.
 const maxDrainMeta = 64 << 10
 
-// maxDrainBody bounds the body that says it, in bytes, escaped as badly as can be.
+// maxDrainBody bounds the body that holds it, in bytes, with every byte escaped.
 const maxDrainBody = 8 * maxDrainMeta
 
-// updateDrain answers PUT /v1/node/{id}/drain, which starts, updates or ends the drain of
-// a node. The path says which node, whatever the body does.
-func (q *request) updateDrain() error {
+// updateDrain answers PUT /v1/node/{id}/drain, which starts, updates or ends the drain of a node.
+// The path names the node; the body's NodeID is ignored.
+func updateDrain(q *request) error {
 	var body wire.DrainRequest
 	if err := q.decode(&body); err != nil {
 		return err
@@ -29,18 +28,18 @@ func (q *request) updateDrain() error {
 	if err := checkMeta(body.Meta); err != nil {
 		return err
 	}
-	done, err := q.backend.Writer.UpdateDrain(q.Context(), DrainRequest{
-		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Key: key, Meta: body.Meta, UpdatedBy: q.who.Name,
+	done, err := q.backend.Writer.UpdateDrain(q.Context(), cluster.DrainUpdate{
+		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Key: key, Meta: body.Meta, UpdatedBy: q.author.Name,
 	})
 	if err != nil {
 		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)
 	}
-	index, err := q.drainIndex(done)
+	index, err := drainIndex(q, done)
 	if err != nil {
 		return err
 	}
 	return q.written(index, wire.DrainResponse{
-		EvalCreateIndex: done.evalIndex(), EvalIDs: wire.IDs(done.Evals), Index: index, NodeModifyIndex: index,
+		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: index, NodeModifyIndex: index,
 		DrainID: string(done.Drain), Repeated: done.Repeated, Withdrawn: done.Withdrawn, StillStopping: wire.IDs(done.Stopping),
 	})
 }
@@ -56,10 +55,9 @@ func checkMeta(meta map[string]string) error {
 	return nil
 }
 
-// drainIndex is the index that answers a request, never zero. One that repeats another
-// is answered with that one's: who monitors the node from there on sees what has become
-// of the drain meanwhile, instead of waiting for it.
-func (q *request) drainIndex(done DrainWritten) (uint64, error) {
+// drainIndex is the index of the answer, never zero. A repeated request gets the index of the
+// first: a monitor that starts there sees the changes since then, and does not wait for new ones.
+func drainIndex(q *request, done cluster.DrainWritten) (uint64, error) {
 	index := done.Index
 	if done.Repeated || index == 0 {
 		s, err := q.state()

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// This file is ours: the reference knows of a drain no more than its node says.
+// This file is ours: the reference shows a drain only on its node.
 
-// readDrain answers GET /v1/node/{id}/drain: how far the node's drain is and why what is
-// left has not moved, or how its last one ended. A reader that waits is woken when the
-// node, an allocation on it or a record of it changes; reasons also change with time and
-// with what the leader is about, so who wants to watch them waits a few seconds at most.
+// readDrain answers GET /v1/node/{id}/drain: the progress of the node's drain and why the
+// allocations left have not moved, or the end of its last drain. A waiting reader is woken when the
+// node, an allocation on it or a record of it changes. Reasons also change with time and with the
+// leader's plans, so a reader that watches them should wait a few seconds at most.
 //
-// The node need not exist any more, while a record of a drain of it is kept.
-func (q *request) readDrain() error {
+// The node may be deleted while a record of its drain is kept.
+func readDrain(q *request) error {
 	for looks := 1; ; looks++ {
 		var node *cluster.Node
 		var records []*cluster.Drain
@@ -38,7 +38,7 @@ func (q *request) readDrain() error {
 			return fail(http.StatusNotFound, got.missing)
 		}
 		answer := describe(q.nodeID(), node, records)
-		err = q.explain(answer, node)
+		err = explain(q, answer, node)
 		if errors.Is(err, rules.ErrNotDraining) && looks < mostLooks {
 			continue // it has ended since, which is news
 		}
@@ -50,8 +50,7 @@ func (q *request) readDrain() error {
 	}
 }
 
-// mostLooks bounds how often a drain is looked at that ends while it is explained, each
-// time another one.
+// mostLooks bounds how often readDrain reads again because a drain ended while it was explained.
 const mostLooks = 5
 
 // lookAtDrain reads the node, and the records of its drains, newest first. The index is
@@ -75,7 +74,7 @@ func lookAtDrain(s State, id cluster.NodeID) (f found, n *cluster.Node, records 
 	return f, n, records
 }
 
-// describe tells of a node's drains what the state holds.
+// describe returns the part of the answer that the state holds.
 func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wire.NodeDrain {
 	w := &wire.NodeDrain{NodeID: string(id), State: wire.StateNone, Recent: []*wire.Drain{}}
 	if n != nil {
@@ -95,9 +94,9 @@ func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wir
 	return w
 }
 
-// explain adds what only the drainer knows. A server that does not lead knows nothing,
-// and a reader who takes stale answers is content with that.
-func (q *request) explain(w *wire.NodeDrain, n *cluster.Node) error {
+// explain adds the part that only the drainer knows. A server that does not lead leaves it out of
+// stale answers.
+func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
 	if !n.Draining() {
 		return nil
 	}
@@ -113,16 +112,16 @@ func (q *request) explain(w *wire.NodeDrain, n *cluster.Node) error {
 	return err
 }
 
-// listDrains answers GET /v1/drains: the drains that run, by node, then the records of
-// those that have ended, newest first, in pages over both.
-func (q *request) listDrains() error {
+// listDrains answers GET /v1/drains: running drains by node, then records of ended drains, newest
+// first, in pages over both.
+func listDrains(q *request) error {
 	return q.read(func(s State) (found, error) {
 		index := max(s.TableIndex(TableNodes), s.TableIndex(TableDrains))
-		return found{index: index, body: func() (any, error) { return q.drainList(s) }}, nil
+		return found{index: index, body: func() (any, error) { return drainList(q, s) }}, nil
 	})
 }
 
-func (q *request) drainList(s State) (*wire.DrainList, error) {
+func drainList(q *request, s State) (*wire.DrainList, error) {
 	rows, err := page(q, list[*cluster.Drain]{
 		rows:    allDrains(s),
 		token:   drainToken,
@@ -132,7 +131,7 @@ func (q *request) drainList(s State) (*wire.DrainList, error) {
 	if err != nil {
 		return nil, err
 	}
-	progress, err := q.progress()
+	progress, err := progress(q)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (q *request) drainList(s State) (*wire.DrainList, error) {
 }
 
 // progress is how far running drains are, by id; nil from a server that does not lead.
-func (q *request) progress() (map[cluster.DrainID]*wire.DrainProgress, error) {
+func progress(q *request) (map[cluster.DrainID]*wire.DrainProgress, error) {
 	statuses, err := q.backend.Drains.Status()
 	if q.params.stale && errors.Is(err, rules.ErrNotEnabled) {
 		return nil, nil
@@ -177,7 +176,7 @@ func allDrains(s State) iter.Seq[*cluster.Drain] {
 	}
 }
 
-// A token names a drain by what it is listed by: a running one by "node.ID", a record by
+// A token names a drain by its place in the list: a running one by "node.ID", a record by
 // "end.INDEX.ID".
 const (
 	activeToken = "node."
@@ -191,8 +190,7 @@ func drainToken(d *cluster.Drain) string {
 	return recordToken + strconv.FormatUint(d.EndIndex, 10) + "." + string(d.ID)
 }
 
-// compareDrainToken compares in the order of allDrains. A token that is none comes
-// before everything.
+// compareDrainToken compares in the order of allDrains. An invalid token comes first.
 func compareDrainToken(d *cluster.Drain, token string) int {
 	running := d.Outcome == cluster.OutcomeNone
 	if node, ok := strings.CutPrefix(token, activeToken); ok {

@@ -37,7 +37,7 @@ func golden(t *testing.T, name string, a answer) {
 // The drain of a node from its start to its record, as an operator's tool reads it.
 func TestDrain_golden(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).standing().nodes(3)
+	w := newFixture(t).atNoon().nodes(3)
 	url := w.serve(httpapi.Options{}).URL
 	web, sum := w.job("web", cluster.JobService, 2), w.job("sum", cluster.JobBatch, 1)
 	w.place(1, web, nodeID(1))
@@ -56,7 +56,7 @@ func TestDrain_golden(t *testing.T) {
 	golden(t, "drain-disable.json", ask(t, "PUT", url+drain+"?pretty", `{"MarkEligible":true}`))
 	golden(t, "drain-cancelled.json", ask(t, "GET", url+drain+"?pretty", ""))
 	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
-	w.must(&shims.NodeDeregister{At: w.time(), Nodes: []cluster.NodeID{nodeID(1)}})
+	w.must(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{nodeID(1)}})
 	golden(t, "drain-of-a-node-that-is-gone.json", ask(t, "GET", url+drain+"?pretty", ""))
 	golden(t, "drains-ended.json", ask(t, "GET", url+"/v1/drains?pretty", ""))
 	golden(t, "jobs.json", ask(t, "GET", url+"/v1/jobs?pretty", ""))
@@ -68,10 +68,10 @@ func TestDrain_golden(t *testing.T) {
 	golden(t, "raft.json", ask(t, "GET", url+"/v1/operator/raft/configuration?pretty", ""))
 }
 
-// What a disabled drain could not take back is said.
+// The answer to a cancelled drain lists the allocations that still stop.
 func TestDrain_disabledTooLate(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	web := w.job("web", cluster.JobService, 2)
 	w.place(1, web, nodeID(1))
 	w.place(2, web, nodeID(1))
@@ -85,11 +85,11 @@ func TestDrain_disabledTooLate(t *testing.T) {
 	must.Eq(t, "d1", done.DrainID)
 }
 
-// A request that is repeated is answered as the first was: who monitors from there on
-// sees what has become of the drain, and does not wait for something new.
+// A repeated request gets the answer of the first: a monitor that starts there sees what happened
+// since, and does not wait.
 func TestDrain_repeated(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL + "/v1/node/" + uuid('a', 1)
 	const body, key = `{"DrainSpec":{}}`, "/drain?idempotency_token=k"
 	first := ask(t, "PUT", url+key, body)
@@ -99,37 +99,37 @@ func TestDrain_repeated(t *testing.T) {
 	late := ask(t, "PUT", url+key, body)
 	must.Eq(t, first.index(t), late.index(t))
 	must.True(t, decode[wire.DrainResponse](t, late).Repeated)
-	must.False(t, w.snap().Node(nodeID(1)).Draining())
-	must.Greater(t, late.index(t), w.snap().Node(nodeID(1)).ModifyIndex)
+	must.False(t, w.State().Node(nodeID(1)).Draining())
+	must.Greater(t, late.index(t), w.State().Node(nodeID(1)).ModifyIndex)
 }
 
-// The body's NodeID has no say.
+// The body's NodeID is ignored.
 func TestNode_thePathWins(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	url := w.serve(httpapi.Options{}).URL + "/v1/node/" + uuid('a', 1)
 	must.Eq(t, 200, ask(t, "PUT", url+"/eligibility", `{"NodeID":"`+uuid('a', 2)+`","Eligibility":"ineligible"}`).code)
 	must.Eq(t, 200, ask(t, "POST", url+"/drain", `{"NodeID":"`+uuid('a', 2)+`","DrainSpec":{}}`).code)
-	must.Eq(t, cluster.NodeEligible, w.snap().Node(nodeID(2)).SchedulingEligibility)
-	must.False(t, w.snap().Node(nodeID(2)).Draining())
-	must.True(t, w.snap().Node(nodeID(1)).Draining())
+	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(2)).SchedulingEligibility)
+	must.False(t, w.State().Node(nodeID(2)).Draining())
+	must.True(t, w.State().Node(nodeID(1)).Draining())
 }
 
-// An eligibility that is so already needs no entry, and its index is zero.
+// A request for the present eligibility needs no entry, and its index is zero.
 func TestEligibility_unchanged(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
-	before := w.snap().Index()
+	w := newFixture(t).nodes(1)
+	before := w.State().Index()
 	got := ask(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/eligibility", `{"Eligibility":"eligible"}`)
 	must.Eq(t, `{"EvalCreateIndex":0,"EvalIDs":null,"Index":0,"NodeModifyIndex":0}`, got.body)
 	must.Eq(t, 0, got.index(t))
-	must.Eq(t, before, w.snap().Index())
+	must.Eq(t, before, w.State().Index())
 }
 
-// Pages over drains that run and records of those that have ended.
+// Pages hold running drains and records of ended ones.
 func TestDrains_pages(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(5)
+	w := newFixture(t).nodes(5)
 	for n := 1; n <= 5; n++ {
 		w.drain(nodeID(n), cluster.DrainSpec{})
 		if n > 2 {
@@ -160,14 +160,14 @@ func TestDrains_pages(t *testing.T) {
 	must.Eq(t, []string{"d3", "d4", "d5", "d2", "d1"}, walk("&per_page=1&reverse"))
 	must.Eq(t, []string{"d5", "d4", "d3"}, walk("&filter="+escape("Outcome == complete")))
 	must.Eq(t, []string{"d2", "d5"}, walk("&per_page=1&filter="+escape(`NodeName == "n2" or NodeName == "n5"`)))
-	must.Eq(t, []string{"d4", "d3"}, walk("&next_token=end."+fmt.Sprint(w.snap().DrainRecord("d4").EndIndex)+".d4"))
+	must.Eq(t, []string{"d4", "d3"}, walk("&next_token=end."+fmt.Sprint(w.State().DrainRecord("d4").EndIndex)+".d4"))
 	must.Eq(t, all, walk("&next_token=nonsense"))
 }
 
-// A server that does not lead tells what the state holds to who takes stale answers.
+// A server that does not lead answers stale reads from its state.
 func TestDrain_stale(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	w.drain(nodeID(1), cluster.DrainSpec{})
 	w.follows = true
 	url := w.serve(httpapi.Options{}).URL
@@ -180,9 +180,9 @@ func TestDrain_stale(t *testing.T) {
 	must.Nil(t, list.Active[0].Progress)
 }
 
-// lateExplainer is asked after the drain that the state showed has ended.
+// lateExplainer explains a drain that ended after the state was read.
 type lateExplainer struct {
-	*town
+	explainer
 	end func()
 }
 
@@ -191,25 +191,25 @@ func (l *lateExplainer) Explain(id cluster.NodeID) (rules.Report, error) {
 		l.end()
 		l.end = nil
 	}
-	return l.town.Explain(id)
+	return l.explainer.Explain(id)
 }
 
-// A drain that ends while it is explained is told as ended.
+// A drain that ends while it is explained is reported as ended.
 func TestDrain_endsMeanwhile(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	index := w.drain(nodeID(1), cluster.DrainSpec{})
 	b := w.backend()
-	b.Drains = &lateExplainer{town: w, end: func() { w.end(nodeID(1)) }}
+	b.Drains = &lateExplainer{explainer: explainer{w}, end: func() { w.end(nodeID(1)) }}
 	got := ask(t, "GET", w.serveAs(b, httpapi.Options{}).URL+at("/v1/node/"+uuid('a', 1)+"/drain", index-1), "")
 	one := decode[wire.NodeDrain](t, got)
 	must.Eq(t, wire.StateEnded, one.State)
 	must.Eq(t, "complete", one.Drain.Outcome)
-	must.Eq(t, w.snap().Index(), got.index(t))
+	must.Eq(t, w.State().Index(), got.index(t))
 }
 
-// Everything that a report can say goes over the wire.
-func TestDrainAllocs_sayEverything(t *testing.T) {
+// Every field of a report goes over the wire.
+func TestDrainAllocs_haveEveryField(t *testing.T) {
 	t.Parallel()
 	report := rules.AllocExplanation{
 		Alloc: "a1", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "n", ID: "j"}, Name: "g"}, Stage: cluster.StagePlugins,

@@ -20,10 +20,10 @@ func (f *failure) Error() string { return f.text }
 // fail makes a failure.
 func fail(code int, text string) error { return &failure{code, text} }
 
-// errForbidden is the failure of who may not.
+// errForbidden is the failure of a request without the right.
 func errForbidden() error { return fail(http.StatusForbidden, "Permission denied") }
 
-// What is not there, as the reference says it.
+// Texts for subjects that do not exist, as the reference has them.
 const (
 	nodeNotFound  = "node not found"
 	jobNotFound   = "job not found"
@@ -31,8 +31,7 @@ const (
 	evalNotFound  = "eval not found"
 )
 
-// orNotFound gives the error of a write, if it says that something does not exist, the
-// code and the text of what that is.
+// orNotFound replaces an error that wraps ErrNotFound by this code and text.
 func orNotFound(err error, code int, text string) error {
 	if errors.Is(err, ErrNotFound) {
 		return fail(code, text)
@@ -40,7 +39,7 @@ func orNotFound(err error, code int, text string) error {
 	return err
 }
 
-// asFailure says what a client is told of an error.
+// asFailure returns the code and the text that a client gets for an error.
 func asFailure(err error) *failure {
 	var f *failure
 	switch {
@@ -62,8 +61,7 @@ func asFailure(err error) *failure {
 	return &failure{http.StatusInternalServerError, err.Error()}
 }
 
-// fail answers with an error. What is the server's doing is logged, unless the client has
-// gone.
+// fail answers with an error. An error of the server is logged, unless the client has disconnected.
 func (q *request) fail(err error) {
 	f := asFailure(err)
 	if f.code >= 500 && q.blameless(err) {
@@ -82,12 +80,12 @@ func (q *request) blameless(err error) bool {
 	return !errors.As(err, &said) && !errors.Is(err, ErrNodeDraining) && q.Context().Err() == nil
 }
 
-// maxErrorText bounds what is told of an error, in bytes.
+// maxErrorText bounds the text of an error, in bytes.
 const maxErrorText = 4 << 10
 
-// WriteError answers with a bare message, as the reference does. It is for who answers in
-// the place of a handler, as [Peers] do when there is no leader. A long text is cut: it
-// may repeat what the request said.
+// WriteError answers with a bare message, as the reference does. Code that answers in place of a
+// handler uses it, such as [Peers] without a leader. It cuts a long text, which may repeat the
+// request.
 func WriteError(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -95,5 +93,5 @@ func WriteError(w http.ResponseWriter, code int, text string) {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
-	_, _ = io.WriteString(w, text) // a client that has gone reads no error either
+	_, _ = io.WriteString(w, text) // the client may have disconnected
 }

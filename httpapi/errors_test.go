@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// answer is what a server said.
+// answer is a server's answer.
 type answer struct {
 	code   int
 	body   string
@@ -31,7 +32,7 @@ func (a answer) index(t testing.TB) uint64 {
 	return index
 }
 
-// ask asks a server, with pairs of header names and values.
+// ask sends a request with pairs of header names and values.
 func ask(t testing.TB, method, url, body string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -50,13 +51,13 @@ func ask(t testing.TB, method, url, body string, header ...string) answer {
 // The error table of the reference (E.2), byte for byte, and ours where it is silent.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	w.drain(nodeID(2), cluster.DrainSpec{})
 	w.job("web", cluster.JobService, 1)
 	url := w.serve(httpapi.Options{MaxBody: 500}).URL
 	n1, n2 := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
 	const unknown = "/v1/node/7c6b3110-d0f8-951f-b791-e76fce97e405"
-	before := w.snap().Index()
+	before := w.State().Index()
 
 	for _, test := range []struct {
 		method, path, body string
@@ -113,7 +114,7 @@ func TestErrors(t *testing.T) {
 		{"DELETE", "/v1/job/web?purge=maybe", "", 400, "Expect `true` or `false` for `purge` query string parameter"},
 		{"GET", "/v1/allocation/none", "", 404, "alloc not found"},
 		{"GET", "/v1/evaluation/none", "", 404, "eval not found"},
-		{"GET", "/v1/metrics", "", 404, "this server keeps no metrics"},
+		{"GET", "/v1/metrics", "", 404, "this server has no metrics"},
 		{"GET", "/v1/evaluation/none/allocations", "", 404, "eval not found"},
 		{"PUT", "/v1/jobs", `{}`, 400, "Job must be specified"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"},"EnforceIndex":true}`, 400, "EnforceIndex is not supported"},
@@ -127,7 +128,7 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/v1/jobs?namespace=*", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "a job needs one namespace"},
 		{"POST", "/v1/search", `{"Context":"volumes"}`, 400, `context must be one of ["nodes" "jobs" "allocs" "evals"] or "all", not "volumes"`},
 		{"PUT", "/v1/client/n9/register", `{}`, 400, "missing Node"},
-		{"PUT", "/v1/client/n9/register", `{"Node":{"ID":"n8","SecretID":"s"}}`, 400, "the node's ID is not that of the path"},
+		{"PUT", "/v1/client/n9/register", `{"Node":{"ID":"n8","SecretID":"s"}}`, 400, "the node's ID differs from the path's"},
 		{"PUT", "/v1/client/n9/register", `{"Node":{}}`, 400, "missing SecretID"},
 		{"PUT", "/v1/client/a%00b/register", `{"Node":{"SecretID":"s"}}`, 400, "invalid node ID: it contains a control character"},
 		{"PUT", "/v1/client/a%FFb/register", `{"Node":{"SecretID":"s"}}`, 400, "invalid node ID: it is not valid UTF-8"},
@@ -162,37 +163,36 @@ func TestErrors(t *testing.T) {
 	// A refusal at apply moves the index and nothing else: two drains of a node that
 	// does not exist, its eligibility and its purge, the draining node's eligibility, and
 	// a job that does not exist.
-	must.Eq(t, before+6, w.snap().Index())
-	must.Eq(t, 2, len(slicesOf(w.snap().Nodes())))
-	must.Eq(t, cluster.NodeEligible, w.snap().Node(nodeID(1)).SchedulingEligibility)
-	must.True(t, w.snap().Node(nodeID(2)).Draining())
-	must.Len(t, 1, slicesOf(w.snap().Jobs()))
+	must.Eq(t, before+6, w.State().Index())
+	must.Eq(t, 2, len(slices.Collect(w.State().Nodes())))
+	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(1)).SchedulingEligibility)
+	must.True(t, w.State().Node(nodeID(2)).Draining())
+	must.Len(t, 1, slices.Collect(w.State().Jobs()))
 }
 
-// An unknown node is said to be so with the headers of a read; nothing of it is no
-// reason to answer at once to who waits.
+// The answer for an unknown node has the headers of a read, and a reader may wait for the node.
 func TestErrors_notFoundHasHeaders(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL
 	got := ask(t, "GET", url+"/v1/node/none", "")
-	must.Eq(t, w.snap().TableIndex(httpapi.TableNodes), got.index(t))
+	must.Eq(t, w.State().TableIndex(httpapi.TableNodes), got.index(t))
 	must.Eq(t, "true", got.header.Get("X-Nomad-KnownLeader"))
 	must.Eq(t, "0", got.header.Get("X-Nomad-LastContact"))
-	must.Eq(t, 1, newTown(t).asks("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
-	must.Eq(t, 1, newTown(t).asks("GET", "/v1/node/none/allocations").index(t))
+	must.Eq(t, 1, newFixture(t).asks("GET", "/v1/node/none").index(t), must.Sprint("never zero, also in an empty state"))
+	must.Eq(t, 1, newFixture(t).asks("GET", "/v1/node/none/allocations").index(t))
 }
 
-// asks asks a fresh server of the town.
-func (w *town) asks(method, path string) answer {
-	w.t.Helper()
-	return ask(w.t, method, w.serve(httpapi.Options{}).URL+path, "")
+// asks sends a request to a new server of the fixture.
+func (w *fixture) asks(method, path string) answer {
+	w.Helper()
+	return ask(w, method, w.serve(httpapi.Options{}).URL+path, "")
 }
 
 // A bad filter is the client's mistake, in the reference's words as far as they go.
 func TestErrors_filter(t *testing.T) {
 	t.Parallel()
-	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL
+	url := newFixture(t).nodes(1).serve(httpapi.Options{}).URL
 	got := ask(t, "GET", url+"/v1/nodes?filter=Status+%3D%3D", "")
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, "failed to create result paginator: failed to read filter expression: ", got.body)
@@ -213,7 +213,7 @@ func TestErrors_filter(t *testing.T) {
 // goes through its list once for every element of the one around it.
 func TestErrors_filterNested(t *testing.T) {
 	t.Parallel()
-	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL + "/v1/nodes?filter="
+	url := newFixture(t).nodes(1).serve(httpapi.Options{}).URL + "/v1/nodes?filter="
 	const has = `any Events as e { e.Message == "x" }`
 	for filter, code := range map[string]int{
 		has: 200, "(" + has + ") and (" + has + ")": 200, "Name == a or " + has: 200,
@@ -229,10 +229,10 @@ func TestErrors_filterNested(t *testing.T) {
 	}
 }
 
-// Rows are not filtered for a client that has gone.
+// Filtering ends when the client disconnects.
 func TestErrors_filterGone(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	got := httptest.NewRecorder()
@@ -240,10 +240,10 @@ func TestErrors_filterGone(t *testing.T) {
 	must.Eq(t, context.Canceled.Error(), got.Body.String())
 }
 
-// An answer may repeat what the request said, and was as long.
+// An error text that repeats the request is cut.
 func TestErrors_areCut(t *testing.T) {
 	t.Parallel()
-	url := newTown(t).serve(httpapi.Options{}).URL
+	url := newFixture(t).serve(httpapi.Options{}).URL
 	got := ask(t, "PUT", url+"/v1/jobs", `{"Job":{"ID":"x","Type":"`+strings.Repeat("é", 1<<20)+`","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`)
 	must.Eq(t, 400, got.code)
 	must.StrHasPrefix(t, `Invalid job type: "é`, got.body)
@@ -256,11 +256,11 @@ func TestErrors_areCut(t *testing.T) {
 	must.StrHasSuffix(t, "\nand more is wrong", got.body)
 }
 
-// Keys differ by more than their case, or the last would be what counts: of a drain and
-// null, null, which ends the drain.
+// Keys that differ only in case are refused: the decoder would take the last, so a drain and null
+// would end the drain.
 func TestErrors_keysTwice(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	w.drain(nodeID(1), cluster.DrainSpec{})
 	url := w.serve(httpapi.Options{}).URL
 	for _, body := range []string{
@@ -270,14 +270,14 @@ func TestErrors_keysTwice(t *testing.T) {
 		must.Eq(t, 400, got.code, must.Sprint(body))
 		must.StrHasSuffix(t, "is in the request body twice", got.body)
 	}
-	must.True(t, w.snap().Node(nodeID(1)).Draining())
+	must.True(t, w.State().Node(nodeID(1)).Draining())
 	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{},"Meta":{"a":"1","A":"2"}}`).code)
 }
 
-// What a write fails with says whether to ask again.
+// The error of a write says whether to retry.
 func TestErrors_writer(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL
 	for _, test := range []struct {
 		err  error

@@ -11,11 +11,11 @@ import (
 )
 
 // listEvals answers GET /v1/evaluations, by id; ?job and ?status narrow it.
-func (q *request) listEvals() error {
+func listEvals(q *request) error {
 	job, status := q.URL.Query().Get("job"), q.URL.Query().Get("status")
 	return q.read(func(s State) (found, error) {
 		return found{index: s.TableIndex(TableEvals), body: func() (any, error) {
-			return q.evalPage(keep(s.Evals(), func(e *cluster.Evaluation) bool {
+			return evalPage(q, keep(s.Evals(), func(e *cluster.Evaluation) bool {
 				return q.params.within(e.Namespace) && strings.HasPrefix(string(e.ID), q.params.prefix) &&
 					(job == "" || job == string(e.JobID)) && (status == "" || status == string(e.Status))
 			}))
@@ -24,7 +24,7 @@ func (q *request) listEvals() error {
 }
 
 // listJobEvals answers GET /v1/job/{id}/evaluations, by id.
-func (q *request) listJobEvals() error {
+func listJobEvals(q *request) error {
 	return q.read(func(s State) (found, error) {
 		evals := slices.Collect(s.EvalsByJob(q.jobKey()))
 		f := found{index: s.TableIndex(TableEvals)}
@@ -36,13 +36,13 @@ func (q *request) listJobEvals() error {
 		}
 		f.body = func() (any, error) {
 			slices.SortFunc(evals, func(a, b *cluster.Evaluation) int { return cmp.Compare(a.ID, b.ID) })
-			return q.evalPage(slices.Values(evals))
+			return evalPage(q, slices.Values(evals))
 		}
 		return f, nil
 	})
 }
 
-func (q *request) evalPage(rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluation, error) {
+func evalPage(q *request, rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluation, error) {
 	evals, err := page(q, list[*cluster.Evaluation]{
 		rows:    rows,
 		token:   func(e *cluster.Evaluation) string { return string(e.ID) },
@@ -56,8 +56,8 @@ func (q *request) evalPage(rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluati
 	return answers, err
 }
 
-// readEval answers GET /v1/evaluation/{id}, whatever its namespace.
-func (q *request) readEval() error {
+// readEval answers GET /v1/evaluation/{id}, in any namespace.
+func readEval(q *request) error {
 	return q.read(func(s State) (found, error) {
 		e := s.Eval(cluster.EvalID(q.PathValue("id")))
 		if e == nil {

@@ -13,16 +13,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Bounds of a filter. Its parser tries everything, and each pair of parentheses around
-// another takes it ten times as long: six levels took half a second, and a line of four
-// thousand parentheses three. With these bounds the worst takes some tenths of a second,
-// five levels are read, and so are some hundred comparisons in a row. What is asked of
-// each row grows with the product of the lists that any and all go through: they may
-// stand beside one another, and not within.
+// Bounds of a filter. Its parser tries every alternative, and each nested pair of parentheses takes
+// ten times as long: six levels took half a second, and a line of four thousand parentheses three
+// seconds. With these bounds the worst filter takes some tenths of a second; five levels and about
+// a hundred comparisons in a row are accepted. The work for each row grows with the product of the
+// lists that any and all iterate over: they may stand side by side, but not nest.
 const (
 	// maxFilter is in bytes.
 	maxFilter = 4096
-	// maxFilterSteps is in what the parser tries.
+	// maxFilterSteps is in alternatives that the parser tries.
 	maxFilterSteps = 250_000
 )
 
@@ -80,9 +79,9 @@ func (f *filter) row(full func() any) (bool, error) {
 	return ok, nil
 }
 
-// plain makes values on a filter's path what filters can speak of: a time is its text,
-// and what is not there has no fields, so that LastDrain.Status == "complete" is false of
-// a node that was never drained, instead of an error.
+// plain converts values on a filter's path. A time becomes its text. A missing object has no
+// fields, so LastDrain.Status == "complete" is false for a node that never drained, and not an
+// error.
 func plain(v reflect.Value) reflect.Value {
 	if t, is := timeOf(v); is {
 		return reflect.ValueOf(t)

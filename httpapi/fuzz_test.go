@@ -17,9 +17,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// inhabited is a small town with a drain that runs, jobs and allocations.
-func inhabited(t testing.TB) *town {
-	w := newTown(t).standing().nodes(2)
+// inhabited is a small cluster with a running drain, jobs and allocations.
+func inhabited(t testing.TB) *fixture {
+	w := newFixture(t).atNoon().nodes(2)
 	web := w.job("web", cluster.JobService, 2)
 	w.place(1, web, nodeID(1))
 	w.place(2, web, nodeID(2))
@@ -27,11 +27,10 @@ func inhabited(t testing.TB) *town {
 	return w
 }
 
-// stateIndex is where a dump has the state's index.
+// stateIndex matches the state's index in a dump.
 var stateIndex = regexp.MustCompile(`(?m)^&\{Entry:\d+ `)
 
-// dump is the whole state but its index, which moves with every entry, also with one
-// that is refused.
+// dump is the whole state without its index, which moves with every entry, also with a refused one.
 func dump(t testing.TB, s *statestore.Snapshot) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -47,10 +46,10 @@ func tolerable(text string) bool {
 		strings.HasPrefix(text, "invalid scheduling eligibility ") || strings.HasPrefix(text, "node lookup failed: index error: ")
 }
 
-// hit asks a town, and checks what must hold whatever is asked: no panic, no 5xx but those
-// of the reference's table, no change of the state unless the answer is 200, JSON where it
-// says so, and an index that is one.
-func hit(t *testing.T, w *town, method, target, body string) {
+// hit sends a request, and checks what must hold for every request: no panic, no 5xx except those
+// of the reference's table, no change of the state unless the answer is 200, JSON if the header
+// says so, and a valid index.
+func hit(t *testing.T, w *fixture, method, target, body string) {
 	t.Helper()
 	h := w.handler(w.backend(), httpapi.Options{MaxBody: 1 << 16, MaxWait: time.Nanosecond})
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
@@ -59,7 +58,7 @@ func hit(t *testing.T, w *town, method, target, body string) {
 		return // no server would see it
 	}
 	r.URL = parsed
-	before := dump(t, w.snap())
+	before := dump(t, w.State())
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	text := rec.Body.String()
@@ -73,13 +72,13 @@ func hit(t *testing.T, w *town, method, target, body string) {
 		again(t, w)
 		return
 	}
-	if after := dump(t, w.snap()); before != after {
+	if after := dump(t, w.State()); before != after {
 		t.Fatalf("%s %s %q: %d %s, and the state changed from\n%s\nto\n%s", method, target, body, rec.Code, text, before, after)
 	}
 }
 
-// again checks that what was accepted can be told, persisted and read back.
-func again(t *testing.T, w *town) {
+// again checks that the state can be answered, persisted and restored.
+func again(t *testing.T, w *fixture) {
 	t.Helper()
 	h := w.handler(w.backend(), httpapi.Options{})
 	for _, path := range []string{"/v1/nodes", "/v1/jobs?namespace=*", "/v1/allocations?namespace=*", "/v1/drains", "/v1/node/" + uuid('a', 2), "/v1/node/" + uuid('a', 2) + "/drain"} {

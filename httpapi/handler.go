@@ -46,25 +46,24 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// ServeHTTP answers one request of a client. A browser that asks in the name of another
-// site is refused: it may be where others cannot reach the server. That a server has
-// passed the request on is not believed.
+// ServeHTTP answers one request of a client. It refuses a browser request from another site: the
+// browser may reach servers that the site cannot. It ignores the forwarding header.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.clients.ServeHTTP(w, r) }
 
-// Passed is the handler for what other servers pass on, who are believed that they did,
-// and for whom. Let nobody else reach it.
-func (h *Handler) Passed() http.Handler {
+// Forwarded is the handler for requests that other servers forward. It trusts their forwarding header,
+// so only servers may reach it.
+func (h *Handler) Forwarded() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedOn{}, true)))
+		h.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardedKey{}, true)))
 	})
 }
 
-// observed tells the observer of what a handler answers.
+// observed reports each answer of a handler to the observer.
 func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		seen := &recorder{ResponseWriter: w}
-		if r.Body != nil && r.Body != http.NoBody { // whoever reads it, or throws it away
+		if r.Body != nil && r.Body != http.NoBody { // for the handler, or for net/http, which discards the rest
 			_ = http.NewResponseController(w).SetReadDeadline(start.Add(bodyTime))
 		}
 		handler(seen, r)
@@ -72,7 +71,7 @@ func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerF
 	}
 }
 
-// How long a client may take, who holds memory and a connection meanwhile.
+// Time limits for a client, which holds memory and a connection meanwhile.
 const (
 	// bodyTime is for the body of a request.
 	bodyTime = 30 * time.Second
@@ -80,7 +79,7 @@ const (
 	answerTime = time.Minute
 )
 
-// beginAnswer has the answer that now begins be taken in time.
+// beginAnswer sets the deadline by which the client must have read the answer.
 func beginAnswer(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a recorder of a test has none
 }
@@ -91,7 +90,7 @@ type recorder struct {
 	code int // zero until the header is written
 }
 
-// WriteHeader remembers the first code that is not informational: the answer's.
+// WriteHeader remembers the first code that is not informational.
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code

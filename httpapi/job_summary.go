@@ -5,12 +5,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// jobSummary is a job with what has become of it.
+// jobSummary is a job with the counts of its allocations and evaluations.
 type jobSummary struct {
 	of     *cluster.Job // never nil
 	groups map[string]wire.GroupSummary
-	// live says that an allocation is neither stopped nor ended; open that an evaluation
-	// is pending or blocked; known that there are evaluations at all.
+	// live: an allocation is neither stopped nor ended. open: an evaluation is pending or blocked.
+	// known: the job has evaluations.
 	live, open, known bool
 	// index is of the newest of the job, its allocations and its evaluations, rows how
 	// many those are.

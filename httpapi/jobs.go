@@ -16,9 +16,9 @@ func (q *request) jobKey() cluster.JobKey {
 	return cluster.JobKey{Namespace: q.params.namespace, ID: cluster.JobID(q.PathValue("id"))}
 }
 
-// listJobs answers GET /v1/jobs, by namespace, then id. What is told of a job depends on
-// its allocations and evaluations too.
-func (q *request) listJobs() error {
+// listJobs answers GET /v1/jobs, by namespace, then id. The stubs depend on allocations and
+// evaluations too.
+func listJobs(q *request) error {
 	return q.read(func(s State) (found, error) {
 		index := max(s.TableIndex(TableJobs), s.TableIndex(TableAllocs), s.TableIndex(TableEvals))
 		return found{index: index, body: func() (any, error) {
@@ -44,7 +44,7 @@ func jobToken(k cluster.JobKey) string {
 	return url.PathEscape(string(k.Namespace)) + "/" + url.PathEscape(string(k.ID))
 }
 
-// parseJobToken is the inverse of jobToken. What is no token is some key.
+// parseJobToken is the inverse of jobToken. An invalid token gives some key.
 func parseJobToken(token string) cluster.JobKey {
 	namespace, id, _ := strings.Cut(token, "/")
 	return cluster.JobKey{Namespace: cluster.Namespace(unescape(namespace)), ID: cluster.JobID(unescape(id))}
@@ -58,7 +58,7 @@ func unescape(text string) string {
 }
 
 // readJob answers GET /v1/job/{id}. Its index is the job's own.
-func (q *request) readJob() error {
+func readJob(q *request) error {
 	return q.read(func(s State) (found, error) {
 		j := s.Job(q.jobKey())
 		if j == nil {
@@ -69,7 +69,7 @@ func (q *request) readJob() error {
 }
 
 // readJobSummary answers GET /v1/job/{id}/summary.
-func (q *request) readJobSummary() error {
+func readJobSummary(q *request) error {
 	return q.read(func(s State) (found, error) {
 		j := s.Job(q.jobKey())
 		if j == nil {
@@ -80,14 +80,14 @@ func (q *request) readJobSummary() error {
 	})
 }
 
-// registerJob answers PUT /v1/jobs and PUT /v1/job/{id}: a job or its next version. What
-// of it has no effect is said in the answer's Warnings.
-func (q *request) registerJob() error {
+// registerJob answers PUT /v1/jobs and PUT /v1/job/{id}: a job or its next version. Warnings in the
+// answer list fields without effect.
+func registerJob(q *request) error {
 	var body wire.JobRegisterRequest
 	if err := q.decode(&body); err != nil {
 		return err
 	}
-	job, warnings, err := q.jobOf(&body)
+	job, warnings, err := jobOf(q, &body)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (q *request) registerJob() error {
 	return q.written(done.Index, answer)
 }
 
-// jobOf is the job that the body speaks of, if it can run.
-func (q *request) jobOf(body *wire.JobRegisterRequest) (*cluster.Job, []string, error) {
+// jobOf is the job in the body, if it is valid.
+func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, error) {
 	refuse := func(text string) (*cluster.Job, []string, error) { return nil, nil, fail(http.StatusBadRequest, text) }
 	w := body.Job
 	switch {
@@ -129,9 +129,9 @@ func (q *request) jobOf(body *wire.JobRegisterRequest) (*cluster.Job, []string, 
 	return job, warnings, nil
 }
 
-// evaluateJob answers PUT /v1/job/{id}/evaluate: the scheduler looks at the job again.
-// The path says which, whatever the body does.
-func (q *request) evaluateJob() error {
+// evaluateJob answers PUT /v1/job/{id}/evaluate: the scheduler evaluates the job again. The path
+// names the job; the body is ignored.
+func evaluateJob(q *request) error {
 	done, err := q.backend.Writer.EvaluateJob(q.Context(), q.jobKey())
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, jobNotFound)
@@ -147,9 +147,9 @@ func (q *request) evaluateJob() error {
 	return q.written(done.Index, jobResponse(done, version))
 }
 
-// stopJob answers DELETE /v1/job/{id}: the job stops, or with ?purge=true is deleted with
-// all that hangs on it.
-func (q *request) stopJob() error {
+// stopJob answers DELETE /v1/job/{id}: the job stops, or with ?purge=true is deleted with its
+// allocations and evaluations.
+func stopJob(q *request) error {
 	purge, err := flag(q.URL.Query(), "purge")
 	if err != nil {
 		return err
@@ -161,17 +161,17 @@ func (q *request) stopJob() error {
 	return q.written(done.Index, jobResponse(done, done.Index))
 }
 
-func jobResponse(done Written, modified uint64) wire.JobResponse {
-	w := wire.JobResponse{EvalCreateIndex: done.evalIndex(), JobModifyIndex: modified, Index: done.Index}
+func jobResponse(done cluster.Written, modified uint64) wire.JobResponse {
+	w := wire.JobResponse{EvalCreateIndex: done.EvalIndex(), JobModifyIndex: modified, Index: done.Index}
 	if len(done.Evals) > 0 {
 		w.EvalID = string(done.Evals[0])
 	}
 	return w
 }
 
-// listNamespaces answers GET /v1/namespaces. Nobody makes namespaces here: there are the
-// default one and those that jobs are in.
-func (q *request) listNamespaces() error {
+// listNamespaces answers GET /v1/namespaces: the default namespace and those of jobs. There is no
+// call to make one.
+func listNamespaces(q *request) error {
 	return q.read(func(s State) (found, error) {
 		return found{index: s.TableIndex(TableJobs), body: func() (any, error) { return namespaces(s, q.params.prefix), nil }}, nil
 	})

@@ -14,7 +14,7 @@ type waiting struct {
 	clients map[client]int
 }
 
-// client is who waits: the hash of a token or of an address.
+// client is a waiting client: the hash of a token or of an address.
 type client [32]byte
 
 func newWaiting(most, mostPerClient int) *waiting {

@@ -2,11 +2,10 @@ package httpapi
 
 import "net/http"
 
-// readMetrics answers GET /v1/metrics: the numbers of the server that is asked, whoever
-// leads.
-func (q *request) readMetrics() error {
+// readMetrics answers GET /v1/metrics: the metrics of the server that received the request.
+func readMetrics(q *request) error {
 	if q.options.Metrics == nil {
-		return fail(http.StatusNotFound, "this server keeps no metrics")
+		return fail(http.StatusNotFound, "this server has no metrics")
 	}
 	beginAnswer(q.w) // it may begin with its body
 	q.options.Metrics.ServeHTTP(q.w, q.Request)

@@ -13,12 +13,12 @@ import (
 )
 
 // listNodes answers GET /v1/nodes.
-func (q *request) listNodes() error {
-	withOS, err := q.nodeField("os")
+func listNodes(q *request) error {
+	withOS, err := nodeField(q, "os")
 	if err != nil {
 		return err
 	}
-	withResources, err := q.nodeField("resources")
+	withResources, err := nodeField(q, "resources")
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (q *request) listNodes() error {
 	})
 }
 
-// nodeField reports whether the list is to tell more of its nodes.
-func (q *request) nodeField(name string) (bool, error) {
+// nodeField reports whether the request wants that field in the list.
+func nodeField(q *request, name string) (bool, error) {
 	text := q.URL.Query().Get(name)
 	if text == "" {
 		return false, nil
@@ -62,9 +62,8 @@ func (q *request) nodeField(name string) (bool, error) {
 	return with, nil
 }
 
-// nodesByPrefix yields the nodes whose id begins so. The reference knows no ids but
-// UUIDs, and refuses a prefix that none can begin with; here it is refused if no node's
-// id does begin with it.
+// nodesByPrefix yields the nodes whose id has the prefix. The reference knows only UUIDs, and
+// refuses a prefix that no UUID has. Here such a prefix is refused if no node's id has it.
 func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 	if prefix == "" {
 		return s.Nodes(), nil
@@ -84,7 +83,7 @@ func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 
 // readNode answers GET /v1/node/{id}. Its index is the node's own: a reader that waits
 // is woken by that node alone.
-func (q *request) readNode() error {
+func readNode(q *request) error {
 	return q.read(func(s State) (found, error) {
 		n := s.Node(q.nodeID())
 		if n == nil {
@@ -94,9 +93,9 @@ func (q *request) readNode() error {
 	})
 }
 
-// updateEligibility answers PUT /v1/node/{id}/eligibility. The path says which node,
-// whatever the body does.
-func (q *request) updateEligibility() error {
+// updateEligibility answers PUT /v1/node/{id}/eligibility. The path names the node; the body's
+// NodeID is ignored.
+func updateEligibility(q *request) error {
 	var body wire.EligibilityRequest
 	if err := q.decode(&body); err != nil {
 		return err
@@ -110,37 +109,28 @@ func (q *request) updateEligibility() error {
 		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)
 	}
 	return q.written(done.Index, wire.EligibilityResponse{
-		EvalCreateIndex: done.evalIndex(), EvalIDs: wire.IDs(done.Evals), Index: done.Index,
+		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: done.Index,
 	})
 }
 
-// evalIndex is the index of the evaluations that an entry made, zero if it made none.
-func (w Written) evalIndex() uint64 {
-	if len(w.Evals) == 0 {
-		return 0
-	}
-	return w.Index
-}
-
-// purgeNode answers PUT /v1/node/{id}/purge, which deletes the node. Its body is not
-// looked at.
-func (q *request) purgeNode() error {
+// purgeNode answers PUT /v1/node/{id}/purge, which deletes the node. It ignores the body.
+func purgeNode(q *request) error {
 	done, err := q.backend.Writer.PurgeNode(q.Context(), q.nodeID())
-	return q.nodeUpdated(done, err)
+	return nodeUpdated(q, done, err)
 }
 
-// evaluateNode answers PUT /v1/node/{id}/evaluate, which has the scheduler look at every
-// job of the node. Its body is not looked at.
-func (q *request) evaluateNode() error {
+// evaluateNode answers PUT /v1/node/{id}/evaluate: the scheduler evaluates every job of the node
+// again. It ignores the body.
+func evaluateNode(q *request) error {
 	done, err := q.backend.Writer.EvaluateNode(q.Context(), q.nodeID())
-	return q.nodeUpdated(done, err)
+	return nodeUpdated(q, done, err)
 }
 
-func (q *request) nodeUpdated(done Written, err error) error {
+func nodeUpdated(q *request, done cluster.Written, err error) error {
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, nodeNotFound)
 	}
 	return q.written(done.Index, wire.NodeUpdateResponse{
-		EvalCreateIndex: done.evalIndex(), EvalIDs: wire.IDs(done.Evals), Index: done.Index, NodeModifyIndex: done.Index,
+		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: done.Index, NodeModifyIndex: done.Index,
 	})
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// readRaftConfiguration answers GET /v1/operator/raft/configuration: the servers that
-// vote, and those that do not.
-func (q *request) readRaftConfiguration() error {
+// readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters.
+func readRaftConfiguration(q *request) error {
 	w := wire.RaftConfiguration{Servers: []wire.RaftServer{}}
 	for _, m := range q.backend.Peers.Members() {
 		w.Servers = append(w.Servers, wire.RaftServer{
@@ -18,7 +17,7 @@ func (q *request) readRaftConfiguration() error {
 			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
 		})
 	}
-	err := q.lookAgain(q.Context(), 0, func(state State) (uint64, error) {
+	err := q.readAgain(q.Context(), 0, func(state State) (uint64, error) {
 		w.ClusterVersion = uint64(state.ClusterVersion())
 		return state.Index(), nil
 	})
@@ -28,8 +27,8 @@ func (q *request) readRaftConfiguration() error {
 	return q.answer(w)
 }
 
-// removePeer answers DELETE /v1/operator/raft/peer?id=: the server is one no more.
-func (q *request) removePeer() error {
+// removePeer answers DELETE /v1/operator/raft/peer?id=: it removes the server from the cluster.
+func removePeer(q *request) error {
 	id := q.URL.Query().Get("id")
 	if id == "" {
 		return fail(http.StatusBadRequest, "Must specify ?id with the server to remove")
@@ -41,9 +40,8 @@ func (q *request) removePeer() error {
 	return nil
 }
 
-// joinPeer answers POST /v1/operator/raft/join: the server is one from now on, at this
-// address. Ours.
-func (q *request) joinPeer() error {
+// joinPeer answers POST /v1/operator/raft/join: it adds the server at this address. Ours.
+func joinPeer(q *request) error {
 	var body wire.JoinRequest
 	if err := q.decode(&body); err != nil {
 		return err

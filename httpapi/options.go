@@ -18,37 +18,38 @@ const (
 	DefaultMaxWait              = 300 * time.Second
 )
 
-// Options say how a [Handler] answers. The zero value is usable.
+// Options configure a [Handler]. The zero value is usable.
 type Options struct {
 	// Region is the one region of this cluster: a request for another is refused. Empty
 	// is [DefaultRegion].
 	Region string
-	// Datacenter is what the server says of itself; empty is [DefaultDatacenter].
+	// Datacenter is the server's datacenter in answers; empty is [DefaultDatacenter].
 	Datacenter string
 
-	// MaxBody bounds the bytes of a request's body; what is larger is answered 413.
-	// Zero is [DefaultMaxBody].
+	// MaxBody bounds the bytes of a request's body; a larger one is answered 413. Zero is
+	// [DefaultMaxBody].
 	MaxBody int64
-	// MaxBlocking bounds the readers that wait here at a time, those that wait for the
-	// leader's answer included. One more is answered 429. Each costs a connection and a
-	// goroutine. Zero is [DefaultMaxBlocking].
+	// MaxBlocking bounds the readers that wait here at a time, including those that wait for the
+	// leader's answer. One more is answered 429. Each costs a connection and a goroutine. Zero is
+	// [DefaultMaxBlocking].
 	MaxBlocking int
-	// MaxBlockingPerClient bounds those of one client: of one token that somebody has, or
-	// else of one address. Zero is [DefaultMaxBlockingPerClient].
+	// MaxBlockingPerClient bounds the waiting readers of one client: of one known token, or else of
+	// one address. Zero is [DefaultMaxBlockingPerClient].
 	MaxBlockingPerClient int
-	// MaxWait bounds how long a reader waits, and is how long one waits that does not
-	// say; up to a sixteenth is added, so that those who came together do not leave
-	// together. Zero is [DefaultMaxWait].
+	// MaxWait bounds how long a reader waits, and is the wait of a reader without one. Up to a
+	// sixteenth is added, so that readers that came together leave at different times. Zero is
+	// [DefaultMaxWait].
 	MaxWait time.Duration
 
 	// Observe is called after each request with the route that answered it ("other" for
 	// none), the status code, and how long it took, waiting included; or nil. It is
 	// called by many goroutines, and its caller waits for it.
 	Observe func(route string, code int, took time.Duration)
-	// Metrics answers GET /v1/metrics for who may read; or nil: then it is 404.
+	// Metrics answers GET /v1/metrics for callers with the right to read; or nil: then the answer
+	// is 404.
 	Metrics http.Handler
-	// Logger is told of requests that failed for a reason of the server's; nil logs
-	// nothing. It is never told a token or a secret.
+	// Logger logs requests that failed because of the server; nil logs nothing. No log line holds a
+	// token or a secret.
 	Logger hclog.Logger
 }
 

@@ -9,18 +9,18 @@ import (
 type list[Row any] struct {
 	// rows are in the order of token.
 	rows iter.Seq[Row]
-	// token names a row: a page that begins with it is asked for by it.
+	// token names a row. A request for the next page holds the token of its first row.
 	token func(Row) string
-	// compare compares a row with the one that a token names, which need not exist any
-	// more. It is negative if the row comes before.
+	// compare compares a row with the row that a token names, which may be deleted. It is negative
+	// if the row comes before.
 	compare func(row Row, token string) int
-	// full is what a filter speaks of.
+	// full is the value that a filter is evaluated on.
 	full func(Row) any
 }
 
-// page takes a page of a list, never nil: what the request's filter lets through, from
-// the row that its token names, in the order it asks for. The error is the client's,
-// or says that it has gone.
+// page takes a page of a list, never nil: the rows that pass the request's filter, from the row
+// that its token names, in the requested order. The error is the client's, or says that the client
+// disconnected.
 func page[Row any](q *request, l list[Row]) ([]Row, error) {
 	matches, err := newFilter(q.params.filter)
 	if err != nil {

@@ -29,7 +29,7 @@ func decode[T any](t testing.TB, a answer) (v T) {
 // ided is anything with an id.
 type ided struct{ ID string }
 
-// pages asks for pages of a list until there are no more, and returns the ids of each.
+// pages reads all pages of a list, and returns the ids of each.
 func pages(t testing.TB, base string) (all [][]string) {
 	t.Helper()
 	for token, first := "", true; first || token != ""; first = false {
@@ -47,7 +47,7 @@ func pages(t testing.TB, base string) (all [][]string) {
 
 func TestPages_nodes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(5)
+	w := newFixture(t).nodes(5)
 	url := w.serve(httpapi.Options{}).URL + "/v1/nodes"
 	ids := func(ns ...int) (ids []string) {
 		for _, n := range ns {
@@ -63,21 +63,21 @@ func TestPages_nodes(t *testing.T) {
 	must.Eq(t, [][]string{ids(2), ids(3)}, pages(t, url+"?per_page=1&filter="+escape(`Name matches "n[23]"`)))
 	must.Eq(t, [][]string{ids(3)}, pages(t, url+"?prefix=a000000&filter="+escape(`Name == "n3"`)))
 
-	// A row may be gone when its page is asked for.
+	// The first row of a page may be deleted before the page is read.
 	token := ask(t, "GET", url+"?per_page=2", "").header.Get("X-Nomad-NextToken")
-	w.must(&shims.NodeDeregister{At: w.time(), Nodes: []cluster.NodeID{cluster.NodeID(token)}})
+	w.must(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{cluster.NodeID(token)}})
 	rest := decode[[]ided](t, ask(t, "GET", url+"?next_token="+token, ""))
 	must.Eq(t, uuid('a', 4), rest[0].ID)
 }
 
 func escape(text string) string { return url.QueryEscape(text) }
 
-// A filter speaks of the node in full, whatever its list tells.
+// A filter sees the full node, not only the fields of the list.
 func TestFilter_nodes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(4)
+	w := newFixture(t).nodes(4)
 	w.drain(nodeID(2), cluster.DrainSpec{Deadline: time.Hour})
-	w.must(&shims.NodeUpdateEligibility{At: w.time(), Node: nodeID(3), Eligibility: cluster.NodeIneligible})
+	w.must(&shims.NodeUpdateEligibility{At: w.Now(), Node: nodeID(3), Eligibility: cluster.NodeIneligible})
 	url := w.serve(httpapi.Options{}).URL + "/v1/nodes?filter="
 	for expression, want := range map[string][]string{
 		`Status=="ready"`: {"n1", "n2", "n3", "n4"},
@@ -109,7 +109,7 @@ func TestFilter_nodes(t *testing.T) {
 // Jobs of every namespace, with ids that have slashes in them.
 func TestPages_jobs(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newFixture(t)
 	url := w.serve(httpapi.Options{}).URL
 	for _, namespace := range []string{"b", "a", "a/b"} {
 		for _, id := range []string{"x", "w/y", "z"} {
@@ -132,7 +132,7 @@ func TestPages_jobs(t *testing.T) {
 	names := decode[[]wire.Namespace](t, ask(t, "GET", url+"/v1/namespaces", ""))
 	must.Eq(t, []string{"a", "a/b", "b", "default"}, []string{names[0].Name, names[1].Name, names[2].Name, names[3].Name})
 	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/job/w%2Fy?namespace=b", "").code)
-	must.True(t, w.snap().Job(cluster.JobKey{Namespace: "b", ID: "w/y"}).Stop)
+	must.True(t, w.State().Job(cluster.JobKey{Namespace: "b", ID: "w/y"}).Stop)
 	must.Eq(t, 404, ask(t, "GET", url+"/v1/job/w/y?namespace=b", "").code)
 }
 
@@ -148,14 +148,14 @@ func asLists(all [][]string) [][]string {
 // Allocations and evaluations, narrowed in every way there is.
 func TestPages_allocsAndEvals(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(2)
+	w := newFixture(t).nodes(2)
 	web, sum := w.job("web", cluster.JobService, 2), w.job("sum", cluster.JobBatch, 2)
 	w.place(1, web, nodeID(1))
 	w.place(2, web, nodeID(2))
 	w.place(3, sum, nodeID(1))
 	w.report(3, cluster.ClientFailed)
 	var failure string // of the evaluation that the report has called for
-	for e := range w.snap().EvalsByJob(sum.Key()) {
+	for e := range w.State().EvalsByJob(sum.Key()) {
 		if e.Open() {
 			failure = string(e.ID)
 		}
@@ -193,10 +193,10 @@ func TestPages_allocsAndEvals(t *testing.T) {
 	must.Eq(t, "sum", e.JobID)
 }
 
-// Allocations of an earlier job of the same name are told if they are asked for.
+// With ?all the list holds allocations of an earlier job of the same name.
 func TestJobAllocations_all(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	old := w.job("web", cluster.JobService, 1)
 	w.place(1, old, nodeID(1))
 	url := w.serve(httpapi.Options{}).URL + "/v1/job/web/allocations"
@@ -208,19 +208,19 @@ func TestJobAllocations_all(t *testing.T) {
 
 func TestPretty(t *testing.T) {
 	t.Parallel()
-	odd := newTown(t).serve(httpapi.Options{Region: "<R&D>"}).URL
+	odd := newFixture(t).serve(httpapi.Options{Region: "<R&D>"}).URL
 	must.Eq(t, `["<R&D>"]`, ask(t, "GET", odd+"/v1/regions", "").body, must.Sprint("nothing is escaped for HTML"))
-	url := newTown(t).serve(httpapi.Options{}).URL
+	url := newFixture(t).serve(httpapi.Options{}).URL
 	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions", "").body)
 	must.Eq(t, `["global"]`, ask(t, "GET", url+"/v1/regions?pretty=0", "").body)
 	must.Eq(t, "[\n    \"global\"\n]\n", ask(t, "GET", url+"/v1/regions?pretty", "").body)
 	must.Eq(t, "[\n    \"global\"\n]\n", ask(t, "GET", url+"/v1/regions?pretty=false", "").body)
 }
 
-// What shells complete with: at most twenty of each kind.
+// A search returns at most twenty ids of each kind, for the completion of shells.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(25)
+	w := newFixture(t).nodes(25)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	url := w.serve(httpapi.Options{}).URL + "/v1/search"
 	all := decode[wire.SearchResponse](t, ask(t, "POST", url, `{"Prefix":""}`))
@@ -241,7 +241,7 @@ func TestSearch(t *testing.T) {
 // A job's status and counts follow its allocations and evaluations.
 func TestJobSummary(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	client := w.client()
 	status := func() string {
 		j, _, err := client.Jobs().Info("web", nil)
@@ -249,7 +249,7 @@ func TestJobSummary(t *testing.T) {
 		return *j.Status
 	}
 	web := w.job("web", cluster.JobService, 3)
-	must.Eq(t, "pending", status(), must.Sprint("nobody has looked at it"))
+	must.Eq(t, "pending", status(), must.Sprint("it was not evaluated"))
 	w.place(1, web, nodeID(1))
 	w.place(2, web, nodeID(1))
 	w.report(2, cluster.ClientFailed)
@@ -260,10 +260,10 @@ func TestJobSummary(t *testing.T) {
 	summary, meta, err := client.Jobs().Summary("web", nil)
 	must.NoError(t, err)
 	must.Eq(t, map[string]api.TaskGroupSummary{"web": {Queued: 2, Failed: 1, Running: 1}}, summary.Summary)
-	must.Eq(t, w.snap().Index(), meta.LastIndex)
+	must.Eq(t, w.State().Index(), meta.LastIndex)
 	w.report(1, cluster.ClientComplete)
 	must.Eq(t, "pending", status(), must.Sprint("evaluations are open"))
-	for open := range w.snap().OpenEvals(web.Key()) {
+	for open := range w.State().OpenEvals(web.Key()) {
 		done := open.Copy()
 		done.Status = cluster.EvalComplete
 		w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{done}})

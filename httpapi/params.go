@@ -12,7 +12,7 @@ import (
 
 // params are the query parameters that all reads share.
 type params struct {
-	// index is what the answer's index has to be above; zero does not wait.
+	// index is the index that the answer's must be above; zero does not wait.
 	index uint64
 	// wait is how long at most, or zero for the longest.
 	wait time.Duration
@@ -27,15 +27,15 @@ type params struct {
 	reverse   bool
 }
 
-// everyNamespace asks for what is in any namespace.
+// everyNamespace stands for all namespaces.
 const everyNamespace cluster.Namespace = "*"
 
-// within reports whether a namespace was asked for.
+// within reports whether the request includes the namespace.
 func (p params) within(n cluster.Namespace) bool {
 	return p.namespace == everyNamespace || p.namespace == n
 }
 
-// readParams reads the query string. Parameters nobody knows are ignored.
+// readParams reads the query string, and ignores unknown parameters.
 func (q *request) readParams() error {
 	values := q.URL.Query()
 	if region := values.Get("region"); region != "" && region != q.options.Region {
@@ -77,7 +77,7 @@ func (p *params) read(values url.Values) (err error) {
 	return nil
 }
 
-// flag is a parameter that is true if it is there without a value.
+// flag is a boolean parameter; without a value it is true.
 func flag(values url.Values, name string) (bool, error) {
 	text := values.Get(name)
 	if text == "" {
@@ -90,10 +90,10 @@ func flag(values url.Values, name string) (bool, error) {
 	return set, nil
 }
 
-// maxIdempotencyToken bounds what a drain remembers of a request, in bytes.
+// maxIdempotencyToken bounds the key that a drain stores, in bytes.
 const maxIdempotencyToken = 256
 
-// idempotencyToken is what tells a repeated request from a new one, or empty.
+// idempotencyToken is the key of a request that may be repeated, or empty.
 func (q *request) idempotencyToken() (string, error) {
 	token := q.URL.Query().Get("idempotency_token")
 	if len(token) > maxIdempotencyToken {

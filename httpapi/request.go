@@ -20,14 +20,15 @@ type request struct {
 	*Handler
 	route route
 	w     http.ResponseWriter
-	// passer is which server has passed the request on, and for whom, or empty.
-	passer string
-	// params are what a read's query string says; the zero value for a write.
+	// forwarder is the forwarding header: the server that forwarded the request and the client, or
+	// empty.
+	forwarder string
+	// params are the query parameters of a read; zero for a write.
 	params params
 	// body is the whole body, or empty.
 	body []byte
-	// who asks; set by authorize.
-	who Identity
+	// author made the request; set by authorize.
+	author Identity
 	// next is where the next page begins, or empty.
 	next string
 }
@@ -35,16 +36,16 @@ type request struct {
 // serve answers requests of a route.
 func (h *Handler) serve(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		q := &request{Request: hr, Handler: h, route: r, w: w, passer: passerOf(hr)}
+		q := &request{Request: hr, Handler: h, route: r, w: w, forwarder: forwarderOf(hr)}
 		if err := q.serve(); err != nil {
 			q.fail(err)
 		}
 	}
 }
 
-// serve answers the request, or has the leader do so. What is wrong with the request
-// itself, and that nobody has its token, is said by whichever server is asked; all that
-// depends on the state is said by the server that answers.
+// serve answers the request, or forwards it to the leader. The receiving server checks the request
+// itself and that its token is known. The answering server checks everything that depends on the
+// state.
 func (q *request) serve() error {
 	if err := q.readParams(); err != nil {
 		return err
@@ -69,14 +70,14 @@ func (q *request) serve() error {
 	if err == nil {
 		err = q.route.answer(q)
 	}
-	if q.elsewhere(err) {
+	if q.needsLeader(err) {
 		return q.forward()
 	}
 	return err
 }
 
-// readBody reads the body, so that the request can still be forwarded. One that the route
-// does not look at is left to the HTTP server, which throws it away.
+// readBody reads the body, so that the request can still be forwarded. If the route ignores the
+// body, net/http discards it.
 func (q *request) readBody() error {
 	most := min(q.route.body, q.options.MaxBody)
 	if most == 0 {
@@ -98,11 +99,11 @@ func (q *request) readBody() error {
 	return nil
 }
 
-// errEmptyBody says that a body is needed.
+// errEmptyBody is the failure of a request without a body.
 func errEmptyBody() error { return fail(http.StatusBadRequest, "Request body is empty") }
 
-// decode reads the body's one JSON value. Null is no body: a request that says nothing
-// must not end a drain.
+// decode reads the body's one JSON value. It refuses null: a request without content must not end a
+// drain.
 func (q *request) decode(into any) error {
 	if trimmed := bytes.TrimSpace(q.body); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return errEmptyBody()
@@ -113,9 +114,9 @@ func (q *request) decode(into any) error {
 	return keysOnce(q.body)
 }
 
-// keysOnce says which key of a body comes twice, or returns nil. Keys are equal as the
-// decoder has it, which takes the last. Those within are not looked at: they may be of
-// maps, which tell case.
+// keysOnce returns an error if the body's object has a key twice. It compares keys as the decoder
+// does, without case; the decoder takes the last. It does not check nested objects: they may be
+// maps, whose keys depend on case.
 func keysOnce(body []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
@@ -151,7 +152,7 @@ func (q *request) nodeID() cluster.NodeID { return cluster.NodeID(q.PathValue("i
 // state is the newest state.
 func (q *request) state() (State, error) {
 	var newest State
-	err := q.lookAgain(q.Context(), 0, func(s State) (uint64, error) {
+	err := q.readAgain(q.Context(), 0, func(s State) (uint64, error) {
 		newest = s
 		return s.Index(), nil
 	})

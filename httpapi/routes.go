@@ -7,72 +7,70 @@ import (
 	"strings"
 )
 
-// route is one way to ask.
+// route is a method and a path with its handler.
 type route struct {
-	// method is GET, PUT, POST or DELETE; a route of PUT is one of POST too.
+	// method is GET, PUT, POST or DELETE. A route of PUT answers POST too.
 	method string
 	// path is a pattern of [http.ServeMux] without its method.
 	path string
-	// needs is what the request's identity must be allowed to do.
+	// needs is the right that the request's identity must have.
 	needs right
-	// reads says that the request changes nothing, and takes the parameters of reads.
+	// reads marks a request that changes nothing and takes the parameters of reads.
 	reads bool
-	// body bounds the request's body, in bytes, below [Options.MaxBody]. Of zero it is
-	// not looked at.
+	// body bounds the request's body, in bytes, below [Options.MaxBody]. Zero: the body is ignored.
 	body int64
-	// local says that whichever server is asked answers, from what it knows.
+	// local: the receiving server answers from its own knowledge.
 	local bool
-	// own says that the secret of the node that the path names will do as the token.
+	// own: the secret of the node in the path is a valid token.
 	own bool
-	// answer answers, or says why not.
+	// answer answers the request, or returns why not.
 	answer func(*request) error
 }
 
-// routes are all the routes there are. Those of the compatible API come first, then
-// ours; docs/api.md lists the same.
+// routes are all routes: first those of the compatible API, then ours. docs/api.md lists the same.
 func routes() []route {
 	return []route{
-		get("/v1/nodes", (*request).listNodes),
-		get("/v1/node/{id}", (*request).readNode).byOwner(),
-		get("/v1/node/{id}/allocations", (*request).listNodeAllocs).byOwner(),
-		put("/v1/node/{id}/drain", (*request).updateDrain).byOwner().within(maxDrainBody),
-		put("/v1/node/{id}/eligibility", (*request).updateEligibility),
-		put("/v1/node/{id}/evaluate", (*request).evaluateNode).within(0),
-		put("/v1/node/{id}/purge", (*request).purgeNode).within(0),
+		get("/v1/nodes", listNodes),
+		get("/v1/node/{id}", readNode).byOwner(),
+		get("/v1/node/{id}/allocations", listNodeAllocs).byOwner(),
+		put("/v1/node/{id}/drain", updateDrain).byOwner().within(maxDrainBody),
+		put("/v1/node/{id}/eligibility", updateEligibility),
+		put("/v1/node/{id}/evaluate", evaluateNode).within(0),
+		put("/v1/node/{id}/purge", purgeNode).within(0),
 
-		get("/v1/jobs", (*request).listJobs),
-		put("/v1/jobs", (*request).registerJob),
-		get("/v1/job/{id}", (*request).readJob),
-		put("/v1/job/{id}", (*request).registerJob),
-		remove("/v1/job/{id}", (*request).stopJob),
-		put("/v1/job/{id}/evaluate", (*request).evaluateJob).within(0),
-		get("/v1/job/{id}/allocations", (*request).listJobAllocs),
-		get("/v1/job/{id}/evaluations", (*request).listJobEvals),
-		get("/v1/job/{id}/summary", (*request).readJobSummary),
+		get("/v1/jobs", listJobs),
+		put("/v1/jobs", registerJob),
+		get("/v1/job/{id}", readJob),
+		put("/v1/job/{id}", registerJob),
+		remove("/v1/job/{id}", stopJob),
+		put("/v1/job/{id}/evaluate", evaluateJob).within(0),
+		get("/v1/job/{id}/allocations", listJobAllocs),
+		get("/v1/job/{id}/evaluations", listJobEvals),
+		get("/v1/job/{id}/summary", readJobSummary),
 
-		get("/v1/allocations", (*request).listAllocs),
-		get("/v1/allocation/{id}", (*request).readAlloc),
-		get("/v1/evaluations", (*request).listEvals),
-		get("/v1/evaluation/{id}", (*request).readEval),
-		get("/v1/evaluation/{id}/allocations", (*request).listEvalAllocs),
-		get("/v1/namespaces", (*request).listNamespaces),
-		put("/v1/search", (*request).search).reading(),
+		get("/v1/allocations", listAllocs),
+		get("/v1/allocation/{id}", readAlloc),
+		get("/v1/evaluations", listEvals),
+		get("/v1/evaluation/{id}", readEval),
+		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
+		get("/v1/namespaces", listNamespaces),
+		put("/v1/search", search).reading(),
 
-		get("/v1/agent/self", (*request).readAgent).here(needsRead),
-		get("/v1/agent/members", (*request).listMembers).here(needsRead),
-		get("/v1/metrics", (*request).readMetrics).here(needsRead),
-		get("/v1/status/leader", (*request).readLeader).here(needsNothing),
-		get("/v1/status/peers", (*request).listPeers).here(needsNothing),
-		get("/v1/regions", (*request).listRegions).here(needsNothing),
-		get("/v1/operator/raft/configuration", (*request).readRaftConfiguration),
-		remove("/v1/operator/raft/peer", (*request).removePeer),
+		get("/v1/agent/self", readAgent).here(needsRead),
+		get("/v1/agent/members", listMembers).here(needsRead),
+		get("/v1/metrics", readMetrics).here(needsRead),
+		get("/v1/status/leader", readLeader).here(needsNothing),
+		get("/v1/status/peers", listPeers).here(needsNothing),
+		get("/v1/regions", listRegions).here(needsNothing),
+		get("/v1/operator/raft/configuration", readRaftConfiguration),
+		remove("/v1/operator/raft/peer", removePeer),
 
-		get("/v1/node/{id}/drain", (*request).readDrain).byOwner(),
-		get("/v1/drains", (*request).listDrains),
-		put("/v1/client/{id}/register", (*request).registerNode).byOwner().within(maxRegistration),
-		put("/v1/client/{id}/heartbeat", (*request).heartbeat).byOwner().within(0),
-		put("/v1/client/{id}/allocations", (*request).reportAllocs).byOwner().within(maxReport),
-		put("/v1/operator/raft/join", (*request).joinPeer),
+		get("/v1/node/{id}/drain", readDrain).byOwner(),
+		get("/v1/drains", listDrains),
+		put("/v1/client/{id}/register", registerNode).byOwner().within(maxRegistration),
+		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
+		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
+		put("/v1/operator/raft/join", joinPeer),
 	}
 }
 
@@ -100,13 +98,13 @@ func (r route) byOwner() route {
 	return r
 }
 
-// reading makes a PUT a read: its body says what to look for.
+// reading makes a PUT a read: its body is a query.
 func (r route) reading() route {
 	r.reads, r.needs = true, needsRead
 	return r
 }
 
-// here has the server that is asked answer, and says what that needs.
+// here makes the receiving server answer, and sets the right.
 func (r route) here(needs right) route {
 	r.local, r.needs = true, needs
 	return r
@@ -120,11 +118,11 @@ func (r route) methods() []string {
 	return []string{r.method}
 }
 
-// otherRoute is what a request is observed as that no route answers.
+// otherRoute is the observed name of a request without a route.
 const otherRoute = "other"
 
-// route has the mux know the routes. A path that is known answers other methods 405, one
-// that is not 404 without a word, as the reference does.
+// route registers the routes. A known path answers other methods with 405. An unknown path is
+// answered 404 without a text, as the reference does.
 func (h *Handler) route(all []route) {
 	allowed := map[string][]string{}
 	for _, one := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// maxMatches bounds what a search finds of each kind.
+// maxMatches bounds the matches of each kind.
 const maxMatches = 20
 
 // searchContexts are the kinds of things that can be searched for, in order.
@@ -19,7 +19,7 @@ func searchContexts() []string { return []string{"nodes", "jobs", "allocs", "eva
 
 // search answers POST /v1/search: the ids that begin with a prefix. Shells complete with
 // it.
-func (q *request) search() error {
+func search(q *request) error {
 	var body wire.SearchRequest
 	if err := q.decode(&body); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (q *request) search() error {
 		return found{index: index, body: func() (any, error) {
 			w := wire.SearchResponse{Matches: map[string][]string{}, Truncations: map[string]bool{}, Index: max(1, index), KnownLeader: q.backend.Peers.Leader() != ""}
 			for _, context := range contexts {
-				w.Matches[context], w.Truncations[context] = firstMatches(q.ids(s, context), body.Prefix)
+				w.Matches[context], w.Truncations[context] = firstMatches(ids(q, s, context), body.Prefix)
 			}
 			return w, nil
 		}}, nil
@@ -44,7 +44,7 @@ func (q *request) search() error {
 }
 
 // ids yields the ids of one kind, in order.
-func (q *request) ids(s State, context string) iter.Seq[string] {
+func ids(q *request, s State, context string) iter.Seq[string] {
 	switch context {
 	case "nodes":
 		return textOf(s.Nodes(), func(n *cluster.Node) (string, bool) { return string(n.ID), true })

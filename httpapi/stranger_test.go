@@ -18,7 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// unread is a body that nobody is to read.
+// unread is a body that fails the test if it is read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -26,11 +26,12 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Bodies were read, waits begun and the leader asked before anybody looked who it is.
+// A caller without a valid token is refused before the body is read, a wait begins or the leader is
+// asked.
 func TestStranger_costsNothing(t *testing.T) {
 	t.Parallel()
-	leader := newTown(t).nodes(1)
-	f := newTown(t)
+	leader := newFixture(t).nodes(1)
+	f := newFixture(t)
 	f.follows, f.leader = true, leader.handler(leader.backend(), httpapi.Options{})
 	b := f.backend()
 	b.Access = everyToken()
@@ -56,10 +57,10 @@ func TestStranger_costsNothing(t *testing.T) {
 	must.Zero(t, f.forwarded)
 }
 
-// A body that nothing is to be learned from is not read.
+// A body that the route ignores is not read.
 func TestBody_unread(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	h := w.handler(w.backend(), httpapi.Options{})
 	for _, ask := range []string{
 		"GET /v1/nodes", "DELETE /v1/job/none", "PUT /v1/client/" + uuid('a', 1) + "/heartbeat",
@@ -70,29 +71,29 @@ func TestBody_unread(t *testing.T) {
 	}
 }
 
-// A client says so much at a time.
+// Each route bounds its body.
 func TestBody_bounds(t *testing.T) {
 	t.Parallel()
-	url := newTown(t).nodes(1).serve(httpapi.Options{}).URL
+	url := newFixture(t).nodes(1).serve(httpapi.Options{}).URL
 	own := "/v1/client/" + uuid('a', 1)
 	for path, most := range map[string]int{
 		own + "/register": 262144, own + "/allocations": 1048576, "/v1/node/" + uuid('a', 1) + "/drain": 524288, "/v1/jobs": 4194304,
 	} {
-		got := ask(t, "PUT", url+path, strings.Repeat(" ", most+1)) // and no more: who is refused while it still sends may not hear it
+		got := ask(t, "PUT", url+path, strings.Repeat(" ", most+1)) // no longer body: a client that is refused while it sends may not read the answer
 		must.Eq(t, 413, got.code, must.Sprint(path))
 		must.Eq(t, fmt.Sprintf("request body is larger than %d bytes", most), got.body)
 	}
 	many := `{"Allocs":[` + strings.Repeat(`{"ID":"x","ClientStatus":"running"},`, 10_000) + `{"ID":"x","ClientStatus":"running"}]}`
 	got := ask(t, "PUT", url+own+"/allocations", many)
 	must.Eq(t, 413, got.code)
-	must.Eq(t, "a report is about 10000 allocations at most", got.body)
+	must.Eq(t, "a report holds 10000 allocations at most", got.body)
 }
 
-// A page of another site has its reader's browser ask servers that it cannot reach itself.
-// What is not a browser does not say where it comes from.
+// A page of another site can send a browser's request to a server that it cannot reach itself.
+// Other clients send no origin.
 func TestStranger_ofAnotherSite(t *testing.T) {
 	t.Parallel()
-	w := newTown(t).nodes(1)
+	w := newFixture(t).nodes(1)
 	url := w.serve(httpapi.Options{}).URL
 	drain := url + "/v1/node/" + uuid('a', 1) + "/drain"
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}} {
@@ -100,7 +101,7 @@ func TestStranger_ofAnotherSite(t *testing.T) {
 		must.Eq(t, 403, got.code)
 		must.Eq(t, "cross-origin request refused", got.body)
 	}
-	must.False(t, w.snap().Node(nodeID(1)).Draining())
+	must.False(t, w.State().Node(nodeID(1)).Draining())
 	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`, "Origin", url).code)
 	must.Eq(t, 200, ask(t, "POST", drain, `{"DrainSpec":{}}`).code)
 }
@@ -121,15 +122,15 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// Who is slow to ask or to be told is let go: each held a connection, and what it had
-// said or was to be told, for as long as it liked. Who waits for news may.
+// A client that is slow to send or to read is disconnected: each held a connection and memory for
+// ever. A reader that waits for news is not.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })
 	for name, test := range map[string]struct {
 		asks  string
 		reads bool
-		// gone is when it is let go.
+		// gone is the time of the disconnection.
 		gone time.Duration
 	}{
 		"no body":               {"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", true, 30 * time.Second},
@@ -143,7 +144,7 @@ func TestSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newTown(t).nodes(3)
+				w := newFixture(t).nodes(3)
 				closed := make(chan time.Time, 1)
 				s := &http.Server{Handler: w.handler(w.backend(), httpapi.Options{Metrics: metrics}), ConnState: func(_ net.Conn, now http.ConnState) {
 					if now == http.StateClosed {

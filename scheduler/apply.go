@@ -14,18 +14,17 @@ type Reply = raftwrite.Reply[[]Refusal]
 
 // Applier begins raft writes. Each method returns at once: true if the write was
 // queued, and then calls reply exactly once, later and from any goroutine; false
-// if there is no room, and then nothing happens. What a queued write carries
-// belongs to the applier and is not written to any more.
+// if there is no room, and then nothing happens. The applier owns the argument of a queued
+// write; the scheduler does not change it any more.
 //
-// An applier that answers Rejected for a write that may still be applied makes
-// the scheduler plan the same again; [Check] then refuses what is too much. When
-// in doubt the answer is Unknown.
+// If an applier answers Rejected and the write is applied later, the scheduler has planned
+// the same again, and [Check] refuses the surplus. When in doubt, answer Unknown.
 type Applier interface {
-	// ApplyPlan has the plan checked, and what holds of it done.
+	// ApplyPlan proposes a plan. The FSM applies the part that [Check] accepts.
 	ApplyPlan(*cluster.Plan, Reply) (queued bool)
-	// UpsertEvals makes evaluations.
+	// UpsertEvals writes evaluations.
 	UpsertEvals([]*cluster.Evaluation, Reply) (queued bool)
-	// Barrier is answered when every entry before it has been applied.
+	// Barrier is answered after all earlier entries have been applied.
 	Barrier(Reply) (queued bool)
 }
 
@@ -33,12 +32,12 @@ type Applier interface {
 type flight struct {
 	// job is the job of a plan or an evaluation; of a barrier it is empty.
 	job cluster.JobKey
-	// plan is the plan, or nil if the write is none.
+	// plan is the plan, or nil for another write.
 	plan *cluster.Plan
-	// answered says that answer holds.
+	// answered says that answer is set.
 	answered bool
 	answer   Answer
-	// covered says that a barrier has been begun since the answer was Unknown.
+	// covered says that a barrier was started after the answer Unknown.
 	covered bool
 }
 

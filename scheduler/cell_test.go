@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -70,10 +71,8 @@ func (c *cell) ids() scheduler.IDs {
 
 // node registers a ready node with room for ten of [cell.service]'s allocations.
 func (c *cell) node(id string, edit ...func(*cluster.Node)) cluster.NodeID {
-	n := &cluster.Node{
-		ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady,
-		Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000, DiskMB: 1000, GPU: 1000},
-	}
+	n := clustertest.Node(cluster.NodeID(id))
+	n.Resources = cluster.Resources{CPU: 1000, MemoryMB: 1000, DiskMB: 1000, GPU: 1000}
 	for _, f := range edit {
 		f(n)
 	}
@@ -140,7 +139,7 @@ func (c *cell) status(n cluster.NodeID, s cluster.NodeStatus) {
 // drain starts the drain of a node.
 func (c *cell) drain(n cluster.NodeID) {
 	c.write(func(txn *statestore.Txn) error {
-		_, err := txn.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(c.id("drain")), At: c.now})
+		_, err := txn.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(c.id("drain")), At: c.now})
 		return err
 	})
 }
@@ -148,7 +147,7 @@ func (c *cell) drain(n cluster.NodeID) {
 // cancel ends the drain of a node and makes it eligible.
 func (c *cell) cancel(n cluster.NodeID) {
 	c.write(func(txn *statestore.Txn) error {
-		if _, err := txn.UpdateNodeDrain(statestore.DrainUpdate{Node: n, MarkEligible: true, At: c.now}); err != nil {
+		if _, err := txn.UpdateNodeDrain(cluster.DrainUpdate{Node: n, MarkEligible: true, At: c.now}); err != nil {
 			return err
 		}
 		return txn.UpsertEvals(scheduler.NodeEvals(txn, n, cluster.TriggerNodeUpdate, c.now, c.evalID))
@@ -161,7 +160,7 @@ func (c *cell) mark(class cluster.MarkClass, allocs ...*cluster.Allocation) {
 	var evals []*cluster.Evaluation
 	for _, a := range allocs {
 		n := c.view().Node(a.NodeID)
-		marks = append(marks, rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class})
+		marks = append(marks, clustertest.Mark(n, a, class))
 		evals = append(evals, scheduler.JobEval(a.Job, cluster.TriggerNodeDrain, c.now, c.evalID()))
 	}
 	c.write(func(txn *statestore.Txn) error { return txn.ApplyMarks(c.now, marks, evals) })
@@ -181,10 +180,9 @@ func (c *cell) report(reports ...cluster.AllocReport) {
 
 // says is the report that an allocation has a status; running ones are healthy.
 func (c *cell) says(a *cluster.Allocation, s cluster.ClientStatus) cluster.AllocReport {
-	r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: s, At: c.now}
-	if s == cluster.ClientRunning && !a.JobType().ToCompletion() {
-		healthy := true
-		r.Healthy, r.HealthyAt = &healthy, c.now
+	r := clustertest.Report(a, s, c.now)
+	if a.JobType().ToCompletion() {
+		r.Healthy, r.HealthyAt = nil, time.Time{}
 	}
 	return r
 }
@@ -320,12 +318,8 @@ func (c *cell) alloc(id cluster.AllocID) *cluster.Allocation {
 // seed writes an allocation as it is given, but for what is missing.
 func (c *cell) seed(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.Allocation)) *cluster.Allocation {
 	j := c.view().Job(k)
-	g := j.TaskGroups[0]
-	a := &cluster.Allocation{
-		ID: cluster.AllocID(c.id("alloc")), Namespace: k.Namespace, JobID: k.ID, Job: j, TaskGroup: g.Name,
-		Name: fmt.Sprintf("%s.%s[%d]", k.ID, g.Name, len(c.wanted(k))), NodeID: n, Resources: g.Resources(),
-		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning, CreateTime: c.now,
-	}
+	a := clustertest.Alloc(j, cluster.AllocID(c.id("alloc")), n, c.now)
+	a.Name, a.ClientStatus = fmt.Sprintf("%s.%s[%d]", k.ID, j.TaskGroups[0].Name, len(c.wanted(k))), cluster.ClientRunning
 	for _, f := range edit {
 		f(a)
 	}

@@ -8,34 +8,33 @@ import (
 
 // Refusal says why a part of a plan was not applied.
 type Refusal struct {
-	// Alloc is the allocation that was to be stopped or placed, or empty if the
-	// whole plan was refused.
+	// Alloc is the allocation to stop or to place, or empty if the whole plan was
+	// refused.
 	Alloc cluster.AllocID
-	// Node is the node it was to be placed on, or empty.
+	// Node is the node of the placement, or empty.
 	Node cluster.NodeID
 	Why  string
 }
 
-// Check judges a plan in the state in which it is applied and returns what of it
-// holds there: never nil, and empty if nothing is to be written. It is pure, and
-// the same on every server. What it returns shares nothing that is written to
-// with the plan.
+// Check judges a plan in the state in which it is applied. It returns the part that may be
+// applied: never nil, and empty if nothing may be written. Check is pure, so that all servers
+// decide alike. The result shares no memory with the plan that either of them changes.
 //
-// The whole plan is refused if its evaluation is closed or gone, since then its
-// job has been answered already, or if the job was written after the plan's
-// snapshot. Otherwise each part is judged by itself, in the state left by those
+// Check refuses the whole plan if its evaluation is closed or gone, or if the job was written
+// after the plan's snapshot. Otherwise it judges each part in the state left by the parts
 // before it, stops first:
 //
-//   - a stop of what has stopped already is dropped, and is no refusal;
-//   - a stop that follows a mark needs the mark to be there still, one of a lost
-//     or unknown allocation its node to be still away, and one of a surplus
-//     allocation its group to have a surplus, of which the marked go first;
-//   - a placement needs its node ready and acceptable, with room for it, its
-//     predecessor stopped and without another replacement, and a free slot:
-//     stale plans never give a group more than its count.
+//   - a stop of a stopped allocation is dropped without a refusal;
+//   - a stop of a marked allocation requires that the mark is still there;
+//   - a stop of a lost or unknown allocation requires that its node is still away;
+//   - a stop of a surplus allocation requires that its group has a surplus, of which marked
+//     allocations go first;
+//   - a placement requires a ready and acceptable node with free resources, a predecessor
+//     that is stopped and has no other replacement, and a free slot: a stale plan never gives
+//     a group more than its count.
 //
-// If a part is refused, the evaluation stays pending, or becomes so, and no
-// blocked evaluation is made: the scheduler plans again from a newer state.
+// If a part is refused, the evaluation becomes or stays pending, and Check drops the blocked
+// evaluation: the scheduler plans again from a newer state.
 func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusal) {
 	if plan == nil || plan.Eval == nil {
 		return &cluster.Plan{}, []Refusal{{Why: "the plan has no evaluation"}}
@@ -69,21 +68,21 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 type checker struct {
 	look
 	plan *cluster.Plan
-	// eval is the plan's evaluation as it is in the state, or nil.
+	// eval is the plan's evaluation in the state, or nil.
 	eval     *cluster.Evaluation
 	accepted *cluster.Plan
 	refused  []Refusal
 	tally    *tally
-	// stays are the allocations whose stop was refused, left those whose stop was
+	// stays are the allocations whose stop was refused. left are those whose stop was
 	// accepted.
 	stays, left map[cluster.AllocID]bool
-	// replaced are the predecessors, and placed the ids, of accepted placements.
+	// replaced are the predecessors of accepted placements. placed are their ids.
 	replaced, placed map[cluster.AllocID]bool
-	// rooms are the nodes that the plan places on, less what it has placed.
+	// rooms are the free resources of nodes after the accepted placements.
 	rooms map[cluster.NodeID]*room
 }
 
-// stale says why nothing of the plan holds any more, or is empty.
+// stale returns why the whole plan is refused, or the empty string.
 func (c *checker) stale() string {
 	switch {
 	case c.eval == nil:
@@ -122,7 +121,7 @@ func (c *checker) refuseStop(s cluster.PlanStop, why string) {
 	c.refused = append(c.refused, Refusal{Alloc: s.Alloc, Why: why})
 }
 
-// isMoot reports whether there is nothing left to stop.
+// isMoot reports whether the stop has no effect any more.
 func isMoot(s cluster.PlanStop, a *cluster.Allocation) bool {
 	switch {
 	case s.Lost:
@@ -133,7 +132,7 @@ func isMoot(s cluster.PlanStop, a *cluster.Allocation) bool {
 	return a.ServerTerminal()
 }
 
-// stayReason says why the allocation may not be stopped so, or is empty.
+// stayReason returns why the stop is refused, or the empty string.
 func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 	node := c.view.Node(a.NodeID)
 	g := c.group(a)
@@ -170,8 +169,8 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 		c.refused = append(c.refused, Refusal{Alloc: a.ID, Node: a.NodeID, Why: why})
 		return
 	}
-	// The job has not been written since the plan was made, so the state's row is
-	// the version that was planned.
+	// The job was not written after the plan's snapshot, so the state has the planned
+	// version.
 	placed := a.Copy()
 	placed.Job = c.job
 	placed.Resources = g.Resources()
@@ -184,7 +183,7 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 	c.tally.come(placed)
 }
 
-// placeReason says why the allocation may not be placed, or is empty.
+// placeReason returns why the placement is refused, or the empty string.
 func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
 	node := c.view.Node(a.NodeID)
 	switch {
@@ -207,8 +206,8 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	return c.tally.full(g, a)
 }
 
-// predecessorReason says why the allocation may not follow the one it replaces,
-// or is empty. A predecessor whose record is gone hinders nothing.
+// predecessorReason returns why the allocation may not replace its predecessor, or the empty
+// string. A deleted predecessor does not matter.
 func (c *checker) predecessorReason(a *cluster.Allocation) string {
 	previous := c.view.Alloc(a.PreviousAllocation)
 	switch {
@@ -240,7 +239,7 @@ func (c *checker) room(n *cluster.Node) *room {
 	return r
 }
 
-// conclude says what becomes of the evaluations.
+// conclude sets the status of the evaluations.
 func (c *checker) conclude() {
 	c.checkAnswers()
 	if len(c.refused) == 0 {
@@ -259,7 +258,7 @@ func (c *checker) conclude() {
 	c.accepted.Eval.ModifyTime = c.plan.At
 }
 
-// checkAnswers keeps the answers to evaluations that are still open.
+// checkAnswers accepts the answers to evaluations that are still open.
 func (c *checker) checkAnswers() {
 	for _, e := range c.plan.Answers {
 		if e == nil || e.ID == c.eval.ID || e.JobKey() != c.eval.JobKey() {
@@ -271,7 +270,7 @@ func (c *checker) checkAnswers() {
 	}
 }
 
-// checkBlocked keeps the job at one blocked evaluation.
+// checkBlocked makes sure that the job has at most one blocked evaluation.
 func (c *checker) checkBlocked() {
 	b := c.plan.Blocked
 	if b == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config is what a [Scheduler] is built from. Snapshot and Applier are required.
+// Config configures a [Scheduler]. Snapshot and Applier are required.
 type Config struct {
-	// Logger receives what an operator may want to know. Nil discards it.
+	// Logger receives messages for operators. Nil discards them.
 	Logger hclog.Logger
 	// Snapshot returns the newest view, and never blocks; never nil.
 	Snapshot func() View
@@ -19,19 +19,19 @@ type Config struct {
 	// IDs makes ids. Nil fields make random UUIDs.
 	IDs IDs
 
-	// MaxInFlight bounds the writes begun that the state does not show yet. Zero
-	// is [DefaultMaxInFlight].
+	// MaxInFlight bounds the writes in flight: those that the state does not show yet.
+	// Zero is [DefaultMaxInFlight].
 	MaxInFlight int
-	// MaxPlanParts bounds the stops and placements of one plan; what is more goes
-	// into the job's next. A go-memdb transaction that touches more than about
+	// MaxPlanParts bounds the stops and placements of one plan. The rest goes into the
+	// job's next plan. A go-memdb transaction that touches more than about
 	// 1,000 rows costs many times more per row. Zero is [DefaultMaxPlanParts]; a
 	// stop and its replacement must fit.
 	MaxPlanParts int
-	// BlockedInterval is the least time between looks at the blocked evaluations
-	// while capacity comes and goes. Zero is [DefaultBlockedInterval].
+	// BlockedInterval is the minimum time between two attempts to place blocked
+	// evaluations. Zero is [DefaultBlockedInterval].
 	BlockedInterval time.Duration
-	// RetryBase and RetryMax bound the wait before what failed is tried again; it
-	// doubles with every failure in a row. Zero is [DefaultRetryBase] and
+	// RetryBase and RetryMax bound the wait before a retry. The wait doubles with every
+	// failure in a row. Zero is [DefaultRetryBase] and
 	// [DefaultRetryMax].
 	RetryBase time.Duration
 	RetryMax  time.Duration
@@ -76,8 +76,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate names the first field that cannot work, or returns nil. It is asked
-// after withDefaults.
+// validate returns an error that names the first invalid field. The caller has called
+// withDefaults.
 func (c Config) validate() error {
 	switch {
 	case c.Snapshot == nil:

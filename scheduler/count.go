@@ -7,17 +7,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// slots is a group of a service or batch job: who holds its slots, and who left
-// one.
+// slots are the allocations of a group of a service or batch job, sorted by their relation
+// to the slots of the group.
 type slots struct {
-	// done and spent count slots held by what has ended.
+	// done and spent count the slots that ended allocations hold.
 	done, spent int
 	kept        []*cluster.Allocation
-	// marked are to be stopped because they are marked.
+	// marked are the marked allocations to stop.
 	marked []marked
-	// vacated left their slots and have no replacement.
+	// vacated are the allocations that left their slots and have no replacement.
 	vacated []*cluster.Allocation
-	// canaries are to be replaced, each by a canary.
+	// canaries are the canaries to replace, each by a canary.
 	canaries []*cluster.Allocation
 	names    *names
 }
@@ -25,7 +25,7 @@ type slots struct {
 // marked is an allocation to stop because it is marked.
 type marked struct {
 	*cluster.Allocation
-	// lose says that its client will not say that it has stopped.
+	// lose says that its client cannot report the stop.
 	lose bool
 }
 
@@ -43,7 +43,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 	p.fill(g, s)
 }
 
-// sortSlot says where one allocation stands and ends what cannot go on.
+// sortSlot sorts one allocation by its standing, and marks it as lost if necessary.
 func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
 	standing, lose := p.stand(g, a)
 	if lose && standing != migrating {
@@ -68,15 +68,15 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	}
 }
 
-// vacate notes that the allocation left its slot, if nothing took it yet.
+// vacate adds an allocation that left its slot, unless it has a replacement.
 func (s *slots) vacate(a *cluster.Allocation) {
 	if a.NextAllocation == "" {
 		s.vacated = append(s.vacated, a)
 	}
 }
 
-// sortCanary is sortSlot for a canary: it has a slot of its own, beside Count.
-// One that is only out of touch is not replaced until it is lost.
+// sortCanary is sortSlot for a canary. A canary has a slot of its own, besides Count. A
+// canary on a disconnected node is not replaced before it is lost.
 func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
 	standing, lose := p.stand(g, a)
 	switch standing {
@@ -95,11 +95,11 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 	}
 }
 
-// shedSurplus stops what the group has above its count: marked allocations
-// first, then those that are worth least.
+// shedSurplus stops the surplus above the group's count: marked allocations first, then
+// those with the least worth.
 func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	surplus := s.done + s.spent + len(s.kept) + len(s.marked) - g.Count
-	// The slots of what failed for good are given up before anything that runs.
+	// Slots of allocations that failed for good go before those of running ones.
 	forgone := min(max(surplus, 0), s.spent)
 	surplus -= forgone
 	s.spent -= forgone
@@ -127,8 +127,8 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	}
 }
 
-// byWorth orders what a group keeps by what it would lose with it, most first;
-// of equals those come last that have a replacement which runs.
+// byWorth orders allocations by their worth, the highest first. Among equals an allocation
+// with a running replacement comes last.
 func (p *planner) byWorth(a, b *cluster.Allocation) int {
 	if order := cmp.Compare(worth(b), worth(a)); order != 0 {
 		return order
@@ -142,7 +142,7 @@ func (p *planner) byWorth(a, b *cluster.Allocation) int {
 	return -1
 }
 
-// worth says how much a group would lose with an allocation that it keeps.
+// worth is how much the group loses with the allocation.
 func worth(a *cluster.Allocation) int {
 	switch {
 	case a.ClientStatus == cluster.ClientPending:
@@ -155,8 +155,8 @@ func worth(a *cluster.Allocation) int {
 	return 3
 }
 
-// fill stops what is marked and places what the group lacks: replacements of the
-// marked first, then of what left its slot, latest first, then new ones.
+// fill stops the marked allocations and places the missing ones: first replacements of
+// marked allocations, then of vacated slots, the latest first, then new allocations.
 func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	same := make(map[cluster.NodeID]int)
 	for _, a := range s.kept {
@@ -182,9 +182,8 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	p.placeAll(g, s, same, replaced, max(lacking, 0))
 }
 
-// byDebt orders what left its slot: those that this plan finds gone come before
-// those that an earlier one stopped, which may have been given up since; of those
-// the latest first.
+// byDebt orders vacated allocations: those without a stop come before those that an earlier
+// plan stopped, whose slots may have gone to others. Among equals the latest comes first.
 func byDebt(a, b *cluster.Allocation) int {
 	if a.ServerTerminal() != b.ServerTerminal() {
 		if b.ServerTerminal() {
@@ -195,7 +194,7 @@ func byDebt(a, b *cluster.Allocation) int {
 	return cmp.Compare(b.ModifyIndex, a.ModifyIndex)
 }
 
-// placeAll places replacements and then fresh allocations, as far as they fit.
+// placeAll places replacements and then new allocations, as many as fit.
 func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.NodeID]int, replaced []*cluster.Allocation, fresh int) {
 	wanted := len(s.canaries) + len(replaced) + fresh
 	if wanted == 0 {
@@ -213,7 +212,7 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 		if node := choose(placer, g, previous); node != nil {
 			name := s.names.take(previous.Name)
 			if previous.NextAllocation != "" {
-				previous = nil // it came back after it was replaced: one successor is enough
+				previous = nil // it came back after its replacement: it has a successor already
 			}
 			p.place(g, name, previous, node)
 			placed++
@@ -222,7 +221,7 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 	for ; fresh > 0 && p.most > 0; fresh-- {
 		node := placer.place("")
 		if node == nil {
-			p.queue(g, wanted-placed) // where one fits nowhere, no other does
+			p.queue(g, wanted-placed) // if one fits nowhere, the others do not fit either
 			return
 		}
 		p.place(g, s.names.take(""), nil, node)
@@ -231,8 +230,8 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 	p.queue(g, wanted-placed-fresh)
 }
 
-// choose takes room for the replacement of an allocation. A failed one with a
-// sticky disk goes back to its data; any other goes elsewhere if it can.
+// choose reserves a node for the replacement of an allocation. A failed allocation with a
+// sticky disk returns to its data. All others avoid their previous node.
 func choose(p *placer, g *cluster.TaskGroup, previous *cluster.Allocation) *cluster.Node {
 	if g.EphemeralDisk.Sticky && !previous.Marked() {
 		if node := p.placeOn(previous.NodeID); node != nil {

@@ -12,7 +12,8 @@
 // A slot is one of the Count places of a group. An allocation holds one from its
 // placement until a plan stops it, or it ends when it should not have. Work that
 // is done holds its slot for good: batch that has completed, and batch that was
-// stopped with [cluster.DesiredTransition].MigrateDisablePlacement.
+// stopped with [cluster.DesiredTransition].MigrateDisablePlacement, unless it was
+// stopped as surplus.
 //
 // # What moves an allocation
 //
@@ -20,7 +21,7 @@
 // becomes of an allocation is decided in this order, the first that matches:
 //
 //   - the servers want it stopped: nothing, but if its node is down or gone it
-//     becomes lost, since nobody else will ever say that it has stopped;
+//     becomes lost, since no client will report that it has stopped;
 //   - it has ended: batch and sysbatch that completed are done, service and
 //     system allocations and failed batch are placed again, at most
 //     [MaxReschedules] times in a row;

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// JobEval is an evaluation of the job, for a change of it.
+// JobEval returns an evaluation for a change of the job.
 func JobEval(j *cluster.Job, trigger cluster.EvalTrigger, at time.Time, id cluster.EvalID) *cluster.Evaluation {
 	return &cluster.Evaluation{
 		ID: id, Namespace: j.Namespace, JobID: j.ID, Type: j.Type,
@@ -20,12 +20,11 @@ func JobEval(j *cluster.Job, trigger cluster.EvalTrigger, at time.Time, id clust
 	}
 }
 
-// NodeEvals are the evaluations to make when a node takes another status or
-// eligibility, registers, or is gone: one for each job that has an allocation on it
-// that has not ended, for each system job that may run on it, and if it is ready for
-// each such sysbatch job. They come in the order of the jobs. They are true of the
-// state of the view alone: who makes them later than in the entry of the change,
-// or from a state before it, may miss a job.
+// NodeEvals returns the evaluations that a change of a node's status or eligibility, its
+// registration or its deletion requires: one for each job with an allocation on the node that
+// has not ended, for each system job that may run there, and, if the node is ready, for each
+// such sysbatch job. They are in the order of the jobs. Create them in the entry of the change
+// and from the state after it: otherwise a job may be missing.
 func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	for a := range v.LiveAllocsByNode(node) {
@@ -48,16 +47,16 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 	return evals
 }
 
-// ReportEvals are the evaluations to make in the entry that carries the reports:
-// one for each job of which something ended that should run, in the order of the
-// jobs. Of several reports of one end the first counts, as for the store. The view is the one just before they are applied; from an older one
-// something may be missed.
+// ReportEvals returns the evaluations that reports of clients require: one for each job of
+// which an allocation ended unexpectedly, in the order of the jobs. If several reports say
+// that an allocation ended, the first counts, as in the store. The view must be the state
+// just before the reports are applied: with an older one a job may be missing.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	ended := make(map[cluster.AllocID]bool)
 	for _, r := range reports {
 		if r.ClientStatus != cluster.ClientFailed && r.ClientStatus != cluster.ClientComplete {
-			continue // most of them, and they cost no look
+			continue // most reports, which need no look-up
 		}
 		a := v.Alloc(r.Alloc)
 		if a == nil || a.NodeID != r.Node || a.Terminal() || ended[a.ID] {
@@ -71,8 +70,7 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 	return jobEvals(jobs, cluster.TriggerAllocFailure, at, newID)
 }
 
-// endsEarly reports whether an allocation that takes the status ends when it
-// should not.
+// endsEarly reports whether an allocation with the status has ended unexpectedly.
 func endsEarly(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	switch s {
 	case cluster.ClientFailed:
@@ -83,8 +81,8 @@ func endsEarly(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	return false
 }
 
-// jobOf is the job of an allocation: its current version, or if it is gone as
-// much of it as an evaluation needs.
+// jobOf returns the current version of an allocation's job. If the job is gone, it returns
+// the fields that an evaluation needs.
 func jobOf(v View, a *cluster.Allocation) *cluster.Job {
 	if j := v.Job(a.JobKey()); j != nil {
 		return j
@@ -103,7 +101,7 @@ func jobEvals(jobs map[cluster.JobKey]*cluster.Job, trigger cluster.EvalTrigger,
 	return evals
 }
 
-// sortedJobs returns the keys of a map in the order of jobs.
+// sortedJobs returns the keys of the map in order.
 func sortedJobs[T any](m map[cluster.JobKey]T) []cluster.JobKey {
 	return slices.SortedFunc(maps.Keys(m), cluster.JobKey.Compare)
 }

@@ -8,11 +8,11 @@ import (
 
 // berth is a group of a system or sysbatch job on one node.
 type berth struct {
-	// done says that the work was done there, or ended too often.
+	// done says that the group must not run on the node again.
 	done bool
-	// kept run there; all but one are too many.
+	// kept are the allocations that run there. One of them stays.
 	kept []*cluster.Allocation
-	// vacated is the latest to have left and not been replaced, or nil.
+	// vacated is the latest allocation that left and has no replacement, or nil.
 	vacated *cluster.Allocation
 }
 
@@ -57,7 +57,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 	p.queue(g, missing)
 }
 
-// sortBerth says where one allocation stands and ends what cannot go on.
+// sortBerth sorts one allocation by its standing, and stops it if necessary.
 func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocation) {
 	standing, lose := p.stand(g, a)
 	if lose && standing != migrating {
@@ -86,8 +86,8 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	}
 }
 
-// ranOnce reports whether a sysbatch allocation has had its one run on its node:
-// it ended by itself, or a mark ended it.
+// ranOnce reports whether a sysbatch allocation has had its only run on its node: it ended
+// by itself, or a mark ended it.
 func (l look) ranOnce(a *cluster.Allocation) bool {
 	if l.job.Type != cluster.JobSysBatch || !l.isSameWork(a) {
 		return false
@@ -98,14 +98,14 @@ func (l look) ranOnce(a *cluster.Allocation) bool {
 	return a.ClientTerminal()
 }
 
-// vacate notes that the allocation left its node, if nothing took its place yet.
+// vacate notes an allocation that left its node, unless it has a replacement.
 func (b *berth) vacate(a *cluster.Allocation) {
 	if a.NextAllocation == "" && (b.vacated == nil || a.CreateIndex >= b.vacated.CreateIndex) {
 		b.vacated = a
 	}
 }
 
-// shedDoubles stops all but the worthiest of the allocations on one node.
+// shedDoubles stops all allocations on one node except the one with the highest worth.
 func (p *planner) shedDoubles(b *berth) {
 	slices.SortStableFunc(b.kept, p.byWorth)
 	for len(b.kept) > 1 {

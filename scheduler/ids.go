@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// IDs makes the ids of what a plan creates. An id is never made twice.
+// IDs creates ids for allocations and evaluations. Ids are unique.
 type IDs struct {
 	// Alloc makes the id of an allocation; never nil.
 	Alloc func() cluster.AllocID

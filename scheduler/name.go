@@ -16,8 +16,7 @@ func allocName(j *cluster.Job, g *cluster.TaskGroup, index int) string {
 	return fmt.Sprintf("%s.%s[%d]", j.ID, g.Name, index)
 }
 
-// nameIndex returns the index in "job.group[index]". A name without one comes
-// after all others.
+// nameIndex returns the index in "job.group[index]". Names without an index come last.
 func nameIndex(name string) int {
 	open := strings.LastIndexByte(name, '[')
 	if open < 0 || !strings.HasSuffix(name, "]") {
@@ -30,8 +29,8 @@ func nameIndex(name string) int {
 	return i
 }
 
-// sortByName orders a group's allocations by index; those of one index with the
-// oldest first. Each name is read once, and not at each comparison.
+// sortByName orders a group's allocations by index, then by age, the oldest first. It
+// parses each name once.
 func sortByName(allocs []*cluster.Allocation) {
 	read := make([]indexed, len(allocs))
 	for i, a := range allocs {

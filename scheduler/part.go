@@ -2,9 +2,9 @@ package scheduler
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// firstPart returns the plan if it has at most n stops and placements, n >= 2,
-// and else as much of it: stops with their replacements, then other placements.
-// The evaluation of a part stays pending, so that the rest is planned next.
+// firstPart returns the first n stops and placements of the plan, n >= 2: stops with their
+// replacements, then other placements. The evaluation of a part stays pending, so that the
+// scheduler plans the rest next.
 func firstPart(p *cluster.Plan, n int) *cluster.Plan {
 	if len(p.Stops)+len(p.Places) <= n {
 		return p
@@ -18,7 +18,7 @@ func firstPart(p *cluster.Plan, n int) *cluster.Plan {
 			follows[a.PreviousAllocation] = a
 		}
 	}
-	paired := make(map[cluster.AllocID]bool) // replacements of what the plan stops
+	paired := make(map[cluster.AllocID]bool) // replacements of stopped allocations
 	for _, s := range p.Stops {
 		replacement := follows[s.Alloc]
 		if replacement != nil {

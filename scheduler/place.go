@@ -8,19 +8,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// placer chooses nodes for the allocations of one group. It looks at every ready
-// node once; each placement then costs the logarithm of their number.
+// placer chooses nodes for the allocations of one group. It reads every ready node once.
+// Each placement then costs the logarithm of the number of nodes.
 type placer struct {
 	need cluster.Resources
-	// heap holds the nodes that may still take one, best first. A node without
-	// room is dropped when it comes up: nothing gives room back during a plan.
+	// heap holds the nodes that may fit one more allocation, the best first. pop drops a
+	// node without room: no room becomes free during a plan.
 	heap candidates
 }
 
 // candidate is one node as a place for the group.
 type candidate struct {
 	*room
-	// same is how many of the group the node has, left what would be left on it.
+	// same counts the allocations of the group on the node. left is [room.left].
 	same int
 	left int64
 }
@@ -28,8 +28,8 @@ type candidate struct {
 // compareID orders by node id.
 func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.ID, id) }
 
-// newPlacer prepares to place the group's allocations; same is how many it has
-// on each node.
+// newPlacer returns a placer for the group. same counts the group's allocations on each
+// node.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.NodeID]int) *placer {
 	rooms := w.ready()
 	p := &placer{need: g.Resources(), heap: make(candidates, 0, len(rooms))}
@@ -47,8 +47,8 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.
 	return p
 }
 
-// place takes room for one allocation and returns its node, or nil if it fits
-// nowhere. The node to avoid is taken only if no other fits.
+// place reserves room for one allocation and returns its node, or nil if it fits nowhere.
+// It uses the node to avoid only if no other fits.
 func (p *placer) place(avoid cluster.NodeID) *cluster.Node {
 	best, ok := p.pop()
 	if !ok {
@@ -77,7 +77,7 @@ func (p *placer) pop() (candidate, bool) {
 	return candidate{}, false
 }
 
-// placeOn takes room on one node and returns it, or nil if it does not fit.
+// placeOn reserves room on the node and returns it, or nil if the allocation does not fit.
 func (p *placer) placeOn(id cluster.NodeID) *cluster.Node {
 	for i, c := range p.heap {
 		if c.node.ID != id {
@@ -101,7 +101,7 @@ type candidates []candidate
 
 func (h candidates) Len() int { return len(h) }
 
-// Less orders by fewest of the group, then by least left, then by node id.
+// Less orders by the number of allocations of the group, then by left, then by node id.
 func (h candidates) Less(i, j int) bool {
 	a, b := &h[i], &h[j]
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// after is the wait after the nth failure in a row, n >= 1: RetryBase, and twice
-// as much each time, up to RetryMax.
+// after is the wait after the nth failure in a row, n >= 1: RetryBase, then twice the
+// previous wait, up to RetryMax.
 func (c Config) after(n int) time.Duration {
 	wait := c.RetryBase
 	for range n - 1 {
@@ -26,14 +26,14 @@ type attempts struct {
 	until time.Time
 }
 
-// retries spaces the plans of each job. The zero value is not ready for use.
+// retries delays the plans of each job after failures. The zero value is not ready for use.
 type retries struct {
 	config Config
 	jobs   map[cluster.JobKey]attempts
 }
 
-// failed has the job wait longer than the last time. A plan that was refused in
-// part may go again at once the first time: the world moved, which is ordinary.
+// failed makes the job wait, longer with each failure in a row. After the first partial
+// refusal the job does not wait: it is common that the state changed since the plan.
 func (r *retries) failed(job cluster.JobKey, refused bool, now time.Time) {
 	a := r.jobs[job]
 	a.count++
@@ -46,7 +46,7 @@ func (r *retries) failed(job cluster.JobKey, refused bool, now time.Time) {
 
 func (r *retries) succeeded(job cluster.JobKey) { delete(r.jobs, job) }
 
-// waits says until when the job waits, if it does.
+// waits returns whether the job must wait, and until when.
 func (r *retries) waits(job cluster.JobKey, now time.Time) (until time.Time, waiting bool) {
 	until = r.jobs[job].until
 	return until, now.Before(until)

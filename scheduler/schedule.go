@@ -8,19 +8,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Schedule looks at the evaluation's job and returns the plan that makes what
-// runs what should run. The plan answers every open evaluation that the view
-// holds of the job; where nothing is to be done it only says so. It reads
-// nothing but its arguments, and the same arguments give the same plan.
+// Schedule compares the evaluation's job with its allocations and returns the plan that
+// corrects the difference. The plan answers every open evaluation of the job in the view,
+// even if it has no stops and placements. Schedule is pure: equal arguments give equal plans.
 func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster.Plan {
 	plan, _ := schedule(newWorld(v), eval, now, ids, math.MaxInt)
 	return plan
 }
 
-// schedule is [Schedule], and takes what it places out of the world. again is
-// when time alone will change the plan: something that is out of touch will have
-// been so for too long; zero is never. It places no more than most new allocations,
-// which a plan to be cut to fewer parts need not have: a job may want a million.
+// schedule is [Schedule], and subtracts its placements from the world. again is the time at
+// which a disconnected allocation becomes lost and the plan changes; zero is never. It
+// places at most most new allocations: a job may want a million, and the caller writes
+// only the first part of the plan.
 func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most int) (plan *cluster.Plan, again time.Time) {
 	p := &planner{
 		look:  look{view: w, job: w.Job(eval.JobKey()), now: now},
@@ -53,15 +52,15 @@ type planner struct {
 	eval  *cluster.Evaluation
 	ids   IDs
 	plan  *cluster.Plan
-	// most is how many more allocations may be placed that replace nothing.
+	// most bounds the further placements that replace no allocation.
 	most int
-	// queued counts, by group, what could not be placed; nil if nothing.
+	// queued counts the placements that fit nowhere, by group; nil if there are none.
 	queued map[string]int
-	// again is when the first of what is out of touch will be lost, or zero.
+	// again is when the first disconnected allocation becomes lost, or zero.
 	again time.Time
 }
 
-// sortAllocs stops what no group wants and returns the rest by group.
+// sortAllocs stops the allocations that no group wants and returns the rest by group.
 func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 	groups := make(map[string][]*cluster.Allocation)
 	var unwanted []*cluster.Allocation
@@ -79,7 +78,7 @@ func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 	return groups
 }
 
-// dismiss stops an allocation that nothing wants.
+// dismiss stops an allocation that no group wants.
 func (p *planner) dismiss(a *cluster.Allocation) {
 	switch dead := isDead(p.view.Node(a.NodeID)); {
 	case a.ClientTerminal():
@@ -90,13 +89,13 @@ func (p *planner) dismiss(a *cluster.Allocation) {
 	}
 }
 
-// stop stops an allocation that is not needed any more.
+// stop stops an allocation.
 func (p *planner) stop(a *cluster.Allocation, description string) {
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description})
 }
 
-// lose ends an allocation that no client will speak for. What it was stopped for
-// before that remains its description.
+// lose marks an allocation as lost, because its client cannot report its end. A stopped
+// allocation keeps its description.
 func (p *planner) lose(a *cluster.Allocation) {
 	description := cluster.DescLost
 	if a.ServerTerminal() {
@@ -105,8 +104,8 @@ func (p *planner) lose(a *cluster.Allocation) {
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Lost: true})
 }
 
-// await sees to an allocation that is out of touch: it becomes unknown, and will
-// be lost one day.
+// await marks an allocation on a disconnected node as unknown, and notes when it becomes
+// lost.
 func (p *planner) await(g *cluster.TaskGroup, a *cluster.Allocation) {
 	p.again = earliest(p.again, lostAt(g, a, p.view.Node(a.NodeID)))
 	if a.ClientStatus == cluster.ClientUnknown {
@@ -115,7 +114,7 @@ func (p *planner) await(g *cluster.TaskGroup, a *cluster.Allocation) {
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescUnknown, Unknown: true})
 }
 
-// migrate stops a marked allocation, for as long as it is marked.
+// migrate stops a marked allocation. [Check] refuses the stop if the mark was withdrawn.
 func (p *planner) migrate(a *cluster.Allocation, description string, lose bool) {
 	p.plan.Stops = append(p.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: description, Migrate: true, Lost: lose})
 }
@@ -154,7 +153,7 @@ func (p *planner) place(g *cluster.TaskGroup, name string, previous *cluster.All
 	p.plan.Places = append(p.plan.Places, a)
 }
 
-// queue counts what could not be placed.
+// queue counts placements that fit nowhere.
 func (p *planner) queue(g *cluster.TaskGroup, n int) {
 	if n <= 0 {
 		return
@@ -165,7 +164,7 @@ func (p *planner) queue(g *cluster.TaskGroup, n int) {
 	p.queued[g.Name] += n
 }
 
-// conclude says what becomes of the evaluation, and of the job's others.
+// conclude sets the status of the evaluation and of the job's other open evaluations.
 func (p *planner) conclude() {
 	e := p.eval.Copy()
 	e.ModifyTime = p.now
@@ -184,8 +183,8 @@ func (p *planner) conclude() {
 	}
 }
 
-// answerOthers closes the job's other open evaluations, except that a blocked
-// one is returned, to be brought up to date, if something is still to wait.
+// answerOthers closes the job's other open evaluations. If placements still wait, it returns
+// a blocked evaluation for an update instead of closing it.
 func (p *planner) answerOthers() (waiting *cluster.Evaluation) {
 	for other := range p.view.OpenEvals(p.eval.JobKey()) {
 		if other.ID == p.eval.ID {
@@ -204,8 +203,8 @@ func (p *planner) answerOthers() (waiting *cluster.Evaluation) {
 	return waiting
 }
 
-// blocked returns the job's blocked evaluation: the one it has, brought up to
-// date, or a new one.
+// blocked returns the job's blocked evaluation: the existing one with new values, or a new
+// one.
 func (p *planner) blocked(waiting *cluster.Evaluation) *cluster.Evaluation {
 	b := waiting
 	if b == nil {
@@ -226,7 +225,7 @@ func (p *planner) blocked(waiting *cluster.Evaluation) *cluster.Evaluation {
 	return b
 }
 
-// earliest is the earlier of two times; zero is never.
+// earliest returns the earlier of two times; zero is never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -318,6 +318,23 @@ func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
 	must.SliceEmpty(t, c.wanted(job))
 }
 
+// Batch that a deadline marked, and that is stopped as surplus, holds no slot: the rest of the group
+// runs on when the job is planned again.
+func TestBatchStoppedAsSurplusKeepsNoSlot(t *testing.T) {
+	c := parallel(t)
+	n1 := c.node("n1")
+	job := c.job("sum", cluster.JobBatch, 3)
+	c.run()
+	c.drain(n1)
+	c.mark(cluster.MarkDeadline, c.wanted(job)[2])
+	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+	c.run()
+	must.Eq(t, []string{"sum.g[0]", "sum.g[1]"}, namesOf(c.wanted(job)))
+	c.evaluate(job)
+	c.run()
+	must.Eq(t, []string{"sum.g[0]", "sum.g[1]"}, namesOf(c.wanted(job)))
+}
+
 // Batch that was stopped at a deadline on a node that died in that moment is not
 // placed again either.
 func TestBatchStoppedAtDeadlineOnDownNode(t *testing.T) {
@@ -430,7 +447,7 @@ func TestSystemRunsOnEveryFittingNode(t *testing.T) {
 	c.node("n5", func(n *cluster.Node) { n.Resources.CPU = 10 })
 	all := c.job("log", cluster.JobSystem, 0)
 	some := c.job("probe", cluster.JobSystem, 1, func(j *cluster.Job) {
-		j.Datacenters = []string{""}
+		j.Datacenters = []string{"dc1"}
 		j.TaskGroups[0].NodeClasses = []string{"big"}
 	})
 	c.run()

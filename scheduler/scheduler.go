@@ -14,22 +14,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Scheduler answers the evaluations in the state with plans, for as long as its
-// server leads: build one when leadership is gained, drop it when it is lost.
+// Scheduler answers evaluations with plans. Create one when the server gains leadership, and
+// drop it when the server loses leadership.
 //
-// What there is to do is read from the newest view at every step: pending
-// evaluations by priority and age, at most one plan of a job at a time, made for
-// the job's newest evaluation and answering the older ones; then blocked
-// evaluations, once capacity has come since they were last looked at; then
-// allocations that have been out of touch for too long, which get an evaluation.
-// In its first step with a view so do the jobs that have something on a node that is
-// down or gone and that nobody is to look at: whoever should have asked did not.
-// All that a Scheduler remembers is what it has in flight, and that a new one
-// finds out by a barrier: it plans nothing before.
+// Each step reads the newest view and does the following, in this order:
+//   - It plans jobs with pending evaluations, by priority and age. A job has at most one plan
+//     in flight. The plan is for the job's newest evaluation and answers the older ones.
+//   - It tries blocked evaluations again if capacity was added since the last attempt.
+//   - It creates evaluations for jobs whose disconnected allocations have become lost. The
+//     first step also creates one for each job with allocations on a node that is down or
+//     gone and without a pending evaluation.
 //
-// A plan that was rejected, or refused in part, is made again from a newer view,
-// with a wait that doubles. If it is not known what became of one, its job is
-// left alone until a barrier has been applied.
+// A Scheduler keeps no state except its writes in flight. A new Scheduler waits for a barrier
+// before its first plan, because writes of an earlier one may still be in flight.
+//
+// After a rejection or a partial refusal the Scheduler plans again from a newer view, with a
+// wait that doubles. After an unknown outcome it does not plan the job before a barrier has
+// been applied.
 //
 // [Scheduler.Run] is the goroutine shell; it alone, or a test, calls Step.
 type Scheduler struct {
@@ -39,29 +40,27 @@ type Scheduler struct {
 	woken chan struct{}
 	inbox inbox.Inbox[answered]
 
-	// What follows belongs to Step.
+	// Step owns the following fields.
 
-	// confirmed says that a barrier of this scheduler has been applied: the state
-	// shows everything that earlier leaders wrote.
+	// confirmed says that a barrier of this scheduler has been applied: the state shows
+	// all writes of earlier leaders.
 	confirmed bool
-	// barrier is the barrier in flight, or nil. asked spaces barriers.
+	// barrier is the barrier in flight, or nil. asked counts its failures.
 	barrier *flight
 	asked   attempts
-	// floor is the index a view must have to be planned from.
+	// floor is the minimum index of a view to plan from.
 	floor uint64
 	// flights are the writes that the state may not show, by job.
 	flights map[cluster.JobKey]*flight
 	retries retries
-	// lookAgain is when each job with allocations out of touch will have lost
-	// them.
+	// lookAgain is when the next disconnected allocation of each job becomes lost.
 	lookAgain map[cluster.JobKey]time.Time
-	// rebuilt says that lookAgain holds what earlier schedulers knew.
+	// rebuilt says that lookAgain was computed from the state.
 	rebuilt bool
 	blocked blockedQueue
 }
 
-// New returns a scheduler that has done nothing yet. A config that cannot work
-// is refused, with the field named.
+// New returns a scheduler. The error names the invalid field of the config.
 func New(c Config) (*Scheduler, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -77,17 +76,17 @@ func New(c Config) (*Scheduler, error) {
 	}, nil
 }
 
-// Wake asks for a step: the state has changed. It never blocks and is safe for
-// concurrent use. A server calls it after every entry it applies.
+// Wake requests a step, because the state has changed. It never blocks and is safe for
+// concurrent use. A server calls it after every applied entry.
 func (s *Scheduler) Wake() {
 	select {
 	case s.woken <- struct{}{}:
-	default: // a wake-up is there already
+	default: // a wake-up is pending already
 	}
 }
 
-// clockCheck is how often a scheduler that waits for a time looks at the wall
-// clock: timers are monotonic, the times in the state are not.
+// clockCheck is how often a waiting scheduler reads the wall clock: timers are monotonic,
+// but the times in the state are not.
 const clockCheck = 30 * time.Second
 
 // Run steps the scheduler until the context ends. It owns no other goroutine,
@@ -110,9 +109,8 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// Step does what is to be done now. It returns when it wants to be called at the
-// latest although nothing changed; zero is never. It may be called sooner, and
-// for nothing. It never blocks.
+// Step does all work that is possible now. It returns the time of the next call if the
+// state does not change before; zero is never. Earlier calls are allowed. Step never blocks.
 func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
 	for _, a := range s.inbox.Take() {
 		s.settle(a, now)
@@ -141,7 +139,7 @@ func (s *Scheduler) reply(f *flight) Reply {
 	}
 }
 
-// settle takes in one answer.
+// settle applies one answer.
 func (s *Scheduler) settle(a answered, now time.Time) {
 	if a.flight == s.barrier {
 		s.settleBarrier(a.answer, now)
@@ -165,15 +163,15 @@ func (s *Scheduler) settle(a answered, now time.Time) {
 	s.blocked.dirty = s.blocked.dirty || f.mayBlock()
 }
 
-// mayBlock reports whether the state may hold a blocked evaluation on account of
-// the write that was made from an older view than the newest.
+// mayBlock reports whether the write may have created a blocked evaluation from a view that
+// was not the newest.
 func (f *flight) mayBlock() bool {
 	return f.answer.Outcome != raftwrite.Applied || len(f.answer.Response) > 0 ||
 		(f.plan != nil && (f.plan.Blocked != nil || f.plan.Eval.Status == cluster.EvalBlocked))
 }
 
-// confirm sees to the barrier: one before the first plan, and one whenever it is
-// not known what became of a write. It says when to be called again.
+// confirm starts a barrier before the first plan, and after a write with an unknown outcome.
+// It returns the time of the next call, or zero.
 func (s *Scheduler) confirm(now time.Time) (wakeAt time.Time) {
 	if s.barrier != nil || (s.confirmed && !s.hasUnknown()) {
 		return time.Time{}

@@ -7,36 +7,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// MaxReschedules is how many times in a row an allocation that ended when it
-// should not have is placed again. After that its slot stays empty until the
-// job's work changes: a task that never runs must not keep the log busy.
+// MaxReschedules bounds how many times in a row an allocation is placed again after it ended
+// unexpectedly. After that its slot stays empty until the job's work changes: a task that
+// never runs must not fill the log.
 const MaxReschedules = 10
 
-// standing is where an allocation stands with its job.
+// standing classifies an allocation for the plan of its job.
 type standing uint8
 
 const (
-	// settled: it holds no slot and nothing is to be done about it.
+	// settled: it holds no slot and needs no action.
 	settled standing = iota
-	// owed: it was stopped to be replaced, or was lost, and has no replacement.
+	// owed: it was stopped for a replacement, or was lost, and has no replacement yet.
 	owed
-	// done: its work is done, it holds its slot for good.
+	// done: its work is complete. It holds its slot for good.
 	done
-	// spent: it ended and has been placed again too often. It holds its slot.
+	// spent: it ended and reached MaxReschedules. It holds its slot.
 	spent
-	// kept: it runs, or is about to.
+	// kept: it runs or starts.
 	kept
 	// migrating: it is marked.
 	migrating
-	// lost: its node is down, gone, or out of touch for too long.
+	// lost: its node is down, gone, or disconnected for longer than LostAfter.
 	lost
-	// away: its node is out of touch.
+	// away: its node is disconnected.
 	away
-	// ended: it ended when it should not have, and is to be placed again.
+	// ended: it ended unexpectedly. The plan places it again.
 	ended
 )
 
-// look is a job as a view and a time show it.
+// look is a job in a view at a time.
 type look struct {
 	view View
 	// job is the current version, or nil if it is gone.
@@ -44,8 +44,8 @@ type look struct {
 	now time.Time
 }
 
-// group returns the group that wants the allocation, or nil if none does: the
-// job is stopped or gone, has no such group, or is of another type by now.
+// group returns the group of the allocation. It returns nil if the job is stopped or gone,
+// has no such group, or changed its type.
 func (l look) group(a *cluster.Allocation) *cluster.TaskGroup {
 	if l.job.Stopped() || (a.Job != nil && a.Job.Type != l.job.Type) {
 		return nil
@@ -53,8 +53,8 @@ func (l look) group(a *cluster.Allocation) *cluster.TaskGroup {
 	return l.job.Group(a.TaskGroup)
 }
 
-// stand says where an allocation of the group stands. lose says that servers are
-// to write that it is lost, since no client will say how it ended.
+// stand returns the standing of an allocation of the group. lose says that the plan must
+// mark it as lost, because no client will report its end.
 func (l look) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing, lose bool) {
 	node := l.view.Node(a.NodeID)
 	switch {
@@ -86,8 +86,8 @@ func (l look) standStopped(a *cluster.Allocation) standing {
 	return settled
 }
 
-// isReplaced reports whether what is stopped with the description is to be
-// replaced.
+// isReplaced reports whether allocations that were stopped with the description get a
+// replacement.
 func isReplaced(description string) bool {
 	return description == cluster.DescMigrating || description == cluster.DescLost || description == cluster.DescRescheduled
 }
@@ -106,12 +106,12 @@ func (l look) standEnded(a *cluster.Allocation) standing {
 	return ended
 }
 
-// isDead reports whether nobody will ever speak for the node's allocations.
+// isDead reports whether no client will report about the node's allocations.
 func isDead(n *cluster.Node) bool { return n == nil || n.Status == cluster.NodeDown }
 
 func isDisconnected(n *cluster.Node) bool { return n != nil && n.Status == cluster.NodeDisconnected }
 
-// isLost reports whether an allocation that has not ended is lost with its node.
+// isLost reports whether an allocation that has not ended is lost because of its node.
 func (l look) isLost(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) bool {
 	if !isDisconnected(node) {
 		return isDead(node)
@@ -129,22 +129,23 @@ func lostAt(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) tim
 	return since.Add(g.Disconnect.LostAfter)
 }
 
-// isRetained reports whether a stopped allocation keeps its slot: batch that a
-// drain stopped at its deadline is not run again elsewhere.
+// isRetained reports whether a stopped allocation keeps its slot: a batch allocation that a
+// drain stopped at its deadline does not run again. One that was
+// stopped as surplus has given its slot up.
 func (l look) isRetained(a *cluster.Allocation) bool {
-	return isStopOnly(a) && l.isSameWork(a)
+	return isStopOnly(a) && a.DesiredDescription == cluster.DescMigrating && l.isSameWork(a)
 }
 
-// isStopOnly reports whether the allocation's mark asks for no replacement.
+// isStopOnly reports whether the allocation's mark excludes a replacement.
 func isStopOnly(a *cluster.Allocation) bool {
 	return a.JobType() == cluster.JobBatch && a.DesiredTransition.MigrateDisablePlacement
 }
 
-// isSameWork reports whether the job's current version would have the
-// allocation do what it did.
+// isSameWork reports whether the current version of the job has the same tasks and disk as
+// the allocation's version.
 func (l look) isSameWork(a *cluster.Allocation) bool {
 	if a.Job == nil {
-		return true // a damaged record: not running it again is the careful answer
+		return true // a damaged record: do not run it again
 	}
 	was, is := a.Job.Group(a.TaskGroup), l.job.Group(a.TaskGroup)
 	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, isSameTask)
@@ -154,8 +155,7 @@ func isSameTask(a, b *cluster.Task) bool {
 	return a == b || (a != nil && b != nil && *a == *b)
 }
 
-// isSpent reports whether the allocation is the last of too many that ended one
-// after the other.
+// isSpent reports whether the allocation has reached MaxReschedules.
 func (l look) isSpent(a *cluster.Allocation) bool {
 	if a.DesiredTransition.ForceReschedule || !l.isSameWork(a) {
 		return false
@@ -169,8 +169,8 @@ func (l look) isSpent(a *cluster.Allocation) bool {
 	return true
 }
 
-// holds reports whether the allocation holds one of its group's slots, in the
-// state as it is: before anybody acts on where it stands.
+// holds reports whether the allocation holds one of its group's slots in the state, before
+// any plan.
 func (l look) holds(a *cluster.Allocation) bool {
 	switch {
 	case a.Canary() || l.group(a) == nil:
@@ -186,11 +186,10 @@ func (l look) holds(a *cluster.Allocation) bool {
 	return true
 }
 
-// successorRuns reports whether the allocation was replaced, and what took its
-// place in the end runs.
+// successorRuns reports whether the last of the allocation's successive replacements runs.
 func (l look) successorRuns(a *cluster.Allocation) bool {
 	next := l.view.Alloc(a.NextAllocation)
-	for range MaxReschedules { // bounds a damaged chain that bites its tail
+	for range MaxReschedules { // bounds a damaged chain that forms a circle
 		if next == nil || next.NextAllocation == "" {
 			break
 		}

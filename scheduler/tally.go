@@ -6,15 +6,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// tally counts who holds the slots of a job's groups, while a plan is judged.
+// tally counts the occupied slots of a job's groups while [Check] judges a plan.
 type tally struct {
 	look
-	// groups counts the slots held of each group, berths those of each group on
-	// each node if the job runs on every node: it has one slot in a berth.
+	// groups counts the occupied slots of each group. berths counts them by group and
+	// node if the job runs on every node; there is one slot on each node.
 	groups map[string]int
 	berths map[berthKey]int
-	// marked counts those of the slots of each group whose holders are marked and
-	// not stopped: they are given up before any other.
+	// marked counts the slots of marked allocations that are not stopped, by group: they
+	// are given up before any other.
 	marked map[string]int
 }
 
@@ -33,7 +33,7 @@ func newTally(l look, job cluster.JobKey) *tally {
 	return t
 }
 
-// holds is [look.holds], and knows that sysbatch runs once.
+// holds is [look.holds], and includes sysbatch allocations that have had their only run.
 func (t *tally) holds(a *cluster.Allocation) bool {
 	return t.look.holds(a) || (t.group(a) != nil && t.ranOnce(a))
 }
@@ -48,8 +48,8 @@ func (t *tally) add(a *cluster.Allocation, n int) {
 	}
 }
 
-// leave takes an allocation that is stopped out of its slot, unless it keeps it:
-// a mark ends batch that is not to be placed again, and sysbatch, for good.
+// leave frees the slot of a stopped allocation. Marked sysbatch allocations, and marked
+// batch allocations without a replacement, keep their slot.
 func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 	if !t.holds(a) {
 		return
@@ -60,14 +60,14 @@ func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 	}
 }
 
-// come gives a slot to an allocation that is placed.
+// come counts the slot of a placed allocation.
 func (t *tally) come(a *cluster.Allocation) {
 	if !a.Canary() {
 		t.add(a, 1)
 	}
 }
 
-// full says why there is no slot for one more, or is empty.
+// full returns why there is no slot for the allocation, or the empty string.
 func (t *tally) full(g *cluster.TaskGroup, a *cluster.Allocation) string {
 	switch {
 	case a.Canary():

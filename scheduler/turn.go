@@ -14,27 +14,27 @@ type turn struct {
 	world  *world
 	now    time.Time
 	wakeAt time.Time
-	// full says that no more writes can be begun in this turn.
+	// full says that this turn cannot start more writes.
 	full bool
 }
 
-// blockedQueue remembers what the blocked evaluations were last tried against.
+// blockedQueue remembers the capacity at the last attempts to place blocked evaluations.
 type blockedQueue struct {
-	// tried is the index of the view each was last tried against in vain.
+	// tried is the index of the view of each evaluation's last failed attempt.
 	tried map[cluster.EvalID]uint64
-	// capacity is the capacity index up to which all have been tried. dirty says
-	// that some may not have been.
+	// capacity is the capacity index of the last attempt. dirty says that the attempt may
+	// have left out evaluations.
 	capacity uint64
 	dirty    bool
-	// notBefore is when they may be looked at again.
+	// notBefore is the earliest time of the next attempt.
 	notBefore time.Time
 }
 
-// wake asks to be stepped at the latest then.
+// wake requests the next step at the time or before it.
 func (t *turn) wake(at time.Time) { t.wakeAt = earliest(t.wakeAt, at) }
 
-// land forgets the writes that the view shows, and tells the world of the
-// placements of the others. The first turn learns who is out of touch.
+// land forgets the writes that the view shows, and adds the placements of the others to the
+// world. In the first turn it also finds lost and disconnected allocations.
 func (t *turn) land() {
 	for _, job := range sortedJobs(t.flights) {
 		f := t.flights[job]
@@ -57,8 +57,7 @@ func (t *turn) land() {
 	}
 }
 
-// planPending plans the jobs with pending evaluations, until no more writes can
-// be begun.
+// planPending plans the jobs with pending evaluations, until the turn is full.
 func (t *turn) planPending() {
 	seen := make(map[cluster.JobKey]bool)
 	for e := range t.world.PendingEvals() {
@@ -97,10 +96,10 @@ func (t *turn) mayPlan(job cluster.JobKey) bool {
 	return !waits
 }
 
-// plan makes the plan of an evaluation and notes when its job will have lost
-// what is out of touch.
+// plan returns the plan of an evaluation. It notes when disconnected allocations of the job
+// become lost.
 func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
-	plan, again := schedule(t.world, e, t.now, t.config.IDs, t.config.MaxPlanParts+1) // one more shows that there is more
+	plan, again := schedule(t.world, e, t.now, t.config.IDs, t.config.MaxPlanParts+1) // one more part than written shows that parts are left
 	t.setLookAgain(e.JobKey(), again)
 	return plan
 }
@@ -112,7 +111,7 @@ func (t *turn) write(plan *cluster.Plan) {
 	t.begin(f, t.config.Applier.ApplyPlan(part, t.reply(f)))
 }
 
-// begin notes that a write was begun, or that there is no room for any.
+// begin notes a started write, or that the applier has no room.
 func (t *turn) begin(f *flight, queued bool) {
 	if !queued {
 		t.full = true
@@ -123,8 +122,8 @@ func (t *turn) begin(f *flight, queued bool) {
 	t.full = len(t.flights) >= t.config.MaxInFlight
 }
 
-// planBlocked tries the blocked evaluations again if capacity has come since
-// they were tried. What would change nothing is not written.
+// planBlocked tries the blocked evaluations again if capacity was added since their last
+// attempt. It does not write a plan that changes nothing.
 func (t *turn) planBlocked() {
 	capacity := t.world.CapacityIndex()
 	if !t.blocked.dirty && capacity <= t.blocked.capacity {
@@ -162,13 +161,12 @@ func (t *turn) planBlocked() {
 	}
 }
 
-// isIdle reports whether the plan of a blocked evaluation says what the
-// evaluation says already.
+// isIdle reports whether the plan of a blocked evaluation changes nothing.
 func isIdle(p *cluster.Plan, e *cluster.Evaluation) bool {
 	return len(p.Stops)+len(p.Places)+len(p.Answers) == 0 && p.Eval.Status == e.Status && maps.Equal(p.Eval.Queued, e.Queued)
 }
 
-// setLookAgain sets when the job is to be evaluated again; zero is never.
+// setLookAgain sets when the job needs its next evaluation; zero is never.
 func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
 	if at.IsZero() {
 		delete(t.lookAgain, job)
@@ -177,21 +175,21 @@ func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
 	t.lookAgain[job] = at
 }
 
-// findLost learns of what is lost with its node, or will be, and was for an earlier
-// scheduler to know.
+// findLost finds allocations on nodes that are down, gone or disconnected. An earlier
+// scheduler may not have handled them.
 func (t *turn) findLost() {
 	for id := range t.world.OccupiedNodes() {
 		switch n := t.world.Node(id); {
 		case isDisconnected(n):
-			t.findOutOfTouch(n)
+			t.findDisconnected(n)
 		case isDead(n):
 			t.findForgotten(id)
 		}
 	}
 }
 
-// findOutOfTouch learns when the node's allocations will be lost.
-func (t *turn) findOutOfTouch(n *cluster.Node) {
+// findDisconnected notes when the node's allocations become lost.
+func (t *turn) findDisconnected(n *cluster.Node) {
 	for a := range t.world.LiveAllocsByNode(n.ID) {
 		l := look{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
 		if g := l.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
@@ -200,8 +198,8 @@ func (t *turn) findOutOfTouch(n *cluster.Node) {
 	}
 }
 
-// findForgotten has the jobs looked at that have something on a node that is down or
-// gone, and no evaluation that would find it lost: who should have made one did not.
+// findForgotten schedules an evaluation for each job that has allocations on a node that is
+// down or gone, and no pending evaluation.
 func (t *turn) findForgotten(id cluster.NodeID) {
 	for a := range t.world.LiveAllocsByNode(id) {
 		if !t.isPending(a.JobKey()) {
@@ -210,8 +208,8 @@ func (t *turn) findForgotten(id cluster.NodeID) {
 	}
 }
 
-// isPending reports whether the job is to be looked at. A blocked evaluation does not
-// say so: it waits for capacity, and what is lost with a node brings none.
+// isPending reports whether the job has a pending evaluation. A blocked evaluation does not
+// count: it waits for capacity, and a lost node adds none.
 func (t *turn) isPending(job cluster.JobKey) bool {
 	for e := range t.world.OpenEvals(job) {
 		if e.Status == cluster.EvalPending {
@@ -221,8 +219,8 @@ func (t *turn) isPending(job cluster.JobKey) bool {
 	return false
 }
 
-// evaluateLost makes an evaluation of each job that has lost by now what was out
-// of touch. A job that had one has been planned in this turn, or will be.
+// evaluateLost creates an evaluation for each job whose disconnected allocations are lost by
+// now. Jobs with a pending evaluation need none: this turn or a later one plans them.
 func (t *turn) evaluateLost() {
 	for _, job := range sortedJobs(t.lookAgain) {
 		at := t.lookAgain[job]

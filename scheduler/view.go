@@ -6,9 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// View is one consistent state of the cluster as the scheduler reads it. Nothing
-// it returns is written to. What it yields comes in a fixed order, which is the
-// view's own: no decision depends on it but that of the queues.
+// View is one consistent state of the cluster. The scheduler does not change returned
+// objects. Each sequence has a fixed order. Only the order of the queues affects decisions.
 type View interface {
 	// Index is the raft index of the newest entry in the view.
 	Index() uint64
@@ -18,12 +17,12 @@ type View interface {
 	NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage]
 	// Job returns the current version of the job, or nil.
 	Job(cluster.JobKey) *cluster.Job
-	// JobsOnEveryNode yields the current versions of the jobs whose type says so
+	// JobsOnEveryNode yields the current versions of the jobs that run on every node
 	// ([cluster.JobType.EveryNode]).
 	JobsOnEveryNode() iter.Seq[*cluster.Job]
 	// Alloc returns the allocation, or nil.
 	Alloc(cluster.AllocID) *cluster.Allocation
-	// AllocsByJob yields the job's allocations, those that have ended too.
+	// AllocsByJob yields the job's allocations, including ended ones.
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
 	// LiveAllocsByNode yields the node's allocations that are not
 	// client-terminal. The node need not exist.
@@ -40,10 +39,9 @@ type View interface {
 	// older ones first. BlockedEvals does the same for the blocked ones.
 	PendingEvals() iter.Seq[*cluster.Evaluation]
 	BlockedEvals() iter.Seq[*cluster.Evaluation]
-	// Usage is what the node's allocations that are not client-terminal take. The node
-	// need not exist.
+	// Usage sums up the resources of the node's allocations that are not client-terminal.
+	// The node need not exist.
 	Usage(cluster.NodeID) cluster.Usage
-	// CapacityIndex is the raft index of the last entry after which more may fit
-	// on the nodes than before.
+	// CapacityIndex is the raft index of the last entry that may have added capacity.
 	CapacityIndex() uint64
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// world is a view with what is left on its ready nodes, less what plans that
-// are not in the view yet will take.
+// world is a view with the free resources of its ready nodes, after the plans that the view
+// does not show yet.
 type world struct {
 	View
-	// ahead are placements of plans that are not in the view yet.
+	// ahead are the placements of plans that the view does not show yet.
 	ahead []*cluster.Allocation
-	// nodes are those that were looked up, nil where there is none.
+	// nodes caches look-ups; nil for a node that does not exist.
 	nodes map[cluster.NodeID]*cluster.Node
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
 }
 
-// room is one ready node and what is left on it.
+// room is one ready node with its free resources.
 type room struct {
 	node *cluster.Node
 	free cluster.Resources
-	// unbounded says that the node takes any number of allocations; if not,
-	// slots is how many more.
+	// unbounded says that the node takes any number of allocations. Otherwise slots is
+	// how many more it takes.
 	unbounded bool
 	slots     int
 }
@@ -44,8 +44,7 @@ func (w *world) Node(id cluster.NodeID) *cluster.Node {
 	return n
 }
 
-// ready returns the ready nodes by id. The rooms are shared: what is placed is
-// taken out of them, and not out of a copy.
+// ready returns the ready nodes by id. The slice is shared: placements change it.
 func (w *world) ready() []room {
 	if w.rooms != nil {
 		return w.rooms
@@ -75,7 +74,7 @@ func (w *world) room(id cluster.NodeID) *room {
 	return &rooms[i]
 }
 
-// roomOn is what is left on a node that is used so.
+// roomOn returns the free resources of a node with the usage.
 func roomOn(n *cluster.Node, used cluster.Usage) room {
 	return room{
 		node: n, free: n.Available().Minus(used.Resources),
@@ -93,8 +92,8 @@ func (r *room) take(need cluster.Resources) {
 	r.slots--
 }
 
-// left says how much of the node would be left after one more allocation: the
-// thousandths free of each of its resources, added up.
+// left is how much of the node is free after one more allocation: the sum of the free
+// thousandths of each resource.
 func (r *room) left(need cluster.Resources) int64 {
 	free, all := r.free.Minus(need), r.node.Available()
 	return thousandths(free.CPU, all.CPU) + thousandths(free.MemoryMB, all.MemoryMB) +
@@ -108,8 +107,8 @@ func thousandths(part, whole int64) int64 {
 	return part * 1000 / whole
 }
 
-// accepts reports whether the node is one that the job and the group may run on,
-// whether or not it is ready and has room.
+// accepts reports whether the group may run on the node. It ignores the node's status and
+// free resources.
 func accepts(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
 	return acceptsJob(n, j) && (len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
 }

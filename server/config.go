@@ -20,8 +20,8 @@ type Config struct {
 	// Transport carries raft's messages. The server closes it if it can be
 	// closed.
 	Transport raft.Transport
-	// Voters are the servers of a cluster that is new, this one included; all of
-	// them are given the same. Nil says that the stores know the cluster.
+	// Voters are the servers of a new cluster, this one included. All of them get the same list.
+	// Nil if the stores hold the cluster's configuration.
 	Voters []raft.Server
 	// Logger receives what an operator may want to know. Nil discards it.
 	Logger hclog.Logger
@@ -39,20 +39,20 @@ type Config struct {
 	// Scheduler configures the scheduler, but for its Logger, Snapshot and
 	// Applier.
 	Scheduler scheduler.Config
-	// WhileLeading runs on the leader, in a goroutine of its own, from the
-	// beginning of each term until its context ends, and the server waits for it
-	// then; or nil. A restored snapshot begins a term anew. The state may lack
-	// what earlier leaders wrote: see [Server.CaughtUp].
+	// WhileLeading runs on the leader in its own goroutine, from the beginning of each term until
+	// its context ends; or nil. The server waits for it at the end of the term. A restored snapshot
+	// begins a new term. The state may lack entries of earlier leaders: see [Server.CaughtUp].
 	WhileLeading func(context.Context)
 	// OnApply is called after each entry, in the order of the log; or nil. Raft
 	// waits for it.
 	OnApply func(shims.Applied)
-	// OnAnswer is called with each raft write of this server and what became of it;
-	// or nil. See [shims.Options].
+	// OnAnswer is called with each raft write of this server and its answer; or nil. See
+	// [shims.Options].
 	OnAnswer func(shims.Message, shims.Answer)
 }
 
-// withDefaults returns c with its zero values filled in, or what is missing.
+// withDefaults returns c with its zero values filled in. The error names a field that is missing or
+// wrong.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.ID == "":

@@ -1,52 +1,48 @@
-// Package server is one server of a cluster: hashicorp/raft, the state that its
-// log makes, and on the leader the node drainer and a scheduler. It is also the
-// example to copy for embedding package drainer in a server of your own; what
-// such a server owes the drainer is this:
+// Package server is one server of a cluster: hashicorp/raft, the state that its log makes,
+// and on the leader the node drainer and a scheduler. It is also the example to copy for
+// embedding package drainer in a server of your own. The drainer needs five things of such
+// a server:
 //
-//  1. An FSM that judges marks and completions again when it applies them
-//     (package shims calls rules.Recheck), over a state that publishes its
-//     changes (package statestore).
-//  2. A proposer for the leader's own writes which clients cannot crowd out.
-//  3. One goroutine that follows leadership: [Server.lead]. When leadership is
-//     gained it enables the drainer with the present state, when it is lost it
-//     disables it, and when the state is replaced by a snapshot it enables it
-//     again with the new one. It asks for no barrier: the drainer and the
-//     scheduler each wait for one of their own before they plan.
-//  4. A scheduler that stops what is marked, places replacements, and looks again
-//     when the FSM has applied something.
-//  5. Evaluations in the same entry as the change that calls for them, made when it
-//     is applied, in the state that it finds (package shims asks
-//     [scheduler.NodeEvals] and [scheduler.ReportEvals]). Whoever proposes a change
-//     does not know what it will concern: a plan that is on its way may place
-//     something on a node that is about to go down, and nobody would look at its
-//     job again.
+//  1. An FSM that checks marks and completions again when it applies them (package shims
+//     calls rules.Recheck), over a state that publishes its changes (package statestore).
+//  2. A proposer for the leader's own writes that requests of clients cannot fill.
+//  3. One goroutine that follows leadership: [Server.lead]. When the server gains
+//     leadership it enables the drainer with the present state. When it loses leadership
+//     it disables the drainer. When a snapshot replaces the state it enables the drainer
+//     again with the new one. It needs no barrier: the drainer and the scheduler each wait
+//     for their own before they plan.
+//  4. A scheduler that stops marked allocations, places replacements, and runs again when
+//     the FSM has applied an entry.
+//  5. Evaluations in the same entry as the change that needs them. The FSM makes them when
+//     it applies the change, from the state at that time (package shims calls
+//     [scheduler.NodeEvals] and [scheduler.ReportEvals]). The proposer of a change does not
+//     know every job that it concerns: a plan in flight may place an allocation on a node
+//     that is about to go down, and no other entry would evaluate that job.
 //
 // # Failure
 //
-// A server that meets a raft entry or a snapshot that it must not apply, such as one of a
-// newer build, applies nothing of it, leaves raft and says so: see [Server.Failed]. What
-// is on its disk stays as it is.
+// A server may meet a raft entry or a snapshot that it must not apply, such as one of a
+// newer build. It then applies nothing of it, leaves raft and reports the error: see
+// [Server.Failed]. Its disk stays as it is.
 //
 // # Goroutines
 //
-// Each server owns one goroutine, which follows leadership. On the leader there
-// are two more, one of the drainer's and one of the scheduler's, and a third with
-// [Config].WhileLeading; the first owns and joins them. One more runs while
-// somebody waits in [Server.Consistent]. The two proposers own one each and one per
-// entry in flight, and raft owns its own. [Server.Shutdown] ends all of them and waits
-// for them.
+// Each server owns one goroutine, which follows leadership. On the leader that goroutine
+// owns and joins two more, one of the drainer and one of the scheduler, and a third with
+// [Config].WhileLeading. One more runs while a caller waits in [Server.Consistent]. The two
+// proposers own one each and one per entry in flight, and raft owns its own.
+// [Server.Shutdown] ends all of them and waits for them.
 //
 // # Requests
 //
-// The methods in requests.go propose one change each, stamped with the time and
-// the ids it needs, and wait for it to be applied here. What needs no entry, because
-// it is so already or is not there, is said of a state that is surely the newest. They
-// work on the leader; elsewhere the error wraps [shims.ErrRejected]. A [Group] forwards
-// within one process, package agent between processes.
+// Each method in requests.go proposes one change with the time and the ids that it needs,
+// and waits until the change is applied here. A request that needs no entry, because the
+// change is made already or its subject does not exist, is answered from the newest state.
+// The methods work on the leader; on other servers the error wraps [shims.ErrRejected]. A
+// [Group] forwards requests within one process, package agent between processes.
 //
 // # Reads
 //
-// [Server.Store] is the state as this server knows it, which may be behind.
-// Whoever must not miss a write that was acknowledged waits for
-// [Server.Consistent] first, on the leader.
+// [Server.Store] is the state of this server, which may be behind. A reader that must see
+// every acknowledged write calls [Server.Consistent] on the leader first.
 package server

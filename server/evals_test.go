@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -16,7 +17,7 @@ import (
 
 // gate holds the log of a server up at the first entry that it is for.
 type gate struct {
-	// is says of which; set before reached is waited for.
+	// is reports whether the gate holds the message. It is set before the test waits for reached.
 	is            func(shims.Message) bool
 	reached, open chan struct{}
 	held          bool // used by raft's goroutine for the FSM alone
@@ -37,15 +38,13 @@ func (g *gate) applied(a shims.Applied) {
 
 func addNode(t *testing.T, s *server.Server, id cluster.NodeID) {
 	t.Helper()
-	_, err := s.RegisterNode(t.Context(), &cluster.Node{
-		ID: id, Name: string(id), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000},
-	})
+	_, err := s.RegisterNode(t.Context(), testNode(id))
 	must.NoError(t, err)
 }
 
-// The replacement of a drained allocation is on its way to a node when that goes
-// down. Who says so knows nothing of the replacement, and its job was not looked at
-// again: the drain waited for it for ever.
+// A node goes down while a plan with a replacement for a drained allocation is on its way to it.
+// The request that reports the node does not know the replacement. Without an evaluation of its
+// job, the drain waited for ever.
 func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,31 +79,19 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 		landed := 0
 		for a := range s.Store().Snapshot().AllocsByNode("n2") {
 			landed++
-			// Its status says nothing: the scheduler may have been here already.
+			// Its status is not checked: the scheduler may have changed it already.
 			must.Less(t, lost.index, a.CreateIndex, must.Sprint("the plan was before the node's loss in the log"))
 		}
 		must.Eq(t, 1, landed)
 
 		addNode(t, s, "n3")
-		runsOn := func() { // what n1 and n3 have to say
-			for range 100 {
-				time.Sleep(100 * time.Millisecond)
-				var reports []cluster.AllocReport
-				for _, node := range []cluster.NodeID{"n1", "n3"} {
-					for a := range s.Store().Snapshot().LiveAllocsByNode(node) {
-						healthy := true
-						r := cluster.AllocReport{Alloc: a.ID, Node: node, At: time.Now(), ClientStatus: cluster.ClientRunning, Healthy: &healthy}
-						if a.ServerTerminal() {
-							r.ClientStatus, r.Healthy = cluster.ClientComplete, nil
-						}
-						reports = append(reports, r)
-					}
-				}
-				_, err := s.ReportAllocs(t.Context(), reports)
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			for _, node := range []cluster.NodeID{"n1", "n3"} {
+				_, err := s.ReportAllocs(t.Context(), clustertest.Progress(s.Store().Snapshot().LiveAllocsByNode(node), time.Now()))
 				must.NoError(t, err)
 			}
 		}
-		runsOn()
 		state := s.Store().Snapshot()
 		must.False(t, state.Node("n1").Draining(), must.Sprint("the drain ends"))
 		for range state.LiveAllocsByNode("n2") {
@@ -113,8 +100,8 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 	})
 }
 
-// A system job is registered while a node is: whoever registers the node knows
-// nothing of the job, nor the scheduler of the node.
+// A system job and a node are registered at the same time: the node's registration does not
+// know the job, and the scheduler does not know the node.
 func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,19 +120,17 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		s := do(t, g, func(ctx context.Context, s *server.Server) error { return s.Consistent(ctx) })
 		done := make(chan error, 3)
 		go func() {
-			_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}})
+			_, err := s.RegisterNode(t.Context(), testNode("n1"))
 			done <- err
 		}()
 		<-first.reached
 		go func() {
-			_, err := s.RegisterJob(t.Context(), &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
-				Name: "g", Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
-			}}})
+			_, err := s.RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1))
 			done <- err
 		}()
 		synctest.Wait()
 		go func() {
-			_, err := s.RegisterNode(t.Context(), &cluster.Node{ID: "n2", Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}})
+			_, err := s.RegisterNode(t.Context(), testNode("n2"))
 			done <- err
 		}()
 		synctest.Wait()
@@ -165,7 +150,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 
 // What is answered without an entry is said of the newest state, which a server that
 // does not lead has not.
-func TestServer_whatIsSoAlreadyIsTheLeadersToSay(t *testing.T) {
+func TestServer_onlyTheLeaderAnswersWithoutAnEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{})

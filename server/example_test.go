@@ -24,7 +24,7 @@ func ExampleGroup() {
 		if _, err := s.RegisterNode(ctx, &cluster.Node{ID: "n1", Status: cluster.NodeReady}); err != nil {
 			return err
 		}
-		updated, err := s.UpdateDrain(ctx, statestore.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}, Key: "once"})
+		updated, err := s.UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}, Key: "once"})
 		leader, drain = s, updated.Drain
 		return err
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// stores are what a server has on disk.
+// stores are the stores of a server.
 type stores struct {
 	log       *raft.InmemStore
 	snapshots raft.SnapshotStore
@@ -32,8 +32,7 @@ func (d stores) open() (*server.Server, error) {
 	})
 }
 
-// raiseBeyond is an entry that raises the cluster version beyond what this build
-// understands.
+// raiseBeyond is an entry that raises the cluster version above the versions of this build.
 func raiseBeyond(t *testing.T) []byte {
 	entry, err := shims.Encode(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	must.NoError(t, err)
@@ -41,8 +40,8 @@ func raiseBeyond(t *testing.T) []byte {
 	return entry
 }
 
-// A server that meets an entry of a newer build stops, says why, and changes nothing on
-// its disk. Started again, it says so again.
+// A server that meets an entry of a newer build stops with an error, and changes nothing on its
+// disk. After a restart it stops with the same error.
 func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// GroupConfig is what a [Group] is built from.
+// GroupConfig configures a [Group].
 type GroupConfig struct {
 	// Servers is how many there are. Zero is [DefaultServers].
 	Servers int
 	// Loopback has them talk over TCP on the loopback interface rather than in
 	// memory.
 	Loopback bool
-	// Server is what they have in common; ID, Transport, Voters and the stores
-	// are set for each.
+	// Server is the configuration of every server. The group sets ID, Transport, Voters and the
+	// stores.
 	Server Config
 }
 
@@ -33,7 +33,7 @@ const DefaultServers = 3
 // Group is a new cluster of servers in one process.
 type Group struct {
 	mu      sync.Mutex
-	servers []*Server // those that run; guarded by mu
+	servers []*Server // running servers; guarded by mu
 }
 
 // NewGroup starts the servers of a new cluster. They elect a leader by themselves.
@@ -110,16 +110,15 @@ func (g *Group) Leader() *Server {
 	return nil
 }
 
-// Kill ends one server for good, without a word to the others. Its transport is
-// closed first, whatever it was writing; in memory it falls silent with that, as
-// after a crash.
+// Kill ends one server for good, and does not tell the others. It closes the transport first, even
+// during a write. The other servers see a crash.
 func (g *Group) Kill(s *Server) error {
 	g.remove(s)
 	return errors.Join(closeTransport(s.config.Transport), s.Shutdown())
 }
 
-// Shutdown shuts all servers down and waits for them: the leader first, while it
-// has a quorum to settle what it was writing.
+// Shutdown shuts all servers down and waits for them. The leader is first, while it has a quorum to
+// finish its writes.
 func (g *Group) Shutdown() error {
 	servers := g.Servers()
 	slices.SortStableFunc(servers, func(a, b *Server) int {
@@ -148,9 +147,8 @@ func (g *Group) remove(s *Server) {
 // retryInterval is the wait before a request is made again.
 const retryInterval = 20 * time.Millisecond
 
-// Do makes a request of the leader, whichever that is, until the request is
-// answered or the context ends. A request whose outcome is unknown is made again,
-// so it must be one that may be applied twice.
+// Do sends a request to the leader until it is answered or the context ends. It repeats a request
+// whose outcome is unknown, so the request must be safe to apply twice.
 func (g *Group) Do(ctx context.Context, request func(context.Context, *Server) error) error {
 	last := errors.New("there is no leader")
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
@@ -11,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// lead follows leadership until the server stops, or its state machine does. Raft's channel may leave out a
-// change that the next one undid, so every value begins the term anew.
+// lead follows leadership until the server or its state machine stops. Raft's channel may
+// leave out a change that the next one undid, so every value begins a new term.
 func (s *Server) lead() {
 	defer close(s.stopped)
 	endTerm := func() {}
@@ -33,53 +34,71 @@ func (s *Server) lead() {
 			endTerm()
 			endTerm = func() {}
 			if leads {
-				endTerm = s.beginTerm()
+				endTerm = s.leader.begin()
 			}
 		case <-s.restored:
-			if s.scheduler.Load() != nil {
+			if s.leader.scheduler.Load() != nil {
 				endTerm()
-				endTerm = s.beginTerm()
+				endTerm = s.leader.begin()
 			}
 		}
 	}
 }
 
-// beginTerm starts what only a leader runs. The function it returns ends that and
-// waits for it; nothing of the term begins a write afterwards.
-func (s *Server) beginTerm() (end func()) {
-	store := s.fsm.Store()
-	s.enableDrainer(true, store.Reader())
-	sched, err := s.newScheduler(store)
+// leader runs what only a leader runs: the drainer, the scheduler and
+// [Config].WhileLeading.
+type leader struct {
+	config  *Config
+	fsm     *shims.FSM
+	own     *shims.Proposer
+	drainer *drainer.NodeDrainer
+	// scheduler is that of the present term, or nil.
+	scheduler atomic.Pointer[scheduler.Scheduler]
+}
+
+// begin begins a term. The function that it returns ends the term and waits: nothing of the
+// term begins a write afterwards.
+func (l *leader) begin() (end func()) {
+	store := l.fsm.Store()
+	l.enableDrainer(true, store.Reader())
+	sched, err := l.newScheduler(store)
 	if err != nil {
-		s.config.Logger.Error("the scheduler does not run", "error", err)
-		return func() { s.enableDrainer(false, nil) }
+		l.config.Logger.Error("the scheduler does not run", "error", err)
+		return func() { l.enableDrainer(false, nil) }
 	}
-	s.scheduler.Store(sched)
+	l.scheduler.Store(sched)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { sched.Run(ctx) })
-	if s.config.WhileLeading != nil {
-		running.Go(func() { s.config.WhileLeading(ctx) })
+	if l.config.WhileLeading != nil {
+		running.Go(func() { l.config.WhileLeading(ctx) })
 	}
 	return func() {
-		s.enableDrainer(false, nil)
-		s.scheduler.Store(nil)
+		l.enableDrainer(false, nil)
+		l.scheduler.Store(nil)
 		cancel()
 		running.Wait()
 	}
 }
 
-func (s *Server) enableDrainer(enabled bool, state drainer.StateReader) {
-	if err := s.drainer.SetEnabled(enabled, state); err != nil {
-		s.config.Logger.Error("the node drainer does not run", "error", err)
+func (l *leader) enableDrainer(enabled bool, state drainer.StateReader) {
+	if err := l.drainer.SetEnabled(enabled, state); err != nil {
+		l.config.Logger.Error("the node drainer does not run", "error", err)
 	}
 }
 
 // newScheduler builds the scheduler of one term.
-func (s *Server) newScheduler(store *statestore.Store) (*scheduler.Scheduler, error) {
-	config := s.config.Scheduler
-	config.Logger = s.config.Logger
+func (l *leader) newScheduler(store *statestore.Store) (*scheduler.Scheduler, error) {
+	config := l.config.Scheduler
+	config.Logger = l.config.Logger
 	config.Snapshot = func() scheduler.View { return store.Snapshot() }
-	config.Applier = shims.NewSchedulerApplier(s.own)
+	config.Applier = shims.NewSchedulerApplier(l.own)
 	return scheduler.New(config)
+}
+
+// wake tells the scheduler, if one runs, that the FSM applied an entry.
+func (l *leader) wake() {
+	if sched := l.scheduler.Load(); sched != nil {
+		sched.Wake()
+	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// What was acknowledged is in the state that a consistent read sees, also on a
-// leader that has just begun.
+// A consistent read shows every acknowledged write, on a new leader too.
 func TestServer_consistentReadsSeeWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

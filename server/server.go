@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -24,13 +22,11 @@ type Server struct {
 	config Config
 	raft   *raft.Raft
 	fsm    *shims.FSM
-	// requests proposes what others ask for, own what the leader itself wants:
-	// neither fills the other's queue.
+	// requests proposes the requests of callers, own the leader's own writes: neither fills the
+	// other's queue.
 	requests, own *shims.Proposer
-	drainer       *drainer.NodeDrainer
-	// scheduler is the one of the present term, or nil.
-	scheduler atomic.Pointer[scheduler.Scheduler]
-	reads     readIndex
+	leader        leader
+	reads         readIndex
 
 	// restored has capacity 1 and is sent to, without blocking, when a snapshot
 	// has replaced the state.
@@ -59,7 +55,6 @@ func New(config Config) (*Server, error) {
 	}
 	s.working, s.fail = context.WithCancelCause(context.Background())
 	s.shutdown, s.release = sync.OnceValue(s.close), sync.OnceValue(s.releaseAll)
-	s.reads.confirm = s.confirmRead
 	s.fsm = shims.NewFSM(shims.FSMConfig{Logger: config.Logger, OnApply: s.applied, OnRestore: s.replaced})
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("server %s: %w", config.ID, errors.Join(err, s.release()))
@@ -68,7 +63,7 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// start builds what the server is made of, from the log upwards.
+// start builds the parts of the server, from the log upwards.
 func (s *Server) start() (err error) {
 	c := &s.config
 	if c.Voters != nil {
@@ -85,7 +80,7 @@ func (s *Server) start() (err error) {
 	}
 	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, c.Snapshots, c.Transport)
 	if err != nil {
-		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft does not say why it restores no snapshot
+		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft's error does not say why the FSM refused the snapshot
 	}
 	options := shims.Options{Logger: c.Logger, OnAnswer: c.OnAnswer}
 	if s.requests, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
@@ -96,18 +91,19 @@ func (s *Server) start() (err error) {
 	}
 	c.Drainer.Logger = slog.New(shims.NewLogHandler(c.Logger.Named("drain")))
 	c.Drainer.Raft = shims.NewDrainerApplier(s.own)
-	if s.drainer, err = drainer.NewNodeDrainer(c.Drainer); err != nil {
+	nodeDrainer, err := drainer.NewNodeDrainer(c.Drainer)
+	if err != nil {
 		return err
 	}
-	_, err = s.newScheduler(s.fsm.Store()) // now, rather than when leadership comes
+	s.reads.raft, s.reads.log, s.reads.fsm, s.reads.own, s.reads.working = s.raft, c.Log, s.fsm, s.own, s.working
+	s.leader.config, s.leader.fsm, s.leader.own, s.leader.drainer = c, s.fsm, s.own, nodeDrainer
+	_, err = s.leader.newScheduler(s.fsm.Store()) // refuses a bad config before the server leads
 	return err
 }
 
 // applied is called after each entry, by raft's goroutine for the FSM.
 func (s *Server) applied(a shims.Applied) {
-	if sched := s.scheduler.Load(); sched != nil {
-		sched.Wake()
-	}
+	s.leader.wake()
 	if s.config.OnApply != nil {
 		s.config.OnApply(a)
 	}
@@ -136,11 +132,11 @@ func (s *Server) Store() *statestore.Store { return s.fsm.Store() }
 
 // Drainer returns the drainer, for [drainer.NodeDrainer.Explain] and Status. It
 // is enabled while the server leads.
-func (s *Server) Drainer() *drainer.NodeDrainer { return s.drainer }
+func (s *Server) Drainer() *drainer.NodeDrainer { return s.leader.drainer }
 
-// Failed returns a channel that is closed when the server has met a raft entry or a
-// snapshot that it must not apply, see [shims.FSM.Stopped]. The server has left raft soon
-// after: it neither votes nor leads. Its owner calls Shutdown and starts a newer build.
+// Failed returns a channel that is closed when the server meets a raft entry or a snapshot that it
+// must not apply, see [shims.FSM.Stopped]. The server leaves raft soon after: it neither votes nor
+// leads. Its owner calls Shutdown and starts a newer build.
 func (s *Server) Failed() <-chan struct{} { return s.fsm.Stopped() }
 
 // Err is why the server has failed, or nil. It names the remedy.
@@ -167,7 +163,7 @@ func (s *Server) close() error {
 // them then.
 const settleTimeout = 10 * time.Second
 
-// releaseAll lets go of what start has built, from the top down.
+// releaseAll releases the parts that start built, from the top down.
 func (s *Server) releaseAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -54,31 +55,37 @@ func do(t *testing.T, g *server.Group, request func(context.Context, *server.Ser
 	return leader
 }
 
+// testNode is a ready node with room for ten allocations of a test job.
+func testNode(id cluster.NodeID) *cluster.Node {
+	n := clustertest.Node(id)
+	n.Resources = cluster.Resources{CPU: 1000, MemoryMB: 1000}
+	return n
+}
+
 // register registers nodes n1 and up, and a job of that many allocations.
 func register(t *testing.T, g *server.Group, nodes, count int) {
 	t.Helper()
 	for i := range nodes {
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			id := fmt.Sprintf("n%d", i+1)
-			_, err := s.RegisterNode(ctx, &cluster.Node{
-				ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady,
-				Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000},
-			})
+			_, err := s.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
 			return err
 		})
 	}
-	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.RegisterJob(ctx, &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
-			Name: "g", Count: count, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
-		}}})
+	registerJob(t, g, clustertest.Job("web", cluster.JobService, count))
+}
+
+func registerJob(t *testing.T, g *server.Group, j *cluster.Job) *server.Server {
+	t.Helper()
+	return do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.RegisterJob(ctx, j)
 		return err
 	})
 }
 
 var webKey = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
 
-// runs has every allocation report what its client would: what is to run runs and
-// is healthy, what is to stop has stopped. It ends when that is so.
+// runs reports for the clients of the web job until that many allocations run and the stopped ones
+// have ended.
 func runs(t *testing.T, g *server.Group, count int) {
 	t.Helper()
 	for {
@@ -86,20 +93,11 @@ func runs(t *testing.T, g *server.Group, count int) {
 		running, seen := 0, uint64(0)
 		leader := do(t, g, func(ctx context.Context, s *server.Server) error {
 			state := s.Store().Snapshot()
-			reports, running, seen = nil, 0, state.TableIndex("allocs")
+			reports, running, seen = clustertest.Progress(state.AllocsByJob(webKey), time.Now()), 0, state.TableIndex("allocs")
 			for a := range state.AllocsByJob(webKey) {
-				healthy := true
-				r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, At: time.Now(), ClientStatus: cluster.ClientRunning, Healthy: &healthy}
-				switch {
-				case a.ClientTerminal():
-					continue
-				case a.ServerTerminal():
-					r.ClientStatus, r.Healthy = cluster.ClientComplete, nil
-				case a.ClientStatus == cluster.ClientRunning:
+				if !a.Terminal() && a.ClientStatus == cluster.ClientRunning {
 					running++
-					continue
 				}
-				reports = append(reports, r)
 			}
 			if len(reports) == 0 {
 				return nil
@@ -111,7 +109,8 @@ func runs(t *testing.T, g *server.Group, count int) {
 			return
 		}
 		if len(reports) == 0 {
-			// Newer than what was counted: a state read only now may have the last placement already.
+			// Wait for an index newer than the counted state: a newer state may hold the last
+			// placement already.
 			await(t, leader, "placements", func(s *statestore.Snapshot) bool {
 				for range s.AllocsByJob(webKey) { // for the watch
 				}
@@ -121,11 +120,11 @@ func runs(t *testing.T, g *server.Group, count int) {
 	}
 }
 
-func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated server.DrainWritten) {
+func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) (updated cluster.DrainWritten) {
 	t.Helper()
 	key := fmt.Sprintf("%s %v", id, spec)
 	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
-		updated, err = s.UpdateDrain(ctx, statestore.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
+		updated, err = s.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
 		return err
 	})
 	return updated
@@ -137,8 +136,7 @@ func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster
 	must.NoError(t, err)
 }
 
-// A drain that one leader has begun is ended by the next, and the dead one
-// decides nothing any more.
+// The next leader ends a drain that a dead leader began. The dead one decides nothing.
 func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +155,7 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 
 		for ended := false; !ended; {
 			runs(t, g, 4)
-			time.Sleep(time.Millisecond) // everybody is done with what there is, and what waits for the time gets nearer
+			time.Sleep(time.Millisecond) // all goroutines are idle, and the next timer gets nearer
 			if next := g.Leader(); next != nil {
 				must.NotEq(t, first.ID(), next.ID())
 				record := next.Store().Snapshot().DrainRecord(id)
@@ -168,20 +166,17 @@ func TestGroup_aDrainOutlivesItsLeader(t *testing.T) {
 	})
 }
 
-// A node that returns gets its work again: that of system jobs, and what waited
-// for room.
+// A node that returns gets its work again: system allocations, and allocations that waited for
+// capacity.
 func TestServer_aNodeReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
 		register(t, g, 2, 15) // ten fit on a node
 		runs(t, g, 15)
-		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
-				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
-			}}})
-			return err
-		})
+		logsJob := clustertest.Job("logs", cluster.JobSystem, 1)
+		logsJob.TaskGroups[0].Tasks[0].Resources = cluster.Resources{} // ten others fill a node
+		registerJob(t, g, logsJob)
 		logs := func(s *statestore.Snapshot, on cluster.NodeID) (running int) {
 			for a := range s.LiveAllocsByNode(on) {
 				if a.JobID == "logs" && a.DesiredStatus == cluster.DesiredRun {
@@ -222,19 +217,14 @@ func TestServer_aNewNodeGetsSystemJobs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
-		s := do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, &cluster.Job{ID: "logs", Type: cluster.JobSystem, TaskGroups: []*cluster.TaskGroup{{
-				Name: "g", Tasks: []*cluster.Task{{Name: "t"}},
-			}}})
-			return err
-		})
+		s := registerJob(t, g, clustertest.Job("logs", cluster.JobSystem, 1))
 		register(t, g, 1, 0)
 		await(t, s, "a logger on it", func(snap *statestore.Snapshot) bool { return snap.LiveCount("n1") == 1 })
 	})
 }
 
-// A snapshot that replaces the state of a leader begins its term anew: the drain
-// goes on from the new state.
+// A snapshot that replaces the state of a leader begins a new term: the drain continues from the
+// new state.
 func TestServer_aSnapshotReplacesTheState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,7 +253,7 @@ func TestServer_aSnapshotReplacesTheState(t *testing.T) {
 	})
 }
 
-// Over real sockets three servers come to the same state.
+// Three servers reach the same state over real sockets.
 func TestGroup_loopback(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, server.GroupConfig{Loopback: true})
@@ -280,8 +270,8 @@ func TestGroup_loopback(t *testing.T) {
 	must.MapLen(t, 1, dumps)
 }
 
-// atOneIndex waits until all servers have applied the same, and returns their states:
-// what the scheduler had under way may have been written after anything that was seen.
+// atOneIndex waits until all servers have applied the same entries, and returns their states. The
+// scheduler may write after any observed state.
 func atOneIndex(t *testing.T, g *server.Group) (states []*statestore.Snapshot) {
 	t.Helper()
 	for newest, equal := uint64(0), false; !equal; {
@@ -311,7 +301,7 @@ func TestServer_refuses(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1})
 		register(t, g, 1, 1)
 		s := g.Leader()
-		_, err := s.UpdateDrain(t.Context(), statestore.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
+		_, err := s.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "none", Spec: &cluster.DrainSpec{}})
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
 		_, err = s.UpdateNodeStatus(t.Context(), "none", cluster.NodeDown)
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
@@ -339,7 +329,7 @@ func TestServer_refuses(t *testing.T) {
 	})
 }
 
-// A follower writes nothing, and says so.
+// A follower rejects writes.
 func TestServer_followerRejects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -347,7 +337,7 @@ func TestServer_followerRejects(t *testing.T) {
 		register(t, g, 1, 1)
 		for _, s := range g.Servers() {
 			if !s.Leads() {
-				_, err := s.UpdateDrain(t.Context(), statestore.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
+				_, err := s.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{}})
 				must.ErrorIs(t, err, shims.ErrRejected)
 				must.ErrorIs(t, err, raft.ErrNotLeader)
 			}
@@ -355,7 +345,7 @@ func TestServer_followerRejects(t *testing.T) {
 	})
 }
 
-// Do gives up with its context, and says what it was waiting for.
+// Do ends with its context, and its error holds the cause.
 func TestGroup_doEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,7 +392,7 @@ func TestNew_refuses(t *testing.T) {
 	}
 }
 
-// A server that runs alone on stores of its own finds its state there again.
+// A single server on its own stores finds its state again after a restart.
 func TestServer_restarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,13 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// AllocClientUpdate is what clients report of their allocations. A report that
-// says nothing new, or what is not its client's to say, is passed over and
-// hinders no other; see [statestore.Txn.UpdateAllocsFromClient].
+// AllocClientUpdate applies the reports of clients about their allocations. Invalid reports
+// and reports without news are ignored; see [statestore.Txn.UpdateAllocsFromClient].
 type AllocClientUpdate struct {
 	Reports []cluster.AllocReport
-	// Evals are evaluations to make, or nil. Those of jobs of which something ends
-	// that should run that are not among them are made when the entry is applied.
+	// Evals are evaluations to write, or nil. The FSM adds those of other jobs whose
+	// allocations ended unexpectedly.
 	Evals []*cluster.Evaluation
 }
 
@@ -28,7 +27,7 @@ func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, called))
 }
 
-// ApplyPlan does what a scheduler plans, as far as it still holds.
+// ApplyPlan applies the part of a plan that [scheduler.Check] accepts.
 type ApplyPlan struct {
 	cluster.Plan
 }

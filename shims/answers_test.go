@@ -12,13 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// named is a message that can be told from others.
+// named returns a message identified by a name.
 func named(name string) shims.Message {
 	return &shims.NodeUpdateStatus{Node: cluster.NodeID(name), Status: cluster.NodeReady}
 }
 
-// answers gathers what became of writes, by name, and fails the test if one is
-// answered twice.
+// answers collects the outcomes of writes by name, and fails the test if a write is answered
+// twice.
 type answers struct {
 	t  testing.TB
 	mu sync.Mutex

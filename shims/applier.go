@@ -6,8 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Proposals takes messages for the log and answers what became of them, as a
-// [Proposer] does.
+// Proposals proposes messages and answers with their outcome, like a [Proposer].
 type Proposals interface {
 	Propose(m Message, reply func(Answer)) (queued bool)
 	Barrier(reply func(Answer)) (queued bool)
@@ -15,9 +14,8 @@ type Proposals interface {
 
 var _ Proposals = (*Proposer)(nil)
 
-// DrainerApplier begins the drainer's writes through a [Proposer], which its
-// embedder closes. A proposer that others use too may have no room for the
-// drainer when they fill its queue.
+// DrainerApplier starts the drainer's writes through a [Proposer], which the embedder
+// closes. If the proposer has other users, they may fill its queue, and the drainer waits.
 type DrainerApplier struct{ proposer Proposals }
 
 var _ drainer.RaftApplier = (*DrainerApplier)(nil)
@@ -25,7 +23,7 @@ var _ drainer.RaftApplier = (*DrainerApplier)(nil)
 // NewDrainerApplier returns an applier over p.
 func NewDrainerApplier(p Proposals) *DrainerApplier { return &DrainerApplier{proposer: p} }
 
-// AllocUpdateDesiredTransition marks allocations and makes evaluations.
+// AllocUpdateDesiredTransition marks allocations and writes evaluations.
 func (a *DrainerApplier) AllocUpdateDesiredTransition(m *rules.Marks, reply drainer.Reply) (queued bool) {
 	return a.proposer.Propose(&AllocUpdateDesiredTransition{*m}, func(answer Answer) {
 		reply(drainerAnswer(answer))
@@ -39,13 +37,13 @@ func (a *DrainerApplier) NodesDrainComplete(c *rules.Completions, reply drainer.
 	})
 }
 
-// Barrier is answered when every entry before it has been applied.
+// Barrier is answered after all earlier entries have been applied.
 func (a *DrainerApplier) Barrier(reply drainer.Reply) (queued bool) {
 	return a.proposer.Barrier(func(answer Answer) { reply(drainerAnswer(answer)) })
 }
 
-// drainerAnswer is an answer as the drainer takes it. An entry that the FSM refused as a
-// whole counts as rejected: it changed nothing and never will.
+// drainerAnswer converts an answer for the drainer. An entry that the FSM refused counts as
+// rejected: it changed nothing.
 func drainerAnswer(a Answer) drainer.Answer {
 	answer := drainer.Answer{Outcome: a.Outcome, Index: a.Index, Err: a.Err}
 	switch response := a.Response.(type) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// applierAnswers is what raft may say to any write, and the answer then.
+// applierAnswers lists raft's possible results of a write with the answer to each.
 var applierAnswers = []struct {
 	name     string
 	response any

@@ -8,25 +8,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Errors of [Apply] that say whether the message may have taken effect.
+// Errors of [Apply]. They say whether the message may have taken effect.
 var (
 	// ErrBusy: the proposer has no room, or is closed. The message was not
 	// proposed; try again later.
 	ErrBusy = errors.New("no room for another raft write")
-	// ErrRejected: the message was surely not applied and never will be. Try
-	// again, perhaps with the new leader.
+	// ErrRejected: the message was not applied and never will be. Try again, perhaps
+	// with the new leader.
 	ErrRejected = errors.New("raft write rejected")
-	// ErrUnknown: the message may be applied, now or later. Look at the state
-	// behind a barrier before trying again.
+	// ErrUnknown: the message may be applied, now or later. Read the state behind a
+	// barrier before trying again.
 	ErrUnknown = errors.New("raft write with unknown outcome")
 )
 
 // Apply proposes a message and waits for its response and the raft index of its
-// entry. What the FSM refused ([Refused]) is returned as the error it was refused
-// for, with the index. Any other error wraps ErrBusy, ErrRejected or ErrUnknown.
+// entry. If the FSM refuses the message, Apply returns the error in [Refused] and the index.
+// Any other error wraps ErrBusy, ErrRejected or ErrUnknown.
 //
-// When ctx ends Apply returns at once, with an error that wraps its cause and
-// ErrUnknown: the message stays on its way.
+// When ctx ends, Apply returns at once with an error that wraps its cause and ErrUnknown: the
+// message may still be applied.
 func Apply[R Response](ctx context.Context, p *Proposer, m Request[R]) (response R, index uint64, err error) {
 	answers := make(chan Answer, 1)
 	if !p.Propose(m, func(a Answer) { answers <- a }) {
@@ -40,7 +40,7 @@ func Apply[R Response](ctx context.Context, p *Proposer, m Request[R]) (response
 	}
 }
 
-// responseOf takes the typed response from an answer.
+// responseOf returns the typed response of an answer.
 func responseOf[R Response](m Request[R], a Answer) (response R, index uint64, err error) {
 	switch a.Outcome {
 	case raftwrite.Applied:

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// kept is a log that keeps what is proposed, and answers barriers alone.
+// kept is a log that keeps the proposed entries and answers only barriers.
 type kept struct {
 	index   uint64
 	entries []shims.Message
@@ -37,23 +37,22 @@ func (k *kept) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// longID is an id of at least so many bytes.
+// longID returns an id of at least that many bytes.
 func longID(kind string, i, length int) string {
 	id := fmt.Sprintf("%s%d", kind, i)
 	return id + strings.Repeat("x", max(0, length-len(id)))
 }
 
-// The drainer cuts its entries to MaxBytesPerEntry by an estimate, since it does
-// not know how they are written. The estimate must be above what the codec
-// writes, whatever the ids are like and however little marks have in common; and
-// not so far above that a bound means little.
+// The drainer cuts its entries to MaxBytesPerEntry by an estimate, since it does not know the
+// codec. The estimate must be above the encoded size for any ids and any mix of marks, but not far
+// above it.
 func TestBounds_EntriesAreNoLargerThanTheDrainerThinks(t *testing.T) {
 	t.Parallel()
 	const bound = 4 << 10
 	for name, test := range map[string]struct {
 		length            int // of every id
 		nodes, jobs, each int
-		marked            bool // nothing to mark, jobs to evaluate again
+		marked            bool // no marks, only jobs to evaluate again
 	}{
 		"short ids, nothing in common":       {length: 1, nodes: 60, jobs: 60, each: 1},
 		"short ids, one job":                 {length: 1, nodes: 60, jobs: 1, each: 60},
@@ -73,7 +72,7 @@ func TestBounds_EntriesAreNoLargerThanTheDrainerThinks(t *testing.T) {
 			for n := range test.nodes {
 				id := cluster.NodeID(longID("n", n, test.length))
 				must.NoError(t, txn.UpsertNode(&cluster.Node{ID: id, Status: cluster.NodeReady}, noon))
-				_, err := txn.UpdateNodeDrain(statestore.DrainUpdate{
+				_, err := txn.UpdateNodeDrain(cluster.DrainUpdate{
 					Node: id, Drain: cluster.DrainID(longID("d", n, test.length)), Spec: &cluster.DrainSpec{Deadline: -time.Second}, At: noon,
 				})
 				must.NoError(t, err)
@@ -112,7 +111,7 @@ func TestBounds_EntriesAreNoLargerThanTheDrainerThinks(t *testing.T) {
 			}
 			must.Greater(t, 1, len(log.entries))
 			must.LessEq(t, bound, largest)
-			must.Greater(t, bound/5, largest, must.Sprint("the bound is far from what is written"))
+			must.Greater(t, bound/5, largest, must.Sprint("the bound is far above the encoded size"))
 		})
 	}
 }

@@ -16,25 +16,24 @@ import (
 //	the rest  the message, as one canonical msgpack value: structs are maps from
 //	          field names, times are UTC to the nanosecond, nil is not empty
 //
-// A field that is not in the entry is zero. A field that is in the entry and unknown
-// here breaks it, because a server that dropped it would go on with another state than
-// the rest. So a new field needs a new cluster version: doc.go says how to add one.
+// A field that is missing in the entry is zero. An entry with an unknown field is broken,
+// because a server that ignored the field would have another state than the other servers.
+// So a new field needs a new cluster version: doc.go describes how to add one.
 
 const headerSize = 2
 
-// usualSize is what an entry is encoded into at first: most take no more.
+// usualSize is the initial capacity of an encoded entry, in bytes. Most entries fit.
 const usualSize = 1 << 10
 
-// maxDepth bounds the nesting of what is decoded. The deepest message is a
-// plan's job: its groups' tasks' resources.
+// maxDepth bounds the nesting of decoded messages. The deepest message is a plan: its job
+// has groups, which have tasks, which have resources.
 const maxDepth = 32
 
-// ErrBroken is wrapped by an error of [Decode]: no server has written the entry. An FSM
-// that meets one must stop.
+// ErrBroken means that [Decode] met an entry that no server has written. The FSM must stop.
 var ErrBroken = errors.New("broken raft entry")
 
-// handle is the msgpack configuration. It is never written to, and shared
-// because the codec keeps what it learns of types in it.
+// handle is the msgpack configuration. It is shared because the codec caches its analysis of
+// types in it, and never changed.
 var handle = newHandle()
 
 func newHandle() *codec.MsgpackHandle {
@@ -46,9 +45,8 @@ func newHandle() *codec.MsgpackHandle {
 	return h
 }
 
-// Encode returns the message as the data of a raft entry. Equal messages give
-// equal data. An error means that the message lacks what it must have, or is
-// none that can be encoded.
+// Encode returns the message as the data of a raft entry. Equal messages give equal data. An
+// error means that the message lacks a required part or cannot be encoded.
 func Encode(m Message) ([]byte, error) {
 	if m == nil || newMessage(m.Type()) == nil {
 		return nil, errors.New("encoding an entry: no message")
@@ -64,8 +62,8 @@ func Encode(m Message) ([]byte, error) {
 	return append(append(data, byte(m.Type()), byte(neededVersion(m))), body...), nil
 }
 
-// Decode returns the message of a raft entry. It returns nil and no error for an
-// entry of an ignorable type that it does not know. An error wraps
+// Decode returns the message of a raft entry. It returns nil and no error for an unknown
+// type that is ignorable. An error wraps
 // [cluster.ErrVersion] if the entry needs a cluster version that this build does not
 // understand, and [ErrBroken] otherwise.
 func Decode(data []byte) (Message, error) {

@@ -161,7 +161,7 @@ func TestCodec_MarksKeepWhateverOrderTheyAreIn(t *testing.T) {
 	must.Eq(t, m, decode[*shims.AllocUpdateDesiredTransition](t, encode(t, m)))
 }
 
-// body encodes fields as a message's body, as a stranger would.
+// body encodes fields as a message's body, without the codec's types.
 func body(t testing.TB, fields map[string]any) []byte {
 	t.Helper()
 	handle := new(codec.MsgpackHandle)

@@ -16,10 +16,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// The drainer can rely on this state machine as on any other that passes this test.
+// This state machine passes the conformance test of the drainer's state machines.
 func TestFSM_conformance(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, drainertest.TestFSM(func() drainertest.FSM {
@@ -36,7 +35,7 @@ func (c conformingFSM) Record(id cluster.DrainID) *cluster.Drain {
 	return c.fsm.Store().Snapshot().DrainRecord(id)
 }
 
-// Commit writes rows by the writes that bring them about.
+// Commit writes rows through the messages that produce them.
 func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 	txn := c.fsm.Store().Begin(index)
 	defer txn.Abort()
@@ -71,14 +70,14 @@ func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 }
 
 func (c conformingFSM) Drain(index uint64, n cluster.NodeID, id cluster.DrainID, r lifecycle.Request) error {
-	return c.updateDrain(index, statestore.DrainUpdate{Node: n, Drain: id, Spec: &r.Spec, At: r.At, Key: r.Key})
+	return c.updateDrain(index, cluster.DrainUpdate{Node: n, Drain: id, Spec: &r.Spec, At: r.At, Key: r.Key})
 }
 
 func (c conformingFSM) Cancel(index uint64, n cluster.NodeID, r lifecycle.Request) error {
-	return c.updateDrain(index, statestore.DrainUpdate{Node: n, At: r.At, MarkEligible: r.MarkEligible, Key: r.Key})
+	return c.updateDrain(index, cluster.DrainUpdate{Node: n, At: r.At, MarkEligible: r.MarkEligible, Key: r.Key})
 }
 
-func (c conformingFSM) updateDrain(index uint64, u statestore.DrainUpdate) error {
+func (c conformingFSM) updateDrain(index uint64, u cluster.DrainUpdate) error {
 	_, err := c.apply(index, &shims.NodeUpdateDrain{DrainUpdate: u})
 	return err
 }
@@ -108,7 +107,7 @@ func (c conformingFSM) apply(index uint64, m shims.Message) (shims.Response, err
 	return response, err
 }
 
-// The drainer can rely on this applier as on any other that passes this test.
+// This applier passes the conformance test of the drainer's appliers.
 func TestRaftApplier_conformance(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, drainertest.TestApplier(func(log *drainertest.Log) drainer.RaftApplier {
@@ -155,7 +154,7 @@ func (r *logRaft) Barrier(time.Duration) raft.Future {
 	})
 }
 
-// reach has the state reach an index.
+// reach moves the state to an index.
 func (r *logRaft) reach(index uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// AllocUpdateDesiredTransition marks allocations to leave their nodes, and makes
-// the evaluations that move them, as far as [rules.Recheck] allows.
+// AllocUpdateDesiredTransition applies the marks that [rules.Recheck] accepts, and writes the
+// evaluations that move the marked allocations.
 type AllocUpdateDesiredTransition struct {
 	rules.Marks
 }
@@ -28,8 +28,7 @@ func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
 	return MarksApplied{Accepted: accepted, Evals: ids, Refused: refused}
 }
 
-// NodesDrainComplete ends drains, as far as [rules.RecheckCompletions] finds
-// that they are at their end.
+// NodesDrainComplete ends the drains that [rules.RecheckCompletions] accepts.
 type NodesDrainComplete struct {
 	rules.Completions
 }

@@ -10,14 +10,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// evaluate writes the evaluations that an entry carries, and of those that its
-// change calls for the ones of jobs that it carries none of. It returns the ids
-// of all of them.
+// evaluate writes the evaluations that an entry carries, and the required evaluations of
+// other jobs. It returns all their ids.
 //
-// What a change calls for is found out here, when it is applied, and not by
-// whoever proposes it: entries that were on their way at that time, such as a plan
-// that places something on a node that is about to go down, may concern jobs that
-// the proposer does not know of, and nobody would look at those again.
+// The FSM computes the required evaluations when it applies the entry. The proposer cannot:
+// an entry in flight, such as a plan that places an allocation on a failing node, may add a
+// job that the proposer does not know, and no other evaluation would follow.
 func evaluate(txn *statestore.Txn, carried, called []*cluster.Evaluation) ([]cluster.EvalID, error) {
 	evals := carried
 	if len(called) > 0 {
@@ -33,8 +31,8 @@ func evaluate(txn *statestore.Txn, carried, called []*cluster.Evaluation) ([]clu
 	return ids, txn.UpsertEvals(evals)
 }
 
-// complete returns the evaluations that an entry carries and, with ids, those
-// that are called for of other jobs, one of each.
+// complete returns the evaluations that an entry carries and, with ids, one required
+// evaluation for each other job.
 func complete(index uint64, carried, called []*cluster.Evaluation) []*cluster.Evaluation {
 	looked := make(map[cluster.JobKey]bool, len(carried)+len(called))
 	evals := make([]*cluster.Evaluation, 0, len(carried)+len(called))
@@ -52,11 +50,10 @@ func complete(index uint64, carried, called []*cluster.Evaluation) []*cluster.Ev
 	return evals
 }
 
-// evalID is the id of the evaluation that the entry of that index makes of a job.
-// Every server must come to the same one, so it is not random but a hash of what
-// no other evaluation has in common with it: an entry makes one of a job at most.
-// It is a UUID as the random ones of proposers are, of the version that is left to
-// such purposes, and so none of theirs.
+// evalID is the id of the evaluation that the entry with the index creates for the job. All
+// servers must compute the same id, so it is a hash of index and job: an entry creates at
+// most one evaluation for a job. It is a UUID of version 8, and the random UUIDs of proposers
+// have version 4.
 func evalID(index uint64, job cluster.JobKey) cluster.EvalID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s", index, job.Namespace, job.ID))
 	id := sum[:16]
@@ -65,12 +62,10 @@ func evalID(index uint64, job cluster.JobKey) cluster.EvalID {
 	return cluster.EvalID(fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]))
 }
 
-// unnamed has the scheduler leave ids to evaluate, which gives them to what is
-// written and to nothing else.
+// unnamed leaves the id to evaluate, which sets it on the evaluations that it writes.
 func unnamed() cluster.EvalID { return "" }
 
-// nodeEvals are the evaluations that a change of nodes calls for that has been
-// written.
+// nodeEvals are the evaluations that a written change of nodes requires.
 func nodeEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (evals []*cluster.Evaluation) {
 	for _, id := range nodes {
 		evals = append(evals, scheduler.NodeEvals(txn, id, cluster.TriggerNodeUpdate, at, unnamed)...)
@@ -78,8 +73,8 @@ func nodeEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (eval
 	return evals
 }
 
-// reportEvals are those that reports call for that have not been written yet. They
-// are as old as the newest report.
+// reportEvals are the evaluations that reports require. The transaction has not written the
+// reports yet. The time of the newest report is the time of the evaluations.
 func reportEvals(txn *statestore.Txn, reports []cluster.AllocReport) []*cluster.Evaluation {
 	var at time.Time
 	for _, r := range reports {

@@ -1,6 +1,7 @@
 package shims_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func logsJob() *cluster.Job {
 	return job
 }
 
-// evalsOf are the evaluations that a response says were made.
+// evalsOf returns the evaluations that a response names.
 func evalsOf(t testing.TB, r shims.Response) []cluster.EvalID {
 	t.Helper()
 	switch r := r.(type) {
@@ -34,10 +35,9 @@ func evalsOf(t testing.TB, r shims.Response) []cluster.EvalID {
 	return nil
 }
 
-// Evaluations were once those that the proposer of a change knew of. Each of these
-// changes was proposed from a state without the entry before it, so it carries none,
-// and nobody looked at the jobs that it concerns: a replacement stayed on a node that
-// was down, and a drain that waited for it never ended.
+// Each of these changes was proposed from a state without the previous entry, so it carries no
+// evaluation. The FSM must add one for each affected job. Without it a replacement stayed on a node
+// that was down, and a drain that waited for it never ended.
 func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 	t.Parallel()
 	two := func(h *history) {
@@ -63,7 +63,7 @@ func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 		return &shims.NodeUpdateEligibility{At: noon, Node: "n2", Eligibility: e}
 	}
 	cancel := func(markEligible bool) shims.Message {
-		return &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n2", MarkEligible: markEligible, At: noon}}
+		return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n2", MarkEligible: markEligible, At: noon}}
 	}
 	ends := func(s cluster.ClientStatus) shims.Message {
 		return &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "a1", Node: "n2", ClientStatus: s, At: noon}}}
@@ -77,7 +77,7 @@ func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 		"a node goes down under a placement":         {placed, status(cluster.NodeDown), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node is out of touch under a placement":   {placed, status(cluster.NodeDisconnected), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node comes back with an allocation":       {down, status(cluster.NodeReady), cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
-		"a node is what it was":                      {placed, status(cluster.NodeReady), "", nil},
+		"a node keeps its status":                    {placed, status(cluster.NodeReady), "", nil},
 		"a node is deleted under a placement":        {placed, &shims.NodeDeregister{At: noon, Nodes: []cluster.NodeID{"n1", "n2"}}, cluster.TriggerNodeUpdate, []cluster.JobID{"web"}},
 		"a node registers after a system job":        {out, node("n3"), cluster.TriggerNodeUpdate, []cluster.JobID{"logs"}},
 		"a node becomes eligible for a system job":   {out, eligible(cluster.NodeEligible), cluster.TriggerNodeUpdate, []cluster.JobID{"logs"}},
@@ -89,8 +89,8 @@ func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 		"an allocation fails that was just placed":   {placed, ends(cluster.ClientFailed), cluster.TriggerAllocFailure, []cluster.JobID{"web"}},
 		"a service completes that was just placed":   {placed, ends(cluster.ClientComplete), cluster.TriggerAllocFailure, []cluster.JobID{"web"}},
 		"an allocation runs":                         {placed, ends(cluster.ClientRunning), "", nil},
-		"an allocation ends that nobody knows":       {two, ends(cluster.ClientFailed), "", nil},
-		"a node goes down with what it carries else": {placed, &shims.NodeUpdateStatus{At: noon, Node: "n2", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{jobEval("mine")}}, "", []cluster.JobID{"web"}},
+		"an unknown allocation ends":                 {two, ends(cluster.ClientFailed), "", nil},
+		"a node goes down with a carried evaluation": {placed, &shims.NodeUpdateStatus{At: noon, Node: "n2", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{jobEval("mine")}}, "", []cluster.JobID{"web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,15 +129,15 @@ func TestFSM_ChangesHaveEveryJobLookedAtThatTheyConcern(t *testing.T) {
 	}
 }
 
-// An evaluation of each job that a change concerns is made once, whether the entry
-// carries it or not, and ids are never had twice.
+// Each affected job gets one evaluation, whether the entry carries it or not, and no id is used
+// twice.
 func TestFSM_EvaluationsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	h.apply(&shims.JobRegister{Job: logsJob()})
 	seen := map[cluster.EvalID]bool{}
 	for _, s := range []cluster.NodeStatus{cluster.NodeDown, cluster.NodeReady, cluster.NodeDisconnected, cluster.NodeReady} {
-		carried := jobEval("carried " + string(s) + string(rune('a'+len(seen))))
+		carried := jobEval(cluster.EvalID(fmt.Sprint("carried ", s, len(seen))))
 		made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: s, Evals: []*cluster.Evaluation{carried}}))
 		must.SliceLen(t, 2, made)
 		must.Eq(t, carried.ID, made[0])
@@ -147,14 +147,28 @@ func TestFSM_EvaluationsAreMadeOnce(t *testing.T) {
 			seen[id] = true
 		}
 	}
-	// One that asks nobody to look is not enough.
+	// An evaluation that is not pending is not enough.
 	complete := jobEval("complete")
 	complete.Status = cluster.EvalComplete
 	made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{complete}}))
 	must.SliceLen(t, 3, made)
 }
 
-// Of two registrations on their way with two secrets the first has the node.
+// An entry carries a blocked evaluation of a job. It waits for capacity, so the change of the entry
+// makes a pending one too.
+func TestFSM_ABlockedEvaluationDoesNotReplaceAPendingOne(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	blocked := jobEval("blocked")
+	blocked.Status = cluster.EvalBlocked
+	made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{blocked}}))
+	must.SliceLen(t, 2, made)
+	must.Eq(t, blocked.ID, made[0])
+	must.Eq(t, cluster.EvalPending, h.state().Eval(made[1]).Status)
+	must.Eq(t, blocked.JobID, h.state().Eval(made[1]).JobID)
+}
+
+// Of two concurrent registrations with different secrets the first one gets the node.
 func TestFSM_ANodeIsWhoseSecretCameFirst(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, shims.FSMConfig{})

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// localLog is the least log there can be: one server, which applies what is
-// proposed at once. In its place stands a shims.Proposer over hashicorp/raft.
+// localLog is a minimal log: one server, which applies each proposal at once. A real server uses a
+// shims.Proposer over hashicorp/raft instead.
 type localLog struct {
 	mu    sync.Mutex
 	fsm   *shims.FSM
@@ -43,9 +43,9 @@ func (l *localLog) Barrier(reply func(shims.Answer)) (queued bool) {
 	return true
 }
 
-// A server enables its drainer when it comes to lead. From then on a drain is a
-// write to the log like any other: the drainer sees it in the state, marks what
-// has to leave, and ends the drain when nothing of it is left.
+// A server enables its drainer when it becomes leader. From then on a drain is a normal write to the
+// log: the drainer sees it in the state, marks the allocations that must leave, and ends the drain
+// when they have left.
 func ExampleRaftApplier() {
 	log := &localLog{fsm: shims.NewFSM(shims.FSMConfig{})}
 	propose := func(m shims.Message) { log.Propose(m, func(shims.Answer) {}) }
@@ -85,7 +85,7 @@ func ExampleRaftApplier() {
 	defer nodeDrainer.SetEnabled(false, nil) //nolint:errcheck // disabling cannot fail
 
 	// An operator drains the node.
-	propose(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+	propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 		Node: "n1", Drain: "drain-1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: now,
 	}})
 	await(log, func(s *statestore.Snapshot) bool { return s.Alloc("web-1").Marked() })
@@ -110,7 +110,7 @@ func await(log *localLog, wanted func(*statestore.Snapshot) bool) {
 	_, err := log.fsm.Store().Blocking(ctx, 1, func(s *statestore.Snapshot) (uint64, error) {
 		if !wanted(s) {
 			for range s.Allocs() {
-				continue // what is read is watched
+				continue // the query watches the rows it reads
 			}
 			return 0, nil
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// fakeRaft is a raft whose every answer the test decides.
+// fakeRaft is a raft whose answers the test decides.
 type fakeRaft struct {
 	mu sync.Mutex
 	// futures are those handed out and not yet answered, oldest first.

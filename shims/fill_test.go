@@ -8,9 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// filler sets every field under a value to something that occurs nowhere else
-// (what has few values, as nearly as it can), so that a field that gets lost or
-// swapped on the way shows.
+// filler sets every field under a value to a unique value (as far as the type has enough values),
+// so that a lost or swapped field is visible.
 type filler struct{ next int }
 
 func (f *filler) fill(v reflect.Value) {
@@ -56,7 +55,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// emptyMessages returns one message of each type with nothing in it.
+// emptyMessages returns one empty message of each type.
 func emptyMessages() []shims.Message {
 	return []shims.Message{
 		new(shims.NodeRegister), new(shims.NodeDeregister), new(shims.NodeUpdateStatus), new(shims.NodeUpdateEligibility),
@@ -66,8 +65,7 @@ func emptyMessages() []shims.Message {
 	}
 }
 
-// fullMessages returns one message of each type with every field set that the
-// message may have.
+// fullMessages returns one message of each type with all its possible fields set.
 func fullMessages() []shims.Message {
 	messages := emptyMessages()
 	for _, m := range messages {
@@ -76,7 +74,7 @@ func fullMessages() []shims.Message {
 		case *shims.NodeRegister:
 			m.Node.Drain = nil // drains do not come by registration
 		case *shims.RaiseClusterVersion:
-			m.Version = 2 // what is beyond this build cannot be encoded
+			m.Version = 2 // this build cannot encode a newer version
 		}
 	}
 	return messages

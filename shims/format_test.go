@@ -17,11 +17,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// newGoldens has tests write the golden files that do not exist. No test changes one that
-// exists.
+// newGoldens makes tests write missing golden files. No test changes an existing one.
 var newGoldens = flag.Bool("new-goldens", false, "write the golden files of a new cluster version")
 
-// golden is the path of the entry of one message, as the first servers of a cluster version
+// golden returns the path of the entry of one message, as the first servers of a cluster version
 // wrote it.
 func golden(version byte, name string) string {
 	return filepath.Join("testdata", "format", fmt.Sprint("v", version), name+".entry")

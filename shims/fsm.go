@@ -16,27 +16,26 @@ import (
 
 // FSMConfig configures an [FSM].
 type FSMConfig struct {
-	// Logger is told of restores and skipped entries; nil logs nothing.
+	// Logger logs restores and skipped entries; nil logs nothing.
 	Logger hclog.Logger
-	// OnApply is called after each entry, in the order of the log and by raft's
-	// goroutine for the FSM, which waits for it; or nil.
+	// OnApply is called after each entry, in the order of the log, or nil. It runs on
+	// raft's goroutine for the FSM and delays it.
 	OnApply func(Applied)
-	// OnRestore is called with the new store after a snapshot was restored, by
-	// raft's goroutine for the FSM, which waits for it; or nil. The old store has
-	// been abandoned by then. A leader enables its drainer again from here, but
-	// not in here.
+	// OnRestore is called with the new store after a snapshot was restored, or nil. It
+	// runs on raft's goroutine for the FSM and delays it. The old store is abandoned
+	// already. A leader starts its drainer again after this call, on another goroutine.
 	OnRestore func(*statestore.Store)
 }
 
-// Applied is one entry that was applied. Nothing in it is written to.
+// Applied is one applied entry. The receiver must not change it.
 type Applied struct {
 	Index uint64
 	Type  MessageType
 	// Message is the entry's message; nil if the entry was [Skipped].
 	Message Message
-	// Response is what the entry was answered with, never nil.
+	// Response is the FSM's response, never nil.
 	Response Response
-	// Before and After are the states around the entry, never nil.
+	// Before and After are the states before and after the entry, never nil.
 	Before, After *statestore.Snapshot
 }
 
@@ -44,8 +43,8 @@ type Applied struct {
 // Restore, one at a time; Store, Stopped and Err are safe for concurrent use.
 //
 // An FSM stops for good at an entry that it cannot apply, and at a snapshot of a cluster
-// version that it does not understand. Its state stays the one before. Its owner must shut
-// raft down then: see [FSM.Stopped].
+// version that it does not understand. Its state does not change any more. Its owner must
+// shut raft down then: see [FSM.Stopped].
 type FSM struct {
 	config FSMConfig
 	store  atomic.Pointer[statestore.Store]
@@ -68,16 +67,16 @@ func NewFSM(config FSMConfig) *FSM {
 	return f
 }
 
-// Store returns the current store, never nil. A restore puts another in its
-// place and abandons this one.
+// Store returns the current store, never nil. A restore replaces the store and abandons the
+// old one.
 func (f *FSM) Store() *statestore.Store { return f.store.Load() }
 
-// Stopped returns a channel that is closed when the FSM stops. Raft cannot be told by an
-// error: it would count the entry as applied and go on. So the owner shuts raft down. What
-// raft has on disk is intact, and a build that understands it goes on from there.
+// Stopped returns a channel that is closed when the FSM stops. The owner then shuts raft
+// down: an FSM cannot return an error to raft, which would count the entry as applied and
+// continue. Raft's files are intact, and a build that understands them can continue.
 func (f *FSM) Stopped() <-chan struct{} { return f.stopped }
 
-// Err is why the FSM has stopped, or nil.
+// Err returns why the FSM has stopped, or nil.
 func (f *FSM) Err() error {
 	select {
 	case <-f.stopped:
@@ -97,9 +96,8 @@ func (f *FSM) stop(err error) {
 }
 
 // Apply applies a committed entry and returns its [Response]. It stops the FSM if the
-// entry is broken or needs a newer build: a server that skipped what others apply, or that
-// applied what others skip, would have another state than theirs from then on. An FSM that
-// has stopped applies nothing and returns nil.
+// entry is broken or needs a newer build: a server that skipped the entry would have another
+// state than the other servers. A stopped FSM applies nothing and returns nil.
 func (f *FSM) Apply(entry *raft.Log) any {
 	if f.Err() != nil {
 		return nil
@@ -112,11 +110,11 @@ func (f *FSM) Apply(entry *raft.Log) any {
 	return response
 }
 
-// ApplyEntry applies the entry of that index. It reads the state and the entry
-// and nothing else, so that every server comes to the same state. An error is one
-// of [Decode], and no part of the entry was applied.
+// ApplyEntry applies the entry with the index. It reads only the state and the entry, so that
+// all servers compute the same state. An error comes from [Decode]; then no part of the entry
+// was applied.
 //
-// Whatever else the entry says, the state's index is the entry's afterwards.
+// Every entry sets the state's index to its own, even if it changes nothing else.
 func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 	message, err := Decode(data)
 	if err != nil {
@@ -136,7 +134,7 @@ func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 	return applied.Response, nil
 }
 
-// write applies a message, nil for one to skip, in a transaction of its own.
+// write applies a message in a transaction of its own. A nil message is skipped.
 func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Message) Response {
 	txn := store.Begin(index)
 	defer func() { txn.Abort() }() // for a panic: after Commit it does nothing
@@ -154,8 +152,8 @@ func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Mess
 	return response
 }
 
-// Snapshot returns the present state, to be written while others are applied. An FSM that
-// has stopped returns why: raft would say of the snapshot that it shows all entries.
+// Snapshot returns the present state. Raft persists it while the FSM applies further entries.
+// A stopped FSM returns an error: its state lacks entries that raft counts as applied.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
@@ -163,9 +161,9 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	return &fsmSnapshot{f.Store().Snapshot()}, nil
 }
 
-// Restore puts the state of a snapshot in the place of the present one. After an
-// error the present one stays. A snapshot that needs a newer build stops the FSM: raft
-// would try older snapshots, and the log may not reach back to them.
+// Restore replaces the state by that of a snapshot. After an error the present state stays.
+// A snapshot that needs a newer build stops the FSM: raft would try older snapshots, and the
+// log may lack the entries after them.
 func (f *FSM) Restore(source io.ReadCloser) error {
 	if err := f.Err(); err != nil {
 		return err
@@ -186,7 +184,7 @@ func (f *FSM) Restore(source io.ReadCloser) error {
 	return nil
 }
 
-// fsmSnapshot is one state that raft may write to a file, or not.
+// fsmSnapshot is one state for raft to persist.
 type fsmSnapshot struct{ state *statestore.Snapshot }
 
 var _ raft.FSMSnapshot = (*fsmSnapshot)(nil)
@@ -200,5 +198,5 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	return sink.Close()
 }
 
-// Release does nothing: the snapshot holds no more than memory.
+// Release does nothing: the snapshot holds only memory.
 func (s *fsmSnapshot) Release() {}

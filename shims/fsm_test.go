@@ -20,10 +20,10 @@ import (
 func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
-	must.Eq(t, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainRequestApplied))
+	must.Eq(t, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "d1"}}, h.apply(startDrain("n1", "d1", time.Hour)).(shims.DrainRequestApplied))
 	revision := h.state().Node("n1").Drain.Revision
 
-	// Of two marks the budget leaves room for one, and the other's refusal says so.
+	// The budget has one slot for two marks, and the refusal of the second says so.
 	marked := h.apply(mark(cluster.MarkPaced, "d1", revision, "a0", "a1")).(shims.MarksApplied)
 	must.SliceLen(t, 1, marked.Accepted)
 	must.Eq(t, cluster.AllocID("a0"), marked.Accepted[0].Alloc)
@@ -35,7 +35,7 @@ func TestFSM_ADrainFromItsRequestToItsEnd(t *testing.T) {
 	must.False(t, h.state().Alloc("a1").Marked())
 	must.Eq(t, cluster.EvalPending, h.state().Eval("e-mark").Status)
 
-	// It is not at its end, and a completion that says so is refused.
+	// The drain is not finished, and a completion is refused.
 	complete := &shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{{Node: "n1", Drain: "d1", Revision: revision}}}}
 	completed := h.apply(complete).(shims.CompletionsApplied)
 	must.SliceEmpty(t, completed.Ended)
@@ -66,11 +66,11 @@ func TestFSM_ACancelledDrainSaysWhatItCouldNotTakeBack(t *testing.T) {
 	must.SliceEmpty(t, h.apply(stop).(shims.PlanApplied).Refused)
 
 	cancel := &shims.NodeUpdateDrain{
-		DrainUpdate: statestore.DrainUpdate{Node: "n1", At: noon, MarkEligible: true, Key: "cancel"},
+		DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon, MarkEligible: true, Key: "cancel"},
 		Evals:       []*cluster.Evaluation{jobEval("e-back")},
 	}
 	must.Eq(t, shims.DrainRequestApplied{
-		DrainResult: statestore.DrainResult{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
+		DrainResult: cluster.DrainResult{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
 		Evals:       []cluster.EvalID{"e-back"},
 	}, h.apply(cancel).(shims.DrainRequestApplied))
 	must.NotNil(t, h.state().Eval("e-back"))

@@ -24,15 +24,13 @@ func seedEntries(f *testing.F) {
 	f.Add([]byte{byte(shims.IgnorableFlag), 1})
 }
 
-// mustBeRefused says that an entry was refused because it is broken, or from beyond what this
-// server understands.
+// mustBeRefused checks that an entry was refused because it is damaged or of a newer version.
 func mustBeRefused(t *testing.T, err error) {
 	t.Helper()
 	must.True(t, errors.Is(err, shims.ErrBroken) || errors.Is(err, cluster.ErrVersion), must.Sprint(err))
 }
 
-// Whatever the bytes are, decoding does not panic, and what it accepts is a
-// message that encodes to an entry with the same meaning.
+// Decoding any bytes does not panic, and an accepted message encodes to an equivalent entry.
 func FuzzDecode(f *testing.F) {
 	seedEntries(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -53,8 +51,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whatever the bytes are, two servers that apply them come to the same state and
-// do not panic, and when they refuse them, the state is the one before.
+// Two servers that apply any bytes reach the same state without a panic. If they refuse them, the
+// state does not change.
 func FuzzApplyEntry(f *testing.F) {
 	seedEntries(f)
 	start := newHistory(f, shims.FSMConfig{})

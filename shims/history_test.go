@@ -11,11 +11,12 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// noon is when the tests' messages are proposed.
+// noon is the time of the tests' messages.
 var noon = time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // history is an FSM and the index of its next entry.
@@ -44,76 +45,57 @@ func (h *history) apply(messages ...shims.Message) (response shims.Response) {
 
 func (h *history) state() *statestore.Snapshot { return h.fsm.Store().Snapshot() }
 
-func node(id string) *shims.NodeRegister {
-	return &shims.NodeRegister{At: noon, Node: &cluster.Node{
-		ID: cluster.NodeID(id), Name: id, Datacenter: "dc1", Status: cluster.NodeReady,
-		Resources: cluster.Resources{CPU: 4000, MemoryMB: 8192, DiskMB: 10_000},
-	}}
+func node(id cluster.NodeID) *shims.NodeRegister {
+	return &shims.NodeRegister{At: noon, Node: clustertest.Node(id)}
 }
 
-// webJob is a service of that many copies with max_parallel 1.
-func webJob(count int) *cluster.Job {
-	job := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
-		Name: "web", Count: count, Tasks: []*cluster.Task{{Name: "web", Resources: cluster.Resources{CPU: 100, MemoryMB: 100}}},
-	}}}
-	job.Canonicalize()
-	return job
-}
+// webJob is a service of that many allocations with max_parallel 1.
+func webJob(count int) *cluster.Job { return clustertest.Job("web", cluster.JobService, count) }
 
-func jobEval(id string) *cluster.Evaluation {
-	return &cluster.Evaluation{
-		ID: cluster.EvalID(id), Namespace: "default", JobID: "web", Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending, CreateTime: noon,
-	}
-}
+func jobEval(id cluster.EvalID) *cluster.Evaluation { return clustertest.Eval(webJob(0), id, noon) }
 
-// place is a plan that answers an evaluation by running the job's allocations
-// a0, a1, ... on the nodes.
-func (h *history) place(evalID string, nodes ...cluster.NodeID) *shims.ApplyPlan {
-	job := h.state().Job(cluster.JobKey{Namespace: "default", ID: "web"})
+// place is a plan that answers an evaluation with the job's allocations a0, a1, ... on the
+// nodes.
+func (h *history) place(evalID cluster.EvalID, nodes ...cluster.NodeID) *shims.ApplyPlan {
+	job := h.state().Job(webJob(0).Key())
 	answered := jobEval(evalID)
 	answered.Status = cluster.EvalComplete
 	plan := &shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: answered, SnapshotIndex: h.next - 1}}
 	for i, on := range nodes {
-		plan.Places = append(plan.Places, &cluster.Allocation{
-			ID: cluster.AllocID(fmt.Sprintf("a%d", i)), Namespace: "default", JobID: "web", Job: job, TaskGroup: "web", EvalID: answered.ID,
-			Name: fmt.Sprintf("web.web[%d]", i), NodeID: on, NodeName: string(on), Resources: job.TaskGroups[0].Resources(),
-			DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, CreateTime: noon,
-		})
+		a := clustertest.Alloc(job, cluster.AllocID(fmt.Sprint("a", i)), on, noon)
+		a.EvalID, a.Name, a.NodeName = answered.ID, fmt.Sprintf("web.web[%d]", i), string(on)
+		plan.Places = append(plan.Places, a)
 	}
 	return plan
 }
 
-// healthy reports that allocations run well.
+// healthy reports that allocations are healthy.
 func healthy(on cluster.NodeID, ids ...cluster.AllocID) *shims.AllocClientUpdate {
-	good := true
 	m := new(shims.AllocClientUpdate)
 	for _, id := range ids {
-		m.Reports = append(m.Reports, cluster.AllocReport{
-			Alloc: id, Node: on, ClientStatus: cluster.ClientRunning, Healthy: &good, HealthyAt: noon, At: noon,
-		})
+		m.Reports = append(m.Reports, clustertest.Report(&cluster.Allocation{ID: id, NodeID: on}, cluster.ClientRunning, noon))
 	}
 	return m
 }
 
 func startDrain(on cluster.NodeID, id cluster.DrainID, deadline time.Duration) *shims.NodeUpdateDrain {
-	return &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 		Node: on, Drain: id, Spec: &cluster.DrainSpec{Deadline: deadline}, At: noon,
 	}}
 }
 
-// mark asks for allocations of the web job to leave n1.
+// mark is a mark of each of these allocations of the web job on n1.
 func mark(class cluster.MarkClass, drain cluster.DrainID, revision cluster.Revision, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e-mark")}}}
 	for _, id := range ids {
 		m.Marks.Marks = append(m.Marks.Marks, rules.Mark{
-			Alloc: id, Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "web"},
-			Node: "n1", Drain: drain, Revision: revision, Class: class,
+			Alloc: id, Group: clustertest.Group(webJob(0)), Node: "n1", Drain: drain, Revision: revision, Class: class,
 		})
 	}
 	return m
 }
 
-// twoOnOneNode is a job of two healthy copies on n1, with n2 beside it.
+// twoOnOneNode is a job of two healthy allocations on n1, with an empty n2.
 func twoOnOneNode(t testing.TB) *history {
 	h := newHistory(t, shims.FSMConfig{})
 	h.apply(node("n1"), node("n2"), &shims.JobRegister{Job: webJob(2), Evals: []*cluster.Evaluation{jobEval("e1")}})
@@ -124,7 +106,7 @@ func twoOnOneNode(t testing.TB) *history {
 	return h
 }
 
-// dump is every field of every row of the FSM's state.
+// dump returns every field of every row of the FSM's state.
 func dump(t testing.TB, fsm *shims.FSM) string {
 	t.Helper()
 	return dumpOf(t, fsm.Store().Snapshot())
@@ -137,7 +119,7 @@ func dumpOf(t testing.TB, snapshot *statestore.Snapshot) string {
 	return out.String()
 }
 
-// persist returns what the FSM writes into a snapshot.
+// persist returns the FSM's snapshot.
 func persist(t testing.TB, fsm *shims.FSM) []byte {
 	t.Helper()
 	snapshot, err := fsm.Snapshot()
@@ -168,7 +150,7 @@ func (s *memorySink) ID() string    { return "memory" }
 func (s *memorySink) Close() error  { s.closed = true; return nil }
 func (s *memorySink) Cancel() error { s.cancelled = true; return nil }
 
-// restore puts a snapshot into an FSM.
+// restore restores a snapshot into an FSM.
 func restore(t testing.TB, fsm *shims.FSM, snapshot []byte) {
 	t.Helper()
 	must.NoError(t, fsm.Restore(io.NopCloser(bytes.NewReader(snapshot))))

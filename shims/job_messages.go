@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// JobRegister registers a job or the next version of it. A job that does not
-// validate, once its defaults are filled in, is refused.
+// JobRegister registers a job or its next version. The FSM fills in defaults and refuses an
+// invalid job.
 type JobRegister struct {
 	Job *cluster.Job
 	// Evals are the job's evaluations, or nil.
@@ -39,14 +39,13 @@ func (m *JobRegister) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, nil))
 }
 
-// JobDeregister stops a job, or deletes it with everything that hangs on it.
+// JobDeregister stops a job, or deletes it with its allocations and evaluations.
 type JobDeregister struct {
 	Job cluster.JobKey
 	// Purge deletes the job, its allocations and its evaluations.
 	Purge bool
-	// Evals are the job's evaluations, or nil: nobody would look at those of a
-	// job that is purged. A job that is stopped without one gets it when the entry is
-	// applied, and since the entry has no time, neither has the evaluation.
+	// Evals are the job's evaluations, or nil. A purged job needs none. The FSM creates
+	// one for a stopped job if there is none here; it has no time, as the entry has none.
 	Evals []*cluster.Evaluation
 }
 
@@ -65,7 +64,7 @@ func (m *JobDeregister) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, called))
 }
 
-// EvalUpdate makes evaluations or brings them up to date.
+// EvalUpdate writes evaluations.
 type EvalUpdate struct {
 	Evals []*cluster.Evaluation
 }

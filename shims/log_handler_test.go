@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// secret shows another value in logs.
+// secret is a value that logs must not show.
 type secret string
 
 func (secret) LogValue() slog.Value { return slog.StringValue("hidden") }

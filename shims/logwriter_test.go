@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// logWriter makes random messages, most of which fit a state: small pools of
-// ids, so that messages meet. What they are depends on nothing but the seed.
+// logWriter makes random messages, most of which fit a state. Its pools of ids are small, so that
+// messages touch the same rows. The messages depend only on the seed.
 type logWriter struct {
 	random *rand.Rand
 	now    time.Time
@@ -97,7 +97,7 @@ func (w *logWriter) next(s *statestore.Snapshot) shims.Message {
 }
 
 func (w *logWriter) register() shims.Message {
-	m := node(string(w.nodeID()))
+	m := node(w.nodeID())
 	m.At, m.Evals = w.now, w.evals()
 	m.Node.Meta = map[string]string{"rack": w.id("r"), "row": "1"}
 	m.Node.Status = pick(w, cluster.NodeReady, cluster.NodeReady, cluster.NodeInitializing, "")
@@ -124,7 +124,7 @@ func (w *logWriter) drain(s *statestore.Snapshot) shims.Message {
 		on = draining.ID
 	}
 	m := &shims.NodeUpdateDrain{Evals: w.evals()}
-	m.DrainUpdate = statestore.DrainUpdate{
+	m.DrainUpdate = cluster.DrainUpdate{
 		Node: on, Drain: cluster.DrainID(w.id("d")), At: w.now, MarkEligible: w.chance(50),
 		Key: pick(w, "", "", "k1", "k2", w.id("k")), Meta: map[string]string{"why": w.id("w"), "who": "me"},
 	}
@@ -153,8 +153,8 @@ func (w *logWriter) job() shims.Message {
 	return &shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{w.eval(key)}}
 }
 
-// plan is what the scheduler makes of a pending evaluation in this state or an
-// older one, or a plan that nobody would make.
+// plan returns the scheduler's plan for a pending evaluation in this state or an older one, or an
+// invalid plan.
 func (w *logWriter) plan(s *statestore.Snapshot) shims.Message {
 	eval := one(w, slices.Collect(s.PendingEvals()))
 	if eval == nil {
@@ -176,7 +176,7 @@ func (w *logWriter) plan(s *statestore.Snapshot) shims.Message {
 	return &shims.ApplyPlan{Plan: *plan}
 }
 
-// alloc returns an allocation of the state, rarely one that is not there.
+// alloc returns an allocation of the state, rarely one that does not exist.
 func (w *logWriter) alloc(s *statestore.Snapshot) *cluster.Allocation {
 	alloc := one(w, slices.Collect(s.Allocs()))
 	if alloc == nil || w.chance(3) {
@@ -214,8 +214,7 @@ func (w *logWriter) report(s *statestore.Snapshot) shims.Message {
 	return m
 }
 
-// marks asks for allocations on draining nodes to leave, most of them under the
-// class that is theirs.
+// marks returns marks for allocations on draining nodes, most of them with the right class.
 func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: w.now, Policy: rules.Policy{BelowBudget: pick(w, rules.BelowBudgetHold, rules.BelowBudgetProceed)}}}
 	for n := range s.DrainingNodes() {
@@ -238,8 +237,8 @@ func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 	return m
 }
 
-// class is the class under which the allocation may be marked, if it may, and at
-// times another.
+// class returns the right class for a mark on the allocation, if there is one, and at times
+// another.
 func (w *logWriter) class(s *statestore.Snapshot, n *cluster.Node, a *cluster.Allocation) cluster.MarkClass {
 	switch {
 	case w.chance(10):
@@ -267,7 +266,7 @@ func (w *logWriter) completions(s *statestore.Snapshot) shims.Message {
 	return m
 }
 
-// randomLog is the entries of a random history, by raft index from one.
+// randomLog returns the entries of a random history, by raft index from one.
 func randomLog(t testing.TB, seed uint64, length int) [][]byte {
 	w, h := newLogWriter(seed), newHistory(t, shims.FSMConfig{})
 	var log [][]byte

@@ -7,8 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// MessageType is the first byte of a raft entry. The numbers are those of the
-// compatible system.
+// MessageType is the first byte of a raft entry. The numbers equal those of Nomad.
 type MessageType uint8
 
 // The types of messages.
@@ -25,16 +24,15 @@ const (
 	NodeUpdateEligibilityType        MessageType = 28
 	NodesDrainCompleteType           MessageType = 29
 	NodeDeregisterType               MessageType = 31
-	// RaiseClusterVersionType is none of the compatible system's.
+	// RaiseClusterVersionType does not exist in Nomad.
 	RaiseClusterVersionType MessageType = 100
 )
 
-// IgnorableFlag is the bit of a type whose entries are skipped by a server that
-// does not know the type. Only what changes nothing that servers must agree on
-// may have it: no type of this version does.
+// IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable
+// type. Such an entry must not change the state. No type of this version is ignorable.
 const IgnorableFlag MessageType = 1 << 7
 
-// Ignorable reports whether a server that does not know the type skips it.
+// Ignorable reports whether servers skip entries of the type if they do not know it.
 func (t MessageType) Ignorable() bool { return t&IgnorableFlag != 0 }
 
 // String returns the type's name.
@@ -47,26 +45,24 @@ func (t MessageType) String() string {
 	}
 }
 
-// Message is one change to the replicated state, as it stands in the log. The
-// set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
+// Message is one change to the replicated state, in the form of the log. The set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
 // [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
 // [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
 // [AllocUpdateDesiredTransition], [NodesDrainComplete] and [RaiseClusterVersion], each
 // as a pointer.
 //
-// A message carries every time and id that its effect needs, because applying it
-// reads neither clock nor randomness. Most can carry evaluations, so that they are
-// never in the state without the change, nor it without them. Those that a change
-// calls for and that did not come with it are made when it is applied, in the state
-// that it is applied in; only their ids follow from the index of the entry.
+// A message carries every time and id that its effect needs, because the FSM reads neither
+// a clock nor randomness. Most messages can carry evaluations, so that change and evaluations
+// take effect together. The FSM adds required evaluations that the message lacks. Their ids
+// depend on the index of the entry.
 type Message interface {
-	// Type says which of them it is.
+	// Type is the message's type.
 	Type() MessageType
-	// check names what must be there and is not, or returns nil. Encode and
-	// Decode call it: what fails it is in no log.
+	// check returns an error if a required part is missing. Encode and Decode call it, so
+	// that no log contains such a message.
 	check() error
-	// apply writes the message's effect. After [Refused] the transaction is
-	// aborted.
+	// apply writes the message's effect. If it returns [Refused], the FSM aborts the
+	// transaction.
 	apply(*statestore.Txn) Response
 }
 
@@ -76,7 +72,7 @@ type Request[R Response] interface {
 	responds(R)
 }
 
-// newMessage returns an empty message of the type, or nil if there is none.
+// newMessage returns an empty message of the type, or nil if the type is unknown.
 func newMessage(t MessageType) Message {
 	switch t {
 	case NodeRegisterType:

@@ -8,13 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// NodeRegister registers a node, or brings what a known one says of itself up to
-// date. What belongs to the servers (drain, eligibility, events) stays as it is.
+// NodeRegister registers a node, or updates a registered one. The fields that servers own
+// (drain, eligibility, events) stay.
 type NodeRegister struct {
 	At   time.Time
 	Node *cluster.Node
-	// Evals are evaluations to make, or nil. What the node calls for and is not
-	// among them is made when the entry is applied.
+	// Evals are evaluations to write, or nil. The FSM adds the other required ones.
 	Evals []*cluster.Evaluation
 }
 
@@ -42,8 +41,8 @@ func (m *NodeRegister) apply(txn *statestore.Txn) Response {
 type NodeDeregister struct {
 	At    time.Time
 	Nodes []cluster.NodeID
-	// Evals are evaluations to make, or nil. Those of jobs with allocations on the
-	// nodes that are not among them are made when the entry is applied.
+	// Evals are evaluations to write, or nil. The FSM adds those of other jobs with
+	// allocations on the nodes.
 	Evals []*cluster.Evaluation
 }
 
@@ -60,14 +59,13 @@ func (m *NodeDeregister) apply(txn *statestore.Txn) Response {
 	return NodesDeregistered{Missing: missing, Evals: evals}
 }
 
-// NodeUpdateStatus sets what the servers know of a node's heartbeat.
+// NodeUpdateStatus sets a node's status.
 type NodeUpdateStatus struct {
 	At     time.Time
 	Node   cluster.NodeID
 	Status cluster.NodeStatus
-	// Evals are evaluations to make, or nil. If the status is another, those of
-	// jobs with allocations on the node, and of those that may use it now, that are
-	// not among them are made when the entry is applied.
+	// Evals are evaluations to write, or nil. If the status changes, the FSM adds those of
+	// other jobs that have allocations on the node or may use it now.
 	Evals []*cluster.Evaluation
 }
 
@@ -87,14 +85,13 @@ func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, called))
 }
 
-// NodeUpdateEligibility says whether a scheduler may use a node. A draining node
-// cannot become eligible.
+// NodeUpdateEligibility sets a node's eligibility. A draining node cannot become eligible.
 type NodeUpdateEligibility struct {
 	At          time.Time
 	Node        cluster.NodeID
 	Eligibility cluster.Eligibility
-	// Evals are evaluations to make, or nil. What a node calls for that becomes
-	// eligible and is not among them is made when the entry is applied.
+	// Evals are evaluations to write, or nil. If the node becomes eligible, the FSM adds
+	// the other required ones.
 	Evals []*cluster.Evaluation
 }
 
@@ -110,8 +107,7 @@ func (m *NodeUpdateEligibility) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, returnEvals(txn, m.At, before)))
 }
 
-// returnEvals are the evaluations that a written change calls for if it gives a
-// node back to the scheduler.
+// returnEvals are the evaluations that a written change requires if it makes a node eligible.
 func returnEvals(txn *statestore.Txn, at time.Time, before *cluster.Node) []*cluster.Evaluation {
 	after := txn.Node(before.ID)
 	if before.SchedulingEligibility == after.SchedulingEligibility || after.SchedulingEligibility != cluster.NodeEligible {
@@ -122,10 +118,9 @@ func returnEvals(txn *statestore.Txn, at time.Time, before *cluster.Node) []*clu
 
 // NodeUpdateDrain starts, updates or cancels the drain of one node.
 type NodeUpdateDrain struct {
-	statestore.DrainUpdate
-	// Evals are evaluations to make, or nil. They are dropped if the request changes
-	// nothing. What a node calls for that becomes eligible and is not among them is
-	// made when the entry is applied.
+	cluster.DrainUpdate
+	// Evals are evaluations to write, or nil. They are dropped if the request changes
+	// nothing. If the node becomes eligible, the FSM adds the other required ones.
 	Evals []*cluster.Evaluation
 }
 

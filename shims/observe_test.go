@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Whoever counts writes hears of each once, before it is replied to, however it ends;
-// and not of one for which there was no room.
+// The observer gets each write once, before the reply, with any outcome. It does not get a write that
+// the full queue refused.
 func TestProposer_OnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Messages as nobody makes them, but well-formed: what is missing, enormous,
-// negative or another's is refused or does little, and panics nowhere.
+// Well-formed messages with missing, huge, negative or foreign values are refused or have little
+// effect, and cause no panic.
 func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
 	t.Parallel()
 	start := newHistory(t, shims.FSMConfig{})
@@ -61,12 +61,11 @@ func TestFSM_OddMessagesAreAnsweredAlikeEverywhere(t *testing.T) {
 	}
 }
 
-// oddFiller sets every field under a value to what nobody would: nothing, the
-// smallest and largest numbers, names of what is in a state, often where they do
-// not belong.
+// oddFiller sets every field under a value to an unusual value: the zero value, the smallest and
+// largest numbers, and ids of rows in the state, often of the wrong type.
 type oddFiller struct {
 	random *rand.Rand
-	// words are what strings of each type may be; all of them are anyWord.
+	// words are the possible strings of each type; anyWord holds all of them.
 	words   map[reflect.Type][]string
 	anyWord []string
 }

@@ -7,27 +7,26 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Options bound a [Proposer]. The zero value of each is its default.
+// Options configure a [Proposer]. Zero values are defaults.
 type Options struct {
-	// Logger is told of entries larger than raft suggests; nil logs nothing.
+	// Logger logs entries larger than raft suggests; nil logs nothing.
 	Logger hclog.Logger
-	// OnAnswer is called with each message that was queued, nil for a barrier, and with
-	// what became of it, before its reply; or nil. It is called as replies are: from
-	// any goroutine, with no lock held, and it must not block.
+	// OnAnswer is called before each reply with the message (nil for a barrier) and its
+	// answer, or nil. Like replies it is called from any goroutine, with no lock held, and
+	// must not block.
 	OnAnswer func(Message, Answer)
-	// QueueSize is how many writes may wait to be proposed. A write beyond it is
-	// refused at once. Zero is [DefaultQueueSize].
+	// QueueSize bounds the queued writes. The proposer refuses further writes at once.
+	// Zero is [DefaultQueueSize].
 	QueueSize int
-	// MaxInFlight is how many proposed entries may be without an answer of
-	// raft's. Too few cost throughput: raft commits in groups. Zero is
+	// MaxInFlight bounds the proposed entries that raft has not answered. A low value costs
+	// throughput, because raft commits in groups. Zero is
 	// [DefaultMaxInFlight].
 	MaxInFlight int
-	// EnqueueTimeout is how long raft may take to accept one entry, and so how
-	// long [Proposer.Close] may take. Zero is [DefaultEnqueueTimeout].
+	// EnqueueTimeout bounds the time in which raft accepts one entry, and so the time of
+	// [Proposer.Close]. Zero is [DefaultEnqueueTimeout].
 	EnqueueTimeout time.Duration
-	// Timeout is how long a write may take from being queued to being answered.
-	// Too short makes slow writes unknown ones, each of which costs its proposer
-	// a barrier. Zero is [DefaultTimeout].
+	// Timeout bounds the time from queueing a write to its answer. If it is too short, slow
+	// writes end as Unknown, and each costs its caller a barrier. Zero is [DefaultTimeout].
 	Timeout time.Duration
 }
 
@@ -58,7 +57,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names the first field that cannot work, or returns nil.
+// validate returns an error that names the first invalid field.
 func (o Options) validate() error {
 	switch {
 	case o.QueueSize < 1:

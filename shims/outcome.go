@@ -8,25 +8,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Errors with which a proposer answers a write by itself.
+// Errors that a proposer itself answers with.
 var (
-	// ErrClosed: the proposer was closed before the write was answered. Ask the
-	// server that replaces this one.
+	// ErrClosed: the proposer was closed before the write was answered. Try another
+	// server.
 	ErrClosed = errors.New("proposer is closed")
-	// ErrTooLarge: the entry of a request would be larger than [MaxRequestEntry]. Say
-	// less.
+	// ErrTooLarge: the entry of a request would be larger than [MaxRequestEntry]. Split
+	// the request or make it smaller.
 	ErrTooLarge = errors.New("too large for a raft entry")
-	// ErrNoAnswer: the write was not answered within [Options].Timeout.
+	// ErrNoAnswer: raft did not answer the write within [Options].Timeout.
 	ErrNoAnswer = errors.New("no answer in time")
-	// ErrNilResponse: raft says that the entry was applied and has no response. The
-	// FSM has stopped (see [FSM.Stopped]), or panics.
+	// ErrNilResponse: raft reports an applied entry without a response. The FSM has
+	// stopped (see [FSM.Stopped]) or panicked.
 	ErrNilResponse = errors.New("the FSM has not answered")
 )
 
-// OutcomeOf places an error of hashicorp/raft, v1.8.0, with which a future of
-// Apply or Barrier ended. nil is Applied. What Rejected must mean is that no
-// server will ever apply the entry, so an error is Rejected only if raft
-// returns it at places that come before the entry is appended to any log:
+// OutcomeOf returns the outcome of an Apply or Barrier future of hashicorp/raft v1.8.0 that
+// ended with the error; nil is Applied. Rejected means that no server will ever apply the
+// entry. So an error is Rejected only if raft returns it before it appends the entry to any
+// log:
 //
 //	ErrNotLeader                    Rejected  raft.go:182, 395: the follower's and the candidate's loop
 //	                                          answer what they take from applyCh; raft.go:929: the leader
@@ -63,14 +63,14 @@ func OutcomeOf(err error) raftwrite.Outcome {
 	return raftwrite.Unknown
 }
 
-// Answer is the result of one proposed message or barrier. Its response is what the FSM
-// said of an applied message, and nil for a barrier.
+// Answer is the result of one proposed message or barrier. Its response is the FSM's response
+// to an applied message, and nil for a barrier.
 type Answer = raftwrite.Answer[Response]
 
 func rejected(err error) Answer { return Answer{Outcome: raftwrite.Rejected, Err: err} }
 func unknown(err error) Answer  { return Answer{Outcome: raftwrite.Unknown, Err: err} }
 
-// answerOf reads a message's future that has ended.
+// answerOf returns the answer of a message's future that has ended.
 func answerOf(f raft.ApplyFuture) Answer {
 	if err := f.Error(); err != nil {
 		return failed(err)

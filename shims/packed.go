@@ -9,13 +9,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// packedForm is how a message is written whose own form would repeat itself.
+// packedForm is a shorter encoding of a message that repeats values.
 type packedForm interface {
-	// unpackInto sets the message that the form was packed from.
+	// unpackInto sets the message to the unpacked values.
 	unpackInto(Message) error
 }
 
-// packed returns what is written for a message, and what is read to become it.
+// packed returns the value that is encoded for a message, and decoded to restore it.
 func packed(m Message) any {
 	switch m := m.(type) {
 	case *ApplyPlan:
@@ -26,13 +26,12 @@ func packed(m Message) any {
 	return m
 }
 
-// packedPlan is a plan in which every job body stands once, however many of the
-// placed allocations share it.
+// packedPlan is a plan with one copy of each job body that placed allocations share.
 type packedPlan struct {
 	Plan cluster.Plan
 	Jobs []*cluster.Job
-	// JobOf holds, for each of Plan.Places, its job's place in Jobs counted from
-	// one, or zero if it has no job.
+	// JobOf holds the position of the job in Jobs for each of Plan.Places, counted from
+	// one, or zero without a job.
 	JobOf []int
 }
 
@@ -70,8 +69,8 @@ func (p *packedPlan) unpackInto(m Message) error {
 	return nil
 }
 
-// packedMarks is an entry of marks in which each drain stands once, and each
-// group once for every run of its marks: the marks are sorted by group.
+// packedMarks is an entry of marks with one copy of each drain, and one copy of the group for
+// each run of marks of the same group: the marks are sorted by group.
 type packedMarks struct {
 	At         time.Time
 	Policy     rules.Policy
@@ -81,7 +80,7 @@ type packedMarks struct {
 	Evals      []*cluster.Evaluation
 }
 
-// packedDrain is what marks of one drain have in common.
+// packedDrain holds the fields that marks of one drain share.
 type packedDrain struct {
 	//lint:ignore U1000 the codec reads its tag
 	_struct  bool `codec:",toarray"`
@@ -90,18 +89,18 @@ type packedDrain struct {
 	Revision cluster.Revision
 }
 
-// packedRun is neighbouring marks of one group.
+// packedRun is a run of marks of one group.
 type packedRun struct {
 	Group cluster.GroupKey
 	Marks []packedMark
 }
 
-// packedMark is what is a mark's own.
+// packedMark holds the fields of one mark.
 type packedMark struct {
 	//lint:ignore U1000 the codec reads its tag
 	_struct bool `codec:",toarray"`
 	Alloc   cluster.AllocID
-	// Drain is the place in Drains, counted from zero.
+	// Drain is the position in Drains, counted from zero.
 	Drain int
 	Class cluster.MarkClass
 }

@@ -21,21 +21,20 @@ type Raft interface {
 
 var _ Raft = (*raft.Raft)(nil)
 
-// Proposer writes messages to raft's log and answers what became of them. Its
-// methods but Close never block and are safe for concurrent use. Entries are
-// proposed in the order in which they were queued.
+// Proposer writes messages to raft's log and answers with their outcome. All methods are safe
+// for concurrent use, and all except Close and Settle return at once. Entries are proposed in
+// the order of the queue.
 //
-// It owns one goroutine, which alone calls raft, and one for each proposed entry
-// without an answer, which waits for raft's: at most MaxInFlight in all. A
-// future that raft answers late or never keeps its goroutine and its place among
-// the MaxInFlight, though its write is answered when Timeout has passed.
+// A Proposer owns one goroutine, which alone calls raft, and one for each proposed entry that
+// raft has not answered: at most MaxInFlight of these. If raft answers a future late or
+// never, the goroutine keeps its place among the MaxInFlight, although the Proposer answers
+// the write after Timeout.
 type Proposer struct {
 	raft Raft
 	fsm  *FSM // never nil
 	opts Options
 
-	// wake has capacity 1 and is sent to, without blocking, when queue gains a
-	// write.
+	// wake has capacity 1. enqueue sends to it without blocking.
 	wake chan struct{}
 	// inFlight holds one value for each entry that raft has not answered.
 	inFlight chan struct{}
@@ -51,18 +50,18 @@ type Proposer struct {
 	open map[*write]struct{}
 	// sequence numbers the writes; guarded by mu.
 	sequence uint64
-	// replying counts calls of reply under way. It is added to under mu while
-	// closed is false, so that Close can wait for it.
+	// replying counts running calls of reply. It grows only under mu while closed is
+	// false, so that Close can wait for it.
 	replying sync.WaitGroup
 }
 
-// write is one message or barrier on its way.
+// write is one message or barrier in flight.
 type write struct {
 	// message is nil for a barrier.
 	message  Message
 	reply    func(Answer)
 	sequence uint64
-	// timer answers the write when its time is up; guarded by Proposer.mu.
+	// timer answers the write after Timeout; guarded by Proposer.mu.
 	timer *time.Timer
 	// proposed says that raft may have the entry; guarded by Proposer.mu.
 	proposed bool
@@ -92,16 +91,16 @@ func NewProposer(r Raft, fsm *FSM, opts Options) (*Proposer, error) {
 	return p, nil
 }
 
-// Propose queues a message. It returns false if there is no room or the proposer
-// is closed, and then nothing happens; else reply is called exactly once, from
-// any goroutine and with no lock held. reply must not block. The message belongs
-// to the proposer and is not written to any more.
+// Propose queues a message. It returns false if there is no room or the proposer is closed,
+// and then nothing happens. Otherwise it calls reply exactly once, from any goroutine and
+// with no lock held. reply must not block. The proposer owns the message: the caller must not
+// change it any more.
 func (p *Proposer) Propose(m Message, reply func(Answer)) (queued bool) {
 	return p.enqueue(&write{message: m, reply: reply})
 }
 
-// Barrier queues a barrier, which is answered when every entry before it has
-// been applied here. For the rest it is as [Proposer.Propose].
+// Barrier queues a barrier, which is answered after this server has applied all earlier
+// entries. In all else it equals [Proposer.Propose].
 func (p *Proposer) Barrier(reply func(Answer)) (queued bool) {
 	return p.enqueue(&write{reply: reply})
 }
@@ -126,12 +125,11 @@ func (p *Proposer) enqueue(w *write) bool {
 	return true
 }
 
-// Close answers every write at once, those that raft may have with Unknown and
-// the others with Rejected, and waits for the proposer's goroutine: at most
-// EnqueueTimeout, or until raft is shut down. When it returns no reply is
-// running and none will be called. Goroutines that wait for raft's answers end
-// with them; see [Proposer.Settle]. It must not be called from a reply; a second
-// call waits as the first.
+// Close answers every open write at once: with Unknown if raft may have the entry, otherwise
+// with Rejected. It waits for the proposer's goroutine, at most EnqueueTimeout or until raft
+// is shut down. After Close has returned, no reply runs or will be called. Goroutines that
+// wait for raft's answers end with these answers; see [Proposer.Settle]. Do not call Close
+// from a reply. A second call waits like the first.
 func (p *Proposer) Close() {
 	p.mu.Lock()
 	first := !p.closed
@@ -154,7 +152,7 @@ func (p *Proposer) Close() {
 	p.replying.Wait()
 }
 
-// run proposes what is queued until the proposer is closed.
+// run proposes the queued writes until the proposer is closed.
 func (p *Proposer) run() {
 	defer close(p.done)
 	for {
@@ -174,7 +172,7 @@ func (p *Proposer) run() {
 	}
 }
 
-// next waits for a write; it returns false when the proposer is closed.
+// next waits for a write. It returns false when the proposer is closed.
 func (p *Proposer) next() (*write, bool) {
 	for {
 		p.mu.Lock()
@@ -195,8 +193,8 @@ func (p *Proposer) next() (*write, bool) {
 	}
 }
 
-// propose hands a write to raft and leaves a goroutine to wait for the answer.
-// It returns false if raft was not asked.
+// propose gives a write to raft, and starts a goroutine that waits for the answer. It returns
+// false if it did not call raft.
 func (p *Proposer) propose(w *write) bool {
 	if w.message == nil {
 		if !p.begin(w) {
@@ -215,7 +213,7 @@ func (p *Proposer) propose(w *write) bool {
 		p.answer(w, rejected(err))
 		return false
 	}
-	if len(entry) > MaxRequestEntry && saysWhatClientsSay(w.message) {
+	if len(entry) > MaxRequestEntry && isRequest(w.message) {
 		p.answer(w, rejected(fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(entry), MaxRequestEntry)))
 		return false
 	}
@@ -230,14 +228,13 @@ func (p *Proposer) propose(w *write) bool {
 	return true
 }
 
-// MaxRequestEntry bounds, in bytes, the entries that are as large as a client likes.
-// Those that servers make of the state are bounded by their makers, and never refused
-// for their size: who plans them would make the same again. A plan has the whole body
-// of its job.
+// MaxRequestEntry bounds the entries of requests, whose size a client chooses, in bytes. The
+// drainer and the scheduler bound their own entries, which are never refused for their size:
+// they would propose the same entry again. A plan contains the body of its job.
 const MaxRequestEntry = 4 << 20
 
-// saysWhatClientsSay reports whether the message is as large as a client likes.
-func saysWhatClientsSay(m Message) bool {
+// isRequest reports whether a client chooses the size of the message.
+func isRequest(m Message) bool {
 	switch m.Type() {
 	case JobRegisterType, NodeRegisterType, AllocClientUpdateType:
 		return true
@@ -245,8 +242,8 @@ func saysWhatClientsSay(m Message) bool {
 	return false
 }
 
-// begin notes that raft may have the entry from now on. It returns false if the
-// write has its answer already: then it must not be proposed.
+// begin notes that raft may have the entry from now on. It returns false if the write is
+// answered already: then it must not be proposed.
 func (p *Proposer) begin(w *write) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +254,7 @@ func (p *Proposer) begin(w *write) bool {
 	return open
 }
 
-// await answers a write when raft does, which may be never.
+// await answers a write when raft answers its future, which may never happen.
 func (p *Proposer) await(w *write, result func() Answer) {
 	a := result()
 	<-p.inFlight
@@ -274,7 +271,7 @@ func (p *Proposer) barrierAnswer(f raft.Future) Answer {
 	return Answer{Outcome: raftwrite.Applied, Index: p.fsm.Store().Snapshot().Index()}
 }
 
-// expire answers a write whose time is up.
+// expire answers a write after Timeout.
 func (p *Proposer) expire(w *write) {
 	p.mu.Lock()
 	if _, open := p.open[w]; !open {
@@ -289,7 +286,7 @@ func (p *Proposer) expire(w *write) {
 	p.reply(w, a)
 }
 
-// answer answers a write unless it has its answer.
+// answer answers a write, unless it is answered already.
 func (p *Proposer) answer(w *write, a Answer) {
 	p.mu.Lock()
 	if _, open := p.open[w]; !open {
@@ -301,8 +298,8 @@ func (p *Proposer) answer(w *write, a Answer) {
 	p.reply(w, a)
 }
 
-// take makes the caller, who holds mu, the one who replies to an open write. It
-// returns the answer if raft has given none and err is the reason.
+// take removes an open write. The caller holds mu, and replies to the write. take returns the
+// answer to use if raft has given none and err is the reason.
 func (p *Proposer) take(w *write, err error) Answer {
 	delete(p.open, w)
 	w.timer.Stop()
@@ -313,7 +310,7 @@ func (p *Proposer) take(w *write, err error) Answer {
 	return rejected(err)
 }
 
-// reply gives the answer to a write that the caller has taken.
+// reply calls the reply of a write that the caller has taken.
 func (p *Proposer) reply(w *write, a Answer) {
 	defer p.replying.Done()
 	if p.opts.OnAnswer != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -50,8 +51,8 @@ func (r *moodyRaft) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture 
 
 func (r *moodyRaft) Barrier(time.Duration) raft.Future { panic("not asked for") }
 
-// Whatever happens, in whatever order, each queued write is answered exactly
-// once, and none that raft may apply is called rejected.
+// In any order of events each queued write is answered exactly once, and no write that raft may
+// apply is answered as rejected.
 func TestProposer_EveryWriteIsAnsweredExactlyOnceAndTruly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -100,8 +101,8 @@ func TestProposer_EveryWriteIsAnsweredExactlyOnceAndTruly(t *testing.T) {
 
 func TestProposer_NeverProposesWhatItRejected(t *testing.T) {
 	t.Parallel()
-	// A write's time runs out at the very moment at which raft gets it: it is one
-	// or the other, whichever goroutine comes first.
+	// A write times out at the moment at which raft gets it: the first goroutine
+	// decides the outcome.
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			r, got := new(fakeRaft), newAnswers(t)
@@ -124,7 +125,7 @@ func TestProposer_NeverProposesWhatCloseRejected(t *testing.T) {
 	t.Parallel()
 	large := new(shims.EvalUpdate)
 	for i := range 2_000 {
-		large.Evals = append(large.Evals, jobEval(fmt.Sprint(i)))
+		large.Evals = append(large.Evals, jobEval(cluster.EvalID(fmt.Sprint(i))))
 	}
 	for range 10 {
 		r, got := new(fakeRaft), newAnswers(t)

@@ -278,8 +278,8 @@ func TestProposer_LargeEntriesAreLogged(t *testing.T) {
 	})
 }
 
-// A body of 4 MB became an entry of 21 MB. What servers make of the state is not
-// refused: they would make it again.
+// A body of 4 MB became an entry of 21 MB. The proposer does not refuse the servers' own large
+// writes: they would make the same write again.
 func TestProposer_WhatClientsSayIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestProposer_WhatClientsSayIsBounded(t *testing.T) {
 	})
 }
 
-// largestReport is about as many allocations as the API lets a client report at a time.
+// largestReport is about the number of allocations that the API accepts in one client report.
 func largestReport() *shims.AllocClientUpdate {
 	m := new(shims.AllocClientUpdate)
 	for range 10_000 {

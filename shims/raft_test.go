@@ -48,7 +48,7 @@ func TestRaft_WritesAndBarriersAreAnswered(t *testing.T) {
 	})
 }
 
-// faults are what may happen to the leader while writes are on their way.
+// faults are the leader's faults while writes are in flight.
 var faults = []struct {
 	name   string
 	strike func(t testing.TB, servers raftServers, leader *raftServer)
@@ -63,7 +63,7 @@ var faults = []struct {
 		time.Sleep(time.Second)
 		servers.connect(leader)
 	}},
-	{"does not hear what the others answer", func(t testing.TB, servers raftServers, leader *raftServer) {
+	{"does not receive answers", func(t testing.TB, servers raftServers, leader *raftServer) {
 		leader.link.losing.Store(true)
 		time.Sleep(time.Second)
 		leader.link.losing.Store(false)
@@ -73,9 +73,9 @@ var faults = []struct {
 	}},
 }
 
-// While leaders are cut off and hand over, each server goes on being asked to
-// write. Afterwards what was called applied is applied everywhere, at the index
-// that was given, and what was called rejected nowhere.
+// While leaders are cut off and hand over, every server gets writes. Afterwards each write answered
+// as applied is applied on every server, at the given index, and each write answered as rejected on
+// none.
 func TestRaft_AnswersAreTrueWhateverHappensToTheLeader(t *testing.T) {
 	t.Parallel()
 	var appliedUnknown, lostUnknown, rejected int
@@ -149,14 +149,13 @@ func TestRaft_ALeaderThatIsShutDownAnswersWhatItHad(t *testing.T) {
 
 		leader.proposer.Propose(eval("afterwards"), got.of("afterwards"))
 		synctest.Wait()
-		must.Eq(t, raftwrite.Unknown, got.get("afterwards").Outcome, must.Sprint("raft's error is the same as that of what it may have applied"))
+		must.Eq(t, raftwrite.Unknown, got.get("afterwards").Outcome, must.Sprint("raft returns the same error for writes it may have applied"))
 		must.ErrorIs(t, got.get("afterwards").Err, raft.ErrRaftShutdown)
 	})
 }
 
-// Why ErrAbortedByRestore is Unknown, whatever raft's own comments say of it: the
-// future is answered before the snapshot is read, and when it cannot be read
-// the leader goes on with the entry in its log.
+// ErrAbortedByRestore is Unknown, although raft's comments differ: raft answers the future before it
+// reads the snapshot. If the snapshot cannot be read, the leader goes on with the entry in its log.
 func TestRaft_AnEntryAbortedByARestoreMayBeAppliedYet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -72,7 +72,7 @@ func startServers(t testing.TB, n int) raftServers {
 	return servers
 }
 
-// link is a server's transport that can lose what others answer to it.
+// link is a server's transport that can lose the others' answers.
 type link struct {
 	*raft.InmemTransport
 	losing atomic.Bool
@@ -151,7 +151,7 @@ func (all raftServers) leader(t testing.TB) *raftServer {
 	return nil
 }
 
-// settle waits until every server has applied what the leader has committed.
+// settle waits until every server has applied the leader's committed entries.
 func (all raftServers) settle(t testing.TB) {
 	t.Helper()
 	must.NoError(t, all.leader(t).raft.Barrier(0).Error())

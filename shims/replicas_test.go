@@ -10,8 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// tally counts what happened in random histories, so that a test of what they
-// all have in common is known to be one of something.
+// tally counts the events of random histories, so that a test can check that its cases occurred.
 type tally map[string]int
 
 func (c tally) count(r shims.Response) {
@@ -49,8 +48,8 @@ func (c tally) mustHave(t testing.TB, what ...string) {
 	}
 }
 
-// The same log gives the same state and the same responses on every server, one
-// that was restored from a snapshot in the middle among them.
+// The same log gives the same state and the same responses on every server, including one restored
+// from a snapshot in the middle.
 func TestReplicas_OneLogOneState(t *testing.T) {
 	t.Parallel()
 	total := make(tally)
@@ -61,7 +60,7 @@ func TestReplicas_OneLogOneState(t *testing.T) {
 			replicas[i] = shims.NewFSM(shims.FSMConfig{})
 		}
 		for i, data := range log {
-			if i%125 == 60 { // this one is started anew from a snapshot
+			if i%125 == 60 { // restart this one from a snapshot
 				snapshot := persist(t, replicas[2])
 				replicas[2] = shims.NewFSM(shims.FSMConfig{})
 				restore(t, replicas[2], snapshot)
@@ -97,7 +96,7 @@ func TestReplicas_OneLogOneState(t *testing.T) {
 	t.Log(total)
 }
 
-// What an observer keeps of an entry, and of the state after it, never changes.
+// Later entries do not change an entry and a state that an observer keeps.
 func TestReplicas_NothingThatWasReadIsWrittenTo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {

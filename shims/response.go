@@ -4,63 +4,61 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Response is what the FSM says of one applied entry: what the message's type
-// promises, or [Refused], or [Skipped]. Nothing in it is written to.
+// Response is the FSM's response to one applied entry: the response of the message's type,
+// or [Refused], or [Skipped]. The receiver must not change it.
 type Response interface{ response() }
 
 // ChangeApplied says that the whole message took effect.
 type ChangeApplied struct {
-	// Evals are the evaluations that were made, or nil: those that the message
-	// carries, and those that its effect called for.
+	// Evals are the written evaluations, or nil: those of the message, and those that its
+	// effect required.
 	Evals []cluster.EvalID
 }
 
-// Refused says that the message asks for what cannot be, such as a drain of a
-// node that does not exist. Nothing changed but the state's index.
+// Refused says that the message cannot be applied, such as a drain of a node that does not
+// exist. Only the state's index changed.
 type Refused struct {
-	// Err is why, never nil. It wraps the store's sentinels.
+	// Err is the reason, never nil. It may wrap an error of statestore.
 	Err error
 }
 
-// Skipped says that this server does not know the message and that its type
-// allows that. Nothing changed but the state's index.
+// Skipped says that this server does not know the ignorable type of the message. Only the
+// state's index changed.
 type Skipped struct{ Type MessageType }
 
 // NodesDeregistered answers [NodeDeregister].
 type NodesDeregistered struct {
-	// Missing are the nodes that did not exist, or nil. The others are gone.
+	// Missing are the nodes that did not exist, or nil. The others are deleted.
 	Missing []cluster.NodeID
-	// Evals are the evaluations that were made, or nil.
+	// Evals are the written evaluations, or nil.
 	Evals []cluster.EvalID
 }
 
 // DrainRequestApplied answers [NodeUpdateDrain].
 type DrainRequestApplied struct {
-	statestore.DrainResult
-	// Evals are the evaluations that were made, or nil.
+	cluster.DrainResult
+	// Evals are the written evaluations, or nil.
 	Evals []cluster.EvalID
 }
 
 // PlanApplied answers [ApplyPlan].
 type PlanApplied struct {
-	// Accepted is the part of the plan that took effect, never nil.
+	// Accepted is the applied part of the plan, never nil.
 	Accepted *cluster.Plan
 	// Refused is the rest, or nil.
 	Refused []scheduler.Refusal
-	// Dropped are accepted places that the store has no use for, such as one
-	// whose id is taken, or nil.
+	// Dropped are accepted placements that the store dropped, such as one whose id is
+	// taken, or nil.
 	Dropped []cluster.AllocID
 }
 
 // MarksApplied answers [AllocUpdateDesiredTransition].
 type MarksApplied struct {
-	// Accepted are the marks that took effect, in the order in which they were
-	// judged.
+	// Accepted are the applied marks, in the order of the re-check.
 	Accepted []rules.Mark
-	// Evals are the evaluations that were made.
+	// Evals are the written evaluations.
 	Evals []cluster.EvalID
 	// Refused are the other marks, or nil.
 	Refused []rules.Refusal
@@ -68,7 +66,7 @@ type MarksApplied struct {
 
 // CompletionsApplied answers [NodesDrainComplete].
 type CompletionsApplied struct {
-	// Ended are the drains that ended, and how.
+	// Ended are the ended drains with their outcomes.
 	Ended []rules.Ending
 	// Refused are the other completions, or nil.
 	Refused []rules.Refusal
@@ -83,8 +81,7 @@ func (PlanApplied) response()         {}
 func (MarksApplied) response()        {}
 func (CompletionsApplied) response()  {}
 
-// done is the response of a message with nothing to say but that it failed, or
-// which evaluations it made.
+// done is the response of a message without a response type of its own.
 func done(evals []cluster.EvalID, err error) Response {
 	if err != nil {
 		return Refused{Err: err}

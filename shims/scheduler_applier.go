@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
 
-// SchedulerApplier begins the reference scheduler's writes through a [Proposer],
-// which its embedder closes.
+// SchedulerApplier starts the reference scheduler's writes through a [Proposer], which the
+// embedder closes.
 type SchedulerApplier struct{ proposer Proposals }
 
 var _ scheduler.Applier = (*SchedulerApplier)(nil)
@@ -15,22 +15,22 @@ var _ scheduler.Applier = (*SchedulerApplier)(nil)
 // NewSchedulerApplier returns an applier over p.
 func NewSchedulerApplier(p Proposals) *SchedulerApplier { return &SchedulerApplier{proposer: p} }
 
-// ApplyPlan has the plan checked, and what holds of it done.
+// ApplyPlan proposes a plan. The FSM applies the part that [scheduler.Check] accepts.
 func (a *SchedulerApplier) ApplyPlan(plan *cluster.Plan, reply scheduler.Reply) (queued bool) {
 	return a.proposer.Propose(&ApplyPlan{*plan}, func(answer Answer) { reply(schedulerAnswer(answer)) })
 }
 
-// UpsertEvals makes evaluations.
+// UpsertEvals writes evaluations.
 func (a *SchedulerApplier) UpsertEvals(evals []*cluster.Evaluation, reply scheduler.Reply) (queued bool) {
 	return a.proposer.Propose(&EvalUpdate{evals}, func(answer Answer) { reply(schedulerAnswer(answer)) })
 }
 
-// Barrier is answered when every entry before it has been applied.
+// Barrier is answered after all earlier entries have been applied.
 func (a *SchedulerApplier) Barrier(reply scheduler.Reply) (queued bool) {
 	return a.proposer.Barrier(func(answer Answer) { reply(schedulerAnswer(answer)) })
 }
 
-// schedulerAnswer is an answer as the scheduler takes it; see drainerAnswer.
+// schedulerAnswer converts an answer for the scheduler; see drainerAnswer.
 func schedulerAnswer(a Answer) scheduler.Answer {
 	answer := scheduler.Answer{Outcome: a.Outcome, Index: a.Index, Err: a.Err}
 	switch response := a.Response.(type) {

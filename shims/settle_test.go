@@ -32,7 +32,7 @@ func TestSettle_WaitsForWhatRaftHasNotAnswered(t *testing.T) {
 		start := time.Now()
 		must.NoError(t, p.Settle(t.Context()))
 		must.Eq(t, time.Minute, time.Since(start))
-		must.NoError(t, p.Settle(t.Context()), must.Sprint("and again, with nothing to wait for"))
+		must.NoError(t, p.Settle(t.Context()), must.Sprint("a second call, without writes in flight"))
 	})
 }
 

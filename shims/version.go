@@ -11,7 +11,7 @@ import (
 // every server of the cluster has said that it understands the version. An FSM that does
 // not understand the version stops at this entry, before it meets any entry that needs it.
 //
-// Its form is for ever: no version adds a field to it.
+// Its form never changes: no version adds a field to it.
 type RaiseClusterVersion struct {
 	Version cluster.Version
 }
@@ -19,7 +19,7 @@ type RaiseClusterVersion struct {
 func (*RaiseClusterVersion) Type() MessageType      { return RaiseClusterVersionType }
 func (*RaiseClusterVersion) responds(ChangeApplied) {}
 
-// check refuses what this build does not understand.
+// check refuses a version that this build does not understand.
 func (m *RaiseClusterVersion) check() error {
 	if m.Version < 2 {
 		return fmt.Errorf("a raise to cluster version %d", m.Version)

@@ -32,8 +32,7 @@ func TestVersion_ARaiseBeyondThisBuildIsNotProposed(t *testing.T) {
 	must.ErrorIs(t, err, cluster.ErrVersion)
 }
 
-// A proposer keeps a message out of the log until the state says that every server
-// understands it.
+// A proposer refuses a message until the state shows that every server understands it.
 func TestVersion_AMessageWaitsForTheVersionThatItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, fsm := new(fakeRaft), shims.NewFSM(shims.FSMConfig{})

@@ -1,23 +1,24 @@
-// Package sim plays scenarios: whole clusters in one goroutine and in virtual time,
-// with the real drainer, state store, state machine and scheduler, and with everything
-// that may go wrong.
+// Package sim plays scenarios: whole clusters in one goroutine and in virtual time, with
+// the real drainer, state store, state machine and scheduler, and with faults.
 //
-// A [scenario.Scenario] says what a cluster begins with, what happens, and which
-// faults strike. [Play] plays it in a [world.World], has G1 to G11 of the
-// drainer counted again by judges that share no code with it ([invariant.Judge]), and
-// tells what came of it, and what nothing came of ([Vain]). Equal scenarios come to equal
-// ends, to the last step: the hash of a run says so.
+// A [scenario.Scenario] describes a cluster, the events of a run, and the faults. [Play]
+// plays it in a [world.World]. Judges that share no code with the drainer check the
+// guarantees G1 to G11 ([invariant.Judge]), and another judge checks the scheduler's plans
+// ([placement.Judge]). The [Result] holds the violations, and the events
+// that had no effect ([NoEffect]). Equal scenarios give equal runs, to the last step: the
+// hash of a run shows it.
 //
-// # Around it
+// # Packages
 //
 //	scenario   the language of .drain files
-//	setting    what a scenario says, as what a cluster is made of
+//	setting    the cluster, the requests and the faults of a scenario
 //	world      the cluster: event queue, chance, raft's contract, faults
-//	invariant  the judges
-//	swarm      scenarios from seeds, many of them, and counts of what was rare
+//	invariant  the judges of the drainer
+//	placement  the judge of the scheduler
+//	swarm      scenarios from seeds, many of them, and counts of rare events
 //	timeline   the picture of a run
-//	shrink     a failing scenario, made small
-//	planted    bugs on purpose, to judge the simulator
+//	shrink     makes a failing scenario small
+//	planted    planted bugs, to test the simulator
 //	live       the same scenarios, with goroutines
 //	scenarios  the scenarios that are kept
 package sim

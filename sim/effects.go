@@ -10,33 +10,33 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 )
 
-// Vain is an event that nothing has come of: whoever wrote it meant something, and is
-// told so.
-type Vain struct {
-	// Event is which of the scenario's events, from 0, and Line where it stands in its
-	// file, or zero if it was not read.
+// NoEffect is an event of a scenario that had no effect. It is likely a mistake of its
+// author.
+type NoEffect struct {
+	// Event is the index of the event in the scenario. Line is its line in the file, or
+	// zero if the scenario was not read from a file.
 	Event, Line int
-	// Why is why nothing came of it.
+	// Why is the reason.
 	Why string
 }
 
-// effects are what has come of the events of a scenario.
+// effects are the effects of a scenario's events.
 type effects struct {
 	events []scenario.Event
-	each   []effect // of the event of that number
-	now    int      // the one that happens
+	each   []effect // by index of the event
+	now    int      // the index of the event that runs
 }
 
-// effect is what has come of an event.
+// effect is the effect of one event.
 type effect struct {
-	// due says that its time has come, begun that it has happened: what comes before an
-	// entry waits for one.
-	due, begun bool
-	// did says that something came of it, or that nobody can know.
-	did bool
-	// armed is the fault that it armed, or nil.
+	// due says that the event's time has come. started says that the event has run: events
+	// before an entry wait for one.
+	due, started bool
+	// found says that the event had an effect, or that its effect is unknown.
+	found bool
+	// armed is the fault that the event armed, or nil.
 	armed *setting.Armed
-	// why is why nothing came of it, as far as it was seen to, or empty.
+	// why is the first known reason for no effect, or empty.
 	why string
 }
 
@@ -44,41 +44,40 @@ func newEffects(s *scenario.Scenario) effects {
 	return effects{events: s.Events, each: make([]effect, len(s.Events))}
 }
 
-// due notes that the time of some events has come, which are numbered from first on.
+// due notes that the time of count events has come, from the index first on.
 func (e *effects) due(first, count int) {
 	for i := range count {
 		e.each[first+i].due = true
 	}
 }
 
-// begin notes that an event happens.
-func (e *effects) begin(event int) {
+// start notes that an event runs.
+func (e *effects) start(event int) {
 	e.now = event
-	e.of().begun = true
+	e.current().started = true
 }
 
-// of is what comes of the event that happens.
-func (e *effects) of() *effect { return &e.each[e.now] }
+// current is the effect of the event that runs.
+func (e *effects) current() *effect { return &e.each[e.now] }
 
-// answered returns what is to be told of the answer to a write that the event that
-// happens asks for.
-func (e *effects) answered() func(shims.Answer) {
-	of := e.of()
+// onAnswer returns the function that gets the answer to a write of the current event.
+func (e *effects) onAnswer() func(shims.Answer) {
+	current := e.current()
 	return func(a shims.Answer) {
-		if why := nothingCameOf(a); why != "" {
-			of.nothing(why)
+		if why := unchanged(a); why != "" {
+			current.nothing(why)
 		} else {
-			of.did = true
+			current.found = true
 		}
 	}
 }
 
-// nothing notes why nothing came of it, or of a part.
+// nothing notes why an event, or a part of it, had no effect.
 func (f *effect) nothing(why string) { f.why = cmp.Or(f.why, why) }
 
-// nothingCameOf says why a write that was asked for has changed nothing, or is empty. What
-// a fault has made of it is no matter of who asked.
-func nothingCameOf(a shims.Answer) string {
+// unchanged says why a write has changed nothing, or is empty. A write that failed because
+// of a fault counts as an effect.
+func unchanged(a shims.Answer) string {
 	if a.Outcome != raftwrite.Applied {
 		return ""
 	}
@@ -90,33 +89,33 @@ func nothingCameOf(a shims.Answer) string {
 		case r.Drain == "":
 			return "the node does not drain"
 		case r.Repeated:
-			return "a request with its key was there before"
+			return "an earlier request had the same key"
 		}
 	}
 	return ""
 }
 
-// vain are the events that nothing came of and that are not meant so.
-func (e *effects) vain() []Vain {
-	var all []Vain
+// none are the events without an effect, except those that the scenario marks with maybe.
+func (e *effects) none() []NoEffect {
+	var all []NoEffect
 	for i := range e.each {
-		if why := e.each[i].vain(&e.events[i]); why != "" && !e.events[i].Maybe {
-			all = append(all, Vain{Event: i, Line: e.events[i].Line, Why: why})
+		if why := e.each[i].missing(&e.events[i]); why != "" && !e.events[i].Maybe {
+			all = append(all, NoEffect{Event: i, Line: e.events[i].Line, Why: why})
 		}
 	}
 	return all
 }
 
-// vain says why nothing came of an event, or is empty.
-func (f *effect) vain(of *scenario.Event) string {
+// missing says why an event had no effect, or is empty.
+func (f *effect) missing(of *scenario.Event) string {
 	switch {
-	case !f.due: // the run was over before
+	case !f.due: // the run ended before
 		return ""
-	case !f.begun:
-		return fmt.Sprintf("no entry of %s comes from then on", of.Before)
+	case !f.started:
+		return fmt.Sprintf("no entry of %s comes after that time", of.Before)
 	case f.armed != nil && f.armed.Missed():
 		return fmt.Sprintf("%s never strikes", f.armed.Name)
-	case f.armed != nil || f.did:
+	case f.armed != nil || f.found:
 		return ""
 	}
 	return f.why

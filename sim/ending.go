@@ -13,10 +13,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// ending is the final facts: how each drain ended, what is left on the nodes that
-// were drained, and how the jobs stand. Facts of many are counted.
-func ending(w *world.World, brief bool) string {
-	state := w.State()
+// ending is the final facts: the outcome of each drain, the allocations that are left on
+// drained nodes, and the running allocations of each job. If it is brief, equal lines are
+// counted.
+func ending(state *statestore.Snapshot, brief bool) string {
 	var lines []string
 	drains := slices.Collect(state.Drains())
 	for n := range state.DrainingNodes() {
@@ -37,19 +37,19 @@ func ending(w *world.World, brief bool) string {
 		for _, g := range j.TaskGroups {
 			line := Standing(state, cluster.GroupKey{Job: j.Key(), Name: g.Name}, g.Count)
 			if brief {
-				line = string(j.Type) + strings.TrimPrefix(line, GroupLabel(cluster.GroupKey{Job: j.Key(), Name: g.Name}))
+				line = string(j.Type) + strings.TrimPrefix(line, world.GroupLabel(cluster.GroupKey{Job: j.Key(), Name: g.Name}))
 			}
 			lines = append(lines, line)
 		}
 	}
 	if brief {
-		lines = tallied(lines)
+		lines = counted(lines)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// tallied counts equal lines, in the order in which they first come.
-func tallied(lines []string) []string {
+// counted merges equal lines and puts their number before them. They keep their order.
+func counted(lines []string) []string {
 	counts := map[string]int{}
 	var first []string
 	for _, l := range lines {
@@ -78,7 +78,7 @@ func outcome(d *cluster.Drain) string {
 	return text
 }
 
-// leftOn names what was on the node while it drained and has not ended.
+// leftOn names the live allocations that were on the node during the drain.
 func leftOn(state *statestore.Snapshot, d *cluster.Drain) string {
 	var left []string
 	for a := range state.LiveAllocsByNode(d.NodeID) {
@@ -90,7 +90,7 @@ func leftOn(state *statestore.Snapshot, d *cluster.Drain) string {
 	return strings.Join(left, " ")
 }
 
-// Standing is how many of a group are as its owner wants them.
+// Standing is how many allocations of a group run and are healthy.
 func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) string {
 	running, healthy := 0, 0
 	for a := range state.AllocsByJob(key.Job) {
@@ -102,15 +102,10 @@ func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) strin
 			healthy++
 		}
 	}
-	return fmt.Sprintf("%s runs %d of %d, %d healthy", GroupLabel(key), running, count, healthy)
+	return fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), running, count, healthy)
 }
 
-// GroupLabel names a group, without what goes without saying.
-func GroupLabel(key cluster.GroupKey) string {
-	return strings.TrimPrefix(strings.TrimSuffix(key.String(), string("."+key.Job.ID)), "default/")
-}
-
-// witnessed returns the lowest healthy counts the witness saw, and what it found.
+// witnessed returns the lowest healthy counts that the witness saw, and its findings.
 func witnessed(w *witness.Witness, state witness.World) (lowest string, err error) {
 	w.Audit(state)
 	report := w.Report()
@@ -122,15 +117,15 @@ func witnessed(w *witness.Witness, state witness.World) (lowest string, err erro
 	for _, g := range report.Groups {
 		job := state.Job(g.Group.Job)
 		if g.Lowest.Index == 0 || job == nil || job.Type != cluster.JobService {
-			continue // it has no limit
+			continue // the group has no limit
 		}
-		line := fmt.Sprintf("%s lowest %d of %d, limit %d", GroupLabel(g.Group), g.Lowest.Healthy, g.Lowest.Count, g.Lowest.Limit)
+		line := fmt.Sprintf("%s lowest %d of %d, limit %d", world.GroupLabel(g.Group), g.Lowest.Healthy, g.Lowest.Count, g.Lowest.Limit)
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n"), errors.Join(errs...)
 }
 
-// WitnessOptions are what a witness has to be told of a policy.
+// WitnessOptions are the options of a witness for a drainer's policy.
 func WitnessOptions(p rules.Policy) witness.Options {
 	margin := p.StopMargin
 	if margin == 0 {

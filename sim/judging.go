@@ -9,73 +9,83 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// freshEvery is at which quiet points a fresh drainer is asked what it would do: one
-// that has to be built looks at everything.
-const freshEvery = 16
+// freshEvery is the interval, in quiet points, at which a new drainer is asked for its
+// plans. Starting it is expensive, because it reads everything.
+const freshEvery = 2
 
-// judging has a judge see everything that happens in a world.
+// judging connects a judge to a world.
 type judging struct {
 	player *player
 	world  *world.World
 	judge  *invariant.Judge
-	// quietPoints counts those at which the drainers were asked why.
+	// plans judges the scheduler.
+	plans placement.Judge
+	// quietPoints counts the judged quiet points.
 	quietPoints int
-	// askAt is the index of the state from which on they are asked again.
-	askAt uint64
+	// nextIndex is the index of the state at which the next quiet point is judged.
+	nextIndex uint64
 }
 
-// explainedAtOnce is how many allocations are explained for each entry: to ask why of
-// all of them at every entry would cost more than all the rest.
-const explainedAtOnce = 4
+// reportsPerEntry is how many reports on allocations are judged for each entry. Reading all
+// reports at every entry would cost more than the rest of the run.
+const reportsPerEntry = 4
 
-// judged begins to judge a world.
-func judged(p *player) *judging {
-	j := &judging{player: p, world: p.world, judge: invariant.New(p.judgeOptions())}
+// newJudging starts to judge a world.
+func newJudging(p *player) *judging {
 	w := p.world
-	j.judge.Began(w.Now(), w.Leader(), w.Term())
-	w.OnClock(func(term int, ahead time.Duration) { j.judge.ClockSet(w.Now(), term, ahead) })
-	w.OnApply(func(a world.Applied) { j.judge.Applied(w.Now(), a) })
-	if p.scenario.Cluster.Replicas {
-		w.OnReplica(func(server int, a world.Applied) {
-			if a.Message != nil {
-				j.judge.Replica(w.Now(), server, a)
-			}
-		})
+	judge := invariant.New(p.judgeOptions())
+	j := &judging{player: p, world: w, judge: judge}
+	judge.Began(w.Now(), w.Leader(), w.Term())
+	o := world.Observer{
+		ClockSet: func(term int, ahead time.Duration) { judge.ClockSet(w.Now(), term, ahead) },
+		Applied: func(a world.Applied) {
+			judge.Applied(w.Now(), a)
+			j.plans.Applied(w.Now(), a)
+		},
+		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
+		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
+		Proposed:  j.proposed,
+		Answered:  func(term, n int, a shims.Answer) { judge.Answered(w.Now(), term, n, a) },
+		Stepped: func(s world.DrainerStep) {
+			judge.Stepped(w.Now(), invariant.Step{
+				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
+			})
+		},
+		Restored: func(taken, restored *statestore.Snapshot) { judge.Restored(w.Now(), taken, restored) },
 	}
-	w.OnElect(func(server int) { j.judge.Began(w.Now(), server, w.Term()) })
-	w.OnEnd(func(term int) { j.judge.Ended(w.Now(), term) })
-	w.OnPropose(j.proposed)
-	w.OnAnswer(func(term, n int, a shims.Answer) { j.judge.Answered(w.Now(), term, n, a) })
-	w.OnDrainer(func(s world.DrainerStep) {
-		j.judge.Stepped(w.Now(), invariant.Step{
-			Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Looks: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
-		})
-	})
-	w.OnRestore(func(taken, restored *statestore.Snapshot) { j.judge.Restored(w.Now(), taken, restored) })
+	if p.scenario.Cluster.Replicas {
+		o.ReplicaApplied = func(server int, a world.Applied) {
+			if a.Message != nil {
+				judge.Replica(w.Now(), server, a)
+			}
+		}
+	}
+	w.Observe(o)
 	return j
 }
 
-// judgeOptions are what the scenario has its drainers promise, and what lies between
-// them and the state.
+// judgeOptions are the limits that the scenario sets for its drainers, and the delays of
+// its cluster.
 func (p *player) judgeOptions() invariant.Options {
 	c, d := p.scenario.Cluster, p.config
 	return invariant.Options{
 		Policy: d.Policy, MaxIDs: d.MaxIDsPerEntry, MaxBytes: d.MaxBytesPerEntry, MaxInFlight: d.MaxInFlight,
 		QueriesPerSecond: d.StateQueriesPerSecond, MinInterval: d.MinWriteInterval, Coalesce: d.DeadlineCoalesce,
-		RetryMax: d.Retry.Max, Digests: c.Replicas,
+		RetryBase: d.Retry.Base, RetryMax: d.Retry.Max, Digests: c.Replicas,
 		Bounds: invariant.Bounds{
 			Settle: settle(p.scenario), Write: c.Commit.Max, Wake: c.Wake.Max + c.Schedule.Max,
 		},
 	}
 }
 
-// settle is how long what faults have begun goes on after their end: the longest that
-// anything they do lasts, a new leader's first step, and a look at a clock.
+// settle is how long the effects of faults last after their end: the longest effect, a new
+// leader's first step, and a look at a clock.
 func settle(s *scenario.Scenario) time.Duration {
 	longest := max(s.Cluster.Late.Max, scenario.DefaultLate)
 	for _, e := range s.Events {
@@ -100,55 +110,60 @@ func (j *judging) proposed(p world.Proposal) {
 	}
 }
 
-// quiet has the drainer asked why, where enough has changed.
+// quiet judges the drainer's reports at a quiet point, if the state has changed enough.
 func (j *judging) quiet() {
 	w := j.world
 	state := w.State()
-	if state.Index() < j.askAt && !j.player.options.Thorough {
+	if state.Index() < j.nextIndex && !j.player.options.Thorough {
 		return
 	}
 	j.quietPoints++
-	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: state, Reports: w.Reports(), Truth: w.Unseen()}
+	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: state, Reports: w.Servers.Reports(), Followed: w.Servers.Followed(), Truth: w.Hidden()}
 	if j.player.options.Reports != nil {
 		j.player.options.Reports(q.Reports)
 	}
-	explained := 0
+	reports := 0
 	for _, r := range q.Reports {
-		explained += len(r.Allocs)
+		reports += len(r.Allocs)
 	}
-	j.askAt = state.Index() + 1 + uint64(explained/explainedAtOnce)
+	j.nextIndex = state.Index() + 1 + uint64(reports/reportsPerEntry)
 	if j.quietPoints%freshEvery == 0 {
 		q.Fresh = j.fresh()
 	}
 	j.judge.Quiet(w.Now(), q)
 }
 
-// still has it judged that nothing has happened for long.
+// still judges a pause in which nothing has happened.
 func (j *judging) still() {
 	w := j.world
-	j.judge.Still(w.Now(), invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: w.State(), Truth: w.Unseen()})
+	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: w.State(), Followed: w.Servers.Followed(), Truth: w.Hidden()}
+	for range q.State.DrainingNodes() {
+		q.Fresh = j.fresh()
+		break
+	}
+	j.judge.Still(w.Now(), q)
 }
 
-// fresh is what a drainer wants that knows nothing but the state.
+// fresh returns the writes of a new drainer, which knows nothing but the state.
 func (j *judging) fresh() *invariant.Wants {
 	raft := &listener{index: j.world.State().Index()}
 	config := j.player.config
 	config.Raft = raft
 	config.NewEvalID = func() cluster.EvalID { return "fresh" }
-	term, err := drainer.NewTerm(config, j.world.Reader(), make(chan struct{}, 1))
+	term, err := drainer.NewTerm(config, j.world.Servers.Reader(), make(chan struct{}, 1))
 	if err != nil {
 		return nil
 	}
 	defer term.Close()
 	now := j.world.Clock()
-	for range 3 { // the barrier, what it allows, and what that looks at once more
+	for range 3 { // the barrier, the first writes, and a second look
 		term.Step(now)
 	}
 	return &raft.wants
 }
 
-// listener is a raft that takes what it is given and says nothing, but that the
-// barrier was applied.
+// listener is a raft applier that accepts every write, answers only the barrier, and
+// applies nothing.
 type listener struct {
 	index uint64
 	wants invariant.Wants
@@ -172,10 +187,10 @@ func (l *listener) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// end judges how everything ended. Where nothing is left to be done all stays as it is
-// until the limit, and what has to end by then has not.
+// end judges the end of the run. If the world is idle, nothing changes until the limit, so
+// the limit counts as the end.
 func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error) {
-	states, err := j.world.States()
+	states, err := j.world.Servers.States()
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +198,9 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 	if idle && limit.After(at) {
 		at = limit
 	}
+	if idle {
+		j.still()
+	}
 	j.judge.End(at, states...)
-	return j.judge.Violations(), nil
+	return append(j.judge.Violations(), j.plans.Violations()...), nil
 }

@@ -15,71 +15,66 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Options are how a scenario is played. The zero value of each is its default.
+// Options say how to play a scenario. The zero value of each is its default.
 type Options struct {
-	// Tell has the story and the end told.
-	Tell bool
-	// Everything has the story tell of plans and reports too.
+	// Story records the story and the end of the run; see [Result].
+	Story bool
+	// Everything adds plans and reports of clients to the story.
 	Everything bool
-	// Watch is called with the world when what it begins with is there, and before
-	// anything happens, to observe it; or nil.
+	// Watch is called with the world after its setup and before its first step, for
+	// example to observe it; or nil.
 	Watch func(*world.World)
-	// Reports is called with what the leader's drainer says of each draining node,
-	// wherever it is asked; or nil.
+	// Reports is called with the reports of the leader's drainer, at every quiet point
+	// that is judged; or nil.
 	Reports func([]rules.Report)
-	// Thorough has the drainer asked at every quiet point, and not only where enough
-	// has changed.
+	// Thorough judges every quiet point, and not only those with enough changes.
 	Thorough bool
-	// Quiet is called at every quiet point, when all who judge have been told of it;
-	// or nil.
+	// Quiet is called at every quiet point, after it was judged; or nil.
 	Quiet func(*world.World)
-	// Reader is how the drainers read a store; nil is the store's own reader.
+	// Reader returns a drainer's reader of a store; nil is the store's own reader.
 	Reader func(*statestore.Store) drainer.StateReader
-	// Stop is asked whenever the time is about to move on, and ends the run if it returns an
-	// error, which [Play] then wraps: the Err of a context is one. Nil never stops.
+	// Stop is called before the time moves on. If it returns an error, for example that of
+	// a context, the run ends and [Play] wraps the error. Nil never stops.
 	Stop func() error
-	// MaxSteps is how many steps a scenario may take, for one that would go on for ever to
-	// end. Zero is [DefaultMaxSteps].
+	// MaxSteps is the largest number of steps of a run. Zero is [DefaultMaxSteps].
 	MaxSteps int
 }
 
-// Defaults of [Options].
+// Defaults of [Options] and of scenarios.
 const (
 	DefaultMaxSteps = 2_000_000
-	// DefaultFor is how long a scenario lasts at most that ends when nothing is left
-	// to be done.
+	// DefaultFor is the longest time of a scenario that sets none.
 	DefaultFor = 4 * time.Hour
 )
 
-// Result is what came of a scenario.
+// Result is the result of a run.
 type Result struct {
-	// Hash is of every step and every entry: equal for equal scenarios.
+	// Hash is the hash of all steps and entries. Equal scenarios have equal hashes.
 	Hash uint64
-	// Steps and Entries count them; Lasted is how much virtual time passed, Busy how
-	// much of it while a node drained.
+	// Steps and Entries count them. Lasted is the virtual time of the run, Busy the part
+	// of it in which a node drained.
 	Steps, Entries int
 	Lasted, Busy   time.Duration
-	// Idle says that nothing was left to be done.
+	// Idle says that no event was left.
 	Idle bool
-	// Calm says that there was a time from which on no fault was on, so that drains had
-	// to end within their bounds.
-	Calm bool
-	// Violations are the guarantees that were broken, in order.
+	// FaultsEnded says that all faults ended before the end of the run. From then on drains
+	// had to end within their bounds.
+	FaultsEnded bool
+	// Violations are the violated guarantees, in order.
 	Violations []invariant.Violation
-	// Vain are the events that nothing has come of, in the order of the scenario, but for
-	// those that are meant even so.
-	Vain []Vain
-	// Counters are what the judge counted.
+	// NoEffect are the events without an effect, in the order of the scenario, except those
+	// that the scenario marks with maybe.
+	NoEffect []NoEffect
+	// Counters are the judge's.
 	Counters invariant.Counters
-	// Story and End are what was told, if it was asked for. Lowest is the last lines of
-	// End: the lowest healthy counts, which depend on when things went wrong.
+	// Story and End are set if [Options].Story is. Lowest is the last lines of End: the
+	// lowest healthy counts, which depend on the times of faults.
 	Story, End, Lowest string
 }
 
-// Play plays a scenario. An error says that it could not be played, or not to its end: one
-// that wraps [world.ErrTooManySteps] says that it takes more than [Options].MaxSteps, and on
-// what they were spent. What is wrong with how it went is in the result, be it that the
-// drainer goes round in circles.
+// Play plays a scenario. It returns an error if the scenario cannot be played to its end. The
+// error wraps [world.ErrTooManySteps] if the run takes more than [Options].MaxSteps steps. If
+// those steps are the drainer's own, there is no error but a violation in the result.
 func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps
@@ -99,34 +94,32 @@ type player struct {
 	scenario *scenario.Scenario
 	options  Options
 	config   drainer.NodeDrainerConfig
+	clients  *setting.Clients // never nil
+	effects  effects
+	// These are never nil once the world is built.
 	world    *world.World
-	operator *setting.Operator // never nil once it is built
-	clients  *setting.Clients  // never nil
+	operator *setting.Operator
+	judging  *judging
 	start    time.Time
-	judging  *judging // never nil once it is built
-	// teller tells the story, or nil.
-	teller *teller
-	// busy is how long nodes have drained, drainedAt until when that is counted, and
-	// drains says that one drains since then.
-	busy      time.Duration
-	drainedAt time.Time
-	drains    bool
-	// countedAt is the index of the state that drains is of.
-	countedAt uint64
-	// troubles is how many of the events that make trouble have yet to happen.
-	troubles int
-	// begins is how many of the events have yet to happen that may begin a drain, drainsBy
-	// when something was last known by which a node drains or may.
-	begins   int
-	drainsBy time.Time
-	// calmed says that the judge was told that all is calm.
-	calmed bool
-	// effects are what has come of each event.
-	effects effects
-	result  *Result
+	story    *story // or nil
+	// busy is the time in which a node drained, counted until busyUntil. draining says
+	// that a node drains since then, in the state of the index drainingAt.
+	busy       time.Duration
+	busyUntil  time.Time
+	draining   bool
+	drainingAt uint64
+	// faultEvents counts the events that are still to come and are faults.
+	faultEvents int
+	// drainEvents counts the events that are still to come and may start a drain. drainsBy
+	// is the last time at which a node drained, or could start to.
+	drainEvents int
+	drainsBy    time.Time
+	// faultsEnded says that the judge knows that all faults have ended.
+	faultsEnded bool
+	result      *Result
 }
 
-// build builds the world and what it begins with.
+// build builds the world.
 func (p *player) build() error {
 	c := p.scenario.Cluster
 	var err error
@@ -142,12 +135,12 @@ func (p *player) build() error {
 	if err != nil {
 		return err
 	}
-	p.start, p.operator = p.world.Now(), operates(p.scenario, p.world, &p.effects)
-	return p.begin()
+	p.start, p.operator = p.world.Now(), newOperator(p.scenario, p.world, &p.effects)
+	return p.setup()
 }
 
-// behaviour is how an allocation fares. Each has a stream of its own: what is drawn
-// for one shifts no other.
+// behaviour is the behaviour of an allocation. Each allocation has its own stream: a draw
+// for one changes no other.
 func (p *player) behaviour(a *cluster.Allocation) world.Behaviour {
 	if p.scenario.Seed == 0 {
 		return p.clients.Behaviour(a, nil)
@@ -156,11 +149,11 @@ func (p *player) behaviour(a *cluster.Allocation) world.Behaviour {
 	return p.clients.Behaviour(a, r)
 }
 
-// play has everything happen.
+// play runs the world and sets the result.
 func (p *player) play() error {
-	p.judging = judged(p)
-	if p.options.Tell {
-		p.teller = newTeller(p)
+	p.judging = newJudging(p)
+	if p.options.Story {
+		p.story = newStory(p)
 	}
 	if p.options.Watch != nil {
 		p.options.Watch(p.world)
@@ -168,7 +161,7 @@ func (p *player) play() error {
 	p.drainsBy = p.start
 	p.schedule()
 	p.world.OnQuiet(p.quiet)
-	p.world.OnStill(p.still)
+	p.world.OnStill(func() error { p.judging.still(); return nil })
 	limit := p.scenario.Run.For
 	if limit == 0 {
 		limit = DefaultFor
@@ -179,8 +172,8 @@ func (p *player) play() error {
 		return err
 	}
 	p.result = &Result{
-		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Entries(),
-		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle, Calm: p.calmed,
+		Hash: p.world.Hash(), Steps: p.world.Steps(), Entries: p.world.Log.Len(),
+		Lasted: p.world.Now().Sub(p.start), Busy: p.busy, Idle: idle, FaultsEnded: p.faultsEnded,
 	}
 	violations, failed := p.judging.end(idle, p.start.Add(limit))
 	if failed != nil {
@@ -192,12 +185,12 @@ func (p *player) play() error {
 		p.result.Violations = append(p.result.Violations, invariant.Violation{
 			Guarantee: "G10", Check: "too many steps", At: p.world.Now(), Text: err.Error(),
 		})
-	case limited && len(violations) == 0: // nobody knows how it would have ended
+	case limited && len(violations) == 0: // the end of the run is unknown
 		return err
 	}
-	p.result.Counters, p.result.Vain = p.judging.judge.Counters(), p.effects.vain()
-	if p.teller != nil {
-		p.teller.tell(p.result)
+	p.result.Counters, p.result.NoEffect = p.judging.judge.Counters(), p.effects.none()
+	if p.story != nil {
+		p.story.write(p.result)
 	}
 	return nil
 }
@@ -210,12 +203,12 @@ func (p *player) quiet() error {
 		}
 	}
 	p.countBusy()
-	if !p.calmed && p.scenario.Run.Calm == 0 && p.troubles == 0 && !p.world.Troubled() {
-		p.beCalm()
+	if !p.faultsEnded && p.scenario.Run.Calm == 0 && p.faultEvents == 0 && !p.world.Faults.Active() {
+		p.noteFaultsEnded()
 	}
 	p.judging.quiet()
-	if p.teller != nil {
-		p.teller.quiet()
+	if p.story != nil {
+		p.story.transcript.Reasons()
 	}
 	if p.options.Quiet != nil {
 		p.options.Quiet(p.world)
@@ -223,43 +216,71 @@ func (p *player) quiet() error {
 	return p.drained()
 }
 
-// still is called at the end of a long time in which nothing has happened.
-func (p *player) still() error {
-	p.judging.still()
-	return nil
-}
-
-// countBusy counts the time since the last quiet point, if a node has drained.
+// countBusy adds the time since the last quiet point to busy, if a node drained in it.
 func (p *player) countBusy() {
 	now := p.world.Now()
-	if p.drains {
-		p.busy += now.Sub(p.drainedAt)
+	if p.draining {
+		p.busy += now.Sub(p.busyUntil)
 	}
-	p.drainedAt = now
+	p.busyUntil = now
 	truth := p.world.Truth()
-	if truth.Index() == p.countedAt {
-		return // nothing has changed
+	if truth.Index() == p.drainingAt {
+		return
 	}
-	p.countedAt, p.drains = truth.Index(), false
+	p.drainingAt, p.draining = truth.Index(), false
 	for range truth.DrainingNodes() {
-		p.drains = true
+		p.draining = true
 		break
 	}
 }
 
-// schedule has every event happen at its time. Those that come before one entry wait
-// for it together.
+// schedule queues every event. Events before the same entry are queued together.
 func (p *player) schedule() {
 	events := p.scenario.Events
 	for i := 0; i < len(events); {
-		batch := events[i : i+scenario.Together(events[i:])]
+		first, batch := i, events[i:i+scenario.Together(events[i:])]
 		i += len(batch)
-		p.troubles += troubles(batch)
-		p.begins += begins(batch)
-		first := i - len(batch)
-		p.world.At(p.start.Add(batch[0].At), func() error { return p.happen(first, batch) })
+		p.faultEvents += faultEvents(batch)
+		p.drainEvents += drainEvents(batch)
+		p.world.At(p.start.Add(batch[0].At), func() error { return p.run(first, batch) })
 	}
 	if calm := p.scenario.Run.Calm; calm > 0 {
-		p.world.At(p.start.Add(calm), p.calm)
+		p.world.At(p.start.Add(calm), p.endFaults)
 	}
+}
+
+// endFaults ends all faults, at the time that the scenario sets for it with calm. A scenario
+// without that time ends no faults: the judge is told when they have ended by themselves.
+func (p *player) endFaults() error {
+	run := &p.scenario.Run
+	out := world.CutOff{Nodes: run.CutNodes}
+	for _, number := range run.CutServers {
+		out.Servers = append(out.Servers, number-1)
+	}
+	if err := p.world.Faults.End(out); err != nil {
+		return err
+	}
+	p.noteFaultsEnded()
+	return nil
+}
+
+// noteFaultsEnded tells the judge that all faults have ended. From now on every drain must
+// end within its bound.
+func (p *player) noteFaultsEnded() {
+	p.faultsEnded = true
+	p.judging.judge.Calm(p.world.Now())
+}
+
+// faultEvents counts the events that are faults or operations on servers. The faults of a
+// run have not ended before the last of them. Requests of operators do not count: they
+// change the bounds of drains, and the judge knows them.
+func faultEvents(events []scenario.Event) int {
+	n := 0
+	for _, e := range events {
+		switch e.Op.(type) {
+		case *scenario.Fault, *scenario.Elect, *scenario.Pause, *scenario.Clock, *scenario.Restore, *scenario.Forget:
+			n++
+		}
+	}
+	return n
 }

@@ -14,35 +14,35 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A run ends when it is told to, between two times, and says so.
+// A run ends with the error of Stop.
 func TestPlay_stop(t *testing.T) {
 	t.Parallel()
 	s := swarm.Generate(7, swarm.Small)
-	asked := 0
+	calls := 0
 	result, err := sim.Play(s, sim.Options{Stop: func() error {
-		if asked++; asked == 5 {
+		if calls++; calls == 5 {
 			return context.Canceled
 		}
 		return nil
 	}})
 	must.Nil(t, result)
 	must.True(t, errors.Is(err, context.Canceled), must.Sprint(err))
-	must.Eq(t, 5, asked)
+	must.Eq(t, 5, calls)
 }
 
-// nagging is a store whose feeds ask for a step whenever they are asked.
-type nagging struct{ drainer.StateReader }
+// restless is a store whose feeds wake the drainer at every Take.
+type restless struct{ drainer.StateReader }
 
-func (n nagging) Subscribe(wake chan<- struct{}) drainer.Feed {
-	return nag{n.StateReader.Subscribe(wake), wake}
+func (n restless) Subscribe(wake chan<- struct{}) drainer.Feed {
+	return restlessFeed{n.StateReader.Subscribe(wake), wake}
 }
 
-type nag struct {
+type restlessFeed struct {
 	drainer.Feed
 	wake chan<- struct{}
 }
 
-func (n nag) Take() drainer.Changes {
+func (n restlessFeed) Take() drainer.Changes {
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -50,8 +50,8 @@ func (n nag) Take() drainer.Changes {
 	return n.Feed.Take()
 }
 
-// A run that ends at the limit of steps says so; it is a guarantee that is broken if the
-// drainer's own steps are to blame.
+// A run that reaches the limit of steps fails. If the steps are the drainer's own, that is a
+// violation of a guarantee.
 func TestPlay_tooManySteps(t *testing.T) {
 	t.Parallel()
 	s := swarm.Generate(7, swarm.Small)
@@ -61,7 +61,7 @@ func TestPlay_tooManySteps(t *testing.T) {
 	must.StrContains(t, err.Error(), "too many steps, more than 100: scripted ")
 
 	result, err = sim.Play(s, sim.Options{MaxSteps: 3000, Reader: func(store *statestore.Store) drainer.StateReader {
-		return nagging{store.Reader()}
+		return restless{store.Reader()}
 	}})
 	must.NoError(t, err)
 	must.SliceNotEmpty(t, result.Violations)

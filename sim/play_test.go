@@ -17,9 +17,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write down what the scenarios come to as what is expected of them")
+var rewrite = flag.Bool("rewrite", false, "write the results of the scenarios into their files")
 
-// Every scenario that is kept goes as it says, to the letter.
+// Every kept scenario has the story and the end that its file expects.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("scenarios/*.drain")
@@ -32,12 +32,12 @@ func TestScenarios(t *testing.T) {
 			must.NoError(t, err)
 			s, _, err := scenario.Parse(filepath.Base(file), bytes.NewReader(text))
 			must.NoError(t, err)
-			must.SliceNotEmpty(t, s.Prose, must.Sprint("it must begin with why it exists"))
-			result, err := sim.Play(s, sim.Options{Tell: true})
+			must.SliceNotEmpty(t, s.Prose, must.Sprint("the file must start with its purpose"))
+			result, err := sim.Play(s, sim.Options{Story: true})
 			must.NoError(t, err)
 			must.SliceEmpty(t, result.Violations)
-			must.True(t, result.Calm, must.Sprint("a fault is on to the end: no drain had to end within its bound"))
-			must.SliceEmpty(t, result.Vain, must.Sprint("take it out, or say maybe before it if it is meant"))
+			must.True(t, result.FaultsEnded, must.Sprint("a fault lasts until the end, so no drain has a bound"))
+			must.SliceEmpty(t, result.NoEffect, must.Sprint("remove the event, or mark it with maybe"))
 			if *rewrite {
 				must.NoError(t, os.WriteFile(file, scenario.Rewrite(text, result.Story, result.End), 0o644))
 				return
@@ -48,15 +48,14 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A run is calm from the time that it names, or as soon as no fault is on; and not as
-// long as one is.
-func TestPlay_calm(t *testing.T) {
+// The faults of a run have ended at the time that its scenario sets, or when none is active.
+func TestPlay_faultsEnded(t *testing.T) {
 	t.Parallel()
-	for text, calm := range map[string]bool{
+	for text, ended := range map[string]bool{
 		"":                                             true,
 		"at 1m elect believes=10s":                     true,
 		"at 1s pause for=20s":                          true,
-		"at 1m fault apply/reject":                     false, // it waits for a write
+		"at 1m fault apply/reject":                     false, // the fault waits for a write
 		"at 1s fault apply/reject":                     true,
 		"at 1m before marks elect":                     false,
 		"at 1s fault view/stale delay=3s for=9s":       true,
@@ -64,18 +63,17 @@ func TestPlay_calm(t *testing.T) {
 		"at 1m fault node/crash on=n2 delay=8h":        false,
 		"at 1m fault apply/reject\nrun calm=2m for=1h": true,
 	} {
-		s, _, err := scenario.Parse("calm.drain", strings.NewReader("node n1..n3\njob web count=2\nalloc web[0..1] on=n1..n2\nat 5s drain n1 deadline=10m\n"+text+"\n"))
+		s, _, err := scenario.Parse("ended.drain", strings.NewReader("node n1..n3\njob web count=2\nalloc web[0..1] on=n1..n2\nat 5s drain n1 deadline=10m\n"+text+"\n"))
 		must.NoError(t, err)
 		result, err := sim.Play(s, sim.Options{})
 		must.NoError(t, err)
 		must.SliceEmpty(t, result.Violations)
-		must.Eq(t, calm, result.Calm, must.Sprint(text))
+		must.Eq(t, ended, result.FaultsEnded, must.Sprint(text))
 	}
 }
 
-// A time in which nothing happens is judged at its end, also where it is the drainer's own
-// alarm that ends it.
-func TestPlay_judgesSilence(t *testing.T) {
+// A long pause is judged at its end, even if the drainer's own timer ends it.
+func TestPlay_judgesPauses(t *testing.T) {
 	t.Parallel()
 	s, _, err := scenario.Parse("still.drain", strings.NewReader(
 		"node n1,n2\njob web max-parallel=0\nalloc web on=n1\nat 5s drain n1 deadline=10m\n"))
@@ -86,8 +84,8 @@ func TestPlay_judgesSilence(t *testing.T) {
 	must.Positive(t, result.Counters.Stills)
 }
 
-// Equal scenarios go alike to the last step, however many processors there are. Not
-// parallel: it sets their number.
+// Equal scenarios give equal hashes with any number of processors. Not parallel: the test sets
+// their number.
 func TestPlay_sameHash(t *testing.T) {
 	hashes := func(processors int) []uint64 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
@@ -103,5 +101,5 @@ func TestPlay_sameHash(t *testing.T) {
 	must.Eq(t, one, hashes(2))
 	must.Eq(t, one, hashes(1))
 	slices.Sort(one)
-	must.Len(t, 20, slices.Compact(one), must.Sprint("other seeds go otherwise"))
+	must.Len(t, 20, slices.Compact(one), must.Sprint("two seeds have equal hashes"))
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// batch is what was reported at once.
+// batch is the reports that were sent together.
 type batch struct{ lines []line }
 
 // line is one report of a batch.
 type line struct {
-	node  cluster.NodeID
-	alloc cluster.AllocID
-	said  words
+	node     cluster.NodeID
+	alloc    cluster.AllocID
+	reported condition
 }
 
-// outbox are the clients with something to report, first come first served.
+// outbox holds the clients with something to report, in the order in which they were added.
 type outbox struct{ clients []*client }
 
 func (o *outbox) add(c *client) {
@@ -26,22 +26,23 @@ func (o *outbox) add(c *client) {
 	}
 }
 
-// fill takes reports out, up to a number of them. A client that has more to say
-// than there is room for stays the first; one out of touch comes back by itself.
+// fill takes out reports, up to the limit. A client with more reports than that stays the
+// first. A client whose node is unreachable is removed: it is added again when the node is
+// back.
 func (o *outbox) fill(limit int, now time.Time) (*batch, []cluster.AllocReport) {
 	b := &batch{}
 	var reports []cluster.AllocReport
 	for len(o.clients) > 0 {
 		c := o.clients[0]
 		for _, t := range c.order {
-			if c.mute || !t.unsaid() {
+			if c.mute || !t.unreported() {
 				continue
 			}
 			if len(reports) == limit {
 				return b, reports
 			}
-			t.acked = t.is // unless it turns out otherwise
-			b.lines = append(b.lines, line{node: c.node, alloc: t.alloc.ID, said: t.is})
+			t.acked = t.actual // until the answer says otherwise
+			b.lines = append(b.lines, line{node: c.node, alloc: t.alloc.ID, reported: t.actual})
 			reports = append(reports, t.report(now))
 		}
 		c.listed = false

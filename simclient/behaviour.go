@@ -13,33 +13,32 @@ import (
 // Never is longer than anything lasts.
 const Never time.Duration = math.MaxInt64
 
-// Behaviour is how one allocation fares on its node. Any of its times may be
-// [Never]; one below zero counts as zero.
+// Behaviour is what one allocation does on its node. Each duration may be [Never]; one below
+// zero counts as zero.
 type Behaviour struct {
-	// Start is from its client's first sight of it to its running; zero is at
-	// once. If it inherits data it is from the end of the copy.
+	// Start is the time from the client's first sight of the allocation, or from the end of
+	// the copy if it inherits data, until it runs. Zero is at once.
 	Start time.Duration
-	// Copy is how long it takes to copy the data it inherits, once its predecessor
-	// has ended; zero is at once.
+	// Copy is how long the copy of inherited data takes, from the end of the predecessor.
+	// Zero is at once.
 	Copy time.Duration
-	// Verdict is from its running to the verdict on its health. Zero is what its
-	// group says: MinHealthyTime, or HealthyDeadline if it is Unhealthy. Batch and
-	// sysbatch are never judged, nor is what stops.
+	// Verdict is the time from running to the verdict on its health. Zero is the group's
+	// MinHealthyTime, or its HealthyDeadline if Unhealthy is set. Batch and sysbatch
+	// allocations get no verdict, nor does one that stops.
 	Verdict   time.Duration
 	Unhealthy bool
-	// Run is from its running to its end by itself, if it is batch or sysbatch;
-	// zero is at once.
+	// Run is how long a batch or sysbatch allocation runs until it ends by itself. Zero is
+	// no time.
 	Run time.Duration
-	// Stop is from its being told to stop to its end; zero is at once. A client
-	// kills what has not stopped within [cluster.Allocation.StopTime], so it is
-	// never longer than that, unless it is Never: then not even that helps.
+	// Stop is the time from the order to stop until the allocation has ended. Zero is at
+	// once. A client kills an allocation after [cluster.Allocation.StopTime], so a longer
+	// Stop is cut to that; with Never it cannot be killed.
 	Stop time.Duration
 }
 
-// Draw is how an allocation fares ordinarily: it starts within MinStart to
-// MaxStart, is healthy after its group's MinHealthyTime, runs for RunTime if it is
-// to end by itself, and stops within its stop time. A Behave of one's own may
-// begin with it and change what it likes.
+// Draw draws an ordinary behaviour: the allocation starts within MinStart to MaxStart, is
+// healthy after its group's MinHealthyTime, runs for RunTime if it ends by itself, and stops
+// within its stop time. A custom Behave may call it and change the result.
 func (o Options) Draw(a *cluster.Allocation, rng *rand.Rand) Behaviour {
 	o = o.withDefaults()
 	return Behaviour{
@@ -55,15 +54,15 @@ func upTo(rng *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(rng.Uint64N(uint64(max(0, limit)) + 1))
 }
 
-// stream is the allocation's own generator: what is drawn for one shifts no other,
-// and a new fleet draws the same again.
+// stream is the allocation's own generator. Draws for one allocation do not change those for
+// another, and a new fleet draws the same again.
 func (o Options) stream(id cluster.AllocID) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, string(id)) // a hash takes all
 	return rand.New(rand.NewPCG(o.Seed, h.Sum64()))
 }
 
-// verdict is from the allocation's running to its verdict.
+// verdict is the time from running to the verdict.
 func (o Options) verdict(a *cluster.Allocation, b Behaviour) time.Duration {
 	switch {
 	case a.JobType().ToCompletion():
@@ -81,7 +80,7 @@ func (o Options) verdict(a *cluster.Allocation, b Behaviour) time.Duration {
 	return healthy
 }
 
-// run is from the allocation's running to its end by itself.
+// run is the time from running until the allocation ends by itself.
 func (b Behaviour) run(a *cluster.Allocation) time.Duration {
 	if a.JobType().ToCompletion() {
 		return b.Run
@@ -89,7 +88,7 @@ func (b Behaviour) run(a *cluster.Allocation) time.Duration {
 	return Never
 }
 
-// stop is from the allocation's being told to stop to its end.
+// stop is the time from the order to stop until the allocation has ended.
 func (b Behaviour) stop(a *cluster.Allocation) time.Duration {
 	if b.Stop == Never {
 		return Never

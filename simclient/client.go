@@ -14,31 +14,30 @@ type client struct {
 	tasks map[cluster.AllocID]*task
 	// order are the tasks by allocation id.
 	order []*task
-	// looks counts the looks at all that the state shows of the node.
+	// looks counts how often all of the node's rows were read.
 	looks uint64
 
-	// mute says that the client was out of touch when the node was last looked at.
+	// mute says that the node was unreachable when it was last read.
 	mute bool
-	// doubts says that something it said was not applied, as far as anybody knows, and may
-	// be yet: nobody will say when. What it says later is applied later.
+	// doubts says that a report failed and may still be applied later, without an answer.
+	// Reports after it are applied after it, so an applied one ends the doubt.
 	doubts bool
 	// listed says that the client is in the fleet's outbox.
 	listed bool
 }
 
-// stepped is what a step of a client comes to.
+// stepped is the result of a client's step.
 type stepped struct {
-	// next is when the client has something to do again, zero if it has not
-	// unless something changes.
+	// next is when the client has something to do again; zero is not before a change.
 	next time.Time
-	// unsaid says that there is something to report.
-	unsaid bool
+	// unreported says that there is something to report.
+	unreported bool
 	// waitsFor are the nodes of predecessors that tasks wait for, maybe twice.
 	waitsFor []cluster.NodeID
 }
 
-// step takes in what the state may show that is new, and does what is due. A client that
-// is out of touch learns nothing and says nothing.
+// step reads the changes and does what is due. A client whose node is unreachable learns
+// nothing and reports nothing.
 func (c *client) step(o *Options, state State, v visit, now time.Time) (result stepped) {
 	if v.look {
 		c.look(o, state, now)
@@ -60,7 +59,7 @@ func (c *client) step(o *Options, state State, v visit, now time.Time) (result s
 		}
 		t.advance(now)
 		result.next = earliest(result.next, t.next(now))
-		result.unsaid = result.unsaid || t.unsaid()
+		result.unreported = result.unreported || t.unreported()
 	}
 	return result
 }
@@ -72,7 +71,7 @@ func (c *client) rewind(by time.Duration) {
 	}
 }
 
-// look takes in all that the state shows of the node.
+// look reads all live allocations of the node.
 func (c *client) look(o *Options, state State, now time.Time) {
 	c.mute = !state.Node(c.node).Reachable()
 	c.looks++
@@ -105,11 +104,10 @@ func (c *client) look(o *Options, state State, now time.Time) {
 	})
 }
 
-// shown returns the task of an allocation that the state shows, or nil, and how far its
-// rows have been followed in the order of tasks. The state shows most of a node's
-// allocations in that order, and most rows are the ones last seen: such a one is found
-// where the one before it was. What is further off is looked up by its id, so that a row
-// costs the same however many there are.
+// shown returns the task of an allocation in the state, or nil, and the position in the order
+// of tasks from which to search for the next. The state yields most allocations in that order
+// and most rows are unchanged, so a task is usually next to the one before it. Otherwise it
+// is found by its id, so that the cost of a row does not grow with their number.
 func (c *client) shown(a *cluster.Allocation, from int) (t *task, next int) {
 	for at := from; at < min(from+3, len(c.order)); at++ {
 		if t := c.order[at]; t.alloc == a {
@@ -123,7 +121,7 @@ func (c *client) shown(a *cluster.Allocation, from int) (t *task, next int) {
 	return t, from
 }
 
-// check takes in what the state shows of an allocation that the client has told of.
+// check reads one allocation after a report of it was answered.
 func (c *client) check(state State, id cluster.AllocID, now time.Time) {
 	t := c.tasks[id]
 	if t == nil {
@@ -146,7 +144,7 @@ func (c *client) begin(t *task) {
 	c.tasks[t.alloc.ID] = t
 }
 
-// find returns where the task of an allocation stands in the order, or would.
+// find returns the position of an allocation's task in the order, or where it belongs.
 func (c *client) find(id cluster.AllocID) (at int, found bool) {
 	return slices.BinarySearchFunc(c.order, id, func(t *task, id cluster.AllocID) int { return cmp.Compare(t.alloc.ID, id) })
 }

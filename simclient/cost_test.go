@@ -92,8 +92,8 @@ func TestFleet_costs_ended(t *testing.T) {
 	must.Eq(t, 1, *w.state.reads, must.Sprint("there are no nodes to look at"))
 }
 
-// What is due costs no look at what else is on its node, nor does what became of what
-// was said, but for the allocation that it was said of.
+// For a due task the fleet does not read the other allocations of its node. For an answered
+// report it reads the reported allocation alone.
 func TestFleet_costs_due(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,8 +112,8 @@ func TestFleet_costs_due(t *testing.T) {
 	}
 }
 
-// What a client said may be applied long after it was told otherwise, and nobody says so:
-// until something that it said later was applied it looks at everything when it looks.
+// A report may be applied long after its failure was answered, without another answer. Until a
+// later report is applied, the client reads all allocations of its node in each look.
 func TestFleet_doubts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,10 +1,10 @@
-// Package simclient simulates the clients of a cluster: they start what is placed
-// on their nodes, report its health, and stop it within its stop time.
+// Package simclient simulates the clients of a cluster. They start the allocations that are
+// placed on their nodes, report their health, and stop them within their stop time.
 //
-// A [Fleet] holds the clients of all nodes. What they are to do is read from the
-// [State] wherever it is told that something has changed, and what they say goes to
-// the servers through an [Applier], many clients in one batch. How an allocation
-// fares is its [Behaviour], drawn when its client first sees it:
+// A [Fleet] holds the clients of all nodes. It is told which nodes have changed, and reads
+// their allocations from the [State]. An [Applier] takes the reports to the servers, those of
+// many clients in one batch. An allocation follows its [Behaviour], which is drawn when its
+// client first sees it:
 //
 //	pending ── Start ──▶ running ── Verdict ──▶ running, judged
 //	   │                    │                        │
@@ -12,26 +12,24 @@
 //	   ▼                    ▼                        ▼
 //	complete             complete                 complete
 //
-// A replacement that inherits the data of its predecessor stays pending until
-// that has ended and the data is copied.
+// A replacement that inherits data stays pending until its predecessor has ended and the data
+// is copied.
 //
-// # What holds
+// # Guarantees
 //
-//   - A fleet remembers nothing that it cannot do without: a new one over a state
-//     in which allocations run goes on with them. It only watches their health
-//     anew, and lets those that end by themselves run anew.
-//   - A report is repeated until the servers have taken it. Whatever was said in
-//     between is in it: a report carries all that the client knows.
-//   - A client whose node is down or disconnected hears nothing and says nothing.
-//     What it runs goes on meanwhile; it says so when its node is back.
-//   - Equal seeds make equal behaviours for equal allocation ids, in whatever
-//     order the allocations are seen.
+//   - A new fleet over the same state continues with its running allocations. Only the
+//     times until a missing verdict, and until an allocation ends by itself, start again.
+//   - A report is repeated until the servers have taken it. The repeated report carries the
+//     newest status.
+//   - A client whose node is down or disconnected learns nothing and reports nothing. Its
+//     allocations continue, and it reports them when the node is back.
+//   - Equal seeds make equal behaviours for equal allocation ids, in whatever order the
+//     allocations are seen.
 //
 // # Time
 //
-// [Fleet.Step] neither blocks, sleeps, nor reads a clock: a simulator steps a
-// fleet in its own time. [Fleet.Run] is the shell that steps it in real time. A
-// clock that is set back takes what is to come back with it.
-// Durations come from the jobs, and from [Options]: whoever wants a simulation
-// that runs faster than life scales both.
+// [Fleet.Step] neither blocks, sleeps nor reads a clock: a simulator steps a fleet in virtual
+// time. [Fleet.Run] steps it in real time. When the clock is set back, the fleet moves all
+// its future times back with it. Durations come from the jobs and from [Options]: to run
+// faster than real time, scale both.
 package simclient

@@ -11,37 +11,37 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
-// Fleet is the clients of all nodes of a cluster. A step costs what is due or
-// has changed, however many nodes there are; only the first one looks at all. What is
-// due, and what it was told was applied, costs no look at the rest of its node.
+// Fleet is the clients of all nodes of a cluster. The cost of a step depends on what is due
+// or has changed, not on the number of nodes; only the first step reads all nodes. For a due
+// task or an answered report the fleet does not read the other allocations of its node.
 //
-// [Fleet.Run] is the goroutine shell; it alone, or a simulator, calls Step.
-// Changed, ChangedAll and Woken are safe for concurrent use.
+// Only [Fleet.Run] or a simulator calls Step. Changed, ChangedAll and Woken are safe for
+// concurrent use.
 type Fleet struct {
 	options Options
 	inbox   inbox
 
-	// What follows belongs to Step.
+	// The following fields belong to Step.
 
-	// clients are those that have tasks, by node.
+	// clients are the clients with tasks, by node.
 	clients map[cluster.NodeID]*client
-	// due is when clients have something to do.
+	// due holds when each client has something to do.
 	due alarm.Heap[cluster.NodeID]
-	// waiting holds, by node, which nodes to look at when that one changes: they
-	// have replacements that wait for predecessors there. Maybe twice.
+	// waiting holds, by node, the nodes whose replacements wait for a predecessor there. A
+	// node may occur twice.
 	waiting map[cluster.NodeID][]cluster.NodeID
 	outbox  outbox
 
-	// now is when the last step was.
+	// now is the time of the last step.
 	now time.Time
 	// seen is the index of the newest state so far.
 	seen uint64
-	// unread is the mail about changes that no state has been read for.
+	// unread is the mail about changes that were not read from a state yet.
 	unread mail
 	// flight is the batch in flight, or nil.
 	flight *batch
-	// failures counts the batches in a row that were not applied; no other is
-	// made before retryAt.
+	// failures counts the consecutive batches that were not applied. No batch is made
+	// before retryAt.
 	failures int
 	retryAt  time.Time
 }
@@ -62,11 +62,10 @@ func New(o Options) (*Fleet, error) {
 	}, nil
 }
 
-// Changed says that nodes, or what their clients are to run, have changed. Call
-// it when the state shows a write of another's to the node, or to an allocation
-// that is or was placed on it, or when a state that changes by itself shows the node
-// otherwise, as out of touch: nobody looks otherwise. It never blocks; what is needless
-// does no harm.
+// Changed says that nodes or their allocations have changed. Call it when the state shows a
+// write to the node, or to an allocation that is or was on it, by anyone but the fleet, and
+// when a node becomes unreachable without a write: the fleet does not notice these by itself.
+// It never blocks, and a needless call is harmless.
 func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 	if len(nodes) > 0 {
 		f.inbox.post(func(m *mail) { m.changed = append(m.changed, nodes...) })
@@ -77,12 +76,12 @@ func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 // snapshot. It never blocks.
 func (f *Fleet) ChangedAll() { f.inbox.post(func(m *mail) { m.all = true }) }
 
-// Woken receives a value when a step is wanted before the time that the last one
-// named: for a shell other than Run.
+// Woken receives a value when a step is wanted before the time that the last step returned.
+// It is for callers that do not use Run.
 func (f *Fleet) Woken() <-chan struct{} { return f.inbox.woken }
 
-// clockCheck is how often a fleet that waits for a time looks at the wall clock:
-// timers are monotonic, the times in the state are not.
+// clockCheck is how often a waiting fleet reads the wall clock: timers are monotonic, the
+// times in the state are not.
 const clockCheck = 30 * time.Second
 
 // Run steps the fleet until the context ends. It owns no other goroutine, and
@@ -105,9 +104,8 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// Step does what is due now. It returns when it wants to be called at the latest
-// although nobody wakes it; zero is never. It may be called sooner, and for
-// nothing. It never blocks.
+// Step does what is due now. It returns when it must be called again at the latest, without
+// a wake-up; zero is never. An earlier or needless call is harmless. It never blocks.
 func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 	if now.Before(f.now) {
 		f.rewind(now.Sub(f.now))
@@ -116,18 +114,18 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 	f.open(now)
 	if state := f.options.Snapshot(); state.Index() >= f.seen {
 		f.seen = state.Index()
-		for _, v := range f.turn(state, now) {
+		for _, v := range f.visits(state, now) {
 			f.step(state, v, now)
 		}
 		wakeAt = f.due.First()
-	} else { // what is newer was there already, and will be again
+	} else { // an older state: a newer one will be back
 		wakeAt = now.Add(f.options.RetryBase)
 	}
 	return earliest(wakeAt, f.send(now))
 }
 
-// rewind takes what is to come back with a clock that was set back, so that
-// nothing is waited for twice.
+// rewind moves all future times back by as much as the clock was set back, so that no wait
+// gets longer.
 func (f *Fleet) rewind(by time.Duration) {
 	for _, c := range f.clients { //lint:order each client by itself
 		c.rewind(by)
@@ -146,10 +144,10 @@ func (f *Fleet) open(now time.Time) {
 	}
 }
 
-// settle takes in what became of a batch.
+// settle takes in the answer to a batch.
 func (f *Fleet) settle(a answer, now time.Time) {
 	if a.batch != f.flight {
-		return // an applier's second answer
+		return // a second answer of the applier
 	}
 	f.flight = nil
 	if a.applied {
@@ -166,33 +164,31 @@ func (f *Fleet) settle(a answer, now time.Time) {
 	f.unread.settled = append(f.unread.settled, a.batch.lines...)
 }
 
-// failed has what a batch said be said again.
+// failed queues the reports of a batch again.
 func (f *Fleet) failed(b *batch, now time.Time) {
 	f.failures++
 	f.retryAt = now.Add(f.options.retryAfter(f.failures))
 	for _, l := range b.lines {
 		if c := f.clients[l.node]; c != nil && c.tasks[l.alloc] != nil {
-			c.tasks[l.alloc].acked = words{}
+			c.tasks[l.alloc].acked = condition{}
 			c.doubts = true
 			f.outbox.add(c)
 		}
 	}
 }
 
-// visit is a client that is to be stepped.
+// visit is the step of one client.
 type visit struct {
 	node cluster.NodeID
-	// look says that anything on the node may have changed; settled are otherwise the
-	// allocations of which the client knows what became of what it said. Of the rest the
-	// state shows nothing that it did not.
+	// look says that anything on the node may have changed. Otherwise settled are the
+	// allocations whose reports were answered, and the others have not changed.
 	look    bool
 	settled []cluster.AllocID
 }
 
-// turn returns the clients to step, in order of their nodes: those of nodes that changed
-// or of which something was said, those that wait for what runs on these, and those that
-// are due.
-func (f *Fleet) turn(state State, now time.Time) []visit {
+// visits returns the clients to step, ordered by node: of nodes that changed or had a report
+// answered, of nodes that wait for these, and of nodes that are due.
+func (f *Fleet) visits(state State, now time.Time) []visit {
 	changed := f.unread.changed
 	if f.unread.all {
 		for n := range state.Nodes() {
@@ -223,7 +219,7 @@ func (f *Fleet) turn(state State, now time.Time) []visit {
 	return merged(visits)
 }
 
-// merged makes one of the visits to each node, and orders them.
+// merged joins the visits to each node into one, and orders them.
 func merged(visits []visit) []visit {
 	slices.SortStableFunc(visits, func(a, b visit) int { return cmp.Compare(a.node, b.node) })
 	each := visits[:0]
@@ -250,7 +246,7 @@ func (f *Fleet) step(state State, v visit, now time.Time) {
 	v.look = v.look || c.doubts
 	result := c.step(&f.options, state, v, now)
 	f.due.Wake(id, result.next)
-	if result.unsaid {
+	if result.unreported {
 		f.outbox.add(c)
 	}
 	for _, at := range result.waitsFor {
@@ -263,8 +259,8 @@ func (f *Fleet) step(state State, v visit, now time.Time) {
 	}
 }
 
-// send makes a batch of what is to be said, unless another is in flight. It says
-// when to be called again.
+// send sends a batch of reports, unless another is in flight. It returns when to call it
+// again.
 func (f *Fleet) send(now time.Time) (wakeAt time.Time) {
 	if f.flight != nil || len(f.outbox.clients) == 0 {
 		return time.Time{}

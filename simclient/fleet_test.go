@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// One node "n" that is ready, and what is told of what happens there.
+// Each story happens on one ready node "n". The test compares the reports.
 func TestFleet_stories(t *testing.T) {
 	t.Parallel()
 	const never = simclient.Never
@@ -250,8 +250,8 @@ func TestFleet_inherits(t *testing.T) {
 	}
 }
 
-// A client that is out of touch says nothing, and goes on meanwhile.
-func TestFleet_outOfTouch(t *testing.T) {
+// The client of an unreachable node reports nothing, and its allocations continue.
+func TestFleet_unreachable(t *testing.T) {
 	t.Parallel()
 	for _, status := range []cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected} {
 		t.Run(string(status), func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestFleet_outOfTouch(t *testing.T) {
 			must.SliceEmpty(t, w.told)
 			must.True(t, w.wakeAt.IsZero(), must.Sprint("nothing to wake up for"))
 
-			// Told of the stop only now, it takes its time to stop.
+			// It learns of the stop only now, and its stop time begins now.
 			w.edit("svc", func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientUnknown })
 			w.node("n", cluster.NodeReady)
 			w.pass(seconds(20))
@@ -284,7 +284,7 @@ func TestFleet_outOfTouch(t *testing.T) {
 	}
 }
 
-// A node that is no more takes its client along; what is purged later is dropped.
+// A deleted node has no client. Allocations that are purged later are dropped.
 func TestFleet_nodeDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -298,9 +298,8 @@ func TestFleet_nodeDeleted(t *testing.T) {
 	must.SliceEmpty(t, w.batches)
 }
 
-// A fleet that is replaced at any moment loses nothing: the new one goes on with
-// what runs, and with what stops. Only what ends by itself runs anew, and data that
-// was not copied to the end is copied anew.
+// A fleet is replaced at any moment, and nothing is lost. The new one continues with running and
+// stopping allocations. Only the run time of batch work and an unfinished copy start again.
 func TestFleet_restart(t *testing.T) {
 	t.Parallel()
 	for at := range 40 {
@@ -337,8 +336,8 @@ func TestFleet_restart(t *testing.T) {
 	}
 }
 
-// What an earlier fleet said may come after its successor has begun: it runs
-// then, and is not made pending again.
+// A report of an earlier fleet is applied after the new fleet has started. The allocation runs,
+// and does not become pending again.
 func TestFleet_restart_lateReport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -357,7 +356,7 @@ func TestFleet_restart_lateReport(t *testing.T) {
 	must.Eq(t, []string{"5s a running", "17s a running healthy"}, w.told)
 }
 
-// A verdict that the servers know is the verdict, and was given when it was.
+// A new fleet keeps the verdict that the servers know, with its time.
 func TestFleet_restart_verdict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -373,8 +372,8 @@ func TestFleet_restart_verdict(t *testing.T) {
 	must.Eq(t, start.Add(seconds(10)), w.batches[len(w.batches)-1][0].HealthyAt)
 }
 
-// A state that is older than the one before is not looked at, and what changed
-// is looked at when there is a newer one.
+// The fleet ignores a state that is older than the one before, and reads the change from a newer
+// one.
 func TestFleet_olderState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -397,7 +396,7 @@ func TestFleet_olderState(t *testing.T) {
 	must.Eq(t, []string{"3s a running", "4s b running"}, w.told)
 }
 
-// ChangedAll is for who cannot say what changed.
+// After ChangedAll the fleet reads all nodes.
 func TestFleet_ChangedAll(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -418,7 +417,7 @@ func TestFleet_ChangedAll(t *testing.T) {
 	must.True(t, w.wakeAt.IsZero(), must.Sprint("dropped, although its node is no more"))
 }
 
-// A clock that is set back makes nothing wait for the same time twice.
+// When the clock is set back no wait gets longer.
 func TestFleet_clockSetBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -432,7 +431,7 @@ func TestFleet_clockSetBack(t *testing.T) {
 	must.Eq(t, []string{"-59m55s a running", "-59m45s a running healthy", "-59m40s etl complete"}, w.told)
 }
 
-// Nor does it make a fleet wait with its reports.
+// When the clock is set back the wait for a retry does not get longer.
 func TestFleet_clockSetBack_retry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

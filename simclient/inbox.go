@@ -6,8 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// inbox holds what others tell a fleet until its next step. It is safe for
-// concurrent use.
+// inbox holds messages to a fleet until its next step. It is safe for concurrent use.
 type inbox struct {
 	// woken has capacity 1 and is sent to without blocking.
 	woken chan struct{}
@@ -16,32 +15,32 @@ type inbox struct {
 	mail mail // guarded by mu
 }
 
-// mail is what was told since the step before.
+// mail is the messages since the last step.
 type mail struct {
-	// changed are nodes to look at, maybe twice.
+	// changed are nodes to read. A node may occur twice.
 	changed []cluster.NodeID
-	// all says that every node is to be looked at.
+	// all says that every node may have changed.
 	all bool
-	// settled are reports of which it has become known what became of them.
+	// settled are the answered reports.
 	settled []line
-	// answers are what became of batches.
+	// answers are the answers to batches.
 	answers []answer
 }
 
-// answer is what became of one batch.
+// answer is the answer to one batch.
 type answer struct {
 	batch   *batch
 	applied bool
 }
 
-// post has the mail written to, and wakes.
+// post writes to the mail, and wakes the fleet.
 func (b *inbox) post(write func(*mail)) {
 	b.mu.Lock()
 	write(&b.mail)
 	b.mu.Unlock()
 	select {
 	case b.woken <- struct{}{}:
-	default: // a wake-up is there already
+	default: // a wake-up is pending
 	}
 }
 

@@ -11,28 +11,25 @@ import (
 
 // Options are what a [Fleet] is built from. Snapshot and Applier are required.
 type Options struct {
-	// Snapshot returns the newest state, and never blocks; never nil. One that is
-	// older than the one before is not looked at.
+	// Snapshot returns the newest state, and never blocks; never nil. The fleet ignores a
+	// state that is older than the one before.
 	Snapshot func() State
 	// Applier takes the reports; never nil.
 	Applier Applier
 
-	// Seed is what all draws come from.
+	// Seed is the seed of all draws.
 	Seed uint64
-	// Behave says how an allocation fares; nil is [Options.Draw]. It is called
-	// once for each allocation, with a generator of that allocation's own, and
-	// does not write to the allocation.
+	// Behave returns an allocation's behaviour; nil is [Options.Draw]. It is called once for
+	// each allocation, with that allocation's own generator. It must not write to the
+	// allocation.
 	Behave func(*cluster.Allocation, *rand.Rand) Behaviour
 
-	// MinStart and MaxStart bound how long an allocation takes to start, as Draw
-	// has it. Zero is [DefaultMinStart] and [DefaultMaxStart].
+	// MinStart and MaxStart bound how long an allocation takes to start, in Draw. Zero is [DefaultMinStart] and [DefaultMaxStart].
 	MinStart time.Duration
 	MaxStart time.Duration
-	// CopyTime is how long it takes to copy the data of a predecessor, as Draw has
-	// it. Zero is [DefaultCopyTime].
+	// CopyTime is how long the copy of a predecessor's data takes, in Draw. Zero is [DefaultCopyTime].
 	CopyTime time.Duration
-	// RunTime is how long an allocation of a batch or sysbatch job runs, as Draw
-	// has it. Zero is [DefaultRunTime].
+	// RunTime is how long an allocation of a batch or sysbatch job runs, in Draw. Zero is [DefaultRunTime].
 	RunTime time.Duration
 	// MinHealthyTime and HealthyDeadline are those of a group without a migrate
 	// block. Zero is [cluster.DefaultMinHealthyTime] and
@@ -40,11 +37,11 @@ type Options struct {
 	MinHealthyTime  time.Duration
 	HealthyDeadline time.Duration
 
-	// MaxBatch bounds the reports of one batch; what is more goes into the next.
+	// MaxBatch bounds the reports of one batch; the next batch takes the others.
 	// Zero is [DefaultMaxBatch].
 	MaxBatch int
-	// RetryBase and RetryMax bound the wait before a batch that was not applied is
-	// made again; it doubles with every failure in a row. Zero is
+	// RetryBase and RetryMax bound the wait after a batch that was not applied. The wait
+	// doubles with each consecutive failure. Zero is
 	// [DefaultRetryBase] and [DefaultRetryMax].
 	RetryBase time.Duration
 	RetryMax  time.Duration
@@ -89,8 +86,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate names the first field that cannot work, or returns nil. It is asked
-// after withDefaults.
+// validate names the first field that cannot work, or returns nil. Call withDefaults first.
 func (o Options) validate() error {
 	switch {
 	case o.Snapshot == nil:
@@ -118,7 +114,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// retryAfter is the wait after the nth failure in a row, n >= 1.
+// retryAfter is the wait after the nth consecutive failure, n >= 1.
 func (o Options) retryAfter(n int) time.Duration {
 	wait := o.RetryBase
 	for range n - 1 {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // twin is one allocation as a dumb twin of the fleet sees it, second by second:

@@ -14,11 +14,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// quiet is an allocation that runs at once and says nothing else.
+// quiet runs at once and reports nothing else.
 var quiet = simclient.Behaviour{Verdict: simclient.Never}
 
-// Many clients speak in one batch, and what is too much for one waits its turn,
-// however much one client has to say.
+// One batch holds the reports of many clients. The reports beyond its limit are in the next.
 func TestFleet_batches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *simclient.Options) { o.MaxBatch = 4 })
@@ -43,8 +42,7 @@ func TestFleet_batches(t *testing.T) {
 	must.True(t, slices.IsSorted(order), must.Sprint("first come first served"))
 }
 
-// While a batch is in flight nothing else is sent, and what happens meanwhile is
-// in the next.
+// While a batch is in flight no other is sent. The next one reports the changes since.
 func TestFleet_oneBatchInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t) // whose applier refuses to have two
@@ -63,16 +61,16 @@ func TestFleet_oneBatchInFlight(t *testing.T) {
 	must.Eq(t, start.Add(seconds(10)), w.state.allocs["a"].DeploymentStatus.Timestamp)
 }
 
-// sortedTail has what comes after the first n lines in descending order, for what
-// one batch says in an order that does not matter.
+// sortedTail sorts the lines after the first n in descending order, for batches whose order
+// does not matter.
 func sortedTail(lines []string, n int) []string {
 	slices.Sort(lines[n:])
 	slices.Reverse(lines[n:])
 	return lines
 }
 
-// A batch that was not applied is made again, with waits that double up to
-// RetryMax, and begin anew after a success.
+// A batch that was not applied is repeated. The wait doubles up to RetryMax, and is the shortest
+// again after a success.
 func TestFleet_retries(t *testing.T) {
 	t.Parallel()
 	for name, not := range map[string]fate{"not applied": failed, "no room": full} {
@@ -104,7 +102,7 @@ func TestFleet_retries(t *testing.T) {
 	}
 }
 
-// A batch that is made again says how things are by then.
+// A repeated batch reports the newest status.
 func TestFleet_retrySaysNews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +118,7 @@ func TestFleet_retrySaysNews(t *testing.T) {
 	must.Len(t, 1, w.batches[1], must.Sprint("of what is purged nothing is said"))
 }
 
-// What may have been applied is said again unless the state shows it.
+// A report that may have been applied is repeated unless the state shows it.
 func TestFleet_doubt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,15 +146,14 @@ func TestFleet_refused(t *testing.T) {
 	must.SliceEmpty(t, w.told)
 	must.Len(t, 2, w.batches, must.Sprint("one for each thing it had to say"))
 
-	// When the servers change the allocation it is worth another try.
+	// After the servers change the allocation the report is repeated.
 	w.fate = nil
 	w.edit("a", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
 	w.pass(seconds(1))
 	must.Eq(t, []string{"1h0m0s a running healthy"}, w.told)
 }
 
-// A node that goes out of touch takes what it had not said along, and says it
-// when it is back.
+// A node with an unsent report becomes unreachable. It reports when it is back.
 func TestFleet_retryOutOfTouch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +169,8 @@ func TestFleet_retryOutOfTouch(t *testing.T) {
 	must.Eq(t, []string{"20s a running"}, w.told)
 }
 
-// An applier that answers twice, or late, or although it queued nothing, confuses
-// nobody.
+// The fleet ignores the second answer of an applier, a late one, and one to reports that were
+// not queued.
 func TestFleet_secondAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -206,15 +203,15 @@ func TestFleet_secondAnswer(t *testing.T) {
 	must.Len(t, 3, w.batches, must.Sprint("still in flight"))
 }
 
-// applierFunc is a function that is an applier.
+// applierFunc is an applier.
 type applierFunc func([]cluster.AllocReport, func(bool)) bool
 
 func (f applierFunc) Report(reports []cluster.AllocReport, reply func(bool)) bool {
 	return f(reports, reply)
 }
 
-// Equal seeds make equal reports, in whatever order a store yields its rows, and
-// whatever else is placed; another seed makes others.
+// Equal seeds make equal reports, in whatever order a store yields its rows and whatever else is
+// placed. Another seed makes other reports.
 func TestFleet_deterministic(t *testing.T) {
 	t.Parallel()
 	run := func(seed, order uint64, extra bool) (all []string, batches [][]cluster.AllocReport) {

@@ -20,14 +20,14 @@ var (
 	_ simclient.State = (*statestore.Txn)(nil)
 )
 
-// servers are a state store behind a log that takes a while.
+// servers are a state store behind a slow log.
 type servers struct {
 	t     *testing.T
 	store *statestore.Store
 	fleet *simclient.Fleet
 	// latency is how long an entry takes.
 	latency time.Duration
-	// lost is how many batches are still to be lost.
+	// lost counts the batches to lose.
 	lost int
 
 	mu      sync.Mutex
@@ -107,7 +107,7 @@ func (s *servers) Report(reports []cluster.AllocReport, reply func(bool)) bool {
 	return true
 }
 
-// run runs the fleet until the function it returns is called, which waits.
+// run runs the fleet until the returned function is called, which waits for its end.
 func (s *servers) run() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var running sync.WaitGroup
@@ -127,8 +127,8 @@ func alloc(j *cluster.Job, id cluster.AllocID, on cluster.NodeID) *cluster.Alloc
 	}
 }
 
-// Real time, the real store, and a log that loses the first batches: what was
-// placed runs and is healthy, a replacement inherits, and what is stopped ends.
+// The fleet runs over the real store, behind a log that loses the first batches. Allocations
+// run and become healthy, a replacement inherits data, and a stopped allocation ends.
 func TestFleet_Run_statestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestFleet_Run_statestore(t *testing.T) {
 		judged := s.alloc("replacement").DeploymentStatus.Timestamp.Sub(ended)
 		must.Between(t, simclient.DefaultCopyTime+simclient.DefaultMinStart+10*time.Second, judged, 20*time.Second)
 
-		// A node that was out of touch says what it missed.
+		// A node that was unreachable reports what happened meanwhile.
 		s.write(func(x *statestore.Txn) error { return x.UpdateNodeStatus("n2", cluster.NodeDisconnected, time.Now()) }, "n2")
 		s.plan([]cluster.AllocID{"n2"})
 		time.Sleep(time.Minute)
@@ -175,8 +175,8 @@ func TestFleet_Run_statestore(t *testing.T) {
 	})
 }
 
-// Run ends with its context, also while a batch is in flight, which may be
-// answered later; and one that has ended already does nothing much.
+// Run ends with its context, even while a batch is in flight, whose answer may come later. With
+// an ended context it returns at once.
 func TestFleet_Run_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,34 @@ func TestFleet_Run_ends(t *testing.T) {
 	})
 }
 
-// Anybody may tell a running fleet of changes at any time.
+// A node changes during a step, after the step took its state. The next step reads the change,
+// long before the fleet would read the clock.
+func TestFleet_Run_changeDuringAStep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s *servers
+		changed := false
+		s = newServers(t, func(o *simclient.Options) {
+			newest := o.Snapshot
+			o.Snapshot = func() simclient.State {
+				state := newest()
+				if !changed {
+					changed = true
+					s.node("n", cluster.NodeReady)
+					s.plan(nil, alloc(service(), "a", "n"))
+				}
+				return state
+			}
+		})
+		s.write(func(x *statestore.Txn) error { return x.UpsertJob(service()) })
+		stop := s.run()
+		defer stop()
+		time.Sleep(5 * time.Second)
+		must.Eq(t, cluster.ClientRunning, s.alloc("a").ClientStatus)
+	})
+}
+
+// Other goroutines may report changes to a running fleet at any time.
 func TestFleet_Run_concurrent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// State is what clients see of a cluster's state. It does not change, and nothing
-// in it is written to.
+// State is the clients' view of a cluster's state. It does not change, and clients do not
+// write to its rows.
 type State interface {
 	// Index is the raft index of the newest entry in the state.
 	Index() uint64
@@ -22,14 +22,13 @@ type State interface {
 	LiveAllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
 }
 
-// Applier takes what clients report to the servers.
+// Applier takes the clients' reports to the servers.
 type Applier interface {
-	// Report returns at once: true if the reports were queued, and then calls
-	// reply exactly once, from any goroutine, as soon as it is known what became
-	// of them; false if there is no room, and then nothing happens. They are
-	// applied if the servers have taken them, although they may have refused some;
-	// the state of [Options].Snapshot shows them by then. If in doubt they are
-	// not: the clients say the same again, which does no harm. The reports belong
-	// to the applier.
+	// Report returns at once. False is that there is no room, and nothing happens. True is
+	// that the reports are queued: reply is called exactly once, from any goroutine, when
+	// the outcome is known. They are applied if the servers have taken them, even if the
+	// servers refused some; the state of [Options].Snapshot shows them by then. If the
+	// outcome is unknown they are not applied: the clients repeat them, which is harmless.
+	// The reports belong to the applier.
 	Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool)
 }

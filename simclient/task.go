@@ -6,36 +6,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// task is what a client knows of one allocation.
+// task is a client's record of one allocation.
 type task struct {
-	// alloc is the allocation as last seen, never nil; known is what it says that the
-	// servers know, kept here because it is compared far more often than a row changes.
+	// alloc is the allocation's row as last read, never nil. known is the condition in it,
+	// kept because it is compared far more often than a row changes.
 	alloc     *cluster.Allocation
-	known     words
+	known     condition
 	behaviour Behaviour
-	// verdict is from running to the verdict on health.
+	// verdict is the time from running to the verdict on health.
 	verdict time.Duration
-	// seen is the look of its client at which the state showed it last.
+	// seen is the number of the client's last look that found the allocation.
 	seen uint64
 
-	// waits says that the predecessor has not ended, so that runs is unknown.
+	// waits says that the task waits for the end of its predecessor. Then runs is unknown.
 	waits bool
 	// runs, judged and ends are when that happens; zero is never or unknown.
 	runs, judged, ends time.Time
 	stopping           bool
 
-	// is is how things are; acked what the servers last took of it since they
-	// last changed the allocation, or zero.
-	is, acked words
+	// actual is the present condition. acked is the last condition that the servers took
+	// since they last changed the allocation, or zero.
+	actual, acked condition
 }
 
-// words is what a client can say of an allocation, and servers can know.
-type words struct {
+// condition is what a client reports of an allocation.
+type condition struct {
 	status  cluster.ClientStatus
 	verdict verdict
 }
 
-// verdict is the verdict on an allocation's health.
+// verdict is a verdict on health.
 type verdict uint8
 
 const (
@@ -44,9 +44,9 @@ const (
 	unhealthy
 )
 
-// known is what the servers know of the allocation.
-func known(a *cluster.Allocation) words {
-	w := words{status: a.ClientStatus}
+// known is the condition that the servers know.
+func known(a *cluster.Allocation) condition {
+	w := condition{status: a.ClientStatus}
 	switch {
 	case a.JudgedHealthy():
 		w.verdict = healthy
@@ -56,16 +56,16 @@ func known(a *cluster.Allocation) words {
 	return w
 }
 
-// newTask is a task that begins, or that goes on if the servers know that it ran.
+// newTask is a new task, or one that continues if the servers know that it ran.
 func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time.Time) *task {
 	t := &task{alloc: a, known: known(a), behaviour: b, verdict: verdict}
-	t.is = t.known
+	t.actual = t.known
 	if a.HasVerdict() {
 		t.judged = a.DeploymentStatus.Timestamp
 	}
 	switch {
-	case a.ClientStatus != cluster.ClientPending: // running, or unknown while out of touch
-		t.is.status = cluster.ClientRunning
+	case a.ClientStatus != cluster.ClientPending: // running, or unknown while its node was unreachable
+		t.actual.status = cluster.ClientRunning
 		t.start(now)
 	case a.ServerTerminal(): // it never starts
 	case inherits(a):
@@ -74,7 +74,7 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time
 		t.start(after(now, b.Start))
 	}
 	if a.ServerTerminal() {
-		// An earlier fleet may have been stopping it since.
+		// An earlier fleet may have begun to stop it then.
 		since := now
 		if !a.StoppedAt.IsZero() && a.StoppedAt.Before(now) {
 			since = a.StoppedAt
@@ -84,26 +84,26 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time
 	return t
 }
 
-// inherits reports whether the allocation begins with its predecessor's data.
+// inherits reports whether the allocation starts with its predecessor's data.
 func inherits(a *cluster.Allocation) bool {
 	g := a.Job.Group(a.TaskGroup)
 	return g != nil && g.EphemeralDisk.Migrate && a.PreviousAllocation != ""
 }
 
-// start sets when the task runs, and what follows from that; at may be zero.
+// start sets when the task runs, is judged and ends; zero is never.
 func (t *task) start(at time.Time) {
 	t.waits = false
 	t.runs = at
 	if at.IsZero() {
 		return
 	}
-	if t.is.verdict == unjudged {
+	if t.actual.verdict == unjudged {
 		t.judged = after(at, t.verdict)
 	}
 	t.ends = after(at, t.behaviour.run(t.alloc))
 }
 
-// inherit has a task that waits start once its predecessor has ended.
+// inherit starts a waiting task, whose predecessor has ended.
 func (t *task) inherit(now time.Time) {
 	if copied := after(now, t.behaviour.Copy); !copied.IsZero() {
 		t.start(after(copied, t.behaviour.Start))
@@ -112,11 +112,11 @@ func (t *task) inherit(now time.Time) {
 	t.start(time.Time{})
 }
 
-// stop has the task end: at once if it does not run yet, else as it behaves when
-// told at a time. What ends sooner by itself does that.
+// stop ends the task: at once if it does not run yet, otherwise by its behaviour, counted
+// from the time of the order, or by itself if that is sooner.
 func (t *task) stop(told, now time.Time) {
 	t.stopping = true
-	if t.is.verdict == unjudged {
+	if t.actual.verdict == unjudged {
 		t.judged = time.Time{}
 	}
 	if !passed(t.runs, now) {
@@ -128,19 +128,18 @@ func (t *task) stop(told, now time.Time) {
 	}
 }
 
-// hear takes in what the servers know and want now. A row that is the one last seen says
-// nothing new, since rows are never written to.
+// hear takes in a new row. The row last seen brings nothing new: rows are never written to.
 func (t *task) hear(a *cluster.Allocation, now time.Time) {
 	if a == t.alloc {
 		return
 	}
 	if a.ModifyIndex != t.alloc.ModifyIndex {
-		t.acked = words{}
+		t.acked = condition{}
 	}
 	t.alloc, t.known = a, known(a)
-	t.advance(now) // up to now it was not told to stop
-	if a.ClientStatus == cluster.ClientRunning && t.is.status == cluster.ClientPending {
-		t.start(now) // what an earlier fleet said came late
+	t.advance(now) // first up to now, without an order to stop
+	if a.ClientStatus == cluster.ClientRunning && t.actual.status == cluster.ClientPending {
+		t.start(now) // an earlier fleet's report was applied late
 		t.advance(now)
 	}
 	if a.ServerTerminal() && !t.stopping {
@@ -148,19 +147,19 @@ func (t *task) hear(a *cluster.Allocation, now time.Time) {
 	}
 }
 
-// advance brings what the task has to say up to date.
+// advance updates the actual condition.
 func (t *task) advance(now time.Time) {
 	if passed(t.ends, now) {
-		t.is.status = cluster.ClientComplete
+		t.actual.status = cluster.ClientComplete
 		return
 	}
 	if passed(t.runs, now) {
-		t.is.status = cluster.ClientRunning
+		t.actual.status = cluster.ClientRunning
 	}
-	if passed(t.judged, now) && t.is.verdict == unjudged {
-		t.is.verdict = healthy
+	if passed(t.judged, now) && t.actual.verdict == unjudged {
+		t.actual.verdict = healthy
 		if t.behaviour.Unhealthy {
-			t.is.verdict = unhealthy
+			t.actual.verdict = unhealthy
 		}
 	}
 }
@@ -176,22 +175,22 @@ func (t *task) next(now time.Time) time.Time {
 	return next
 }
 
-// unsaid reports whether the servers do not know how things are. What they took
-// and did not write down they do not want to know.
-func (t *task) unsaid() bool {
-	return t.is != t.acked && (t.is.status != t.known.status || t.is.verdict != unjudged && t.is.verdict != t.known.verdict)
+// unreported reports whether the servers do not know the actual condition. A condition that
+// they took and did not write is not reported again.
+func (t *task) unreported() bool {
+	return t.actual != t.acked && (t.actual.status != t.known.status || t.actual.verdict != unjudged && t.actual.verdict != t.known.verdict)
 }
 
 func (t *task) report(now time.Time) cluster.AllocReport {
-	r := cluster.AllocReport{Alloc: t.alloc.ID, Node: t.alloc.NodeID, ClientStatus: t.is.status, At: now}
-	if t.is.verdict != unjudged {
-		good := t.is.verdict == healthy
+	r := cluster.AllocReport{Alloc: t.alloc.ID, Node: t.alloc.NodeID, ClientStatus: t.actual.status, At: now}
+	if t.actual.verdict != unjudged {
+		good := t.actual.verdict == healthy
 		r.Healthy, r.HealthyAt = &good, t.judged
 	}
 	return r
 }
 
-// after is a time after another, or zero if it never comes.
+// after is a time later by d, or zero if d is Never.
 func after(t time.Time, d time.Duration) time.Time {
 	if d == Never {
 		return time.Time{}
@@ -199,7 +198,7 @@ func after(t time.Time, d time.Duration) time.Time {
 	return t.Add(max(0, d))
 }
 
-// moved is a time moved; zero stays zero.
+// moved is a time moved by a duration; zero stays zero.
 func moved(t time.Time, by time.Duration) time.Time {
 	if t.IsZero() {
 		return t

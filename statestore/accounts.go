@@ -8,10 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// account is a row of the ledger: what the allocations of a node take, how many of a group
-// are healthy, the counters, or the cluster version. They share a table because most entries write several of
-// them, and a commit puts the tree of each index of a table that was written to into the
-// tree of all of them.
+// account is a row of the ledger: the usage of a node, the healthy count of a group, the
+// counters, or the cluster version. They share one table because most entries write several
+// of them, and each table that an entry writes to makes its commit slower.
 type account interface{ id() key }
 
 var (
@@ -21,7 +20,7 @@ var (
 	_ account = (*versionRow)(nil)
 )
 
-// The first bytes of the keys of accounts. The counters' has none.
+// The first bytes of the keys of accounts. The key of the counters is empty.
 const (
 	accountOfNode byte = iota
 	accountOfGroup
@@ -34,11 +33,11 @@ func (h *health) id() key   { return healthKey(h.Group) }
 
 func (*versionRow) id() key { return versionKey() }
 
-// countersKey is the beginning of all keys, so that the counters are at the root of their
-// tree, which each entry copies anyway.
+// countersKey is empty: the counters are then at the root of their tree, which every entry
+// copies anyway.
 func countersKey() key { return key{} }
 
-// usageKey holds for the empty id too: an allocation may be on no node at all.
+// usageKey also accepts the empty id: an allocation may have no node.
 func usageKey(id cluster.NodeID) key {
 	return make(key, 0, len(id)+3).byte(accountOfNode).text(string(id))
 }

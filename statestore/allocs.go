@@ -4,15 +4,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpdateAllocsFromClient applies what clients report of their allocations. The
-// client owns the status, its description, the verdict on health and ModifyTime;
-// everything else stays, and the nodes table is not touched.
+// UpdateAllocsFromClient applies the reports of clients about their allocations. A
+// client owns the status, its description, the health verdict and ModifyTime. All other
+// fields stay, and the transaction does not write to the nodes table.
 //
-// A report changes nothing, and hinders no other, if its allocation is unknown
-// or another node's; if its status is not a client's to give: lost and unknown
-// are the servers'; if it says nothing new; or if it would bring an allocation
-// that has ended back: what was complete or failed stays as it is, and what was
-// given up as lost can only still say how it ended.
+// A report is ignored, without an effect on the other reports, if
+//   - its allocation does not exist or belongs to another node,
+//   - its status is lost or unknown, which only servers may set,
+//   - it contains nothing new,
+//   - its allocation is complete or failed, or is lost and the report does not say
+//     complete or failed.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := t.editAllocs()
 	for _, r := range reports {
@@ -44,8 +45,7 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	return false
 }
 
-// newVerdict reports whether the report judges an allocation that had no
-// verdict, or had the other one.
+// newVerdict reports whether the report changes the health verdict.
 func newVerdict(a *cluster.Allocation, r cluster.AllocReport) bool {
 	return r.Healthy != nil && (!a.HasVerdict() || a.JudgedHealthy() != *r.Healthy)
 }

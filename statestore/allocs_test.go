@@ -72,7 +72,7 @@ func TestVerdicts(t *testing.T) {
 	must.Eq(t, &cluster.DeploymentStatus{
 		Healthy: pointer(false), Timestamp: time.Unix(30, 0).UTC(), Canary: true, ModifyIndex: w.index,
 	}, w.snap().Alloc("a1").DeploymentStatus)
-	must.True(t, *first.Healthy, must.Sprint("what was read does not change"))
+	must.True(t, *first.Healthy, must.Sprint("a row already read must not change"))
 }
 
 func TestReportsThatChangeNothing(t *testing.T) {
@@ -126,8 +126,8 @@ func TestAReconnectedAllocationRunsOn(t *testing.T) {
 	must.Eq(t, cluster.ClientRunning, w.snap().Alloc("a1").ClientStatus)
 }
 
-// The view's lists, for one node with something of every kind.
-func TestWhatIsOnANode(t *testing.T) {
+// The view's lists, for a node with an allocation of every kind.
+func TestAllocsByNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1", "n2")
@@ -157,7 +157,7 @@ func TestWhatIsOnANode(t *testing.T) {
 	must.Eq(t, cluster.Usage{}, s.Usage("n"))
 }
 
-func TestAGroupsAccount(t *testing.T) {
+func TestAccountsOfGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -189,7 +189,7 @@ func replacement(j *cluster.Job, id string, n cluster.NodeID, previous cluster.A
 	return a
 }
 
-// An allocation may point to nothing that exists; totals are right for the rest.
+// An allocation may refer to rows that do not exist. The totals of the others are right.
 func TestAnAllocationThatPointsToNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

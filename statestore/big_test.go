@@ -20,8 +20,8 @@ const (
 
 const groupSize = 100
 
-// bigCluster is a store with many nodes and allocations of random ids, those on
-// the first nodes first.
+// bigCluster is a store with many nodes and allocations with random ids, in the order of
+// the nodes.
 type bigCluster struct {
 	store  *statestore.Store
 	index  uint64
@@ -31,8 +31,8 @@ type bigCluster struct {
 	drained []cluster.NodeID
 }
 
-// newCluster returns one of which drainAll drains as many nodes as hold the given
-// number of allocations. They belong to jobs of groupSize allocations.
+// newCluster returns a cluster in which the nodes drained by drainAll hold the given number
+// of allocations. They belong to jobs of groupSize allocations.
 func newCluster(nodes, allocs, drained int) *bigCluster {
 	c := &bigCluster{store: statestore.New()}
 	random := rand.NewChaCha8([32]byte{1})
@@ -82,7 +82,7 @@ func (c *bigCluster) drainAll(name string, at time.Time) []rules.Mark {
 	for _, n := range c.drained {
 		drain := cluster.DrainID(name + string(n))
 		c.write(func(t *statestore.Txn) {
-			_, err := t.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: drain, Spec: &cluster.DrainSpec{Deadline: -1}, At: at})
+			_, err := t.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Drain: drain, Spec: &cluster.DrainSpec{Deadline: -1}, At: at})
 			check(err)
 		})
 		for a := range c.store.Snapshot().LiveAllocsByNode(n) {
@@ -95,13 +95,13 @@ func (c *bigCluster) drainAll(name string, at time.Time) []rules.Mark {
 func (c *bigCluster) cancelAll(at time.Time) {
 	for _, n := range c.drained {
 		c.write(func(t *statestore.Txn) {
-			_, err := t.UpdateNodeDrain(statestore.DrainUpdate{Node: n, At: at})
+			_, err := t.UpdateNodeDrain(cluster.DrainUpdate{Node: n, At: at})
 			check(err)
 		})
 	}
 }
 
-// check stops a benchmark that cannot go on.
+// check ends a benchmark on an error.
 func check(err error) {
 	if err != nil {
 		panic(err)

@@ -6,12 +6,12 @@ import (
 	"github.com/hashicorp/go-memdb"
 )
 
-// Blocking runs a query until its index is above minIndex, and waits for what
-// the query has read to change in between. A minIndex of zero never waits. The query reads
-// nothing that changes but its snapshot, and from one goroutine.
+// Blocking runs the query until its index is above minIndex. Before each repetition it
+// waits until a row changes that the query has read. With a minIndex of zero it runs the
+// query once. The query must read only its snapshot, and from one goroutine.
 //
-// It returns the last index the query returned, and why it ended: the query's
-// error, the context's, or [ErrAbandoned].
+// Blocking returns the last index of the query. The error is that of the query or of the
+// context, or [ErrAbandoned].
 func (s *Store) Blocking(ctx context.Context, minIndex uint64, query func(*Snapshot) (index uint64, err error)) (uint64, error) {
 	for {
 		ws := memdb.NewWatchSet()

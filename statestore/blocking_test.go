@@ -135,7 +135,7 @@ func TestABlockingQueryEndsWithItsContext(t *testing.T) {
 		time.Sleep(time.Minute)
 		must.False(t, b.waits())
 		must.ErrorIs(t, b.err, context.DeadlineExceeded)
-		must.Eq(t, 1, b.index, must.Sprint("what it returned last"))
+		must.Eq(t, 1, b.index, must.Sprint("the index of the last result"))
 	})
 }
 

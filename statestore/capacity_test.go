@@ -9,9 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Blocked evaluations are looked at again when capacity may have come: saying so
-// too often costs plans, too seldom leaves work waiting for ever.
-func TestCapacityComesWith(t *testing.T) {
+// The scheduler retries blocked evaluations when capacity may have come. A signal too many costs
+// plans; a missing one leaves work waiting for ever.
+func TestCapacityIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -43,8 +43,8 @@ func TestCapacityComesWith(t *testing.T) {
 		{"a node that is deleted", false, func() {
 			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n2"}, w.now) })
 		}},
-		{"a cancelled drain", false, func() { w.drain("n1", "d2", cluster.DrainSpec{}); w.request(statestore.DrainUpdate{Node: "n1"}) }},
-		{"a node made eligible by a disable", true, func() { w.request(statestore.DrainUpdate{Node: "n1", MarkEligible: true}) }},
+		{"a cancelled drain", false, func() { w.drain("n1", "d2", cluster.DrainSpec{}); w.request(cluster.DrainUpdate{Node: "n1"}) }},
+		{"a node made eligible by a disable", true, func() { w.request(cluster.DrainUpdate{Node: "n1", MarkEligible: true}) }},
 		{"a purge", true, func() { w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) }) }},
 	}
 	for _, s := range steps {

@@ -6,28 +6,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// changes is where a transaction has changed the state, as far as feeds care. What
-// concerns a feed is sorted out for each when it is told: most of it concerns none.
+// changes lists what a transaction has changed and feeds may need. Each feed selects the
+// changes that concern it at the commit: most changes concern no feed.
 type changes struct {
-	// draining are the nodes that drained before the transaction, toggled those of
-	// which it has begun or ended a drain, with whether they drain now.
+	// draining are the nodes that drained before the transaction. toggled are the nodes
+	// whose drain the transaction has started (true) or ended (false).
 	draining drainingNodes // the store's
 	toggled  map[cluster.NodeID]bool
-	// nodes are those that changed and drain, or did before.
+	// nodes are the changed nodes that drain or drained before.
 	nodes []cluster.NodeID
-	// around are the groups with something on a node that was deleted or registered,
-	// became reachable or ceased to be: the transaction accounts them anew.
+	// around are the groups with allocations on a node that was deleted or registered, or
+	// whose reachability changed. The transaction counts these groups again.
 	around set[cluster.GroupKey]
-	// allocs are rows as they were before and after, where these are of different
-	// groups or nodes.
+	// allocs are the rows after their change. The row before the change is listed too if
+	// it was deleted or if its group or node differs.
 	allocs []*cluster.Allocation
-	// jobs are those that changed, or whose evaluations did.
+	// jobs are the jobs that changed, or whose evaluations changed.
 	jobs []cluster.JobKey
 }
 
-// drainingNodes are the nodes that drain in the newest state. It is written to only
-// while a transaction is committed, and read by the transaction that is open, or while
-// one is committed.
+// drainingNodes are the nodes that drain in the newest state. Only a commit writes to it.
+// The open transaction and the commit read it.
 type drainingNodes map[cluster.NodeID]struct{}
 
 // drains reports whether the node drains now.
@@ -39,7 +38,7 @@ func (c *changes) drains(id cluster.NodeID) bool {
 	return is
 }
 
-// drained reports whether the node drains now or did before.
+// drained reports whether the node drains now or drained before.
 func (c *changes) drained(id cluster.NodeID) bool {
 	_, is := c.draining[id]
 	if !is {
@@ -48,7 +47,7 @@ func (c *changes) drained(id cluster.NodeID) bool {
 	return is
 }
 
-// apply makes the nodes that drain now those of the store.
+// apply updates the store's draining nodes.
 func (c *changes) apply() {
 	for id, now := range c.toggled {
 		if now {
@@ -103,11 +102,10 @@ func (c *changes) eval(before, after *cluster.Evaluation) {
 	c.jobs = append(c.jobs, after.JobKey())
 }
 
-// keptChanges is how many changes of a kind there is room for after a transaction: more
-// are rare, and their room is given back.
+// keptChanges bounds the memory of each kind that is reused for the next transaction.
 const keptChanges = 1 << 10
 
-// reset forgets the changes, for the next transaction to use their room.
+// reset removes the changes and keeps their memory for the next transaction.
 func (c *changes) reset() {
 	c.toggled = nil
 	c.nodes, c.jobs = emptied(c.nodes), emptied(c.jobs)
@@ -123,16 +121,14 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// set holds items in the order in which they came, each once. The zero value is
-// empty.
+// set holds distinct items in the order of insertion. The zero value is empty.
 type set[T comparable] struct {
 	items []T
-	// in has them all once there have been more than fewItems, and is nil until then.
+	// in holds all items once there were more than fewItems. Until then it is nil.
 	in map[T]struct{}
 }
 
-// fewItems is how many items are looked through one by one: most entries touch no more,
-// and a map costs more than that.
+// fewItems is the size up to which a linear search is cheaper than a map.
 const fewItems = 8
 
 func (s *set[T]) add(item T) {
@@ -159,7 +155,7 @@ func (s *set[T]) has(item T) bool {
 	return ok
 }
 
-// reset empties the set, and keeps its room if it is not too much.
+// reset empties the set. It keeps the memory of small sets.
 func (s *set[T]) reset() {
 	if len(s.items) > keptChanges {
 		*s = set[T]{}

@@ -7,7 +7,7 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 type versionRow struct{ Version cluster.Version }
 
 // ClusterVersion is the cluster version of the state.
-func (r reads) ClusterVersion() cluster.Version {
+func (r *tables) ClusterVersion() cluster.Version {
 	if row := first[versionRow](r, tableLedger, indexID, versionKey()); row != nil {
 		return row.Version
 	}

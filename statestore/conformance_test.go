@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// The drainer can rely on this store as on any other that passes this test.
-func TestADrainerCanRelyOnTheStore(t *testing.T) {
+// This store passes the conformance test of the drainer's stores.
+func TestStore_conformance(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, drainertest.TestStore(func() drainertest.Store {
 		s := statestore.New()

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A write costs what it changes and a read what it yields, not what else there
-// is: in a cluster twenty times as large they allocate hardly more memory. (What
-// they do allocate more is the deeper trees' nodes.)
+// The cost of a write depends on its changes and the cost of a read on its rows, not on what else there
+// is: in a cluster twenty times as large they allocate hardly more memory. (The
+// extra memory is nodes of deeper trees.)
 func TestCostFollowsWhatChanged(t *testing.T) {
 	small, large := costs(newCluster(30, 1_000, 100)), costs(newCluster(600, 20_000, 100))
 	for name := range small {
@@ -46,11 +46,11 @@ func costs(c *bigCluster) map[string]float64 {
 		}),
 		"drain, mark and cancel": count(func() {
 			c.write(func(x *statestore.Txn) {
-				_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, Drain: drain(), Spec: &cluster.DrainSpec{}, At: at})
+				_, err := x.UpdateNodeDrain(cluster.DrainUpdate{Node: last.NodeID, Drain: drain(), Spec: &cluster.DrainSpec{}, At: at})
 				check(err)
 				m := rules.Mark{Alloc: last.ID, Node: last.NodeID, Drain: drain(), Class: cluster.MarkPaced}
 				check(x.ApplyMarks(at, []rules.Mark{m}, nil))
-				_, err = x.UpdateNodeDrain(statestore.DrainUpdate{Node: last.NodeID, At: at})
+				_, err = x.UpdateNodeDrain(cluster.DrainUpdate{Node: last.NodeID, At: at})
 				check(err)
 			})
 		}),

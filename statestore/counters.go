@@ -1,18 +1,18 @@
 package statestore
 
-// counters is one row: raft indexes of entries, and how many records there are. It is
-// one, and written once for each entry, because every entry moves one of them at least.
+// counters is one row with raft indexes and the number of drain records. Every entry
+// changes at least one of them, and writes the row once.
 type counters struct {
-	// Entry is the newest entry, Capacity the last one after which more may fit.
+	// Entry is the newest entry. Capacity is the last entry that may have added capacity.
 	Entry, Capacity uint64
-	// The last entries that wrote to the tables.
+	// The last entry that wrote to each table.
 	Nodes, Drains, Jobs, Allocs, Evals uint64
 	// Records counts the records of ended drains.
 	Records uint64
 }
 
-// The names under which the counters that belong to no table are persisted. Records
-// are not: they are counted anew.
+// The persisted names of the counters that belong to no table. Restore counts the records
+// itself.
 const (
 	counterEntry    = "entry"
 	counterCapacity = "capacity"
@@ -26,7 +26,7 @@ type counter struct {
 
 func counterKey(c *counter) key { return idKey(c.Key) }
 
-// persistedCounters are the names under which counters are persisted, sorted.
+// persistedCounters are the persisted names of all counters, sorted.
 func persistedCounters() []string {
 	return []string{TableAllocs, counterCapacity, TableDrains, counterEntry, TableEvals, TableJobs, TableNodes}
 }
@@ -42,7 +42,7 @@ func (c *counters) named(name string) *uint64 {
 	return c.of(name)
 }
 
-// of returns the last entry that wrote to the table, or nil if none is kept of it.
+// of returns the counter of the table, or nil if it has none.
 func (c *counters) of(table string) *uint64 {
 	switch table {
 	case TableNodes:

@@ -16,11 +16,11 @@ func TestStartingADrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
-	done := w.request(statestore.DrainUpdate{
+	done := w.request(cluster.DrainUpdate{
 		Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour, IgnoreSystemJobs: true},
 		MarkEligible: true, Key: "k1", Meta: map[string]string{"why": "kernel"}, UpdatedBy: "ann",
 	})
-	must.Eq(t, statestore.DrainResult{Drain: "d1"}, done)
+	must.Eq(t, cluster.DrainResult{Drain: "d1"}, done)
 	n := w.snap().Node("n1")
 	at := w.now.UTC()
 	must.Eq(t, &cluster.Drain{
@@ -48,28 +48,28 @@ func TestUpdatingADrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
-	w.request(statestore.DrainUpdate{
+	w.request(cluster.DrainUpdate{
 		Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, Key: "k1", Meta: map[string]string{"a": "1"}, UpdatedBy: "ann",
 	})
 	started := w.now.UTC()
 	steps := []struct {
 		name     string
-		update   statestore.DrainUpdate
+		update   cluster.DrainUpdate
 		deadline func(at time.Time) time.Time
 		meta     map[string]string
 		by       string
 		keys     []string
 	}{
-		{"a deadline counts from its request", statestore.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: time.Minute}},
+		{"a deadline counts from its request", cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: time.Minute}},
 			func(at time.Time) time.Time { return at.Add(time.Minute) }, map[string]string{"a": "1"}, "ann", []string{"k1"}},
-		{"none", statestore.DrainUpdate{Spec: &cluster.DrainSpec{}, Meta: map[string]string{"b": "2"}, Key: "k2"},
+		{"none", cluster.DrainUpdate{Spec: &cluster.DrainSpec{}, Meta: map[string]string{"b": "2"}, Key: "k2"},
 			func(time.Time) time.Time { return time.Time{} }, map[string]string{"b": "2"}, "ann", []string{"k1", "k2"}},
-		{"force", statestore.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: -time.Second}, Meta: map[string]string{}, UpdatedBy: "bob"},
+		{"force", cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: -time.Second}, Meta: map[string]string{}, UpdatedBy: "bob"},
 			func(time.Time) time.Time { return time.Time{} }, map[string]string{"b": "2"}, "bob", []string{"k1", "k2"}},
 	}
 	for _, s := range steps {
 		s.update.Node, s.update.Drain = "n1", "not used"
-		must.Eq(t, statestore.DrainResult{Drain: "d1"}, w.request(s.update), must.Sprint(s.name))
+		must.Eq(t, cluster.DrainResult{Drain: "d1"}, w.request(s.update), must.Sprint(s.name))
 		n := w.snap().Node("n1")
 		must.Eq(t, cluster.DrainStrategy{DrainSpec: *s.update.Spec, ForceDeadline: s.deadline(w.now.UTC()), StartedAt: started}, n.Drain.Strategy, must.Sprint(s.name))
 		must.Eq(t, cluster.Revision(w.index), n.Drain.Revision)
@@ -90,7 +90,7 @@ func TestADrainNeedsANewID(t *testing.T) {
 	w.nodes("n1", "n2")
 	start := func(n cluster.NodeID, d cluster.DrainID) (err error) {
 		w.write(func(x *statestore.Txn) {
-			_, err = x.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: d, Spec: &cluster.DrainSpec{}, At: w.now})
+			_, err = x.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Drain: d, Spec: &cluster.DrainSpec{}, At: w.now})
 		})
 		return err
 	}
@@ -103,17 +103,17 @@ func TestADrainNeedsANewID(t *testing.T) {
 	must.SliceEmpty(t, nodeIDs(w.snap().DrainingNodes()))
 }
 
-func TestARequestSeenBeforeChangesNothing(t *testing.T) {
+func TestARepeatedRequestChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1", "n2")
-	start := statestore.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, Key: "start"}
-	cancel := statestore.DrainUpdate{Node: "n1", Key: "cancel", MarkEligible: true}
+	start := cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, Key: "start"}
+	cancel := cluster.DrainUpdate{Node: "n1", Key: "cancel", MarkEligible: true}
 	w.request(start)
-	again := func(u statestore.DrainUpdate, d cluster.DrainID) {
+	again := func(u cluster.DrainUpdate, d cluster.DrainID) {
 		t.Helper()
 		before := w.snap().Node(u.Node)
-		must.Eq(t, statestore.DrainResult{Drain: d, Repeated: true}, w.request(u))
+		must.Eq(t, cluster.DrainResult{Drain: d, Repeated: true}, w.request(u))
 		must.Eq(t, before, w.snap().Node(u.Node))
 	}
 	again(start, "d1")
@@ -143,7 +143,7 @@ func TestKeysAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("n1")
 	for i := range cluster.MaxDrainKeys + 2 {
-		w.request(statestore.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, Key: fmt.Sprint("k", i)})
+		w.request(cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, Key: fmt.Sprint("k", i)})
 	}
 	keys := w.snap().Node("n1").Drain.Keys
 	must.Len(t, cluster.MaxDrainKeys, keys)
@@ -171,8 +171,8 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	w.stop("stopped", "stopping")
 	w.report(cluster.ClientComplete, "stopped", "ended")
 
-	done := w.request(statestore.DrainUpdate{Node: "n1", UpdatedBy: "eve", Meta: map[string]string{"why": "not today"}})
-	must.Eq(t, statestore.DrainResult{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}}, done)
+	done := w.request(cluster.DrainUpdate{Node: "n1", UpdatedBy: "eve", Meta: map[string]string{"why": "not today"}})
+	must.Eq(t, cluster.DrainResult{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}}, done)
 
 	for _, id := range []cluster.AllocID{"marked", "batch"} {
 		a := w.snap().Alloc(id)
@@ -214,12 +214,12 @@ func TestEligibilityAfterACancelFollowsTheRequest(t *testing.T) {
 		w := newWorld(t)
 		w.nodes("n1")
 		w.drain("n1", "d1", cluster.DrainSpec{})
-		w.request(statestore.DrainUpdate{Node: "n1", MarkEligible: eligible})
+		w.request(cluster.DrainUpdate{Node: "n1", MarkEligible: eligible})
 		must.Eq(t, eligible, w.snap().Node("n1").Ready())
 	}
 }
 
-func TestDisablingWhatDoesNotDrain(t *testing.T) {
+func TestEndingADrainThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -227,7 +227,7 @@ func TestDisablingWhatDoesNotDrain(t *testing.T) {
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	before := w.snap().Node("n1")
 
-	must.Eq(t, statestore.DrainResult{}, w.request(statestore.DrainUpdate{Node: "n1", Meta: map[string]string{"a": "b"}}))
+	must.Eq(t, cluster.DrainResult{}, w.request(cluster.DrainUpdate{Node: "n1", Meta: map[string]string{"a": "b"}}))
 	n := w.snap().Node("n1")
 	must.Eq(t, before.Events, n.Events)
 	must.Eq(t, before.LastDrain, n.LastDrain)
@@ -236,7 +236,7 @@ func TestDisablingWhatDoesNotDrain(t *testing.T) {
 	must.Eq(t, w.now.Unix(), n.StatusUpdatedAt)
 	must.Eq(t, cluster.NodeIneligible, n.SchedulingEligibility)
 
-	w.request(statestore.DrainUpdate{Node: "n1", MarkEligible: true})
+	w.request(cluster.DrainUpdate{Node: "n1", MarkEligible: true})
 	must.Eq(t, cluster.NodeEligible, w.snap().Node("n1").SchedulingEligibility)
 	must.Eq(t, before.LastDrain, w.snap().Node("n1").LastDrain)
 	must.Len(t, 1, recordIDs(w.snap().Drains()))
@@ -249,7 +249,7 @@ func TestCompletingADrain(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.nodes("n1")
-		w.request(statestore.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, MarkEligible: true, UpdatedBy: "ann"})
+		w.request(cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, MarkEligible: true, UpdatedBy: "ann"})
 		w.complete("n1", outcome, 3)
 
 		n := w.snap().Node("n1")

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Dump writes every field of every row of every table as text, a row on each
-// line: two states are equal exactly if their dumps are. A job version is written
-// once, and named by number where a row points to it.
+// Dump writes every field of every row of every table as text, one row on each line. Two
+// states are equal exactly if their dumps are equal. Each job version is written once; rows
+// refer to it by number.
 func (s *Snapshot) Dump(w io.Writer) error {
 	versions, err := s.jobVersions(func(j *cluster.Job) (string, error) {
 		return string(dumper{nil, names{}}.value(nil, reflect.ValueOf(j).Elem())), nil
@@ -36,16 +36,16 @@ func (s *Snapshot) Dump(w io.Writer) error {
 			out.Write(line)
 		}
 	}
-	return out.Flush() // which also says what the writes before it met
+	return out.Flush() // returns the errors of earlier writes, too
 }
 
 // dumper prints values. Pointers to jobs are printed as their number.
 type dumper struct {
-	jobs  map[*cluster.Job]int // nil if none is printed
+	jobs  map[*cluster.Job]int // nil if the values hold no pointers to jobs
 	names names                // never nil
 }
 
-// names holds the names of the fields of each type that was met.
+// names caches the field names of each type.
 type names map[reflect.Type][]string
 
 func (n names) of(t reflect.Type) []string {
@@ -84,7 +84,7 @@ func (d dumper) value(b []byte, v reflect.Value) []byte {
 	return scalar(b, v)
 }
 
-// scalar prints numbers as numbers, for their names need not be distinct.
+// scalar prints numbers as numbers, because two values of an enumeration may have one name.
 func scalar(b []byte, v reflect.Value) []byte {
 	switch {
 	case v.CanInt():

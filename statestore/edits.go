@@ -6,19 +6,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// allocEdits gathers what one entry does to allocations, so that each row is
-// written once however many parts of the entry touch it, and all rows are read
-// before the first is written: go-memdb copies and tracks the nodes of its trees
-// anew after each read between two writes.
+// allocEdits collects the changes of one entry to allocations. Each row is written once,
+// and all rows are read before the first write: a read between two writes makes go-memdb
+// copy and track tree nodes again.
 type allocEdits struct {
 	txn *Txn
-	// order holds the edits in the order in which they were begun.
+	// order holds the edits in the order of their creation.
 	order []*allocEdit
 	byID  map[cluster.AllocID]*allocEdit
 }
 
 type allocEdit struct {
-	// before is the row as the store has it, or nil for a new one.
+	// before is the stored row, or nil for a new allocation.
 	before *cluster.Allocation
 	after  *cluster.Allocation
 }
@@ -27,7 +26,7 @@ func (t *Txn) editAllocs() *allocEdits {
 	return &allocEdits{txn: t, byID: make(map[cluster.AllocID]*allocEdit)}
 }
 
-// look returns the allocation as edited so far, or nil. It is not written to.
+// look returns the allocation with its edits so far, or nil. The caller does not change it.
 func (e *allocEdits) look(id cluster.AllocID) *cluster.Allocation {
 	if edit := e.byID[id]; edit != nil {
 		return edit.after
@@ -35,7 +34,7 @@ func (e *allocEdits) look(id cluster.AllocID) *cluster.Allocation {
 	return e.txn.Alloc(id)
 }
 
-// edit returns a copy of an existing allocation, to be written to.
+// edit returns a copy of an existing allocation. The caller changes the copy.
 func (e *allocEdits) edit(a *cluster.Allocation, at time.Time) *cluster.Allocation {
 	edit := e.byID[a.ID]
 	if edit == nil {
@@ -46,7 +45,7 @@ func (e *allocEdits) edit(a *cluster.Allocation, at time.Time) *cluster.Allocati
 	return edit.after
 }
 
-// create adds a new allocation. The caller does not write to it any more.
+// create adds a new allocation. The caller must not change it afterwards.
 func (e *allocEdits) create(a *cluster.Allocation) { e.begin(nil, a) }
 
 func (e *allocEdits) begin(before, after *cluster.Allocation) *allocEdit {

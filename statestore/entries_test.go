@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Small worlds, so that entries meet.
+// The worlds are small, so that entries touch the same rows.
 var (
 	someNodes  = rapid.SampledFrom([]cluster.NodeID{"n1", "n2", "n3", "n4"})
 	someJobs   = rapid.SampledFrom([]cluster.JobID{"web", "etl", "sys", "disk"})
@@ -22,7 +22,7 @@ var (
 	someKeys   = rapid.SampledFrom([]string{"", "", "k1", "k2"})
 )
 
-// begin makes a world in which most entries have something to do.
+// begin makes a world in which most entries have an effect.
 func begin(x *statestore.Txn, at time.Time) (string, any) {
 	p := &cluster.Plan{At: at}
 	var errs []error
@@ -83,7 +83,7 @@ func statusEntry(t *rapid.T) entry {
 }
 
 func drainEntry(t *rapid.T) entry {
-	u := statestore.DrainUpdate{
+	u := cluster.DrainUpdate{
 		Node: someNodes.Draw(t, "node"), Drain: someDrains.Draw(t, "drain"), Key: someKeys.Draw(t, "key"),
 		MarkEligible: rapid.Bool().Draw(t, "eligible"), UpdatedBy: rapid.SampledFrom([]string{"", "ann"}).Draw(t, "by"),
 	}

@@ -2,8 +2,8 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// PutNode, PutJob, PutAlloc and PutEval write a row as it is, or delete the one
-// that is there if the row is nil.
+// PutNode, PutJob, PutAlloc and PutEval write a row unchanged, or delete the
+// existing one if the row is nil.
 func (t *Txn) PutNode(id cluster.NodeID, n *cluster.Node)         { t.putNode(t.Node(id), n) }
 func (t *Txn) PutJob(key cluster.JobKey, j *cluster.Job)          { t.putJob(t.Job(key), j) }
 func (t *Txn) PutAlloc(id cluster.AllocID, a *cluster.Allocation) { t.putAlloc(t.Alloc(id), a) }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
 
-// TableNames names all tables, Schema is what they are like.
+// TableNames are the names of all tables. Schema is their schema.
 var (
 	TableNames = tableNames
 	Schema     = schema
@@ -24,17 +24,17 @@ type (
 	Version  = versionRow
 )
 
-// Watching returns the same state, with every read adding to ws what it has to wait for.
+// Watching returns the same state for a blocking query: each read adds its channel to ws.
 func (s *Snapshot) Watching(ws memdb.WatchSet) *Snapshot { return s.watching(ws) }
 
-// InsertRow puts a row as it is into the table of its type.
+// InsertRow puts a row unchanged into the table of its type.
 func (s *Store) InsertRow(row any) {
 	t := s.Begin(1)
 	switch r := row.(type) {
 	case *cluster.Node:
 		t.putNode(nil, r)
 	case *cluster.Drain:
-		put(t, TableDrains, nil, r)
+		put(&t.rowWrites, TableDrains, nil, r)
 		t.counters.Records++
 	case *cluster.Job:
 		t.putJob(nil, r)
@@ -61,7 +61,7 @@ func (s *Store) InsertRow(row any) {
 // UsageRows are the accounts of nodes.
 func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 	return maps.Collect(func(yield func(cluster.NodeID, usage) bool) {
-		for u := range scan[usage](s.reads, tableLedger, indexID, key{accountOfNode}) {
+		for u := range scan[usage](s.tables, tableLedger, indexID, key{accountOfNode}) {
 			if !yield(u.NodeID, *u) {
 				return
 			}
@@ -72,7 +72,7 @@ func (s *Snapshot) UsageRows() map[cluster.NodeID]usage {
 // HealthRows are the accounts of groups.
 func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 	rows := make(map[cluster.GroupKey]int)
-	for h := range scan[health](s.reads, tableLedger, indexID, key{accountOfGroup}) {
+	for h := range scan[health](s.tables, tableLedger, indexID, key{accountOfGroup}) {
 		rows[h.Group] = h.Healthy
 	}
 	return rows
@@ -80,7 +80,7 @@ func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 
 // UnsettledRows counts the rows of that table.
 func (s *Snapshot) UnsettledRows() (count int) {
-	for range scan[cluster.Allocation](s.reads, tableUnsettled, indexID, nil) {
+	for range scan[cluster.Allocation](s.tables, tableUnsettled, indexID, nil) {
 		count++
 	}
 	return count
@@ -88,13 +88,13 @@ func (s *Snapshot) UnsettledRows() (count int) {
 
 // MarkRows counts the rows of that table.
 func (s *Snapshot) MarkRows() (count int) {
-	for range scan[markRow](s.reads, tableMarks, indexID, nil) {
+	for range scan[markRow](s.tables, tableMarks, indexID, nil) {
 		count++
 	}
 	return count
 }
 
-// RecordCount is the count of records that retention goes by.
+// RecordCount is the count of records that retention uses.
 func (s *Snapshot) RecordCount() int { return int(s.counters.Records) }
 
 // Sum returns the checksum that ends a persisted state.
@@ -106,12 +106,12 @@ func Sum(state []byte) uint64 {
 
 // Tell tells a feed, closed or not, that nodes have changed.
 func Tell(f drainer.Feed, nodes ...cluster.NodeID) {
-	f.(*feed).tell(&changes{nodes: nodes})
+	f.(*feed).add(&changes{nodes: nodes})
 }
 
-// Hook returns what a commit that changes those rows costs for the sake of feeds, and
-// nothing else of it: noting the changes, and telling a feed of them. The state that the
-// feed is shown has no rows: it is not to read any.
+// Hook returns a function with only the feeds' share of a commit that changes those rows: it
+// notes the changes and notifies a feed. The state given to the feed has no rows, because the
+// feed must not read any.
 func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobKey, allocs ...cluster.AllocID) func() {
 	rows := s.Snapshot()
 	var changedNodes []*cluster.Node
@@ -138,15 +138,15 @@ func (s *Store) Hook(f drainer.Feed, nodes []cluster.NodeID, jobs []cluster.JobK
 			c.alloc(a, a)
 		}
 		c.apply()
-		f.(*feed).tell(c)
+		f.(*feed).add(c)
 		c.reset()
 		s.spare.Store(c)
 	}
 }
 
-// Account returns what a write that changes those rows costs for the sake of their
-// groups' accounts, in a transaction for each entry, and nothing else of it: the rows
-// themselves stay as they are. It panics if a count changes.
+// Account returns a function with only the group accounts' share of a write that changes those
+// rows, in one transaction per entry. The rows themselves do not change. The function panics if
+// a count changes.
 func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	rows := s.Snapshot()
 	before, after := make([][]*cluster.Allocation, len(entries)), make([][]*cluster.Allocation, len(entries))
@@ -159,7 +159,7 @@ func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 	}
 	w := newWritten(rows.Index()+1, &changes{draining: s.draining})
 	return func(entry int) {
-		t := &Txn{reads: reads{txn: s.db.Txn(true), counters: rows.counters, written: w}, store: s}
+		t := &Txn{rowWrites: rowWrites{readsOf(&tables{txn: s.db.Txn(true), counters: rows.counters, written: w})}, store: s}
 		for i, a := range after[entry] {
 			t.accountAlloc(before[entry][i], a)
 		}

@@ -8,21 +8,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 )
 
-// MaxFeedKeys bounds what a feed remembers of each kind for a subscriber that
-// does not take. Beyond it the feed tells to look everywhere.
+// MaxFeedKeys bounds the keys of each kind that a feed keeps between two calls of Take.
+// Above it the feed reports [drainer.Changes.All].
 const MaxFeedKeys = 1 << 14
 
-// Subscribe returns a feed of what changes from now on. After each commit that
-// the feed has something to tell of, the store sends to wake without blocking: a
-// channel of capacity one misses nothing. A snapshot taken after a wake contains
-// the change.
+// Subscribe returns a feed of the changes from now on. After each commit that concerns the
+// feed, the store sends to wake without blocking. A channel of capacity one is enough. A
+// snapshot that is taken after a wake-up contains the change.
 //
-// A feed of an abandoned store says so whenever it is asked.
+// A feed of an abandoned store reports [drainer.Changes.Abandoned] at each Take.
 func (s *Store) Subscribe(wake chan<- struct{}) drainer.Feed {
 	f := &feed{store: s, wake: wake, followed: make(map[cluster.JobKey]int)}
 	s.feeds.add(f)
 	select {
-	case <-s.abandoned: // it may have been too late to be told with the others
+	case <-s.abandoned: // Abandon may have missed the new feed
 		f.abandon()
 	default:
 	}
@@ -32,7 +31,7 @@ func (s *Store) Subscribe(wake chan<- struct{}) drainer.Feed {
 // feeds are a store's open feeds.
 type feeds struct {
 	mu sync.Mutex
-	// open is replaced, never written to, so that it can be read without mu.
+	// open is replaced and never changed, so that it can be read without mu.
 	open []*feed // guarded by mu
 }
 
@@ -54,10 +53,10 @@ func (f *feeds) all() []*feed {
 	return f.open
 }
 
-// publish tells all feeds what has changed.
+// publish gives the changes to all feeds.
 func (f *feeds) publish(c *changes) {
 	for _, one := range f.all() {
-		one.tell(c)
+		one.add(c)
 	}
 }
 
@@ -69,7 +68,7 @@ func (f *feeds) abandon() {
 
 var _ drainer.Feed = (*feed)(nil)
 
-// feed is one subscriber's.
+// feed collects the changes for one subscriber.
 type feed struct {
 	store *Store // never nil
 
@@ -87,43 +86,44 @@ type feed struct {
 	abandoned bool // stays
 }
 
-// tell adds what of the changes concerns the subscriber, and wakes it. It reads nothing
-// of the state.
-func (f *feed) tell(c *changes) {
+// add adds the changes that concern the subscriber, and wakes it. It does not read the
+// state.
+func (f *feed) add(c *changes) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	told := false
+	added := false
 	for _, id := range c.nodes {
 		f.nodes.add(id)
-		told = true
+		added = true
 	}
-	told = f.tellAllocs(c) || told
+	added = f.addAllocs(c) || added
 	for _, j := range c.jobs {
 		if f.followed[j] > 0 {
 			f.jobs.add(j)
-			told = true
+			added = true
 		}
 	}
 	for _, g := range c.around.items {
 		if f.followed[g.Job] > 0 {
 			f.groups.add(g)
-			told = true
+			added = true
 		}
 	}
-	if told {
+	if added {
 		f.bound()
 		f.ring()
 	}
 }
 
-// tellAllocs adds what changed of allocations, and reports whether there was anything.
-// Most that change together are of one group, which is looked for once.
-func (f *feed) tellAllocs(c *changes) (told bool) {
+// addAllocs adds the changed allocations that concern the subscriber, and reports whether
+// there are any. Most allocations that change together belong to one group, so that the
+// lookup of a group serves the next allocations too.
+func (f *feed) addAllocs(c *changes) (added bool) {
 	var group cluster.GroupKey
-	follows, added := false, false
+	follows, hasGroup := false, false
 	for i, a := range c.allocs {
 		if g := a.GroupKey(); i == 0 || g != group {
-			group, follows, added = g, f.followed[g.Job] > 0, false
+			group, follows, hasGroup = g, f.followed[g.Job] > 0, false
 		}
 		drained := c.drained(a.NodeID)
 		if drained {
@@ -132,16 +132,16 @@ func (f *feed) tellAllocs(c *changes) (told bool) {
 		if !drained && !follows {
 			continue
 		}
-		told = true
-		if !added {
-			added = true
+		added = true
+		if !hasGroup {
+			hasGroup = true
 			f.groups.add(group)
 		}
 	}
-	return told
+	return added
 }
 
-// bound forgets the keys when they are too many to be worth telling one by one.
+// bound replaces the keys by overflown when there are too many of them.
 func (f *feed) bound() {
 	if max(len(f.nodes.items), len(f.hosts.items), len(f.groups.items), len(f.jobs.items)) <= MaxFeedKeys {
 		return
@@ -153,8 +153,8 @@ func (f *feed) bound() {
 	f.jobs.take()
 }
 
-// ring wakes the subscriber. It sends under mu, so that nothing is sent once
-// Close has returned; it cannot block.
+// ring wakes the subscriber. It sends under mu, so that nothing is sent after Close has
+// returned. The send cannot block.
 func (f *feed) ring() {
 	select {
 	case f.wake <- struct{}{}:
@@ -169,7 +169,7 @@ func (f *feed) abandon() {
 	f.ring()
 }
 
-// Take returns what has changed since the last Take, and forgets it.
+// Take returns the changes since the last Take.
 func (f *feed) Take() drainer.Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,14 +185,14 @@ func (f *feed) Take() drainer.Changes {
 	return c
 }
 
-// Follow asks to be told of a job, from the next commit on.
+// Follow adds a job to the feed, from the next commit on.
 func (f *feed) Follow(k cluster.JobKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followed[k]++
 }
 
-// Unfollow takes back one Follow.
+// Unfollow reverts one Follow.
 func (f *feed) Unfollow(k cluster.JobKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// What changes in a write that concerns no subscriber is noted and told without a byte
-// allocated and without a row read, however many rows it has written.
-func TestWhatConcernsNobodyCostsAFeedNothing(t *testing.T) {
+// A write that concerns no subscriber costs the feed no allocation and no read of a row, however
+// many rows the write changes.
+func TestFeed_unconcernedChangesCostNothing(t *testing.T) {
 	w, s := feedWorld(t)
 	reports := make([]cluster.AllocReport, 200)
 	db := w.snap().Job(serviceJob("db", 9).Key())
@@ -33,9 +33,9 @@ func TestWhatConcernsNobodyCostsAFeedNothing(t *testing.T) {
 	must.Eq(t, nothing, s.told())
 }
 
-// A node that goes and comes with what nobody follows: what is on it has been accounted
-// by the write, and a feed looks at none of it again.
-func TestANodeThatGoesAndComesCostsAFeedNothing(t *testing.T) {
+// A node goes down and comes back with allocations that no subscriber follows. The write has
+// accounted them, and a feed does not read them again.
+func TestFeed_reconnectingNodesCostNothing(t *testing.T) {
 	w, s := feedWorld(t)
 	for i := range 30 {
 		j := w.job(serviceJob(fmt.Sprint("other", i), 2))

@@ -26,8 +26,8 @@ func subscribe(t must.T, s *statestore.Store) *subscriber {
 	return sub
 }
 
-// told is what the feed has to tell, and whether it has woken its subscriber:
-// it must exactly if it has something to tell.
+// told returns the feed's changes, and checks that it woke its subscriber exactly if there are
+// any.
 func (s *subscriber) told() string {
 	s.t.Helper()
 	woken := false
@@ -77,7 +77,7 @@ func feedWorld(t must.T) (*world, *subscriber) {
 	return w, s
 }
 
-func TestWhatAFeedTells(t *testing.T) {
+func TestFeed(t *testing.T) {
 	t.Parallel()
 	web, db := serviceJob("web", 9), serviceJob("db", 9)
 	eval := func(w *world, j cluster.JobID) {
@@ -95,7 +95,7 @@ func TestWhatAFeedTells(t *testing.T) {
 		{"a heartbeat of a draining node", func(w *world) { w.status("n1", cluster.NodeReady) }, "[n1] [] []"},
 		{"a drain begins", func(w *world) { w.drain("n3", "d3", cluster.DrainSpec{}) }, "[n3] [] []"},
 		{"a drain is updated", func(w *world) { w.drain("n1", "", cluster.DrainSpec{Deadline: 1}) }, "[n1] [] []"},
-		{"a drain is cancelled", func(w *world) { w.request(statestore.DrainUpdate{Node: "n1"}) }, "[n1] [] []"},
+		{"a drain is cancelled", func(w *world) { w.request(cluster.DrainUpdate{Node: "n1"}) }, "[n1] [] []"},
 		{"a drain completes", func(w *world) { w.complete("n1", cluster.OutcomeComplete, 0) }, "[n1] [] []"},
 		{"a draining node is deleted", func(w *world) {
 			w.write(func(x *statestore.Txn) { x.DeleteNodes([]cluster.NodeID{"n1"}, w.now) })
@@ -119,7 +119,7 @@ func TestWhatAFeedTells(t *testing.T) {
 			}
 			w.status("n2", cluster.NodeDown)
 		}, "[] [default/web.g] []"},
-		{"a node goes down, and then one without what is followed", func(w *world) {
+		{"a node goes down, and then one without followed allocations", func(w *world) {
 			w.place(w.snap().Job(db.Key()), "n3", nil, "d3")
 			w.status("n2", cluster.NodeDown)
 			w.status("n3", cluster.NodeDown)
@@ -166,7 +166,7 @@ func TestWhatAFeedTells(t *testing.T) {
 	}
 }
 
-func TestWhatHasEndedIsNoneOfItsNodesBusiness(t *testing.T) {
+func TestFeed_endedAllocationsDoNotConcernTheirNode(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	w.report(cluster.ClientFailed, "w2")
@@ -175,7 +175,7 @@ func TestWhatHasEndedIsNoneOfItsNodesBusiness(t *testing.T) {
 	must.Eq(t, nothing, s.told())
 }
 
-func TestAnAbortedTransactionIsNoNews(t *testing.T) {
+func TestFeed_ignoresAbortedTransactions(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	x := w.store.Begin(99)
@@ -201,7 +201,7 @@ func TestFollowsAreCounted(t *testing.T) {
 	must.Eq(t, "[] [default/web.g] []", s.told())
 }
 
-func TestEachSubscriberIsToldForItself(t *testing.T) {
+func TestFeeds_areIndependent(t *testing.T) {
 	t.Parallel()
 	w, s := feedWorld(t)
 	other := subscribe(t, w.store)
@@ -224,7 +224,7 @@ func TestAClosedFeedIsSilent(t *testing.T) {
 	must.Eq(t, 0, len(s.wake))
 }
 
-func TestASubscriberThatDoesNotTakeIsToldToLookEverywhere(t *testing.T) {
+func TestFeed_reportsAllAfterTooManyKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := subscribe(t, w.store)
@@ -232,7 +232,7 @@ func TestASubscriberThatDoesNotTakeIsToldToLookEverywhere(t *testing.T) {
 		for i := range statestore.MaxFeedKeys + 1 {
 			id := cluster.NodeID(fmt.Sprint("n", i))
 			must.NoError(t, x.UpsertNode(&cluster.Node{ID: id}, w.now))
-			_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: id, Drain: cluster.DrainID(id), Spec: &cluster.DrainSpec{}})
+			_, err := x.UpdateNodeDrain(cluster.DrainUpdate{Node: id, Drain: cluster.DrainID(id), Spec: &cluster.DrainSpec{}})
 			must.NoError(t, err)
 		}
 	})
@@ -259,8 +259,8 @@ func TestAnAbandonedStoreSaysSo(t *testing.T) {
 	<-w.store.Abandoned()
 }
 
-// Many writers of followers, one writer of the store, and a subscriber that has
-// nothing but what it is told: in the end it has seen every change.
+// Goroutines change the followed jobs while one writes to the store. The subscriber uses only its
+// feed, and in the end it has seen every change.
 func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,12 +22,12 @@ func BenchmarkFigure(b *testing.B) {
 	b.Run("other-writes", func(b *testing.B) { figureOtherWrites(b, cluster) })
 }
 
-// figureCluster is one to write to, where one node of a hundred drains.
+// figureCluster is a cluster for writes in which one node of a hundred drains.
 type figureCluster struct {
 	*bigCluster
 	// bare is a bare go-memdb of the same schema, which holds the same allocations.
 	bare *memdb.MemDB
-	// most is how many entries are written at most, each of entryRows rows.
+	// most is the maximum number of entries written, each of entryRows rows.
 	most int
 }
 
@@ -50,9 +50,9 @@ func newFigureCluster(s measure.Size) *figureCluster {
 	return c
 }
 
-// entries are of allocations on nodes that do not drain: those of one quarter of the
-// cluster, of which the first has those that do. What is done to the allocations of one is
-// not done to those of the others.
+// entries returns the allocations of one quarter of the cluster that are on nodes that do not
+// drain, by entry. The first quarter has the draining nodes. Changes to one quarter do not touch
+// the others.
 func (c *figureCluster) entries(quarter int) (entries [][]cluster.AllocID) {
 	from := quarter * len(c.allocs) / 4
 	for part := range slices.Chunk(c.allocs[from:from+len(c.allocs)/4], entryRows) {
@@ -102,9 +102,9 @@ func (c *figureCluster) bareWrites(entries [][]cluster.AllocID) measure.Side {
 	}
 }
 
-// figureOtherWrites: what a write costs for the sake of its groups' accounts when it
-// changes nothing about them, to writing the same rows to a bare go-memdb. What a whole
-// write of one row costs to that is told besides.
+// figureOtherWrites compares two costs: keeping the group accounts in a write that does not change
+// them, and writing the same rows to a bare go-memdb. It also reports the ratio for a whole write
+// of one row.
 func figureOtherWrites(b *testing.B, of func() *figureCluster) {
 	for i, kind := range []struct {
 		name  string
@@ -123,7 +123,7 @@ func figureOtherWrites(b *testing.B, of func() *figureCluster) {
 	}
 }
 
-// drainUnder has the nodes drain that the allocations are on.
+// drainUnder drains the nodes of the allocations.
 func (c *bigCluster) drainUnder(entries [][]cluster.AllocID) {
 	at := time.Unix(1_000_000, 0)
 	for _, id := range slices.Concat(entries...) {
@@ -132,13 +132,13 @@ func (c *bigCluster) drainUnder(entries [][]cluster.AllocID) {
 			continue
 		}
 		c.write(func(t *statestore.Txn) {
-			_, err := t.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: cluster.DrainID("under " + n), Spec: &cluster.DrainSpec{}, At: at})
+			_, err := t.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Drain: cluster.DrainID("under " + n), Spec: &cluster.DrainSpec{}, At: at})
 			check(err)
 		})
 	}
 }
 
-// forgetVerdicts has the allocations await their verdicts.
+// forgetVerdicts removes the verdicts of the allocations.
 func (c *bigCluster) forgetVerdicts(entries [][]cluster.AllocID) {
 	for _, ids := range entries {
 		c.write(func(t *statestore.Txn) {
@@ -151,8 +151,8 @@ func (c *bigCluster) forgetVerdicts(entries [][]cluster.AllocID) {
 	}
 }
 
-// compareAccounts compares keeping the accounts of entries of ten rows, and of one, to
-// writing them.
+// compareAccounts compares the cost of the accounts with the cost of the write, for entries of ten
+// rows and of one.
 func (c *figureCluster) compareAccounts(b *testing.B, entries [][]cluster.AllocID) {
 	measure.Figure(b, c.bareWrites(entries), c.accounts(entries)).Report(b)
 	var ones [][]cluster.AllocID
@@ -178,7 +178,7 @@ func (c *bigCluster) accounts(entries [][]cluster.AllocID) measure.Side {
 	}
 }
 
-// reportWrites writes what clients say of one allocation each.
+// reportWrites writes client reports of one allocation each.
 func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
 	turn := 0
 	return func() func(*measure.Meter) {
@@ -197,9 +197,9 @@ func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
 	}
 }
 
-// figureHook: what a write costs for the sake of feeds that it does not concern, to
-// writing the same rows to a bare go-memdb of the same schema, and what it allocates. The
-// feed follows all jobs that are on nodes that drain.
+// figureHook compares the cost of feeds that a write does not concern with writing the same rows to
+// a bare go-memdb of the same schema, and reports the memory it allocates. The feed follows all
+// jobs on draining nodes.
 func figureHook(b *testing.B, of func() *figureCluster) {
 	c := of()
 	entries := c.entries(1)

@@ -73,13 +73,13 @@ func fill(v reflect.Value, count *int) {
 	}
 }
 
-// change is one way in which a value may differ from the filled one.
+// change is one possible difference from the filled value.
 type change struct {
 	path string
 	do   func(root reflect.Value)
 }
 
-// changes are all single changes to a filled value of the type.
+// changes returns all single changes to a filled value of the type.
 func changes(t reflect.Type) []change {
 	var all []change
 	collect(filled(t).Elem(), t.Name(), func(root reflect.Value) reflect.Value { return root }, &all)

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// newGoldens has tests write the golden files that do not exist. No test changes one that
-// exists.
+// newGoldens makes tests write missing golden files. No test changes an existing one.
 var newGoldens = flag.Bool("new-goldens", false, "write the golden files of a new cluster version")
 
 // fullState is a state with a row of each type in which every field is set.
@@ -76,7 +75,7 @@ func firstDifference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// around are the bytes around a place.
+// around returns the bytes around an offset.
 func around(b []byte, at int) []byte { return b[max(0, at-20):min(len(b), at+40)] }
 
 func TestFormat_EverySnapshotIsReadForEver(t *testing.T) {

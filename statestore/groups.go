@@ -8,17 +8,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// health counts the allocations of one group that count towards its budget. It is
-// written in the transaction that changes them or their nodes. A group without any
-// has no row.
+// health counts the healthy allocations of one group. The transaction that changes these
+// allocations or their nodes writes it. A group without healthy allocations has no row.
 type health struct {
 	Group   cluster.GroupKey
 	Healthy int
 }
 
-// Healthy counts the group's allocations that count towards its budget, wherever they
-// are: see [cluster.Allocation.Healthy].
-func (r reads) Healthy(g cluster.GroupKey) int {
+// Healthy counts the group's healthy allocations on all nodes: see
+// [cluster.Allocation.Healthy].
+func (r allocReads) Healthy(g cluster.GroupKey) int {
 	if r.written != nil {
 		if edit := r.written.healthy[g]; edit != nil {
 			return edit.after.Healthy
@@ -31,22 +30,21 @@ func (r reads) Healthy(g cluster.GroupKey) int {
 }
 
 // healthRow returns the row of the group's count, or nil.
-func (r reads) healthRow(g cluster.GroupKey) *health {
-	return first[health](r, tableLedger, indexID, healthKey(g))
+func (r allocReads) healthRow(g cluster.GroupKey) *health {
+	return first[health](r.tables, tableLedger, indexID, healthKey(g))
 }
 
-// UnsettledAllocs yields, by [cluster.Allocation.Unsettled] and then by id, those of
-// GroupAllocs that are on a node which drains, or are not at rest. Each is
-// [cluster.Allocation.Bare], so that a write which changes nothing else of it does not
-// have to be made here too.
-func (r reads) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r, tableUnsettled, indexID, groupKey(g))
+// UnsettledAllocs yields the allocations of GroupAllocs that are on a draining node or not
+// [cluster.Allocation.Settled]. They are ordered by [cluster.Allocation.Unsettled], then by
+// id. Each is [cluster.Allocation.Bare]: a write that changes only the dropped fields costs
+// nothing here.
+func (r allocReads) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](r.tables, tableUnsettled, indexID, groupKey(g))
 }
 
-// accountAlloc keeps the account of an allocation's group: how many of it are healthy,
-// and which are unsettled. It looks at a node only if the allocation may be healthy
-// there, and was not so before.
-func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
+// accountAlloc updates the healthy count and the unsettled allocations of the group. It
+// reads a node only if the allocation's health there may have changed.
+func (t *rowWrites) accountAlloc(before, after *cluster.Allocation) {
 	was, is := before.HealthyIfReachable(), after.HealthyIfReachable()
 	if was && is && before.NodeID == after.NodeID && before.GroupKey() == after.GroupKey() {
 		was, is = false, false
@@ -69,10 +67,10 @@ func (t *Txn) accountAlloc(before, after *cluster.Allocation) {
 	}
 }
 
-// accountNode keeps the accounts of the groups that have something on a node which was
-// deleted or registered, became reachable or ceased to be, or begins or ends to drain. But
-// for drains it notes the groups, so that no feed has to look for them again.
-func (t *Txn) accountNode(before, after *cluster.Node) {
+// accountNode updates the accounts of the groups with allocations on the node, if the node
+// was deleted or registered, its reachability changed, or its drain started or ended. In
+// all cases but the last it notes the groups, so that feeds need not read them.
+func (t *rowWrites) accountNode(before, after *cluster.Node) {
 	reached := 0
 	if after.Reachable() {
 		reached++
@@ -106,8 +104,8 @@ func (t *Txn) accountNode(before, after *cluster.Node) {
 	}
 }
 
-// unsettled reports whether the allocation, or nil, is one of UnsettledAllocs.
-func (t *Txn) unsettled(a *cluster.Allocation) bool {
+// unsettled reports whether UnsettledAllocs yields the allocation, which may be nil.
+func (t *rowWrites) unsettled(a *cluster.Allocation) bool {
 	return a != nil && !settled(a) && (!a.Settled() || t.written.changes.drains(a.NodeID))
 }
 
@@ -118,7 +116,7 @@ type healthEdit struct {
 }
 
 // addHealthy changes the group's count.
-func (t *Txn) addHealthy(g cluster.GroupKey, n int) {
+func (t *rowWrites) addHealthy(g cluster.GroupKey, n int) {
 	edit := t.written.healthy[g]
 	if edit == nil {
 		edit = &healthEdit{before: t.healthRow(g), after: &health{Group: g}}
@@ -134,7 +132,7 @@ func (t *Txn) addHealthy(g cluster.GroupKey, n int) {
 }
 
 // flushHealth writes the counts that have changed.
-func (t *Txn) flushHealth() {
+func (t *rowWrites) flushHealth() {
 	for _, g := range slices.SortedFunc(maps.Keys(t.written.healthy), cluster.GroupKey.Compare) {
 		switch edit := t.written.healthy[g]; {
 		case edit.before != nil && *edit.before == *edit.after:

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// idKey is a row's key in the index id; a row without an id has none, and is
-// refused by go-memdb.
+// idKey is a row's key in the index id. A row without an id has no key, and go-memdb
+// refuses it.
 func idKey[S ~string](id S) key {
 	if id == "" {
 		return nil
@@ -61,8 +61,8 @@ func groupKey(g cluster.GroupKey) key {
 
 func allocID(a *cluster.Allocation) key { return idKey(a.ID) }
 
-// allocByNode puts a node's allocations that are not client-terminal first, by
-// stage and by whether they were asked to leave: each is one range.
+// allocByNode orders a node's allocations: those that are not client-terminal first, by
+// stage and by whether they are leaving. Each combination is one range.
 func allocByNode(a *cluster.Allocation) key {
 	if a.ClientTerminal() {
 		return newKey(a.NodeID).bool(true)
@@ -70,16 +70,15 @@ func allocByNode(a *cluster.Allocation) key {
 	return liveOnNode(a.NodeID, a.Stage(), a.Leaving())
 }
 
-func liveOnNode(n cluster.NodeID, s cluster.Stage, asked bool) key {
-	return newKey(n).bool(false).byte(byte(s)).bool(asked)
+func liveOnNode(n cluster.NodeID, s cluster.Stage, leaving bool) key {
+	return newKey(n).bool(false).byte(byte(s)).bool(leaving)
 }
 
-// allocByGroup puts those of a group's allocations first that a drainer still
-// has to look at.
+// allocByGroup orders a group's allocations: those that GroupAllocs yields first.
 func allocByGroup(a *cluster.Allocation) key { return groupKey(a.GroupKey()).bool(settled(a)) }
 
-// settled reports whether an allocation is out of its group's account: it is
-// client-terminal, and no canary whose slot waits for a replacement.
+// settled reports whether the allocation no longer counts in its group: it is
+// client-terminal, and not a canary whose slot waits for a replacement.
 func settled(a *cluster.Allocation) bool {
 	waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
 	return a.ClientTerminal() && !waits
@@ -102,7 +101,7 @@ func evalByQueue(e *cluster.Evaluation) key {
 
 func queue(s cluster.EvalStatus) key { return inList(listQueue, s) }
 
-// falling maps numbers to ones that compare the other way round.
+// falling maps numbers to keys in descending order.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
 func unsettledID(a *cluster.Allocation) key {

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
-// UpsertJob registers a job, or its next version. Allocations keep the version
-// they were placed for. The error says what is missing in the job. Defaults have
-// been filled in before, by [cluster.Job.Canonicalize]: servers of another
-// version may have others, and would come to another state.
+// UpsertJob registers a job, or its next version. Allocations keep the version that they
+// were placed for. The error says what is missing in the job. The proposer has filled in
+// defaults with [cluster.Job.Canonicalize]: a server of another release may have other
+// defaults, and its state would differ.
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
 		return fmt.Errorf("registering a job: %w", err)
@@ -28,8 +28,8 @@ func (t *Txn) UpsertJob(j *cluster.Job) error {
 	return nil
 }
 
-// whole says what of a job is missing altogether. Whether it makes sense is for
-// [cluster.Job.Validate], before it is proposed.
+// whole returns an error if a part of the job is missing. The proposer has checked the
+// values with [cluster.Job.Validate].
 func whole(j *cluster.Job) error {
 	switch {
 	case j == nil:
@@ -45,9 +45,9 @@ func whole(j *cluster.Job) error {
 	return nil
 }
 
-// DeleteJob stops a job, or with purge deletes it with its allocations and
-// evaluations. Allocations that may still be running then are counted in the
-// running drain of their node, if there is one. The error is [ErrJobNotFound].
+// DeleteJob stops a job, or with purge deletes it with its allocations and evaluations. The
+// running drain of a node counts the purged allocations that may still run there. The error
+// is [ErrJobNotFound].
 func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	before := t.Job(k)
 	if purge {
@@ -63,7 +63,8 @@ func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	return nil
 }
 
-// purgeJob deletes what there is of a job, be it only its allocations.
+// purgeJob deletes a job with its allocations and evaluations. The job itself may be gone
+// already.
 func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 	allocs := slices.Collect(t.AllocsByJob(k))
 	evals := slices.Collect(t.EvalsByJob(k))
@@ -83,8 +84,8 @@ func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 	return nil
 }
 
-// countPurged counts those allocations in the drains of their nodes whose tasks
-// may go on when their records are gone.
+// countPurged counts purged allocations whose tasks may still run in the drains of their
+// nodes.
 func (t *Txn) countPurged(allocs []*cluster.Allocation) {
 	nodes := t.editDrainingNodes()
 	for _, a := range allocs {

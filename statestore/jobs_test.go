@@ -64,7 +64,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 	})
 }
 
-func TestAPurgeDeletesWhatHangsOnTheJob(t *testing.T) {
+func TestAPurgeDeletesAllocationsAndEvaluations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1", "n2")
@@ -101,7 +101,7 @@ func TestAPurgeDeletesWhatHangsOnTheJob(t *testing.T) {
 	must.Eq(t, 2, w.snap().DrainRecord("d1").PurgedRunning)
 }
 
-func TestAPurgeOfWhatHasEndedLeavesTheNodesAlone(t *testing.T) {
+func TestAPurgeOfEndedAllocationsDoesNotWriteNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// key is a position in an index. Keys are built from parts, and compare as the
-// tuples of their parts do; a key made of the first parts of another is a prefix
-// of it, and of no key with other first parts.
+// key is a position in an index. Keys are built from parts, and compare like the tuples of
+// their parts. A key is a prefix of another key exactly if its parts are the first parts of
+// the other key.
 type key []byte
 
-// keyRoom is room for a list, for numbers and for the row's id, which memdb appends: with
-// less of it each key would be made twice. It fits two numbers and a UUID.
+// keyRoom is spare capacity for a list, two numbers and the row's id (a UUID), which
+// go-memdb appends. Without it each key would be allocated twice.
 const keyRoom = 1 + 2*8 + 36 + 2
 
 // newKey returns a key that begins with the parts.
@@ -20,7 +20,7 @@ func newKey[S ~string](parts ...S) key { return texts(withRoom(parts), parts) }
 // inList returns a key that begins with a list and the parts.
 func inList[S ~string](list byte, parts ...S) key { return texts(withRoom(parts).byte(list), parts) }
 
-// withRoom returns an empty key with room for the parts and what may follow.
+// withRoom returns an empty key with capacity for the parts and keyRoom.
 func withRoom[S ~string](parts []S) key {
 	n := keyRoom
 	for _, p := range parts {
@@ -40,8 +40,8 @@ func texts[S ~string](k key, parts []S) key {
 // lone returns the key of one part, to which nothing is appended.
 func lone[S ~string](part S) key { return make(key, 0, len(part)+2).text(string(part)) }
 
-// text appends a string. It ends in 00 01, and a zero byte within it becomes
-// 00 FF, so that no string is taken for the beginning of another.
+// text appends a string. It ends in 00 01, and a zero byte in the string becomes 00 FF. So
+// the key of one string is never a prefix of the key of another.
 func (k key) text(s string) key { return append(k.open(s), 0x00, 0x01) }
 
 // open appends the beginning of a string.

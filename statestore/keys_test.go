@@ -12,8 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// tuples draws short strings in which the bytes that mean something to a key are
-// frequent.
+// tuples returns random short strings in which the special bytes of keys are frequent.
 func tuples() *rapid.Generator[[]string] {
 	letter := rapid.SampledFrom([]byte{0x00, 0x01, 'a', 'b', 0xFE, 0xFF})
 	text := rapid.Map(rapid.SliceOfN(letter, 0, 3), func(b []byte) string { return string(b) })

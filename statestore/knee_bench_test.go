@@ -10,10 +10,10 @@ import (
 )
 
 // BenchmarkKnee measures what a row costs in transactions of more and more rows,
-// to find where go-memdb's tracking of what watchers have to be told overflows:
+// to find where go-memdb's tracking of changes for watchers overflows:
 // beyond 8,192 changed tree nodes of one index it compares the whole tree before
 // and after. The bound on the ids of a raft entry belongs below it. The column
-// to read is min-ns/row, of the fastest round: the others wait for the machine.
+// to read is min-ns/row, of the fastest round: load of the machine slows the others.
 //
 //	go test ./statestore -run '^$' -bench Knee -benchtime 20x
 func BenchmarkKnee(b *testing.B) {
@@ -49,7 +49,7 @@ func benchmarkReports(b *testing.B, rows int) {
 	})
 }
 
-// rounds measures what each prepared round does.
+// rounds measures each prepared round.
 func rounds(b *testing.B, rows int, prepare func(round int) (timed func())) {
 	b.ResetTimer()
 	fastest := time.Duration(1<<63 - 1)

@@ -8,12 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// ApplyMarks asks allocations to leave their nodes, counts the marks in their
-// drains, and upserts the evaluations that act on them. The marks have been
-// accepted in this state, see [rules.Recheck]. One that cannot be: of an
-// allocation that does not exist, has ended or was asked already, of no class, or
-// whose node is not in that drain, changes nothing. The error is that of
-// UpsertEvals.
+// ApplyMarks marks allocations, counts the marks in their drains, and upserts the
+// evaluations that act on them. [rules.Recheck] has accepted the marks in this state. A mark
+// that [lifecycle.CanMark] rejects is ignored. The error is that of UpsertEvals.
 func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Evaluation) error {
 	at = at.UTC()
 	allocs, nodes := t.editAllocs(), t.editDrainingNodes()
@@ -29,9 +26,8 @@ func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Eval
 	return t.UpsertEvals(evals)
 }
 
-// markRow says that a drain has marked an allocation. It is a row of its own, so that
-// what becomes of the allocation afterwards does not have to be written for the sake of
-// whoever asks for what its drain has marked: few do, and seldom.
+// markRow says that a drain has marked an allocation. It is a row of its own instead of an
+// index of allocations, so that later writes to the allocation do not write it again.
 type markRow struct {
 	Drain cluster.DrainID
 	Alloc cluster.AllocID
@@ -45,8 +41,8 @@ func markOf(a *cluster.Allocation) markRow {
 	return markRow{a.DesiredTransition.Drain, a.ID}
 }
 
-// accountMark keeps what drains have marked.
-func (t *Txn) accountMark(before, after *cluster.Allocation) {
+// accountMark updates the rows of marks.
+func (t *rowWrites) accountMark(before, after *cluster.Allocation) {
 	was, is := markOf(before), markOf(after)
 	if was == is {
 		return

@@ -47,7 +47,7 @@ func TestAMark(t *testing.T) {
 	must.Eq(t, 2, w.snap().Consumers("n1"))
 }
 
-func TestWhatADeadlineStopsForGood(t *testing.T) {
+func TestADeadlineMarkDisablesPlacement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -72,7 +72,7 @@ func TestWhatADeadlineStopsForGood(t *testing.T) {
 	}
 }
 
-func TestMarksThatCannotBe(t *testing.T) {
+func TestInvalidMarks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1", "n2")

@@ -2,19 +2,19 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// drainingNodeEdits gathers what one entry counts in running drains, so that the row of
-// each node is written once, see [allocEdits].
+// drainingNodeEdits collects the changes of one entry to draining nodes. Each row is written
+// once, see [allocEdits].
 type drainingNodeEdits struct {
 	txn *Txn
-	// nodes holds what was looked up, nil for a node that does not drain.
+	// nodes caches look-ups; nil for a node that does not drain.
 	nodes map[cluster.NodeID]*nodeEdit
-	// order holds the nodes that are edited, in the order of the edits.
+	// order holds the edited nodes in the order of their first edit.
 	order []*nodeEdit
 }
 
 type nodeEdit struct {
 	before *cluster.Node
-	// after is the node's next row, or nil while nothing was edited.
+	// after is the node's next row, or nil before the first edit.
 	after *cluster.Node
 }
 
@@ -22,7 +22,8 @@ func (t *Txn) editDrainingNodes() *drainingNodeEdits {
 	return &drainingNodeEdits{txn: t, nodes: make(map[cluster.NodeID]*nodeEdit)}
 }
 
-// look returns the node as edited so far, or nil if it does not drain. It is not written to.
+// look returns the node with its edits so far, or nil if it does not drain. The caller does
+// not change it.
 func (e *drainingNodeEdits) look(id cluster.NodeID) *cluster.Node {
 	edit, known := e.nodes[id]
 	if !known {
@@ -40,7 +41,7 @@ func (e *drainingNodeEdits) look(id cluster.NodeID) *cluster.Node {
 	return edit.after
 }
 
-// edit returns a copy of the node that look returned, to be written to.
+// edit returns a copy of the node that look returned. The caller changes the copy.
 func (e *drainingNodeEdits) edit(id cluster.NodeID) *cluster.Node {
 	edit := e.nodes[id]
 	if edit.after == nil {
@@ -50,7 +51,7 @@ func (e *drainingNodeEdits) edit(id cluster.NodeID) *cluster.Node {
 	return edit.after
 }
 
-// write puts the nodes that were edited.
+// write puts the edited nodes.
 func (e *drainingNodeEdits) write() {
 	for _, edit := range e.order {
 		e.txn.putNode(edit.before, edit.after)

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
-// UpsertNode registers a node. One that is there already keeps its eligibility,
-// drain, LastDrain and events: a registration neither starts nor ends a drain. The
-// error is [ErrNodeSecret] if that has another secret: of two registrations on their
-// way the first has the node. Or it says what is invalid.
+// UpsertNode registers a node. A node that exists keeps its eligibility, drain, LastDrain
+// and events: a registration neither starts nor ends a drain. The error is [ErrNodeSecret]
+// if the existing node has another secret, or names the invalid field.
 func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if n == nil || n.ID == "" {
 		return errors.New("registering a node without an id")
@@ -38,7 +37,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 		return fmt.Errorf("registering node %s: invalid scheduling eligibility %q", n.ID, after.SchedulingEligibility)
 	}
 	switch {
-	case before == nil: // the one event without an index
+	case before == nil: // the only event without an index
 		after.Events = []cluster.NodeEvent{event(cluster.SubsystemCluster, cluster.EventNodeRegistered, at)}
 	case before.Status == cluster.NodeDown:
 		after.AppendEvent(event(cluster.SubsystemCluster, cluster.EventNodeReregistered, at), t.written.index)
@@ -53,8 +52,8 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	return nil
 }
 
-// UpdateNodeStatus writes what the servers know of a node's heartbeat. The error
-// is [ErrNodeNotFound], or says that the status is none.
+// UpdateNodeStatus sets the node's status. The error is [ErrNodeNotFound], or says that the
+// status is invalid.
 func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at time.Time) error {
 	if !status.Valid() {
 		return fmt.Errorf("invalid node status %q", status)
@@ -71,7 +70,7 @@ func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at 
 	return nil
 }
 
-// changeStatus gives the node a status it does not have.
+// changeStatus sets a status that differs from the node's status.
 func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time) {
 	message := ""
 	switch {
@@ -91,9 +90,9 @@ func (t *Txn) changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.T
 	n.StatusChangedAt = at
 }
 
-// UpdateNodeEligibility says whether a scheduler may place allocations on the
-// node. Saying what is so already changes nothing. The error is
-// [ErrNodeNotFound], [ErrNodeDraining], or says that the eligibility is none.
+// UpdateNodeEligibility sets whether a scheduler may place allocations on the node. An
+// equal eligibility changes nothing. The error is [ErrNodeNotFound], [ErrNodeDraining], or
+// says that the eligibility is invalid.
 func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at time.Time) error {
 	if !e.Valid() {
 		return fmt.Errorf("invalid scheduling eligibility %q", e)
@@ -118,9 +117,9 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 	return nil
 }
 
-// DeleteNodes deletes nodes, and ends the drains of those that drain as
-// [cluster.OutcomeNodeGone]. Their allocations stay, for the scheduler to find
-// lost. It returns those of ids that do not exist; they do not hinder the rest.
+// DeleteNodes deletes nodes. Drains of these nodes end as [cluster.OutcomeNodeGone]. The
+// allocations stay: the scheduler marks them as lost. It returns the ids that do not exist;
+// the other nodes are deleted.
 func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
 	deleted := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
@@ -140,7 +139,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 	return missing
 }
 
-// touchNode returns a copy of the node that is written to at the time.
+// touchNode returns a copy of the node with its time and index of modification.
 func (t *Txn) touchNode(n *cluster.Node, at time.Time) *cluster.Node {
 	c := n.Copy()
 	c.StatusUpdatedAt = at.Unix()

@@ -13,16 +13,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A persisted state is the magic, the cluster version, then a frame for each
-// row: its kind, its length, and as many bytes of MessagePack. Kinds come in
-// their order, rows of a kind in that of their ids. The frame of kind end holds
-// the checksum of all bytes before it. What follows from other rows, usage,
-// health, the unsettled, marks and the number of records, is left out and computed again.
+// A persisted state is the magic, the cluster version, then a frame for each row: its
+// kind, its length, and that many bytes of MessagePack. Frames are ordered by kind, and
+// within a kind by id. The frame of kind end holds the checksum of all bytes before it.
+// Derived rows (usage, health, unsettled allocations, marks) and the number of records are
+// left out: Restore computes them.
 //
 // Equal states have equal bytes.
 const (
 	magic = "nodedrain state\n"
-	// maxFrame bounds one row. A longer one is a broken snapshot.
+	// maxFrame bounds one row, in bytes. A longer row means a damaged snapshot.
 	maxFrame = 64 << 20
 )
 
@@ -42,14 +42,14 @@ const (
 // versionRef is a job's number among the versions, from one; zero is none.
 type versionRef uint64
 
-// allocRow is an allocation whose job version is written apart.
+// allocRow is an allocation whose job version is in a frame of its own.
 type allocRow struct {
 	Job   versionRef
 	Alloc *cluster.Allocation // never nil; its Job is
 }
 
-// handle is the codec's configuration: canonical, with times to the nanosecond,
-// and an error for a field it does not know.
+// handle is the codec's configuration: canonical, with times in nanoseconds, and with an
+// error for an unknown field.
 func handle() *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{WriteExt: true}
 	h.Canonical = true
@@ -60,8 +60,7 @@ func handle() *codec.MsgpackHandle {
 
 func checksum() hash.Hash64 { return crc64.New(crc64.MakeTable(crc64.ECMA)) }
 
-// Persist writes the state for [Restore]. The state does not change meanwhile,
-// whatever happens to the store.
+// Persist writes the state for [Restore]. Later commits do not affect it.
 func (s *Snapshot) Persist(w io.Writer) error {
 	buffered := bufio.NewWriter(w)
 	p := &persister{out: buffered, sum: checksum()}
@@ -104,7 +103,7 @@ func (p *persister) rows(s *Snapshot) {
 	for n := range s.Nodes() {
 		p.frame(kindNode, n)
 	}
-	for d := range scan[cluster.Drain](s.reads, TableDrains, indexID, nil) {
+	for d := range scan[cluster.Drain](s.tables, TableDrains, indexID, nil) {
 		p.frame(kindRecord, d)
 	}
 	for j := range s.Jobs() {
@@ -120,7 +119,7 @@ func (p *persister) rows(s *Snapshot) {
 	}
 }
 
-// end writes the frame that says that nothing is missing.
+// end writes the last frame, which holds the checksum.
 func (p *persister) end() {
 	p.bytes([]byte{byte(kindEnd)})
 	p.bytes(binary.BigEndian.AppendUint64(nil, p.sum.Sum64()))
@@ -160,6 +159,6 @@ func (p *persister) bytes(b []byte) {
 	if p.err != nil {
 		return
 	}
-	p.sum.Write(b) // a hash takes everything
+	p.sum.Write(b) // a hash never returns an error
 	_, p.err = p.out.Write(b)
 }

@@ -23,15 +23,15 @@ func persisted(t must.T, s *statestore.Snapshot) []byte {
 	return b.Bytes()
 }
 
-// restored returns a store restored from what s persists. The input comes a byte
-// at a time, as a network may bring it.
+// restored returns a store restored from the persisted s. It reads one byte at a time, as a
+// network may deliver them.
 func restored(t must.T, s *statestore.Snapshot) *statestore.Store {
 	r, err := statestore.Restore(iotest.OneByteReader(bytes.NewReader(persisted(t, s))))
 	must.NoError(t, err)
 	return r
 }
 
-// story is a world with rows in every table.
+// story returns a world with rows in every table.
 func story(t must.T) *world {
 	w := newWorld(t)
 	w.nodes("n1", "n2", "n3")
@@ -40,7 +40,7 @@ func story(t must.T) *world {
 	w.place(disk, "n1", nil, "p1")
 	w.drain("n2", "d1", cluster.DrainSpec{})
 	w.complete("n2", cluster.OutcomeComplete, 0)
-	w.request(statestore.DrainUpdate{Node: "n1", Drain: "d2", Spec: &cluster.DrainSpec{Deadline: 1e9}, Key: "k", Meta: map[string]string{"a": "b", "c": "d"}})
+	w.request(cluster.DrainUpdate{Node: "n1", Drain: "d2", Spec: &cluster.DrainSpec{Deadline: 1e9}, Key: "k", Meta: map[string]string{"a": "b", "c": "d"}})
 	w.mark(cluster.MarkPaced, "w1")
 	w.job(serviceJob("web", 4))
 	w.plan(&cluster.Plan{
@@ -73,7 +73,7 @@ func TestARestoredStoreGoesOn(t *testing.T) {
 	r := &world{t: t, store: restored(t, w.snap()), index: w.index, now: w.now}
 	for _, each := range []*world{w, r} {
 		each.report(cluster.ClientFailed, "w2")
-		each.request(statestore.DrainUpdate{Node: "n1"})
+		each.request(cluster.DrainUpdate{Node: "n1"})
 	}
 	must.Eq(t, dump(t, w.snap()), dump(t, r.snap()))
 }
@@ -91,7 +91,7 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 	for _, typ := range rowTypes() {
 		switch typ {
 		case reflect.TypeFor[statestore.Usage](), reflect.TypeFor[statestore.Health](), reflect.TypeFor[statestore.Mark]():
-			continue // computed anew
+			continue // computed again
 		}
 		for _, c := range append(changes(typ), change{"nothing", func(reflect.Value) {}}) {
 			row := filled(typ)
@@ -112,7 +112,7 @@ func TestPersistingKeepsEveryField(t *testing.T) {
 	}
 }
 
-// What a snapshot holds does not change while it is written.
+// A snapshot does not change while it is persisted.
 func TestPersistingASnapshotOfTheStoreThatMovedOn(t *testing.T) {
 	t.Parallel()
 	w := story(t)
@@ -232,8 +232,7 @@ func TestStatesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Whatever a snapshot says, restoring it ends in an error or in a store that
-// works and persists to the same state again.
+// The restore of any bytes gives an error, or a working store that persists to the same state.
 func FuzzRestore(f *testing.F) {
 	whole := persisted(f, story(f).snap())
 	f.Add(whole[:len(whole)-9])

@@ -8,10 +8,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ApplyPlan applies what was accepted of a plan. It returns the ids of the
-// places it dropped: those whose job is missing or stopped by now, and those
-// whose id is empty or taken. Stops of what does not exist change nothing. The
-// error says that the plan is missing, or is that of UpsertEvals.
+// ApplyPlan applies the accepted part of a plan. It returns the ids of the dropped
+// placements: their job is missing or stopped by now, or their id is empty or taken. A stop
+// of an allocation that does not exist is ignored. The error says that the plan is missing,
+// or is that of UpsertEvals.
 func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) {
 	if p == nil {
 		return nil, errors.New("plan is missing")
@@ -38,8 +38,8 @@ func idOf(a *cluster.Allocation) cluster.AllocID {
 	return a.ID
 }
 
-// planEvals are the evaluations a plan writes: none of a job that was purged
-// with them, because nobody would ever look at those again.
+// planEvals are the evaluations that a plan writes. It writes no evaluation of a purged job:
+// no scheduler would process it.
 func (t *Txn) planEvals(p *cluster.Plan) []*cluster.Evaluation {
 	evals := slices.Concat([]*cluster.Evaluation{p.Eval, p.Blocked}, p.Answers)
 	return slices.DeleteFunc(evals, func(e *cluster.Evaluation) bool {
@@ -52,9 +52,9 @@ type planWriter struct {
 	txn   *Txn
 	at    time.Time
 	edits *allocEdits
-	// job is the current version of the last place's job, or nil.
+	// job is the current version of the last placement's job, or nil.
 	job *cluster.Job
-	// versions holds the versions of jobs that its places share.
+	// versions holds the job versions that its placements share.
 	versions map[jobVersion]*cluster.Job
 }
 
@@ -68,7 +68,7 @@ func versionOf(j *cluster.Job) jobVersion {
 	return jobVersion{j.Key(), j.Version, j.CreateIndex, j.JobModifyIndex}
 }
 
-// stop does what the plan says of an allocation that is there.
+// stop applies a stop to an existing allocation.
 func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	if s.Unknown {
 		if a.ClientTerminal() || a.ClientStatus == cluster.ClientUnknown {
@@ -92,15 +92,15 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	}
 }
 
-// edit returns a copy of the allocation that the client will be told of.
+// edit returns a copy of the allocation. Its AllocModifyIndex makes the client read it again.
 func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
 	c := w.edits.edit(a, w.at)
 	c.AllocModifyIndex = w.txn.written.index
 	return c
 }
 
-// place writes a new allocation and links it from the one it replaces. It
-// reports false if there is nothing to place any more.
+// place writes a new allocation, and sets NextAllocation of the one that it replaces. It
+// reports false if it drops the placement.
 func (w *planWriter) place(a *cluster.Allocation) bool {
 	current := w.current(a.JobKey())
 	if current.Stopped() || a.ID == "" || w.edits.look(a.ID) != nil {
@@ -126,14 +126,14 @@ func (w *planWriter) place(a *cluster.Allocation) bool {
 	index := w.txn.written.index
 	c.CreateIndex, c.ModifyIndex, c.AllocModifyIndex = index, index, index
 	w.edits.create(c)
-	if previous != nil { // its client has nothing to do: AllocModifyIndex stays
+	if previous != nil { // AllocModifyIndex stays: the change does not concern the client
 		w.edits.edit(previous, w.at).NextAllocation = c.ID
 	}
 	return true
 }
 
-// current returns the current version of a job, or nil. A plan's places are of one, and
-// it writes none.
+// current returns the current version of a job, or nil. It caches the job, because the
+// placements of a plan belong to one job and the plan does not write jobs.
 func (w *planWriter) current(k cluster.JobKey) *cluster.Job {
 	if w.job == nil || w.job.Key() != k {
 		w.job = w.txn.Job(k)
@@ -141,8 +141,8 @@ func (w *planWriter) current(k cluster.JobKey) *cluster.Job {
 	return w.job
 }
 
-// version returns the job that a new allocation shares with all others of its
-// version: nil is the current one.
+// version returns the job object that all allocations of the same version share. A nil j
+// means the current version.
 func (w *planWriter) version(j, current *cluster.Job, previous *cluster.Allocation) *cluster.Job {
 	if j == nil {
 		return current
@@ -161,9 +161,8 @@ func (w *planWriter) version(j, current *cluster.Job, previous *cluster.Allocati
 	return w.versions[name]
 }
 
-// shareNames has the allocation name its job and group with the bytes of the job, rather than
-// with a copy that came with its entry: they are the same for all of a version, and who
-// compares them finds so without reading them.
+// shareNames makes the allocation use the strings of its job for the names of job and
+// group. All allocations of a version then share memory, and comparisons are cheap.
 func shareNames(a *cluster.Allocation) {
 	if a.Job == nil {
 		return

@@ -56,7 +56,7 @@ func TestAMigration(t *testing.T) {
 	must.SliceEmpty(t, evalIDs(w.snap().PendingEvals()))
 }
 
-func TestLinkingAReplacementIsNoNewsForTheClient(t *testing.T) {
+func TestLinkingAReplacementDoesNotConcernTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -120,7 +120,7 @@ func TestStops(t *testing.T) {
 	must.Eq(t, cluster.ClientLost, w.snap().Alloc("lost").ClientStatus)
 }
 
-func TestPlacesThatAreDropped(t *testing.T) {
+func TestDroppedPlacements(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes("n1")
@@ -146,10 +146,10 @@ func TestPlacesThatAreDropped(t *testing.T) {
 	})
 	must.Eq(t, []cluster.AllocID{"good", "taken"}, allocIDs(w.snap().Allocs()))
 	must.Eq(t, "n1", w.snap().Alloc("good").NodeID)
-	must.SliceEmpty(t, evalIDs(w.snap().Evals()), must.Sprint("nobody would ever answer them"))
+	must.SliceEmpty(t, evalIDs(w.snap().Evals()), must.Sprint("no plan would ever answer them"))
 }
 
-func TestAPlanThatIsNone(t *testing.T) {
+func TestAMissingPlan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := w.job(serviceJob("web", 1))
@@ -161,8 +161,8 @@ func TestAPlanThatIsNone(t *testing.T) {
 	})
 }
 
-// Raft entries carry their own copies of the jobs they speak of. The state holds
-// each version once, however many allocations point to it.
+// Raft entries carry their own copies of jobs. The state holds each version once, however many
+// allocations refer to it.
 func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,9 +184,8 @@ func TestAllocationsShareTheVersionOfTheirJob(t *testing.T) {
 	must.True(t, w.snap().Alloc("a5").Job != second)
 }
 
-// What allocations are called after is their job's and group's own name, whether they were
-// placed or restored; theirs came with an entry or a row. When restored they share their
-// node's id too.
+// Placed and restored allocations share the strings of their job's and group's names, not the
+// copies of their entry or row. Restored allocations also share their node's id.
 func TestAllocationsShareTheirNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,20 +12,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// entry is one entry of a random log. What it does follows from the state alone.
-// It returns what it was answered, and a pointer to what it gave to the store.
+// entry is one entry of a random log. Its effect depends on the state alone.
+// It returns the result, and a pointer to the object that it passed to the store.
 type entry struct {
 	name string
 	do   func(x *statestore.Txn, at time.Time) (answer string, given any)
 }
 
-// GoString is what a failing test shows of its log.
+// GoString describes the entry in the output of a failing test.
 func (e entry) GoString() string { return e.name }
 
-// The same log gives the same state on every server, also on one that was
-// restored in the middle of it, and on one whose callers write over all they
-// gave it; what was read before does not change; and all that is derived from
-// the rows agrees with them.
+// The same log gives the same state on every server, including one restored in the middle of it,
+// and one whose callers overwrite the objects they passed. Objects read before do not change, and
+// all derived rows agree with the others.
 func TestARandomLogOnThreeStores(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +57,7 @@ func TestARandomLogOnThreeStores(t *testing.T) {
 		recount(t, one.Snapshot())
 		recount(t, three.Snapshot())
 		for _, r := range reads {
-			must.Eq(t, r.dump, dump(t, r.snap), must.Sprint("what was read was written to"))
+			must.Eq(t, r.dump, dump(t, r.snap), must.Sprint("a write changed an object already read"))
 		}
 	})
 }

@@ -2,10 +2,9 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// recordDrain writes the record of a drain that ends with its node's next row,
-// and forgets the oldest records beyond [cluster.MaxDrainRecordsPerNode] and
-// [cluster.MaxDrainRecords].
-func (t *Txn) recordDrain(d *cluster.Drain) {
+// recordDrain writes the record of an ended drain. It deletes the oldest records above
+// [cluster.MaxDrainRecordsPerNode] and [cluster.MaxDrainRecords].
+func (t *rowWrites) recordDrain(d *cluster.Drain) {
 	put(t, TableDrains, nil, d)
 	t.counters.Records++
 	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {
@@ -13,13 +12,13 @@ func (t *Txn) recordDrain(d *cluster.Drain) {
 		t.counters.Records--
 	}
 	if t.counters.Records > cluster.MaxDrainRecords {
-		put(t, TableDrains, first[cluster.Drain](t.reads, TableDrains, indexAge, key{}), nil)
+		put(t, TableDrains, first[cluster.Drain](t.tables, TableDrains, indexAge, key{}), nil)
 		t.counters.Records--
 	}
 }
 
-// oldestBeyond returns the record of the node that is one too many, or nil.
-func (t *Txn) oldestBeyond(id cluster.NodeID) *cluster.Drain {
+// oldestBeyond returns the oldest record of the node if the node has too many, or nil.
+func (t *rowWrites) oldestBeyond(id cluster.NodeID) *cluster.Drain {
 	var oldest *cluster.Drain
 	count := 0
 	for d := range t.DrainsByNode(id) {

@@ -19,7 +19,7 @@ func TestTheLastDrainsOfANodeAreKept(t *testing.T) {
 	w.complete("n2", cluster.OutcomeComplete, 0)
 	for i := range cluster.MaxDrainRecordsPerNode + 3 {
 		w.drain("n1", cluster.DrainID(fmt.Sprintf("d%02d", i)), cluster.DrainSpec{})
-		w.request(statestore.DrainUpdate{Node: "n1"})
+		w.request(cluster.DrainUpdate{Node: "n1"})
 	}
 	kept := recordIDs(w.snap().DrainsByNode("n1"))
 	must.Len(t, cluster.MaxDrainRecordsPerNode, kept)
@@ -53,7 +53,7 @@ func TestTheRecordsKeptInAllAreBounded(t *testing.T) {
 			for i := range batch {
 				n, d := cluster.NodeID(fmt.Sprintf("n%d-%04d", round, i)), cluster.DrainID(fmt.Sprintf("d%02d-%04d", round, i))
 				must.NoError(t, x.UpsertNode(&cluster.Node{ID: n}, w.now))
-				_, err := x.UpdateNodeDrain(statestore.DrainUpdate{Node: n, Drain: d, Spec: &cluster.DrainSpec{}, At: w.now})
+				_, err := x.UpdateNodeDrain(cluster.DrainUpdate{Node: n, Drain: d, Spec: &cluster.DrainSpec{}, At: w.now})
 				must.NoError(t, err)
 				endings = append(endings, rules.Ending{Completion: rules.Completion{Node: n, Drain: d}, Outcome: cluster.OutcomeComplete})
 			}

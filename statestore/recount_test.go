@@ -28,7 +28,7 @@ func same[T comparable](t must.T, what string, want, got iter.Seq[T]) {
 	must.SliceEqOp(t, slices.Collect(want), slices.Collect(got), must.Sprint(what))
 }
 
-// where yields the rows a test holds for.
+// where yields the rows that match.
 func where[T any](all iter.Seq[T], test func(T) bool) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range all {

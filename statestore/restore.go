@@ -16,8 +16,8 @@ import (
 )
 
 // Restore returns a new store with the state that [Snapshot.Persist] wrote. An
-// error means that the input is no such state or is damaged; the caller keeps the
-// store it has. It wraps [cluster.ErrVersion] if this build does not understand the
+// error means that the input is not such a state or is damaged; the caller keeps its
+// store. The error wraps [cluster.ErrVersion] if this build does not understand the
 // cluster version of the state.
 func Restore(r io.Reader) (*Store, error) {
 	s := New()
@@ -43,14 +43,14 @@ type restorer struct {
 	in      summedReader
 	decoder *codec.Decoder
 	row     bytes.Buffer
-	// last is the kind of the last frame, lastID the id of its row.
+	// last is the kind of the last frame. lastID is the id of its row.
 	last   kind
 	lastID key
 	// versions are the versions of jobs read so far.
 	versions []*cluster.Job
 	// drains are the ids of drains read so far, running or ended.
 	drains map[cluster.DrainID]bool
-	// nodes are the ids of nodes read so far, to be shared by what is on them.
+	// nodes are the ids of nodes read so far. Allocations share their memory.
 	nodes map[cluster.NodeID]cluster.NodeID
 }
 
@@ -112,7 +112,7 @@ func (r *restorer) frame(k kind) error {
 	if size > maxFrame {
 		return fmt.Errorf("a row of %d bytes, more than %d", size, maxFrame)
 	}
-	// The buffer grows with what arrives, not with what was announced.
+	// The buffer grows with the bytes that arrive, not with the length that a frame claims.
 	r.row.Reset()
 	if _, err := io.CopyN(&r.row, r.in, int64(size)); err != nil {
 		return whileReading("a row", err)
@@ -169,7 +169,7 @@ func (r *restorer) counter() error {
 	return nil
 }
 
-// restoreRow inserts the row that was read.
+// restoreRow inserts the row of the current frame.
 func restoreRow[T any](r *restorer, table string, id func(*T) key) (*T, error) {
 	row := new(T)
 	if err := r.decode(row); err != nil {
@@ -178,7 +178,7 @@ func restoreRow[T any](r *restorer, table string, id func(*T) key) (*T, error) {
 	return row, insertRow(r, table, row, id(row))
 }
 
-// insertRow inserts a row whose id is above that of the one before.
+// insertRow inserts a row whose id is above the previous id.
 func insertRow[T any](r *restorer, table string, row *T, id key) error {
 	if err := r.follow(id); err != nil {
 		return err
@@ -187,7 +187,7 @@ func insertRow[T any](r *restorer, table string, row *T, id key) error {
 	return nil
 }
 
-// follow checks that the id of a row is above that of the one before.
+// follow checks that the id of a row is above the previous id.
 func (r *restorer) follow(id key) error {
 	if id == nil {
 		return errors.New("it has no id")
@@ -224,7 +224,7 @@ func (r *restorer) record() error {
 	return r.drain(d)
 }
 
-// drain checks that no two drains have one id.
+// drain checks that the ids of drains are distinct.
 func (r *restorer) drain(d *cluster.Drain) error {
 	if r.drains[d.ID] {
 		return fmt.Errorf("there is another drain %s", d.ID)
@@ -268,7 +268,7 @@ func (r *restorer) alloc() error {
 	return nil
 }
 
-// version returns the version of a job that a row points to, or nil for none.
+// version returns the job version that a row refers to, or nil for zero.
 func (r *restorer) version(ref versionRef) (*cluster.Job, error) {
 	switch {
 	case ref == 0:
@@ -290,7 +290,7 @@ func (r *restorer) decode(row any) error {
 	return nil
 }
 
-// whileReading says what was being read. A state that ends early is damaged.
+// whileReading adds the position to an error. A state that ends early is damaged.
 func whileReading(what string, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -298,7 +298,7 @@ func whileReading(what string, err error) error {
 	return fmt.Errorf("reading %s: %w", what, err)
 }
 
-// summedReader keeps the checksum of what was read.
+// summedReader computes the checksum of the bytes read.
 type summedReader struct {
 	in  *bufio.Reader
 	sum hash.Hash64

@@ -2,13 +2,15 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// The put methods replace a row, with everything that hangs on it: what feeds
-// are told, what a node's allocations take, what a group's come to, and whether
-// capacity may have come.
-// A nil before is a new row, a nil after deletes it. After is not written to any
-// more; before is the row as the store has it.
+// rowWrites writes the rows of one transaction.
+type rowWrites struct{ reads }
 
-func (t *Txn) putNode(before, after *cluster.Node) {
+// The put methods replace a row, and update all that depends on it: the changes for feeds,
+// the accounts of nodes and groups, and the capacity index. before is the stored row; nil
+// means that the row is new. A nil after deletes the row. The caller must not change after
+// any more.
+
+func (t *rowWrites) putNode(before, after *cluster.Node) {
 	if roomier(before, after) {
 		t.counters.Capacity = t.written.index
 	}
@@ -17,7 +19,7 @@ func (t *Txn) putNode(before, after *cluster.Node) {
 	t.accountNode(before, after)
 }
 
-func (t *Txn) putAlloc(before, after *cluster.Allocation) {
+func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 	t.accountUsage(before, after)
 	t.accountMark(before, after)
 	if live(before) && !live(after) {
@@ -28,18 +30,18 @@ func (t *Txn) putAlloc(before, after *cluster.Allocation) {
 	put(t, TableAllocs, before, after)
 }
 
-func (t *Txn) putJob(before, after *cluster.Job) {
+func (t *rowWrites) putJob(before, after *cluster.Job) {
 	t.written.changes.job(before, after)
 	put(t, TableJobs, before, after)
 }
 
-func (t *Txn) putEval(before, after *cluster.Evaluation) {
+func (t *rowWrites) putEval(before, after *cluster.Evaluation) {
 	t.written.changes.eval(before, after)
 	put(t, TableEvals, before, after)
 }
 
-// put writes or deletes a row. A row without an id has been refused before.
-func put[T any](t *Txn, table string, before, after *T) {
+// put writes or deletes a row. The caller has refused rows without an id.
+func put[T any](t *rowWrites, table string, before, after *T) {
 	if after != nil {
 		t.insert(table, after)
 	} else {
@@ -48,24 +50,24 @@ func put[T any](t *Txn, table string, before, after *T) {
 	*t.counters.of(table) = t.written.index
 }
 
-// insert puts a row in place of the one with its id.
-func (t *Txn) insert(table string, row any) {
+// insert writes a row, and replaces the row with the same id.
+func (t *rowWrites) insert(table string, row any) {
 	if err := t.txn.Insert(table, row); err != nil {
 		panic("statestore: writing to " + table + ": " + err.Error())
 	}
 }
 
-func (t *Txn) delete(table string, row any) {
+func (t *rowWrites) delete(table string, row any) {
 	if err := t.txn.Delete(table, row); err != nil {
 		panic("statestore: deleting from " + table + ": " + err.Error())
 	}
 }
 
-// live reports whether the allocation takes anything of its node.
+// live reports whether the allocation uses resources of its node.
 func live(a *cluster.Allocation) bool { return a != nil && !a.ClientTerminal() }
 
-// roomier reports whether something may fit on the node that did not before: it
-// became usable, or what placements look at has changed.
+// roomier reports whether an allocation may fit on the node that did not fit before: the
+// node became ready, or a field changed that placements depend on.
 func roomier(before, after *cluster.Node) bool {
 	switch {
 	case !after.Ready():

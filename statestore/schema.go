@@ -20,19 +20,18 @@ const (
 	TableEvals  = "evals"
 	// tableLedger holds the accounts.
 	tableLedger = "ledger"
-	// tableUnsettled holds allocations that are not at rest or on nodes that drain, by
-	// group and bare.
+	// tableUnsettled holds the rows of UnsettledAllocs.
 	// The name is that of the first release: dumps of servers of different builds are compared.
 	tableUnsettled = "restless"
-	// tableMarks holds which allocations each drain has marked.
+	// tableMarks holds the allocations that each drain has marked.
 	tableMarks = "marks"
 )
 
 // The indexes. Each table has the index id, which is unique.
 const (
 	indexID = "id"
-	// indexNode orders by node: allocations by node, whether they are
-	// client-terminal, stage and whether they were asked; records by node and end.
+	// indexNode orders allocations by node, whether they are client-terminal, stage and
+	// whether they are leaving. It orders records by node and end.
 	indexNode = "node"
 	// indexAge holds the records by end.
 	indexAge = "age"
@@ -40,23 +39,23 @@ const (
 	indexGroup = "group"
 	// indexEveryNode holds the jobs that run on every fitting node, by id.
 	indexEveryNode = "every-node"
-	// indexLists holds a row once in each of the lists below that it is in.
+	// indexLists holds a row once for each of the lists below that contain it.
 	indexLists = "lists"
 )
 
-// The lists of a table's index of them, which are the first bytes of its keys.
+// The lists of indexLists. They are the first bytes of its keys.
 const (
-	// listDraining holds the nodes that drain, by id, listDrain by drain.
+	// listDraining holds the draining nodes by id. listDrain holds them by drain.
 	listDraining byte = iota
 	listDrain
 	// listJob orders evaluations by job, whether they are open, and creation.
 	listJob
-	// listQueue holds the open evaluations by status, falling priority and
+	// listQueue holds the open evaluations by status, descending priority and
 	// creation.
 	listQueue
 )
 
-// readyKeys has lookups by keys that are ready.
+// readyKeys makes look-ups take complete keys.
 type readyKeys struct{}
 
 // FromArgs returns the one argument, a key.
@@ -71,8 +70,7 @@ func (readyKeys) FromArgs(args ...any) ([]byte, error) {
 	return k, nil
 }
 
-// indexer computes a row's key in one index. It is what go-memdb calls an
-// Indexer; lookups hand it keys that are ready.
+// indexer is a [memdb.Indexer]. It computes a row's key in one index.
 type indexer[T any] struct {
 	readyKeys
 	// key returns nil for a row that the index does not hold.
@@ -94,12 +92,11 @@ func (x indexer[T]) FromObject(row any) (bool, []byte, error) {
 	return k != nil, k, nil
 }
 
-// listIndexer computes a row's keys in several lists that share an index: each index
-// of a table is a tree that every write to the table opens and every commit of one puts in
-// its place, also where nothing of it has changed.
+// listIndexer computes a row's keys in several lists that share one index. Every index of a
+// table makes each write to the table slower, even if its keys do not change.
 type listIndexer[T any] struct {
 	readyKeys
-	// keys return nil for a row that is not in their list.
+	// keys return nil for a row that their list does not contain.
 	keys []func(*T) key
 }
 
@@ -123,13 +120,13 @@ func (x listIndexer[T]) FromObject(row any) (bool, [][]byte, error) {
 	return len(keys) > 0, keys, nil
 }
 
-// unique is an index in which each row has a key of its own, and must have one.
+// unique is an index with distinct keys. Each row must have a key.
 func unique[T any](name string, f func(*T) key) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, Unique: true, Indexer: indexer[T]{key: f}}
 }
 
-// ordered is an index in which rows with equal keys follow each other by id. It
-// does not hold the rows whose key is nil.
+// ordered is an index in which rows with equal keys are ordered by id. It does not contain
+// rows whose key is nil.
 func ordered[T any](name string, f func(*T) key) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{key: f}}
 }

@@ -18,13 +18,13 @@ type Store struct {
 
 	// committing is held while a transaction commits, so that newest never goes back.
 	committing sync.Mutex
-	// newest is the newest state, or nil while a transaction commits: a query that it
-	// wakes must not be shown the state that it has seen.
+	// newest is the newest state, or nil during a commit: a query that the commit wakes
+	// must not get the previous state.
 	newest atomic.Pointer[Snapshot]
 
 	// draining are the nodes that drain in newest.
 	draining drainingNodes // never nil
-	// spare is room for the changes of the next transaction, or nil.
+	// spare is memory for the changes of the next transaction, or nil.
 	spare atomic.Pointer[changes]
 
 	// abandoned is closed when the store has been replaced.
@@ -40,7 +40,7 @@ func New() *Store {
 	}
 	s := &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
 	txn := db.Txn(true)
-	(&Txn{reads: reads{txn: txn}}).insert(tableLedger, &counters{})
+	(&rowWrites{readsOf(&tables{txn: txn})}).insert(tableLedger, &counters{})
 	txn.Commit()
 	return s
 }
@@ -54,13 +54,13 @@ func (s *Store) Snapshot() *Snapshot {
 }
 
 func (s *Store) snapshot() *Snapshot {
-	r := reads{txn: s.db.Txn(false)}
+	r := &tables{txn: s.db.Txn(false)}
 	r.counters = first[counters](r, tableLedger, indexID, countersKey())
-	return &Snapshot{r}
+	return &Snapshot{readsOf(r)}
 }
 
-// commit makes a transaction's writes the newest state, and tells feeds. It notes which
-// nodes drain before it lets go of the next transaction, which asks for them.
+// commit makes a transaction's writes the newest state, and wakes feeds. It updates the
+// draining nodes before the next transaction can begin, because that one reads them.
 func (s *Store) commit(t *Txn) {
 	s.committing.Lock()
 	defer s.committing.Unlock()
@@ -68,12 +68,12 @@ func (s *Store) commit(t *Txn) {
 	c := t.written.changes
 	c.apply()
 	t.txn.Commit()
-	s.newest.Store(&Snapshot{reads{txn: s.db.Txn(false), counters: t.counters}})
+	s.newest.Store(&Snapshot{readsOf(&tables{txn: s.db.Txn(false), counters: t.counters})})
 	s.feeds.publish(c)
 	s.giveBack(t)
 }
 
-// takeSpare returns where the next transaction notes its changes.
+// takeSpare returns empty changes for the next transaction.
 func (s *Store) takeSpare() *changes {
 	if c := s.spare.Swap(nil); c != nil {
 		return c
@@ -81,7 +81,7 @@ func (s *Store) takeSpare() *changes {
 	return &changes{draining: s.draining}
 }
 
-// giveBack empties a transaction's changes, for the next one to use their room.
+// giveBack keeps the memory of a transaction's changes for the next transaction.
 func (s *Store) giveBack(t *Txn) {
 	c := t.written.changes
 	t.written.changes = nil
@@ -92,15 +92,14 @@ func (s *Store) giveBack(t *Txn) {
 // Begin starts the write transaction of one raft entry. It blocks while another
 // is open. The caller commits or aborts it.
 func (s *Store) Begin(index uint64) *Txn {
-	txn := s.db.Txn(true) // blocks; what is the newest state then stays it
+	txn := s.db.Txn(true) // blocks; afterwards the newest state cannot change
 	c := *s.Snapshot().counters
 	c.Entry = index
-	return &Txn{reads: reads{txn: txn, counters: &c, written: newWritten(index, s.takeSpare())}, store: s}
+	return &Txn{rowWrites: rowWrites{readsOf(&tables{txn: txn, counters: &c, written: newWritten(index, s.takeSpare())})}, store: s}
 }
 
-// Abandon says that the store has been replaced, by one restored from a
-// snapshot, and will not change again. Whoever waits on it is woken and told.
-// Its snapshots stay readable.
+// Abandon marks the store as replaced by one that was restored from a snapshot. It wakes
+// all feeds and blocking queries. Snapshots of the store stay readable.
 func (s *Store) Abandon() {
 	s.abandonOnce.Do(func() {
 		close(s.abandoned)

@@ -2,24 +2,24 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// Txn is the write transaction of one raft entry. Its reads see what it has
-// written. It belongs to one goroutine, which ends it with Commit or Abort.
+// Txn is the write transaction of one raft entry. Its reads see its own writes. It belongs
+// to one goroutine, which ends it with Commit or Abort.
 //
-// No write reads a clock: times are the proposer's, from the entry.
+// No write reads a clock: all times come from the entry.
 type Txn struct {
-	reads
+	rowWrites
 	store *Store
 	done  bool
 }
 
-// written is what a transaction has written besides rows.
+// written is the state of a transaction apart from rows.
 type written struct {
 	index uint64
-	// usage and healthy hold the accounts that it may have changed, or are
-	// nil: they are written at the end, each once.
+	// usage and healthy hold the accounts that the transaction may have changed, or are
+	// nil. Commit writes each of them once.
 	usage   map[cluster.NodeID]*usageEdit
 	healthy map[cluster.GroupKey]*healthEdit
-	// changes is what feeds are told of; nil once it was given back.
+	// changes are for the feeds; nil after the end of the transaction.
 	changes *changes
 }
 
@@ -27,8 +27,8 @@ func newWritten(index uint64, c *changes) *written {
 	return &written{index: index, changes: c}
 }
 
-// Commit makes the transaction's writes the newest state, all at once, and then
-// tells feeds and blocking queries. Commit after Commit or Abort does nothing.
+// Commit makes the transaction's writes the newest state atomically, and then wakes feeds
+// and blocking queries. Commit after Commit or Abort does nothing.
 func (t *Txn) Commit() {
 	if t.done {
 		return
@@ -48,8 +48,8 @@ func (t *Txn) Abort() {
 	t.txn.Abort()
 }
 
-// flush writes what was gathered while rows were written.
-func (t *Txn) flush() {
+// flush writes the accounts and the counters.
+func (t *rowWrites) flush() {
 	t.flushUsage()
 	t.flushHealth()
 	t.insert(tableLedger, t.counters)

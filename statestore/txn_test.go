@@ -24,7 +24,7 @@ func TestATransactionSeesWhatItWrote(t *testing.T) {
 		must.Eq(t, 1, x.TableIndex(statestore.TableNodes))
 		must.Eq(t, 2, x.Consumers("n1"))
 		must.Eq(t, cluster.Resources{CPU: 200, MemoryMB: 128}, x.Usage("n1").Resources)
-		must.Eq(t, w.index-1, w.snap().Index(), must.Sprint("nobody else does before the commit"))
+		must.Eq(t, w.index-1, w.snap().Index(), must.Sprint("readers do not see it before the commit"))
 		must.Eq(t, 0, w.snap().Consumers("n1"))
 	})
 	must.Eq(t, 2, w.snap().LiveCount("n1"))
@@ -46,8 +46,8 @@ func TestAbortLeavesNothing(t *testing.T) {
 	must.Eq(t, "[n1 n3]", fmt.Sprint(nodeIDs(w.snap().Nodes())))
 }
 
-// An entry that changes nothing is an entry all the same: whoever waits for the
-// state to reach its index must not wait for ever.
+// An entry that changes nothing still moves the index: a reader that waits for the state to reach
+// it must not wait for ever.
 func TestAnEmptyEntryMovesTheIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestAnEmptyEntryMovesTheIndex(t *testing.T) {
 	must.Eq(t, 1, w.snap().TableIndex(statestore.TableNodes))
 }
 
-// A snapshot may be read by many at once, while the store moves on.
+// Several goroutines may read a snapshot while the store changes.
 func TestASnapshotIsReadByMany(t *testing.T) {
 	t.Parallel()
 	w := story(t)

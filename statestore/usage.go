@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// usage is what one node's allocations that are not client-terminal take. It is
-// written in the transaction that changes them, so that a client's report does
-// not touch the nodes table. A node without any has no row.
+// usage is the sum of the resources of a node's allocations that are not client-terminal. It
+// is a row of its own, so that a client's report does not write to the nodes table. A node
+// without such allocations has no row.
 type usage struct {
 	NodeID cluster.NodeID
 	cluster.Usage
@@ -18,7 +18,7 @@ type usage struct {
 	Consumers int
 }
 
-func (r reads) usage(id cluster.NodeID) usage {
+func (r nodeReads) usage(id cluster.NodeID) usage {
 	u := r.usageEdited(id)
 	if u == nil {
 		u = r.usageRow(id)
@@ -29,9 +29,9 @@ func (r reads) usage(id cluster.NodeID) usage {
 	return *u
 }
 
-// usageEdited returns the node's account as the transaction has changed it, or nil if it
-// has not.
-func (r reads) usageEdited(id cluster.NodeID) *usage {
+// usageEdited returns the node's account with the changes of the transaction, or nil if the
+// transaction has not changed it.
+func (r nodeReads) usageEdited(id cluster.NodeID) *usage {
 	if r.written == nil {
 		return nil
 	}
@@ -42,23 +42,22 @@ func (r reads) usageEdited(id cluster.NodeID) *usage {
 }
 
 // usageRow returns the row of the node's account, or nil.
-func (r reads) usageRow(id cluster.NodeID) *usage {
-	return first[usage](r, tableLedger, indexID, usageKey(id))
+func (r nodeReads) usageRow(id cluster.NodeID) *usage {
+	return first[usage](r.tables, tableLedger, indexID, usageKey(id))
 }
 
-// Usage is what the node's allocations that are not client-terminal take.
-func (r reads) Usage(id cluster.NodeID) cluster.Usage { return r.usage(id).Usage }
+// Usage sums up the resources of the node's allocations that are not client-terminal.
+func (r nodeReads) Usage(id cluster.NodeID) cluster.Usage { return r.usage(id).Usage }
 
-// NodesInUse yields all nodes by id, each with what Usage says of it. Nodes and accounts
-// are both in the order of the nodes' ids, so it goes through them side by side: to look
-// up each account takes six times as long or more with a thousand nodes
-// (go test ./statestore -run '^$' -bench NodesInUse).
-func (r reads) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
+// NodesInUse yields all nodes by id, each with its Usage. It merges the nodes with their
+// accounts, which are both ordered by node id: looking up each account is at least six times
+// slower with a thousand nodes (go test ./statestore -run '^$' -bench NodesInUse).
+func (r nodeReads) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
 	return func(yield func(*cluster.Node, cluster.Usage) bool) {
 		accounts := r.rows(tableLedger, indexID, key{accountOfNode})
 		at, _ := accounts.Next().(*usage)
 		for n := range r.Nodes() {
-			for at != nil && at.NodeID < n.ID { // a node that is gone, with something on it
+			for at != nil && at.NodeID < n.ID { // a deleted node with allocations
 				at, _ = accounts.Next().(*usage)
 			}
 			u := r.usageEdited(n.ID)
@@ -75,11 +74,11 @@ func (r reads) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
 	}
 }
 
-// OccupiedNodes yields the ids of the nodes that LiveAllocsByNode yields something of, in
-// order: those that have an account. The nodes need not exist.
-func (r reads) OccupiedNodes() iter.Seq[cluster.NodeID] {
+// OccupiedNodes yields the ids of the nodes with allocations that are not client-terminal,
+// in order. The nodes need not exist.
+func (r nodeReads) OccupiedNodes() iter.Seq[cluster.NodeID] {
 	return func(yield func(cluster.NodeID) bool) {
-		for u := range scan[usage](r, tableLedger, indexID, key{accountOfNode}) {
+		for u := range scan[usage](r.tables, tableLedger, indexID, key{accountOfNode}) {
 			if !yield(u.NodeID) {
 				return
 			}
@@ -87,9 +86,9 @@ func (r reads) OccupiedNodes() iter.Seq[cluster.NodeID] {
 	}
 }
 
-// OccupiedNodes is that of the state with what the transaction has written so far, which
-// is in no row yet.
-func (t *Txn) OccupiedNodes() iter.Seq[cluster.NodeID] {
+// OccupiedNodes is [nodeReads.OccupiedNodes] with the accounts that the transaction has not
+// written to rows yet.
+func (t *rowWrites) OccupiedNodes() iter.Seq[cluster.NodeID] {
 	return func(yield func(cluster.NodeID) bool) {
 		ids := slices.DeleteFunc(slices.Collect(t.reads.OccupiedNodes()), func(id cluster.NodeID) bool {
 			return t.written.usage[id] != nil
@@ -105,11 +104,11 @@ func (t *Txn) OccupiedNodes() iter.Seq[cluster.NodeID] {
 }
 
 // LiveCount counts the node's allocations that are not client-terminal.
-func (r reads) LiveCount(id cluster.NodeID) int { return r.usage(id).Live }
+func (r nodeReads) LiveCount(id cluster.NodeID) int { return r.usage(id).Live }
 
 // Consumers counts the node's allocations of [cluster.StageConsumers] that are
 // not client-terminal.
-func (r reads) Consumers(id cluster.NodeID) int { return r.usage(id).Consumers }
+func (r nodeReads) Consumers(id cluster.NodeID) int { return r.usage(id).Consumers }
 
 // usageEdit is a change of a node's account that is written when the transaction
 // commits.
@@ -118,8 +117,8 @@ type usageEdit struct {
 	after  *usage // the next row; never nil
 }
 
-// editUsage returns the node's account, to be written to.
-func (t *Txn) editUsage(id cluster.NodeID) *usage {
+// editUsage returns the node's next account. The caller changes it.
+func (t *rowWrites) editUsage(id cluster.NodeID) *usage {
 	edit := t.written.usage[id]
 	if edit == nil {
 		edit = &usageEdit{before: t.usageRow(id), after: &usage{NodeID: id}}
@@ -134,9 +133,9 @@ func (t *Txn) editUsage(id cluster.NodeID) *usage {
 	return edit.after
 }
 
-// accountUsage moves what an allocation takes from the account of the node where it was
-// to that of the node where it is. Most writes change neither.
-func (t *Txn) accountUsage(before, after *cluster.Allocation) {
+// accountUsage moves an allocation's resources from the account of its previous node to
+// the account of its next node. Most writes change neither.
+func (t *rowWrites) accountUsage(before, after *cluster.Allocation) {
 	if live(before) && live(after) && before.NodeID == after.NodeID &&
 		before.Stage() == after.Stage() && before.Resources == after.Resources {
 		return
@@ -145,9 +144,9 @@ func (t *Txn) accountUsage(before, after *cluster.Allocation) {
 	t.occupy(after, +1)
 }
 
-// occupy adds what the allocation takes to its node's account, or with a sign of
-// -1 takes it away.
-func (t *Txn) occupy(a *cluster.Allocation, sign int) {
+// occupy adds the allocation's resources to its node's account, or subtracts them if sign
+// is -1.
+func (t *rowWrites) occupy(a *cluster.Allocation, sign int) {
 	if !live(a) {
 		return
 	}
@@ -164,7 +163,7 @@ func (t *Txn) occupy(a *cluster.Allocation, sign int) {
 }
 
 // flushUsage writes the accounts that have changed.
-func (t *Txn) flushUsage() {
+func (t *rowWrites) flushUsage() {
 	for _, id := range slices.Sorted(maps.Keys(t.written.usage)) {
 		switch edit := t.written.usage[id]; {
 		case edit.before != nil && *edit.before == *edit.after:

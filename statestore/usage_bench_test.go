@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkNodesInUse measures what it takes to learn what is in use on each of a
+// BenchmarkNodesInUse measures the cost of reading the resources in use on each of a
 // thousand nodes: going through nodes and accounts side by side, or through the nodes
 // and looking up the account of each. An op is all the nodes, from a warm cache.
 //

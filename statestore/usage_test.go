@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// What is on nodes that are gone confuses nobody, and a transaction counts what it has
-// written, be it the first or the last of a node.
+// Allocations on deleted nodes do not disturb the counts. A transaction counts its own writes, also
+// the first and the last allocation of a node.
 func TestNodesInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestNodesInUse(t *testing.T) {
 	}
 }
 
-// accounts are what a snapshot and a transaction both say of nodes.
+// accounts are the reads of accounts that snapshots and transactions share.
 type accounts interface {
 	Nodes() iter.Seq[*cluster.Node]
 	NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage]
@@ -81,8 +81,8 @@ func recountAccounts(t must.T, s accounts) {
 	must.Eq(t, slices.Sorted(maps.Keys(want)), slices.Collect(s.OccupiedNodes()))
 }
 
-// Accounts are right within a transaction and after it, whatever the nodes are called,
-// and whether or not they are there; and who watches them is told.
+// Accounts are right within a transaction and after it, for any node id, with or without the node.
+// Their watchers are notified.
 func TestAccountsOfNodes_random(t *testing.T) {
 	t.Parallel()
 	ids := []cluster.NodeID{"\x00", "\x00\x01", "\x00\xff", "\x01", "a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "\xff", "\xff\xff"}
@@ -106,7 +106,7 @@ func TestAccountsOfNodes_random(t *testing.T) {
 	})
 }
 
-// changeAccounts makes or deletes the node, places something on it, or ends something.
+// changeAccounts makes or deletes the node, or places or ends an allocation on it.
 func changeAccounts(t *rapid.T, w *world, x *statestore.Txn, web *cluster.Job, id cluster.NodeID, alloc string) {
 	switch rapid.IntRange(0, 4).Draw(t, "operation") {
 	case 0:

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// jobVersions are the distinct versions of jobs in a state: of the jobs table,
-// and those that allocations were placed for. Equal ones count as one, whether
-// or not they are one object, so that the list follows from the state alone.
+// jobVersions are the distinct versions of jobs in a state: those of the jobs table and
+// those of allocations. Two equal versions count once even if they are different objects, so
+// that equal states have equal lists.
 type jobVersions struct {
 	// texts are their encodings, sorted.
 	texts []string
-	// number says which of texts, counted from one, a version is.
+	// number is the position of a version in texts, counted from one.
 	number map[*cluster.Job]int
 }
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// world is a store and the log that makes it: each write is an entry of its own,
-// a second after the one before.
+// world is a store and its log: each write is an entry of its own, a second after the last.
 type world struct {
 	t     must.T
 	store *statestore.Store
@@ -56,8 +56,7 @@ func (w *world) job(j *cluster.Job) *cluster.Job {
 	return w.snap().Job(j.Key())
 }
 
-// place places running, healthy allocations on a node; edit, or nil, has a last
-// word on each.
+// place places running, healthy allocations on a node. edit changes each at the end, or is nil.
 func (w *world) place(j *cluster.Job, n cluster.NodeID, edit func(*cluster.Allocation), ids ...string) {
 	plan := &cluster.Plan{}
 	for _, id := range ids {
@@ -83,12 +82,12 @@ func (w *world) plan(p *cluster.Plan) {
 }
 
 // drain starts or updates the drain of a node.
-func (w *world) drain(n cluster.NodeID, d cluster.DrainID, spec cluster.DrainSpec) statestore.DrainResult {
-	return w.request(statestore.DrainUpdate{Node: n, Drain: d, Spec: &spec})
+func (w *world) drain(n cluster.NodeID, d cluster.DrainID, spec cluster.DrainSpec) cluster.DrainResult {
+	return w.request(cluster.DrainUpdate{Node: n, Drain: d, Spec: &spec})
 }
 
 // request makes a drain request at this moment.
-func (w *world) request(u statestore.DrainUpdate) (done statestore.DrainResult) {
+func (w *world) request(u cluster.DrainUpdate) (done cluster.DrainResult) {
 	w.t.Helper()
 	w.write(func(t *statestore.Txn) {
 		var err error
@@ -105,7 +104,7 @@ func (w *world) mark(c cluster.MarkClass, ids ...cluster.AllocID) {
 	for _, id := range ids {
 		a := w.snap().Alloc(id)
 		n := w.snap().Node(a.NodeID)
-		marks = append(marks, rules.Mark{Alloc: id, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: c})
+		marks = append(marks, clustertest.Mark(n, a, c))
 	}
 	w.write(func(t *statestore.Txn) { must.NoError(w.t, t.ApplyMarks(w.now, marks, nil)) })
 }
@@ -119,7 +118,7 @@ func (w *world) stop(ids ...cluster.AllocID) {
 	w.plan(p)
 }
 
-// report has the allocations' clients report a status.
+// report applies reports of a status by the allocations' clients.
 func (w *world) report(s cluster.ClientStatus, ids ...cluster.AllocID) {
 	var reports []cluster.AllocReport
 	for _, id := range ids {
@@ -219,5 +218,5 @@ func place(j *cluster.Job, id string, node cluster.NodeID) *cluster.Allocation {
 	}
 }
 
-// seconds is the time in whole seconds, as the compatible API has it.
+// seconds returns the time in whole seconds, as in Nomad's API.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

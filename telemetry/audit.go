@@ -12,13 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
-// auditor shows the log to a witness, and times drains by it. Its goroutine alone
-// touches what has no other owner.
+// auditor shows the log to a witness and measures drains. Only its goroutine uses the fields that
+// have no other owner.
 type auditor struct {
 	t       *Telemetry
 	options witness.Options
-	// since is when counting began: a log that is replayed at a start is witnessed
-	// again, but what happened before is not counted as if it happened now.
+	// since is when counting began. The witness also sees entries that are read again at a start,
+	// but events from before since are not counted again.
 	since time.Time
 
 	queue chan shims.Applied
@@ -26,15 +26,15 @@ type auditor struct {
 	stop, stopped chan struct{}
 	stopOnce      sync.Once
 
-	// missed counts the entries that found the queue full, index is the index of the
-	// newest that was looked at, and size how much the witness remembers.
+	// missed counts the entries that found the queue full. index is the index of the newest entry
+	// that was judged. size is how much the witness remembers.
 	missed, index, size atomic.Uint64
 
 	witness *witness.Witness // nil before the first entry
-	// floor is what the witness remembered when it began, and remembers how much more
-	// it may before another goes on in its place.
+	// floor is how much the witness remembered at its start. remembers is how much more it may
+	// remember before a new witness replaces it.
 	floor, remembers int
-	// found counts the findings, those that were not logged included.
+	// found counts all findings, also those that were not logged.
 	found int
 }
 
@@ -62,7 +62,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 func (a *auditor) offer(entry shims.Applied) {
 	select {
 	case a.queue <- entry:
-	default: // the next one that is seen shows the gap
+	default: // the next entry shows the gap
 		a.missed.Add(1)
 	}
 }
@@ -72,7 +72,7 @@ func (a *auditor) close() {
 	<-a.stopped
 }
 
-// run looks at entries until it is closed, and then at those that are left.
+// run judges entries until it is closed, and then the entries that are left.
 func (a *auditor) run() {
 	defer close(a.stopped)
 	for {
@@ -92,12 +92,12 @@ func (a *auditor) run() {
 	}
 }
 
-// remembers is the usual auditor.remembers: some megabytes.
+// remembers is the default of auditor.remembers: some megabytes.
 const remembers = 10_000
 
-// look judges one entry. The witness begins anew, from the state before the entry,
-// when that is not the one it has seen last: at the start, after entries that went by
-// unseen and after a restore; and when it has come to remember too much.
+// look judges one entry. A new witness starts from the state before the entry when the present
+// one has not seen that state: at the start, after missed entries, and after a restore. It also
+// starts when the present one remembers too much.
 func (a *auditor) look(entry shims.Applied) {
 	grown := a.witness != nil && a.witness.Size() > a.floor+max(a.floor, a.remembers)
 	if a.witness == nil || grown || entry.Before.Index() != a.index.Load() {
@@ -113,11 +113,11 @@ func (a *auditor) look(entry shims.Applied) {
 	a.size.Store(uint64(a.witness.Size()))
 }
 
-// maxLogged is how many findings are logged. A server that breaks its promises at
-// every entry should not fill its disk with that.
+// maxLogged bounds the logged findings. A server that breaks a guarantee with every entry must
+// not fill its disk with them.
 const maxLogged = 100
 
-// broken counts a guarantee that was found broken, and says which.
+// broken counts a broken guarantee and logs which one.
 func (a *auditor) broken(f witness.Finding) {
 	a.t.count(violationsTotal, 1, label("guarantee", f.Kind.Guarantee()))
 	if a.found++; a.found > maxLogged {
@@ -130,8 +130,7 @@ func (a *auditor) broken(f witness.Finding) {
 	}
 }
 
-// countMarks counts the marks of an entry, and how long drains waited for their
-// first.
+// countMarks counts the marks of an entry, and how long drains waited for their first mark.
 func (a *auditor) countMarks(entry shims.Applied) {
 	m, marks := entry.Message.(*shims.AllocUpdateDesiredTransition)
 	marked, judged := entry.Response.(shims.MarksApplied)
@@ -150,7 +149,7 @@ func (a *auditor) countMarks(entry shims.Applied) {
 	}
 }
 
-// countLost counts a node that was not heard in time.
+// countLost counts a node whose heartbeat was missed.
 func (a *auditor) countLost(entry shims.Applied) {
 	m, status := entry.Message.(*shims.NodeUpdateStatus)
 	if !status || m.At.Before(a.since) || m.Status != cluster.NodeDown && m.Status != cluster.NodeDisconnected {
@@ -161,7 +160,7 @@ func (a *auditor) countLost(entry shims.Applied) {
 	}
 }
 
-// countEnds counts the drains that ended in an entry which touched these nodes.
+// countEnds counts the drains of these nodes that ended in an entry.
 func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 	for _, id := range nodes {
 		before, after := entry.Before.Node(id), entry.After.Node(id)
@@ -170,7 +169,7 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 		}
 		record := entry.After.DrainRecord(before.Drain.ID)
 		if record == nil || record.EndIndex != entry.Index || record.EndedAt.Before(a.since) {
-			continue // what is wrong with it is for the witness to say
+			continue // the witness reports what is wrong
 		}
 		outcome := label("outcome", string(record.Outcome))
 		a.t.count(endedTotal, 1, outcome)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Answered counts what became of a raft write of this server; the message is nil for
-// a barrier. It is an OnAnswer of [shims.Options].
+// Answered counts the outcome of a raft write of this server. The message is nil for a barrier.
+// It is an OnAnswer of [shims.Options].
 func (t *Telemetry) Answered(m shims.Message, a shims.Answer) {
 	kind := "Barrier"
 	if m != nil {
@@ -33,7 +33,7 @@ func (t *Telemetry) countRefused(kind string, n int) {
 // refused is the outcome of a write that was applied and changed nothing.
 const refused = "refused"
 
-// writeOutcomes are what may become of a write.
+// writeOutcomes are the outcomes of a write.
 func writeOutcomes() []string {
 	return []string{raftwrite.Applied.String(), refused, raftwrite.Rejected.String(), raftwrite.Unknown.String()}
 }
@@ -45,14 +45,14 @@ func outcomeOf(a shims.Answer) string {
 	return a.Outcome.String()
 }
 
-// otherRoute is the route of what matches none, and of those beyond [MaxRoutes].
+// otherRoute is the label of requests without a route, and of routes beyond [MaxRoutes].
 const otherRoute = "other"
 
-// MaxRoutes is how many routes of HTTP requests are told apart.
+// MaxRoutes is how many routes of HTTP requests have a label of their own.
 const MaxRoutes = 100
 
-// Request counts an HTTP request that was answered. The route is the pattern that
-// matched, not the path: there is a series for each.
+// Request counts an answered HTTP request. The route is the pattern that matched, not the path:
+// each route is a series.
 func (t *Telemetry) Request(route string, code int, took time.Duration) {
 	route = t.route(route)
 	t.count(requestsTotal, 1, label("route", route), label("code", strconv.Itoa(code)))
@@ -71,6 +71,6 @@ func (t *Telemetry) route(route string) string {
 	return route
 }
 
-// Stepped notes how long a step of the drainer took. It is an OnStep of
+// Stepped records how long a step of the drainer took. It is an OnStep of
 // [drainer.NodeDrainerConfig].
 func (t *Telemetry) Stepped(took time.Duration) { t.sample(stepSeconds, took) }

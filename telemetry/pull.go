@@ -11,19 +11,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Sources are what is asked when somebody asks for the numbers. Each may be nil: then
-// its series are missing.
+// Sources are asked at each scrape. Each may be nil. Then its series are missing.
 type Sources struct {
-	// Drains are the running drains; an error says that another server knows. It is
+	// Drains returns the running drains. An error means that another server knows them. It is
 	// [drainer.NodeDrainer.Status].
 	Drains func() ([]rules.Status, error)
-	// Raft is the server's own; see [raft.Raft].
+	// Raft is the server's raft; see [raft.Raft].
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
 	BlockingQueries func() int
 }
 
-// Raft is what is asked of a [raft.Raft].
+// Raft is the part of a [raft.Raft] that a scrape asks.
 type Raft interface {
 	State() raft.RaftState
 	LastContact() time.Time
@@ -34,17 +33,17 @@ type Raft interface {
 
 var _ Raft = (*raft.Raft)(nil)
 
-// Watch says what to ask from now on.
+// Watch sets the sources from now on.
 func (t *Telemetry) Watch(s Sources) { t.sources.Store(&s) }
 
 // The states of a running drain.
 const (
 	// stateDraining: within its deadline, or without one.
 	stateDraining = "draining"
-	// statePastDeadline: its deadline has passed, and what is left is being stopped.
+	// statePastDeadline: its deadline has passed, and the servers stop what is left.
 	statePastDeadline = "past deadline"
-	// statePastBound: it should have ended by now. A bound is told as seen now, and so
-	// is never past; what counts is the one that was first seen for its revision.
+	// statePastBound: it should have ended. A bound is computed for the present and is therefore
+	// never past. So the bound counts that was first seen for the drain's revision.
 	statePastBound = "past bound"
 )
 
@@ -54,10 +53,10 @@ type bound struct {
 	endsBy   time.Time // or zero: it has no such time
 }
 
-// puller answers a scrape with what stands in the state now.
+// puller answers a scrape from the present state.
 type puller struct {
 	t     *Telemetry
-	descs []*prometheus.Desc // all those below
+	descs []*prometheus.Desc // all descriptions below
 
 	mu sync.Mutex
 	// bounds are those of the drains that ran at the last scrape; guarded by mu.
@@ -92,7 +91,7 @@ func newPuller(t *Telemetry) *puller {
 	return p
 }
 
-// Describe tells of every series there may be.
+// Describe sends the description of every series.
 func (p *puller) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range p.descs {
 		to <- d
@@ -123,7 +122,7 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 		p.collectRaft(s.Raft, now, gauge)
 	}
 	if s.Drains != nil {
-		if all, err := s.Drains(); err == nil { // else the leader is asked as well
+		if all, err := s.Drains(); err == nil { // otherwise the leader's scrape has them
 			p.collectDrains(all, now, gauge)
 		}
 	}
@@ -171,8 +170,8 @@ func (p *puller) collectDrains(all []rules.Status, now time.Time, gauge gauge) {
 	}
 }
 
-// firstSeen returns the bounds of the drains as they were first seen, and keeps them
-// for the next scrape.
+// firstSeen returns the bounds of the drains as they were first seen, and keeps them for the next
+// scrape.
 func (p *puller) firstSeen(all []rules.Status) map[cluster.DrainID]bound {
 	p.mu.Lock()
 	defer p.mu.Unlock()

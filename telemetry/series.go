@@ -9,10 +9,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// namespace stands before every name.
+// namespace is the prefix of every name.
 const namespace = "nodedrain"
 
-// The series that are counted when something happens.
+// The series of events.
 const (
 	violationsTotal = "invariant_violations_total"
 	writesTotal     = "raft_writes_total"
@@ -29,7 +29,7 @@ const (
 	requestSeconds   = "http_request_seconds"
 )
 
-// help says what each of them is.
+// help describes each of them.
 var help = map[string]string{
 	violationsTotal: "Guarantees of the drainer that an independent witness of the log found broken. Must stay 0.",
 	writesTotal:     "Raft writes that this server proposed, by type and by what became of them.",
@@ -46,9 +46,9 @@ var help = map[string]string{
 	requestSeconds:   "How long an HTTP request took, blocking queries included, by route.",
 }
 
-// values are the labels of a series of which all values are known beforehand. These
-// exist from the start, with zero: a rate over a series that begins with its first
-// event would miss that event.
+// values are the label values of the series whose values are all known beforehand. These series
+// exist from the start, with zero: a rate over a series that begins with its first event would
+// miss that event.
 type values struct {
 	series, label string
 	of            []string
@@ -71,7 +71,7 @@ func known() []values {
 	}
 }
 
-// unique returns the values without repeats, which follow each other.
+// unique returns the values without adjacent repeats.
 func unique(of []string) []string {
 	seen := map[string]bool{}
 	var once []string
@@ -90,9 +90,8 @@ const (
 	completionKind = "completion"
 )
 
-// definitions are the series as the sink wants them declared. Those of which the
-// labels are not known beforehand are declared by one of them: the sink has no other
-// place for what it says of all.
+// definitions declare the series to the sink. A series with unknown label values is declared by
+// one of them, because the sink has no other place for the help of the whole series.
 func definitions() (counters []metricsprometheus.CounterDefinition, summaries []metricsprometheus.SummaryDefinition) {
 	counter := func(series string, labels ...metrics.Label) {
 		counters = append(counters, metricsprometheus.CounterDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})

@@ -7,9 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// ServeHTTP answers with all numbers: in Prometheus' text format if the query says
-// format=prometheus, else as a [Summary] in JSON. Who may ask is for the caller to
-// decide.
+// ServeHTTP answers with all numbers: in Prometheus' text format if the query has
+// format=prometheus, else as a [Summary] in JSON. The caller checks the right to ask.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case t.asking <- struct{}{}:
@@ -27,5 +26,5 @@ func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t.logger.Warn("some metrics could not be gathered", "error", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(summary) // the client has gone away: there is nobody to tell
+	_ = json.NewEncoder(w).Encode(summary) // the client has gone away
 }

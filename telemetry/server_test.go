@@ -11,25 +11,15 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/server"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
 // clients report what runs, and what has stopped.
 func clients(ctx context.Context, s *server.Server) error {
-	var reports []cluster.AllocReport
-	for a := range s.Store().Snapshot().AllocsByJob(webKey) {
-		healthy := true
-		r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, At: time.Now(), ClientStatus: cluster.ClientRunning, Healthy: &healthy}
-		switch {
-		case a.ClientTerminal(), !a.ServerTerminal() && a.ClientStatus == cluster.ClientRunning:
-			continue
-		case a.ServerTerminal():
-			r.ClientStatus, r.Healthy = cluster.ClientComplete, nil
-		}
-		reports = append(reports, r)
-	}
+	reports := clustertest.Progress(s.Store().Snapshot().AllocsByJob(webKey), time.Now())
 	if len(reports) == 0 {
 		return nil
 	}
@@ -37,13 +27,13 @@ func clients(ctx context.Context, s *server.Server) error {
 	return err
 }
 
-// A server that really drains two nodes counts that, and finds nothing broken.
+// A server that drains two nodes counts that, and finds nothing broken.
 func TestTelemetry_ofAServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		watch, err := telemetry.New(telemetry.Options{})
 		must.NoError(t, err)
-		l := &log{T: t, Telemetry: watch}
+		l := &log{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), Telemetry: watch}
 		config := server.Config{OnApply: watch.OnApply, OnAnswer: watch.Answered}
 		config.Drainer.OnStep = watch.Stepped
 		g, err := server.NewGroup(server.GroupConfig{Servers: 1, Server: config})
@@ -57,15 +47,12 @@ func TestTelemetry_ofAServer(t *testing.T) {
 		}
 		for i := range 4 {
 			do(func(ctx context.Context, s *server.Server) error {
-				id := fmt.Sprintf("n%d", i+1)
-				_, err := s.RegisterNode(ctx, &cluster.Node{ID: cluster.NodeID(id), Name: id, Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000}})
+				_, err := s.RegisterNode(ctx, clustertest.Node(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
 				return err
 			})
 		}
 		do(func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
-				Name: "g", Count: 8, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 100}}},
-			}}})
+			_, err := s.RegisterJob(ctx, webJob(8))
 			return err
 		})
 		running := func() (n int) {
@@ -86,7 +73,7 @@ func TestTelemetry_ofAServer(t *testing.T) {
 		until("all run", func() bool { return running() == 8 })
 		for _, id := range []cluster.NodeID{"n1", "n2"} {
 			do(func(ctx context.Context, s *server.Server) error {
-				_, err := s.UpdateDrain(ctx, statestore.DrainUpdate{Node: id, Spec: &cluster.DrainSpec{}, Key: string(id)})
+				_, err := s.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: &cluster.DrainSpec{}, Key: string(id)})
 				return err
 			})
 		}

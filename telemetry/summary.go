@@ -7,19 +7,19 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Summary is all numbers at one moment, in the shape of the compatible system's
-// answer. Counts and sums are since the server has started.
+// Summary holds all numbers of one moment, in the shape of the compatible API. Counts and sums
+// count since the start of the server.
 type Summary struct {
-	// Timestamp is when, in UTC.
+	// Timestamp is the moment, in UTC.
 	Timestamp string
 	Gauges    []Gauge
-	// Points is always empty; clients of the compatible API look for it.
+	// Points is always empty. Clients of the compatible API expect it.
 	Points   []Gauge
 	Counters []Counter
 	Samples  []Sample
 }
 
-// Gauge is a number that stands.
+// Gauge is a number that may rise and fall.
 type Gauge struct {
 	Name   string
 	Value  float64
@@ -33,7 +33,7 @@ type Counter struct {
 	Labels map[string]string
 }
 
-// Sample is how often something was measured, and what came of it.
+// Sample is how often something was measured, and the measured values.
 type Sample struct {
 	Name      string
 	Count     uint64
@@ -41,8 +41,8 @@ type Sample struct {
 	Labels    map[string]string
 }
 
-// Summary gathers all numbers, by name and then by labels. With an error it holds
-// those that could be had.
+// Summary collects all numbers, by name and then by labels. With an error it holds the numbers
+// that were available.
 func (t *Telemetry) Summary() (Summary, error) {
 	s := Summary{
 		Timestamp: time.Now().UTC().Format("2006-01-02 15:04:05 -0700 MST"),

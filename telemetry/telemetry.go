@@ -16,16 +16,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Options are what a [Telemetry] is built from. The zero value works.
+// Options configure a [Telemetry]. The zero value works.
 type Options struct {
-	// Logger is told of every guarantee that is found broken. Nil discards it.
+	// Logger receives every broken guarantee. Nil discards it.
 	Logger hclog.Logger
-	// Policy is the drainer's: what the witness has to be told of it. It must be the
-	// same on all servers.
+	// Policy is the drainer's. The witness needs it. It must be the same on all servers.
 	Policy rules.Policy
-	// QueueSize is how many applied entries may wait for the witness. Each holds on to
-	// the state that it made, so more cost memory, and fewer go by unseen while a
-	// burst is applied. Zero is [DefaultQueueSize].
+	// QueueSize is how many applied entries may wait for the witness. Each holds a state in
+	// memory, so a longer queue needs more memory, and a shorter one misses more entries in a
+	// burst. Zero is [DefaultQueueSize].
 	QueueSize int
 	// CertificateExpires is when the server's certificate expires; or nil.
 	CertificateExpires func() time.Time
@@ -42,23 +41,22 @@ type Telemetry struct {
 	sink     *metricsprometheus.PrometheusSink
 	metrics  *metrics.Metrics
 
-	// mu is held while something is counted: the sink loses one of two events that
-	// begin a series at the same time.
+	// mu is held while an event is counted: the sink loses one of two concurrent events that
+	// begin the same series.
 	mu sync.Mutex
-	// routes are those seen; guarded by mu.
+	// routes are the routes seen so far; guarded by mu.
 	routes map[string]bool
 
-	// expires is when the server's certificate does, or nil.
+	// expires returns when the server's certificate expires, or is nil.
 	expires func() time.Time
-	// sources are what is pulled; nil before Watch.
+	// sources are asked at a scrape; nil before Watch.
 	sources atomic.Pointer[Sources]
 	auditor *auditor
-	// asking holds one value for each scrape under way.
+	// asking holds one value for each running scrape.
 	asking chan struct{}
 }
 
-// maxScrapes is how many may ask at the same time: each walks what runs on draining
-// nodes.
+// maxScrapes bounds the concurrent scrapes: each reads all allocations on draining nodes.
 const maxScrapes = 4
 
 // New returns a Telemetry that counts from now on. Close it to release it.
@@ -102,15 +100,15 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Close looks at the entries that are queued and ends the goroutine. What was counted
-// can still be asked for; entries applied later go by unseen.
+// Close judges the queued entries and ends the goroutine. The numbers can still be read. Entries
+// that are applied later are missed.
 func (t *Telemetry) Close() { t.auditor.close() }
 
-// Sink is where events go, for what else counts through go-metrics in this process.
+// Sink is where events go, for other code of this process that counts through go-metrics.
 func (t *Telemetry) Sink() metrics.MetricSink { return t.sink }
 
-// OnApply takes an applied entry, in the order of the log. It is an OnApply of
-// [shims.FSMConfig] and returns at once.
+// OnApply takes an applied entry, in the order of the log. It is an OnApply of [shims.FSMConfig]
+// and returns at once.
 func (t *Telemetry) OnApply(a shims.Applied) { t.auditor.offer(a) }
 
 // count adds to a counter.
@@ -120,7 +118,7 @@ func (t *Telemetry) count(series string, n int, labels ...metrics.Label) {
 	t.metrics.IncrCounterWithLabels([]string{series}, float32(n), labels)
 }
 
-// sample notes a length of time.
+// sample records a duration.
 func (t *Telemetry) sample(series string, took time.Duration, labels ...metrics.Label) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
@@ -28,133 +30,65 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write down what is scraped as what is expected")
 
-// log is an FSM whose every entry is counted.
+// log is a replica of which every entry is counted.
 type log struct {
-	*testing.T
+	*clustertest.Replica
 	*telemetry.Telemetry
-	fsm   *shims.FSM
-	index uint64
-	eval  cluster.EvalID // of the last mark
-	out   bytes.Buffer   // what was logged
+	out bytes.Buffer // the log lines
 }
 
-// newLog begins a log of three nodes and a job of three allocations on two of them.
+// newLog makes a log with three nodes and a job of three allocations on two of them.
 func newLog(t *testing.T, o telemetry.Options) *log {
 	t.Helper()
-	l := &log{T: t}
+	l := new(log)
 	o.Logger = hclog.New(&hclog.LoggerOptions{Output: &l.out})
 	var err error
 	l.Telemetry, err = telemetry.New(o)
 	must.NoError(t, err)
-	l.fsm = shims.NewFSM(shims.FSMConfig{OnApply: l.OnApply})
-	l.begin()
+	l.begin(t, l.OnApply)
 	return l
 }
 
-func (l *log) begin() {
-	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
-		n := &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}}
-		n.Canonicalize()
-		l.apply(&shims.NodeRegister{At: time.Now(), Node: n})
+// begin begins the log again. Each entry is applied a second after the one before.
+func (l *log) begin(t *testing.T, onApply func(shims.Applied)) {
+	l.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: onApply})
+	l.Propose = func(m shims.Message) shims.Response {
+		time.Sleep(time.Second)
+		response := l.Apply(m)
+		l.Answered(m, shims.Answer{Outcome: raftwrite.Applied, Index: l.Index, Response: response})
+		synctest.Wait()
+		return response
 	}
-	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{Name: "g", Count: 3, Tasks: []*cluster.Task{{Name: "t"}}}}}
-	job.Canonicalize()
-	l.apply(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{eval("e0")}})
-	done := eval("e0")
-	done.Status = cluster.EvalComplete
-	l.apply(&shims.ApplyPlan{Plan: cluster.Plan{At: time.Now(), SnapshotIndex: l.index, Eval: done, Places: []*cluster.Allocation{
-		l.place("a1", "", "n1", 0), l.place("a2", "", "n1", 1), l.place("a3", "", "n2", 2),
-	}}})
-	l.report(cluster.ClientRunning, "a1", "a2", "a3")
+	l.Nodes("n1", "n2", "n3")
+	job := webJob(3)
+	l.Must(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{l.Eval(job)}})
+	l.Plan(job, nil, l.alloc("a1", "", "n1", 0), l.alloc("a2", "", "n1", 1), l.alloc("a3", "", "n2", 2))
+	l.Report(cluster.ClientRunning, "a1", "a2", "a3")
 }
 
-func eval(id cluster.EvalID) *cluster.Evaluation {
-	return &cluster.Evaluation{
-		ID: id, Namespace: "default", JobID: "web", Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending,
-	}
+func webJob(count int) *cluster.Job {
+	job := clustertest.Job("web", cluster.JobService, count)
+	job.TaskGroups[0].Name = "g"
+	return job
 }
 
 var webKey = cluster.JobKey{Namespace: "default", ID: "web"}
 
-func (l *log) place(id, previous cluster.AllocID, on cluster.NodeID, number int) *cluster.Allocation {
-	return &cluster.Allocation{
-		ID: id, Namespace: "default", JobID: "web", Job: l.state().Job(webKey), TaskGroup: "g", NodeID: on, Name: fmt.Sprintf("web.g[%d]", number),
-		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, PreviousAllocation: previous, CreateTime: time.Now(),
-	}
+func (l *log) alloc(id, previous cluster.AllocID, on cluster.NodeID, number int) *cluster.Allocation {
+	a := clustertest.Alloc(l.State().Job(webKey), id, on, time.Now())
+	a.Name, a.PreviousAllocation = fmt.Sprintf("web.g[%d]", number), previous
+	return a
 }
 
-func (l *log) state() *statestore.Snapshot { return l.fsm.Store().Snapshot() }
-
-// apply applies a message a second after the last.
-func (l *log) apply(m shims.Message) shims.Response {
-	l.Helper()
-	time.Sleep(time.Second)
-	data, err := shims.Encode(m)
-	must.NoError(l, err)
-	l.index++
-	response, err := l.fsm.ApplyEntry(l.index, data)
-	must.NoError(l, err)
-	l.Answered(m, shims.Answer{Outcome: raftwrite.Applied, Index: l.index, Response: response})
-	synctest.Wait()
-	return response
-}
-
-func (l *log) report(status cluster.ClientStatus, ids ...cluster.AllocID) {
-	l.Helper()
-	m := new(shims.AllocClientUpdate)
-	for _, id := range ids {
-		healthy := true
-		r := cluster.AllocReport{Alloc: id, Node: l.state().Alloc(id).NodeID, ClientStatus: status, At: time.Now()}
-		if status == cluster.ClientRunning {
-			r.Healthy, r.HealthyAt = &healthy, r.At
-		}
-		m.Reports = append(m.Reports, r)
-	}
-	l.apply(m)
-}
-
-func (l *log) drain(deadline time.Duration) {
-	l.Helper()
-	l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: deadline}, At: time.Now()}})
-}
-
-// mark marks allocations of n1 as the drainer would.
-func (l *log) mark(class cluster.MarkClass, ids ...cluster.AllocID) shims.MarksApplied {
-	l.Helper()
-	l.eval = cluster.EvalID(fmt.Sprint("e", l.index))
-	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval(l.eval)}}}
-	d := l.state().Node("n1").Drain
-	for _, id := range ids {
-		m.Marks.Marks = append(m.Marks.Marks, rules.Mark{
-			Alloc: id, Node: "n1", Group: cluster.GroupKey{Job: webKey, Name: "g"}, Drain: d.ID, Revision: d.Revision, Class: class,
-		})
-	}
-	return l.apply(m).(shims.MarksApplied)
-}
-
-// move stops a marked allocation, places another on n3, and has their clients report.
+// move stops a marked allocation, places another on n3, and applies their clients' reports.
 func (l *log) move(old, replacement cluster.AllocID, number int) {
 	l.Helper()
-	done := eval(l.eval)
-	done.Status = cluster.EvalComplete
-	l.apply(&shims.ApplyPlan{Plan: cluster.Plan{
-		At: time.Now(), SnapshotIndex: l.index, Eval: done,
-		Stops: []cluster.PlanStop{{Alloc: old, Migrate: true}}, Places: []*cluster.Allocation{l.place(replacement, old, "n3", number)},
-	}})
-	l.report(cluster.ClientComplete, old)
-	l.report(cluster.ClientRunning, replacement)
+	l.Plan(l.State().Job(webKey), []cluster.AllocID{old}, l.alloc(replacement, old, "n3", number))
+	l.Report(cluster.ClientComplete, old)
+	l.Report(cluster.ClientRunning, replacement)
 }
 
-func (l *log) complete() {
-	l.Helper()
-	d := l.state().Node("n1").Drain
-	completed := l.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: time.Now(), Completions: []rules.Completion{
-		{Node: "n1", Drain: d.ID, Revision: d.Revision},
-	}}}).(shims.CompletionsApplied)
-	must.SliceLen(l, 1, completed.Ended)
-}
-
-// scrape returns what Prometheus would read, without what Go says of itself.
+// scrape returns Prometheus' input, without the series of the Go runtime.
 func (l *log) scrape() string {
 	l.Helper()
 	answer := httptest.NewRecorder()
@@ -171,7 +105,7 @@ func (l *log) scrape() string {
 	return strings.Join(kept, "")
 }
 
-// value is the value of a series as it was scraped, or empty.
+// value is the value of a series in a scrape, or empty.
 func (l *log) value(series string) string {
 	l.Helper()
 	for line := range strings.Lines(l.scrape()) {
@@ -182,16 +116,16 @@ func (l *log) value(series string) string {
 	return ""
 }
 
-// drained drains n1 as it should be, with a deadline that passes on the way.
+// drained drains n1 correctly, with a deadline that passes during the drain.
 func (l *log) drained() {
 	l.Helper()
-	l.drain(20 * time.Second)
-	must.SliceLen(l, 1, l.mark(cluster.MarkPaced, "a1", "a2").Accepted) // one has room, the other is refused
+	l.Drain("n1", &cluster.DrainSpec{Deadline: 20 * time.Second})
+	must.SliceLen(l, 1, l.Mark(cluster.MarkPaced, "a1", "a2").Accepted) // one has room, the other is refused
 	l.move("a1", "b1", 0)
 	time.Sleep(20 * time.Second)
-	must.SliceLen(l, 1, l.mark(cluster.MarkDeadline, "a2").Accepted)
+	must.SliceLen(l, 1, l.Mark(cluster.MarkDeadline, "a2").Accepted)
 	l.move("a2", "b2", 1)
-	l.complete()
+	must.SliceLen(l, 1, l.Complete("n1").Ended)
 }
 
 // running are sources as a leader has them.
@@ -201,7 +135,7 @@ func (l *log) running() telemetry.Sources {
 		s := rules.Status{Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
 		if deadline > 0 {
 			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
-			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: a time to come
+			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: in the future
 			if now := time.Now(); now.After(s.EndsBy) {
 				s.EndsBy = now
 			}
@@ -235,7 +169,7 @@ func (l leading) LastContact() time.Time {
 	return l.heard
 }
 
-// What a server says of a drain, to the letter: names, labels, help and values.
+// The exact scrape of a server with a drain: names, labels, help and values.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,8 +177,8 @@ func TestScrape(t *testing.T) {
 		l.drained()
 		l.Watch(l.running())
 		must.Eq(t, "4", l.value(`nodedrain_drains{state="draining"}`))
-		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
-		l.apply(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was already
+		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
+		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was down already
 		time.Sleep(3 * time.Second)
 		l.Answered(nil, shims.Answer{Outcome: raftwrite.Unknown})
 		l.Answered(&shims.NodesDrainComplete{}, shims.Answer{Outcome: raftwrite.Rejected})
@@ -265,8 +199,7 @@ func TestScrape(t *testing.T) {
 	})
 }
 
-// Every series of the golden scrape stands in the table of docs/metrics.md, and none
-// stands there that there is not.
+// docs/metrics.md lists every series of the golden scrape with its type, and no other.
 func TestScrape_isDocumented(t *testing.T) {
 	t.Parallel()
 	golden, err := os.ReadFile("testdata/scrape.txt")
@@ -281,25 +214,23 @@ func TestScrape_isDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	must.NoError(t, err)
 	documented := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if columns := strings.Split(line, "|"); len(columns) > 4 && strings.HasPrefix(columns[1], " `nodedrain_") {
-			documented[strings.Trim(columns[1], " `")] = strings.TrimSpace(columns[2])
-		}
+	for _, item := range regexp.MustCompile("(?m)^\\* `(nodedrain_[a-z_]+)` \\(([a-z]+)").FindAllStringSubmatch(string(text), -1) {
+		documented[item[1]] = item[2]
 	}
 	must.MapEq(t, series, documented)
 }
 
-// A broken promise is counted and logged, whoever let it pass: here an FSM that was
-// told that the group has more room than it has.
+// A broken guarantee is counted and logged. Here the FSM was told that the group has more room
+// than it has.
 func TestAudit_countsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
-		l.drain(0)
+		drain := l.Drain("n1", &cluster.DrainSpec{}).Drain
 		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
-		// The witness sees an entry whose state has lost an allocation on the way: what
-		// was room is none any more.
-		before := l.state()
+		// The witness sees an entry whose state has lost an allocation. So the group has no room
+		// any more.
+		before := l.State()
 		broken := shims.Applied{
 			Index: before.Index() + 1, Type: shims.AllocUpdateDesiredTransitionType, Before: before, After: l.withLess(before, "a3", "a1"),
 			Message: &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Marks: []rules.Mark{{Alloc: "a1", Node: "n1"}}}}, Response: shims.MarksApplied{},
@@ -308,10 +239,10 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 		synctest.Wait()
 		must.Eq(t, "1", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
 		must.StrContains(t, l.out.String(), "[ERROR] telemetry: a guarantee of the drainer is broken: guarantee=G1")
-		for _, field := range []string{"node=n1", "drain=d1", "alloc=a1", "job=default/web", "group=g"} {
+		for _, field := range []string{"node=n1", "drain=" + string(drain), "alloc=a1", "job=default/web", "group=g"} {
 			must.StrContains(t, l.out.String(), field)
 		}
-		// However often that goes on, it is counted, and the log stays readable.
+		// However often that happens, it is counted, and the log stays short.
 		for range 149 {
 			l.OnApply(broken)
 			synctest.Wait()
@@ -323,44 +254,27 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 	})
 }
 
-// withLess is the state after the mark of one allocation, made anew in which another
+// withLess is a copy of the state after the mark of one allocation, in which another allocation
 // is down.
 func (l *log) withLess(before *statestore.Snapshot, lost, marked cluster.AllocID) *statestore.Snapshot {
-	other := shims.NewFSM(shims.FSMConfig{})
-	var stream bytes.Buffer
-	must.NoError(l, before.Persist(&stream))
-	must.NoError(l, other.Restore(readCloser{&stream}))
-	apply := func(index uint64, m shims.Message) {
-		data, err := shims.Encode(m)
-		must.NoError(l, err)
-		_, err = other.ApplyEntry(index, data)
-		must.NoError(l, err)
-	}
-	d := before.Node("n1").Drain
-	apply(before.Index()+1, &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Evals: []*cluster.Evaluation{eval("x")}, Marks: []rules.Mark{{
-		Alloc: marked, Node: "n1", Group: cluster.GroupKey{Job: webKey, Name: "g"}, Drain: d.ID, Revision: d.Revision, Class: cluster.MarkPaced,
-	}}}})
-	apply(before.Index()+2, &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: lost, Node: "n2", ClientStatus: cluster.ClientFailed, At: time.Now()}}})
-	return other.Store().Snapshot()
+	other := clustertest.NewReplica(l, shims.FSMConfig{})
+	other.Restore(before)
+	other.Mark(cluster.MarkPaced, marked)
+	other.Report(cluster.ClientFailed, lost)
+	return other.State()
 }
 
-type readCloser struct{ *bytes.Buffer }
-
-func (readCloser) Close() error { return nil }
-
-// A log that is read again at a start is witnessed, and its drains are not counted as
-// if they ended now. Who comes late, or misses entries, goes on from the state.
+// A log that is read again at a start is witnessed, but its drains are not counted as if they
+// ended now. A witness that starts late, or misses entries, continues from the state.
 func TestAudit_replay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var entries []shims.Applied
 		first := newLog(t, telemetry.Options{})
-		first.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) {
+		first.begin(t, func(a shims.Applied) {
 			entries = append(entries, a)
 			first.OnApply(a)
-		}})
-		first.index = 0
-		first.begin()
+		})
 		first.drained()
 		const ended = `nodedrain_drains_ended_total{outcome="deadline reached"}`
 		must.Eq(t, "1", first.value(ended))
@@ -368,7 +282,7 @@ func TestAudit_replay(t *testing.T) {
 		for begin := range entries {
 			late, err := telemetry.New(telemetry.Options{})
 			must.NoError(t, err)
-			l := &log{T: t, Telemetry: late}
+			l := &log{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), Telemetry: late}
 			for _, a := range entries[begin:] {
 				l.OnApply(a)
 			}
@@ -384,16 +298,13 @@ func TestAudit_replay(t *testing.T) {
 	})
 }
 
-// Entries that go by unseen, whichever they are, make the witness begin anew, and are
-// no broken promise.
+// After missed entries a new witness starts. Missed entries are no broken guarantee.
 func TestAudit_gaps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
 		var entries []shims.Applied
-		l.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { entries = append(entries, a) }})
-		l.index = 0
-		l.begin()
+		l.begin(t, func(a shims.Applied) { entries = append(entries, a) })
 		l.drained()
 		l.Close()
 		for from := range entries {
@@ -418,8 +329,8 @@ func TestAudit_gaps(t *testing.T) {
 	})
 }
 
-// The witness does not remember drains for ever: when it remembers much that is over
-// another goes on in its place, and misses nothing.
+// The witness does not remember drains for ever. When it remembers many ended drains, a new one
+// replaces it and misses nothing.
 func TestAudit_remembersWithinBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -429,14 +340,14 @@ func TestAudit_remembersWithinBounds(t *testing.T) {
 		most := 0
 		for i := range 60 {
 			id := cluster.DrainID(fmt.Sprint("d", i))
-			l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", Drain: id, Spec: new(cluster.DrainSpec), At: time.Now()}})
-			must.SliceLen(t, 1, l.mark(cluster.MarkPaced, "a1").Accepted)
-			l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", At: time.Now()}})
+			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: id, Spec: new(cluster.DrainSpec), At: time.Now()}})
+			must.SliceLen(t, 1, l.Mark(cluster.MarkPaced, "a1").Accepted)
+			l.Must(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: time.Now()}})
 			size, err := strconv.Atoi(l.value("nodedrain_witness_size"))
 			must.NoError(t, err)
 			most = max(most, size)
 		}
-		// It began with nothing, and later with the records that are kept, ten of them.
+		// It started with nothing, and later with the ten records that are kept.
 		must.Between(t, bound, most, bound+cluster.MaxDrainRecordsPerNode+5)
 		must.Eq(t, "60", l.value(`nodedrain_drains_ended_total{outcome="cancelled"}`))
 		must.StrNotContains(t, l.out.String(), "broken")
@@ -444,26 +355,25 @@ func TestAudit_remembersWithinBounds(t *testing.T) {
 	})
 }
 
-// A drain has one first mark, however many are made at once; and it is late only after
-// its deadline.
+// A drain has one first mark, however many are made at once. It is late only after its deadline.
 func TestAudit_times(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
-		l.drain(time.Second)
+		l.Drain("n1", &cluster.DrainSpec{Deadline: time.Second})
 		time.Sleep(10 * time.Second)
-		must.SliceLen(t, 2, l.mark(cluster.MarkDeadline, "a1", "a2").Accepted)
+		must.SliceLen(t, 2, l.Mark(cluster.MarkDeadline, "a1", "a2").Accepted)
 		must.Eq(t, "1", l.value("nodedrain_drain_first_mark_seconds_count"))
 		must.Eq(t, "11", l.value("nodedrain_drain_first_mark_seconds_sum"))
 		l.Close()
 
 		l = newLog(t, telemetry.Options{})
-		l.drain(time.Hour)
-		l.mark(cluster.MarkPaced, "a1")
+		l.Drain("n1", &cluster.DrainSpec{Deadline: time.Hour})
+		l.Mark(cluster.MarkPaced, "a1")
 		l.move("a1", "b1", 0)
-		l.mark(cluster.MarkPaced, "a2")
+		l.Mark(cluster.MarkPaced, "a2")
 		l.move("a2", "b2", 1)
-		l.complete()
+		must.SliceLen(l, 1, l.Complete("n1").Ended)
 		must.Eq(t, "1", l.value(`nodedrain_drains_ended_total{outcome="complete"}`))
 		must.Eq(t, "9", l.value(`nodedrain_drain_duration_seconds_sum{outcome="complete"}`))
 		must.Eq(t, "0", l.value("nodedrain_drain_deadline_lateness_seconds_count"))
@@ -471,18 +381,16 @@ func TestAudit_times(t *testing.T) {
 	})
 }
 
-// Raft's goroutine never waits for the witness: what finds the queue full goes by, is
-// counted, and is no broken promise.
+// Raft's goroutine never waits for the witness. An entry that finds the queue full is missed and
+// counted, and is no broken guarantee.
 func TestOnApply_neverBlocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{QueueSize: 1})
 		var entries []shims.Applied
-		l.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { entries = append(entries, a) }})
-		l.index = 0
-		l.begin()
+		l.begin(t, func(a shims.Applied) { entries = append(entries, a) })
 		l.drained()
-		l.Close() // the goroutine is gone: nobody empties the queue
+		l.Close() // the goroutine has ended: the queue stays full
 		for range 3 {
 			for _, a := range entries {
 				l.OnApply(a)
@@ -494,8 +402,8 @@ func TestOnApply_neverBlocks(t *testing.T) {
 	})
 }
 
-// A drain is past its bound by the one that was first seen, until its deadline is set
-// anew; what ends is forgotten.
+// A drain is past its bound by the first bound that was seen, until its deadline changes. Ended
+// drains are forgotten.
 func TestScrape_pastBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -534,8 +442,7 @@ func TestScrape_pastBound(t *testing.T) {
 	})
 }
 
-// A follower says nothing of drains, which it does not know, and how long ago it
-// heard of the leader.
+// A follower has no numbers of drains. It says how long ago it heard from the leader.
 func TestScrape_follower(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -553,8 +460,7 @@ func TestScrape_follower(t *testing.T) {
 	})
 }
 
-// Without a format the same numbers come in JSON, in the shape that clients of the
-// compatible API read.
+// Without a format the same numbers come as JSON, in the shape of the compatible API.
 func TestServeHTTP_json(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -572,13 +478,13 @@ func TestServeHTTP_json(t *testing.T) {
 		must.SliceContains(t, got.Samples, telemetry.Sample{
 			Name: "nodedrain_http_request_seconds", Count: 2, Sum: 1, Mean: 0.5, Labels: map[string]string{"route": "GET /v1/nodes"},
 		})
-		must.SliceContains(t, got.Gauges, telemetry.Gauge{Name: "nodedrain_witness_index", Value: float64(l.index), Labels: map[string]string{}})
+		must.SliceContains(t, got.Gauges, telemetry.Gauge{Name: "nodedrain_witness_index", Value: float64(l.Index), Labels: map[string]string{}})
 		must.StrContains(t, answer.Body.String(), `"Points":[]`)
 		l.Close()
 	})
 }
 
-// Routes that nobody knows beforehand do not grow without end.
+// Unknown routes do not grow without bound.
 func TestRequest_routesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -594,7 +500,7 @@ func TestRequest_routesAreBounded(t *testing.T) {
 	})
 }
 
-// Events that begin a series at the same time are all counted.
+// Concurrent events that begin the same series are all counted.
 func TestRequest_concurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

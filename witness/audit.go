@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Audit walks a whole state, the one after the last entry observed, and finds
-// what no entry had named: marks, drains and outcomes the witness has not seen.
-// It costs what the state holds. Its findings go to the report and are returned.
+// Audit walks the whole state after the last observed entry and finds the marks, drains
+// and outcomes that no entry named. Its cost grows with the state. It returns its findings
+// and adds them to the report.
 func (w *Witness) Audit(s World) []Finding {
 	var unseen []Finding
 	for a := range s.Allocs() {
@@ -18,7 +18,7 @@ func (w *Witness) Audit(s World) []Finding {
 			if m := w.marks[a.ID]; m == nil || m.drain != t.Drain || m.class != t.Class {
 				unseen = append(unseen, Finding{
 					Drain: t.Drain, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a),
-					Why: fmt.Sprintf("a mark of class %s that no entry had named", t.Class),
+					Why: fmt.Sprintf("a mark of class %s that no entry named", t.Class),
 				})
 			}
 		}
@@ -26,7 +26,7 @@ func (w *Witness) Audit(s World) []Finding {
 	for n := range s.Nodes() {
 		if n.Drain != nil {
 			if d := w.drains[n.Drain.ID]; d == nil || d.ended {
-				unseen = append(unseen, Finding{Drain: n.Drain.ID, Node: n.ID, Why: "a running drain that no entry had named"})
+				unseen = append(unseen, Finding{Drain: n.Drain.ID, Node: n.ID, Why: "a running drain that no entry named"})
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (w *Witness) Audit(s World) []Finding {
 		if d := w.drains[record.ID]; d == nil || d.Outcome != record.Outcome {
 			unseen = append(unseen, Finding{
 				Drain: record.ID, Node: record.NodeID,
-				Why: fmt.Sprintf("a drain's outcome %q that no entry had named", record.Outcome),
+				Why: fmt.Sprintf("a drain's outcome %q that no entry named", record.Outcome),
 			})
 		}
 	}
@@ -48,7 +48,7 @@ func (w *Witness) Audit(s World) []Finding {
 	return unseen
 }
 
-// Clean reports whether nothing was found.
+// Clean reports whether the witness found nothing.
 func (r Report) Clean() bool { return r.Found == 0 }
 
 // UnderLimit returns the groups that a paced mark took below their limit.

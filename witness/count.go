@@ -24,13 +24,13 @@ func countHealthy(s State, job cluster.JobKey) map[string]int {
 	return counts
 }
 
-// hasToLeave reports whether the drain has to wait for the allocation at all.
+// hasToLeave reports whether the drain must wait for the allocation at all.
 func hasToLeave(a *cluster.Allocation, d *cluster.Drain) bool {
 	return opinion.HasToLeave(opinion.TurnOf(a), d)
 }
 
-// waitOver reports whether at a time the drain of the node need no longer wait
-// for an allocation on it that is still live.
+// waitOver reports whether, at the given time, the node's drain need no longer wait for a
+// live allocation on it.
 func (w *Witness) waitOver(a *cluster.Allocation, node *cluster.Node, d *cluster.Drain, at time.Time) bool {
 	return opinion.WaitOver(a, node, d, at, w.options.StopMargin)
 }

@@ -1,20 +1,18 @@
-// Package witness re-counts what a drain did from the states before and after
-// each raft entry. It believes nobody: it shares no code with the drainer that
-// planned the marks, nor with the re-check that let them pass, and it reads only
-// the fields of the nouns in cluster, never their judging methods. Where it and
-// they agree, two separate pieces of code have counted the same.
+// Package witness re-counts what a drain did from the states before and after each raft
+// entry. It shares no code with the drainer that planned the marks, or with the re-check that
+// accepted them, and it reads only the fields of the nouns in cluster, never their judging
+// methods. Where both agree, two independent programs have counted the same.
 //
 // # What it is shown
 //
-// Whoever applies the log calls [Witness.Observe] for each entry, in order, with
-// the state before it, the state after it, and the names of what the entry may
-// have written ([Touched]). A name too many costs time. A name too few hides
-// something: [Witness.Audit] walks a whole state and finds what was hidden.
+// The owner of the log calls [Witness.Observe] for each entry, in order, with the state
+// before it, the state after it, and the names of what the entry may have written
+// ([Touched]). An extra name costs time. A missing name hides a change: [Witness.Audit] reads
+// a whole state and finds it.
 //
 // # What it finds
 //
-// Each [Finding] names the guarantee that was broken, by its number in the
-// contract:
+// Each [Finding] names the guarantee that was broken, by its number in the contract:
 //
 //   - G1: a paced mark after which its group had fewer healthy allocations than
 //     count − max_parallel. Marks of one entry are judged in allocation order,
@@ -31,20 +29,18 @@
 //
 // # What it counts
 //
-// Of each group that had an allocation on a draining node: the lowest healthy
-// count since then, with its limit and when. Lowest is meant relative to the
-// limit, so that scaling a job down is no low. Of each drain: what it marked, by
-// class, and what became of it.
+// Of each group that had an allocation on a draining node: the lowest healthy count since
+// then, with its limit and when. Lowest means relative to the limit, so scaling a job down
+// does not count. Of each drain: its marks by class, and its outcome.
 //
 // # Cost
 //
-// An entry costs a look at what it touched and one pass over the allocations of
-// each job with a touched group, once that group has had an allocation on a
-// draining node; before that, nothing but the look. [Options].MarksOnly saves the pass
-// for all entries but those that mark. Memory grows with the groups
-// and drains seen and with the marks made, until [Witness] is dropped and another
-// goes on in its place by [Resume].
+// An entry costs a look at what it touched and one pass over the allocations of each job with
+// a touched group, once that group has had an allocation on a draining node; before that,
+// nothing but the look. [Options].MarksOnly saves the pass for all entries but those that
+// mark. Memory grows with the groups and drains seen and with the marks made, until another
+// witness replaces it ([Resume]).
 //
-// A Witness starts no goroutine, reads no clock, and is not safe for concurrent
-// use: its owner serialises.
+// A Witness starts no goroutine, reads no clock, and is not safe for concurrent use: its
+// owner serializes the calls.
 package witness

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// drain is what is known of one drain.
+// drain is the witness's record of one drain.
 type drain struct {
 	DrainReport
 	ended bool
 }
 
-// observeNode follows the node's drain: its start, and its end.
+// observeNode follows the start and the end of the node's drain.
 func (w *Witness) observeNode(e Entry, id cluster.NodeID) {
 	var before, after *cluster.Drain
 	if n := e.Before.Node(id); n != nil {
@@ -42,14 +42,14 @@ func (w *Witness) observeStart(e Entry, d *cluster.Drain) {
 	}}
 }
 
-// observeEnd judges the end of a drain by its record and by what is left on the
-// node. running is the drain as it was before the entry.
+// observeEnd judges the end of a drain by its record and by the allocations left on the
+// node. running is the drain before the entry.
 func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 	f := Finding{Drain: running.ID, Node: running.NodeID}
 	d := w.drains[running.ID]
 	switch {
 	case d == nil:
-		f.Kind, f.Why = Unseen, "a drain ended that no entry had started"
+		f.Kind, f.Why = Unseen, "a drain ended that no entry started"
 		w.find(e, f)
 		return
 	case d.ended:
@@ -77,7 +77,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
 	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: record.NodeID}
 	if e.After.Node(record.NodeID) == nil {
 		if record.Outcome != cluster.OutcomeNodeGone {
-			f.Why = fmt.Sprintf("its node is gone and the outcome is %q", record.Outcome)
+			f.Why = fmt.Sprintf("the node was deleted and the outcome is %q", record.Outcome)
 			w.find(e, f)
 		}
 		return
@@ -87,14 +87,13 @@ func (w *Witness) judgeEnd(e Entry, d *drain, record *cluster.Drain) {
 	}
 	left := w.judgeLeft(e, record)
 	if want := w.outcomeOf(d, record, left); record.Outcome != want {
-		f.Why = fmt.Sprintf("the outcome is %q, and its marks and the %d that are left make it %q", record.Outcome, left, want)
+		f.Why = fmt.Sprintf("the outcome is %q, but with its marks and %d allocations left it must be %q", record.Outcome, left, want)
 		w.find(e, f)
 	}
 }
 
-// outcomeOf is how a drain ended that was over and left that many behind. What
-// is left was given up by the deadline, or by force, even if these marked
-// nothing.
+// outcomeOf returns the correct outcome of an ended drain with that many allocations left.
+// The deadline or force gave up the allocations left, even if it marked nothing.
 func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left int) cluster.Outcome {
 	givenUp := left > 0 && !w.options.AskedIsComplete
 	switch deadline := record.Strategy.Deadline; {
@@ -106,12 +105,12 @@ func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left int) cluster.O
 	return cluster.OutcomeComplete
 }
 
-// judgeLeft judges what is still live on the node of a drain that ended because
-// its work was done or its time was up, and counts it.
+// judgeLeft judges and counts the live allocations on the node of a drain that ended
+// complete, at its deadline or by force.
 func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	node := e.After.Node(record.NodeID)
 	awaited := 0
-	var first cluster.AllocID // awaited one, by id
+	var first cluster.AllocID // the lowest awaited id
 	for a := range e.After.AllocsByNode(record.NodeID) {
 		if !opinion.Live(a) || !hasToLeave(a, record) {
 			continue
@@ -127,18 +126,18 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 	f := Finding{Drain: record.ID, Node: record.NodeID}
 	if awaited > 0 {
 		f.Kind, f.Alloc = EndedEarly, first
-		f.Why = fmt.Sprintf("it ended as %q with %d that had to leave and were still to be waited for", record.Outcome, awaited)
+		f.Why = fmt.Sprintf("the drain ended as %q while it still had to wait for %d of its allocations", record.Outcome, awaited)
 		w.find(e, f)
 	}
 	if left != record.StillStopping {
 		f.Kind, f.Alloc = MiscountedStopping, ""
-		f.Why = fmt.Sprintf("the record says %d were still stopping and %d were", record.StillStopping, left)
+		f.Why = fmt.Sprintf("the record counts %d allocations still stopping, but there were %d", record.StillStopping, left)
 		w.find(e, f)
 	}
 	return left
 }
 
-// observeMark judges one fresh mark by the state it was applied to, and notes it.
+// observeMark judges one new mark by the state before the entry, and records it.
 func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
 	t := a.DesiredTransition
 	w.marks[a.ID] = &mark{drain: t.Drain, class: t.Class}
@@ -153,7 +152,7 @@ func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
 	f := Finding{Drain: t.Drain, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a)}
 	node := e.Before.Node(a.NodeID)
 	if node == nil || node.Drain == nil || node.Drain.ID != t.Drain {
-		f.Kind, f.Why = NotDraining, "marked on a node that was not draining for that drain"
+		f.Kind, f.Why = NotDraining, "marked on a node that was not in that drain"
 		w.find(e, f)
 		return
 	}
@@ -162,8 +161,8 @@ func (w *Witness) observeMark(e Entry, a *cluster.Allocation) {
 	w.judgePlan(e, f, t, node.Drain)
 }
 
-// judgePlan finds marks that were planned against another strategy, and marks that
-// nobody was asked to act upon.
+// judgePlan finds marks planned against another revision of the drain, and marks without an
+// evaluation.
 func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
 	revisions := planned(e, func(p Planned) bool { return p.Alloc == f.Alloc })
 	if len(revisions) == 0 {
@@ -179,11 +178,11 @@ func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *
 			return
 		}
 	}
-	f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job beside it"
+	f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job in the same entry"
 	w.find(e, f)
 }
 
-// planned returns the revisions against which the items that match were planned.
+// planned returns the revisions against which the matching items were planned.
 func planned(e Entry, match func(Planned) bool) (revisions []cluster.Revision) {
 	for _, p := range e.Planned {
 		if match(p) {
@@ -193,7 +192,7 @@ func planned(e Entry, match func(Planned) bool) (revisions []cluster.Revision) {
 	return revisions
 }
 
-// judgeDue finds deadline marks before the deadline and forced ones without force.
+// judgeDue finds deadline marks before the deadline and forced marks without force.
 func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
 	f.Kind = NotDue
 	switch deadline := d.Strategy.Deadline; t.Class {
@@ -213,15 +212,15 @@ func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *c
 	w.find(e, f)
 }
 
-// judgeTurn finds a mark on an allocation while an earlier stage was not over in
-// the state the mark was applied to.
+// judgeTurn finds a mark on an allocation while an earlier stage was not over in the state
+// before the entry.
 func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node *cluster.Node) {
 	at, turn := marked.DesiredTransition.MarkedAt, opinion.TurnOf(marked)
 	if turn == opinion.Consumer {
 		return
 	}
 	patient := turn == opinion.Plugin && w.options.PluginsAfterStop
-	var waiting cluster.AllocID // the earliest, by stage and id
+	var waiting cluster.AllocID // the first one by stage and id
 	waitingTurn := turn
 	for a := range e.Before.AllocsByNode(node.ID) {
 		if !opinion.Live(a) || opinion.TurnOf(a) >= turn || !hasToLeave(a, node.Drain) {

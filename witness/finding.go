@@ -8,16 +8,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Kind says what a finding is about.
+// Kind is the kind of a finding.
 type Kind uint8
 
-// The kinds of findings, each under the guarantee it breaks.
+// The kinds of findings, each with the guarantee it breaks.
 const (
 	// BelowLimit (G1): a paced mark left its group below its limit.
 	BelowLimit Kind = iota
 	// NoLimit (G1): a paced mark in a group that does not exist has no budget.
 	NoLimit
-	// NotDraining (G2): a mark on a node that was not draining for that drain.
+	// NotDraining (G2): a mark on a node that was not in that drain.
 	NotDraining
 	// NotDue (G2): a deadline mark before the deadline, or a forced mark without
 	// force.
@@ -27,21 +27,19 @@ const (
 	StaleRevision
 	// OutOfTurn (G3): a mark on an allocation while an earlier stage was not over.
 	OutOfTurn
-	// UntrueOutcome (G5): the outcome is not what happened.
+	// UntrueOutcome (G5): the outcome does not match the drain.
 	UntrueOutcome
-	// MiscountedStopping (G5): the record's count of what was still stopping is
-	// wrong.
+	// MiscountedStopping (G5): the record counts the allocations still stopping wrongly.
 	MiscountedStopping
-	// EndedEarly (G5): the drain ended while something that had to leave was
-	// still to be waited for.
+	// EndedEarly (G5): the drain ended while it still had to wait for an allocation.
 	EndedEarly
-	// NoRecord (G5): a drain ended without a record, or with one without outcome.
+	// NoRecord (G5): a drain ended without a record, or its record has no outcome.
 	NoRecord
 	// SecondOutcome (G5): a drain ended twice, or started again after its end.
 	SecondOutcome
 	// NoEvaluation (G6): a mark without an evaluation of its job in the same entry.
 	NoEvaluation
-	// Unseen: the audit found a mark, a drain or an outcome no entry had named.
+	// Unseen: the audit found a mark, a drain or an outcome that no entry named.
 	Unseen
 
 	kindCount
@@ -76,12 +74,11 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Finding is one broken guarantee. Which of its names are set depends on what it
-// is about.
+// Finding is one broken guarantee. The kind determines which of its ids are set.
 type Finding struct {
 	Kind Kind
-	// Index is the raft index of the entry, or zero in an audit. At is its
-	// proposer's time, or zero.
+	// Index is the raft index of the entry, or zero in an audit. At is the entry's proposer
+	// time, or zero.
 	Index uint64
 	At    time.Time
 
@@ -90,9 +87,9 @@ type Finding struct {
 	Alloc cluster.AllocID
 	// Group is the group of a mark.
 	Group cluster.GroupKey
-	// Healthy and Limit are the group's numbers of BelowLimit.
+	// Healthy and Limit are the group's numbers, for BelowLimit.
 	Healthy, Limit int
-	// Why says in words what was wrong.
+	// Why describes the violation.
 	Why string
 }
 

@@ -9,27 +9,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// GroupReport is what was counted of one group.
+// GroupReport holds the counts of one group.
 type GroupReport struct {
 	Group cluster.GroupKey
 	// Lowest is the lowest level since the group first had an allocation on a
-	// draining node, whatever lowered it: deadlines and crashes too. Its Index
-	// is zero if the group did not exist all that time.
+	// draining node, for any reason, including deadlines and crashes. Its Index
+	// is zero if the group did not exist in all that time.
 	Lowest Level
-	// LowestAtMark is the lowest level that a paced mark left; its Index is zero
-	// if there was no paced mark. G1 holds for the group exactly if its Healthy
-	// is not below its Limit.
+	// LowestAtMark is the lowest level after a paced mark. Its Index is zero if
+	// there was no paced mark. G1 holds for the group exactly if its Healthy is
+	// not below its Limit.
 	LowestAtMark Level
 	PacedMarks   int
 }
 
-// DrainReport is what was counted of one drain.
+// DrainReport holds the counts of one drain.
 type DrainReport struct {
 	ID       cluster.DrainID
 	Node     cluster.NodeID
 	NodeName string
-	// Outcome is empty while the drain runs; EndedAt, EndIndex and StillStopping
-	// come with it, from the drain's record.
+	// Outcome is empty while the drain runs. EndedAt, EndIndex and StillStopping are
+	// set with it, from the drain's record.
 	Outcome       cluster.Outcome
 	StartedAt     time.Time
 	EndedAt       time.Time
@@ -37,20 +37,21 @@ type DrainReport struct {
 	EndIndex      uint64
 	StillStopping int
 
-	// Marked counts the drain's marks by class. The three below and those on
-	// their way add up to them.
+	// Marked counts the drain's marks by class. Their sum is Moved, Stopped and
+	// Withdrawn plus the marked allocations that still run.
 	Marked [cluster.MarkClassCount]int
-	// Moved were marked, have stopped and have a replacement. Stopped have
-	// stopped and have none: system allocations, batch work at a deadline, and
-	// what could not be placed yet. Withdrawn lost their mark again.
+	// Moved counts marked allocations that stopped and have a replacement. Stopped
+	// counts those that stopped without one: system allocations, batch work at a
+	// deadline, and allocations whose replacement has no node yet. Withdrawn counts
+	// withdrawn marks.
 	Moved, Stopped, Withdrawn int
 }
 
-// Report is everything the witness knows.
+// Report holds all results of the witness.
 type Report struct {
-	// Findings are the first of them, in the order in which they were made.
+	// Findings are the first findings, in order.
 	Findings []Finding
-	// Found counts all findings, those not kept included.
+	// Found counts all findings, including those not kept.
 	Found int
 	// Groups are the groups that had an allocation on a draining node, in order.
 	Groups []GroupReport
@@ -58,7 +59,7 @@ type Report struct {
 	Drains []DrainReport
 }
 
-// Report returns what has been seen so far. It shares nothing with the witness.
+// Report returns the results so far. It shares no memory with the witness.
 func (w *Witness) Report() Report {
 	r := Report{Findings: slices.Clone(w.findings), Found: w.found}
 	for _, key := range slices.SortedFunc(maps.Keys(w.groups), cluster.GroupKey.Compare) {

@@ -5,15 +5,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// Resume returns a witness of a log that is under way, of which it has not seen the
-// beginning: s is the state before the first entry it will be shown. What it cannot
-// have counted itself it takes from the state: the drains, and their marks, which are
-// those that stand or those that the drain says it made, whichever are more.
+// Resume returns a witness that starts in the middle of a log: s is the state before the
+// first entry it will observe. It takes the earlier counts from the state: the drains, and
+// for each class of marks the larger of the marks present and the drain's own count.
 //
-// It costs a walk over the nodes and the records of drains, and remembers no more than
-// running drains, their marks and groups, and which drains have ended. An owner that
-// lives long begins anew by it when [Witness.Size] has grown. An audit of such a
-// witness would find unseen what drains marked that have ended.
+// It walks the nodes and the drain records, and keeps only the running drains with their
+// marks and groups, and which drains have ended. A long-lived owner calls it again when
+// [Witness.Size] has grown. An audit of such a witness reports the marks of ended drains as
+// unseen.
 func Resume(o Options, s World) *Witness {
 	w := New(o)
 	for record := range s.Drains() {
@@ -38,7 +37,7 @@ func Resume(o Options, s World) *Witness {
 	return w
 }
 
-// adopt takes over what the state says of a drain.
+// adopt records a drain from the state.
 func (w *Witness) adopt(d *cluster.Drain, ended bool) *drain {
 	known := &drain{ended: ended, DrainReport: DrainReport{
 		ID: d.ID, Node: d.NodeID, NodeName: d.NodeName, Outcome: d.Outcome,
@@ -49,9 +48,8 @@ func (w *Witness) adopt(d *cluster.Drain, ended bool) *drain {
 	return known
 }
 
-// adoptMark takes over a mark that a running drain has made on an allocation of its
-// node, and returns its class. Marks of drains that have ended are nothing to come
-// back to.
+// adoptMark records the mark of a running drain on an allocation of its node, and returns
+// its class. It ignores marks of ended drains.
 func (w *Witness) adoptMark(a *cluster.Allocation, d *cluster.Drain) cluster.MarkClass {
 	t := a.DesiredTransition
 	if !t.Migrate || t.Drain != d.ID {
@@ -61,6 +59,6 @@ func (w *Witness) adoptMark(a *cluster.Allocation, d *cluster.Drain) cluster.Mar
 	return t.Class
 }
 
-// Size is how many drains, marks and groups the witness remembers. It grows with the
-// log, not with the state.
+// Size returns the number of drains, marks and groups that the witness holds. It grows with
+// the log, not with the state.
 func (w *Witness) Size() int { return len(w.drains) + len(w.marks) + len(w.groups) }

@@ -10,10 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// checkResumed has another witness come in before each entry, who sees only what
-// follows: it finds of that what the first one found. But what was hidden from the
-// first stands before the eyes of the others. Who counts groups only when they are
-// marked finds as much.
+// checkResumed resumes a second witness before each entry. It must find in the rest of the log
+// what the first witness found there, except for hidden writes: a resumed witness reads them
+// from its first state. A witness with MarksOnly finds the same.
 func (l *log) checkResumed(t *testing.T) {
 	t.Helper()
 	for _, marksOnly := range []bool{false, true} {
@@ -46,11 +45,11 @@ func (l *log) checkLate(t *testing.T) {
 				want = append(want, f)
 			}
 		}
-		must.Eq(t, want, found, must.Sprintf("who came before entry %d", e.Index))
+		must.Eq(t, want, found, must.Sprintf("resumed before entry %d", e.Index))
 	}
 }
 
-// Who goes on in the place of another remembers what runs, not what has been.
+// A resumed witness holds the running drains, not the ended ones.
 func TestResume_size(t *testing.T) {
 	t.Parallel()
 	l := web(3)
@@ -63,6 +62,6 @@ func TestResume_size(t *testing.T) {
 	l.apply(changed("a3", func(a *cluster.Allocation) {
 		a.DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "last", Class: cluster.MarkFree}
 	}))
-	// The running drain with its mark and group, and the one record that is kept.
+	// The running drain with its mark and group, and the one kept record.
 	must.Eq(t, 4, witness.Resume(l.options, l.now).Size())
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// State is one consistent state of the cluster as the witness reads it. The
-// order in which allocations come does not matter to it.
+// State is one consistent state of the cluster. The order of allocations does not matter.
 type State interface {
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node
@@ -26,7 +25,7 @@ type State interface {
 	DrainRecord(cluster.DrainID) *cluster.Drain
 }
 
-// World is a [State] that can be walked from end to end.
+// World is a [State] that lists all its rows.
 type World interface {
 	State
 	// Nodes yields every node.
@@ -40,14 +39,14 @@ type World interface {
 // Entry is one applied raft entry.
 type Entry struct {
 	Index uint64
-	// At is the proposer's time, or zero if the entry carries none. It is only
-	// shown: what is judged by time is judged by the times in the state.
+	// At is the proposer's time, or zero if the entry carries none. It is only for
+	// display: the witness judges by the times in the state.
 	At time.Time
-	// Before is the state without the entry, After the state with it.
+	// Before is the state before the entry, After the state after it.
 	Before, After State
 	Touched       Touched
-	// Planned are the items of an entry that a drainer planned, or nil: then what
-	// follows from plans is not judged.
+	// Planned are the items of an entry that a drainer planned. If it is nil, the witness
+	// does not judge plans.
 	Planned []Planned
 }
 
@@ -60,33 +59,33 @@ type Planned struct {
 	Revision cluster.Revision
 }
 
-// Touched names what an entry may have written: everything it did write, and
-// whatever else is simpler to name than to leave out. Repeats are harmless.
+// Touched names the rows that an entry may have written: every row it wrote, and possibly
+// more. Repeats are harmless.
 type Touched struct {
 	Nodes  []cluster.NodeID
 	Jobs   []cluster.JobKey
 	Allocs []cluster.AllocID
 }
 
-// Options are what the witness has to be told to judge by.
+// Options configure the rules of the witness.
 type Options struct {
-	// StopMargin is how long past its stop time an allocation has to be waited
-	// for after the deadline: the drainer's policy, in its own words. Zero asks
-	// for no wait beyond the stop time.
+	// StopMargin is how long past its stop time a drain must wait for an allocation after
+	// the deadline, as the drainer's policy sets it. Zero means no wait beyond the stop
+	// time.
 	StopMargin time.Duration
-	// PluginsAfterStop says that storage plugins are to wait after the deadline,
-	// too, until nothing before them is left that is in touch.
+	// PluginsAfterStop means that storage plugins wait, even after the deadline, until no
+	// allocation of an earlier turn that is in touch is left.
 	PluginsAfterStop bool
-	// AskedIsComplete says that a drain promises no more than to have marked
-	// everything: what is marked counts as left.
+	// AskedIsComplete means that a drain only has to mark all allocations: an allocation
+	// that was asked to leave counts as gone.
 	AskedIsComplete bool
-	// MarksOnly counts a group only when it is marked, not whenever it may have changed.
-	// As much is found as ever, at a fraction of the cost, but reports hold no
+	// MarksOnly counts a group only after a mark in it, not after every possible change.
+	// The findings are the same, at a fraction of the cost, but reports hold no
 	// [GroupReport].Lowest.
 	MarksOnly bool
-	// OnFinding is called with each finding when it is made, kept or not; or nil.
+	// OnFinding is called with each finding at once, kept or not. It may be nil.
 	OnFinding func(Finding)
-	// MaxFindings is how many findings are kept; the rest is counted. Zero is
+	// MaxFindings bounds the kept findings; the others are only counted. Zero is
 	// [DefaultMaxFindings].
 	MaxFindings int
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// twin counts every group of the whole world anew after every entry.
+// twin counts every group of the whole world again after every entry.
 type twin struct {
 	followed map[cluster.GroupKey]bool
 	lowest   map[cluster.GroupKey]witness.Level
@@ -42,7 +42,7 @@ func (t *twin) count(w *world, index uint64, at time.Time) {
 	}
 }
 
-// Following what entries touch counts the same as counting everything each time.
+// Counting only the touched groups gives the same results as counting all groups each time.
 func TestWitness_twin(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -78,8 +78,8 @@ func nodeName(i int) cluster.NodeID   { return cluster.NodeID(fmt.Sprintf("n%d",
 func jobName(i int) cluster.JobID     { return cluster.JobID(fmt.Sprintf("j%d", i%3)) }
 func allocName(i int) cluster.AllocID { return cluster.AllocID(fmt.Sprintf("a%02d", i%30)) }
 
-// randomEdit makes any edit of a world of five nodes and three jobs that keeps
-// its rows in order, sensible or not. Most of them leave allocations healthy.
+// randomEdit makes a random edit of a world of five nodes and three jobs. The edit keeps the
+// rows consistent but need not make sense. Most edits leave allocations healthy.
 func randomEdit(rng *rand.Rand) edit {
 	on, of, id := nodeName(rng.IntN(5)), jobName(rng.IntN(3)), allocName(rng.IntN(30))
 	changes := []func(*cluster.Allocation){

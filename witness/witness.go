@@ -10,14 +10,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// Witness watches one log being applied. Make it with [New].
+// Witness follows the application of one log. Make it with [New] or [Resume].
 type Witness struct {
 	options  Options
 	groups   map[cluster.GroupKey]*group
 	drains   map[cluster.DrainID]*drain
 	marks    map[cluster.AllocID]*mark
 	findings []Finding
-	found    int // findings, those not kept included
+	found    int // all findings, including those not kept
 }
 
 // group is a group that has had an allocation on a draining node.
@@ -33,7 +33,7 @@ type mark struct {
 	stopped, replaced bool
 }
 
-// New returns a witness of a log that is about to begin.
+// New returns a witness of a log from its beginning.
 func New(o Options) *Witness {
 	if o.MaxFindings == 0 {
 		o.MaxFindings = DefaultMaxFindings
@@ -68,8 +68,8 @@ func (w *Witness) Observe(e Entry) {
 	w.recount(e, keys, fresh)
 }
 
-// touchedAllocs returns, in order, the allocations named by the entry, and the
-// predecessors of those: a replacement is news about what it replaces.
+// touchedAllocs returns, in order, the allocations named by the entry and their
+// predecessors: a replacement changes the count of its predecessor's drain.
 func touchedAllocs(e Entry) []cluster.AllocID {
 	ids := slices.Clone(e.Touched.Allocs)
 	for _, id := range e.Touched.Allocs {
@@ -80,8 +80,8 @@ func touchedAllocs(e Entry) []cluster.AllocID {
 	return sorted(ids)
 }
 
-// observeAlloc follows what became of the allocation's mark. It returns the
-// allocation if the entry marked it.
+// observeAlloc follows the allocation's mark. It returns the allocation if the entry marked
+// it.
 func (w *Witness) observeAlloc(e Entry, id cluster.AllocID) *cluster.Allocation {
 	before, after := e.Before.Alloc(id), e.After.Alloc(id)
 	m := w.marks[id]
@@ -171,8 +171,8 @@ func groupNames(versions ...*cluster.Job) []string {
 	return names
 }
 
-// recount counts the touched groups anew and judges the paced marks among the
-// fresh ones, which are in allocation order.
+// recount counts the touched groups again and judges the paced ones of the new marks, which
+// are in allocation order.
 func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.GroupKey][]*cluster.Allocation) {
 	var job cluster.JobKey
 	var counts map[string]int // of job
@@ -190,8 +190,8 @@ func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.Gr
 	}
 }
 
-// judgePaced replays the entry's marks on one group: each is judged in the state
-// left by those before it.
+// judgePaced replays the entry's marks on one group. It judges each in the state after the
+// marks before it.
 func (w *Witness) judgePaced(e Entry, key cluster.GroupKey, marked []*cluster.Allocation, now Level, exists bool) {
 	g := w.groups[key]
 	level := now
@@ -223,8 +223,8 @@ func (w *Witness) judgePaced(e Entry, key cluster.GroupKey, marked []*cluster.Al
 	}
 }
 
-// wasHealthy reports whether a freshly marked allocation counted before its mark
-// and counts no longer because of it.
+// wasHealthy reports whether a newly marked allocation counted as healthy before its mark
+// and no longer counts because of the mark.
 func wasHealthy(e Entry, a *cluster.Allocation) bool {
 	before := e.Before.Alloc(a.ID)
 	return before != nil && healthy(before, e.Before) && healthyButForMark(a, e.After)
@@ -261,11 +261,11 @@ func sorted[T cmp.Ordered](ids []T) []T {
 // Level is the healthy count of a group at one moment, against its limit.
 type Level struct {
 	Healthy int
-	// Count is how many the group wanted then, and Limit how few its migrate
+	// Count is the group's count at that moment, and Limit the minimum that its migrate
 	// block allowed: Count − max_parallel.
 	Count, Limit int
-	// Index is the raft index of the entry after which it was so, zero if it
-	// never was. At is that entry's proposer's time, or zero.
+	// Index is the raft index of the entry after which the level held, or zero if it
+	// never did. At is the proposer's time of that entry, or zero.
 	Index uint64
 	At    time.Time
 }

@@ -12,7 +12,7 @@ import (
 
 const margin = 15 * time.Second
 
-// web is a job of three on two nodes, one of them about to drain.
+// web is a job of three allocations on two nodes, one of which will drain.
 func web(maxParallel int) *log {
 	l := newLog(witness.Options{StopMargin: margin})
 	l.apply(node("n1", ready), node("n2", ready), job("web", cluster.JobService, 3, maxParallel))
@@ -20,7 +20,7 @@ func web(maxParallel int) *log {
 	return l
 }
 
-// A drain that keeps every promise is found clean, and its counts are right.
+// A correct drain gives no findings, and its counts are right.
 func TestWitness_anHonestDrain(t *testing.T) {
 	t.Parallel()
 	l := web(1)
@@ -52,7 +52,7 @@ func TestWitness_anHonestDrain(t *testing.T) {
 	must.Eq(t, 2*time.Second, d.EndedAt.Sub(d.StartedAt))
 }
 
-// Each broken promise is found, once, and as what it is.
+// The witness finds each violation once, with the right kind.
 func TestWitness_findsEachViolation(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}
@@ -264,12 +264,12 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
 			l.apply(drained("n1", cluster.DrainSpec{}))
 		}},
-		{"a mark no entry had named", witness.Unseen, func(l *log) {
+		{"a mark no entry named", witness.Unseen, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(silently(marked("a1", cluster.MarkPaced)))
 			l.w.Audit(l.now)
 		}},
-		{"a drain no entry had named", witness.Unseen, func(l *log) {
+		{"a drain no entry named", witness.Unseen, func(l *log) {
 			l.apply(silently(drained("n1", cluster.DrainSpec{})))
 			l.w.Audit(l.now)
 		}},
@@ -279,12 +279,12 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(silently(drained("n1", cluster.DrainSpec{})))
 			l.w.Audit(l.now)
 		}},
-		{"an end no entry had named", witness.Unseen, func(l *log) {
+		{"an end no entry named", witness.Unseen, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(silently(ended("n1", cluster.OutcomeCancelled, 0)))
 			l.w.Audit(l.now)
 		}},
-		{"the end of a drain no entry had started", witness.Unseen, func(l *log) {
+		{"the end of a drain no entry started", witness.Unseen, func(l *log) {
 			l.apply(silently(drained("n1", cluster.DrainSpec{})))
 			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
 		}},
@@ -306,7 +306,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 	}
 }
 
-// What only looks like a broken promise is none.
+// Cases that only look like violations give no findings.
 func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}
@@ -324,7 +324,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkFree), marked("a2", cluster.MarkFree))
 		}},
-		{"a mark somebody else made", func(l *log) {
+		{"a mark without a drain", func(l *log) {
 			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
 		}},
 		{"a free mark planned against an older revision, and its evaluation", func(l *log) {
@@ -427,7 +427,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 	}
 }
 
-// What became of a drain's marks is told apart.
+// The report counts moved, stopped and withdrawn marks separately.
 func TestWitness_countsWhatBecameOfMarks(t *testing.T) {
 	t.Parallel()
 	l := web(3)
@@ -448,7 +448,7 @@ func TestWitness_countsWhatBecameOfMarks(t *testing.T) {
 	must.Eq(t, [3]int{0, 0, 0}, [3]int{drains[1].Moved, drains[1].Stopped, drains[1].Withdrawn})
 }
 
-// The options say what counts as a promise.
+// The options change the rules.
 func TestWitness_options(t *testing.T) {
 	t.Parallel()
 	run := func(o witness.Options, meanwhile ...edit) []witness.Finding {
@@ -489,7 +489,7 @@ func TestWitness_boundsItsFindings(t *testing.T) {
 	must.Eq(t, 3, report.Found)
 }
 
-// Damaged rows are no reason to fall over.
+// Damaged rows cause no panic.
 func TestWitness_damagedRows(t *testing.T) {
 	t.Parallel()
 	l := web(1)
@@ -503,5 +503,5 @@ func TestWitness_damagedRows(t *testing.T) {
 	l.apply(ended("n1", cluster.OutcomeForced, 4))
 	l.w.Audit(l.now)
 	must.Eq(t, "G5 ended early at index 7, drain dn1, node n1, allocation a2: "+
-		`it ended as "forced" with 1 that had to leave and were still to be waited for`, l.w.Report().Findings[0].String())
+		`the drain ended as "forced" while it still had to wait for 1 of its allocations`, l.w.Report().Findings[0].String())
 }

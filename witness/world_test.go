@@ -12,8 +12,8 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a state made by hand. Its rows are replaced, never written to, so a
-// shallow clone is a snapshot.
+// world is a state for tests. Edits replace rows and never write to them, so a shallow clone
+// is a snapshot.
 type world struct {
 	nodes   map[cluster.NodeID]*cluster.Node
 	jobs    map[cluster.JobKey]*cluster.Job
@@ -74,7 +74,7 @@ func (w *world) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 	}
 }
 
-// log applies entries to a world under the eyes of a witness.
+// log applies entries to a world and shows them to a witness.
 type log struct {
 	now     *world
 	index   uint64
@@ -88,10 +88,10 @@ func newLog(o witness.Options) *log {
 	return &log{now: newWorld(), at: epoch, w: witness.New(o), options: o}
 }
 
-// apply makes one entry out of edits of single rows, and names what it touched.
+// apply makes one entry of edits of single rows, and names the touched rows.
 func (l *log) apply(edits ...edit) { l.plan(nil, edits...) }
 
-// plan makes an entry that says what was planned.
+// plan makes an entry with planned items.
 func (l *log) plan(planned []witness.Planned, edits ...edit) {
 	before := l.now
 	l.index++
@@ -104,10 +104,10 @@ func (l *log) plan(planned []witness.Planned, edits ...edit) {
 	l.entries = append(l.entries, e)
 }
 
-// edit writes one row and says so.
+// edit writes one row and names it.
 type edit func(w *world, now time.Time, touched *witness.Touched)
 
-// silently is an edit that does not say what it writes.
+// silently returns an edit that does not name its row.
 func silently(e edit) edit {
 	return func(w *world, now time.Time, _ *witness.Touched) { e(w, now, new(witness.Touched)) }
 }
@@ -185,7 +185,7 @@ func key(id cluster.JobID) cluster.GroupKey {
 	return cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: id}, Name: "g"}
 }
 
-// alloc places a running, healthy allocation or changes the one there is.
+// alloc places a running, healthy allocation or changes the existing one.
 func alloc(id cluster.AllocID, of cluster.JobID, on cluster.NodeID, change ...func(*cluster.Allocation)) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		a := w.allocs[id].Copy()
@@ -205,7 +205,7 @@ func alloc(id cluster.AllocID, of cluster.JobID, on cluster.NodeID, change ...fu
 	}
 }
 
-// changed changes an allocation that is there.
+// changed changes an existing allocation.
 func changed(id cluster.AllocID, change ...func(*cluster.Allocation)) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		alloc(id, w.allocs[id].JobID, w.allocs[id].NodeID, change...)(w, now, touched)
@@ -221,8 +221,8 @@ func marked(id cluster.AllocID, class cluster.MarkClass) edit {
 	}
 }
 
-// replaced stops an allocation and places its replacement. Only the latter is
-// named: it names the former itself.
+// replaced stops an allocation and places its replacement. The entry names only the
+// replacement, which refers to its predecessor.
 func replaced(id, by cluster.AllocID, on cluster.NodeID) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		silently(changed(id, func(a *cluster.Allocation) { a.DesiredStatus, a.NextAllocation = cluster.DesiredStop, by }))(w, now, touched)

@@ -1,30 +1,27 @@
-// Package heartbeat keeps the time by which the nodes of a cluster have to be
-// heard, and says which were not.
+// Package heartbeat keeps the times by which heartbeats of nodes are due, and reports the
+// nodes that missed them.
 //
-// [Timers] is a step machine: it neither blocks, sleeps nor reads a clock. Whoever
-// owns it tells it who was heard and what became of the writes it asked for, and
-// steps it:
+// [Timers] is a step machine: it neither blocks, sleeps nor reads a clock. Its owner reports
+// heartbeats and the answers of writes to it, and steps it:
 //
 //	Heard(node) ──▶ armed ── its time passes ──▶ missed ── Step ──▶ written down
 //	                  ▲                            │                    │
 //	                  └────────── Heard ───────────┘◀── Settle(failed) ─┘
 //
-// # What holds
+// # Properties
 //
-//   - A node that was heard within its TTL is never called down.
-//   - A node that was not heard is called down until somebody has written it, or
-//     it is heard after all. One that is heard while it is being written down is
-//     called ready as soon as that is settled.
-//   - The more nodes there are the longer is their TTL, so that all of them
-//     together are heard at a rate of [Options].MaxRate at most. Each has up to as
-//     long again by chance, so that those which began together do not stay
-//     together.
-//   - Whoever was not looking cannot say that nobody called: a pause between two
-//     calls beyond [MaxPause] lengthens every wait by the pause, and a clock that
-//     is set back takes every wait with it.
-//   - At most [Options].MaxWrites are being written at a time, those that waited
-//     longest first.
+//   - A node that is heard within its TTL is never marked down.
+//   - A node that is not heard is marked down, and the write is retried, until it is written
+//     or the node is heard. A node that is heard during that write is marked ready once the
+//     write is settled.
+//   - The TTL grows with the number of nodes, so that all of them together send heartbeats
+//     at a rate of [Options].MaxRate at most. A random part of up to the same length is
+//     added, so that nodes that began together spread out.
+//   - A paused process cannot tell that nodes were silent: a pause between two calls beyond
+//     [MaxPause] delays every timer by the pause. If the clock is set back, every timer moves
+//     back with it.
+//   - At most [Options].MaxWrites writes are in flight, the longest waiting first.
 //
-// A leader that begins makes new timers, in which every node has the longest time
-// that an earlier leader may have given it.
+// A new leader makes new timers. Each node gets the longest time that an earlier leader may
+// have given it.
 package heartbeat

@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// Options say how soon nodes have to be heard. The zero value of each is its
-// default.
+// Options set the time between heartbeats. The zero value of each field is its default.
 type Options struct {
-	// MinTTL is the least time after which a node has to be heard again. Zero is
-	// [DefaultMinTTL].
+	// MinTTL is the shortest TTL of a node. Zero is [DefaultMinTTL].
 	MinTTL time.Duration
 	// MaxRate is how many heartbeats a second there may be: with more nodes than
 	// MinTTL times that, the TTL is longer. Zero is [DefaultMaxRate].
@@ -20,8 +18,7 @@ type Options struct {
 	// MaxWrites is how many changes of status are being written at a time. Zero is
 	// [DefaultMaxWrites].
 	MaxWrites int
-	// RetryAfter is the wait before a write that failed is asked for again. Zero
-	// is [DefaultRetryAfter].
+	// RetryAfter is the wait before a failed write is retried. Zero is [DefaultRetryAfter].
 	RetryAfter time.Duration
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// timer is what is known of one node.
+// timer is the state of one node.
 type timer struct {
 	node  cluster.NodeID
 	state state
-	// until is when the node has to be heard again.
+	// until is the time by which the next heartbeat is due.
 	until time.Time
-	// heard says, while writing, that the node was heard since.
+	// heard reports that a heartbeat arrived while the timer was writing.
 	heard bool
 }
 
@@ -22,10 +22,10 @@ type state uint8
 const (
 	// armed waits for the node, until then.
 	armed state = iota
-	// missed waits for its turn to be written down.
+	// missed waits for its turn to be written as down.
 	missed
-	// returned waits for its turn to be written ready.
+	// returned waits for its turn to be written as ready.
 	returned
-	// writing waits for what becomes of the write.
+	// writing waits for the answer of the write.
 	writing
 )

@@ -21,8 +21,8 @@ type Timers struct {
 	options Options
 	chance  *rand.Rand
 	timers  map[cluster.NodeID]*timer
-	// due is when timers that are not writing are next looked at: when their node is to
-	// be heard again at the latest, or when they may be written.
+	// due holds the times of timers that are not writing: the deadline of the next heartbeat, or
+	// the time at which the change may be written.
 	due alarm.Heap[cluster.NodeID]
 	// writes is how many are.
 	writes int
@@ -53,8 +53,8 @@ func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	}
 }
 
-// Heard says that a node was heard, and returns how soon it must be again: the
-// TTL that it is told. It is waited for by the grace longer.
+// Heard records a heartbeat of a node, and returns its TTL. The timer waits for the TTL and the
+// grace.
 func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 	t.look(now)
 	n := t.get(id)
@@ -71,7 +71,7 @@ func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 	return ttl
 }
 
-// Forget ends the wait for a node that is gone.
+// Forget drops the timer of a deleted node.
 func (t *Timers) Forget(id cluster.NodeID) {
 	if n := t.timers[id]; n != nil && n.state != writing {
 		t.due.Remove(id)
@@ -79,8 +79,8 @@ func (t *Timers) Forget(id cluster.NodeID) {
 	}
 }
 
-// Settle says what became of a change that Step returned. One that was made, or
-// whose node is gone, is done; any other is asked for again.
+// Settle takes the answer to a change that Step returned. A change that was made, or whose node is
+// deleted, is done; any other is retried.
 func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	t.look(now)
 	n := t.timers[c.Node]
@@ -111,12 +111,12 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 // time between them as not having passed.
 const MaxPause = 5 * time.Second
 
-// longestWait is how soon Step wants to be called again at the latest, while there
-// is a node: often enough to tell a pause from an ordinary wait.
+// longestWait bounds the time between two calls of Step while there is a node: often enough to tell
+// a pause of the process from an ordinary wait.
 const longestWait = time.Second
 
-// Step returns the changes that are to be written now, each to be answered with
-// Settle, and when it wants to be called again at the latest; zero is never.
+// Step returns the changes to write now, each to be answered with Settle, and the latest time of
+// the next call; zero is never.
 func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	t.look(now)
 	for t.writes < t.options.MaxWrites {
@@ -143,8 +143,8 @@ func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	return changes, wakeAt
 }
 
-// look notes that the owner looks, and moves every wait by the time that passed
-// without a look, or that a clock was set back.
+// look notes a call by the owner. It moves every timer by the time in which the process was
+// paused, or by which the clock was set back.
 func (t *Timers) look(now time.Time) {
 	gone := now.Sub(t.looked)
 	t.looked = now

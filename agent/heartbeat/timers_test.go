@@ -19,7 +19,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type clock struct {
 	*heartbeat.Timers
 	now     time.Time
-	changes []heartbeat.Change // that were asked for and are not settled
+	changes []heartbeat.Change // requested and not settled
 }
 
 func newClock(o heartbeat.Options) *clock {
@@ -39,7 +39,7 @@ func (c *clock) pass(d time.Duration) {
 	}
 }
 
-// take returns what was asked for, and forgets it.
+// take returns the requested changes, and clears them.
 func (c *clock) take() []heartbeat.Change {
 	changes := c.changes
 	c.changes = nil
@@ -64,14 +64,14 @@ func TestTimers_missed(t *testing.T) {
 	c.pass(1)
 	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 	c.pass(time.Hour)
-	must.SliceEmpty(t, c.take()) // it is asked once
+	must.SliceEmpty(t, c.take()) // one request
 	c.Settle(down("n1"), true, c.now)
 	must.Eq(t, 0, c.Len())
 	c.pass(time.Hour)
 	must.SliceEmpty(t, c.take())
 }
 
-func TestTimers_aFailedWriteIsAskedForAgain(t *testing.T) {
+func TestTimers_aFailedWriteIsRetried(t *testing.T) {
 	t.Parallel()
 	c := newClock(heartbeat.Options{})
 	c.Heard("n1", c.now)
@@ -90,7 +90,7 @@ func TestTimers_aFailedWriteIsAskedForAgain(t *testing.T) {
 	must.SliceEmpty(t, c.take())
 }
 
-// A node that is heard while it is being written down is written ready next.
+// A node that is heard while down is being written is written as ready next.
 func TestTimers_heardWhileBeingWrittenDown(t *testing.T) {
 	t.Parallel()
 	c := newClock(heartbeat.Options{})
@@ -116,7 +116,7 @@ func TestTimers_heardWhileBeingWrittenDown(t *testing.T) {
 	must.SliceEmpty(t, c.take())
 }
 
-// What an earlier leader told nodes is waited for, whatever it was.
+// The timers wait for the longest TTL that an earlier leader may have given.
 func TestTimers_expect(t *testing.T) {
 	t.Parallel()
 	earlier := newClock(heartbeat.Options{})
@@ -139,7 +139,7 @@ func TestTimers_expect(t *testing.T) {
 	must.SliceLen(t, heartbeat.DefaultMaxWrites, c.take())
 }
 
-// Time that nobody looked at has not passed for the nodes.
+// A pause of the process does not count as missed heartbeats.
 func TestTimers_clockSteps(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{-time.Hour, -time.Millisecond, heartbeat.MaxPause + 1, time.Hour} {
@@ -152,7 +152,7 @@ func TestTimers_clockSteps(t *testing.T) {
 			second := c.Heard("n2", c.now)
 			c.pass(ttl - ttl/2 + heartbeat.DefaultGrace - 1)
 			must.SliceEmpty(t, c.take())
-			c.pass(time.Second) // how long ago the last look may have been
+			c.pass(time.Second) // the longest time since the last look
 			must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 			c.pass(second)
 			must.Eq(t, []heartbeat.Change{down("n2")}, c.take())
@@ -178,9 +178,8 @@ func (b *beats) Pop() any {
 	return last
 }
 
-// Ten thousand nodes are heard at no more than the rate that is allowed, none of
-// them is called down while it is heard in time, and all of those that fall silent
-// are, a bounded number at a time.
+// Ten thousand nodes send heartbeats at the permitted rate. No node that sends in time is marked
+// down, and all silent nodes are, a bounded number at a time.
 func TestTimers_tenThousandNodes(t *testing.T) {
 	t.Parallel()
 	const count = 10_000
@@ -191,7 +190,7 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 		next = append(next, beat{c.now.Add(c.Heard(id, c.now)), id})
 	}
 	heap.Init(&next)
-	settle := c.now.Add(10 * time.Minute) // the first heard had short TTLs, being few
+	settle := c.now.Add(10 * time.Minute) // the first had short TTLs, because they were few
 	heard, silent := 0, make(map[cluster.NodeID]bool)
 	for until := settle.Add(20 * time.Minute); next[0].at.Before(until); {
 		b := heap.Pop(&next).(beat)
@@ -232,8 +231,8 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 	must.Eq(t, count/2, c.Len())
 }
 
-// Whatever comes in whatever order: a node that was heard in time is never called
-// down, one that was not is, and writes are bounded.
+// In any order of events: a node heard in time is never marked down, a silent one is, and writes
+// are bounded.
 func TestTimers_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

@@ -1,5 +1,4 @@
-// Package alarm keeps times by key, the earliest first: when a node's deadline
-// comes, when a group is planned again, when a client has something to do. It
-// knows no clock. Whoever steps asks what is due at the time of the step, and
-// returns the first time as the one at which to be called again.
+// Package alarm keeps times by key, the earliest first: when a node's deadline comes, when a
+// group is planned again, when a client has work to do. It reads no clock. A step asks which keys
+// are due at its time, and returns the first time as the one of the next step.
 package alarm

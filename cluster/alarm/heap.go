@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Heap is a heap of times by key: each key has one or none. The zero value is
-// empty. It costs the logarithm of what it holds to change. It is not safe for
-// concurrent use.
+// Heap keeps at most one time for each key. The zero value is empty. A change costs the logarithm
+// of the number of keys. It is not safe for concurrent use.
 type Heap[K Key[K]] struct {
 	queue queue[K]
 	index map[K]*alarm[K]
 }
 
-// Key is what times are kept by; Compare breaks ties between them.
+// Key identifies a time. Compare breaks ties.
 type Key[K any] interface {
 	comparable
 	Compare(K) int
@@ -28,7 +27,7 @@ type alarm[K any] struct {
 	position int
 }
 
-// Set gives the key a time, in place of any it had.
+// Set sets the key's time and replaces an earlier one.
 func (h *Heap[K]) Set(key K, at time.Time) {
 	if a := h.index[key]; a != nil {
 		a.at = at
@@ -68,7 +67,7 @@ func (h *Heap[K]) At(key K) time.Time {
 	return time.Time{}
 }
 
-// Shift moves all times by as much.
+// Shift moves all times by the same duration.
 func (h *Heap[K]) Shift(by time.Duration) {
 	for _, a := range h.queue {
 		a.at = a.at.Add(by)
@@ -86,7 +85,7 @@ func (h *Heap[K]) First() time.Time {
 	return h.queue[0].at
 }
 
-// Pop takes out every key whose time has come, in key order.
+// Pop removes and returns every key whose time has come, in key order.
 func (h *Heap[K]) Pop(now time.Time) []K {
 	var keys []K
 	for key, due := h.PopFirst(now); due; key, due = h.PopFirst(now) {
@@ -96,8 +95,8 @@ func (h *Heap[K]) Pop(now time.Time) []K {
 	return keys
 }
 
-// PopFirst takes out the key with the earliest time, the lowest of several, if
-// that has come.
+// PopFirst removes and returns the key with the earliest time if that time has come. Of several
+// equal times it takes the lowest key.
 func (h *Heap[K]) PopFirst(now time.Time) (key K, due bool) {
 	if len(h.queue) == 0 || now.Before(h.queue[0].at) {
 		return key, false
@@ -107,9 +106,8 @@ func (h *Heap[K]) PopFirst(now time.Time) (key K, due bool) {
 	return a.key, true
 }
 
-// LastBefore is the latest time that is before the closing time, or the first if
-// none is. It looks only at those and their children: in a heap no child is
-// earlier than its parent.
+// LastBefore is the latest time before the closing time, or the first time if none is before it.
+// It looks only at those times and their children: in a heap no child is earlier than its parent.
 func (h *Heap[K]) LastBefore(closing time.Time) time.Time {
 	last := h.First()
 	open := []int{0}

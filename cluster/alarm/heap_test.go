@@ -20,17 +20,16 @@ type name string
 
 func (n name) Compare(o name) int { return cmp.Compare(n, o) }
 
-// ring is one key's time in the twin of a heap: a slice that is sorted whenever
-// somebody asks.
+// ring is one key's time in the twin of a heap: a slice that is sorted for every answer.
 type ring struct {
 	key name
 	at  time.Time
 }
 
-// twin is a heap that has nothing but a map.
+// twin is a heap that consists of a map.
 type twin map[name]time.Time
 
-// sorted are its times, the earliest first; of two at the same time, by key.
+// sorted returns its times, the earliest first, and equal times by key.
 func (w twin) sorted() []ring {
 	var rings []ring
 	for _, key := range slices.Sorted(maps.Keys(w)) {
@@ -40,7 +39,7 @@ func (w twin) sorted() []ring {
 	return rings
 }
 
-// pop takes out what is due, at most so many.
+// pop removes and returns the keys that are due, at most so many.
 func (w twin) pop(now time.Time, most int) (due []name) {
 	for _, r := range w.sorted() {
 		if !r.at.After(now) && len(due) < most {
@@ -61,7 +60,7 @@ func anySpan(t *rapid.T) time.Duration {
 
 func anyTime(t *rapid.T) time.Time { return epoch.Add(anySpan(t)) }
 
-// moves has the same happen to a heap and its twin, and compares them.
+// moves applies the same changes to a heap and its twin, and compares them.
 func moves(t *rapid.T) {
 	var got Heap[name]
 	want := twin{}
@@ -132,8 +131,8 @@ func TestHeap_AgreesWithSortedSlice(t *testing.T) {
 
 func FuzzHeap(f *testing.F) { f.Fuzz(rapid.MakeFuzz(moves)) }
 
-// The batch of a window costs a look at what is in the window. Everything below
-// its first miss is taken away here: to look there would panic.
+// LastBefore reads the times in the window and their children only. The test removes everything
+// below, so a look there would panic.
 func TestHeap_LastBeforeLooksNoFurtherThanItMust(t *testing.T) {
 	t.Parallel()
 	const inWindow, all = 10, 10_000
@@ -172,8 +171,8 @@ func (c compared) Compare(o compared) int {
 	return cmp.Compare(c.id, o.id)
 }
 
-// A change costs the logarithm of what is kept: with equal times every
-// comparison asks the keys.
+// A change costs the logarithm of the number of keys. With equal times every comparison compares
+// keys.
 func TestHeap_CostOfAChange(t *testing.T) {
 	t.Parallel()
 	const all = 1 << 14

@@ -1,2 +1,2 @@
-// Package inbox holds what other goroutines post to a step machine until its next step.
+// Package inbox keeps items that other goroutines post, until a step machine takes them.
 package inbox

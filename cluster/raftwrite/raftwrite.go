@@ -4,12 +4,12 @@ package raftwrite
 type Outcome uint8
 
 const (
-	// Unknown: the entry may be applied, now or later. Do not send it again. Read the
+	// Unknown means that the entry may be applied, now or later. Do not send it again. Read the
 	// state behind a barrier, then plan.
 	Unknown Outcome = iota
-	// Rejected: the entry was not applied and never will be. Plan again.
+	// Rejected means that the entry was not applied and never will be. Plan again.
 	Rejected
-	// Applied: the entry was applied. The response says what the FSM refused.
+	// Applied means that the entry was applied. The response says what the FSM refused.
 	Applied
 )
 

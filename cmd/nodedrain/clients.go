@@ -46,27 +46,27 @@ func (f *clientsFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *clientsCommand) Synopsis() string { return "Simulate clients of servers that run" }
+func (c *clientsCommand) Synopsis() string { return "Simulate clients of running servers" }
 
 func (c *clientsCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain clients [options]
 
-  Plays the clients of a cluster to servers that run: registers nodes, and starts and
-  stops what is placed on them, as real clients would but for the processes. It ends
-  when it is interrupted; the nodes are down some time later. Started again with the same
-  names, they are the same nodes.
+  Simulates the clients of a cluster: registers nodes with running servers, and starts
+  and stops the allocations placed on them. No process runs. The command runs until it
+  is interrupted. The servers mark its nodes down some time later. A later run with the
+  same names continues with the same nodes.
 
-  This is for trying servers. Nothing of a simulated node is secret: do not run it
-  against servers that serve somebody.
+  Use this command to try servers. The ids and secrets of simulated nodes follow from
+  their names: do not use it with production servers.
 
 Options:
 
-  -servers URLS     The servers, in the form of -address and with commas between them:
-                    one that is down is left for the next. Default: that of -address.
-  -nodes N          How many. Default: %d.
-  -name NAME        They are called NAME-1 and so on. Default: %s.
-  -class CLASS      Their node class. Default: %s.
+  -servers URLS     The servers' addresses, each in the form of -address, separated by
+                    commas. If one is down, the next is used. Default: that of -address.
+  -nodes N          Number of nodes. Default: %d.
+  -name NAME        The nodes are named NAME-1, NAME-2 and so on. Default: %s.
+  -class CLASS      The nodes' class. Default: %s.
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: warn.
 `, defaultClients, defaultClientName, defaultClientClass) + connectHelp)
 }
@@ -98,11 +98,11 @@ func (c *clientsCommand) run(args []string) error {
 	return remote.Run(c.ctx, remote.Config{
 		Addresses: f.servers, Token: config.Token, TLS: config.TLS, Nodes: nodes,
 		Logger:     hclog.New(&hclog.LoggerOptions{Name: "clients", Level: level, Output: c.errs}),
-		Registered: c.telling(nodes),
+		Registered: c.reportingFirst(nodes),
 	})
 }
 
-// simulated are the nodes. Their ids and secrets follow from their names.
+// simulated returns the nodes. Their ids and secrets follow from their names.
 func (f *clientsFlags) simulated() (nodes []*cluster.Node) {
 	for i := range f.nodes {
 		name := fmt.Sprintf("%s-%d", f.name, i+1)
@@ -119,9 +119,9 @@ func (f *clientsFlags) simulated() (nodes []*cluster.Node) {
 	return nodes
 }
 
-// telling tells of each node when it is registered for the first time. Many goroutines
-// call what it returns.
-func (c *clientsCommand) telling(nodes []*cluster.Node) func(cluster.NodeID) {
+// reportingFirst returns a function that prints each node when it is first registered.
+// The function may be called from several goroutines.
+func (c *clientsCommand) reportingFirst(nodes []*cluster.Node) func(cluster.NodeID) {
 	names := map[cluster.NodeID]string{}
 	for _, n := range nodes {
 		names[n.ID] = n.Name

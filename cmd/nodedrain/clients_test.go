@@ -29,8 +29,7 @@ func TestClients_mistakes(t *testing.T) {
 	}
 }
 
-// Simulated clients run what a server gives them, and are themselves again when they are
-// started again.
+// Simulated clients run the allocations placed on them. After a restart they are the same nodes.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	ctx, c := startScriptCluster(t)

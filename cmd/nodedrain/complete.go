@@ -10,11 +10,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// completionPatience bounds how long a shell waits for ids.
-const completionPatience = 2 * time.Second
+// completionTimeout bounds how long a shell waits for ids.
+const completionTimeout = 2 * time.Second
 
-// nodeIDs completes the beginning of a node's id. Without a server there is nothing to
-// complete.
+// nodeIDs completes a prefix of a node's id. It offers nothing if no server answers.
 func (c *operatorCommand) nodeIDs() complete.Predictor {
 	return complete.PredictFunc(func(typed complete.Args) []string {
 		asked, err := c.connect(&connectFlags{})
@@ -22,7 +21,7 @@ func (c *operatorCommand) nodeIDs() complete.Predictor {
 			return nil
 		}
 		defer asked.Close()
-		ctx, cancel := context.WithTimeout(c.ctx, completionPatience)
+		ctx, cancel := context.WithTimeout(c.ctx, completionTimeout)
 		defer cancel()
 		found, err := asked.Search(ctx, wire.SearchRequest{Prefix: typed.Last, Context: searchNodes})
 		if err != nil {
@@ -35,8 +34,8 @@ func (c *operatorCommand) nodeIDs() complete.Predictor {
 // searchNodes is the context of a search for nodes.
 const searchNodes = "nodes"
 
-// flagPredictors completes flags: values of those that name files and folders, and
-// nothing after those that are yes or no.
+// flagPredictors completes flags and the values of those that name files and folders. A
+// boolean flag has no value to complete.
 func flagPredictors(set *flag.FlagSet) complete.Flags {
 	known := map[string]complete.Predictor{
 		"ca-cert": complete.PredictFiles("*"), "client-cert": complete.PredictFiles("*"), "client-key": complete.PredictFiles("*"),
@@ -48,7 +47,7 @@ func flagPredictors(set *flag.FlagSet) complete.Flags {
 	flags := complete.Flags{}
 	set.VisitAll(func(f *flag.Flag) {
 		predictor := known[f.Name]
-		if yesNo, is := f.Value.(interface{ IsBoolFlag() bool }); is && yesNo.IsBoolFlag() {
+		if boolean, is := f.Value.(interface{ IsBoolFlag() bool }); is && boolean.IsBoolFlag() {
 			predictor = complete.PredictNothing
 		} else if predictor == nil {
 			predictor = complete.PredictAnything

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// connectFlags are the flags that say which server to ask, and who asks. They win over
-// the environment.
+// connectFlags are the server's address and the user's credentials. Flags win over the
+// environment.
 type connectFlags struct {
 	config     client.Config
 	skipVerify bool
@@ -33,24 +33,26 @@ func (f *connectFlags) set(set *flag.FlagSet) {
 const connectHelp = `
 General options:
 
-  -address URL      Any server's API. Default: NOMAD_ADDR, or http://127.0.0.1:4646.
-  -token TOKEN      Who asks. Default: NOMAD_TOKEN.
-  -region NAME      Sent along. Default: NOMAD_REGION.
-  -namespace NAME   Sent along. Default: NOMAD_NAMESPACE.
-  -ca-cert FILE     Certificates of the authorities to trust. Default: NOMAD_CACERT.
-  -ca-path DIR      A folder of such files. Default: NOMAD_CAPATH.
+  -address URL      The API of any server. Default: NOMAD_ADDR, or
+                    http://127.0.0.1:4646.
+  -token TOKEN      Token that authenticates the request. Default: NOMAD_TOKEN.
+  -region NAME      Region sent with the request. Default: NOMAD_REGION.
+  -namespace NAME   Namespace sent with the request. Default: NOMAD_NAMESPACE.
+  -ca-cert FILE     CA certificates to trust. Default: NOMAD_CACERT.
+  -ca-path DIR      Folder of CA certificate files. Default: NOMAD_CAPATH.
   -client-cert FILE
-  -client-key FILE  The certificate that says who asks, and its key. Default:
+  -client-key FILE  TLS certificate and key of the client. Default:
                     NOMAD_CLIENT_CERT and NOMAD_CLIENT_KEY.
   -tls-server-name NAME
-                    The name the server's certificate must hold. Default:
+                    Name that the server's certificate must contain. Default:
                     NOMAD_TLS_SERVER_NAME.
-  -tls-skip-verify  Trust any server. Default: NOMAD_SKIP_VERIFY.
+  -tls-skip-verify  Do not verify the server's certificate. Default:
+                    NOMAD_SKIP_VERIFY.
   -no-color, -force-color
-                    Taken for the sake of scripts: nothing is coloured.
+                    Accepted for compatibility. Output is never coloured.
 `
 
-// connect returns a client as the flags say, and the environment where they say nothing.
+// connect returns a client configured by the flags, then by the environment.
 func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
 	config, err := f.over(c.getenv)
 	if err != nil {
@@ -63,7 +65,7 @@ func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
 	return asked, nil
 }
 
-// over is the environment's configuration with what the flags say over it.
+// over returns the environment's configuration, overridden by the flags.
 func (f *connectFlags) over(getenv func(string) string) (client.Config, error) {
 	config, err := client.FromEnv(getenv)
 	if err != nil {
@@ -86,7 +88,7 @@ func (f *connectFlags) over(getenv func(string) string) (client.Config, error) {
 		}
 	}
 	if given.TLS.CAPath != "" && given.TLS.CACert == "" {
-		config.TLS.CACert = "" // the environment's, which would win
+		config.TLS.CACert = "" // otherwise the environment's CACert would win over the flag
 	}
 	config.TLS.SkipVerify = config.TLS.SkipVerify || f.skipVerify
 	return config, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// A flag wins over its variable, and says nothing of the others.
+// A flag overrides its environment variable, and no other.
 func TestConnectFlags_over(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{

@@ -30,7 +30,7 @@ type demoFlags struct {
 
 func (f *demoFlags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("demo", flag.ContinueOnError)
-	set.SetOutput(io.Discard) // Run tells what was wrong
+	set.SetOutput(io.Discard) // Run prints the error
 	set.StringVar(&f.Dir, "cluster", "", "")
 	set.IntVar(&f.Nodes, "nodes", 0, "")
 	set.IntVar(&f.Drains, "drains", 0, "")
@@ -54,16 +54,17 @@ func (c *demoCommand) Help() string {
 Usage: nodedrain demo [options]
 
   Starts three raft servers, a scheduler and simulated clients in this process,
-  registers a cluster, drains some of its nodes at once, kills the leader when
-  half of the work is done, and counts what came of it. Progress is drawn as bars
-  on a terminal and written as plain lines elsewhere.
+  registers a cluster, drains several nodes at once, kills the leader when half
+  of the work is done, and prints a summary. Progress is shown as bars on a
+  terminal and as plain lines elsewhere.
 
-  The exit code is 0 only if every drain ended complete, or with its deadline
-  reached where it had one, the leader was killed while drains were running, and
-  a witness that shares no code with the drainer found nothing wrong: no paced
-  mark took a group below its limit.
+  The exit code is 0 only if all of these hold:
+    - every drain completed, or reached its deadline if it had one;
+    - the leader was killed while drains were running;
+    - the witness, which shares no code with the drainer, found no violation:
+      no paced mark took a group below its limit.
 
-  Tasks are simulated and go faster than real ones, by the time scale. Raft and
+  Tasks are simulated and run faster than real ones, by the time scale. Raft and
   the drainer are real and are not scaled.
 
 Options:
@@ -73,20 +74,20 @@ Options:
                     equal request and QoS make one job. Without it a cluster is
                     generated.
   -nodes N          Nodes of the generated cluster. Default: %d.
-  -drains N         Nodes to drain at once, half of them at most. Default: 5%% of
-                    a loaded cluster, a sixth of a generated one.
-  -deadline D       Deadline, in simulated time, of the drains that get one: all
-                    those with batch work and every other one. Default: %s.
-  -seed N           Seed of the generated cluster and of which nodes are drained.
-                    Default: 1.
-  -time-scale X     Simulated seconds in a real one. Default: %d.
+  -drains N         Nodes to drain at once, at most half of the nodes. Default: 5%%
+                    of a loaded cluster, a sixth of a generated one.
+  -deadline D       Deadline of drains, in simulated time. The drains of nodes with
+                    batch work and every second of the others have it. Default: %s.
+  -seed N           Seed of the generated cluster and of the choice of nodes to
+                    drain. Default: 1.
+  -time-scale X     Simulated seconds per real second. Default: %d.
   -servers N        Raft servers. Default: 3.
-  -loopback         Have the servers talk over TCP on the loopback interface
-                    rather than in memory.
-  -timeout D        Real time after which to give up. Default: %s.
-  -json             Print nothing but a summary in JSON. Its fields are those of
-                    type Summary in package demo.
-  -log-level LEVEL  Print what the servers log to standard error: trace, debug,
+  -loopback         Connect the servers over TCP on the loopback interface
+                    instead of in memory.
+  -timeout D        Real time after which the demo gives up. Default: %s.
+  -json             Print only a summary in JSON. Its fields are those of type
+                    Summary in package demo.
+  -log-level LEVEL  Print the servers' logs to standard error: trace, debug,
                     info, warn, error or off. Default: off.
 `, demo.DefaultNodes, demo.DefaultDeadline, demo.DefaultTimeScale, demo.DefaultTimeout))
 }
@@ -99,7 +100,7 @@ func (c *demoCommand) Run(args []string) int {
 	return 0
 }
 
-// errFailed says that the summary, which has been printed, is not a good one.
+// errFailed reports a failed demonstration. The summary has been printed.
 type errFailed struct{}
 
 func (errFailed) Error() string { return "the demonstration failed; the summary says why" }
@@ -138,8 +139,8 @@ func (c *demoCommand) run(args []string) error {
 	return nil
 }
 
-// refuseZeros refuses numbers that were set to zero: unset they are defaults, and
-// nobody who says zero means those.
+// refuseZeros refuses numbers set to zero, except the seed. Configurations read zero as
+// the default, but a user who sets zero does not ask for the default.
 func refuseZeros(set *flag.FlagSet) (err error) {
 	set.Visit(func(f *flag.Flag) {
 		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {

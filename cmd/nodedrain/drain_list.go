@@ -20,7 +20,7 @@ type drainListFlags struct {
 	recent  int
 }
 
-// defaultRecent is how many drains that ended are listed: servers keep thousands.
+// defaultRecent is the default number of ended drains listed. Servers keep thousands.
 const defaultRecent = 20
 
 func (f *drainListFlags) set() *flag.FlagSet {
@@ -32,20 +32,21 @@ func (f *drainListFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *drainListCommand) Synopsis() string { return "List drains that run and those that ended" }
+func (c *drainListCommand) Synopsis() string { return "List running and ended drains" }
 
 func (c *drainListCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain drain list [options]
 
-  Lists the drains that run, with how many allocations are left, the reason of the one
-  least likely to leave by itself, and by when the drain ends; and those that ended, the
-  newest first, also of nodes that are gone.
+  Lists running drains and ended drains. For a running drain it shows the number of
+  allocations left, the reason of the allocation least likely to leave by itself, and
+  the latest time at which the drain ends. Ended drains are listed newest first,
+  including those of deleted nodes.
 
 Options:
 
-  -recent N         How many of those that ended to list; 0 is all. Default: %d.
-  -verbose          Whole ids, and what was said of each drain.
+  -recent N         Maximum number of ended drains to list; 0 lists all. Default: %d.
+  -verbose          Show whole ids, and the id, user and metadata of each drain.
 `, defaultRecent) + outputHelp + "\n" + connectHelp)
 }
 

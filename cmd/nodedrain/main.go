@@ -27,8 +27,8 @@ func process() int {
 	return run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, errs: os.Stderr, getenv: os.Getenv})
 }
 
-// run runs the command of that line and returns the exit code. What a command
-// was asked for goes to out, why it could not to errs.
+// run runs the command that args name and returns the exit code. Results go to std.out,
+// errors to std.errs.
 func run(ctx context.Context, args []string, std stdio) int {
 	app := &cli.CLI{
 		Name:         "nodedrain",
@@ -47,17 +47,17 @@ func run(ctx context.Context, args []string, std stdio) int {
 	return code
 }
 
-// commands are all there are.
+// commands returns all commands.
 func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 	simulate := simCommand{ctx: ctx, out: std.out, errs: std.errs, getenv: std.getenv, play: sim.Play}
 	operate := operatorCommand{ctx: ctx, stdio: std}
 	return map[string]cli.CommandFactory{
-		"node":             is(&parentCommand{"Drain nodes, and see how they are", nodeHelp}),
+		"node":             is(&parentCommand{"Drain nodes and show their status", nodeHelp}),
 		"node drain":       is(&nodeDrainCommand{operate}),
 		"node eligibility": is(&nodeEligibilityCommand{operate}),
 		"node explain":     is(&nodeExplainCommand{operate}),
 		"node status":      is(&nodeStatusCommand{operate}),
-		"drain":            is(&parentCommand{"See drains of all nodes", drainHelp}),
+		"drain":            is(&parentCommand{"Show drains of all nodes", drainHelp}),
 		"drain list":       is(&drainListCommand{operate}),
 		"clients":          is(&clientsCommand{operate}),
 		"server":           is(&serverCommand{operate}),
@@ -72,22 +72,22 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"sim shrink": is(&simShrinkCommand{simulate}),
 		"version":    is(&versionCommand{out: std.out}),
 
-		"token":        is(&parentCommand{"Make tokens for the HTTP API", tokenHelp}),
+		"token":        is(&parentCommand{"Create tokens for the HTTP API", tokenHelp}),
 		"token create": is(&tokenCreateCommand{out: std.out, errs: std.errs}),
 	}
 }
 
-// is makes a command that is ready.
+// is returns a factory of an existing command.
 func is(c cli.Command) cli.CommandFactory {
 	return func() (cli.Command, error) { return c, nil }
 }
 
 const nodeHelp = `Usage: nodedrain node <command> [options]
 
-  Takes nodes out of service and back, and says how they are and why one has not
-  drained yet. The commands are those that operators of the compatible system know,
-  with the same flags and words, and "explain".`
+  Takes nodes out of service and returns them, shows their status, and explains why a
+  node has not drained yet. Except for "explain", the commands have the names, flags
+  and messages of Nomad's commands.`
 
 const drainHelp = `Usage: nodedrain drain <command> [options]
 
-  Says what drains run, and how those ended that did.`
+  Shows which drains run and how others ended.`

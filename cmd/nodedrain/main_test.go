@@ -24,8 +24,7 @@ func command(ctx context.Context, line string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// What a user may type by mistake is answered with what was wrong, and nothing
-// starts.
+// A wrong command line gives an error that names the mistake, and nothing starts.
 func TestRun_mistakes(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ line, want string }{
@@ -36,11 +35,11 @@ func TestRun_mistakes(t *testing.T) {
 		{"demo -deadline 10", `invalid value "10" for flag -deadline`},
 		{"demo -time-scale 0", "-time-scale is 0 and must be above 0"},
 		{"demo -time-scale NaN", "the time scale is NaN"},
-		{"demo -nodes 10 -drains 6", "6 of 10 nodes are to be drained"},
+		{"demo -nodes 10 -drains 6", "cannot drain 6 of 10 nodes"},
 		{"demo --nodes=10 --cluster=x", "a loaded cluster has its own number of nodes"},
 		{"demo -cluster testdata/none", "testdata/none/nodes.csv"},
 		{"demo -cluster testdata/broken", "nodes.csv:3: memory_mib is \"much\""},
-		{"demo -servers 2", "it takes 3 to lose one"},
+		{"demo -servers 2", "at least 3 are needed: one is killed"},
 		{"demo -seed -1", `invalid value "-1" for flag -seed`},
 		{"demo -log-level loud", `-log-level is "loud"`},
 		{"demo now", `unexpected argument "now"`},
@@ -57,7 +56,7 @@ func TestRun_mistakes(t *testing.T) {
 	}
 }
 
-// Help names every command, and every option of each.
+// Help names every command and every option of each.
 func TestRun_help(t *testing.T) {
 	t.Parallel()
 	code, out, _ := command(t.Context(), "-h")
@@ -84,8 +83,7 @@ func TestRun_version(t *testing.T) {
 	must.StrHasPrefix(t, "nodedrain ", out)
 }
 
-// With -json nothing but the summary is printed, and it says what the exit code
-// says.
+// With -json only the summary is printed, and it agrees with the exit code.
 func TestRun_json(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +101,7 @@ func TestRun_json(t *testing.T) {
 	})
 }
 
-// A run that fails prints its summary all the same, and exits with 1.
+// A failed run also prints its summary, and exits with 1.
 func TestRun_fails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +113,7 @@ func TestRun_fails(t *testing.T) {
 	})
 }
 
-// An interrupt ends the run in good order.
+// An interrupt ends the run in order.
 func TestRun_interrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +121,7 @@ func TestRun_interrupted(t *testing.T) {
 		defer cancel()
 		code, out, errs := command(ctx, "demo -nodes 12")
 		must.One(t, code)
-		must.StrContains(t, out, "nodes drained at once: 2")
+		must.StrContains(t, out, "2 nodes drain at once")
 		must.StrContains(t, errs, "interrupted before all drains had ended")
 	})
 }

@@ -10,42 +10,45 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// monitor watches a drain until it has ended and what had to leave has stopped. Run owns
-// the goroutines: one for each thing that is read.
+// monitor follows a drain until it has ended and its allocations have stopped. Run owns the
+// goroutines: one for each kind of read.
 type monitor struct {
 	asked  *client.Client
 	follow follower
-	// index is that of the newest state that is known: the node is read from there on.
+	// index is the index of the newest known state. The first read of the node waits for a
+	// newer one.
 	index uint64
 	show  drainDisplay
-	// patience is how long answers may fail before the monitor gives up.
+	// patience is how long reads may fail before the monitor gives up.
 	patience time.Duration
 }
 
-// monitorPatience is how long a monitor asks on while no server answers: longer than the
-// servers take to find a new leader.
+// monitorPatience is how long a monitor retries while no server answers. It is longer than
+// an election takes.
 const monitorPatience = 30 * time.Second
 
-// Exit codes of a command that has watched a drain.
+// Exit codes of a command that monitored a drain.
 const (
 	exitCancelled   exitCode = 2
 	exitInterrupted exitCode = 130
 )
 
-// seen is one thing that was read, or the error that ended the reading of it.
+// seen is the result of one read: a node, its allocations or its report, or the error that
+// ended the reads.
 type seen struct {
 	node   *wire.Node
 	allocs []*wire.Allocation
 	report *wire.NodeDrain
-	// record is that of a drain that has ended; with node or err, or nil.
+	// record is the record of an ended drain, or nil. It comes with node or err.
 	record *wire.Drain
 	err    error
 }
 
-// Run watches. The error is nil if the drain has ended and all had stopped.
+// Run monitors the drain. The error is nil if the drain has ended and all its allocations
+// have stopped.
 func (m *monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	news := make(chan seen) // not buffered: what is seen is told before more is read
+	news := make(chan seen) // not buffered: each result is printed before the next read
 	var reading sync.WaitGroup
 	reading.Go(func() { m.readNode(ctx, news) })
 	reading.Go(func() { m.readAllocs(ctx, news) })
@@ -73,7 +76,7 @@ func (m *monitor) Run(ctx context.Context) error {
 	return nil
 }
 
-// giveUp tells why there is no more to be seen.
+// giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
 func (m *monitor) giveUp(s seen) {
 	m.show.trouble(time.Now(), s.err.Error())
 	for _, line := range outcomeText(s.record) {
@@ -81,7 +84,7 @@ func (m *monitor) giveUp(s seen) {
 	}
 }
 
-// tell shows what is new in what was seen.
+// tell shows the changes since the last read.
 func (m *monitor) tell(s seen, now time.Time) {
 	var lines []string
 	switch {
@@ -100,7 +103,7 @@ func (m *monitor) tell(s seen, now time.Time) {
 	}
 }
 
-// readNode reads the node until it does not drain any more.
+// readNode reads the node until it no longer drains.
 func (m *monitor) readNode(ctx context.Context, news chan<- seen) {
 	index := m.index
 	for {
@@ -122,7 +125,7 @@ func (m *monitor) readNode(ctx context.Context, news chan<- seen) {
 	}
 }
 
-// record is what the servers keep of a drain that has ended, or nil if they do not say.
+// record returns the servers' record of the ended drain, or nil if they have none.
 func (m *monitor) record(ctx context.Context) *wire.Drain {
 	report, _, err := m.asked.NodeDrain(ctx, m.follow.node, client.Query{})
 	if err != nil || report.State != wire.StateEnded {
@@ -131,7 +134,7 @@ func (m *monitor) record(ctx context.Context) *wire.Drain {
 	return report.Drain
 }
 
-// readAllocs reads the node's allocations for as long as anybody listens.
+// readAllocs reads the node's allocations until the context ends.
 func (m *monitor) readAllocs(ctx context.Context, news chan<- seen) {
 	var index uint64
 	for {
@@ -149,15 +152,15 @@ func (m *monitor) readAllocs(ctx context.Context, news chan<- seen) {
 }
 
 const (
-	// reportWait is how soon the reasons are asked for anew although nothing has changed:
-	// some change with time.
+	// reportWait bounds a blocking read of the reasons: some change with time, without a
+	// change of the state.
 	reportWait = 2 * time.Second
-	// reportInterval is how long they are left alone in between.
+	// reportInterval is the pause between two reads of the reasons.
 	reportInterval = 250 * time.Millisecond
 )
 
-// readReport reads why allocations have not moved, for as long as the node drains and the
-// server says. What it does not say is not told: the drain goes on all the same.
+// readReport reads why allocations have not moved, while the node drains. It ends without
+// an error if the server refuses: the monitor works without reasons.
 func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
 	var index uint64
 	for {
@@ -177,10 +180,10 @@ func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
 	}
 }
 
-// again reads until there is an answer that asking again would not change, or answers have
-// failed for longer than patience.
+// again repeats a read until it succeeds, the server refuses it, or reads have failed for
+// longer than patience.
 func again[T any](ctx context.Context, patience time.Duration, read func() (T, client.Answer, error)) (T, client.Answer, error) {
-	var failed time.Time // since when answers fail; zero: they do not
+	var failed time.Time // when reads began to fail, or zero
 	for {
 		out, answer, err := read()
 		if err == nil || client.Refused(err) || ctx.Err() != nil {
@@ -195,7 +198,7 @@ func again[T any](ctx context.Context, patience time.Duration, read func() (T, c
 	}
 }
 
-// send hands over what was seen. It reports false if nobody listens any more.
+// send sends a result. It reports false if the context ends first.
 func send(ctx context.Context, news chan<- seen, s seen) bool {
 	select {
 	case news <- s:

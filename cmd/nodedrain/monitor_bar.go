@@ -11,8 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// drainBar draws a bar, and below it why what is left has not moved. What happens scrolls
-// away above. It owns the goroutines of its container until it is closed.
+// drainBar draws a bar, and below it why allocations have not moved. Events scroll above it. It owns the goroutines of its container until it is closed.
 type drainBar struct {
 	container *mpb.Progress
 	bar       *mpb.Bar
@@ -22,7 +21,7 @@ type drainBar struct {
 const (
 	// drainBarWidth is the width of the bar in columns.
 	drainBarWidth = 24
-	// heldRows is how many reasons are shown.
+	// heldRows is the maximum number of reasons shown.
 	heldRows = 6
 )
 
@@ -35,15 +34,16 @@ func newDrainBar(out io.Writer) *drainBar {
 	return b
 }
 
-// line is what stands beside the bar: time goes on between two looks.
+// line returns the text beside the bar. It uses the present time: time goes on between two
+// reads.
 func (b *drainBar) line(now time.Time) string {
 	look := *b.look.Load()
 	look.at = now
 	return look.String()
 }
 
-// reasons are the lines below the bar. Each must fit the terminal: a line that wraps is
-// not drawn over.
+// reasons writes the lines below the bar. Each must fit the terminal: the bar does not
+// erase a wrapped line.
 func (b *drainBar) reasons(out io.Writer, s decor.Statistics) error {
 	held := b.look.Load().held
 	for i, h := range held {
@@ -63,7 +63,7 @@ func (b *drainBar) trouble(at time.Time, text string) { stamped(b.container, at,
 
 func (b *drainBar) progress(look drainLook) {
 	b.look.Store(&look)
-	b.bar.SetTotal(int64(max(look.pace.most, 1)), false) // its end is the drain's
+	b.bar.SetTotal(int64(max(look.pace.most, 1)), false) // false: the drain's end completes the bar, not its count
 	b.bar.SetCurrent(int64(look.pace.most - look.pace.left))
 }
 

@@ -12,31 +12,32 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// follower knows what has been seen of a drain, and says of what is seen next what is new
-// in it. It neither waits nor speaks to anybody.
+// follower holds the last known state of a drain and returns a line for each change. It
+// does no input or output.
 type follower struct {
 	node string
-	// skipSystem leaves system jobs out of what has to stop, whatever the strategy says.
+	// skipSystem means that system jobs need not stop, whatever the strategy says.
 	skipSystem bool
-	// strategy was seen last, or nil if none has been yet.
+	// strategy is the last one read, or nil before the first.
 	strategy *wire.DrainStrategy
-	// allocs are the node's allocations as seen last, by id, or nil if they have not been.
+	// allocs are the node's allocations as last read, by id, or nil before the first read.
 	allocs map[string]*wire.Allocation
 	pace   pacer
 
-	// drainEnded and allStopped say what of the drain is over; cancelled how it ended.
+	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
+	// means that the drain ended by a cancel.
 	drainEnded, allStopped, cancelled bool
-	// held are the groups that have not moved, and why; endsBy is when the drain ends at
-	// the latest, or zero. Both are the server's word.
+	// held are the groups that have not moved, with their reasons; endsBy is the latest
+	// end of the drain, or zero. Both come from the server.
 	held   []heldGroup
 	endsBy time.Time
 }
 
-// over reports whether there is nothing left to be seen.
+// over reports whether the monitor can end.
 func (f *follower) over() bool { return f.drainEnded && (f.allStopped || f.cancelled) }
 
-// sawNode tells of the node. The record is that of its last drain if it does not drain any
-// more, or nil.
+// sawNode returns the changes of the node. The record is that of its last drain if the node
+// no longer drains, or nil.
 func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (lines []string) {
 	if n.Status == string(cluster.NodeDown) && !f.drainEnded {
 		lines = append(lines, fmt.Sprintf("Node %q down", n.ID))
@@ -64,7 +65,7 @@ func strategyText(s *wire.DrainStrategy) string {
 	return fmt.Sprintf("drain with deadline at %s", s.ForceDeadline)
 }
 
-// ended tells how the drain ended. One that was cancelled is not complete.
+// ended returns how the drain ended. A cancelled drain is not complete.
 func (f *follower) ended(n *wire.Node, record *wire.Drain) []string {
 	if n.LastDrain == nil || n.LastDrain.Status != string(cluster.DrainStatusCanceled) {
 		return append([]string{fmt.Sprintf("Drain complete for node %s", n.ID)}, outcomeText(record)...)
@@ -77,7 +78,7 @@ func (f *follower) ended(n *wire.Node, record *wire.Drain) []string {
 	return []string{line}
 }
 
-// outcomeText says of a drain that ended what "complete" does not, if anything.
+// outcomeText returns the outcome of an ended drain if it says more than "complete".
 func outcomeText(record *wire.Drain) []string {
 	switch {
 	case record == nil || record.Outcome == string(cluster.OutcomeNone):
@@ -90,7 +91,7 @@ func outcomeText(record *wire.Drain) []string {
 	return []string{"Outcome: " + record.Outcome}
 }
 
-// sawAllocs tells of the allocations on the node.
+// sawAllocs returns the changes of the node's allocations.
 func (f *follower) sawAllocs(list []*wire.Allocation, now time.Time) (lines []string) {
 	before := f.allocs
 	f.allocs = make(map[string]*wire.Allocation, len(list))
@@ -109,8 +110,8 @@ func (f *follower) sawAllocs(list []*wire.Allocation, now time.Time) (lines []st
 	return lines
 }
 
-// changes are what happened to an allocation since it was seen before, oldest first:
-// reads that were slow see several at once.
+// changes returns the changes of an allocation between two reads, oldest first. A slow read
+// can find several.
 func changes(was, is *wire.Allocation) (lines []string) {
 	if marked(is) && !marked(was) {
 		lines = append(lines, fmt.Sprintf("Alloc %q marked for migration", is.ID))
@@ -124,7 +125,7 @@ func changes(was, is *wire.Allocation) (lines []string) {
 	return lines
 }
 
-// left counts what has to stop and has not.
+// left counts the allocations that still have to stop.
 func (f *follower) left() (n int) {
 	for _, a := range f.allocs {
 		if alive := a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning); alive && !f.stays(a) {
@@ -134,14 +135,14 @@ func (f *follower) left() (n int) {
 	return n
 }
 
-// stays reports whether the allocation has not to leave: system jobs may be left where
-// they are, unless others unmount through them.
+// stays reports whether the allocation need not leave: the drain may ignore system jobs,
+// except storage plugins.
 func (f *follower) stays(a *wire.Allocation) bool {
 	skip := f.skipSystem || f.strategy != nil && f.strategy.IgnoreSystemJobs
 	return skip && jobType(a) == string(cluster.JobSystem) && !isPlugin(a.Job)
 }
 
-// jobType is the type of an allocation's job, or empty if it is not known.
+// jobType returns the type of an allocation's job, or empty if it is not known.
 func jobType(a *wire.Allocation) string {
 	if a.Job == nil || a.Job.Type == nil {
 		return ""
@@ -149,19 +150,20 @@ func jobType(a *wire.Allocation) string {
 	return *a.Job.Type
 }
 
-// isPlugin reports whether a job has a storage plugin, which all of it counts as then.
+// isPlugin reports whether a job has a storage plugin. Then all its allocations count as
+// plugins.
 func isPlugin(j *wire.Job) bool {
 	return slices.ContainsFunc(j.TaskGroups, func(g *wire.TaskGroup) bool {
 		return slices.ContainsFunc(g.Tasks, func(t *wire.Task) bool { return t.CSIPluginConfig != nil })
 	})
 }
 
-// marked reports whether an allocation was asked to leave.
+// marked reports whether a drain marked the allocation.
 func marked(a *wire.Allocation) bool {
 	return a.DesiredTransition != nil && a.DesiredTransition.Migrate != nil && *a.DesiredTransition.Migrate
 }
 
-// look is how far the drain is.
+// look returns the progress of the drain.
 func (f *follower) look(now time.Time) drainLook {
 	l := drainLook{pace: f.pace, endsBy: f.endsBy, held: f.held, at: now}
 	if f.drainEnded {
@@ -170,11 +172,11 @@ func (f *follower) look(now time.Time) drainLook {
 	return l
 }
 
-// heldGroup is a group some of which has not moved, all for the same reason.
+// heldGroup counts the allocations of a group that have not moved for one reason.
 type heldGroup struct {
 	group, reason string
 	count         int
-	// detail is that of its first allocation.
+	// detail is the detail of the group's first allocation.
 	detail string
 }
 
@@ -186,11 +188,11 @@ func (h heldGroup) String() string {
 	return singleLine(text)
 }
 
-// sawReport notes why what is left has not moved, and tells of groups that wait for
-// something they did not wait for before.
+// sawReport stores why allocations have not moved, and returns a line for each group with
+// a new reason.
 func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
 	if r.Progress == nil {
-		return nil // ended, or not said by this server
+		return nil // the drain has ended, or this server does not lead
 	}
 	before := f.held
 	f.held, f.endsBy = heldGroups(r.Allocs), r.Progress.EndsBy.Time
@@ -203,14 +205,15 @@ func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
 	return lines
 }
 
-// onItsWay reports whether what has this reason moves: lines of its own tell of it.
+// onItsWay reports whether an allocation with this reason is moving. Lines of its own
+// report it.
 func onItsWay(reason string) bool {
 	moving := [...]rules.Reason{rules.ReasonLeftByRequest, rules.ReasonWritePending, rules.ReasonStopping, rules.ReasonWaitingForScheduler}
 	return slices.ContainsFunc(moving[:], func(r rules.Reason) bool { return r.String() == reason })
 }
 
-// heldGroups sums up the allocations left: those that do not move first, the largest
-// first, then by group.
+// heldGroups sums up the allocations left: first the groups that do not move, then by
+// count, largest first, then by name.
 func heldGroups(allocs []wire.DrainAlloc) (held []heldGroup) {
 	for _, a := range allocs {
 		group := a.Namespace + "/" + a.JobID + "." + a.TaskGroup

@@ -12,14 +12,14 @@ import (
 
 var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// seenNode is a node that drains by a deadline.
+// seenNode returns a node that drains with a deadline.
 func seenNode(limit time.Duration) *wire.Node {
 	return &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{
 		Deadline: limit, StartedAt: wire.NewTime(began), ForceDeadline: wire.NewTime(began.Add(limit)),
 	}}
 }
 
-// seenAlloc is an allocation of a job of that type.
+// seenAlloc returns an allocation of a job of that type.
 func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocation {
 	a := &wire.Allocation{ID: id, JobID: "job", TaskGroup: "web", DesiredStatus: desired, ClientStatus: client, Job: &wire.Job{Type: &jobType}}
 	if migrate {
@@ -28,7 +28,7 @@ func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocati
 	return a
 }
 
-// A drain is told as the compatible command tells it, from the first mark to the end.
+// The monitor prints the lines of Nomad's command, from the first mark to the end.
 func TestFollower_story(t *testing.T) {
 	t.Parallel()
 	f := follower{node: "n1"}
@@ -64,7 +64,7 @@ func TestFollower_story(t *testing.T) {
 	must.False(t, f.cancelled)
 }
 
-// A slow read sees several changes of an allocation at once: none is left out.
+// A slow read sees several changes of an allocation at once; the monitor prints all of them.
 func TestFollower_several(t *testing.T) {
 	t.Parallel()
 	var f follower
@@ -108,8 +108,8 @@ func TestFollower_ended(t *testing.T) {
 	}
 }
 
-// What has not to leave is not waited for: system jobs if they are ignored, but for
-// storage plugins. What is lost has left, what is unknown is not waited for.
+// The monitor does not wait for ignored system jobs, except storage plugins, nor for lost or
+// unknown allocations.
 func TestFollower_left(t *testing.T) {
 	t.Parallel()
 	plugin := seenAlloc("a4", "system", "run", "running", false)
@@ -139,8 +139,7 @@ func leftAlloc(group, reason, detail string) wire.DrainAlloc {
 	return wire.DrainAlloc{Namespace: "default", JobID: "shop", TaskGroup: group, Reason: reason, Detail: detail}
 }
 
-// A group that does not move is told once, with what it waits for, and again when it
-// waits for something else.
+// A group that does not move gives one line with its reason, and another when the reason changes.
 func TestFollower_report(t *testing.T) {
 	t.Parallel()
 	var f follower
@@ -158,7 +157,7 @@ func TestFollower_report(t *testing.T) {
 	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, ends by ")
 }
 
-// Every reason that is not of the set is one that holds: no reason is swallowed.
+// Every reason outside the set holds an allocation: no reason is lost.
 func TestOnItsWay(t *testing.T) {
 	t.Parallel()
 	must.True(t, onItsWay("stopping"))
@@ -166,7 +165,7 @@ func TestOnItsWay(t *testing.T) {
 	must.False(t, onItsWay("a reason of a newer server"))
 }
 
-// The pace is that of the last departures, arrivals make more to do.
+// The pace is that of the last departures. Arrivals increase the total.
 func TestPacer(t *testing.T) {
 	t.Parallel()
 	var p pacer
@@ -187,7 +186,7 @@ func TestPacer(t *testing.T) {
 	must.Zero(t, left)
 }
 
-// A change of pace shows: what was long ago is forgotten.
+// The estimate follows a change of pace: old departures do not count.
 func TestPacer_window(t *testing.T) {
 	t.Parallel()
 	var p pacer
@@ -205,7 +204,7 @@ func TestPacer_window(t *testing.T) {
 	must.Eq(t, time.Duration(p.left)*time.Minute, left)
 }
 
-// Without a terminal a line is written only when something has changed.
+// Without a terminal a line is written only after a change.
 func TestDrainLines(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder

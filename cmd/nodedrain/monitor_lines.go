@@ -10,24 +10,24 @@ import (
 type drainDisplay interface {
 	// event tells what happened.
 	event(at time.Time, text string)
-	// trouble tells why the monitor gives up.
+	// trouble shows why the monitor gives up.
 	trouble(at time.Time, text string)
-	// progress shows how far the drain is.
+	// progress shows the progress of the drain.
 	progress(drainLook)
-	// close leaves what was shown as it is.
+	// close ends the output and leaves it on the screen.
 	close()
 }
 
-// drainLook is how far a drain is.
+// drainLook is the progress of a drain at one time.
 type drainLook struct {
 	pace pacer
-	// endsBy is when the drain ends at the latest, or zero if that is not known.
+	// endsBy is the latest end of the drain, or zero if it is not known.
 	endsBy time.Time
 	held   []heldGroup
 	at     time.Time
 }
 
-// String is how far the drain is, in a line. While nothing leaves the pace slows down.
+// String returns the progress in one line. The pace falls while no allocation leaves.
 func (l drainLook) String() string {
 	text := fmt.Sprintf("%d of %s left", l.pace.left, counted(l.pace.most, "allocation"))
 	if l.pace.left == 0 {
@@ -42,7 +42,7 @@ func (l drainLook) String() string {
 	return text
 }
 
-// rough is a duration for people: to seconds below an hour, to minutes above.
+// rough formats a duration: rounded to seconds below an hour, to minutes above.
 func rough(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -53,10 +53,10 @@ func rough(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// drainLines writes lines, also where no terminal is.
+// drainLines shows a drain as lines. It needs no terminal.
 type drainLines struct {
 	out, errs io.Writer
-	// told is how many were left when a line last said so; -1 before the first.
+	// told is the number of allocations left in the last line, or -1 before the first.
 	told int
 }
 
@@ -67,7 +67,7 @@ func newDrainLines(out, errs io.Writer) *drainLines {
 func (l *drainLines) event(at time.Time, text string)   { stamped(l.out, at, text) }
 func (l *drainLines) trouble(at time.Time, text string) { stamped(l.errs, at, text) }
 
-// progress writes a line when another number is left.
+// progress writes a line when the number of allocations left changes.
 func (l *drainLines) progress(look drainLook) {
 	if look.pace.left == l.told {
 		return
@@ -78,12 +78,12 @@ func (l *drainLines) progress(look drainLook) {
 
 func (l *drainLines) close() {}
 
-// stamped writes a line with the local time before it, as the compatible command does.
+// stamped writes a line after the local time, as Nomad's command does.
 func stamped(out io.Writer, at time.Time, text string) {
 	fmt.Fprintf(out, "%s: %s\n", at.Local().Format(time.RFC3339), text)
 }
 
-// counted is a number of things.
+// counted returns a number with its noun.
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

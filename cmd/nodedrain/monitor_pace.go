@@ -12,10 +12,10 @@ type pacer struct {
 	gone []time.Time
 }
 
-// paceWindow is how many departures the present pace is taken from.
+// paceWindow is the number of recent departures that determine the pace.
 const paceWindow = 32
 
-// saw notes how many are left at a time. More than before have come in addition.
+// saw records the number of allocations left. If it grew, new allocations have come.
 func (p *pacer) saw(left int, now time.Time) {
 	if p.began.IsZero() {
 		p.began, p.most = now, left
@@ -32,8 +32,8 @@ func (p *pacer) saw(left int, now time.Time) {
 	p.left = left
 }
 
-// remaining is how long what is left takes if it leaves as the last did. ok is false while
-// nothing has left.
+// remaining estimates the time left from the recent pace. ok is false before the first
+// departure.
 func (p *pacer) remaining(now time.Time) (d time.Duration, ok bool) {
 	if len(p.gone) == 0 {
 		return 0, false

@@ -17,12 +17,12 @@ import (
 	"github.com/shoenig/test/must"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// watching is where a command writes that is watched; when it has written some words,
-// something is done, once.
+// watching is the output of a command. It calls a function once, when the command has written
+// given words.
 type watching struct {
 	words string
 	do    func()
@@ -50,7 +50,7 @@ func (w *watching) String() string {
 	return w.text.String()
 }
 
-// watched runs a command against a cluster and does something when it has written words.
+// watched runs a command against a cluster and calls a function when it has written given words.
 func watched(ctx context.Context, c *scriptCluster, line, words string, do func()) (code int, out, errs string) {
 	stdout := &watching{words: words, do: do}
 	var stderr bytes.Buffer
@@ -76,15 +76,15 @@ func startScriptCluster(t *testing.T) (context.Context, *scriptCluster) {
 	return ctx, c
 }
 
-// A monitor says what became of the drain with its exit code too: what watches in a script
-// and then turns the machine off must not take a cancelled drain for one that is over.
+// The exit code of a monitor shows the drain's outcome: a script that then turns the machine
+// off must not take a cancelled drain for a complete one.
 func TestMonitor_exitCodes(t *testing.T) {
 	t.Parallel()
 	ctx, c := startScriptCluster(t)
 	const enable = "node drain -enable -no-deadline "
 
 	code, out, errs := watched(ctx, c, enable+pinnedNode, "Waiting: 2 of default/db.db: no paced moves", func() {
-		_, err := c.writer.UpdateDrain(ctx, httpapi.DrainRequest{
+		_, err := c.writer.UpdateDrain(ctx, cluster.DrainUpdate{
 			Node: pinnedNode, MarkEligible: true, Meta: map[string]string{"cancel_message": "not today"},
 		})
 		must.NoError(t, err)
@@ -113,14 +113,14 @@ func TestMonitor_exitCodes(t *testing.T) {
 	must.Zero(t, code, must.Sprint(errs))
 }
 
-// While servers are without a leader a monitor asks on; what is refused, or fails for too
+// A monitor retries while the servers have no leader. A refused read, or one that fails for too
 // long, ends it.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
 	refused := &client.Error{Status: 404, Body: "node not found"}
 	for name, test := range map[string]struct {
-		// failing is how long the answer is that error.
+		// failing is how long reads give that error.
 		failing time.Duration
 		err     error
 		want    error
@@ -165,7 +165,7 @@ func TestAgain_interrupted(t *testing.T) {
 	})
 }
 
-// The bar and what is below it fit the terminal, however much there is to say.
+// The bar and the lines below it fit the terminal.
 func TestDrainBar_reasons(t *testing.T) {
 	t.Parallel()
 	b := new(drainBar)
@@ -185,7 +185,7 @@ func TestDrainBar_reasons(t *testing.T) {
 	must.StrHasPrefix(t, "  3 of default/shop.web: below budget: very very", lines[0])
 }
 
-// A bar is drawn to the end, and what happens stays above it.
+// A bar is drawn until the end, and events stay above it.
 func TestDrainBar(t *testing.T) {
 	t.Parallel()
 	var out syncBuffer
@@ -199,10 +199,10 @@ func TestDrainBar(t *testing.T) {
 	must.StrContains(t, out.String(), "2 of 3 allocations left")
 }
 
-// statistics are what a bar is told of a terminal that wide.
+// statistics returns a bar's statistics for a terminal of that width.
 func statistics(columns int) decor.Statistics { return decor.Statistics{AvailableWidth: columns} }
 
-// syncBuffer may be written to by any goroutine.
+// syncBuffer is a buffer for concurrent writers.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -220,13 +220,12 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
-// Each read asks for what is newer than the answer before: a monitor asks nothing twice,
-// and waits while there is nothing new.
+// Each read blocks for a state newer than the last answer: a monitor reads no state twice.
 func TestMonitor_asksForNews(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string][]string{}
-	// answered are the answers in their order; the last is that of the end.
+	// answered are the answers in order; the last one ends the drain.
 	answered := map[string][]string{
 		"/v1/node/n1": {
 			`{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1"}`,

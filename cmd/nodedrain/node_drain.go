@@ -20,50 +20,51 @@ func (c *nodeDrainCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node drain [options] NODE
 
-  Says that what runs on a node is to leave it, or need not leave any more. NODE is
-  the node's id or its beginning. Services leave at the pace of their migrate block,
-  batch work when it is done, then system jobs, then storage plugins; at the deadline
-  all that is left leaves, in that order. A node that drains gets no new work, and
-  none after it has drained until "nodedrain node eligibility -enable".
+  Starts, changes or cancels the drain of a node. NODE is the node's id or a prefix of
+  it. Services leave at the pace of their migrate block, and batch work when it is
+  done. System jobs leave next, then storage plugins. At the deadline all remaining
+  allocations leave, in the same order. A draining node gets no new work. After the
+  drain it gets none until "nodedrain node eligibility -enable".
 
-  After -enable the drain is watched until it has ended and everything has stopped:
-  what happens is told line by line, on a terminal above a bar with the time left at
-  the present pace and the reasons of what has not moved. Ctrl-C stops watching, not
-  the drain.
+  After -enable the command monitors the drain until it has ended and all allocations
+  have stopped. It prints each event as a line. On a terminal it also shows a bar with
+  the time left at the present pace and why allocations have not moved. Ctrl-C stops
+  the monitor, not the drain.
 
 Options:
 
-  -enable           Drain the node, or change how it drains.
-  -disable          Stop draining it. Lists what could not be called back. The node
-                    gets new work again, unless -keep-ineligible.
-  -monitor          Watch a drain that runs.
+  -enable           Start the drain, or change a running one.
+  -disable          Cancel the drain. Lists allocations that stop all the same. The
+                    node gets new work again, unless -keep-ineligible is set.
+  -monitor          Monitor a running drain.
 
-  -deadline D       When all that is left leaves: 30m, 2h. Default: 1h.
-  -no-deadline      Never.
-  -force            At once.
+  -deadline D       Time after which all remaining allocations leave, such as 30m or
+                    2h. Default: 1h.
+  -no-deadline      The drain has no deadline.
+  -force            All allocations leave now.
   -ignore-system    Leave system jobs on the node.
-  -keep-ineligible  With -disable, have the node get no new work.
-  -m MESSAGE        Why; kept with the drain.
-  -meta KEY=VALUE   More about it; as often as needed.
+  -keep-ineligible  With -disable: the node gets no new work.
+  -m MESSAGE        Reason of the request, kept with the drain.
+  -meta KEY=VALUE   Metadata, kept with the drain. May be repeated.
 
   -idempotency-token KEY
-                    Ask only once: the same request with the same key changes nothing,
-                    also after the drain has ended. Without it each counts, and a
-                    deadline counts from the last.
+                    Apply the request once: a repeated request with the same key
+                    changes nothing, even after the drain has ended. Without a key
+                    every request applies, and each restarts the deadline.
 
-  -detach           Do not watch.
-  -plain            Watch in lines, also on a terminal.
-  -self             The node that runs where the server asked runs.
-  -yes              Do not ask when NODE is only the beginning of an id.
+  -detach           Do not monitor the drain.
+  -plain            Print lines only, even on a terminal.
+  -self             Use the node of the agent at -address.
+  -yes              Do not ask for confirmation when NODE is a prefix.
 ` + connectHelp + `
 Exit code:
 
-  0   Done as asked, or not confirmed. After watching: the drain has ended and all
-      that had to leave has stopped.
-  1   Not done, or what came of the drain is not known: the node was deleted, or no
-      server answered. Differs from the compatible command, whose exit code is then 0.
-  2   The drain was cancelled while it was watched.
-  130 Interrupted while watching. The drain goes on.
+  0   The request succeeded, or the user did not confirm it. With a monitor: the drain
+      has ended and all allocations that had to leave have stopped.
+  1   The request failed, or the drain's outcome is not known: the node was deleted, or
+      no server answered. If monitoring fails, Nomad's command exits with 0 instead.
+  2   The drain was cancelled while it was monitored.
+  130 The monitor was interrupted. The drain continues.
 `)
 }
 
@@ -116,8 +117,8 @@ func (f *nodeDrainFlags) verb() string {
 	return "disable"
 }
 
-// named is the node that the command line names: the argument, or without one the
-// server's own node.
+// named returns the node of the command line: the argument, or without one the agent's
+// own node.
 func (c *operatorCommand) named(asked *client.Client, nodes []string) (string, error) {
 	if len(nodes) > 0 {
 		return nodes[0], nil
@@ -125,7 +126,8 @@ func (c *operatorCommand) named(asked *client.Client, nodes []string) (string, e
 	return c.ownNode(asked)
 }
 
-// disable ends the drain of a node. What was said of it stays, with why it ended.
+// disable ends the drain of a node. It keeps the drain's metadata and adds the reason of
+// the end.
 func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node *wire.Node) error {
 	var before map[string]string
 	if node.LastDrain != nil {
@@ -138,33 +140,33 @@ func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node
 		return saidf("Error updating drain specification: %v", err)
 	}
 	fmt.Fprintf(c.out, "Node %q drain strategy unset\n", node.ID)
-	c.tellRepeated(written)
-	c.tellStopping(written)
+	c.printRepeated(written)
+	c.printStopping(written)
 	return nil
 }
 
-// tellRepeated says that the servers had the request before.
-func (c *nodeDrainCommand) tellRepeated(written *wire.DrainResponse) {
+// printRepeated reports a request that the servers had applied before.
+func (c *nodeDrainCommand) printRepeated(written *wire.DrainResponse) {
 	if written.Repeated {
-		fmt.Fprintln(c.out, "The same was asked before: nothing has changed")
+		fmt.Fprintln(c.out, "The servers applied this request before: nothing has changed")
 	}
 }
 
-// tellStopping lists what goes on leaving although the drain has been called off.
-func (c *nodeDrainCommand) tellStopping(written *wire.DrainResponse) {
+// printStopping lists the allocations that still stop although the drain was cancelled.
+func (c *nodeDrainCommand) printStopping(written *wire.DrainResponse) {
 	if written.Withdrawn > 0 {
-		fmt.Fprintf(c.out, "%s called back before they were asked to stop\n", counted(written.Withdrawn, "allocation"))
+		fmt.Fprintf(c.out, "%s unmarked before the scheduler stopped them\n", counted(written.Withdrawn, "allocation"))
 	}
 	if len(written.StillStopping) == 0 {
 		return
 	}
-	fmt.Fprintf(c.out, "%s could not be called back and will stop:\n", counted(len(written.StillStopping), "allocation"))
+	fmt.Fprintf(c.out, "%s will stop all the same:\n", counted(len(written.StillStopping), "allocation"))
 	for _, id := range written.StillStopping {
 		fmt.Fprintf(c.out, "  %s\n", id)
 	}
 }
 
-// enable begins or changes the drain of a node and watches it.
+// enable starts or changes the drain of a node and monitors it.
 func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node *wire.Node, limit time.Duration) error {
 	written, answer, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(nil, "message", f.message),
@@ -175,17 +177,17 @@ func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node 
 	}
 	if f.detach {
 		fmt.Fprintf(c.out, "Node %q drain strategy set\n", node.ID)
-		c.tellRepeated(written)
+		c.printRepeated(written)
 		return nil
 	}
 	now := time.Now()
 	stamped(c.out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	stamped(c.out, now, fmt.Sprintf("Node %q drain strategy set", node.ID))
-	c.tellRepeated(written)
+	c.printRepeated(written)
 	return c.watch(asked, f, follower{node: node.ID, skipSystem: f.ignoreSystem}, answer.Index)
 }
 
-// resume watches a drain that runs.
+// resume monitors a running drain.
 func (c *nodeDrainCommand) resume(asked *client.Client, f *nodeDrainFlags, node *wire.Node, index uint64) error {
 	if node.DrainStrategy == nil {
 		fmt.Fprintln(c.out, "No drain strategy set")
@@ -196,7 +198,7 @@ func (c *nodeDrainCommand) resume(asked *client.Client, f *nodeDrainFlags, node 
 	return c.watch(asked, f, follow, index)
 }
 
-// watch watches a drain from a state on.
+// watch monitors a drain from the given index.
 func (c *nodeDrainCommand) watch(asked *client.Client, f *nodeDrainFlags, follow follower, index uint64) error {
 	m := &monitor{asked: asked, follow: follow, index: index, show: newDrainLines(c.out, c.errs), patience: monitorPatience}
 	if terminal(c.out) > 0 && !f.plain {

@@ -40,12 +40,12 @@ func (f *nodeDrainFlags) set() *flag.FlagSet {
 	return set
 }
 
-// metaFlag is what an operator says of a request: -meta key=value, as often as needed.
+// metaFlag is the metadata of a request: -meta key=value, which may be repeated.
 type metaFlag map[string]string
 
 func (m *metaFlag) String() string { return "" }
 
-// Set adds one. A key alone has an empty value.
+// Set adds one pair. A key alone has an empty value.
 func (m *metaFlag) Set(pair string) error {
 	if *m == nil {
 		*m = metaFlag{}
@@ -55,8 +55,8 @@ func (m *metaFlag) Set(pair string) error {
 	return nil
 }
 
-// with returns a copy of what was said before, overlaid with a message and what is said
-// now. It is never nil.
+// with returns a copy of the earlier metadata, overlaid with the message and the flag's
+// pairs. It is never nil.
 func (m metaFlag) with(before map[string]string, messageKey, message string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, before)
@@ -68,15 +68,15 @@ func (m metaFlag) with(before map[string]string, messageKey, message string) map
 }
 
 const (
-	// defaultDrainDeadline is the deadline of a drain that was given none.
+	// defaultDrainDeadline is the deadline if the flags set none.
 	defaultDrainDeadline = time.Hour
-	// forceDeadline is what the compatible command sends for -force; any time below zero
-	// would do.
+	// forceDeadline is the deadline that Nomad's command sends for -force. The servers
+	// treat every negative deadline as force.
 	forceDeadline = -time.Second
 )
 
-// conflict is what is wrong with the flags, or empty. The order of the checks, and their
-// words, are the compatible command's.
+// conflict returns the error of an invalid combination of flags, or empty. The order and
+// the texts of the checks are those of Nomad's command.
 func (f *nodeDrainFlags) conflict(nodes int) string {
 	strategy := f.deadline != "" || f.force || f.noDeadline
 	switch {
@@ -96,8 +96,8 @@ func (f *nodeDrainFlags) conflict(nodes int) string {
 	return ""
 }
 
-// limit is the deadline that the flags say. The error has no hint: the flags were
-// understood.
+// limit returns the deadline of the flags. Its error does not point to the help: the
+// flags were parsed.
 func (f *nodeDrainFlags) limit() (time.Duration, error) {
 	switch {
 	case f.force:

@@ -8,8 +8,8 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// What makes no sense is refused in the words of the compatible command, in its order,
-// before any server is asked.
+// Invalid flags are refused with the messages of Nomad's command, in its order, before any
+// request.
 func TestNodeDrain_conflicts(t *testing.T) {
 	t.Parallel()
 	const (
@@ -83,7 +83,7 @@ func TestNodeDrainFlags_limit(t *testing.T) {
 	}
 }
 
-// What an operator says is kept as it was said; a key alone is kept too.
+// The drain keeps metadata unchanged, including a key without a value.
 func TestMetaFlag(t *testing.T) {
 	t.Parallel()
 	var f nodeDrainFlags
@@ -97,7 +97,7 @@ func TestMetaFlag(t *testing.T) {
 	must.NotNil(t, new(nodeDrainFlags).meta.with(nil, "message", ""))
 }
 
-// Only the letter itself is a yes.
+// Only the exact answer "y" confirms.
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	const (
@@ -142,7 +142,7 @@ func TestEvenDigits(t *testing.T) {
 	}
 }
 
-// Help of the operators' commands is as it is written down, and names every option.
+// The help of the operators' commands matches its golden file and names every option.
 func TestOperator_help(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]*flag.FlagSet{

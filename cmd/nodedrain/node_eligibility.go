@@ -27,22 +27,22 @@ func (f *nodeEligibilityFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *nodeEligibilityCommand) Synopsis() string { return "Say whether a node gets new work" }
+func (c *nodeEligibilityCommand) Synopsis() string { return "Set whether a node gets new work" }
 
 func (c *nodeEligibilityCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node eligibility [options] NODE
 
-  Says whether a node gets new work. What runs on it stays. NODE is the node's id or
-  its beginning. A node that drains gets none, and cannot be told to: end its drain
-  with "nodedrain node drain -disable". After a drain that has ended, this is how a
-  node is taken back.
+  Sets whether a node gets new work. Allocations on the node stay. NODE is the node's
+  id or a prefix of it. A draining node cannot be enabled: cancel its drain with
+  "nodedrain node drain -disable". After a drain has ended, use -enable to return the
+  node to service.
 
 Options:
 
   -enable           The node gets new work.
-  -disable          It gets none.
-  -self             The node that runs where the server asked runs.
+  -disable          The node gets no new work.
+  -self             Use the node of the agent at -address.
 ` + connectHelp)
 }
 

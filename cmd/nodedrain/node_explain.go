@@ -29,22 +29,22 @@ func (f *nodeExplainFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *nodeExplainCommand) Synopsis() string { return "Say why a node has not drained yet" }
+func (c *nodeExplainCommand) Synopsis() string { return "Explain why a node has not drained yet" }
 
 func (c *nodeExplainCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node explain [options] NODE
 
-  Says of every allocation still on a draining node why it is there: the one reason
-  that holds, with its numbers, since when, and when it is due to end by itself. "seen"
-  before a time says that it is when the leader first saw the reason. Of a node that
-  does not drain it says how its last drain ended. NODE is the node's id or its
-  beginning.
+  Shows why each allocation is still on a draining node: one reason with its numbers,
+  when the reason began, and when it is due to end by itself. "seen" before a time
+  means that the leader first saw the reason then. For a node that does not drain the
+  command shows how its last drain ended. NODE is the node's id or a prefix of it.
 
 Options:
 
-  -self             The node that runs where the server asked runs.
-  -verbose          Whole ids, and what each allocation waits for.
+  -self             Use the node of the agent at -address.
+  -verbose          Show whole ids, and the evaluation or the allocations that each
+                    allocation waits for.
 ` + outputHelp + "\n" + connectHelp)
 }
 
@@ -83,7 +83,7 @@ func (c *nodeExplainCommand) run(args []string) error {
 func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	switch {
 	case r.Drain == nil:
-		fmt.Fprintf(c.out, "Node %q does not drain, and no drain of it is known\n", r.NodeID)
+		fmt.Fprintf(c.out, "Node %q does not drain, and the servers have no record of a drain\n", r.NodeID)
 		return
 	case r.State != wire.StateDraining:
 		fmt.Fprintf(c.out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
@@ -92,11 +92,11 @@ func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	}
 	drainFacts(r.Drain, r.Progress).write(c.out)
 	if r.Progress == nil {
-		fmt.Fprintln(c.out, "\nThe server asked does not lead: it does not know why allocations have not moved")
+		fmt.Fprintln(c.out, "\nThe server that answered is not the leader: only the leader knows why allocations have not moved")
 		return
 	}
 	if len(r.Allocs) == 0 {
-		fmt.Fprintln(c.out, "\nNothing is left on the node")
+		fmt.Fprintln(c.out, "\nNo allocations are left on the node")
 		return
 	}
 	fmt.Fprintln(c.out, "\nReasons")
@@ -105,7 +105,7 @@ func (c *nodeExplainCommand) explain(r *wire.NodeDrain, verbose bool) {
 	leftTable(r.Allocs, verbose).write(c.out)
 }
 
-// drainFacts are what is known of a drain. The progress is that of a running one, or nil.
+// drainFacts returns the facts of a drain. The progress is that of a running drain, or nil.
 func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *facts {
 	var f facts
 	f.add("Drain", d.ID)
@@ -137,7 +137,7 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *facts {
 	return &f
 }
 
-// stagesText says how many are left in each turn.
+// stagesText returns the number of allocations left in each stage.
 func stagesText(p *wire.DrainProgress) string {
 	text := fmt.Sprintf("%d consumers, %d system, %d storage plugins", p.Left.Consumers, p.Left.System, p.Left.StoragePlugins)
 	if p.Ignored > 0 {
@@ -146,7 +146,7 @@ func stagesText(p *wire.DrainProgress) string {
 	return text
 }
 
-// outcomeCell is how a drain ended, and what had not stopped by then.
+// outcomeCell returns a drain's outcome and the number of allocations still stopping.
 func outcomeCell(d *wire.Drain) string {
 	if d.StillStopping > 0 {
 		return fmt.Sprintf("%s; %d still stopping", d.Outcome, d.StillStopping)

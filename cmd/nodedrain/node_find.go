@@ -7,11 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// minPrefix is the shortest beginning of an id that names anything.
+// minPrefix is the minimum length of an id prefix.
 const minPrefix = 2
 
-// find returns the node whose id begins with a prefix, and the index it was read at. An
-// answer that is an error is told after what was being done, as "Error doing so".
+// find returns the node whose id begins with the prefix, and the index of the read.
+// doing begins the texts of server errors, as in "Error querying node info".
 func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wire.Node, uint64, error) {
 	if len(prefix) < minPrefix {
 		return nil, 0, said("Identifier must contain at least two characters.")
@@ -32,7 +32,7 @@ func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wir
 	return node, answer.Index, nil
 }
 
-// only returns the node that a command is given, or with -self the own one; see find.
+// only returns the node that a command is given, or with -self the agent's own; see find.
 func (c *operatorCommand) only(asked *client.Client, given []string, doing string) (*wire.Node, error) {
 	id, err := c.named(asked, given)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *operatorCommand) only(asked *client.Client, given []string, doing strin
 	return node, err
 }
 
-// evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look ids
-// up by their bytes.
+// evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look up
+// ids by their bytes.
 func evenDigits(prefix string) string {
 	digits := 0
 	for _, r := range prefix {
@@ -57,7 +57,7 @@ func evenDigits(prefix string) string {
 	return prefix[:len(prefix)-1]
 }
 
-// matchTable is for choosing among nodes whose ids begin alike.
+// matchTable lists the nodes that match a prefix.
 func matchTable(stubs []*wire.NodeListStub) *table {
 	t := newTable("ID", "DC", "Name", "Class", "Drain", "Eligibility", "Status")
 	for _, n := range stubs {
@@ -66,7 +66,7 @@ func matchTable(stubs []*wire.NodeListStub) *table {
 	return t
 }
 
-// ownNode is the id of the node that runs where the server asked runs.
+// ownNode returns the id of the node of the agent that answers.
 func (c *operatorCommand) ownNode(asked *client.Client) (string, error) {
 	self, err := asked.Self(c.ctx)
 	switch {

@@ -38,33 +38,34 @@ func (f *nodeStatusFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *nodeStatusCommand) Synopsis() string { return "List nodes, or show one" }
+func (c *nodeStatusCommand) Synopsis() string { return "List nodes, or show one node" }
 
 func (c *nodeStatusCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node status [options] [NODE]
 
-  Without a node, lists them. With one, shows how it is, its drain, its events with the
-  newest first, and what runs on it. NODE is the node's id or its beginning.
+  Without NODE, lists all nodes. With NODE, shows the node's status, drain, resources
+  and allocations, and its events, newest first. NODE is the node's id or a prefix of
+  it.
 
 Options of the list:
 
-  -allocs           How many allocations run on each node.
-  -os               The operating system of each node.
-  -quiet            Nothing but ids.
-  -filter EXPR      Those of which an expression over their fields holds, such as
-                    'Status == "ready"'.
-  -per-page N       So many at a time.
-  -page-token ID    From where the page before ended.
+  -allocs           Show the number of running allocations of each node.
+  -os               Show the operating system of each node.
+  -quiet            Print only ids.
+  -filter EXPR      List only nodes that match an expression over their fields, such
+                    as 'Status == "ready"'.
+  -per-page N       Number of nodes per page.
+  -page-token ID    Token of the page to show, as printed by the previous page.
 
 Options of a node:
 
-  -self             The node that runs where the server asked runs.
-  -short            No events and no resources.
+  -self             Use the node of the agent at -address.
+  -short            Do not show events and resources.
 
 Options of both:
 
-  -verbose          Whole ids, and more columns.
+  -verbose          Show whole ids and more columns.
 ` + outputHelp + "\n" + connectHelp)
 }
 
@@ -94,7 +95,7 @@ func (c *nodeStatusCommand) run(args []string) error {
 	return c.one(asked, &f, id)
 }
 
-// list lists nodes, the youngest first.
+// list lists nodes in the servers' order.
 func (c *nodeStatusCommand) list(asked *client.Client, f *nodeStatusFlags) error {
 	stubs, answer, err := asked.Nodes(c.ctx, client.NodesQuery{OS: f.os, Query: client.Query{
 		Filter: f.filter, PerPage: f.perPage, NextToken: f.pageToken,
@@ -125,7 +126,7 @@ func (c *nodeStatusCommand) list(asked *client.Client, f *nodeStatusFlags) error
 	return nil
 }
 
-// again are the flags with which the next page is asked for.
+// again returns the flags that request the next page.
 func (f *nodeStatusFlags) again() string {
 	parts := []string{fmt.Sprintf("-per-page %d", f.perPage)}
 	if f.filter != "" {

@@ -67,7 +67,7 @@ func nodeFacts(n *wire.Node, verbose bool) *facts {
 	return &f
 }
 
-// drainText is the drain of a node in a cell.
+// drainText returns the drain of a node as a cell of a table.
 func drainText(s *wire.DrainStrategy) string {
 	if s == nil {
 		return "false"
@@ -89,19 +89,19 @@ func limitText(s *wire.DrainStrategy) string {
 	return clock(s.ForceDeadline) + " deadline"
 }
 
-// clock is a time as the compatible command prints it.
+// clock formats a time as Nomad's command does.
 func clock(t wire.Time) string { return t.Local().Format(time.RFC3339) }
 
-// lastDrainText says how the last drain went, since when, and what was said of it.
+// lastDrainText returns the status, the times and the metadata of the last drain.
 func lastDrainText(d *wire.DrainMetadata) string {
 	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, clock(d.StartedAt), clock(d.UpdatedAt))
-	if said := pairsText(d.Meta); said != "" {
-		text += "; " + said
+	if meta := pairsText(d.Meta); meta != "" {
+		text += "; " + meta
 	}
 	return text
 }
 
-// pairsText is what operators said, by key.
+// pairsText returns metadata as key=value pairs, sorted by key.
 func pairsText(pairs map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
@@ -110,7 +110,7 @@ func pairsText(pairs map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// eventTable lists what happened to a node, the newest first.
+// eventTable lists a node's events, newest first.
 func eventTable(n *wire.Node, verbose bool) *table {
 	columns := []string{"Time", "Subsystem", "Message"}
 	if verbose {
@@ -127,7 +127,7 @@ func eventTable(n *wire.Node, verbose bool) *table {
 	return t
 }
 
-// resourceTable says how much of a node is given away to what runs there.
+// resourceTable shows how much of a node's resources its running allocations use.
 func resourceTable(n *wire.Node, allocs []*wire.Allocation) *table {
 	var cpu, memory, disk int64
 	for _, a := range allocs {
@@ -152,7 +152,7 @@ func resourceTable(n *wire.Node, allocs []*wire.Allocation) *table {
 	return t
 }
 
-// number is the number, or zero for nil.
+// number returns the value, or zero for nil.
 func number(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -160,7 +160,7 @@ func number(n *int64) int64 {
 	return *n
 }
 
-// allocTable lists allocations, the newest first.
+// allocTable lists allocations, newest first.
 func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *table {
 	allocs = slices.Clone(allocs)
 	slices.SortStableFunc(allocs, func(a, b *wire.Allocation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
@@ -189,7 +189,7 @@ func jobVersion(a *wire.Allocation) string {
 	return fmt.Sprint(*a.Job.Version)
 }
 
-// ago says how long a time in Unix nanoseconds is past, or when it was.
+// ago returns how long ago a time in Unix nanoseconds was, or the time itself if exact is set.
 func ago(ns int64, now time.Time, exact bool) string {
 	switch {
 	case ns == 0:

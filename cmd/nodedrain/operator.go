@@ -9,21 +9,21 @@ import (
 	"github.com/hashicorp/cli"
 )
 
-// stdio is what a command reads and writes.
+// stdio holds the input, the outputs and the environment of a command.
 type stdio struct {
 	in        io.Reader
 	out, errs io.Writer
-	// getenv is os.Getenv, but for tests.
+	// getenv is os.Getenv, except in tests.
 	getenv func(string) string
 }
 
-// operatorCommand is what the commands share that ask a server.
+// operatorCommand is the base of the commands that send requests to a server.
 type operatorCommand struct {
 	ctx context.Context // ends when the user interrupts
 	stdio
 }
 
-// exit tells why a command failed, and returns its exit code.
+// exit prints a command's error and returns its exit code.
 func (c *operatorCommand) exit(err error) int {
 	if code, is := errors.AsType[exitCode](err); is {
 		return int(code)
@@ -35,26 +35,26 @@ func (c *operatorCommand) exit(err error) int {
 	return 1
 }
 
-// exitCode ends a command that has told all there is to tell.
+// exitCode is the error of a command that has already printed everything.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// said is an error in the words of the compatible command, capitals and full stops
-// included: people search for them.
+// said is an error with the text of Nomad's command, including capitals and full stops:
+// users and scripts search for these texts.
 type said string
 
 func (s said) Error() string { return string(s) }
 
-// saidf is [said] with what went wrong below it.
+// saidf returns a formatted [said].
 func saidf(format string, args ...any) error { return said(fmt.Sprintf(format, args...)) }
 
-// misused says that a command line makes no sense, and where to read on.
+// misused returns the error of an invalid command line, with a pointer to the help.
 func misused(command, what string) error {
 	return saidf("%s\nFor additional help try 'nodedrain %s -help'", what, command)
 }
 
-// parentCommand is a command that only has commands.
+// parentCommand is a command that only has subcommands.
 type parentCommand struct{ synopsis, help string }
 
 func (c *parentCommand) Synopsis() string { return c.synopsis }

@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// outputFlags are the flags of commands that can print what a server said as it is.
+// outputFlags are the flags of commands that can print the server's answer unchanged.
 type outputFlags struct {
 	json     bool
 	template string
@@ -21,14 +21,14 @@ func (f *outputFlags) set(set *flag.FlagSet) {
 }
 
 // outputHelp are the options of [outputFlags].
-const outputHelp = `  -json             Print what the server says, as JSON.
-  -t TEMPLATE       Print it by a template of Go's text/template.`
+const outputHelp = `  -json             Print the server's answer as JSON.
+  -t TEMPLATE       Format the answer with a template of Go's text/template.`
 
-// raw reports whether what the server said is to be printed as it is.
+// raw reports whether a flag asks for the server's answer instead of tables.
 func (f *outputFlags) raw() bool { return f.json || f.template != "" }
 
-// printRaw prints what the server said. Nothing is printed if the template cannot be.
-func printRaw[T any](f *outputFlags, out io.Writer, what T) error {
+// printRaw prints the server's answer. It prints nothing if the template fails.
+func printRaw[T any](f *outputFlags, out io.Writer, answer T) error {
 	if f.json && f.template != "" {
 		return said("Both json and template formatting are not allowed")
 	}
@@ -36,14 +36,14 @@ func printRaw[T any](f *outputFlags, out io.Writer, what T) error {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "    ")
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(what)
+		return encoder.Encode(answer)
 	}
 	parsed, err := template.New("format").Parse(f.template)
 	if err != nil {
 		return saidf("Error formatting the data using template: %v", err)
 	}
 	var text bytes.Buffer
-	if err := parsed.Execute(&text, what); err != nil {
+	if err := parsed.Execute(&text, answer); err != nil {
 		return saidf("Error formatting the data using template: %v", err)
 	}
 	_, err = fmt.Fprintln(out, text.String())

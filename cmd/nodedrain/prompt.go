@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Answers to a question that is to be confirmed.
+// Answers to a confirmation prompt.
 const (
 	answerYes = iota
 	answerNo
-	// answerAlmost is a "yes" that is not the letter asked for.
+	// answerAlmost is a yes other than the required "y".
 	answerAlmost
 	answerOther
 )
@@ -35,8 +35,8 @@ func (c *operatorCommand) ask(question string) (answer int, err error) {
 	return answerOther, nil
 }
 
-// confirmed asks before a drain is toggled, and tells what else than "y" comes of it: the
-// exit code is 0 if the user thought better of it, or as good as said yes.
+// confirmed asks before a drain is toggled. After any answer but "y" it prints a message
+// and returns an exit code: 0 for no or for a yes that is not exactly "y", otherwise 1.
 func (c *operatorCommand) confirmed(question string) error {
 	answer, err := c.ask(question)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// What the README tells operators to type works as it stands there, line by line.
+// The README's commands work as written, line by line.
 func TestReadme_operators(t *testing.T) {
 	t.Parallel()
 	ctx, c := startScriptCluster(t)
@@ -29,7 +29,7 @@ func TestReadme_operators(t *testing.T) {
 	}
 }
 
-// readmeLines are the lines of the block of code below a mark.
+// readmeLines returns the lines of the code block below a mark.
 func readmeLines(t *testing.T, mark string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -41,7 +41,7 @@ func readmeLines(t *testing.T, mark string) []string {
 	return strings.Split(block, "\n")
 }
 
-// typed is a line as a shell splits it, as far as the README needs it to.
+// typed splits a line like a shell, as far as the README needs it.
 func typed(line string) (args []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// The nodes of the stories. The first two have ids that begin alike.
+// The nodes of the scripts. The ids of the first two share a prefix.
 const (
 	pinnedNode = "7c6b3110-0000-4000-8000-00000000000a"
 	firstNode  = "7c6b3110-0000-4000-8000-00000000000b"
@@ -26,11 +26,11 @@ const (
 	slowNode   = "51050000-0000-4000-8000-00000000000d"
 )
 
-// scriptUnit is what the times of the stories' jobs are multiples of.
+// scriptUnit is the unit of the times of the scripts' jobs.
 const scriptUnit = 5 * time.Millisecond
 
-// scriptNodes are four: everything moves off two of them, nothing off the pinned one
-// before a deadline, and what is on the slow one takes days to stop.
+// scriptNodes returns four nodes: all allocations can leave two of them, none leaves the pinned
+// one before a deadline, and those on the slow one take days to stop.
 func scriptNodes() (nodes []*cluster.Node) {
 	for _, n := range []struct{ id, name, class string }{
 		{pinnedNode, "pinned", "pinned"}, {firstNode, "first", "general"}, {secondNode, "second", "general"}, {slowNode, "slow", "slow"},
@@ -45,7 +45,7 @@ func scriptNodes() (nodes []*cluster.Node) {
 	return nodes
 }
 
-// scriptJobs run on those nodes.
+// scriptJobs returns the jobs of those nodes.
 func scriptJobs() []*cluster.Job {
 	job := func(t cluster.JobType, id string, count, maxParallel int, kill time.Duration, classes ...string) *cluster.Job {
 		g := &cluster.TaskGroup{Name: id, Count: count, NodeClasses: classes, Tasks: []*cluster.Task{{
@@ -70,12 +70,11 @@ func scriptJobs() []*cluster.Job {
 	}
 }
 
-// scriptAllocs is how many allocations run once all are placed: those of the jobs above
-// in their order.
+// scriptAllocs is the number of allocations of the jobs above, in their order.
 const scriptAllocs = 2 + 3 + 4 + 2 + 1 + 2
 
-// scriptCluster is the cluster of a story: a server in memory that serves its API on a
-// free port, and simulated clients. It applies what the clients report.
+// scriptCluster is the cluster of a script: a server in memory with its API on a free port, and
+// simulated clients. It applies the clients' reports.
 type scriptCluster struct {
 	*agent.Agent
 	asked  *client.Client
@@ -88,7 +87,7 @@ type scriptCluster struct {
 	running sync.WaitGroup
 }
 
-// newScriptCluster returns when everything runs and is healthy.
+// newScriptCluster returns when all allocations run and are healthy.
 func newScriptCluster(ctx context.Context, access httpapi.Access, token string) (*scriptCluster, error) {
 	c := new(scriptCluster)
 	c.life, c.end = context.WithCancel(context.Background())
@@ -99,7 +98,7 @@ func newScriptCluster(ctx context.Context, access httpapi.Access, token string) 
 	var err error
 	if c.Agent, err = agent.New(agent.Config{
 		Name: "server-1", HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Raft: settings, Access: access,
-		Heartbeats: heartbeat.Options{MinTTL: time.Hour}, // nobody beats
+		Heartbeats: heartbeat.Options{MinTTL: time.Hour}, // no client sends heartbeats
 		OnApply: func(shims.Applied) {
 			select {
 			case <-started:
@@ -148,7 +147,7 @@ func (c *scriptCluster) populate(ctx context.Context) error {
 	return nil
 }
 
-// insist writes again while a leader that was only just elected says it is none.
+// insist retries a write while a newly elected leader still refuses it.
 func insist(ctx context.Context, write func() error) error {
 	for {
 		err := write()
@@ -159,7 +158,7 @@ func insist(ctx context.Context, write func() error) error {
 	}
 }
 
-// Report takes what the clients say.
+// Report takes the clients' reports.
 func (c *scriptCluster) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	c.running.Go(func() {
 		_, err := c.writer.ReportAllocs(c.life, reports)
@@ -168,7 +167,7 @@ func (c *scriptCluster) Report(reports []cluster.AllocReport, reply func(applied
 	return true
 }
 
-// stop ends the clients, then the server.
+// stop stops the clients, then the server.
 func (c *scriptCluster) stop() error {
 	c.end()
 	c.running.Wait()
@@ -178,7 +177,7 @@ func (c *scriptCluster) stop() error {
 	return c.Agent.Stop()
 }
 
-// awaitRunning waits until every allocation runs and has been judged.
+// awaitRunning waits until every allocation runs and has a verdict.
 func (c *scriptCluster) awaitRunning(ctx context.Context) error {
 	healthy := 0
 	return c.await(ctx, func() (bool, error) {
@@ -196,7 +195,7 @@ func (c *scriptCluster) awaitRunning(ctx context.Context) error {
 	})
 }
 
-// await asks again whenever the state has moved on, until the answer is yes.
+// await checks a condition after every change of the state, until it holds.
 func (c *scriptCluster) await(ctx context.Context, ask func() (bool, error)) error {
 	for {
 		changed := c.Server().Store().Snapshot().Index()

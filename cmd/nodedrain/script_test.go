@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// The stories in testdata/script are the operators' commands as they are typed, each story
-// against a server of its own that runs in this process.
+// The scripts in testdata/script hold the operators' commands. Each script has its own server in
+// this process.
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"nodedrain": main})
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// The stories in testdata/sim are of "nodedrain sim", which needs no server.
+// The scripts in testdata/sim run "nodedrain sim", which needs no server.
 func TestSimScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -49,14 +49,14 @@ func TestSimScripts(t *testing.T) {
 	})
 }
 
-// scriptPatience bounds how long a story waits for what must come.
+// scriptPatience bounds each wait of a script.
 const scriptPatience = 90 * time.Second
 
-// scriptKey finds the cluster of a story.
+// scriptKey is the key of a script's cluster.
 type scriptKey struct{}
 
-// setUpScript starts a server for a story, and waits until everything runs on it. Stories
-// whose name begins with "token" have one that asks for tokens.
+// setUpScript starts a server for a script and waits until all allocations run. The server of a
+// script whose name begins with "token" requires tokens.
 func setUpScript(env *testscript.Env) error {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
@@ -81,7 +81,7 @@ func setUpScript(env *testscript.Env) error {
 	return nil
 }
 
-// scriptTokens lets two bearers in.
+// scriptTokens admits two users.
 type scriptTokens struct{}
 
 func (scriptTokens) Identify(token string) (httpapi.Identity, bool) {
@@ -94,9 +94,8 @@ func (scriptTokens) Identify(token string) (httpapi.Identity, bool) {
 	return httpapi.Identity{}, token == ""
 }
 
-// awaitInScript is "await draining|ended NODE" and "await stopping N NODE": it waits until
-// the node drains, or does not any more, or until that many of its allocations were told
-// to stop and have not.
+// awaitInScript is "await draining|ended NODE" and "await stopping N NODE": it waits until the
+// node drains, or no longer drains, or until that many of its allocations are stopping.
 func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: await draining|ended NODE, or await stopping N NODE")
@@ -125,7 +124,7 @@ func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// askInScript is "api METHOD PATH [BODY]": it asks the server, and prints the answer.
+// askInScript is "api METHOD PATH [BODY]": it sends a request and prints the answer.
 func askInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: api METHOD PATH [BODY]")

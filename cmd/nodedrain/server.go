@@ -28,46 +28,50 @@ Usage: nodedrain server -dev [options]
        nodedrain server -data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]
        nodedrain server -data-dir DIR -join ADDRESS... [options]
 
-  Runs one server of a cluster: raft, the state, a scheduler, the drainer, and the HTTP
-  API that the other commands ask. The first form is a cluster alone, in memory, with
-  simulated clients and some jobs, to try things with. The second is one of N servers
-  that make a new cluster once they have found each other; the third joins a cluster
-  that runs. A server that has been in a cluster finds it again by itself.
+  Runs one server of a cluster: raft, the state store, a scheduler, the drainer, and the
+  HTTP API that the other commands use. The first form runs a development cluster of one
+  server in memory, with simulated clients and some jobs. The second form runs one of N
+  servers that form a new cluster when they have found each other. The third form joins
+  a running cluster. A restarted server finds its cluster again by itself.
 
-  SIGINT and SIGTERM end it in good order, a second one at once. SIGHUP has it read its
-  tokens and certificates again.
+  SIGINT and SIGTERM shut the server down in order. A second signal ends it at once. On
+  SIGHUP the server reads its tokens and certificates again.
 
-  A server that meets a raft entry or a snapshot that it must not apply, as after a
-  downgrade, says which, and ends with exit code %d. Its data is intact. It would end so
-  again: start a newer build instead.
+  A server that finds a raft entry or a snapshot it must not apply, as after a
+  downgrade, prints which one and exits with code %d. Its data is intact. A restart of
+  the same build fails again: start a newer build instead.
 
 Options:
 
-  -dev              A cluster alone and in memory.
-  -clients N        Its simulated clients. Default: %d.
+  -dev              Run a development cluster of one server in memory.
+  -clients N        Number of simulated clients, with -dev. Default: %d.
 
-  -name NAME        The server's name among the others, for good. Default: drawn, and
-                    kept in the data directory.
-  -data-dir DIR     Where it keeps its log and snapshots.
-  -http ADDRESS     Where the HTTP API listens. Default: %s.
-  -bind ADDRESS     Where the server listens for the others. Default: %s.
+  -name NAME        The server's name in the cluster. It must never change. Default:
+                    random, kept in the data directory.
+  -data-dir DIR     Directory of the log and the snapshots.
+  -http ADDRESS     Address on which the HTTP API listens. Default: %s.
+  -bind ADDRESS     Address on which the server listens for other servers. Default:
+                    %s.
   -advertise ADDRESS
-                    Where the others reach it. Default: that of -bind.
+                    Address at which other servers reach this one. Default: that of
+                    -bind.
   -bootstrap-expect N
-                    How many servers make a new cluster. It means nothing to one that
-                    is in a cluster already.
-  -join ADDRESS     Where another server listens for the others; as often as needed.
-  -leave            Leave the cluster when ended. Without it the others expect the
-                    server back.
+                    Number of servers that form a new cluster. A server that is
+                    already in a cluster ignores it.
+  -join ADDRESS     Address on which another server listens for servers. May be
+                    repeated.
+  -leave            Leave the cluster on shutdown. Without it the other servers expect
+                    this one to return.
 
-  -tokens FILE      Who may do what; see "nodedrain token create". Without it everybody
-                    may do everything.
+  -tokens FILE      File of tokens and their rights; see "nodedrain token create".
+                    Without it every user may read and change everything.
   -cert FILE, -key FILE
-                    The server's certificate and its key: the HTTP API is HTTPS then.
-  -ca FILE          Certificates of the authorities: then servers speak TLS with each
-                    other, and clients must show a certificate too.
-  -region NAME      What servers' certificates are named after. Default: %s.
-  -insecure         Listen beyond this machine although nothing keeps strangers out.
+                    The server's certificate and key. They switch the HTTP API to
+                    HTTPS.
+  -ca FILE          CA certificates. They switch the servers' own traffic to TLS, and
+                    clients must present a certificate too.
+  -region NAME      Region in the names of servers' certificates. Default: %s.
+  -insecure         Allow unauthenticated access from other machines.
 
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
@@ -103,7 +107,7 @@ func (c *serverCommand) run(args []string) (err error) {
 	s.untilEnded(c.ctx)
 	refused := s.Err()
 	if err := s.stop(); err != nil {
-		return fmt.Errorf("ending the server: %w", errors.Join(refused, err))
+		return fmt.Errorf("shutting down: %w", errors.Join(refused, err))
 	}
 	if refused != nil {
 		return c.refuse(refused)
@@ -111,8 +115,9 @@ func (c *serverCommand) run(args []string) (err error) {
 	return nil
 }
 
-// exitRefused is the exit code of a server that met what it must not apply: the code of a
-// wrong configuration in sysexits.h. A supervisor must not start the same build again.
+// exitRefused is the exit code of a server that found an entry or a snapshot it must not
+// apply: the code of a wrong configuration in sysexits.h. A supervisor must not start the
+// same build again.
 const exitRefused exitCode = 78
 
 func (c *serverCommand) refuse(err error) error {
@@ -120,21 +125,21 @@ func (c *serverCommand) refuse(err error) error {
 	return exitRefused
 }
 
-// serving is a server that runs.
+// serving is a running server.
 type serving struct {
 	*agent.Agent
 	logger hclog.Logger
-	// url is where the API is served.
+	// url is the base URL of the API.
 	url string
-	// tokens and certs are nil without any.
+	// tokens and certs are nil if the flags name none.
 	tokens  *access.Tokens
 	certs   *agent.Certs
 	metrics *telemetry.Telemetry
-	// stopAgent ends the agent, and what surrounds it.
+	// stopAgent stops the agent and, in a development cluster, its clients.
 	stopAgent func() error
 }
 
-// start starts what the flags say.
+// start starts the server as the flags configure it.
 func (s *serving) start(ctx context.Context, f *serverFlags) error {
 	config := agent.Config{
 		Name: f.name, DataDir: f.dataDir, Logger: s.logger,
@@ -165,7 +170,7 @@ func (s *serving) start(ctx context.Context, f *serverFlags) error {
 	return nil
 }
 
-// secure adds who may do what, and certificates.
+// secure adds tokens and certificates to the configuration.
 func (s *serving) secure(f *serverFlags, config *agent.Config) (err error) {
 	if f.tokens != "" {
 		if s.tokens, err = access.Open(f.tokens, s.logger.Named("access")); err != nil {
@@ -196,7 +201,7 @@ func (s *serving) startAgent(ctx context.Context, f *serverFlags, config agent.C
 	}
 	clients := f.clients
 	if clients == 0 {
-		clients = -1 // none: zero is the default there
+		clients = -1 // no clients: DevConfig reads zero as the default
 	}
 	dev, err := agent.NewDev(ctx, agent.DevConfig{Agent: config, Clients: clients})
 	if err != nil {
@@ -206,8 +211,8 @@ func (s *serving) startAgent(ctx context.Context, f *serverFlags, config agent.C
 	return nil
 }
 
-// untilEnded returns when the context ends or the server fails. Until then every SIGHUP has
-// tokens and certificates read again.
+// untilEnded returns when the context ends or the server fails. Until then it reads tokens
+// and certificates again on every SIGHUP.
 func (s *serving) untilEnded(ctx context.Context) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -216,18 +221,18 @@ func (s *serving) untilEnded(ctx context.Context) {
 		select {
 		case <-hangups:
 			if err := s.reload(); err != nil {
-				s.logger.Error("what was in force stays in force", "error", err)
+				s.logger.Error("reload failed, the old tokens or certificates stay in force", "error", err)
 			}
 		case <-s.Failed():
 			return
 		case <-ctx.Done():
-			s.logger.Info("ending the server")
+			s.logger.Info("shutting down")
 			return
 		}
 	}
 }
 
-// reload reads tokens and certificates again, each if it can.
+// reload reads tokens and certificates again. A failure of one does not stop the other.
 func (s *serving) reload() error {
 	var errs []error
 	if s.tokens != nil {

@@ -53,12 +53,12 @@ func (f *serverFlags) set() *flag.FlagSet {
 	return set
 }
 
-// listFlag is said as often as needed, or once with commas.
+// listFlag is a list: the flag may be repeated, or hold several items separated by commas.
 type listFlag []string
 
 func (l *listFlag) String() string { return strings.Join(*l, ",") }
 
-// Set adds what is between the commas.
+// Set adds the items between the commas.
 func (l *listFlag) Set(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" {
@@ -69,7 +69,7 @@ func (l *listFlag) Set(text string) error {
 	return nil
 }
 
-// check refuses what makes no sense together.
+// check refuses invalid combinations of flags.
 func (f *serverFlags) check(given map[string]bool) error {
 	var pairs [][2]string
 	for _, name := range []string{"data-dir", "bootstrap-expect", "join", "leave", "advertise"} {
@@ -80,7 +80,7 @@ func (f *serverFlags) check(given map[string]bool) error {
 	}
 	switch {
 	case !f.dev && given["clients"]:
-		return errors.New("-clients are those of a server to try things with: say -dev")
+		return errors.New("-clients needs -dev: only a development server has simulated clients")
 	case f.clients < 0:
 		return fmt.Errorf("-clients is %d and must not be below 0", f.clients)
 	case given["bootstrap-expect"] && f.expect < 1:
@@ -88,14 +88,14 @@ func (f *serverFlags) check(given map[string]bool) error {
 	case (f.cert == "") != (f.key == ""):
 		return errors.New("-cert and -key must be given together")
 	case f.ca != "" && f.cert == "":
-		return errors.New("-ca needs -cert and -key: servers show each other who they are")
+		return errors.New("-ca needs -cert and -key: servers authenticate each other")
 	case !f.dev && f.dataDir == "":
-		return errors.New("-data-dir is required: say where the server keeps its log, or -dev to try things in memory")
+		return errors.New("-data-dir is required: it holds the server's log; for a development server in memory use -dev")
 	}
 	return nil
 }
 
-// logger writes the log as the flags say.
+// logger returns a logger as the flags configure it.
 func (f *serverFlags) logger(out io.Writer) (hclog.Logger, error) {
 	level := hclog.LevelFromString(f.logLevel)
 	if level == hclog.NoLevel {

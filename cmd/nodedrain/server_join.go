@@ -17,9 +17,10 @@ func (c *serverJoinCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server join [options] NAME ADDRESS
 
-  Tells the servers of a cluster of one more: its name, and where it listens for the
-  others. It must run there, and votes from then on. A server that is told to -join does
-  this by itself; this is for one whose address has changed while nobody heard it.
+  Adds a server to a cluster. NAME is its name, ADDRESS the address on which it listens
+  for other servers. The server must be running there, and votes from then on. A server
+  started with -join adds itself. Use this command for a server whose address changed
+  while it could not tell the cluster.
 ` + connectHelp)
 }
 
@@ -42,22 +43,22 @@ func (c *serverJoinCommand) run(args []string) error {
 	if err := asked.Join(c.ctx, wire.JoinRequest{ID: about[0], Address: about[1]}); err != nil {
 		return saidf("Error joining: %v", err)
 	}
-	fmt.Fprintf(c.out, "Server %q is one of the cluster\n", about[0])
+	fmt.Fprintf(c.out, "Server %q is a member of the cluster\n", about[0])
 	return nil
 }
 
 // serverRemoveCommand is "nodedrain server remove".
 type serverRemoveCommand struct{ operatorCommand }
 
-func (c *serverRemoveCommand) Synopsis() string { return "Take a server away" }
+func (c *serverRemoveCommand) Synopsis() string { return "Remove a server" }
 
 func (c *serverRemoveCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server remove [options] NAME
 
-  Takes a server away from its cluster: it votes no more, and hears nothing more. This
-  is for one that does not come back. The others must be most of the servers, or
-  nothing can be decided.
+  Removes a server from its cluster: it no longer votes and gets no more entries. Use
+  this command for a server that will not return. A majority of the servers must be
+  running, because the removal is a raft entry.
 ` + connectHelp)
 }
 
@@ -80,11 +81,11 @@ func (c *serverRemoveCommand) run(args []string) error {
 	if err := asked.Remove(c.ctx, about[0]); err != nil {
 		return saidf("Error removing server: %v", err)
 	}
-	fmt.Fprintf(c.out, "Server %q is not one of the cluster any more\n", about[0])
+	fmt.Fprintf(c.out, "Server %q is no longer a member of the cluster\n", about[0])
 	return nil
 }
 
-// flags are these flags alone.
+// flags returns a set of these flags alone.
 func (f *connectFlags) flags(name string) *flag.FlagSet {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.set(set)

@@ -30,10 +30,10 @@ func (c *serverMembersCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server members [options]
 
-  Lists the servers of the cluster, who leads, who votes, and which cluster versions
-  each understands; then the cluster version. It rises by itself when every server
-  understands a higher one. The command needs a leader: if there is none, or no quorum,
-  it says so.
+  Lists the servers of the cluster with their state, whether they vote, and the cluster
+  versions each understands; then the cluster version. The cluster version rises by
+  itself when every server understands a higher one. The command fails without a leader
+  or a quorum.
 
 Options:
 

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// A server whose log was written by a newer build ends once, with the reason and an exit
-// code of its own. It does so each time, and its log stays.
+// A server whose log a newer build wrote exits with the reason and its own exit code. Every
+// restart does the same, and the log stays.
 func TestServer_endsAtAnEntryOfANewerBuild(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

@@ -24,18 +24,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// What makes no sense is refused, and no server starts.
+// Invalid flags are refused, and no server starts.
 func TestServer_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ line, want string }{
-		{"", "-data-dir is required: say where the server keeps its log, or -dev"},
+		{"", "-data-dir is required: it holds the server's log"},
 		{"now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
 		{"-colour", "flag provided but not defined: -colour"},
-		{"-dev -data-dir x", "-dev and -data-dir do not go together"},
-		{"-dev -join a:1", "-dev and -join do not go together"},
-		{"-dev -bootstrap-expect 3", "-dev and -bootstrap-expect do not go together"},
+		{"-dev -data-dir x", "-dev and -data-dir are mutually exclusive"},
+		{"-dev -join a:1", "-dev and -join are mutually exclusive"},
+		{"-dev -bootstrap-expect 3", "-dev and -bootstrap-expect are mutually exclusive"},
 		{"-dev -clients -1", "-clients is -1 and must not be below 0"},
-		{"-clients 3 -data-dir x", "-clients are those of a server to try things with: say -dev"},
+		{"-clients 3 -data-dir x", "-clients needs -dev: only a development server has simulated clients"},
 		{"-data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
 		{"-data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},
 		{"-data-dir x -cert c", "-cert and -key must be given together"},
@@ -44,7 +44,7 @@ func TestServer_mistakes(t *testing.T) {
 		{"-dev -tokens testdata/none", "tokens file testdata/none"},
 		{"-dev -cert testdata/none -key testdata/none", "testdata/none"},
 		{"-dev -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
-		{"-dev -http 0.0.0.0:0", "anybody could drain nodes at 0.0.0.0:0"},
+		{"-dev -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestServer_mistakes(t *testing.T) {
 	}
 }
 
-// serve runs a server until the test has asked it what it likes, and returns its exit code.
+// serve runs a server until the test's function returns, and returns its exit code.
 func serve(t *testing.T, line string, ask func(context.Context, *client.Client) error) (code int, errs string) {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), scriptPatience)
@@ -85,7 +85,7 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 	return code, stderr.String()
 }
 
-// A server to try things with has nodes, and ends when it is told to.
+// A development server has nodes, and ends on a signal.
 func TestServer_dev(t *testing.T) {
 	t.Parallel()
 	var nodes []*wire.NodeListStub
@@ -97,7 +97,7 @@ func TestServer_dev(t *testing.T) {
 	must.SliceLen(t, 3, nodes)
 }
 
-// With a certificate a server speaks HTTPS, to whoever trusts it.
+// With a certificate a server speaks HTTPS to clients that trust it.
 func TestServer_https(t *testing.T) {
 	t.Parallel()
 	cert, key := selfSigned(t)
@@ -136,7 +136,7 @@ func selfSigned(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
-// A server that is started again is who it was.
+// A restarted server keeps its name and its data.
 func TestServer_again(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -160,8 +160,8 @@ func TestServer_again(t *testing.T) {
 	must.Eq(t, names[0], names[1])
 }
 
-// Tokens are read again when the server is told to; a file that cannot be read leaves
-// those in force.
+// The server reads its tokens again on SIGHUP. If the file cannot be read, the old tokens stay in
+// force.
 func TestServing_reload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -16,37 +16,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// simCommand is "nodedrain sim", and what its commands share.
+// simCommand is "nodedrain sim" and the base of its subcommands.
 type simCommand struct {
 	ctx       context.Context // ends when the user interrupts
 	out, errs io.Writer
-	// getenv is os.Getenv, but for tests.
+	// getenv is os.Getenv, except in tests.
 	getenv func(string) string
 	// play is [sim.Play].
 	play func(*scenario.Scenario, sim.Options) (*sim.Result, error)
 }
 
-func (c *simCommand) Synopsis() string { return "Simulate drains, replayable from a seed" }
+func (c *simCommand) Synopsis() string { return "Simulate drains, reproducible from a seed" }
 
 func (c *simCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain sim <command> [options]
 
-  Plays whole clusters in one goroutine and in virtual time: the real drainer,
-  state store, state machine and scheduler, and a raft log, servers, clients and
-  operators that are simulated, with everything that may go wrong. Every guarantee
-  of the drainer is counted again, at every entry, by judges that share no code
-  with it.
+  Plays whole clusters in one goroutine and in virtual time. The drainer, the state
+  store, the state machine and the scheduler are real. The raft log, servers, clients
+  and operators are simulated, with faults. After every entry, judges that share no
+  code with the drainer check each of its guarantees.
 
-  What is played is a scenario: a file in the language of package sim/scenario, or
-  one made from a seed. Equal scenarios are played equally, to the last step: the
-  hash of a run says so.
+  A run plays a scenario: a file in the language of package sim/scenario, or a
+  scenario generated from a seed. The same scenario always takes the same steps and
+  gives the same hash.
 `)
 }
 
 func (c *simCommand) Run([]string) int { return cli.RunResultHelp }
 
-// exit tells why a command failed, and returns its exit code.
+// exit prints a command's error and returns its exit code.
 func (c *simCommand) exit(err error) int {
 	if err == nil {
 		return 0
@@ -55,8 +54,8 @@ func (c *simCommand) exit(err error) int {
 	return 1
 }
 
-// reporting runs a command whose report goes to standard output, and has it fail if the
-// report could not be written there.
+// reporting runs a command whose report goes to standard output. The command fails if the
+// report cannot be written.
 func (c simCommand) reporting(run func(simCommand) error) int {
 	out := &reporter{to: c.out}
 	c.out = out
@@ -64,7 +63,7 @@ func (c simCommand) reporting(run func(simCommand) error) int {
 	return c.exit(errors.Join(err, out.err))
 }
 
-// until is c.play, which ends when the context does.
+// until returns c.play, ended early when the context ends.
 func (c *simCommand) until(ctx context.Context) func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
 	return func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		o.Stop = ctx.Err
@@ -72,10 +71,10 @@ func (c *simCommand) until(ctx context.Context) func(*scenario.Scenario, sim.Opt
 	}
 }
 
-// arguments reads a command line in which options may also stand after what they are
-// about. The error says where the options are listed.
+// arguments parses a command line in which flags may follow arguments, and returns the
+// arguments. The error points to the help.
 func arguments(set *flag.FlagSet, command string, args []string) (about []string, err error) {
-	set.SetOutput(io.Discard) // the error tells
+	set.SetOutput(io.Discard) // the caller prints the error
 	for {
 		if err := set.Parse(args); err != nil {
 			return nil, fmt.Errorf("%w; \"nodedrain %s -h\" lists the options", err, command)
@@ -88,24 +87,24 @@ func arguments(set *flag.FlagSet, command string, args []string) (about []string
 	}
 }
 
-// given are the options that were given.
+// given returns the names of the flags that the command line sets.
 func given(set *flag.FlagSet) map[string]bool {
 	names := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { names[f.Name] = true })
 	return names
 }
 
-// notTogether refuses an option that another makes pointless.
+// notTogether refuses pairs of flags that exclude each other.
 func notTogether(given map[string]bool, pairs [][2]string) error {
 	for _, p := range pairs {
 		if given[p[0]] && given[p[1]] {
-			return fmt.Errorf("-%s and -%s do not go together", p[0], p[1])
+			return fmt.Errorf("-%s and -%s are mutually exclusive", p[0], p[1])
 		}
 	}
 	return nil
 }
 
-// terminal is how wide the terminal is that is written to, or zero if it is none.
+// terminal returns the width of the terminal behind out, or zero if there is none.
 func terminal(out io.Writer) (columns int) {
 	f, ok := beneath(out).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// clusterFlags say which real cluster is played, and what is drained of it.
+// clusterFlags select a real cluster to play and the nodes to drain.
 type clusterFlags struct {
 	dir, nodes string
 	drains     int
@@ -23,14 +23,14 @@ type clusterFlags struct {
 }
 
 const (
-	// defaultDeadline is that of the drains.
+	// defaultDeadline is the default deadline of the drains.
 	defaultDeadline = 10 * time.Minute
-	// defaultShare is which share of the nodes is drained, one in so many.
+	// defaultShare is the divisor of the default share of drained nodes: one in twenty.
 	defaultShare = 20
-	// settled is when everything that fits has been placed and judged.
+	// settled is the time by which all allocations that fit are placed and have a verdict.
 	settled = 2 * time.Minute
-	// afterwards is how long is waited for drains past their deadline, or, where they
-	// have none, past the longest that they may take.
+	// afterwards is how long a run goes on after the deadline of its drains, and patience
+	// is how long it waits for drains without a deadline.
 	afterwards = 30 * time.Minute
 	patience   = 4 * time.Hour
 )
@@ -47,7 +47,7 @@ func (f *clusterFlags) check(given map[string]bool) error {
 	if f.dir == "" {
 		for _, name := range [...]string{"nodes", "drains", "deadline"} {
 			if given[name] {
-				return fmt.Errorf("-%s is about a cluster: say -cluster DIR", name)
+				return fmt.Errorf("-%s needs -cluster DIR", name)
 			}
 		}
 		return nil
@@ -63,7 +63,7 @@ func (f *clusterFlags) check(given map[string]bool) error {
 	return nil
 }
 
-// playing is the drain of nodes of the cluster as a scenario.
+// playing returns the drain of the cluster's nodes as a scenario to play.
 func (f *clusterFlags) playing() (playing, error) {
 	s, err := f.scenario()
 	if err != nil {
@@ -78,8 +78,8 @@ func (f *clusterFlags) playing() (playing, error) {
 	return playing{label: s.Name, replay: replay, scenario: s}, nil
 }
 
-// scenario is a cluster that is empty at first, places what its jobs want, and when
-// all that is healthy has nodes of it drained.
+// scenario returns the cluster as a scenario: the cluster starts empty, places its jobs,
+// and drains nodes when the allocations are healthy.
 func (f *clusterFlags) scenario() (*scenario.Scenario, error) {
 	trace, err := openb.Load(f.dir)
 	if err != nil {
@@ -125,8 +125,8 @@ func between(least, most time.Duration) scenario.Range { return scenario.Range{M
 
 func ref[T any](v T) *T { return &v }
 
-// drained are the nodes that are named, or as many as are wanted, drawn from the
-// seed, in the order of the list.
+// drained returns the named nodes, or the requested number of nodes chosen by the seed,
+// in the order of the list.
 func (f *clusterFlags) drained(nodes []*cluster.Node) ([]cluster.NodeID, error) {
 	if f.nodes != "" {
 		return named(nodes, strings.Split(f.nodes, ","))
@@ -136,7 +136,7 @@ func (f *clusterFlags) drained(nodes []*cluster.Node) ([]cluster.NodeID, error) 
 		n = max(1, len(nodes)/defaultShare)
 	}
 	if n > len(nodes)/2 {
-		return nil, fmt.Errorf("%d of %d nodes are to be drained, and what they run has to go somewhere: half of them at most", n, len(nodes))
+		return nil, fmt.Errorf("cannot drain %d of %d nodes at once: at most half of them, so that their allocations fit elsewhere", n, len(nodes))
 	}
 	places := rand.New(rand.NewPCG(f.seed, 0)).Perm(len(nodes))[:n]
 	slices.Sort(places)
@@ -162,7 +162,7 @@ func named(nodes []*cluster.Node, names []string) ([]cluster.NodeID, error) {
 	return drained, nil
 }
 
-// nodesOf declares nodes. Those next to each other that are alike share a line.
+// nodesOf declares nodes. Adjacent nodes of the same shape share a line.
 func nodesOf(nodes []*cluster.Node) (all []scenario.Node) {
 	for i, n := range nodes {
 		if i > 0 && n.Resources == nodes[i-1].Resources && n.NodeClass == nodes[i-1].NodeClass {
@@ -178,7 +178,7 @@ func nodesOf(nodes []*cluster.Node) (all []scenario.Node) {
 	return all
 }
 
-// jobsOf declares jobs. The one group of each is named as its job.
+// jobsOf declares jobs. Each job has one group, named like the job.
 func jobsOf(jobs []*cluster.Job) (all []scenario.Job) {
 	for _, j := range jobs {
 		name := word(string(j.ID))
@@ -196,7 +196,7 @@ func jobsOf(jobs []*cluster.Job) (all []scenario.Job) {
 	return all
 }
 
-// word is a name in the letters that names of scenarios have.
+// word replaces the letters of a name that scenario names cannot have.
 func word(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '|' {

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// diffContext is how many lines that are the same are shown around those that are
-// not.
+// diffContext is the number of equal lines shown around a difference.
 const diffContext = 2
 
-// diff shows how two texts differ, line by line: what is missing after a minus, what
-// is there instead after a plus. It is empty if they do not.
+// diff returns the differences of two texts by line: a missing line after a minus, an
+// added line after a plus. It is empty for equal texts.
 func diff(want, got string) string {
 	if want == got {
 		return ""
@@ -36,19 +35,19 @@ func diff(want, got string) string {
 	return b.String()
 }
 
-// edited is a line, and whether it is in both texts, or only in the first or in the
-// second: ' ', '-' or '+'.
+// edited is a line with its sign: ' ' if it is in both texts, '-' if only in the first,
+// '+' if only in the second.
 type edited struct {
 	sign byte
 	text string
 }
 
-// maxDiff bounds the pairs of lines that are compared.
+// maxDiff bounds the pairs of lines that fewest compares.
 const maxDiff = 4_000_000
 
-// edits makes one list of lines into another, with as many lines as possible left as
-// they are. Of texts that are long and differ in much it leaves only the beginning and
-// the end.
+// edits returns the edits from one list of lines to the other, with as many common lines
+// as possible. For long texts with many differences it keeps only the common beginning
+// and end.
 func edits(want, got []string) []edited {
 	var before, after []edited
 	for len(want) > 0 && len(got) > 0 && want[0] == got[0] {
@@ -72,9 +71,9 @@ func signed(sign byte, texts []string) (lines []edited) {
 	return lines
 }
 
-// fewest is edits by the longest list of lines that both have.
+// fewest returns the edits by the longest common subsequence of lines.
 func fewest(want, got []string) []edited {
-	// same[i][k] is how many lines the rests from i and from k have in common, in order.
+	// same[i][k] is the length of the longest common subsequence of want[i:] and got[k:].
 	same := make([][]int, len(want)+1)
 	for i := range same {
 		same[i] = make([]int, len(got)+1)

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// playing is a scenario that is to be played.
+// playing is a scenario to play.
 type playing struct {
-	// label names it, replay is the command that plays it again.
+	// label names the scenario, replay is the command that plays it again.
 	label, replay string
 	scenario      *scenario.Scenario
-	// file is where it stands, text what stands there; empty if it is of no file.
+	// file is the scenario's file and text the file's content; empty without a file.
 	file string
 	text []byte
-	// err says why it cannot be played, or is nil.
+	// err is why the scenario cannot be played, or nil.
 	err error
 }
 
-// playing reads a scenario file. Warnings are told.
+// playing reads a scenario file and prints its warnings.
 func (c *simRunCommand) playing(file string) playing {
 	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + quoted(file), file: file}
 	if p.text, p.err = os.ReadFile(file); p.err != nil {
@@ -37,19 +37,18 @@ func (c *simRunCommand) playing(file string) playing {
 	return p
 }
 
-// warn tells what stands in a file and nothing came of.
+// warn prints a warning for each operation in a file that had no effect.
 func (c *simRunCommand) warn(p playing, r *sim.Result) {
 	if p.file == "" {
-		return // nobody wrote it
+		return // generated scenarios may hold operations without effect
 	}
-	for _, v := range r.Vain {
-		text := "nothing comes of it: " + v.Why + "; if it is meant, say maybe before the operation"
+	for _, v := range r.NoEffect {
+		text := "the operation has no effect: " + v.Why + "; if this is intended, write maybe before the operation"
 		fmt.Fprintln(c.errs, scenario.Warning{File: p.file, Line: v.Line, Text: text})
 	}
 }
 
-// wrong is what was wrong with a run, each in lines of its own. What is to be rewritten
-// only has to keep the guarantees.
+// wrong returns the failures of a run. With -rewrite only violations count.
 func wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
 	for _, v := range r.Violations {
 		wrong = append(wrong, v.String())
@@ -61,13 +60,13 @@ func wrong(f *simRunFlags, p playing, r *sim.Result) (wrong []string) {
 		{"story", p.scenario.Story, r.Story}, {"end", p.scenario.End, r.End},
 	} {
 		if d := diff(section.want, section.got); d != "" {
-			wrong = append(wrong, fmt.Sprintf("the %s is not what the file says (-rewrite has it say so):\n%s", section.name, d))
+			wrong = append(wrong, fmt.Sprintf("the %s differs from the file (-rewrite updates the file):\n%s", section.name, d))
 		}
 	}
 	return wrong
 }
 
-// rewritten writes what came of a run into its file.
+// rewritten writes the result of a run into its file.
 func (c *simRunCommand) rewritten(p playing, r *sim.Result) error {
 	text := scenario.Rewrite(p.text, r.Story, r.End)
 	if bytes.Equal(text, p.text) {
@@ -76,6 +75,6 @@ func (c *simRunCommand) rewritten(p playing, r *sim.Result) error {
 	if err := os.WriteFile(p.file, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%s is rewritten\n", p.file)
+	fmt.Fprintf(c.out, "%s rewritten\n", p.file)
 	return nil
 }

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// output is a file that is to be written when something long has ended. It is opened
-// before that begins: whoever has mistyped its name learns so at once.
+// output is a file that a long run writes at its end. It is opened before the run, so that
+// a wrong path fails at once.
 type output struct {
 	path string
 	// to is standard output, or nil; file is then nil.
 	to   io.Writer
 	file *os.File
-	// made says that the file was not there before.
+	// made means that openOutput created the file.
 	made bool
 }
 
-// openOutput opens a file to be written, and leaves what stands in it until then. An empty
-// path is no output, which is nil.
+// openOutput opens a file and keeps its content until the write. For an empty path it
+// returns nil.
 func openOutput(path string) (*output, error) {
 	if path == "" {
 		return nil, nil
@@ -33,7 +33,7 @@ func openOutput(path string) (*output, error) {
 	return &output{path: path, file: file, made: os.IsNotExist(missing)}, nil
 }
 
-// write replaces what stands in the file, and closes it.
+// write replaces the file's content and closes the file.
 func (o *output) write(write func(io.Writer) error) error {
 	if o.to != nil {
 		return buffered(o.to, write)
@@ -52,7 +52,7 @@ func (o *output) write(write func(io.Writer) error) error {
 	return nil
 }
 
-// buffered has something written in few writes.
+// buffered calls write with a buffered writer.
 func buffered(to io.Writer, write func(io.Writer) error) error {
 	buffer := bufio.NewWriter(to)
 	if err := write(buffer); err != nil {
@@ -61,7 +61,7 @@ func buffered(to io.Writer, write func(io.Writer) error) error {
 	return buffer.Flush()
 }
 
-// empty takes out what stands in the file; a device or a pipe has nothing to be taken out.
+// empty truncates the file if it is a regular one; a device or a pipe has no content.
 func (o *output) empty() error {
 	about, err := o.file.Stat()
 	if err != nil || !about.Mode().IsRegular() {
@@ -70,14 +70,14 @@ func (o *output) empty() error {
 	return o.file.Truncate(0)
 }
 
-// abandon leaves things as they were, if the file was not written. Nil does nothing.
+// abandon undoes openOutput if the file was not written. For nil it does nothing.
 func (o *output) abandon() {
 	if o == nil || o.file == nil {
 		return
 	}
 	_ = o.file.Close() // nothing was written
 	if o.made {
-		_ = os.Remove(o.path) // it is empty, and somebody else may have taken it away
+		_ = os.Remove(o.path) // it is empty; another process may have removed it
 	}
 }
 
@@ -90,8 +90,8 @@ func created(path string, write func(io.Writer) error) error {
 	return o.write(write)
 }
 
-// reporter is a writer that remembers what went wrong with it first: a command that has
-// found something and could not say so has failed.
+// reporter is a writer that keeps its first error: a command fails if its report could not
+// be written.
 type reporter struct {
 	to  io.Writer
 	err error
@@ -105,7 +105,7 @@ func (r *reporter) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// beneath is what a report is written to.
+// beneath returns the writer behind a reporter.
 func beneath(out io.Writer) io.Writer {
 	if r, is := out.(*reporter); is {
 		return r.to
@@ -113,7 +113,7 @@ func beneath(out io.Writer) io.Writer {
 	return out
 }
 
-// quoted is a word as a shell reads it back.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:,@%+=", r)
@@ -124,8 +124,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// notUnicode reports whether the locale of the environment is one in which letters and
-// signs alone can be shown. If none is named it may be any.
+// notUnicode reports whether the environment names a locale that is not UTF-8.
 func notUnicode(getenv func(string) string) bool {
 	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := strings.ToLower(getenv(name)); locale != "" {

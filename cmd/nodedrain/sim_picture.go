@@ -14,15 +14,15 @@ import (
 // picture records a run for a timeline and a trace.
 type picture struct {
 	recorder *timeline.Recorder
-	// trace is where the trace goes, or nil.
+	// trace writes the trace, or is nil.
 	trace *timeline.Trace
-	world *world.World // nil before it is watched
-	// applied counts the entries that were recorded.
+	world *world.World // nil before watch
+	// applied counts the recorded entries.
 	applied int
 }
 
-// newPicture is of a scenario that is about to be played. The trace goes to a writer,
-// or nowhere if that is nil.
+// newPicture returns the picture of a scenario before it is played. There is no trace if
+// the writer is nil.
 func newPicture(s *scenario.Scenario, replay string, trace io.Writer) *picture {
 	p := &picture{recorder: timeline.New(timeline.Options{
 		Name: s.Name, Seed: s.Seed, Epoch: world.Epoch, Replay: replay, Servers: max(1, s.Cluster.Servers),
@@ -36,9 +36,9 @@ func newPicture(s *scenario.Scenario, replay string, trace io.Writer) *picture {
 	return p
 }
 
-// disturbed notes what a scenario does to servers: it is no strike of a fault and no
-// entry, and still what a reader asks for first. What comes before an entry comes
-// nobody knows when.
+// disturbed records a scenario's operations on servers as faults of the timeline, although
+// they are neither strikes nor entries. It skips an operation tied to an entry: its time is
+// not known in advance.
 func (p *picture) disturbed(e scenario.Event) {
 	if e.Before != "" {
 		return
@@ -55,8 +55,8 @@ func (p *picture) disturbed(e scenario.Event) {
 	}
 }
 
-// serverName is a server by its number from 1, as scenarios name it; zero is the
-// leader, whoever that is.
+// serverName returns the name of a server by its number in scenarios, from 1. Zero is the
+// present leader.
 func serverName(n int) string {
 	if n == 0 {
 		return "the leader"
@@ -64,21 +64,23 @@ func serverName(n int) string {
 	return fmt.Sprintf("s%d", n)
 }
 
-// watch begins to record.
+// watch starts the recording.
 func (p *picture) watch(w *world.World) {
 	p.world = w
 	p.recorder.Leader(0, w.Leader())
-	w.OnApply(func(a world.Applied) {
-		p.applied++
-		p.recorder.Applied(p.now(), a)
+	w.Observe(world.Observer{
+		Applied: func(a world.Applied) {
+			p.applied++
+			p.recorder.Applied(p.now(), a)
+		},
+		ClockSet: func(term int, ahead time.Duration) {
+			if term == w.Term() { // and not of an earlier leader
+				p.recorder.Clock(p.now(), ahead)
+			}
+		},
+		Elected: func(server int) { p.recorder.Leader(p.now(), server) },
+		Struck:  func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) },
 	})
-	w.OnClock(func(term int, ahead time.Duration) {
-		if term == w.Term() { // and not of who led before
-			p.recorder.Clock(p.now(), ahead)
-		}
-	})
-	w.OnElect(func(server int) { p.recorder.Leader(p.now(), server) })
-	w.OnStrike(func(s world.Strike) { p.recorder.Fault(s.At, s.At+s.For, string(s.Name), s.Target) })
 	if p.trace != nil {
 		newTracer(p.trace, w).watch()
 	}
@@ -87,8 +89,7 @@ func (p *picture) watch(w *world.World) {
 // now is the time since the run began.
 func (p *picture) now() time.Duration { return p.world.Now().Sub(world.Epoch) }
 
-// end ends the recording with what came of the run, and says whether the trace could
-// be written.
+// end ends the recording with the result of the run. The error is that of the trace.
 func (p *picture) end(r *sim.Result) error {
 	for _, v := range r.Violations {
 		at := v.At.Sub(world.Epoch)
@@ -96,7 +97,7 @@ func (p *picture) end(r *sim.Result) error {
 			Guarantee: v.Guarantee, Text: v.Check + ": " + v.Text, Node: v.Node, Group: v.Group,
 		})
 		if p.trace != nil {
-			p.trace.Event(timeline.Moment{Step: uint64(r.Steps), At: at, Server: -1},
+			p.trace.Event(timeline.Position{Step: uint64(r.Steps), At: at, Server: -1},
 				timeline.Event{Kind: "violation", Index: v.Index, Text: v.String()})
 		}
 	}

@@ -51,45 +51,45 @@ Usage: nodedrain sim run [options] FILE...
        nodedrain sim run [options] -size SIZE -seed S
        nodedrain sim run [options] -cluster DIR
 
-  Plays scenarios and draws what happened: who leads, what struck, a lane for each
-  node that drains and for each group with its limit. A scenario fails if it breaks
-  a guarantee of the drainer, or if its file says what is to come of it and
-  something else does; then the exit code is 1, and the difference is shown. What is
-  said in a file and comes to nothing is warned of, and is no failure.
+  Plays scenarios and draws a timeline: the leader, faults, and a lane for each draining
+  node and for each group with its limit. A scenario fails if it breaks a guarantee of
+  the drainer, or if its result differs from the result in its file. The command then
+  shows the difference and exits with code 1. An operation without effect gives a
+  warning, not a failure.
 
-  Of several scenarios only those that fail are drawn. The last line counts the
-  entries that were applied while it was played, as the picture does, and those of
-  the log: with what the cluster began with, and with barriers.
+  With several scenarios the command draws only those that fail. The last line of a
+  scenario counts the entries applied during the run, as the picture does, and all
+  entries of the log, including the initial ones and barriers.
 
 Options:
 
-  -story, -v        Print the story: what operators asked for, what the drainer
-                    wrote, and why allocations wait; then the final facts.
+  -story, -v        Print the story: the operators' requests, the drainer's writes and
+                    the reasons why allocations wait; then the final state.
   -q                Draw nothing.
-  -ascii            Draw with letters and signs alone, as is done where the locale is
-                    not of UTF-8 (LC_ALL, LC_CTYPE, LANG).
-  -width N          Columns to draw in, at least %d. Default: those of the terminal,
-                    or %d.
-  -svg FILE         Draw an SVG too. Only of one scenario. "-" is standard output;
-                    the report then goes to standard error.
-  -trace FILE       Write what happens as JSON objects, one a line. Only of one
+  -ascii            Draw with ASCII only. This is the default if the locale (LC_ALL,
+                    LC_CTYPE, LANG) is not UTF-8.
+  -width N          Width of the picture in columns, at least %d. Default: that of the
+                    terminal, or %d.
+  -svg FILE         Draw an SVG too. Requires a single scenario. "-" is standard
+                    output; the report then goes to standard error.
+  -trace FILE       Write events as JSON objects, one per line. Requires a single
                     scenario. "-" as with -svg.
-  -rewrite          Write what comes of a scenario into its file, as what is
-                    expected from now on.
+  -rewrite          Write the result of a scenario into its file as the expected
+                    result.
   -print            Print the scenario and do not play it.
 
-  -size SIZE        Play the scenario of a seed, as "nodedrain sim swarm" makes it,
-                    rather than files: small, medium or large.
-  -seed S           That seed; of a cluster, what the choice of nodes and how long
-                    things take are drawn from. Default: 1.
+  -size SIZE        Play the scenario of a seed, as "nodedrain sim swarm" generates
+                    it, instead of files: small, medium or large.
+  -seed S           The seed. With -cluster it determines the choice of nodes and all
+                    durations. Default: 1.
 
   -cluster DIR      Play the cluster of DIR/nodes.csv and DIR/pods.csv, in the
-                    format of Alibaba's cluster-trace-gpu-v2023, rather than files:
+                    format of Alibaba's cluster-trace-gpu-v2023, instead of files:
                     running pods of equal request and QoS make one job.
-  -nodes A,B,C      Of the cluster, the nodes to drain.
-  -drains N         Or how many to drain, drawn from the seed. Default: 5%% of
-                    them.
-  -deadline D       Deadline of the drains; 0 is none. Default: %s.
+  -nodes A,B,C      With -cluster: the nodes to drain.
+  -drains N         With -cluster: the number of nodes to drain, chosen by the seed.
+                    Default: 5%% of the nodes.
+  -deadline D       With -cluster: the deadline of the drains; 0 is none. Default: %s.
 `, timeline.MinColumns, timeline.DefaultColumns, defaultDeadline))
 }
 
@@ -97,7 +97,7 @@ func (c *simRunCommand) Run(args []string) int {
 	return c.reporting(func(sim simCommand) error { return (&simRunCommand{sim}).run(args) })
 }
 
-// errScenarios says that some scenarios failed, and that what was wrong was told.
+// errScenarios reports failed scenarios. Their failures have been printed.
 type errScenarios struct{ failed, of int }
 
 func (e errScenarios) Error() string {
@@ -107,7 +107,7 @@ func (e errScenarios) Error() string {
 	return fmt.Sprintf("%d of %d scenarios failed", e.failed, e.of)
 }
 
-// errInterrupted says that the user did not wait for the end.
+// errInterrupted reports that the user interrupted the run.
 var errInterrupted = errors.New("interrupted before all scenarios were played")
 
 func (c *simRunCommand) run(args []string) error {
@@ -147,20 +147,20 @@ func (c *simRunCommand) run(args []string) error {
 	return errors.Join(errs...)
 }
 
-// check refuses options that do not go together.
+// check refuses invalid combinations of flags.
 func (f *simRunFlags) check(given map[string]bool, files []string) error {
 	made := given["cluster"] || given["size"]
 	switch {
 	case !made && len(files) == 0:
-		return errors.New("no scenario file is named; \"nodedrain sim run -h\" says how")
+		return errors.New("no scenario file is named; see \"nodedrain sim run -h\"")
 	case made && len(files) > 0:
-		return fmt.Errorf("%s stands beside -cluster or -size: either files or one of these", files[0])
+		return fmt.Errorf("%s: a scenario file excludes -cluster and -size", files[0])
 	case !made && given["seed"]:
-		return errors.New("-seed is of -size or -cluster: files have their own")
+		return errors.New("-seed needs -size or -cluster: a scenario file has its own seed")
 	case given["seed"] && f.seed == 0:
-		return errors.New("-seed is 0 and must be above 0: none draws nothing")
+		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case len(files) > 1 && (f.svg != "" || f.trace != ""):
-		return errors.New("-svg and -trace are of one scenario")
+		return errors.New("-svg and -trace need a single scenario")
 	case f.svg == "-" && f.trace == "-":
 		return errors.New("-svg and -trace cannot both go to standard output")
 	case f.width < 0:
@@ -172,7 +172,7 @@ func (f *simRunFlags) check(given map[string]bool, files []string) error {
 	return f.clusterFlags.check(given)
 }
 
-// plays are the scenarios that the command line names.
+// plays returns the scenarios that the command line names.
 func (c *simRunCommand) plays(f *simRunFlags, files []string) (plays []playing, err error) {
 	switch {
 	case f.dir != "":
@@ -192,8 +192,8 @@ func (c *simRunCommand) plays(f *simRunFlags, files []string) (plays []playing, 
 	return plays, nil
 }
 
-// one plays a scenario and tells what came of it. It returns false if it failed, and why
-// something could not be written, which is no fault of the scenario.
+// one plays a scenario and prints its result. It returns false if the scenario failed. The
+// error is that of a file that could not be written; it does not fail the scenario.
 func (c *simRunCommand) one(f *simRunFlags, p playing, o outputs, alone bool) (ok bool, err error) {
 	if p.err != nil {
 		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
@@ -205,7 +205,7 @@ func (c *simRunCommand) one(f *simRunFlags, p playing, o outputs, alone bool) (o
 	result, drawn, err := c.played(p, o)
 	switch {
 	case result == nil && c.ctx.Err() != nil:
-		return false, nil // whoever interrupted it asks for nothing more
+		return false, nil // run reports the interrupt
 	case result == nil:
 		fmt.Fprintf(c.out, "FAIL  %s\n%s", p.label, indented(err.Error()))
 		c.replay(p)
@@ -215,15 +215,15 @@ func (c *simRunCommand) one(f *simRunFlags, p playing, o outputs, alone bool) (o
 	if f.rewrite {
 		err = errors.Join(err, c.rewritten(p, result))
 	}
-	return c.tell(f, p, result, drawn, alone), err
+	return c.report(f, p, result, drawn, alone), err
 }
 
-// tell tells what came of a scenario, and returns false if it failed.
-func (c *simRunCommand) tell(f *simRunFlags, p playing, result *sim.Result, drawn *picture, alone bool) bool {
+// report prints the result of a scenario, and returns false if it failed.
+func (c *simRunCommand) report(f *simRunFlags, p playing, result *sim.Result, drawn *picture, alone bool) bool {
 	wrong := wrong(f, p, result)
 	if !f.quiet && (alone || len(wrong) > 0) {
 		ascii := f.ascii || notUnicode(c.getenv)
-		_ = drawn.recorder.Text(c.out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out remembers
+		_ = drawn.recorder.Text(c.out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out keeps the error
 		fmt.Fprintln(c.out)
 	}
 	if f.story {
@@ -244,16 +244,16 @@ func (c *simRunCommand) tell(f *simRunFlags, p playing, result *sim.Result, draw
 }
 
 func (c *simRunCommand) replay(p playing) {
-	fmt.Fprintf(c.out, "      to play it again: %s\n", p.replay)
+	fmt.Fprintf(c.out, "      replay: %s\n", p.replay)
 }
 
-// indented sets lines under a verdict.
+// indented indents text below a verdict.
 func indented(text string) string {
 	text = strings.TrimRight(text, "\n")
 	return "      " + strings.ReplaceAll(text, "\n", "\n      ") + "\n"
 }
 
-// columns is how wide the picture is.
+// columns returns the width of the picture.
 func (c *simRunCommand) columns(f *simRunFlags) int {
 	if f.width > 0 {
 		return f.width
@@ -261,11 +261,11 @@ func (c *simRunCommand) columns(f *simRunFlags) int {
 	return terminal(c.out)
 }
 
-// outputs are the files that are written beside the report; each may be nil.
+// outputs are the files written besides the report. Each may be nil.
 type outputs struct{ svg, trace *output }
 
-// open opens the files that were asked for. With one of them being "-", which is standard
-// output, the report goes to where errors go.
+// open opens the files that the flags name. If one is "-", which is standard output, the
+// report goes to standard error.
 func (f *simRunFlags) open(c *simRunCommand) (o outputs, err error) {
 	stdout := beneath(c.out)
 	open := func(path string) *output {
@@ -284,18 +284,18 @@ func (f *simRunFlags) open(c *simRunCommand) (o outputs, err error) {
 	return o, err
 }
 
-// abandon leaves the files that were not written as they were.
+// abandon leaves unwritten files as they were.
 func (o outputs) abandon() {
 	o.svg.abandon()
 	o.trace.abandon()
 }
 
-// played plays a scenario and writes the files that were asked for. The result is nil if
-// it could not be played; otherwise the error says what could not be written.
+// played plays a scenario and writes the outputs. The result is nil if the scenario could
+// not be played. Otherwise the error is that of an output.
 func (c *simRunCommand) played(p playing, o outputs) (result *sim.Result, drawn *picture, err error) {
 	play := func(trace io.Writer) error {
 		drawn = newPicture(p.scenario, p.replay, trace)
-		if result, err = c.until(c.ctx)(p.scenario, sim.Options{Tell: true, Watch: drawn.watch}); err != nil {
+		if result, err = c.until(c.ctx)(p.scenario, sim.Options{Story: true, Watch: drawn.watch}); err != nil {
 			return err
 		}
 		return drawn.end(result)

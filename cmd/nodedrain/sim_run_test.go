@@ -17,8 +17,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-// A file that says nothing of what is to come of it only has to keep the guarantees;
-// rewritten it says so, and is held to it from then on.
+// A file without an expected result only has to keep the guarantees. -rewrite writes the expected
+// result, and later runs must match it.
 func TestSimRun_rewrite(t *testing.T) {
 	t.Parallel()
 	sound := read(t, "testdata/sound.drain")
@@ -31,7 +31,7 @@ func TestSimRun_rewrite(t *testing.T) {
 
 	code, out, _ = command(t.Context(), "sim run -q --rewrite "+file)
 	must.Zero(t, code)
-	must.StrHasPrefix(t, file+" is rewritten\nok    case  ", out)
+	must.StrHasPrefix(t, file+" rewritten\nok    case  ", out)
 	text := read(t, file)
 	must.StrHasPrefix(t, sound+"----\n", text)
 	must.StrContains(t, text, "n1 complete")
@@ -45,9 +45,9 @@ func TestSimRun_rewrite(t *testing.T) {
 	code, out, errs = command(t.Context(), "sim run -q "+file)
 	must.One(t, code)
 	must.StrContains(t, out, "FAIL  case  ")
-	must.StrContains(t, out, "is not what the file says (-rewrite has it say so):\n")
+	must.StrContains(t, out, "differs from the file (-rewrite updates the file):\n")
 	must.StrContains(t, out, "\n      - n1 forced\n      + n1 complete\n")
-	must.StrHasSuffix(t, "      to play it again: nodedrain sim run "+file+"\n", out)
+	must.StrHasSuffix(t, "      replay: nodedrain sim run "+file+"\n", out)
 	must.Eq(t, "the scenario failed\n", errs)
 
 	code, _, _ = command(t.Context(), "sim run -q -rewrite "+file)
@@ -55,8 +55,7 @@ func TestSimRun_rewrite(t *testing.T) {
 	must.Eq(t, text, read(t, file))
 }
 
-// One scenario is drawn, with its story if that is asked for, on a terminal of any
-// width or none, and into files.
+// A single scenario is drawn, with its story on request, for any width of terminal and into files.
 func TestSimRun_pictures(t *testing.T) {
 	t.Parallel()
 	line := "sim run testdata/limited.drain"
@@ -93,8 +92,8 @@ func TestSimRun_pictures(t *testing.T) {
 	must.One(t, code, must.Sprint(errs))
 }
 
-// Of several scenarios those are drawn that fail, each with what was wrong and how to
-// play it again; the others are named.
+// Of several scenarios only those that fail are drawn, each with its failures and the command that
+// plays it again. The others are named.
 func TestSimRun_several(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -107,8 +106,8 @@ func TestSimRun_several(t *testing.T) {
 		"3 of 5 scenarios failed\n", s.stderr.String())
 }
 
-// What stands in a file and nothing comes of is told with its line, unless it is meant; it
-// is no failure.
+// An operation without effect gives a warning with its line, unless maybe precedes it; it
+// does not fail.
 func TestSimRun_vain(t *testing.T) {
 	t.Parallel()
 	code, out, errs := command(t.Context(), "sim run -q testdata/vain.drain")
@@ -128,8 +127,7 @@ func TestSimRun_seed(t *testing.T) {
 	must.Eq(t, one[:strings.Index(one, "\n")], two[:strings.Index(two, "\n")])
 }
 
-// The drain of a real cluster is a scenario like any other: it can be printed, and
-// the file comes to the same end.
+// The drain of a real cluster is an ordinary scenario: its printed file gives the same end.
 func TestSimRun_cluster(t *testing.T) {
 	t.Parallel()
 	line := "sim run -cluster testdata/openb -nodes m-03,m-01 -deadline 3m -seed 2"
@@ -154,7 +152,7 @@ func TestSimRun_cluster(t *testing.T) {
 	must.Zero(t, drain.Deadline)
 }
 
-// The lines that differ are shown, with a few around them.
+// A diff shows the lines that differ and a few around them.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	must.Eq(t, "", diff("a\nb", "a\nb"))
@@ -166,7 +164,7 @@ func TestDiff(t *testing.T) {
 	must.Eq(t, "  x\n"+strings.Repeat("- a\n", 2100)+strings.Repeat("+ b\n", 2100)+"  y\n", long)
 }
 
-// traceLine is what a test reads of a line of a trace.
+// traceLine holds the fields of a trace's line that the tests read.
 type traceLine struct {
 	Step               uint64
 	Event, Entry, Text string
@@ -195,8 +193,8 @@ func traceOf(t *testing.T, seed string) (all []*traceLine, said map[uint64][]*tr
 	return all, said
 }
 
-// A trace leads from each line back to what had it happen, which is a line of the step
-// that it names, until there is nothing before it.
+// Each line of a trace names the step of its cause, and that step has a line, back to the first
+// cause.
 func TestSimRun_traceCauses(t *testing.T) {
 	t.Parallel()
 	causes := map[timeline.By]int{}
@@ -222,7 +220,7 @@ func TestSimRun_traceCauses(t *testing.T) {
 	}
 }
 
-// Each mark and each end leads back to what an operator asked for.
+// The causes of each mark and each end lead back to an operator's request.
 func TestSimRun_traceRequests(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []string{"1", "2", "3", "12"} {
@@ -255,12 +253,12 @@ func TestSimRun_traceRequests(t *testing.T) {
 	}
 }
 
-// begins reports whether the scenario says that the line be.
+// begins reports whether the scenario itself is the line's cause.
 func (l *traceLine) begins() bool {
 	return l.Cause != nil && (l.Cause.By == timeline.ByOperation || l.Cause.By == timeline.ByRace)
 }
 
-// before is the line of its cause, or nil. What is in one step comes of one thing outside.
+// before returns the line of a line's cause, or nil. All lines of a step have the same outer cause.
 func (l *traceLine) before(said []*traceLine) *traceLine {
 	for _, s := range said {
 		outside := s.Step < l.Step || s.Cause == nil || s.Cause.Step < s.Step

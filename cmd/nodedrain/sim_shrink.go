@@ -28,7 +28,7 @@ type simShrinkFlags struct {
 	freeze               bool
 }
 
-// defaultShrinkTimeout is when shrinking gives up.
+// defaultShrinkTimeout bounds shrinking.
 const defaultShrinkTimeout = 5 * time.Minute
 
 func (f *simShrinkFlags) set() *flag.FlagSet {
@@ -43,32 +43,31 @@ func (f *simShrinkFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *simShrinkCommand) Synopsis() string { return "Make a failing scenario small" }
+func (c *simShrinkCommand) Synopsis() string { return "Shrink a failing scenario" }
 
 func (c *simShrinkCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain sim shrink [options] FILE
        nodedrain sim shrink [options] [-size SIZE] -seed S
 
-  Takes out of a scenario that breaks a guarantee whatever can be missed, and makes
-  simpler what is left, as long as it breaks the same guarantee in the same way:
-  events and faults first, then nodes, jobs, allocations and settings; counts are
-  halved, times become round, faults become lighter ones. The small scenario is
-  printed; what was done about it goes to standard error.
+  Reduces a failing scenario while it still fails the same check. It removes events and
+  faults first, then nodes, jobs, allocations and settings. It also halves counts,
+  rounds times and replaces faults by lighter ones. It prints the small scenario to
+  standard output and its progress to standard error.
 
 Options:
 
-  -seed S           Shrink the scenario of a seed, as "nodedrain sim swarm" makes
-                    it, rather than a file.
-  -size SIZE        The size of that scenario: small, medium or large. Default:
-                    small.
-  -o FILE           Write the scenario there rather than print it. What stood there
-                    is kept until then.
-  -check CHECK      What it must fail, as in "G1 below limit". Default: what it
-                    fails first.
-  -freeze           Take nothing out, and only write down what chance decides.
-  -plays N          How many scenarios to play at most. Default: %d.
-  -timeout D        Real time after which to end with what there is. Default: %s.
+  -seed S           Shrink the scenario of a seed, as "nodedrain sim swarm" generates
+                    it, instead of a file.
+  -size SIZE        Size of that scenario: small, medium or large. Default: small.
+  -o FILE           Write the scenario to FILE instead of standard output. FILE is
+                    overwritten only at the end.
+  -check CHECK      The check that must fail, such as "G1 below limit". Default: the
+                    first one that fails.
+  -freeze           Remove nothing. Only write all random choices into the scenario.
+  -plays N          Maximum number of scenarios to play. Default: %d.
+  -timeout D        Real time after which to end with the smallest scenario so far.
+                    Default: %s.
 `, shrink.DefaultMaxPlays, defaultShrinkTimeout))
 }
 
@@ -87,7 +86,7 @@ func (c *simShrinkCommand) run(args []string) error {
 		return err
 	}
 	if f.check != "" && !shrink.Known(f.check) {
-		return fmt.Errorf("-check: there is no check %q; \"nodedrain sim run\" names those that a scenario fails, as in \"G1 below limit\"", f.check)
+		return fmt.Errorf("-check: there is no check %q; \"nodedrain sim run\" prints the checks that a scenario fails, such as \"G1 below limit\"", f.check)
 	}
 	s, err := f.scenario(given(set), files)
 	if err != nil {
@@ -115,30 +114,30 @@ func (c *simShrinkCommand) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	c.tell(report, time.Since(began))
+	c.print(report, time.Since(began))
 	var text bytes.Buffer
 	if err := scenario.Print(&text, small); err != nil {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
 	if out == nil {
-		_, _ = c.out.Write(text.Bytes()) // c.out remembers
+		_, _ = c.out.Write(text.Bytes()) // c.out keeps the error
 		return nil
 	}
 	if err := out.write(func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
-		_, _ = c.out.Write(text.Bytes()) // what took so long is not thrown away
+		_, _ = c.out.Write(text.Bytes()) // do not lose the result
 		return err
 	}
-	fmt.Fprintf(c.errs, "to play it: nodedrain sim run %s\n", quoted(f.out))
+	fmt.Fprintf(c.errs, "replay: nodedrain sim run %s\n", quoted(f.out))
 	return nil
 }
 
-// scenario is the one to be shrunk.
+// scenario returns the scenario to shrink.
 func (f *simShrinkFlags) scenario(given map[string]bool, files []string) (*scenario.Scenario, error) {
 	switch {
 	case given["seed"] && f.seed == 0:
-		return nil, errors.New("-seed is 0 and must be above 0: none draws nothing")
+		return nil, errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case f.seed > 0 && len(files) > 0:
-		return nil, fmt.Errorf("%s and -seed: either a file or a seed", files[0])
+		return nil, fmt.Errorf("%s: a scenario file excludes -seed", files[0])
 	case f.seed > 0:
 		size, err := swarm.ParseSize(f.sizeName)
 		if err != nil {
@@ -146,11 +145,11 @@ func (f *simShrinkFlags) scenario(given map[string]bool, files []string) (*scena
 		}
 		return swarm.Generate(f.seed, size), nil
 	case len(files) == 0:
-		return nil, errors.New("no scenario file is named, and no seed; \"nodedrain sim shrink -h\" says how")
+		return nil, errors.New("neither a scenario file nor a seed is named; see \"nodedrain sim shrink -h\"")
 	case len(files) > 1:
 		return nil, fmt.Errorf("%s: one scenario at a time", files[1])
 	case given["size"]:
-		return nil, errors.New("-size is about a seed: say -seed S")
+		return nil, errors.New("-size needs -seed")
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
@@ -160,10 +159,10 @@ func (f *simShrinkFlags) scenario(given map[string]bool, files []string) (*scena
 	return s, err
 }
 
-// shrinkLineInterval is how often it is told how far shrinking has come.
+// shrinkLineInterval is the interval between lines of progress.
 const shrinkLineInterval = 2 * time.Second
 
-// progress tells now and then how far shrinking has come.
+// progress returns a function that prints a line of progress every shrinkLineInterval.
 func (c *simShrinkCommand) progress(began time.Time) func(shrink.Report) {
 	told := began
 	return func(r shrink.Report) {
@@ -174,11 +173,11 @@ func (c *simShrinkCommand) progress(began time.Time) func(shrink.Report) {
 	}
 }
 
-// tell tells what came of it.
-func (c *simShrinkCommand) tell(r shrink.Report, took time.Duration) {
+// print prints the result.
+func (c *simShrinkCommand) print(r shrink.Report, took time.Duration) {
 	fmt.Fprintf(c.errs, "%s: %s\n", r.Failure.Check, r.Failure.Text)
 	fmt.Fprintf(c.errs, "%s before, %s now; %d plays in %s\n", r.Before, r.After, r.Plays, took.Round(time.Millisecond))
 	if !r.Complete {
-		fmt.Fprintln(c.errs, "plays or time ran out: it may become smaller with more of them (-plays, -timeout)")
+		fmt.Fprintln(c.errs, "plays or time ran out: more of them may give a smaller scenario (-plays, -timeout)")
 	}
 }

@@ -24,11 +24,11 @@ type simSwarmCommand struct{ simCommand }
 type simSwarmFlags struct {
 	seeds, workers int
 	first          uint64
-	fresh          bool // the clock says which is the first
+	fresh          bool // the clock gives the first seed
 	sizeName       string
 	json           bool
 	keep           string
-	// metamorphic is the share of seeds whose story is told otherwise too.
+	// metamorphic is the share of seeds whose scenario is also played as a variant.
 	metamorphic float64
 
 	size swarm.Size
@@ -47,39 +47,39 @@ func (f *simSwarmFlags) set() *flag.FlagSet {
 	return set
 }
 
-func (c *simSwarmCommand) Synopsis() string { return "Make scenarios from seeds and play them" }
+func (c *simSwarmCommand) Synopsis() string { return "Generate scenarios from seeds and play them" }
 
 func (c *simSwarmCommand) Help() string {
 	return strings.TrimSpace(fmt.Sprintf(`
 Usage: nodedrain sim swarm [options]
 
-  Makes a scenario from each of many seeds and plays it: a cluster, jobs, drains,
-  and whatever may go wrong, of which each seed has some kinds and not others. A
-  seed fails if it breaks a guarantee of the drainer, or if, played again, it comes
-  to something else. Of some seeds the story is also told otherwise, with what must
-  not change its end, and they fail if it does. The swarm fails too if what is rare
-  was rarer than it should be, since then it says little. The exit code is 0 only if
-  all seeds were played and nothing failed.
+  Generates a scenario from each seed and plays it: a cluster, jobs, drains and faults.
+  Each seed has a subset of the kinds of faults. A seed fails if it breaks a guarantee
+  of the drainer, or if a second play gives a different result. Some seeds are also
+  played as a variant with a change that must not affect the end; they fail if the end
+  differs. The swarm also fails if rare events happened less often than required: its
+  coverage is then too low. The exit code is 0 only if all seeds were played and
+  nothing failed.
 
-  Equal seeds are played equally on every machine.
+  The same seed gives the same result on every machine.
 
 Options:
 
-  -seeds N          How many to play. Default: %d.
-  -size SIZE        small, some five nodes; medium, some thirty-five; large, a thousand nodes
-                    with twenty thousand allocations. Default: small.
+  -seeds N          Number of seeds to play. Default: %d.
+  -size SIZE        small: about five nodes; medium: about thirty-five; large: a
+                    thousand nodes with twenty thousand allocations. Default: small.
   -seed S           The first seed. Default: %d.
-  -fresh            Take the first seed from the clock, so that seeds are played which
-                    were never played before. Prints the command that plays the same
-                    seeds again. Does not go together with -seed.
-  -workers W        How many to play at once. Default: as many as there are
+  -fresh            Take the first seed from the clock, to play seeds that were never
+                    played before. Prints the command that plays the same seeds
+                    again. Excludes -seed.
+  -workers W        Number of seeds played in parallel. Default: the number of
                     processors.
-  -keep DIR         Write the first %d seeds that fail into DIR, which is made, as
-                    scenarios that leave as little to chance as they can.
-  -metamorphic P    The share of seeds whose story is told otherwise too, from 0 to
-                    1. Default: %g.
-  -json             Print nothing but one object in JSON: the hash of each seed,
-                    what failed, what was counted, and how fast it went.
+  -keep DIR         Write the first %d failing seeds into DIR as scenario files, with
+                    random choices fixed where possible. Creates DIR.
+  -metamorphic P    Share of seeds that are also played as a variant, from 0 to 1.
+                    Default: %g.
+  -json             Print only one JSON object: the hash of each seed, the failures,
+                    the counts and the speed.
 `, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep, swarm.DefaultMetamorphic))
 }
 
@@ -87,7 +87,7 @@ func (c *simSwarmCommand) Run(args []string) int {
 	return c.reporting(func(sim simCommand) error { return (&simSwarmCommand{sim}).run(args) })
 }
 
-// errSwarm says that a swarm failed, and that what was wrong was told.
+// errSwarm reports a failed swarm. The failures have been printed.
 type errSwarm struct{}
 
 func (errSwarm) Error() string { return "the swarm failed" }
@@ -106,13 +106,13 @@ func (c *simSwarmCommand) run(args []string) error {
 		return fmt.Errorf("-keep: %w", err)
 	}
 	if f.fresh && !f.json {
-		fmt.Fprintf(c.out, "fresh seeds, to be played again by: %s\n", f.again())
+		fmt.Fprintf(c.out, "fresh seeds; to replay them: %s\n", f.again())
 	}
 	var hashes []seedHash
 	progress := c.progress(&f)
 	report, unplayed := swarm.Play(c.ctx, swarm.Options{
 		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.play,
-		Metamorphic: cmp.Or(f.metamorphic, -1), // of the options, zero is the default
+		Metamorphic: cmp.Or(f.metamorphic, -1), // Options reads zero as the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
 			progress.played(r)
@@ -122,10 +122,10 @@ func (c *simSwarmCommand) run(args []string) error {
 	kept, unkept := c.keep(&f, report)
 	if f.json {
 		if err := printSwarm(c.out, report, f.seeds, hashes, kept); err != nil {
-			return unkept // c.out remembers the other
+			return unkept // c.out keeps the other error
 		}
 	} else {
-		c.tell(report, f.seeds, kept)
+		c.print(report, f.seeds, kept)
 	}
 	switch {
 	case unplayed != nil:
@@ -151,7 +151,7 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 	case f.seeds <= 0:
 		return fmt.Errorf("-seeds is %d and must be above 0", f.seeds)
 	case f.first == 0:
-		return errors.New("-seed is 0 and must be above 0: none draws nothing")
+		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
 	case uint64(f.seeds-1) > math.MaxUint64-f.first:
 		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", f.seeds, math.MaxUint64-f.first+1, uint64(math.MaxUint64))
 	case given["workers"] && f.workers <= 0:
@@ -165,11 +165,11 @@ func (f *simSwarmFlags) check(set *flag.FlagSet, about []string) (err error) {
 	return nil
 }
 
-// freshSeed is the first seed of a swarm that begins now: the microseconds since 1970. A swarm
-// plays fewer than a million seeds a second, so the next fresh one begins behind it.
+// freshSeed returns the first seed of a swarm that begins now: the microseconds since 1970. A
+// swarm plays fewer than a million seeds per second, so the next fresh swarm repeats none of them.
 func freshSeed(now time.Time) uint64 { return uint64(now.UnixMicro()) }
 
-// again is the command that plays the same seeds again.
+// again returns the command that plays the same seeds again.
 func (f *simSwarmFlags) again() string {
 	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", f.size, f.first, f.seeds)
 	if f.metamorphic != swarm.DefaultMetamorphic {
@@ -178,13 +178,13 @@ func (f *simSwarmFlags) again() string {
 	return command
 }
 
-// tell tells what came of a swarm of so many seeds.
-func (c *simSwarmCommand) tell(r *swarm.Report, seeds int, kept map[uint64][]string) {
+// print prints the result of a swarm of the given number of seeds.
+func (c *simSwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]string) {
 	for _, failure := range r.Failures {
-		c.tellFailure(failure, kept[failure.Seed])
+		c.printFailure(failure, kept[failure.Seed])
 	}
 	if more := r.Failed - len(r.Failures); more > 0 {
-		fmt.Fprintf(c.out, "FAIL  and %d seeds more, which are neither told of nor kept\n", more)
+		fmt.Fprintf(c.out, "FAIL  and %d more seeds, neither shown nor kept\n", more)
 	}
 	for _, short := range r.Short {
 		fmt.Fprintf(c.out, "RARE  %s\n", short)
@@ -196,29 +196,29 @@ func (c *simSwarmCommand) tell(r *swarm.Report, seeds int, kept map[uint64][]str
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d told otherwise, hash %s\n",
+	fmt.Fprintf(c.out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d as a variant, hash %s\n",
 		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, r.Retold, hexHash(r.Hash))
 	fmt.Fprintf(c.out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
 
-// tellFailure tells what was wrong with a seed, and what to do about it.
-func (c *simSwarmCommand) tellFailure(f *swarm.Failure, kept []string) {
+// printFailure prints the failure of a seed and the commands to reproduce it.
+func (c *simSwarmCommand) printFailure(f *swarm.Failure, kept []string) {
 	fmt.Fprintf(c.out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
-	fmt.Fprintf(c.out, "      to play it again: %s\n", replay(f))
+	fmt.Fprintf(c.out, "      replay: %s\n", replay(f))
 	if f.Relation == "" {
-		fmt.Fprintf(c.out, "      to make it small: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
+		fmt.Fprintf(c.out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
 	}
 	switch {
 	case len(kept) == 0:
 	case f.Relation == "":
 		fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
 	default:
-		fmt.Fprintf(c.out, "      kept, to be compared: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
+		fmt.Fprintf(c.out, "      kept, to compare: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
 	}
 }
 
-// openKeep makes the folder for what fails, and tries whether files can be written there.
+// openKeep creates the folder of failing scenarios and checks that it is writable.
 func (f *simSwarmFlags) openKeep() error {
 	if f.keep == "" {
 		return nil
@@ -233,8 +233,8 @@ func (f *simSwarmFlags) openKeep() error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// keep writes what failed into files, by seed: its scenario frozen, or both ways in which
-// its story was told. The error says what could not be written.
+// keep writes failing scenarios to files and returns the files by seed: the frozen
+// scenario, or the original and its variant.
 func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint64][]string, err error) {
 	kept = map[uint64][]string{}
 	if f.keep == "" {
@@ -255,11 +255,11 @@ func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint
 	return kept, nil
 }
 
-// freezePlays bounds how often a failing seed is played to be frozen.
+// freezePlays bounds how often freezing plays a failing seed.
 const freezePlays = 100
 
-// frozen is the scenario frozen, if it fails when it is played again. What fails only
-// in other ways, as what differs from one time to the next, is kept as it is.
+// frozen returns the scenario frozen, if it fails again. Otherwise, as after
+// nondeterminism, it returns the scenario unchanged.
 func (c *simSwarmCommand) frozen(s *scenario.Scenario) *scenario.Scenario {
 	frozen, _, err := shrink.Freeze(c.ctx, s, shrink.Judging(c.until(c.ctx)), shrink.Options{MaxPlays: freezePlays})
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// swarmReport is what "nodedrain sim swarm -json" prints.
+// swarmReport is the output of "nodedrain sim swarm -json".
 type swarmReport struct {
 	Version int `json:"version"`
-	// OK says that all seeds that were asked for were played, that none failed, and that
-	// nothing was too rare.
+	// OK means that all requested seeds were played, none failed, and no event was too
+	// rare.
 	OK   bool   `json:"ok"`
 	Size string `json:"size"`
-	// First is the first seed, Asked how many there were to be, Seeds how many were
-	// played; Interrupted says that these are fewer. PlayedTwice is how many of
-	// them twice, ToldOtherwise of how many the story was told otherwise too.
+	// First is the first seed, Asked the requested number of seeds, Seeds the number
+	// played. Interrupted means that Seeds is below Asked. PlayedTwice and ToldOtherwise
+	// count the seeds played twice and those also played as a variant.
 	First         uint64 `json:"first"`
 	Asked         int    `json:"asked"`
 	Interrupted   bool   `json:"interrupted"`
@@ -37,21 +37,21 @@ type swarmReport struct {
 	Steps              int     `json:"steps"`
 	Entries            int     `json:"entries"`
 
-	// Hash is of all hashes. Hashes are those of the seeds, in their order: equal on
-	// every machine.
+	// Hash is the hash of all hashes. Hashes are those of the seeds, in order. Both are
+	// equal on every machine.
 	Hash   string     `json:"hash"`
 	Hashes []seedHash `json:"hashes"`
 
-	// Failed is how many seeds failed, Failures are the first of them; never null.
+	// Failed is the number of failed seeds, Failures are the first of them; never null.
 	Failed   int           `json:"failed"`
 	Failures []seedFailure `json:"failures"`
-	// Events are what was seen, by name, and Short those that were too rare; never
-	// null.
+	// Events are the counted events by name, and Short the events that were too rare;
+	// never null.
 	Events []seenEvent  `json:"events"`
 	Short  []shortEvent `json:"short"`
 }
 
-// swarmReportVersion changes when a field changes its meaning or goes.
+// swarmReportVersion changes when a field is removed or changes its meaning.
 const swarmReportVersion = 3
 
 type seedHash struct {
@@ -63,12 +63,12 @@ type seedFailure struct {
 	Seed uint64 `json:"seed"`
 	Kind string `json:"kind"`
 	Text string `json:"text"`
-	// Violations are in the order in which they were; null if none was.
+	// Violations are in order of occurrence; null if there are none.
 	Violations []violation `json:"violations"`
-	// Relation is by which relation its story was told otherwise when it failed, or empty.
+	// Relation is the relation between the original and the variant that failed, or empty.
 	Relation string `json:"relation,omitempty"`
-	// Replay is the command that plays the seed again; Files are where it is kept, or
-	// null.
+	// Replay is the command that plays the seed again. Files are the files in which the
+	// seed is kept, or null.
 	Replay string   `json:"replay"`
 	Files  []string `json:"files,omitempty"`
 }
@@ -97,7 +97,7 @@ type shortEvent struct {
 	Want  int    `json:"want"`
 }
 
-// printSwarm prints the report of so many seeds as JSON.
+// printSwarm prints the report of a swarm as JSON. seeds is the requested number.
 func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64][]string) error {
 	if hashes == nil {
 		hashes = []seedHash{}
@@ -143,10 +143,10 @@ func violations(all []invariant.Violation) (told []violation) {
 	return told
 }
 
-// hexHash is a hash as it is printed everywhere.
+// hexHash formats a hash.
 func hexHash(h uint64) string { return fmt.Sprintf("%016x", h) }
 
-// replay is the command that plays a seed again that failed.
+// replay returns the command that plays a failed seed again.
 func replay(f *swarm.Failure) string {
 	if f.Relation != "" {
 		return f.Replay()
@@ -154,7 +154,7 @@ func replay(f *swarm.Failure) string {
 	return replaySeed(f.Size, f.Seed)
 }
 
-// replaySeed is the command that plays a seed again.
+// replaySeed returns the command that plays a seed again.
 func replaySeed(size swarm.Size, seed uint64) string {
 	return fmt.Sprintf("nodedrain sim run -size %s -seed %d", size, seed)
 }

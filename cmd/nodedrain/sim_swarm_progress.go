@@ -12,22 +12,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// swarmProgress shows how far a swarm has come.
+// swarmProgress shows the progress of a swarm.
 type swarmProgress interface {
-	// played is told of each seed, one after the other.
+	// played is called for each seed, one call at a time.
 	played(swarm.Run)
-	// close ends it.
+	// close ends the output.
 	close()
 }
 
-// progress draws a bar on a terminal that can be drawn on, writes a line now and then elsewhere, and does
-// neither if there is to be nothing but JSON.
+// progress returns a bar on a terminal with a cursor, lines elsewhere, and nothing with -json.
 func (c *simSwarmCommand) progress(f *simSwarmFlags) swarmProgress {
 	pace := pace{began: time.Now(), of: f.seeds}
 	switch {
 	case f.json:
 		return noProgress{}
-	case terminal(c.out) > 0 && c.getenv("TERM") != "dumb": // which has no cursor to be moved
+	case terminal(c.out) > 0 && c.getenv("TERM") != "dumb": // a dumb terminal cannot move its cursor
 		return newSwarmBar(beneath(c.out), pace)
 	}
 	return &swarmLines{pace: pace, out: c.out, told: pace.began}
@@ -38,7 +37,7 @@ type noProgress struct{}
 func (noProgress) played(swarm.Run) {}
 func (noProgress) close()           {}
 
-// pace is how fast a swarm goes.
+// pace is the speed of a swarm.
 type pace struct {
 	began             time.Time
 	of, seeds, failed int
@@ -53,28 +52,28 @@ func (p *pace) add(r swarm.Run) {
 	}
 }
 
-// String is the pace so far.
+// String returns the speed so far.
 func (p *pace) String() string {
 	took := max(time.Since(p.began), time.Millisecond)
 	return fmt.Sprintf("%d of %d seeds, %d failed, %.0f seeds per minute, %.2f busy hours per second",
 		p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes(), p.busy.Hours()/took.Seconds())
 }
 
-// brief is the pace so far in few words, to stand beside a bar.
+// brief returns the speed so far, short enough to stand beside a bar.
 func (p *pace) brief() string {
 	took := max(time.Since(p.began), time.Millisecond)
 	return fmt.Sprintf("%d of %d, %d failed, %.0f a minute", p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes())
 }
 
-// swarmLines writes a line now and then.
+// swarmLines writes a line every lineInterval.
 type swarmLines struct {
 	pace
 	out io.Writer
-	// told is when a line was written last.
+	// told is the time of the last line.
 	told time.Time
 }
 
-// lineInterval is how often a line is written.
+// lineInterval is the time between two lines.
 const lineInterval = 10 * time.Second
 
 func (l *swarmLines) played(r swarm.Run) {
@@ -114,6 +113,6 @@ func (b *swarmBar) played(r swarm.Run) {
 }
 
 func (b *swarmBar) close() {
-	b.bar.Abort(true) // nothing, if it is complete
+	b.bar.Abort(true) // no effect on a complete bar
 	b.container.Wait()
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// A swarm that finds nothing says how fast it was; its JSON has the hash of each
-// seed, which are those that its scenarios come to alone.
+// A swarm without failures prints its speed. Its JSON has the hash of each seed, equal to the hash
+// of the seed's scenario played alone.
 func TestSimSwarm(t *testing.T) {
 	t.Parallel()
 	s := &simulating{}
@@ -60,8 +60,8 @@ func flawless(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	return r, err
 }
 
-// A fresh swarm begins at a seed that the clock says, and prints the command that plays the
-// same seeds. A later one has other seeds.
+// A fresh swarm takes its first seed from the clock and prints the command that plays the same
+// seeds. A later swarm has other seeds.
 func TestSimSwarm_fresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestSimSwarm_fresh(t *testing.T) {
 		first := uint64(time.Now().UnixMicro())
 		told, _ := swarmed("-fresh -seeds 2 -metamorphic 0.5")
 		again := fmt.Sprintf("sim swarm -size small -seed %d -seeds 2 -metamorphic 0.5", first)
-		must.StrHasPrefix(t, "fresh seeds, to be played again by: nodedrain "+again+"\n", told)
+		must.StrHasPrefix(t, "fresh seeds; to replay them: nodedrain "+again+"\n", told)
 		must.StrContains(t, told, fmt.Sprintf("\nok    2 small seeds from %d on, 0 failed, ", first))
 
 		_, fresh := swarmed("-fresh -seeds 2 -json")
@@ -93,8 +93,8 @@ func TestSimSwarm_fresh(t *testing.T) {
 	})
 }
 
-// Seeds that fail are named with what plays them again, and kept as scenarios that
-// fail too.
+// The swarm prints the replay command of each failing seed, and keeps the seed as a scenario that
+// fails too.
 func TestSimSwarm_fails(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -106,8 +106,8 @@ func TestSimSwarm_fails(t *testing.T) {
 	must.SliceNotEmpty(t, kept)
 	for _, file := range kept {
 		seed := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "small-"), ".drain")
-		must.StrContains(t, s.stdout.String(), "\n      to play it again: nodedrain sim run -size small -seed "+seed+"\n"+
-			"      to make it small: nodedrain sim shrink -size small -seed "+seed+"\n"+
+		must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim run -size small -seed "+seed+"\n"+
+			"      shrink: nodedrain sim shrink -size small -seed "+seed+"\n"+
 			"      kept, frozen: nodedrain sim run "+file+"\n")
 		again := newSimulating(t)
 		must.One(t, (&simRunCommand{again.simCommand}).Run([]string{file, "-q"}))
@@ -125,8 +125,7 @@ func TestSimSwarm_fails(t *testing.T) {
 	must.SliceEmpty(t, report.Failures[0].Files)
 }
 
-// A swarm that is interrupted has not shown what it was asked to show. The seed that was
-// being played is not counted: it may have been cut short.
+// An interrupted swarm fails. It does not count the seed in play, which may be cut short.
 func TestSimSwarm_interrupted(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"", "-json"} {
@@ -153,7 +152,7 @@ func TestSimSwarm_interrupted(t *testing.T) {
 	}
 }
 
-// What a swarm found is told also if it cannot be kept.
+// A swarm prints its failures even if it cannot keep them.
 func TestSimSwarm_notKept(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -169,7 +168,7 @@ func TestSimSwarm_notKept(t *testing.T) {
 	must.StrHasSuffix(t, "the swarm failed\n", s.stderr.String())
 }
 
-// A run and the shrinking of a scenario end when the user does not wait any longer.
+// An interrupt ends a run and the shrinking of a scenario.
 func TestSim_interrupted(t *testing.T) {
 	t.Parallel()
 	s := newSimulating(t)
@@ -187,8 +186,7 @@ func TestSim_interrupted(t *testing.T) {
 	must.Eq(t, "shrinking limited: it was not played to its end once: context canceled\n", s.stderr.String())
 }
 
-// A story that comes to another end when it is told otherwise fails, and both ways of
-// telling it are kept, to be compared.
+// A seed whose variant ends differently fails, and the swarm keeps both scenarios.
 func TestSimSwarm_toldOtherwise(t *testing.T) {
 	t.Parallel()
 	s := &simulating{}
@@ -200,9 +198,9 @@ func TestSimSwarm_toldOtherwise(t *testing.T) {
 	must.SliceLen(t, 2, kept)
 	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
 	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: told steadily and with ", s.stdout.String())
-	must.StrContains(t, s.stdout.String(), "\n      to play it again: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
-		"      kept, to be compared: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
-	must.StrContains(t, s.stdout.String(), "1 failed, 0 played twice, 1 told otherwise")
+	must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
+		"      kept, to compare: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
+	must.StrContains(t, s.stdout.String(), "1 failed, 0 played twice, 1 as a variant")
 
 	s.stdout.Reset()
 	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-json"}))
@@ -213,8 +211,7 @@ func TestSimSwarm_toldOtherwise(t *testing.T) {
 	must.Eq(t, "other end", report.Failures[0].Violations[0].Check)
 }
 
-// forgetful is a simulator in which nobody drains anything when a steady story is told
-// otherwise.
+// forgetful is a simulator that drops the drains of variants of a steady scenario.
 func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	if strings.Contains(s.Name, "-steady-") {
 		s = s.Copy()
@@ -223,7 +220,7 @@ func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	return flawless(s, o)
 }
 
-// A failing scenario shrinks to what is needed, and plays and fails again.
+// A failing scenario shrinks to a minimum, which can be played and fails too.
 func TestSimShrink(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/limited.drain"
@@ -237,7 +234,7 @@ func TestSimShrink(t *testing.T) {
 	small := filepath.Join(t.TempDir(), "small.drain")
 	must.Zero(t, (&simShrinkCommand{s.simCommand}).Run([]string{file, "-freeze", "-o", small}))
 	must.Eq(t, "", s.stdout.String())
-	must.StrHasSuffix(t, "to play it: nodedrain sim run "+small+"\n", s.stderr.String())
+	must.StrHasSuffix(t, "replay: nodedrain sim run "+small+"\n", s.stderr.String())
 	again := newSimulating(t)
 	must.One(t, (&simRunCommand{again.simCommand}).Run([]string{small, "-q"}))
 
@@ -247,7 +244,7 @@ func TestSimShrink(t *testing.T) {
 	must.Eq(t, "shrinking limited: the scenario does not fail\n", errs)
 }
 
-// A long swarm says every ten seconds how far it is.
+// A long swarm prints its progress every ten seconds.
 func TestSwarmLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,8 +258,8 @@ func TestSwarmLines(t *testing.T) {
 	})
 }
 
-// The bar of a swarm says the same all the time, and leaves the terminal as it was,
-// also when the swarm ends early.
+// The bar of a swarm shows the same figures all the time and removes itself at the end, even if
+// the swarm ends early.
 func TestSwarmBar(t *testing.T) {
 	t.Parallel()
 	for _, of := range []int{100, 200} {

@@ -32,14 +32,14 @@ func golden(t *testing.T, name, got string) {
 	must.Eq(t, string(want), got)
 }
 
-// simulating is a simulator that may find what it is told to find.
+// simulating is a simulator with a planted failure.
 type simulating struct {
 	simCommand
 	stdout, stderr bytes.Buffer
 }
 
-// newSimulating plays scenarios, and has those fail G1 that have a drain with a
-// deadline: it stands for a bug.
+// newSimulating returns a simulator in which scenarios with a drain with a deadline fail G1, as
+// after a bug.
 func newSimulating(t *testing.T) *simulating {
 	s := new(simulating)
 	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, getenv: func(string) string { return "" }, play: buggy}
@@ -63,7 +63,7 @@ func buggy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	return r, nil
 }
 
-// files writes files into a folder of the test's, and returns it.
+// files writes files into a folder of the test and returns the folder.
 func files(t *testing.T, texts map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -73,7 +73,7 @@ func files(t *testing.T, texts map[string]string) (dir string) {
 	return dir
 }
 
-// withoutHashes leaves out what any change of the product changes.
+// withoutHashes removes the hashes, which any change of the product changes.
 func withoutHashes(text string) string {
 	return regexp.MustCompile("hash [0-9a-f]{16}").ReplaceAllString(text, "hash HASH")
 }
@@ -85,26 +85,25 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// What a user may type by mistake is answered with what was wrong, and nothing is
-// played.
+// A wrong command line gives an error that names the mistake, and nothing is played.
 func TestSim_mistakes(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ line, want string }{
-		{"sim run", `no scenario file is named; "nodedrain sim run -h" says how`},
+		{"sim run", `no scenario file is named; see "nodedrain sim run -h"`},
 		{"sim run -colour a.drain", `flag provided but not defined: -colour; "nodedrain sim run -h" lists the options`},
 		{"sim run a.drain -colour", `flag provided but not defined: -colour`},
-		{"sim run a.drain -cluster x", "a.drain stands beside -cluster or -size"},
-		{"sim run a.drain b.drain -svg x", "-svg and -trace are of one scenario"},
+		{"sim run a.drain -cluster x", "a.drain: a scenario file excludes -cluster and -size"},
+		{"sim run a.drain b.drain -svg x", "-svg and -trace need a single scenario"},
 		{"sim run a.drain -width -3", "-width is -3 and must be above 0"},
-		{"sim run a.drain -seed 3", "-seed is of -size or -cluster"},
-		{"sim run a.drain -nodes n1", "-nodes is about a cluster: say -cluster DIR"},
+		{"sim run a.drain -seed 3", "-seed needs -size or -cluster"},
+		{"sim run a.drain -nodes n1", "-nodes needs -cluster DIR"},
 		{"sim run -cluster testdata/none", "testdata/none/nodes.csv"},
-		{"sim run -cluster testdata/none -size small", "-cluster and -size do not go together"},
-		{"sim run -cluster testdata/none -rewrite", "-rewrite and -cluster do not go together"},
-		{"sim run --cluster=x --nodes=a --drains=2", "-nodes and -drains do not go together"},
+		{"sim run -cluster testdata/none -size small", "-cluster and -size are mutually exclusive"},
+		{"sim run -cluster testdata/none -rewrite", "-rewrite and -cluster are mutually exclusive"},
+		{"sim run --cluster=x --nodes=a --drains=2", "-nodes and -drains are mutually exclusive"},
 		{"sim run -cluster testdata/openb -nodes m-00,m-99", `the cluster has no node "m-99"`},
 		{"sim run -cluster testdata/openb -nodes m-00,m-00", "-nodes names m-00 twice"},
-		{"sim run -cluster testdata/openb -drains 15", "15 of 20 nodes are to be drained"},
+		{"sim run -cluster testdata/openb -drains 15", "cannot drain 15 of 20 nodes at once"},
 		{"sim run -cluster testdata/openb -drains 0", "-drains is 0 and must be above 0"},
 		{"sim run -cluster testdata/openb -deadline -1s", "-deadline is -1s and must not be below 0"},
 		{"sim run -size tiny", `-size: "tiny" is no size: there are small, medium and large`},
@@ -114,13 +113,13 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim swarm -seed 0", "-seed is 0 and must be above 0"},
 		{"sim swarm -size huge", `"huge" is no size`},
 		{"sim swarm -workers -2", "-workers is -2 and must be above 0"},
-		{"sim swarm -fresh -seed 1", "-fresh and -seed do not go together"},
+		{"sim swarm -fresh -seed 1", "-fresh and -seed are mutually exclusive"},
 		{"sim swarm now", `unexpected argument "now"; "nodedrain sim swarm -h" lists the options`},
-		{"sim shrink", "no scenario file is named, and no seed"},
+		{"sim shrink", "neither a scenario file nor a seed is named"},
 		{"sim shrink testdata/none.drain", "testdata/none.drain"},
 		{"sim shrink a.drain b.drain", "b.drain: one scenario at a time"},
-		{"sim shrink a.drain -seed 3", "a.drain and -seed: either a file or a seed"},
-		{"sim shrink a.drain -size small", "-size is about a seed: say -seed S"},
+		{"sim shrink a.drain -seed 3", "a.drain: a scenario file excludes -seed"},
+		{"sim shrink a.drain -size small", "-size needs -seed"},
 		{"sim shrink -seed 3 -size huge", `"huge" is no size`},
 		{"sim shrink -seed 3 -plays 0", "-plays is 0 and must be above 0"},
 	}
@@ -136,7 +135,7 @@ func TestSim_mistakes(t *testing.T) {
 	}
 }
 
-// Help is as it is written down, and names every option.
+// Help matches its golden file and names every option.
 func TestSim_help(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]*flag.FlagSet{

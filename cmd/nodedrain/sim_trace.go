@@ -11,33 +11,33 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// tracer writes a trace of a world while it runs. A step in which nothing is to be told has
-// no line, unless another line names it as its cause: then it has one before that.
+// tracer writes a trace of a world while it runs. A step without an event has a line only if
+// another line names it as its cause. Its line then precedes that line.
 type tracer struct {
 	trace *timeline.Trace
 	world *world.World
-	// told are what may have woken somebody, by step: the most telling thing of each.
+	// told are the causes that may have woken a component, by step. The map keeps the first of
+	// each step, or its election.
 	told map[int]timeline.Cause
-	// asked are the steps in which the drainers' writes were proposed that have no answer
-	// yet.
+	// asked are the steps that proposed the drainers' unanswered writes.
 	asked map[drainerWrite]int
-	// untold are the steps that have no line, by their number. The newest line is of the
-	// step lined; began is when the step began that is being taken.
+	// untold are the steps without a line, by number. lined is the step of the newest line;
+	// began is the start time of the present step.
 	untold map[int]untold
 	lined  int
 	began  time.Duration
-	// entries are the steps in which entries were applied, by their index.
+	// entries are the steps that applied entries, by index.
 	entries map[uint64]int
 }
 
-// untold is a step of which there was nothing to tell.
+// untold is a step without an event.
 type untold struct {
 	kind  world.Kind
-	cause int // the step in which it was asked for
+	cause int // the step that requested it
 	at    time.Duration
 }
 
-// drainerWrite tells a drainer's write from others.
+// drainerWrite identifies a drainer's write.
 type drainerWrite struct{ term, n int }
 
 func newTracer(t *timeline.Trace, w *world.World) *tracer {
@@ -45,30 +45,32 @@ func newTracer(t *timeline.Trace, w *world.World) *tracer {
 		untold: map[int]untold{}, entries: map[uint64]int{}}
 }
 
-// watch writes from now on.
+// watch starts the trace.
 func (t *tracer) watch() {
 	w := t.world
 	t.tells(timeline.ByElection, 0)
 	t.event(nil, "elected", w.Leader(), "")
 	w.OnStep(t.begins)
-	w.OnApply(t.applied)
-	w.OnElect(func(server int) {
-		t.event(t.stepped(), "elected", server, fmt.Sprintf("term %d", w.Term()))
-		t.tells(timeline.ByElection, 0)
+	w.Observe(world.Observer{
+		Applied: t.applied,
+		Elected: func(server int) {
+			t.event(t.stepped(), "elected", server, fmt.Sprintf("term %d", w.Term()))
+			t.tells(timeline.ByElection, 0)
+		},
+		TermEnded: func(term int) { t.event(t.stepped(), "deposed", -1, fmt.Sprintf("term %d", term)) },
+		Struck: func(s world.Strike) {
+			t.event(t.stepped(), "fault", -1, struck(s))
+			t.tells(timeline.ByFault, 0)
+		},
+		ClockSet: t.clock(),
+		Restored: func(*statestore.Snapshot, *statestore.Snapshot) { t.event(t.stepped(), "restored", -1, "") },
+		Stepped:  t.drainer,
+		Proposed: t.proposed,
+		Answered: t.answered,
 	})
-	w.OnEnd(func(term int) { t.event(t.stepped(), "deposed", -1, fmt.Sprintf("term %d", term)) })
-	w.OnStrike(func(s world.Strike) {
-		t.event(t.stepped(), "fault", -1, struck(s))
-		t.tells(timeline.ByFault, 0)
-	})
-	t.clock()
-	w.OnRestore(func(*statestore.Snapshot, *statestore.Snapshot) { t.event(t.stepped(), "restored", -1, "") })
-	w.OnDrainer(t.drainer)
-	w.OnPropose(t.proposed)
-	w.OnAnswer(t.answered)
 }
 
-// begins notes the step that was taken before another begins.
+// begins records the last step before the next one begins.
 func (t *tracer) begins(last int) error {
 	if kind, cause := t.world.Step(); last > t.lined {
 		t.untold[last] = untold{kind, cause, t.began}
@@ -77,41 +79,41 @@ func (t *tracer) begins(last int) error {
 	return nil
 }
 
-// clock tells when a clock is set by which somebody leads, or led.
-func (t *tracer) clock() {
-	ahead := map[int]time.Duration{} // by term
-	t.world.OnClock(func(term int, by time.Duration) {
-		if was, has := ahead[term]; has && was != by {
-			t.event(t.stepped(), "clock", -1, fmt.Sprintf("term %d: %s ahead", term, by))
+// clock returns a function that writes a line when the clock of a term's server is set.
+func (t *tracer) clock() func(term int, ahead time.Duration) {
+	last := map[int]time.Duration{} // by term
+	return func(term int, ahead time.Duration) {
+		if was, has := last[term]; has && was != ahead {
+			t.event(t.stepped(), "clock", -1, fmt.Sprintf("term %d: %s ahead", term, ahead))
 		}
-		ahead[term] = by
-	})
+		last[term] = ahead
+	}
 }
 
 func (t *tracer) applied(a world.Applied) {
 	t.entries[a.Index] = t.world.Steps()
 	if a.Message == nil {
-		t.trace.Event(t.moment(t.stepped(), -1), timeline.Event{Kind: "placed", Text: "past the log", Index: a.Index})
+		t.trace.Event(t.position(t.stepped(), -1), timeline.Event{Kind: "placed", Text: "past the log", Index: a.Index})
 	} else {
 		cause := t.proposer(a.Index)
 		t.worked(cause, a)
-		t.trace.Applied(t.moment(cause, t.world.Leader()), a)
+		t.trace.Applied(t.position(cause, t.world.Leader()), a)
 	}
 	t.tells(timeline.ByEntry, a.Index)
 }
 
-// proposer is who proposed the entry of an index.
+// proposer returns the cause that proposed the entry at an index.
 func (t *tracer) proposer(index uint64) *timeline.Cause {
-	e := t.world.Entry(index)
-	if !e.Proposed { // what the world began with was before it was watched
+	e := t.world.Log.Entry(index)
+	if !e.Proposed { // an initial entry, applied before the trace began
 		return &timeline.Cause{By: timeline.ByRace, Step: uint64(t.world.Steps())}
 	}
 	return &timeline.Cause{By: timeline.By(e.Source.String()), Step: uint64(e.Step)}
 }
 
-// worked tells of the step in which clients reported, if nothing was told of it, what had
-// them do what they report of: the last that a server wrote of the first allocation. When
-// they were stepped is a matter of their clock, and says little.
+// worked writes a line for a step in which clients reported, if the step has none. Its cause is
+// the last server write to the first reported allocation, not the clients' timer: the write
+// explains the report.
 func (t *tracer) worked(cause *timeline.Cause, a world.Applied) {
 	m, is := a.Message.(*shims.AllocClientUpdate)
 	step := int(cause.Step)
@@ -128,10 +130,10 @@ func (t *tracer) worked(cause *timeline.Cause, a world.Applied) {
 		return
 	}
 	delete(t.untold, step)
-	t.trace.Event(timeline.Moment{
+	t.trace.Event(timeline.Position{
 		Step: cause.Step, At: u.at, Server: -1,
 		Cause: &timeline.Cause{By: timeline.ByEntry, Step: uint64(asked), Index: alloc.AllocModifyIndex},
-	}, timeline.Event{Kind: u.kind.String(), Text: "report of what they were told", Allocs: []cluster.AllocID{alloc.ID}})
+	}, timeline.Event{Kind: u.kind.String(), Text: "reports of the servers' changes", Allocs: []cluster.AllocID{alloc.ID}})
 }
 
 func (t *tracer) drainer(s world.DrainerStep) {
@@ -141,7 +143,7 @@ func (t *tracer) drainer(s world.DrainerStep) {
 	case kind == world.Drainer:
 		cause.By, cause.Index, text = timeline.ByTimer, 0, "was due"
 	default:
-		text = "was not asked" // the last step on a store that is replaced
+		text = "was not due" // the last step on a replaced store
 	}
 	t.event(cause, "drainer", s.Server, text)
 }
@@ -167,8 +169,8 @@ func (t *tracer) answered(term, n int, a shims.Answer) {
 	t.tells(timeline.ByAnswer, 0)
 }
 
-// tells notes what happens in the step that is being taken. What comes first in it has
-// woken who was woken in it, but for an election: nothing before it wakes the new leader.
+// tells records a cause in the present step. The first cause of a step woke all components
+// woken in it. An election replaces it: nothing before the election wakes the new leader.
 func (t *tracer) tells(by timeline.By, index uint64) {
 	step := t.world.Steps()
 	if _, has := t.told[step]; !has || by == timeline.ByElection {
@@ -176,17 +178,17 @@ func (t *tracer) tells(by timeline.By, index uint64) {
 	}
 }
 
-// stepped is what had happen the step that is being taken.
+// stepped returns the cause of the present step.
 func (t *tracer) stepped() *timeline.Cause {
 	kind, step := t.world.Step()
 	return t.cause(kind, step)
 }
 
-// cause is what had happen a step of a kind that was asked for in another.
+// cause returns the cause of a step of a kind that another step requested.
 func (t *tracer) cause(kind world.Kind, step int) *timeline.Cause {
 	cause, has := t.told[step]
 	switch {
-	case kind == world.Scripted && step == 0: // the scenario's are asked for before all else
+	case kind == world.Scripted && step == 0: // the scenario requests its operations before the first step
 		cause = timeline.Cause{By: timeline.ByOperation}
 	case kind == world.Log || !has:
 		cause = timeline.Cause{By: timeline.ByStep, Step: uint64(step)}
@@ -194,17 +196,17 @@ func (t *tracer) cause(kind world.Kind, step int) *timeline.Cause {
 	return &cause
 }
 
-// moment is now, for a line that is about to be written.
-func (t *tracer) moment(cause *timeline.Cause, server int) timeline.Moment {
+// position returns the current position for the next line, after the lines of its causes.
+func (t *tracer) position(cause *timeline.Cause, server int) timeline.Position {
 	t.tell(cause)
 	t.lined = t.world.Steps()
-	return timeline.Moment{Step: uint64(t.lined), At: t.now(), Server: server, Cause: cause}
+	return timeline.Position{Step: uint64(t.lined), At: t.now(), Server: server, Cause: cause}
 }
 
-// tell writes lines of the step that a cause names and of those before it that have none
-// yet, the first first. A cause may be nil.
+// tell writes the missing lines of the step that a cause names and of the causes before it, in
+// order. A cause may be nil.
 func (t *tracer) tell(cause *timeline.Cause) {
-	var lines []timeline.Moment
+	var lines []timeline.Position
 	var kinds []world.Kind
 	for cause != nil {
 		step := int(cause.Step)
@@ -214,7 +216,7 @@ func (t *tracer) tell(cause *timeline.Cause) {
 		}
 		delete(t.untold, step)
 		cause = t.cause(u.kind, u.cause)
-		lines = append(lines, timeline.Moment{Step: uint64(step), At: u.at, Server: -1, Cause: cause})
+		lines = append(lines, timeline.Position{Step: uint64(step), At: u.at, Server: -1, Cause: cause})
 		kinds = append(kinds, u.kind)
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -226,7 +228,7 @@ func (t *tracer) tell(cause *timeline.Cause) {
 func (t *tracer) now() time.Duration { return t.world.Now().Sub(world.Epoch) }
 
 func (t *tracer) event(cause *timeline.Cause, kind string, server int, text string) {
-	t.trace.Event(t.moment(cause, server), timeline.Event{Kind: kind, Text: text})
+	t.trace.Event(t.position(cause, server), timeline.Event{Kind: kind, Text: text})
 }
 
 func messageName(m shims.Message) string {
@@ -236,7 +238,7 @@ func messageName(m shims.Message) string {
 	return m.Type().String()
 }
 
-// struck is a strike in words.
+// struck describes a strike.
 func struck(s world.Strike) string {
 	text := string(s.Name)
 	if s.Target != "" {

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// table is text in columns that are as wide as they have to be. Its first row names them.
+// table is text in aligned columns. Its first row names the columns.
 type table struct{ rows [][]string }
 
 func newTable(columns ...string) *table { return &table{rows: [][]string{columns}} }
@@ -22,8 +22,8 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// singleLine keeps what came from elsewhere from breaking a row, or telling the terminal
-// what to do.
+// singleLine removes line breaks and control characters from text of other origin, so that
+// it cannot break a row or control the terminal.
 func singleLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {
@@ -39,7 +39,7 @@ func (t *table) write(out io.Writer) {
 	for _, cells := range t.rows {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // a terminal that is gone reads no error either
+	_ = w.Flush() // a closed terminal cannot show an error either
 }
 
 func (t *table) String() string {
@@ -48,7 +48,7 @@ func (t *table) String() string {
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// facts are names and values, one pair a line.
+// facts are names and values, one pair per line.
 type facts struct{ lines []string }
 
 func (f *facts) add(name, value string) {
@@ -66,10 +66,10 @@ func (f *facts) write(out io.Writer) {
 	_ = w.Flush()
 }
 
-// shortIDLength is how much of an id is shown where it need not be whole.
+// shortIDLength is the length of a shortened id.
 const shortIDLength = 8
 
-// shortID is enough of an id to ask for it.
+// shortID returns a prefix of an id, long enough for commands to find the node.
 func shortID(id string, whole bool) string {
 	if whole || len(id) <= shortIDLength {
 		return id

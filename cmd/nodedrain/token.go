@@ -11,29 +11,29 @@ import (
 
 const tokenHelp = `Usage: nodedrain token <command> [options]
 
-  Makes the tokens that the HTTP API of a server asks for.`
+  Creates tokens for the HTTP API of a server.`
 
 // tokenCreateCommand is "nodedrain token create".
 type tokenCreateCommand struct{ out, errs io.Writer }
 
-func (c *tokenCreateCommand) Synopsis() string { return "Draw a token for the HTTP API" }
+func (c *tokenCreateCommand) Synopsis() string { return "Create a token for the HTTP API" }
 
 func (c *tokenCreateCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain token create -name NAME -right RIGHT
 
-  Draws a secret for the HTTP API and prints it with the line of a tokens file that
-  lets its bearer in. Give the secret to its bearer, who shows it with -token or in
-  NOMAD_TOKEN, and add the line to the file of every server: nothing else keeps the
-  secret, and nobody can read it from the line.
+  Creates a random secret for the HTTP API and prints it with its line of the tokens
+  file. Give the secret to the user, who sets it with -token or in NOMAD_TOKEN. Add
+  the line to the tokens file of every server. The secret is not stored and cannot be
+  computed from the line.
 
-  The command asks no server and writes no file. A server reads its tokens file
-  again when it receives SIGHUP.
+  The command contacts no server and writes no file. A server reads its tokens file
+  again on SIGHUP.
 
 Options:
 
-  -name NAME    Whose token it is: letters, digits and . _ - @. It is no secret and
-                stands in the log, and with what its bearer has changed.
+  -name NAME    The user's name: letters, digits and . _ - @. It is not secret. It
+                appears in the log and with the user's changes.
   -right RIGHT  "read" to see everything, "write" to change it too.
 `)
 }
@@ -49,7 +49,7 @@ func (c *tokenCreateCommand) Run(args []string) int {
 func (c *tokenCreateCommand) run(args []string) error {
 	const more = `"nodedrain token create -h" lists the options`
 	set := flag.NewFlagSet("token create", flag.ContinueOnError)
-	set.SetOutput(io.Discard) // Run tells what was wrong
+	set.SetOutput(io.Discard) // Run prints the error
 	name := set.String("name", "", "")
 	rightName := set.String("right", "", "")
 	switch err := set.Parse(args); {

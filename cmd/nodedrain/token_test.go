@@ -20,7 +20,7 @@ func createToken(line string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// What is printed opens a server's door: the secret to its bearer, by the line.
+// The server accepts the printed secret if its tokens file holds the printed line.
 func TestTokenCreate(t *testing.T) {
 	t.Parallel()
 	code, out, errs := createToken("-name ops@example.org -right write")

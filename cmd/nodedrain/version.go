@@ -15,12 +15,12 @@ func (c *versionCommand) Help() string {
 	return "Usage: nodedrain version\n\n  Prints the version this command was built from."
 }
 
-func (c *versionCommand) Run(args []string) int {
+func (c *versionCommand) Run([]string) int {
 	fmt.Fprintln(c.out, version())
 	return 0
 }
 
-// version is the module's version, or of a build from a checkout its commit.
+// version returns the module's version, and for a build from a checkout its commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// kinds is the type of job that pods of each QoS make.
+// kinds is the job type for each QoS of pods.
 var kinds = map[string]cluster.JobType{
 	"LS": cluster.JobService, "Burstable": cluster.JobService, "Guaranteed": cluster.JobService, "BE": cluster.JobBatch,
 }
 
-// Nodes returns the machines as nodes that are ready, in the list's order. A
-// node's id and name are the machine's.
+// Nodes returns the machines as ready nodes, in the order of the list. A node's id and name are
+// those of the machine.
 func (t *Trace) Nodes() []*cluster.Node {
 	nodes := make([]*cluster.Node, len(t.Machines))
 	for i, m := range t.Machines {
@@ -33,14 +33,14 @@ func (t *Trace) Nodes() []*cluster.Node {
 	return nodes
 }
 
-// work is what the pods of one job have in common.
+// work is the properties that the pods of one job share.
 type work struct {
 	qos     string
 	request cluster.Resources
 	spec    string
 }
 
-// id names the job so that different work has different names.
+// id is the job's id. Different work has different ids.
 func (w work) id() cluster.JobID {
 	id := fmt.Sprintf("%s-cpu%d-mem%d", strings.ToLower(w.qos), w.request.CPU, w.request.MemoryMB)
 	if w.request.GPU > 0 {
@@ -52,9 +52,8 @@ func (w work) id() cluster.JobID {
 	return cluster.JobID(id)
 }
 
-// Jobs groups the running pods into jobs: services before batch, and of those
-// the ones with the larger requests first, which is the order in which they pack
-// best.
+// Jobs groups the running pods into jobs: services before batch, and larger requests first,
+// which packs best.
 func (t *Trace) Jobs() []*cluster.Job {
 	counts := make(map[work]int)
 	for _, p := range t.Pods {
@@ -95,11 +94,11 @@ func (w work) job(count int) *cluster.Job {
 	return job
 }
 
-// MaxParallel is how many of a service group of that count may be down at once:
-// a tenth, at least one.
+// MaxParallel is how many allocations of a service group of that count may be down at once: a
+// tenth, at least one.
 func MaxParallel(count int) int { return max(1, count/10) }
 
-// request is what the pod asks for. The share counts only of a single GPU.
+// request is the pod's request. GPUMilli counts only with one GPU.
 func (p Pod) request() cluster.Resources {
 	r := cluster.Resources{CPU: p.CPUMilli, MemoryMB: p.MemoryMiB, GPU: 1000 * p.GPUs}
 	if p.GPUs == 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/demo/openb"
 )
 
-// The lists become nodes and jobs by the stated rules.
+// The rules of the package make nodes and jobs of the lists.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	trace, err := openb.Load("testdata")
@@ -39,7 +39,7 @@ func TestLoad(t *testing.T) {
 	}, got)
 }
 
-// A service group may have a tenth down at once, at least one.
+// A tenth of a service group may be down at once, at least one allocation.
 func TestMaxParallel(t *testing.T) {
 	t.Parallel()
 	for count, want := range map[int]int{0: 1, 1: 1, 19: 1, 20: 2, 801: 80} {
@@ -47,7 +47,7 @@ func TestMaxParallel(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is told with file and line.
+// Errors name the file and the line.
 func TestRead_badInput(t *testing.T) {
 	t.Parallel()
 	const (
@@ -55,9 +55,9 @@ func TestRead_badInput(t *testing.T) {
 		pods  = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase\n"
 	)
 	cases := []struct{ name, machines, pods, want string }{
-		{"empty", "", "", "nodes.csv:1: the list is empty: a first line with the names of its columns is missing"},
+		{"empty", "", "", "nodes.csv:1: the list is empty: the first line must name the columns"},
 		{"no column", "sn,cpu_milli,memory_mib,gpu\n", "", `nodes.csv:1: column "model" is missing`},
-		{"a column twice", "sn,cpu_milli,memory_mib,gpu,model,sn\n", "", `nodes.csv:1: column "sn" is there twice`},
+		{"a column twice", "sn,cpu_milli,memory_mib,gpu,model,sn\n", "", `nodes.csv:1: column "sn" occurs twice`},
 		{"no name", nodes + ",1,1,0,\n", "", "nodes.csv:2: sn is empty"},
 		{"a name twice", nodes + "a,1,1,0,\nb,1,1,0,\na,1,1,0,\n", "", `nodes.csv:4: sn "a" is listed twice`},
 		{"no number", nodes + "a,1,1,0,\nb,1,much,0,\n", "", `nodes.csv:3: memory_mib is "much" and must be a whole number, not negative`},
@@ -82,7 +82,7 @@ func TestRead_badInput(t *testing.T) {
 	}
 }
 
-// A directory without the lists is said to be one.
+// An error names the missing list.
 func TestLoad_missing(t *testing.T) {
 	t.Parallel()
 	_, err := openb.Load(t.TempDir())
@@ -90,7 +90,7 @@ func TestLoad_missing(t *testing.T) {
 	must.StrContains(t, err.Error(), "nodes.csv")
 }
 
-// The real trace has the numbers its README gives.
+// The real trace has the numbers in its README.
 func TestLoad_real(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("NODEDRAIN_OPENB")
@@ -113,8 +113,8 @@ func TestLoad_real(t *testing.T) {
 	must.Eq(t, 1330, batch)
 }
 
-// No list makes the reader fall over, and what it accepts makes valid nodes and
-// jobs that hold every running pod.
+// No list makes the reader panic. Accepted lists make valid nodes, and valid jobs with every
+// running pod.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{openb.NodesFile, openb.PodsFile} {
 		list, err := os.ReadFile("testdata/" + name)

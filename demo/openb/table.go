@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxAmount bounds every amount in a list, far above any machine and far below
-// where sums of a whole list would wrap around.
+// maxAmount bounds every amount in a list. It is far above any machine, and the sum of a whole
+// list does not overflow.
 const maxAmount = 1 << 40
 
 // table reads a list line by line. Errors name the file and the line.
@@ -19,16 +19,16 @@ type table struct {
 	reader  *csv.Reader
 	columns map[string]int // by name
 	record  []string
-	err     error // the first in the present line
+	err     error // the first error of the current line
 }
 
-// openTable reads the first line and looks for the wanted columns in it.
+// openTable reads the first line, which must name the wanted columns.
 func openTable(file string, r io.Reader, wanted ...string) (*table, error) {
 	t := &table{file: file, reader: csv.NewReader(r), columns: make(map[string]int)}
 	t.reader.ReuseRecord = true
 	names, err := t.reader.Read()
 	if err == io.EOF {
-		return nil, fmt.Errorf("%s:1: the list is empty: a first line with the names of its columns is missing", file)
+		return nil, fmt.Errorf("%s:1: the list is empty: the first line must name the columns", file)
 	}
 	if err != nil {
 		return nil, t.wrong(err)
@@ -36,7 +36,7 @@ func openTable(file string, r io.Reader, wanted ...string) (*table, error) {
 	for i, name := range names {
 		name = strings.TrimPrefix(name, "\ufeff") // some spreadsheets write it
 		if _, twice := t.columns[name]; twice {
-			return nil, fmt.Errorf("%s:1: column %q is there twice", file, name)
+			return nil, fmt.Errorf("%s:1: column %q occurs twice", file, name)
 		}
 		t.columns[name] = i
 	}
@@ -61,7 +61,7 @@ func (t *table) next() (bool, error) {
 	return true, nil
 }
 
-// text returns the field of the present line in that column.
+// text returns the field of the current line in that column.
 func (t *table) text(column string) string { return t.record[t.columns[column]] }
 
 // name returns a field that must not be empty.
@@ -73,7 +73,7 @@ func (t *table) name(column string) string {
 	return s
 }
 
-// amount returns a field that is a whole number, not negative.
+// amount returns a field that must be a whole number, not negative.
 func (t *table) amount(column string) int64 {
 	s := t.text(column)
 	n, err := strconv.ParseUint(s, 10, 63)
@@ -86,7 +86,7 @@ func (t *table) amount(column string) int64 {
 	return int64(n)
 }
 
-// fail notes the first thing that is wrong with the present line.
+// fail notes the first error of the current line.
 func (t *table) fail(column, why string) {
 	if t.err == nil {
 		line, _ := t.reader.FieldPos(t.columns[column])
@@ -94,7 +94,7 @@ func (t *table) fail(column, why string) {
 	}
 }
 
-// wrong says where the CSV itself is wrong.
+// wrong adds the file, and the line of a syntax error.
 func (t *table) wrong(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {

@@ -13,7 +13,7 @@ const (
 	PodsFile  = "pods.csv"
 )
 
-// Trace is what the two lists say, in their order.
+// Trace is the content of the two lists, in their order.
 type Trace struct {
 	Machines []Machine
 	Pods     []Pod
@@ -29,12 +29,11 @@ type Machine struct {
 	Model string
 }
 
-// Pod is one line of pods.csv, as far as a cluster is made of it.
+// Pod is one line of pods.csv, without the columns that are not used.
 type Pod struct {
 	Name                string
 	CPUMilli, MemoryMiB int64
-	// GPUs counts devices; GPUMilli is the share of it if it is one, in
-	// thousandths.
+	// GPUs counts devices. GPUMilli is the share of a single device, in thousandths.
 	GPUs, GPUMilli int64
 	// GPUSpec are the models allowed, separated by bars; empty is any.
 	GPUSpec string
@@ -71,7 +70,7 @@ func read(path string, parse func(name string, r io.Reader) error) error {
 	return parse(path, f)
 }
 
-// ReadMachines reads a list of machines. The file's name is for errors.
+// ReadMachines reads a list of machines. The name of the file is used in errors.
 func ReadMachines(file string, r io.Reader) ([]Machine, error) {
 	t, err := openTable(file, r, "sn", "cpu_milli", "memory_mib", "gpu", "model")
 	if err != nil {
@@ -99,7 +98,7 @@ func ReadMachines(file string, r io.Reader) ([]Machine, error) {
 	}
 }
 
-// ReadPods reads a list of pods. The file's name is for errors.
+// ReadPods reads a list of pods. The name of the file is used in errors.
 func ReadPods(file string, r io.Reader) ([]Pod, error) {
 	t, err := openTable(file, r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package drainertest tests what an embedder gives to the drainer: a store, a state machine
-// and an applier. Each test returns an error that names the matter, or nil.
+// Package drainertest tests the three parts that an embedder gives to the drainer: a store, a
+// state machine and an applier. Each test returns nil, or an error that names the entry, row or
+// write.
 //
 //	TestStore    views, feeds and wake-ups: see rules.View and drainer.StateReader
 //	TestFSM      entries of marks and completions, and requests: see package lifecycle
@@ -7,5 +8,5 @@
 //
 // Every test has time limits, [CallLimit] and [TestLimit].
 //
-// Its own tests hold each of the three against deliberate mistakes.
+// The tests of this package run each of the three on deliberate mistakes.
 package drainertest

@@ -10,10 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// DecisionFields returns the fields of rows that [TestStore] sets and compares, as
-// "Type.Field" and sorted: those that the drainer's decisions read, and
-// Drain.PurgedRunning, which the record of the drain shows. A store keeps them. It may lose
-// all others.
+// DecisionFields returns the fields of rows that [TestStore] sets and compares, as "Type.Field"
+// and sorted: the fields that the drainer's decisions read, and Drain.PurgedRunning, which is in
+// the record of the drain. A store keeps them. It may lose all others.
 func DecisionFields() []string {
 	var names []string
 	for _, t := range rowTypes() {
@@ -36,8 +35,8 @@ func rowTypes() []reflect.Type {
 	}
 }
 
-// decisionFieldsOf returns the fields that decisions read of a type, or nil. The order is
-// that in which differences are looked for.
+// decisionFieldsOf returns the fields of a type that decisions read, or nil. Differences are
+// searched in that order.
 func decisionFieldsOf(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[cluster.Node]():
@@ -78,8 +77,8 @@ type row interface {
 	cluster.Node | cluster.Drain | cluster.Job | cluster.Allocation | cluster.Evaluation
 }
 
-// diffRow says in which field two rows differ, or returns the empty string. Further fields
-// of the row may be compared too.
+// diffRow returns the field in which two rows differ, or the empty string. It may compare further
+// fields of the row too.
 func diffRow[T row](got, want *T, also ...string) string {
 	switch {
 	case got == want:
@@ -102,8 +101,8 @@ func diffRow[T row](got, want *T, also ...string) string {
 	return nameOf(want) + ": " + strings.TrimPrefix(d, ".")
 }
 
-// diff says in which field two values differ, as ".Field is this, want that", or returns the
-// empty string. Times are equal if they are the same instant.
+// diff returns the field in which two values differ, as ".Field is this, want that", or the empty
+// string. Times are equal if they are the same instant.
 func diff(got, want reflect.Value) string {
 	if t, is := reflect.TypeAssert[time.Time](want); is {
 		if g, _ := reflect.TypeAssert[time.Time](got); t.Equal(g) {
@@ -145,7 +144,7 @@ func diff(got, want reflect.Value) string {
 	return differs(got, want)
 }
 
-// in names the field that a difference is in.
+// in names the field with the difference.
 func in(field, d string) string {
 	if d == "" {
 		return ""
@@ -157,7 +156,7 @@ func differs(got, want reflect.Value) string {
 	return fmt.Sprintf(" is %s, want %s", show(got), show(want))
 }
 
-// show writes a value for people, never an address.
+// show formats a value for people, never an address.
 func show(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil(), v.Kind() == reflect.Map && v.IsNil():

@@ -30,7 +30,8 @@ func storyAlloc(id string, j *cluster.Job, n cluster.NodeID) *cluster.Allocation
 	}
 }
 
-// storyEvals begins the ids of the story's evaluations. A state machine may make others.
+// storyEvals is the prefix of the ids of the story's evaluations. A state machine may make
+// others.
 const storyEvals = "story-"
 
 func storyEval(id string, j *cluster.Job) *cluster.Evaluation {
@@ -60,7 +61,7 @@ func (s *story) rows(title string, rows Rows) {
 	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return nil, f.Commit(index, rows.copy()) }})
 }
 
-// copy returns rows that share nothing with r: a state machine may write to what it was given.
+// copy returns rows that share nothing with r, because a state machine may write to its rows.
 func (r Rows) copy() Rows {
 	var c Rows
 	for _, n := range r.Nodes {
@@ -101,13 +102,12 @@ func (s *story) complete(title string, at time.Duration, completions ...rules.Co
 	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return f.Completions(index, c) }})
 }
 
-// fsmStory is the story that TestFSM tells. The index of an entry is its place in the story,
-// from one.
+// fsmStory is the story of TestFSM. The index of an entry is its place in the story, from one.
 func fsmStory() []fsmStep {
 	web, batch, agent := storyJob("web", cluster.JobService, 3, 1), storyJob("sum", cluster.JobBatch, 1, 0), storyJob("agent", cluster.JobSystem, 0, 0)
 	w1, w2, w3 := storyAlloc("w1", web, "n1"), storyAlloc("w2", web, "n1"), storyAlloc("w3", web, "n2")
 	b1, b2, b3, s1 := storyAlloc("b1", batch, "n1"), storyAlloc("b2", batch, "n1"), storyAlloc("b3", batch, "n2"), storyAlloc("s1", agent, "n1")
-	b2.DesiredTransition.Migrate = true // no drain has asked for it
+	b2.DesiredTransition.Migrate = true // set by another party than a drain
 	node := func(id cluster.NodeID) *cluster.Node {
 		return &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible}
 	}

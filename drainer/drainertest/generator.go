@@ -10,8 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The names of what is generated. Some begin with others, for stores that look
-// for beginnings.
+// The names of the generated rows. Some are prefixes of others, for stores that search by prefix.
 var (
 	nodeIDs   = []cluster.NodeID{"n", "n1", "n10", "n2"}
 	jobKeys   = []cluster.JobKey{{Namespace: "a", ID: "web"}, {Namespace: "a", ID: "web2"}, {Namespace: "ab", ID: "web"}}
@@ -23,13 +22,13 @@ var (
 	evalState = []cluster.EvalStatus{cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete, cluster.EvalFailed, cluster.EvalCancelled}
 )
 
-// epoch is before everything that is generated.
+// epoch is before all generated times.
 func epoch() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// generator makes random histories. Equal seeds make equal ones.
+// generator makes random histories. Equal seeds make equal histories.
 type generator struct {
 	random *rand.Rand
-	model  *model // what the rows have made
+	model  *model // the state after the rows
 }
 
 func newGenerator(seed uint64) *generator {
@@ -60,8 +59,7 @@ func (g *generator) rows() Rows {
 	return rows
 }
 
-// touched reports whether a commit has written the row already: each is written
-// once.
+// touched reports whether a commit has already written the row. A commit writes each row once.
 func touched[K comparable, T any](put []*T, key func(*T) K, deleted []K, id K) bool {
 	return slices.Contains(deleted, id) || slices.ContainsFunc(put, func(row *T) bool { return key(row) == id })
 }
@@ -87,7 +85,7 @@ func (g *generator) node(m *model, rows *Rows) {
 	rows.Nodes = append(rows.Nodes, n)
 }
 
-// drain is a drain in the midst of its life.
+// drain is a running drain.
 func (g *generator) drain(id cluster.NodeID, r cluster.Revision) *cluster.Drain {
 	d := &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: r, UpdatedAt: g.time(), PurgedRunning: g.random.IntN(3)}
 	d.Strategy.StartedAt = g.time()
@@ -198,7 +196,7 @@ func (g *generator) verdict(canary bool) *cluster.DeploymentStatus {
 	return &cluster.DeploymentStatus{Healthy: &healthy, Canary: canary}
 }
 
-// changed is an allocation of which something has changed.
+// changed is an allocation with some changed fields.
 func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 	a := was.Copy()
 	switch g.random.IntN(5) {
@@ -219,7 +217,7 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 			a.DesiredTransition.MigrateDisablePlacement = g.oneIn(3)
 			if a.Canary() {
 				a.DesiredTransition.Class = cluster.MarkCanary
-				if g.oneIn(2) { // what is rare otherwise
+				if g.oneIn(2) { // otherwise rare
 					a.ClientStatus = cluster.ClientComplete
 				}
 			}

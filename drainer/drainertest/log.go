@@ -8,14 +8,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Log is the log below an applier under test. The double of the embedder's log calls it for
-// each entry and barrier that the applier proposes, from any goroutine. Every call blocks
-// until the test lets the log answer, as a log does. Result says how the double answers.
+// Log is the log below an applier under test. The double of the embedder's log calls it for each
+// entry and barrier that the applier proposes, from any goroutine. Every call blocks until the
+// test lets the log answer. Result says how the double answers.
 type Log struct {
 	mu sync.Mutex
-	// proposals are those that the log has not answered, oldest first; guarded by mu.
+	// proposals are the unanswered ones, oldest first; guarded by mu.
 	proposals []*proposal
-	// answering says that the log answers by itself; guarded by mu.
+	// answering says that the log answers without the test; guarded by mu.
 	answering bool
 	// index is that of the last entry that was applied; guarded by mu.
 	index uint64
@@ -24,29 +24,29 @@ type Log struct {
 // Result is how the log answers.
 type Result struct {
 	// Outcome is Applied; Rejected, an error after which the entry is surely not applied; or
-	// Unknown, an error after which it may be.
+	// Unknown, an error after which it may be applied.
 	Outcome raftwrite.Outcome
-	// Index is that of an applied entry. After a barrier it is the index of the newest entry
-	// in the state.
+	// Index is that of an applied entry. For a barrier it is the index of the newest entry in the
+	// state.
 	Index uint64
-	// Refused is what the FSM answers to an applied entry.
+	// Refused are the FSM's refusals in an applied entry.
 	Refused []rules.Refusal
 }
 
-// proposal is an entry that the log has not answered, or a barrier if it has neither.
+// proposal is an unanswered entry, or a barrier if it has neither field.
 type proposal struct {
 	marks       *rules.Marks
 	completions *rules.Completions
 	result      chan Result // capacity 1
 }
 
-// Marks is called for an entry of marks, as the double of the log finds it in the log.
+// Marks is called for an entry of marks, with the entry as it is in the log.
 func (l *Log) Marks(m *rules.Marks) Result { return l.propose(&proposal{marks: m}) }
 
 // Completions is called for an entry of completions.
 func (l *Log) Completions(c *rules.Completions) Result { return l.propose(&proposal{completions: c}) }
 
-// Barrier is called for a barrier. The double then makes its state that of the index.
+// Barrier is called for a barrier. The double then sets the index of its state to the result's.
 func (l *Log) Barrier() Result { return l.propose(&proposal{}) }
 
 func (l *Log) propose(p *proposal) Result {
@@ -61,7 +61,7 @@ func (l *Log) propose(p *proposal) Result {
 	return <-p.result
 }
 
-// apply makes the result of a proposal that is applied. The caller holds mu.
+// apply makes the result of an applied proposal. The caller holds mu.
 func (l *Log) apply(p *proposal) Result {
 	if p.marks != nil || p.completions != nil {
 		l.index++
@@ -85,7 +85,7 @@ func (l *Log) answer(p *proposal, r Result) {
 	p.result <- r
 }
 
-// answerAll answers what waits and what comes, as applied.
+// answerAll answers all present and later proposals as applied.
 func (l *Log) answerAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// model is a state that looks at everything for every answer. The rows are never
-// written to.
+// model is a state that reads everything for every answer. Its rows never change.
 type model struct {
 	index  uint64
 	nodes  map[cluster.NodeID]*cluster.Node
@@ -87,15 +86,14 @@ func (m *model) OpenEvals(key cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 		})
 }
 
-// chosen yields the rows that a condition holds for, in an order.
+// chosen yields the rows that satisfy a condition, in an order.
 func chosen[K comparable, T any](rows map[K]*T, which func(*T) bool, order func(a, b *T) int) iter.Seq[*T] {
 	all := slices.SortedFunc(maps.Values(rows), order)
 	return slices.Values(slices.DeleteFunc(all, func(row *T) bool { return !which(row) }))
 }
 
-// compare says in which answer, row and field a view differs from the model. Rows are
-// compared one by one first, so that a lost field is named before the lists that it
-// disturbs.
+// compare returns the answer, row and field in which a view differs from the model. It compares
+// rows first, so that a lost field is named before the lists that it affects.
 func (m *model) compare(v rules.View) error {
 	if v.Index() != m.index {
 		return fmt.Errorf("Index is %d, want %d", v.Index(), m.index)
@@ -162,8 +160,8 @@ func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 	return differ(fmt.Sprintf("OpenEvals(%s)", key), v.OpenEvals(key), m.OpenEvals(key))
 }
 
-// differ says in what two sequences differ. It walks the first twice, and once
-// gives up after the first row, as callers do.
+// differ returns how two sequences differ. It walks the first twice, and once stops after the
+// first row, as callers do.
 func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
 	for range got {
 		break
@@ -200,7 +198,7 @@ func namesOf[T row](rows []*T) string {
 	return strings.Join(names, ", ")
 }
 
-// mustTell is what a feed has to tell of a commit at least.
+// mustTell are the changes that a feed must name for a commit.
 func mustTell(before, after *model, rows Rows, follows map[cluster.JobKey]int) drainer.Changes {
 	var c drainer.Changes
 	drains := func(id cluster.NodeID) bool { return before.Node(id).Draining() || after.Node(id).Draining() }
@@ -251,7 +249,7 @@ func idOfNodes(nodes []*cluster.Node) []cluster.NodeID {
 	return ids
 }
 
-// changedJobs are the jobs that changed, or of which an evaluation did.
+// changedJobs are the jobs that changed, or whose evaluations did.
 func changedJobs(before *model, rows Rows) []cluster.JobKey {
 	keys := slices.Clone(rows.DeletedJobs)
 	for _, j := range rows.Jobs {

@@ -16,22 +16,22 @@ import (
 
 // How much TestApplier tries.
 const (
-	// manyWrites is how many writes fill a queue. A queue that still has room is not bounded.
+	// manyWrites is how many writes fill a queue. A queue that still has room counts as
+	// unbounded.
 	manyWrites = 2000
-	// settleTime is how long a second answer may take to come.
+	// settleTime is how long the test waits for a second answer.
 	settleTime = 50 * time.Millisecond
 )
 
-// TestApplier tests that a drainer can rely on an applier: that its methods return at once;
-// that a queued write is answered exactly once, with its own index, outcome and refusals, and
-// one that was not queued never is; that a write which the log may apply is never answered
-// Rejected; that a write which the log does not answer is answered Unknown; and that the
-// methods do not call the drainer.
+// TestApplier tests that a drainer can rely on an applier. Its methods return at once. A queued
+// write is answered exactly once, with its own index, outcome and refusals. A write that was not
+// queued is never answered. A write that the log may apply is never answered Rejected. A write
+// that the log does not answer is answered Unknown. The methods do not call the drainer.
 //
-// newApplier makes an applier over a double of the embedder's log, which calls the [Log]. It
-// gives up a write after less than [CallLimit], a second or so. An applier that has a use for
-// its drainer has a method Attach(*drainer.NodeDrainer), which is called before the drainer
-// is enabled.
+// newApplier makes an applier over a double of the embedder's log, which calls the [Log]. The
+// applier gives up a write after less than [CallLimit], a second or so. An applier that needs its
+// drainer has a method Attach(*drainer.NodeDrainer), which is called before the drainer is
+// enabled.
 func TestApplier(newApplier func(*Log) drainer.RaftApplier) error {
 	return testApplier(newApplier, CallLimit)
 }
@@ -74,7 +74,7 @@ type testedWrite struct {
 	queued      bool
 
 	mu sync.Mutex
-	// answers are those to the write; guarded by mu.
+	// answers are the answers to the write; guarded by mu.
 	answers []drainer.Answer
 	// premature is the first answer that came before the log's, or nil; guarded by mu.
 	premature *drainer.Answer
@@ -82,7 +82,7 @@ type testedWrite struct {
 	released bool
 }
 
-// write makes the n-th write, of a kind that goes by the number.
+// write makes the n-th write. The number decides its kind.
 func (p *applierPlay) write(n int) *testedWrite {
 	id := fmt.Sprintf("%d", n)
 	w := &testedWrite{name: "Barrier " + id}
@@ -150,7 +150,7 @@ func (p *applierPlay) release(w *testedWrite, at *proposal, r Result) {
 	p.log.answer(at, r)
 }
 
-// is reports whether the proposal is the write, and what of it was changed on the way.
+// is reports whether the proposal is the write, and names a changed field.
 func (at *proposal) is(w *testedWrite) (bool, error) {
 	switch {
 	case w.marks != nil:
@@ -214,7 +214,7 @@ func (p *applierPlay) proposed(w *testedWrite) (*proposal, error) {
 	return at, nil
 }
 
-// check compares the one answer to a write with what the log answered.
+// check compares the one answer to a write with the log's answer.
 func (p *applierPlay) check(w *testedWrite, want Result) error {
 	if !p.until(func() bool { return w.count() > 0 }) {
 		return fmt.Errorf("%s was queued, and has not been answered within %s", w.name, p.watch.callLimit)
@@ -231,7 +231,7 @@ func (p *applierPlay) check(w *testedWrite, want Result) error {
 	case want.Outcome != raftwrite.Applied && got.Outcome == raftwrite.Applied:
 		return fmt.Errorf("%s was answered applied, and the log said %s", w.name, want.Outcome)
 	case want.Outcome != raftwrite.Applied:
-		return nil // to answer Unknown is always true
+		return nil // Unknown is always a correct answer
 	case got.Outcome != raftwrite.Applied:
 		return fmt.Errorf("%s was answered %s, and the log applied it", w.name, got.Outcome)
 	case w.isBarrier() && got.Index < want.Index:
@@ -273,14 +273,17 @@ func (p *applierPlay) testAnswers() error {
 	return nil
 }
 
-// testOwnIndex plays an entry of marks and one of completions at the same time. Where the log
+// testOwnIndex plays an entry of marks and an entry of completions at the same time. If the log
 // takes both, it answers the later one first.
 func (p *applierPlay) testOwnIndex() error {
 	writes := []*testedWrite{p.write(0), p.write(1)}
 	for _, w := range writes {
 		p.begin(w)
 	}
-	time.Sleep(settleTime) // for both to reach the log
+	// Both may reach the log. An applier that writes one after the other needs the whole wait.
+	for start := time.Now(); len(p.log.waiting()) < len(writes) && time.Since(start) < 10*settleTime; {
+		time.Sleep(settleTime / 10)
+	}
 	var want [2]Result
 	for left := len(writes); left > 0; left-- {
 		if !p.until(func() bool { return len(p.log.waiting()) > 0 }) {
@@ -343,7 +346,7 @@ func (p *applierPlay) testFull() error {
 	return nil
 }
 
-// settle finds the writes that were answered more than once, or without being queued.
+// settle finds writes that were answered more than once, or without being queued.
 func (p *applierPlay) settle() error {
 	time.Sleep(settleTime)
 	for _, w := range p.writes {
@@ -357,8 +360,8 @@ func (p *applierPlay) settle() error {
 	return nil
 }
 
-// testUnderADrainer has a drainer call the applier. The drainer waits for the methods while
-// it holds what its own methods wait for: a method that calls the drainer never returns.
+// testUnderADrainer lets a drainer call the applier. The drainer waits for the methods while it
+// holds a lock that its own methods need: a method that calls the drainer never returns.
 func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	log.answerAll()
 	watched := &watchedApplier{applier: applier, watch: w, marked: make(chan struct{})}
@@ -374,7 +377,7 @@ func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	}
 	select {
 	case <-watched.marked:
-	case <-time.After(2 * w.callLimit): // the watch is sooner for a method that does not return
+	case <-time.After(2 * w.callLimit): // the watch reports a method that does not return sooner
 		return errors.New("a drainer with something to mark has not written: was its barrier answered?")
 	}
 	defer w.began("SetEnabled(false) of the drainer")()
@@ -408,8 +411,8 @@ func (a *watchedApplier) Barrier(r drainer.Reply) (queued bool) {
 	return a.applier.Barrier(r)
 }
 
-// stillState is a state that never changes: a node that drains with an allocation on it, and
-// one without any.
+// stillState is a state that never changes: a draining node with an allocation, and an empty
+// node.
 type stillState struct{}
 
 func (stillState) Snapshot() rules.View {
@@ -422,7 +425,7 @@ func (stillState) Snapshot() rules.View {
 
 func (stillState) Subscribe(chan<- struct{}) drainer.Feed { return stillFeed{} }
 
-// stillFeed tells nothing.
+// stillFeed never has a change.
 type stillFeed struct{}
 
 func (stillFeed) Take() drainer.Changes   { return drainer.Changes{} }

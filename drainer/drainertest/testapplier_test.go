@@ -31,7 +31,7 @@ func TestTestApplier_appliers(t *testing.T) {
 	}
 }
 
-// Each deliberate mistake is found, and the error names the matter.
+// Each deliberate mistake is found, and the error names it.
 func TestTestApplier_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func becomes(from, to raftwrite.Outcome) func(*drainer.Answer) {
 	}
 }
 
-// applierFlaws are what is wrong with an applier.
+// applierFlaws are the mistakes of an applier.
 type applierFlaws struct {
 	// answers is how many answers a write gets; zero is one, and negative is none.
 	answers int
@@ -165,7 +165,7 @@ func (a *plainApplier) enqueue(propose func() Result, reply drainer.Reply) bool 
 	go func() { result <- propose() }()
 	if a.flaws.inline {
 		select {
-		case r := <-result: // a log that answers at once
+		case r := <-result: // the log answers at once
 			<-a.slots
 			reply(a.answered(r))
 			return true
@@ -198,7 +198,7 @@ func (a *plainApplier) await(result chan Result, reply drainer.Reply) {
 	}
 }
 
-// answered is the answer to what the log has answered.
+// answered is the applier's answer for a result of the log.
 func (a *plainApplier) answered(r Result) drainer.Answer {
 	answer := drainer.Answer{Outcome: r.Outcome, Index: r.Index, Response: r.Refused}
 	if r.Outcome != raftwrite.Applied {

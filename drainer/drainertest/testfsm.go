@@ -16,12 +16,12 @@ import (
 // FSM is a state machine as [TestFSM] uses it. Each method but View and Record applies one
 // entry with a raft index. After an error the entry has changed nothing but the index.
 type FSM interface {
-	// Commit writes rows as they are. A row that is there is written over: of an allocation
-	// the story changes DesiredStatus with StoppedAt, ClientStatus and ModifyTime, of an
-	// evaluation Status, and leaves the rest as it is.
+	// Commit writes rows as they are and replaces present ones. Of a present allocation the story
+	// changes DesiredStatus with StoppedAt, ClientStatus and ModifyTime, of a present evaluation
+	// Status, and nothing else.
 	Commit(index uint64, rows Rows) error
 	// Drain applies a request that starts the drain of a node, with the id, or updates the
-	// one that runs. It changes nothing if a drain of the node has the request's key.
+	// running drain. It changes nothing if a drain of the node has the request's key.
 	Drain(index uint64, n cluster.NodeID, id cluster.DrainID, r lifecycle.Request) error
 	// Cancel applies a request that cancels the drain of a node.
 	Cancel(index uint64, n cluster.NodeID, r lifecycle.Request) error
@@ -35,11 +35,11 @@ type FSM interface {
 	Record(cluster.DrainID) *cluster.Drain
 }
 
-// TestFSM tests that a drainer can rely on a state machine: that it judges each entry again,
-// applies what holds and nothing else, and writes it as package lifecycle does, in one
-// transaction. It tells a story to the state machine and to one made of package rules and
-// package lifecycle, and compares rows, records and refusals after each entry. An error names
-// the entry, the row and the field. newFSM makes a state machine with an empty state.
+// TestFSM tests that a drainer can rely on a state machine: it judges each entry again, applies
+// the items that hold and nothing else, and writes them as package lifecycle does, in one
+// transaction. TestFSM plays a story to the state machine and to one made of package rules and
+// package lifecycle, and compares rows, records and refusals after each entry. An error names the
+// entry, the row and the field. newFSM makes a state machine with an empty state.
 //
 // It compares the fields of [DecisionFields], SchedulingEligibility of nodes, and the fields
 // of records.
@@ -59,8 +59,7 @@ func testFSM(newFSM func() FSM, callLimit time.Duration) error {
 	})
 }
 
-// fsmPlay plays a story to the state machine under test and to the one that it is compared
-// with.
+// fsmPlay plays a story to the state machine under test and to the reference.
 type fsmPlay struct {
 	fsm   FSM
 	want  *referenceFSM
@@ -109,7 +108,7 @@ func itemsOf(refused []rules.Refusal) string {
 	return strings.Join(items, ", ")
 }
 
-// diffRecord says in which field a record differs.
+// diffRecord returns the field in which a record differs.
 func diffRecord(id cluster.DrainID, got, want *cluster.Drain) error {
 	switch {
 	case got == nil && want == nil:
@@ -151,7 +150,7 @@ func (m *model) compareAll(v rules.View) error {
 	return nil
 }
 
-// ofStory leaves out the evaluations that the state machine made by itself.
+// ofStory leaves out the evaluations that the state machine made itself.
 func ofStory(evals iter.Seq[*cluster.Evaluation]) iter.Seq[*cluster.Evaluation] {
 	return func(yield func(*cluster.Evaluation) bool) {
 		for e := range evals {
@@ -165,8 +164,8 @@ func ofStory(evals iter.Seq[*cluster.Evaluation]) iter.Seq[*cluster.Evaluation] 
 // transactions is how many entries testOneTransaction applies.
 const transactions = 100
 
-// testOneTransaction reads a state machine while entries of marks are applied: an allocation
-// that is marked has its evaluation and is counted in its drain, in every view.
+// testOneTransaction reads a state machine while entries of marks are applied. In every view, a
+// marked allocation has its evaluation and is counted in its drain.
 func testOneTransaction(f FSM, w *watch) error {
 	rows := Rows{Nodes: []*cluster.Node{{ID: "n1", Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible}}}
 	for i := range transactions {
@@ -196,8 +195,8 @@ func testOneTransaction(f FSM, w *watch) error {
 	return <-found
 }
 
-// readWhole reads the newest state until it is stopped. It returns the first half-written
-// entry that it sees, or nil.
+// readWhole reads the newest state until it is stopped. It returns the first half-written entry
+// that it finds, or nil.
 func readWhole(f FSM, stop chan struct{}) error {
 	for {
 		select {

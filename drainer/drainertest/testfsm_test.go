@@ -16,7 +16,7 @@ func TestTestFSM_reference(t *testing.T) {
 	must.NoError(t, TestFSM(func() FSM { return newReferenceFSM() }))
 }
 
-// The story has accepted and refused entries of each kind. Its refusals are pinned.
+// The story has accepted and refused entries of each kind. The test pins its refusals.
 func TestTestFSM_story(t *testing.T) {
 	t.Parallel()
 	f := newReferenceFSM()
@@ -50,7 +50,7 @@ func TestTestFSM_story(t *testing.T) {
 	must.Eq(t, 5, f.Record("d3").StillStopping)
 }
 
-// Each deliberate mistake is found, and the error names the matter.
+// Each deliberate mistake is found, and the error names it.
 func TestTestFSM_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ type flawedFSM struct {
 	*referenceFSM
 	// edit changes the state after each entry.
 	edit func(before, after *model)
-	// late changes the state that is visible for a moment before an entry of marks is.
+	// late changes the state that is visible for a moment before an entry of marks.
 	late func(*model)
 	// record changes a record, which is a copy.
 	record func(*cluster.Drain) *cluster.Drain
@@ -198,7 +198,7 @@ type flawedFSM struct {
 	unchecked, allEvals, noReevaluation, endsAll, lenient, keyless bool
 }
 
-// flawed applies the mistake to the state that an entry left.
+// flawed applies the mistake to the state after an entry.
 func (f *flawedFSM) flawed(before *model) {
 	if f.edit != nil {
 		after := f.state.Load().next(f.state.Load().index)

@@ -13,20 +13,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Store is a state store as [TestStore] uses it: the reader that the drainer is
-// to have, and a way to write rows.
+// Store is a state store for [TestStore]: the reader of the drainer, and a way to write rows.
 //
-// A store that can be replaced by one restored from a snapshot also has a method
-// Abandon(), which says that this was done.
+// A store that can be replaced by one restored from a snapshot also has a method Abandon(), which
+// reports the replacement to its feeds.
 type Store interface {
 	drainer.StateReader
-	// Commit makes one commit, which is the entry of a raft index: all of the
-	// rows or none. The rows are the store's from then on.
+	// Commit makes one commit, which is the entry of a raft index: all of the rows or none. The
+	// rows belong to the store from then on.
 	Commit(index uint64, rows Rows) error
 }
 
-// Rows are what one commit puts and deletes. A row that is put is written as it
-// is, in place of any with its id; one that is deleted exists.
+// Rows are the changes of one commit. A row that is put is written as it is and replaces the row
+// with its id. A row that is deleted exists.
 type Rows struct {
 	Nodes  []*cluster.Node
 	Jobs   []*cluster.Job
@@ -39,21 +38,21 @@ type Rows struct {
 	DeletedEvals  []cluster.EvalID
 }
 
-// How much TestStore tries.
+// The size of TestStore.
 const (
 	testWorlds  = 20
 	testCommits = 60
 )
 
-// TestStore tests that a drainer can rely on a store: that its views answer as
-// [rules.View] says, in that order, and never change; that its feeds tell at least what
-// [drainer.Feed] says, and wake when they do; and that a subscriber finds what it was woken
-// for. It compares the store with a model that looks at everything for every answer, over
-// random commits that are the same each time.
+// TestStore tests that a drainer can rely on a store. Its views answer as [rules.View] says, in
+// that order, and never change. Its feeds name at least the changes that [drainer.Feed] requires,
+// and wake for them. A subscriber finds in the next snapshot what woke it. TestStore compares the
+// store with a model that reads everything for every answer. The random commits are the same each
+// time.
 //
-// The rows have the fields that decisions read, see [DecisionFields], and no other; these are
-// compared. Times have microseconds, and are compared as instants. An error names the answer,
-// the row and the field.
+// The rows have only the fields that decisions read, see [DecisionFields], and only these are
+// compared. Times have microseconds, and are compared as instants. An error names the answer, the
+// row and the field.
 //
 // newStore makes an empty store. A call that takes longer than [CallLimit] is an error, such
 // as a commit whose send to wake blocks. Run the test under the race detector too.
@@ -85,7 +84,7 @@ func testStore(newStore func() Store, callLimit time.Duration) error {
 	})
 }
 
-// testWorld writes one random history to a store and compares all that it says.
+// testWorld writes one random history to a store and compares all answers.
 func testWorld(s Store, seed uint64) error {
 	g := newGenerator(seed)
 	feeds := []*testedFeed{newTestedFeed(s), newTestedFeed(s)}
@@ -122,12 +121,12 @@ func testWorld(s Store, seed uint64) error {
 	return nil
 }
 
-// testedFeed is a feed, and what it must know.
+// testedFeed is a feed, and the changes that it must name.
 type testedFeed struct {
 	wake    chan struct{}
 	feed    drainer.Feed
 	follows map[cluster.JobKey]int
-	// due is what the feed has to tell and was not asked for yet.
+	// due are the changes that the feed must name in a later Take.
 	due drainer.Changes
 }
 
@@ -152,8 +151,8 @@ func (f *testedFeed) change(random *rand.Rand) {
 	}
 }
 
-// check takes from the feed, but not after every commit, and reports what it did
-// not tell.
+// check takes from the feed, but not after every commit, and returns the change that the feed
+// left out.
 func (f *testedFeed) check(before, after *model, rows Rows) error {
 	due := mustTell(before, after, rows, f.follows)
 	f.due.Nodes = append(f.due.Nodes, due.Nodes...)
@@ -164,7 +163,7 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 		return errors.New("a feed with something to tell has not woken its subscriber")
 	}
 	if after.index%3 == 0 {
-		return nil // it gathers
+		return nil // the feed gathers more
 	}
 	select {
 	case <-f.wake:
@@ -204,7 +203,7 @@ func testClosing(s Store) error {
 	g := newGenerator(0)
 	closed, open := newTestedFeed(s), newTestedFeed(s)
 	closed.feed.Close()
-	select { // what was sent before does not count
+	select { // an earlier wake-up does not count
 	case <-closed.wake:
 	default:
 	}
@@ -221,7 +220,7 @@ func testClosing(s Store) error {
 	return nil
 }
 
-// testAbandoning tests that every subscriber is told of a store that was replaced.
+// testAbandoning tests that every subscriber hears of a store that was replaced.
 func testAbandoning(abandonable Store, w *watch) error {
 	replaced, can := abandonable.(interface{ Abandon() })
 	if !can {
@@ -244,8 +243,7 @@ func testAbandoning(abandonable Store, w *watch) error {
 	return nil
 }
 
-// testSharing uses a store from several goroutines at once, for the race detector
-// to see.
+// testSharing uses a store from several goroutines at once, for the race detector.
 func testSharing(s Store) error {
 	g := newGenerator(0)
 	f := newTestedFeed(s)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// A store that keeps what decisions read passes. Times may come back in another location,
-// and fields that no decision reads may be lost.
+// A store that keeps the fields of decisions passes. Times may return in another location, and
+// other fields may be lost.
 func TestTestStore_stores(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]flaws{
@@ -34,7 +34,7 @@ func TestTestStore_stores(t *testing.T) {
 	}
 }
 
-// Each deliberate mistake is found, and the error names the matter.
+// Each deliberate mistake is found, and the error names it.
 func TestTestStore_mistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -71,8 +71,7 @@ func TestTestStore_mistakes(t *testing.T) {
 	}
 }
 
-// A store that loses one field is found for each field that decisions read, and the error
-// names the field.
+// A store that loses one field that decisions read is found, and the error names the field.
 func TestTestStore_lostFields(t *testing.T) {
 	t.Parallel()
 	// Without these fields the row is not found, or is not in its list.
@@ -120,8 +119,8 @@ func ExampleTestStore_error() {
 	// world 0: after commit 36: Alloc(b1): allocation b1: StoppedAt is 0001-01-01T00:00:00Z, want 2030-01-01T00:11:51.616716Z
 }
 
-// edited returns copies of the rows, of which every value is edited: the rows, and the
-// structs and times in them.
+// edited returns copies of the rows, with every value edited: the rows, and the structs and times
+// in them.
 func edited(r Rows, edit func(reflect.Value)) Rows {
 	r.Nodes, r.Jobs, r.Allocs, r.Evals = slices.Clone(r.Nodes), slices.Clone(r.Jobs), slices.Clone(r.Allocs), slices.Clone(r.Evals)
 	for i, n := range r.Nodes {
@@ -186,7 +185,7 @@ func unread(v reflect.Value) {
 	}
 }
 
-// flaws are what is wrong with a store.
+// flaws are the mistakes of a store.
 type flaws struct {
 	view func(rules.View) rules.View
 	tell func(*drainer.Changes)
@@ -358,7 +357,7 @@ func (v onlyLive) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] 
 	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).ClientTerminal))
 }
 
-// reaching counts what is healthy on nodes that cannot be reached too.
+// reaching also counts healthy allocations on unreachable nodes.
 type reaching struct{ rules.View }
 
 func (v reaching) Healthy(g cluster.GroupKey) int {
@@ -371,7 +370,7 @@ func (v reaching) Healthy(g cluster.GroupKey) int {
 	return count
 }
 
-// restful leaves out what is at rest on nodes that drain.
+// restful leaves out settled allocations on draining nodes.
 type restful struct{ rules.View }
 
 func (v restful) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
@@ -379,7 +378,7 @@ func (v restful) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocatio
 	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).Settled))
 }
 
-// counting counts what is no consumer too.
+// counting also counts allocations of other stages.
 type counting struct{ rules.View }
 
 func (v counting) Consumers(n cluster.NodeID) int {
@@ -395,5 +394,5 @@ type unnumbered struct{ rules.View }
 
 func (unnumbered) Index() uint64 { return 0 }
 
-// delay is the moment in which a mistake of a double shows.
+// delay is how long a mistake of a double lasts.
 func delay(d time.Duration) { <-time.After(d) }

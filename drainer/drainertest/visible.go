@@ -10,14 +10,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// visibleCommits is how many commits testVisible makes: enough to meet a store that wakes a
-// moment too early on a machine with several processors.
+// visibleCommits is how many commits testVisible makes. They are enough to find a store that
+// wakes a moment too early on a machine with several processors.
 const visibleCommits = 400
 
-// testVisible tests that a wake-up implies visibility: a subscriber that is woken, takes
-// what the feed tells and then takes a snapshot finds all of it there. The subscriber runs
-// concurrently and does nothing else. Every commit brings rows with names of its own, so
-// that the subscriber can tell which commits it was told of.
+// testVisible tests that a wake-up implies visibility: a subscriber that is woken, takes from the
+// feed, and then takes a snapshot finds all of these changes there. The subscriber runs
+// concurrently and does nothing else. Every commit brings rows with names of its own, so that the
+// subscriber knows which commits the feed named.
 func testVisible(s Store) error {
 	sub := &subscriber{store: s, wake: make(chan struct{}, 1), asked: make(chan chan found)}
 	sub.feed = s.Subscribe(sub.wake)
@@ -73,18 +73,17 @@ func visibleJob(i int) cluster.JobKey {
 	return cluster.JobKey{Namespace: "default", ID: cluster.JobID(fmt.Sprintf("j%04d", i))}
 }
 
-// subscriber does what a drainer does when it is woken.
+// subscriber acts as a drainer does when it is woken.
 type subscriber struct {
 	store Store
 	feed  drainer.Feed
 	wake  chan struct{}
-	// asked brings questions for what the subscriber has found so far. It is closed at the
-	// end.
+	// asked carries requests for the subscriber's findings. It is closed at the end.
 	asked chan chan found
 	found found
 }
 
-// found is what a subscriber has found so far.
+// found are the findings of a subscriber.
 type found struct {
 	// index is that of the last snapshot.
 	index uint64
@@ -108,7 +107,7 @@ func (s *subscriber) run() {
 			}
 			answer <- s.found
 		default:
-			runtime.Gosched() // a wake-up a moment too early is met only by a subscriber that is awake
+			runtime.Gosched() // only a running subscriber notices a wake-up that is a moment too early
 		}
 	}
 }
@@ -124,7 +123,7 @@ func (s *subscriber) look() {
 	}
 }
 
-// toldOf reports whether the feed has told of a commit.
+// toldOf reports whether the feed has named a commit.
 func toldOf(c drainer.Changes, i int) bool {
 	job := visibleJob(i)
 	switch i % 4 {

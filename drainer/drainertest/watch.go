@@ -11,16 +11,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Time limits of the tests. A test that reaches one fails. It leaves behind the goroutine
-// that does not return.
+// Time limits of the tests. A test that reaches one fails, and leaves the blocked goroutine
+// behind.
 const (
-	// CallLimit is how long one call of what is tested may take.
+	// CallLimit is how long one call to the tested part may take.
 	CallLimit = 10 * time.Second
 	// TestLimit is how long one test may take.
 	TestLimit = 5 * time.Minute
 )
 
-// looksPerLimit is how often the watch looks in the time that a call may take.
+// looksPerLimit is how often the watch looks within CallLimit.
 const looksPerLimit = 8
 
 // watch fails a test whose call does not return.
@@ -35,7 +35,7 @@ type watch struct {
 // call is a call that has not returned.
 type call struct {
 	name string
-	// looks is how often the watch has seen it.
+	// looks is how often the watch has found it running.
 	looks int
 }
 
@@ -62,7 +62,7 @@ func (w *watch) run(test func() error) error {
 	}
 }
 
-// late names the first of the calls that have run for too long, or is empty.
+// late names the first call that has run for too long, or is empty.
 func (w *watch) late() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *watch) late() string {
 	return ""
 }
 
-// began notes a call. The function that it returns notes that the call has returned.
+// began records a call. The function that it returns records that the call has returned.
 func (w *watch) began(format string, args ...any) (returned func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

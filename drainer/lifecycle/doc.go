@@ -1,7 +1,7 @@
-// Package lifecycle changes the rows of a drain: it starts, updates, cancels and ends one,
+// Package lifecycle changes the rows of a drain: it starts, updates, cancels and ends a drain,
 // and applies its marks. An FSM calls it with rows of its state and writes the rows that it
-// returns. It is pure: it reads its arguments and nothing else, so every server comes to the
-// same rows.
+// returns. It is pure: it reads its arguments and nothing else, so every server gets the same
+// rows.
 //
 //	operator's request ──▶ StartDrain · UpdateDrain · CancelDrain
 //	entry of marks     ──▶ rules.Recheck            ──▶ ApplyMark, for each accepted mark

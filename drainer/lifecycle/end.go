@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// EndDrain ends the node's drain as [rules.RecheckCompletions] found it to end. It returns
-// the node's next row and the record of the drain. The node stays ineligible. It returns nil
-// for both if the node is nil or is not in that drain.
+// EndDrain ends the node's drain with an ending of [rules.RecheckCompletions]. It returns the
+// node's next row and the record of the drain. The node stays ineligible. It returns nil for both
+// if the node is nil or is not in that drain.
 func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (after *cluster.Node, ended *cluster.Drain) {
 	if !n.Draining() || n.Drain.ID != e.Drain {
 		return nil, nil
@@ -27,9 +27,9 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	return after, record(n, e.Outcome, e.StillStopping, at, index)
 }
 
-// NodeGone returns the record of the drain of a node that is deleted, or nil if the node does
-// not drain. The view is the state in which the entry is applied. The node's allocations
-// stay, for the scheduler to find them lost.
+// NodeGone returns the record of the drain of a node that is deleted, or nil if the node does not
+// drain. The view is the state in which the entry is applied. The node's allocations stay, so
+// that the scheduler finds them lost.
 func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluster.Drain {
 	if !n.Draining() {
 		return nil
@@ -58,13 +58,13 @@ func appendEvent(n *cluster.Node, message string, details map[string]string, at 
 	n.AppendEvent(cluster.NodeEvent{Message: message, Subsystem: cluster.SubsystemDrain, Details: details, Timestamp: at}, index)
 }
 
-// lastDrain is the compatible API's account of the last drain, after a write to the drain of
-// the node.
+// lastDrain is the compatible API's account of the last drain, after a write to the drain of the
+// node.
 func lastDrain(n *cluster.Node, s cluster.DrainStatus, at time.Time, meta map[string]string, by string) *cluster.DrainMetadata {
 	at = at.Truncate(time.Second)
 	last := n.LastDrain.Copy()
 	switch {
-	case !n.Draining(): // a new drain: the one before is forgotten
+	case !n.Draining(): // a new drain replaces the account
 		last = &cluster.DrainMetadata{StartedAt: at}
 	case last == nil:
 		last = &cluster.DrainMetadata{StartedAt: n.Drain.Strategy.StartedAt.Truncate(time.Second)}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// noon is in another location than UTC: rows hold UTC.
+// noon is in another location than UTC. Rows hold UTC.
 var noon = time.Date(2030, 1, 1, 14, 0, 0, 500, time.FixedZone("", 2*3600))
 
 func node() *cluster.Node {

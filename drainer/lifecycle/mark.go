@@ -7,9 +7,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// CanMark reports whether the mark can be made of the rows: the allocation runs on the node
-// and was not asked to leave, the node is in the drain of the mark, and the class is one.
-// [rules.Recheck] accepts no other; nil rows are allowed.
+// CanMark reports whether the rows allow the mark: the allocation runs on the node and is not
+// leaving, the node is in the drain of the mark, and the class is valid. [rules.Recheck] accepts
+// no other mark. Rows may be nil.
 func CanMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark) bool {
 	return a != nil && !a.Leaving() && !a.ClientTerminal() &&
 		m.Class > cluster.MarkNone && m.Class < cluster.MarkClassCount &&
@@ -32,13 +32,13 @@ func ApplyMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark, at time.Tim
 	t := &a.DesiredTransition
 	t.Migrate = true
 	t.Drain, t.Class, t.MarkedAt = m.Drain, m.Class, at
-	// Batch work that a deadline stops is not placed again elsewhere.
+	// Batch work that a deadline stops is not placed again.
 	t.MigrateDisablePlacement = a.JobType() == cluster.JobBatch && (m.Class == cluster.MarkDeadline || m.Class == cluster.MarkForced)
 	written(a, at, index)
 }
 
-// withdrawn returns the next row of a marked allocation, without the mark of its drain. What
-// others asked for stays.
+// withdrawn returns the next row of a marked allocation, without the mark of its drain. Other
+// transitions stay.
 func withdrawn(a *cluster.Allocation, at time.Time, index uint64) *cluster.Allocation {
 	after := a.Copy()
 	t := &after.DesiredTransition
@@ -48,7 +48,7 @@ func withdrawn(a *cluster.Allocation, at time.Time, index uint64) *cluster.Alloc
 	return after
 }
 
-// written notes a write of the servers.
+// written records a write of the servers.
 func written(a *cluster.Allocation, at time.Time, index uint64) {
 	a.ModifyTime = at
 	a.ModifyIndex, a.AllocModifyIndex = index, index

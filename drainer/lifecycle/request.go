@@ -8,9 +8,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Request is what an operator says with a request to start, update or cancel a drain.
+// Request is an operator's request to start, update or cancel a drain.
 type Request struct {
-	// Spec is the strategy that is asked for. CancelDrain does not read it.
+	// Spec is the requested strategy. CancelDrain does not read it.
 	Spec cluster.DrainSpec
 	// MarkEligible makes the node eligible. Only CancelDrain reads it.
 	MarkEligible bool
@@ -19,8 +19,8 @@ type Request struct {
 	// Key is the request's idempotency key, or empty. The store does not apply a request
 	// whose key a running or recorded drain of the node has; see [cluster.Drain.HasKey].
 	Key string
-	// Meta and UpdatedBy are what the operator says of the request, or empty: then the
-	// drain keeps what was said before.
+	// Meta and UpdatedBy describe the request. If they are empty, the drain keeps those of the
+	// request before.
 	Meta      map[string]string
 	UpdatedBy string
 }
@@ -58,7 +58,7 @@ func setDrain(n *cluster.Node, d *cluster.Drain, message string, r Request, inde
 	return after
 }
 
-// Cancelled is what CancelDrain changes.
+// Cancelled holds the changes of CancelDrain.
 type Cancelled struct {
 	// Node is the node's next row.
 	Node *cluster.Node
@@ -66,17 +66,18 @@ type Cancelled struct {
 	Record *cluster.Drain
 	// Withdrawn are the next rows of the allocations whose marks were withdrawn, by id.
 	Withdrawn []*cluster.Allocation
-	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers
+	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers already
 	// want them stopped, and they have not stopped yet.
 	Stopping []cluster.AllocID
 }
 
 // CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations
-// that are still to run. Marks that others made stay. The view is the state in which the
-// entry is applied. A node that does not drain only becomes eligible, if the request says so.
+// that the servers have not stopped. Marks of other parties stay. The view is the state in which
+// the entry is applied. For a node that does not drain it changes only the eligibility, if the
+// request says so.
 //
-// The entry brings an evaluation of each job with a withdrawn mark: a scheduler may have to
-// take back what it planned.
+// The entry has an evaluation of each job with a withdrawn mark, because a scheduler may have to
+// revise its plan.
 func CancelDrain(v rules.View, n *cluster.Node, r Request, index uint64) Cancelled {
 	at := r.At.UTC()
 	c := Cancelled{Node: touch(n, at, index)}
@@ -103,7 +104,7 @@ func CancelDrain(v rules.View, n *cluster.Node, r Request, index uint64) Cancell
 	return c
 }
 
-// noteRequest notes in the drain the request that made it what it is.
+// noteRequest records in the drain the request that made or changed it.
 func noteRequest(d *cluster.Drain, r Request) {
 	if r.Key != "" {
 		d.Keys = append(d.Keys, r.Key)

@@ -1,4 +1,4 @@
-// Package rowview makes a [rules.View] from plain rows, for a scheduler whose state is small
-// enough to be read whole at each look: it filters and sorts, so that the scheduler does not
-// have to. A store with thousands of allocations wants indexes of its own instead.
+// Package rowview makes a [rules.View] from plain rows. It is for a scheduler whose state is
+// small enough to be read whole at each look: it filters and sorts the rows. A store with
+// thousands of allocations needs indexes of its own instead.
 package rowview

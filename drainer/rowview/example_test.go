@@ -16,8 +16,8 @@ import (
 )
 
 // small is a small scheduler on one server: plain rows, and no log. It applies each entry at
-// once, and answers before the method returns. One with a log proposes the entry instead, and
-// every server applies it.
+// once, and answers before the method returns. A scheduler with a log proposes the entry instead,
+// and every server applies it.
 type small struct {
 	mu     sync.Mutex
 	index  uint64
@@ -92,7 +92,7 @@ func (s *small) await(wanted func(rules.View) bool) {
 	}
 }
 
-// A scheduler with plain rows takes its view, its reader and its transitions from here.
+// A scheduler with plain rows uses this view, this reader and these transitions.
 func Example() {
 	s := &small{
 		nodes: map[cluster.NodeID]*cluster.Node{}, jobs: map[cluster.JobKey]*cluster.Job{}, allocs: map[cluster.AllocID]*cluster.Allocation{},

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// View is one state. It is not written to, and safe for concurrent use.
+// View is one state. It never changes and is safe for concurrent use.
 type View struct {
 	index     uint64
 	nodes     map[cluster.NodeID]*cluster.Node
@@ -34,10 +34,9 @@ type place struct {
 
 var _ rules.View = (*View)(nil)
 
-// New returns the view of a state: all rows as they are after the entry of the index. The
-// rows may come in any order. They belong to the view: neither they nor the slices are
-// written to any more. New costs a sort of all rows. Afterwards every method costs what it
-// returns.
+// New returns the view of a state: all rows as they are after the entry of the index. The rows
+// may come in any order. They belong to the view: the caller must not write to the rows or the
+// slices again. New sorts all rows. After that the cost of every method follows what it returns.
 func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*cluster.Allocation, evals []*cluster.Evaluation) *View {
 	v := &View{
 		index: index,

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rowview"
 )
 
-// The test of stores compares every view with a model that looks at everything for every
-// answer, over random histories.
+// TestStore compares every view with a model that reads everything for every answer, over random
+// histories.
 func TestView(t *testing.T) {
 	t.Parallel()
 	must.NoError(t, drainertest.TestStore(func() drainertest.Store { return new(store) }))

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// budget is what a group may give up. It counts the marks that are admitted, so that each
-// mark is judged in the state left by those before it. It reads a number of the group when a
+// budget is how many allocations a group may give up. It counts the admitted marks, so that each
+// mark is judged in the state after those before it. It reads a number of the group when a
 // decision first needs it: a paced mark needs no slots, and a free mark no count of healthy
 // allocations.
 type budget struct {
@@ -15,10 +15,10 @@ type budget struct {
 	// healthy is the group's count in the view; -1 until it is read. released counts the
 	// healthy allocations that were marked since.
 	healthy, released int
-	// marked says that something was marked since.
+	// marked says that an allocation was marked since.
 	marked bool
-	// slots are the allocations that hold a slot for free and canary marks, once for each
-	// slot; slotsRead says that they were counted. What was admitted is in it either way.
+	// slots are the allocations that hold a slot for free and canary marks, once for each slot.
+	// slotsRead says that the view's slots were counted. Admitted marks are in slots either way.
 	slots     []cluster.AllocID
 	slotsRead bool
 	// slotDue is the earliest time at which a slot becomes free because a missing verdict
@@ -63,13 +63,13 @@ func (b *budget) readSlots() {
 	}
 }
 
-// countSlots adds the slots that the allocation holds. A free or canary mark holds one
-// until its allocation has stopped. A healthy canary that left holds one until its
-// replacement has a verdict or is overdue; until a replacement exists the canary itself
-// holds it, as long as an evaluation may still place one.
+// countSlots adds the slots that the allocation holds. A free or canary mark holds one until its
+// allocation has stopped. A healthy canary that left holds one until its replacement has a
+// verdict or is overdue. Until a replacement exists, the canary itself holds the slot, as long as
+// an evaluation may still place a replacement.
 func (b *budget) countSlots(a *cluster.Allocation) {
 	if a.ClientTerminal() {
-		if a.NextAllocation == "" && leftHealthy(a) && hasOpenEval(b.view, b.key.Job) {
+		if a.NextAllocation == "" && leftHealthy(a) && len(b.openEvals()) > 0 {
 			b.slots = append(b.slots, a.ID)
 		}
 		return
@@ -85,14 +85,14 @@ func (b *budget) countSlots(a *cluster.Allocation) {
 
 func takesSlot(c cluster.MarkClass) bool { return c == cluster.MarkFree || c == cluster.MarkCanary }
 
-// leftHealthy reports whether the allocation, or nil, is a canary that a drain marked while
-// it was healthy, and that has stopped.
+// leftHealthy reports whether the allocation, or nil, is a canary that has stopped and that a
+// drain marked while it was healthy.
 func leftHealthy(a *cluster.Allocation) bool {
 	return a != nil && a.ClientTerminal() && a.DesiredTransition.Class == cluster.MarkCanary && a.JudgedHealthy()
 }
 
-// mayProceed reports whether a group below its budget may give up one more allocation: the
-// policy allows it, and nothing is under way that could restore the budget.
+// mayProceed reports whether a group below its budget may give up one more allocation: the policy
+// allows it, and nothing is under way that could restore the budget.
 func (b *budget) mayProceed() bool {
 	return b.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
 		!hasPendingEval(b.view, b.key.Job) && !b.anyUnsettled(b.isUnderway)

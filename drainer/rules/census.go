@@ -10,9 +10,10 @@ import (
 
 // census is one walk over a group's unsettled allocations.
 type census struct {
-	// staying are the allocations on draining nodes that are not leaving, by id.
+	// staying are the allocations on draining nodes that are not leaving, in no order.
 	staying []resident
-	// underway are the allocations whose mark, stop or verdict is outstanding, by id.
+	// underway are the allocations whose mark, stop or verdict is outstanding, in no
+	// order.
 	underway []cluster.AllocID
 	// onDraining are the nodes of the group's live allocations on draining nodes, in order,
 	// once for each allocation.
@@ -36,8 +37,6 @@ func (g *group) census() *census {
 			c.add(g, a)
 		}
 	}
-	slices.SortFunc(c.staying, func(a, b resident) int { return compareID(a.Allocation, b.Allocation) })
-	slices.Sort(c.underway)
 	slices.Sort(c.onDraining)
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Ending is a drain whose end has been judged true in the state it was judged in.
+// Ending is a drain whose end was accepted in the state in which it was judged.
 type Ending struct {
 	Completion
 	Outcome cluster.Outcome
@@ -53,8 +53,7 @@ func (s *Snapshot) judgeEnd(n *cluster.Node) endState {
 	return end
 }
 
-// awaitedJobs returns the jobs of the drain's marks that do not fulfil the
-// policy yet.
+// awaitedJobs returns the jobs of the drain's marks that do not fulfil the policy yet.
 func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.JobKey {
 	var jobs []cluster.JobKey
 	seen := map[cluster.JobKey]bool{}
@@ -68,9 +67,8 @@ func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.Jo
 	return jobs
 }
 
-// isReplaced reports whether the allocation has a replacement, is to have none,
-// or is waited for by a blocked evaluation. Only service allocations are
-// replaced on account of a drain.
+// isReplaced reports whether the allocation has a replacement, needs none, or a blocked
+// evaluation waits for its capacity. A drain replaces only service allocations.
 func isReplaced(v View, a *cluster.Allocation) bool {
 	if a.JobType() != cluster.JobService || a.NextAllocation != "" || a.DesiredTransition.MigrateDisablePlacement {
 		return true
@@ -79,14 +77,13 @@ func isReplaced(v View, a *cluster.Allocation) bool {
 	if job.Stopped() || job.Group(a.TaskGroup) == nil {
 		return true
 	}
-	// While an evaluation is pending, a blocked one may be of another day: the
-	// scheduler has not said yet that it cannot place this one.
+	// While an evaluation is pending, a blocked one may be old: the scheduler has not said yet
+	// that it cannot place this allocation.
 	return !hasPendingEval(v, a.JobKey()) && (a.Terminal() || hasOpenEval(v, a.JobKey()))
 }
 
-// hasMigrated reports whether the allocation's ephemeral data has moved, or
-// cannot move: there is none to move, it was lost, or no replacement comes to
-// take it. A replacement starts only once it has the data.
+// hasMigrated reports whether the allocation's ephemeral data has moved, or cannot move: there is
+// none, it was lost, or no replacement will come. A replacement starts only when it has the data.
 func hasMigrated(v View, a *cluster.Allocation) bool {
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == cluster.ClientLost {
@@ -99,8 +96,8 @@ func hasMigrated(v View, a *cluster.Allocation) bool {
 	return next == nil || next.ClientStatus != cluster.ClientPending
 }
 
-// CountLeft counts a node's allocations that have to leave and are not client-terminal. It
-// goes through no consumers, of which there may be many.
+// CountLeft counts a node's allocations that have to leave and are not client-terminal. It uses a
+// count of the consumers, of which there may be many.
 func CountLeft(v View, n *cluster.Node) (left int) {
 	for _, stage := range cluster.Stages() {
 		switch {

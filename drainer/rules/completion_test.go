@@ -72,7 +72,7 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 	})
 }
 
-// Before the deadline a drain that ends leaves nothing behind.
+// Before the deadline a drain that ends has nothing left.
 func TestRecheckCompletions_StoppedMeansNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,8 +168,8 @@ func TestJudgeEnd_Policies(t *testing.T) {
 			func(w *fixture.Cluster) { w.Evals = append(w.Evals, evaluation(cluster.EvalBlocked, "e1", 1)) },
 			map[CompletionPolicy]bool{CompletionStopped: true, CompletionReplaced: true, CompletionMigrated: false, CompletionMarked: true},
 		},
-		// The blocked evaluation is older than the mark. The scheduler has not placed this
-		// allocation yet.
+		// The blocked evaluation is older than the mark. The scheduler has not tried to place
+		// this allocation yet.
 		"stopped, an older evaluation blocked": {
 			func(w *fixture.Cluster) {
 				w.Evals = append(w.Evals, evaluation(cluster.EvalBlocked, "e1", 1), evaluation(cluster.EvalPending, "e2", 2))
@@ -255,9 +255,9 @@ func TestJudgeEnd_Policies(t *testing.T) {
 	}
 }
 
-// A drain that waits for replacements names their jobs. Otherwise it would not be planned
-// when they come.
-func TestJudgeEnd_NamesTheJobsItWaitsFor(t *testing.T) {
+// A drain that waits for replacements names their jobs. Otherwise the drainer would not plan it
+// when they arrive.
+func TestJudgeEnd_NamesAwaitedJobs(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
 	w.StartDrain("n1", 0)
@@ -271,7 +271,7 @@ func TestJudgeEnd_NamesTheJobsItWaitsFor(t *testing.T) {
 	must.False(t, end.done)
 }
 
-// A stop time that wraps around with the margin is waited for.
+// A stop time that overflows with the margin is waited for.
 func TestWaitEnd_EndlessStopTime(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
@@ -286,8 +286,8 @@ func TestWaitEnd_EndlessStopTime(t *testing.T) {
 	must.True(t, report.EndsBy.After(fixture.Epoch.AddDate(200, 0, 0)))
 }
 
-// Under PluginsAfterStop storage plugins wait for what has to leave, and not for what is
-// left by request and stops.
+// Under PluginsAfterStop storage plugins wait for the allocations that have to leave, and not for
+// stopping ones that were left by request.
 func TestTurn_PluginsDoNotWaitForWhatIsLeftByRequest(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 0)

@@ -4,8 +4,8 @@ import "errors"
 
 // Why there is no report of a drain.
 var (
-	// ErrNotEnabled says that this drainer decides nothing: its server does not lead. Ask the
-	// leader, or [Explain] over any state.
+	// ErrNotEnabled says that this drainer decides nothing, because its server does not lead. Ask
+	// the leader, or use [Explain] with any state.
 	ErrNotEnabled = errors.New("node drainer is not enabled")
 	// ErrAbandoned says that the store that this drainer reads was replaced. It decides nothing
 	// until its server enables it with the new store.

@@ -9,24 +9,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Pending is what a leader knows besides the state: its writes, and since when it has seen
-// groups held. The zero value knows nothing, as on a server that does not lead.
+// Pending is the knowledge of a leader besides the state: its writes, and since when groups are
+// held. The zero value is that of a server that does not lead.
 type Pending struct {
 	// Marks are those of the newest round of writes that are not applied, by allocation.
 	Marks map[cluster.AllocID]PendingMark
-	// Attempts counts the rounds of writes that failed in a row, or the barriers while
+	// Attempts counts consecutive failed rounds of writes, or consecutive failed barriers while
 	// Barrier is set. LastError is the last failure, or nil.
 	Attempts  int
 	LastError error
 	// Barrier says that the leader plans nothing until a barrier is applied.
 	Barrier bool
-	// Stalled says why nothing has been written for too long, or is empty.
+	// Stalled says why nothing was written for too long, or is empty.
 	Stalled string
-	// WriteTime bounds how long the leader takes to get a write applied; or nil, and reports
+	// WriteTime bounds how long the leader takes until a write is applied. If it is nil, reports
 	// do not say when the drain ends.
 	WriteTime func() time.Duration
-	// HeldSince returns since when the leader has seen a group held for a reason, or zero
-	// if it cannot say; or nil.
+	// HeldSince returns since when the leader has seen a group held for a reason, or zero if it
+	// does not know; or nil.
 	HeldSince func(cluster.GroupKey, Reason) time.Time
 }
 
@@ -40,8 +40,8 @@ type PendingMark struct {
 	InFlight bool
 }
 
-// Explain reports the drain of one node and why each allocation is still there: exactly one
-// reason each, the first that holds. The error wraps [ErrNotDraining].
+// Explain reports the drain of one node and why each allocation is still there: one reason each,
+// the first that matches. The error wraps [ErrNotDraining].
 func Explain(v View, pending Pending, id cluster.NodeID, now time.Time, p Policy) (Report, error) {
 	node := v.Node(id)
 	if !node.Draining() {
@@ -55,16 +55,16 @@ type Explainer struct {
 	*Snapshot
 	pending Pending
 	groups  map[cluster.GroupKey]*explained
-	// onNode is what is on the node of the last report, or nil before the first.
+	// onNode are the allocations on the node of the last report, or nil before the first.
 	onNode *onNode
 }
 
-// explained is a group with what would be planned of it. Nothing is counted in its budget.
+// explained is a group with its plan. Nothing is counted in its budget.
 type explained struct {
 	*budget
 	census *census
-	// planned are its allocations whose marks are in flight, or would be planned now, by
-	// id. taking are those of them that take a slot for free and canary marks.
+	// planned are its allocations whose marks are in flight, or would be planned now, by id.
+	// taking are those of them that take a slot for free and canary marks.
 	planned, taking []cluster.AllocID
 }
 
@@ -169,7 +169,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	case could.hold == ReasonDisconnected:
 		since := n.StatusChangedAt
 		if n.Reachable() || since.IsZero() {
-			since = a.ModifyTime // the node is back, or says nothing
+			since = a.ModifyTime // the node is back, or does not report
 		}
 		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
 	case could.hold == ReasonBatchRunning:
@@ -286,8 +286,8 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 	return g
 }
 
-// seen dates a reason for which the state holds no time. An allocation is not held before
-// it is on a draining node.
+// seen dates a reason for which the state holds no time. The date is never before the allocation
+// was placed and the drain began.
 func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	since := Since{Seen: true}
 	if e.pending.HeldSince != nil {
@@ -299,7 +299,7 @@ func (e *Explainer) seen(key cluster.GroupKey, r Reason, here time.Time) Since {
 	return since
 }
 
-// before lists what is left of the earlier stages.
+// before lists the allocations that are left of the earlier stages.
 func (e *Explainer) before(n *cluster.Node, s cluster.Stage) string {
 	var parts []string
 	for _, earlier := range cluster.Stages() {

@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// group is one group as a snapshot shows it. It is read-only: a [budget] counts what is
-// marked. Planning and re-checking judge by the same group.
+// group is one group as a snapshot shows it. It is read-only: a [budget] counts marks. Planning
+// and re-checking judge by the same group.
 type group struct {
 	*Snapshot
 	key cluster.GroupKey
@@ -16,6 +17,8 @@ type group struct {
 	pace cluster.Pace
 	// exists says that the job and the group exist in the current version.
 	exists bool
+	// evals are the open evaluations of the job; nil until a decision needs them.
+	evals []*cluster.Evaluation
 }
 
 func (s *Snapshot) group(key cluster.GroupKey) *group {
@@ -24,9 +27,9 @@ func (s *Snapshot) group(key cluster.GroupKey) *group {
 	return g
 }
 
-// ruling is the decision about one allocation that stays on a draining node: the class
-// that a mark of it would have, or, with [cluster.MarkNone], why it can have none. Room and
-// slots are not considered.
+// ruling is the decision about one allocation that stays on a draining node: the class that its
+// mark would have, or, with [cluster.MarkNone], the reason why it can have none. It does not
+// consider room and slots.
 type ruling struct {
 	class cluster.MarkClass
 	hold  Reason
@@ -39,7 +42,7 @@ func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	switch {
 	case leavesWithNode(a, node, g.now):
 		return g.judgeWithNode(a, node)
-	case !inTouch(a, node):
+	case !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
 	case !g.exists && stage == cluster.StageConsumers:
 		return ruling{class: cluster.MarkGone}
@@ -81,7 +84,7 @@ func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruli
 		return ruling{class: cluster.MarkForced}
 	case a.Stage() == cluster.StageConsumers:
 		return ruling{class: cluster.MarkDeadline}
-	case !d.Strategy.Passed(s.now) && !inTouch(a, node):
+	case !d.Strategy.Passed(s.now) && !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
 	case !s.turnHasCome(node, a.Stage()):
 		return ruling{hold: ReasonWaitingForStage}
@@ -89,9 +92,9 @@ func (s *Snapshot) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruli
 	return ruling{class: cluster.MarkStage}
 }
 
-// leavesWithNode reports whether the allocation leaves with its whole stage rather than at
-// its group's pace. System allocations and storage plugins do, except plugins of type
-// service. Once the deadline has passed everything does.
+// leavesWithNode reports whether the allocation leaves with its whole stage, not at its group's
+// pace. System allocations and storage plugins do, except plugins of type service. After the
+// deadline all allocations do.
 func leavesWithNode(a *cluster.Allocation, n *cluster.Node, now time.Time) bool {
 	switch {
 	case n.Drain.Strategy.Passed(now):
@@ -102,8 +105,8 @@ func leavesWithNode(a *cluster.Allocation, n *cluster.Node, now time.Time) bool 
 	return a.Stage() == cluster.StageSystem
 }
 
-// inTouch reports whether the allocation's client can report what happens to it.
-func inTouch(a *cluster.Allocation, n *cluster.Node) bool {
+// canReport reports whether the allocation's client can report what happens to it.
+func canReport(a *cluster.Allocation, n *cluster.Node) bool {
 	return a.ClientStatus != cluster.ClientUnknown && n.Reachable()
 }
 
@@ -119,8 +122,8 @@ func (g *group) lacksVerdict(a *cluster.Allocation) bool {
 		!a.HasVerdict() && !a.ClientTerminal() && g.now.Before(g.dueAt(a))
 }
 
-// awaitsVerdict reports whether a verdict on the allocation's health can still come in
-// time. Allocations of a group that is gone leave without one.
+// awaitsVerdict reports whether a health verdict on the allocation can still come in time.
+// Allocations of a removed group leave without one.
 func (g *group) awaitsVerdict(a *cluster.Allocation) bool {
 	return g.exists && !a.Leaving() && g.lacksVerdict(a)
 }
@@ -131,10 +134,10 @@ func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
 	return a.Leaving() || (!a.Canary() && node.Reachable() && g.awaitsVerdict(a))
 }
 
-// runsOnMarked reports whether the allocation is marked and still to run, on a draining
-// node from which a scheduler could stop it.
+// runsOnMarked reports whether the allocation is marked and not stopped, on a draining node on
+// which a scheduler could stop it.
 func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
-	return a.Marked() && !a.ServerTerminal() && node.Draining() && inTouch(a, node)
+	return a.Marked() && !a.ServerTerminal() && node.Draining() && canReport(a, node)
 }
 
 // anyUnsettled reports whether an unsettled allocation of the group satisfies the
@@ -154,12 +157,20 @@ func (g *group) anyUnsettled(is func(*cluster.Allocation, *cluster.Node) bool) b
 // stuck reports whether a marked allocation runs on and no evaluation is open that would
 // stop it.
 func (g *group) stuck() bool {
-	return !hasOpenEval(g.view, g.key.Job) && g.anyUnsettled(runsOnMarked)
+	return len(g.openEvals()) == 0 && g.anyUnsettled(runsOnMarked)
+}
+
+// openEvals are the job's evaluations that are pending or blocked.
+func (g *group) openEvals() []*cluster.Evaluation {
+	if g.evals == nil {
+		g.evals = slices.AppendSeq([]*cluster.Evaluation{}, g.view.OpenEvals(g.key.Job))
+	}
+	return g.evals
 }
 
 // blockedEval is the evaluation of the job that waits for capacity for this group, or nil.
 func (g *group) blockedEval() *cluster.Evaluation {
-	for e := range g.view.OpenEvals(g.key.Job) {
+	for _, e := range g.openEvals() {
 		if e.Status == cluster.EvalBlocked && (e.Queued == nil || e.Queued[g.key.Name] > 0) {
 			return e
 		}
@@ -167,18 +178,9 @@ func (g *group) blockedEval() *cluster.Evaluation {
 	return nil
 }
 
-func hasOpenEval(v View, job cluster.JobKey) bool {
-	for range v.OpenEvals(job) {
-		return true
-	}
-	return false
-}
+func hasOpenEval(v View, job cluster.JobKey) bool { return len(slices.Collect(v.OpenEvals(job))) > 0 }
 
 func hasPendingEval(v View, job cluster.JobKey) bool {
-	for e := range v.OpenEvals(job) {
-		if e.Status == cluster.EvalPending {
-			return true
-		}
-	}
-	return false
+	pending := func(e *cluster.Evaluation) bool { return e.Status == cluster.EvalPending }
+	return slices.ContainsFunc(slices.Collect(v.OpenEvals(job)), pending)
 }

@@ -10,36 +10,37 @@ import (
 
 // GroupPlan is what one group wants at the time of its snapshot.
 type GroupPlan struct {
-	// Marks are in allocation order. Postponed are those that the caller postponed: they take
-	// no room.
+	// Marks are in allocation order. Postponed are those that the caller postponed. They take no
+	// room.
 	Marks, Postponed []Mark
 	// RunsOnMarked says that marked allocations run on. Stuck says that no evaluation is
 	// open that would stop them.
 	RunsOnMarked, Stuck bool
 	// Holds are the reasons why allocations that stay are not marked.
 	Holds [ReasonCount]bool
-	// WakeAt is the next time at which the plan changes although the view does not, or
-	// zero: a missing verdict becomes overdue.
+	// WakeAt is the next time at which the plan changes although the view does not: a missing
+	// verdict becomes overdue. It may be zero.
 	WakeAt time.Time
 	// Nodes are the draining nodes of the group's live allocations, in order, once for
 	// each allocation.
 	Nodes []cluster.NodeID
 }
 
-// PlanGroup decides which allocations of a group are marked now. Allocations that leave
-// with their whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]).
-// They take room all the same. The plan postpones marks for which postpone reports true; nil
+// PlanGroup decides which allocations of a group are marked now. Allocations that leave with
+// their whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]), but
+// they take room here too. Marks for which postpone returns true are postponed; nil postpones
+// none.
 // postpones none.
 func (s *Snapshot) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), nil, postpone)
 }
 
-// plan plans a group from its census. It counts in the budget what it marks. Marks that are
-// in flight take room before all others. Either function may be nil.
+// plan plans a group from its census. It counts its marks in the budget. Marks in flight take
+// room before all others. Either function may be nil.
 func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, postpone func(Mark) bool) GroupPlan {
 	plan := GroupPlan{
-		RunsOnMarked: c.runsOnMarked, Stuck: c.runsOnMarked && !hasOpenEval(g.view, g.key.Job),
+		RunsOnMarked: c.runsOnMarked, Stuck: c.runsOnMarked && len(g.openEvals()) == 0,
 		WakeAt: c.verdictDue, Nodes: c.onDraining,
 	}
 	candidates := make([]candidate, 0, len(c.staying))
@@ -61,7 +62,8 @@ func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, 
 	}
 	b.order(candidates)
 	plan.choose(b, c, candidates)
-	slices.SortFunc(plan.Marks, func(a, b Mark) int { return cmp.Compare(a.Alloc, b.Alloc) })
+	slices.SortFunc(plan.Marks, Mark.Compare)
+	slices.SortFunc(plan.Postponed, Mark.Compare)
 	if len(c.staying) == 0 {
 		plan.WakeAt = time.Time{}
 	}
@@ -77,8 +79,8 @@ func PlannedWithNode(c cluster.MarkClass) bool {
 type candidate struct {
 	resident
 	class cluster.MarkClass
-	// rank is zero for marks in flight, one for allocations whose loss costs nothing, and
-	// two for the others.
+	// rank is zero for marks in flight, one for allocations whose loss costs nothing, and two for
+	// the others.
 	rank, consumers int
 }
 
@@ -104,8 +106,8 @@ func rank(class cluster.MarkClass, inFlight bool) int {
 	return 1
 }
 
-// order sorts the candidates in the order in which they are marked, if the order makes a
-// difference. Most groups wait for room or have room for all, and cost less.
+// order sorts the candidates in the order of marking, if the order makes a difference. Most
+// groups wait for room or have room for all, and need no order.
 func (b *budget) order(candidates []candidate) {
 	if len(candidates) == 0 {
 		return
@@ -122,9 +124,9 @@ func (b *budget) order(candidates []candidate) {
 	slices.SortFunc(candidates, candidate.compare)
 }
 
-// choose marks the candidates that the budget admits. A group below its budget gives one
-// up only if there is nothing else to mark: a mark of class proceed holds only where
-// nothing is under way, in whatever order the marks are judged.
+// choose marks the candidates that the budget admits. A group below its budget gives one up only
+// if there is nothing else to mark: a mark of class proceed holds only where nothing is under
+// way, in whatever order the marks are judged.
 func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	held := candidates[:0]
 	for _, c := range candidates {
@@ -170,9 +172,8 @@ func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mar
 	return Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
 }
 
-// shortage is why an allocation that could be marked under the class is held by the
-// group's numbers. underway says that marks, stops or verdicts of the group are
-// outstanding.
+// shortage is why the group's numbers hold an allocation that could be marked under the class.
+// underway says that marks, stops or verdicts of the group are outstanding.
 func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 	switch {
 	case takesSlot(class):
@@ -187,24 +188,24 @@ func (g *group) shortage(class cluster.MarkClass, underway bool) Reason {
 
 // NodePlan is what one node's drain wants at the time of its snapshot.
 type NodePlan struct {
-	// Marks are allocations that leave with their stage, or by deadline or force. They are
-	// in (namespace, job, group, allocation) order.
+	// Marks are allocations that leave with their stage, or because of deadline or force. They
+	// are in (namespace, job, group, allocation) order.
 	Marks []Mark
 	// Completion is the end of the drain if it may end, or nil.
 	Completion *Completion
-	// WakeAt is the next time at which the plan changes although the view does not, or
-	// zero: the wait of a stage ends. The deadline is not among these times.
+	// WakeAt is the next time at which the plan changes although the view does not: the wait of a
+	// stage ends. The deadline is not among these times. It may be zero.
 	WakeAt time.Time
 	// WaitsFor are the jobs whose replacements the completion policy waits for, in order.
 	WaitsFor []cluster.JobKey
-	// Passed says that the deadline has passed or that the drain is forced. PluginsTurn
-	// says that storage plugins have their turn, and some are left. The plans of the groups
-	// on the node depend on both.
+	// Passed says that the deadline has passed or that the drain is forced. PluginsTurn says that
+	// storage plugins have their turn, and some are left. The plans of the groups on the node
+	// depend on both.
 	Passed, PluginsTurn bool
 }
 
-// PlanNode decides what leaves a draining node together, stage by stage, and whether its
-// drain may end.
+// PlanNode decides which allocations leave a draining node together, stage by stage, and whether
+// its drain may end.
 func (s *Snapshot) PlanNode(n *cluster.Node) NodePlan {
 	end := s.judgeEnd(n)
 	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: n.Drain.Strategy.Passed(s.now)}

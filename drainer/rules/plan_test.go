@@ -13,10 +13,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// planOneByOne is the twin of planning a group. It offers the candidates one after the other
-// to a world of its own in which those before them are marked: first of all those that leave
-// with their nodes, then those whose marks are in flight. Only if none of them could be marked
-// does a group below its budget give up one.
+// planOneByOne is the twin of planning a group. It offers the candidates one after the other to a
+// world of its own in which the earlier ones are marked: first those that leave with their nodes,
+// then those whose marks are in flight. A group below its budget gives one up only if no other
+// could be marked.
 func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
 	state := &twin{World: w, now: now, policy: p, turnsIn: w}
 	for _, a := range state.staying(key) {
@@ -112,7 +112,7 @@ func TestPlanGroup_AgreesWithTwin(t *testing.T) {
 	})
 }
 
-// planAll is what all groups and nodes of a world want, in one entry.
+// planAll is the plan of all groups and nodes of a world, in one entry.
 func planAll(w *fixture.World, now time.Time, p Policy) (*Marks, *Completions) {
 	s := NewSnapshot(w, now, p)
 	marks, completions := &Marks{At: now, Policy: p}, &Completions{At: now, Policy: p}
@@ -130,9 +130,9 @@ func planAll(w *fixture.World, now time.Time, p Policy) (*Marks, *Completions) {
 	return marks, completions
 }
 
-// A plan is accepted in the state that it was made in, in one entry with the plans of all
-// other groups and nodes. Nothing more could be marked after it.
-func TestPlans_HoldWhereTheyWereMade(t *testing.T) {
+// A plan is accepted in the state from which it was made, in one entry with the plans of all
+// other groups and nodes. Nothing more can be marked after it.
+func TestPlans_AreAcceptedInTheirState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := fixture.AnyWorld(t)
@@ -159,7 +159,7 @@ func TestPlans_HoldWhereTheyWereMade(t *testing.T) {
 	})
 }
 
-// Plans depend on the state and not on the order of its rows, nor on that of a map.
+// Plans depend on the state, not on the order of its rows or of a map.
 func TestPlans_AreDeterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -201,7 +201,7 @@ func TestPlanNode_AgreesWithTwin(t *testing.T) {
 	})
 }
 
-// What plans say of groups and nodes besides their marks agrees with the twin.
+// The other facts of plans agree with the twin.
 func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -233,8 +233,7 @@ func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 	})
 }
 
-// While the state stays the same, a plan changes only at a deadline or at the time at which
-// it asks to be planned again.
+// While the state stays the same, a plan changes only at a deadline or at its own WakeAt.
 func TestPlans_StateWhenToPlanAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -266,7 +265,7 @@ func TestPlans_StateWhenToPlanAgain(t *testing.T) {
 	})
 }
 
-// A time that has passed already would be asked for again at once, for ever.
+// A time in the past would wake the drainer again and again.
 func TestPlans_WakeInTheFuture(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -285,7 +284,7 @@ func TestPlans_WakeInTheFuture(t *testing.T) {
 	})
 }
 
-// The candidate that is marked first, one rule of the order at a time.
+// The first candidate to be marked, one rule of the order at a time.
 func TestPlanGroup_Order(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -315,7 +314,7 @@ func TestPlanGroup_Order(t *testing.T) {
 	}
 }
 
-// A mark in flight takes room before all others: it cannot be taken back.
+// A mark in flight takes room before all others, because it cannot be withdrawn.
 func TestPlan_InFlightKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 3)
@@ -329,8 +328,8 @@ func TestPlan_InFlightKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// A group below its budget proceeds with one allocation only if no other is marked. Judged
-// after an unhealthy one, it would be refused and planned again for ever.
+// A group below its budget proceeds with one allocation only if no other is marked. After an
+// unhealthy one it would be refused and planned again for ever.
 func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 2)
@@ -345,9 +344,9 @@ func TestPlanGroup_ProceedsOnlyIfNothingElseLeaves(t *testing.T) {
 	must.SliceEmpty(t, refused)
 }
 
-// An allocation has a healthy verdict and does not run, because its client restarted it. It
-// is held for its health, and marked when it is overdue.
-func TestPlanGroup_WakesForOneJudgedHealthyThatDoesNotRun(t *testing.T) {
+// An allocation has a healthy verdict and does not run, because its client restarted it. It is
+// held for its health, and marked when it is overdue.
+func TestPlanGroup_WakesForHealthyVerdictWithoutRunningTask(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
 	w.StartDrain("n1", 0)
@@ -360,10 +359,10 @@ func TestPlanGroup_WakesForOneJudgedHealthyThatDoesNotRun(t *testing.T) {
 	must.Eq(t, []Mark{{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.Marks)
 }
 
-// The replacement of a canary holds its slot until it is overdue, even if it is marked
-// itself and has no verdict to wait for. The next canary is planned then. Without another
-// canary there is no such time.
-func TestPlanGroup_WakesForTheSlotOfOneAskedAgain(t *testing.T) {
+// The replacement of a canary holds its slot until it is overdue, even if it is marked itself and
+// waits for no verdict. The next canary is planned then. Without another canary there is no such
+// time.
+func TestPlanGroup_WakesForSlotOfMarkedReplacement(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 3)
 	w.StartDrain("n1", 0)
@@ -388,9 +387,9 @@ func TestPlanGroup_WakesForTheSlotOfOneAskedAgain(t *testing.T) {
 	must.True(t, NewSnapshot(w, fixture.Epoch, Policy{}).PlanGroup(fixture.Group, nil).WakeAt.IsZero())
 }
 
-// A deadline marks an allocation of the group on one node. It leaves no room for another on
-// a second node in the same step.
-func TestPlanGroup_WhatADeadlineTakesTakesRoom(t *testing.T) {
+// A deadline marks an allocation of the group on one node. It leaves no room for another
+// allocation on a second node in the same step.
+func TestPlanGroup_DeadlineMarkTakesRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
 	w.StartDrain("n1", 0)
@@ -400,7 +399,7 @@ func TestPlanGroup_WhatADeadlineTakesTakesRoom(t *testing.T) {
 	must.Len(t, 1, m.PlanNode(w.Node("n2")).Marks)
 }
 
-// Reasons are noted one by one: an allocation that waits for its health does not hide that
+// Reasons are recorded one by one: an allocation that waits for its health does not hide that
 // another waits for room.
 func TestPlanGroup_HoldsAreKeptApart(t *testing.T) {
 	t.Parallel()
@@ -412,8 +411,8 @@ func TestPlanGroup_HoldsAreKeptApart(t *testing.T) {
 	must.Eq(t, [ReasonCount]bool{ReasonWaitingForHealth: true, ReasonWaitingForRoom: true}, plan.Holds)
 }
 
-// When no allocation of the group has to be marked any more, a verdict that is due elsewhere
-// is no reason to plan it.
+// When no allocation of the group has to be marked any more, a verdict that is due on another
+// node is no reason to plan it.
 func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 2)
@@ -426,9 +425,9 @@ func TestPlanGroup_DoesNotWakeForOthersVerdicts(t *testing.T) {
 	must.True(t, m.PlanGroup(fixture.Group, nil).WakeAt.IsZero())
 }
 
-// A mark that was refused and waits took the room of its group. Another allocation that could
-// leave stayed until the wait was over (swarm, small seed 2000007944).
-func TestPlanGroup_APostponedMarkTakesNoRoom(t *testing.T) {
+// A postponed mark once took the room of its group, so another allocation stayed until the wait
+// was over (swarm, small seed 2000007944).
+func TestPlanGroup_PostponedMarkTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(2, 4)
 	w.StartDrain("n1", 0)

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Policy is what a drainer decides by, besides the state. The values a plan used
-// travel in its raft entry, so that every server judges the plan by the same.
+// Policy holds the inputs of decisions besides the state. The policy of a plan travels in its
+// raft entry, so that every server judges the plan by the same policy.
 type Policy struct {
 	// HealthGrace is how long after its group's healthy deadline an allocation
 	// without a verdict counts as overdue. Zero is [DefaultHealthGrace].
 	HealthGrace time.Duration
-	// StopMargin is how long past its stop time an allocation is waited for
-	// after the deadline: the time for its evaluation and its client's report.
-	// Too short ends drains while tasks still stop; zero is [DefaultStopMargin].
+	// StopMargin is how long past its stop time an allocation is waited for after the deadline:
+	// the time for its evaluation and its client's report. With a short margin, drains end while
+	// tasks still stop. Zero is [DefaultStopMargin].
 	StopMargin time.Duration
 	// BelowBudget is what happens to a group that has fewer healthy allocations
 	// than its budget demands and nothing under way. Zero is [BelowBudgetHold].
 	BelowBudget BelowBudget
-	// PluginsAfterDeadline is when storage plugins are stopped once the deadline
-	// has passed. Zero is [PluginsAfterWait].
+	// PluginsAfterDeadline is when storage plugins are stopped after the deadline. Zero is
+	// [PluginsAfterWait].
 	PluginsAfterDeadline PluginOrder
-	// Completion is what a drain that ends in its own time promises. Zero is
-	// [CompletionStopped]. From the deadline on every policy but [CompletionMarked] is [CompletionStopped].
+	// Completion is the promise of a drain that ends in its own time. Zero is
+	// [CompletionStopped]. From the deadline on, every policy except [CompletionMarked] is
+	// [CompletionStopped].
 	Completion CompletionPolicy
 }
 
@@ -47,27 +48,28 @@ const (
 type PluginOrder uint8
 
 const (
-	// PluginsAfterWait stops plugins when the wait for those before them has run out.
+	// PluginsAfterWait stops plugins when the wait for the stages before them has ended.
 	PluginsAfterWait PluginOrder = iota
-	// PluginsAfterStop stops plugins only when nothing before them is left: with a
-	// client that never stops, the drain never ends, whatever its deadline.
+	// PluginsAfterStop stops plugins only when the stages before them have stopped. With a client
+	// that never stops, the drain never ends, whatever its deadline.
 	PluginsAfterStop
 )
 
-// CompletionPolicy is what the end of a drain promises.
+// CompletionPolicy is the promise of a drain's end.
 type CompletionPolicy uint8
 
 const (
-	// CompletionStopped: all that had to leave is client-terminal.
+	// CompletionStopped means that all allocations that had to leave are client-terminal.
 	CompletionStopped CompletionPolicy = iota
-	// CompletionReplaced: CompletionStopped, and each service allocation the drain marked has a
-	// replacement placed, or an evaluation of its job is blocked and says so, or
-	// none is to come: the job no longer wants one.
+	// CompletionReplaced means CompletionStopped, and that each service allocation that the
+	// drain marked has a replacement, or a blocked evaluation of its job waits for capacity, or
+	// the job no longer wants one.
 	CompletionReplaced
-	// CompletionMigrated: CompletionReplaced, and the ephemeral data of each allocation the drain
-	// marked has moved or cannot.
+	// CompletionMigrated means CompletionReplaced, and that the ephemeral data of each allocation
+	// that the drain marked has moved or cannot move.
 	CompletionMigrated
-	// CompletionMarked: all that has to leave has been marked, each in its turn.
+	// CompletionMarked means that all allocations that have to leave are marked, each in its
+	// turn.
 	CompletionMarked
 )
 

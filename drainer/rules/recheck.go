@@ -6,11 +6,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Recheck judges an entry of marks in the state in which it is applied, and says
-// which of them hold there. Marks are judged in (namespace, job, group,
-// allocation) order, each in the state left by those before it; a refused mark
-// refuses only itself. It returns the evaluations that are to be made: those of
-// jobs with an accepted mark, and of groups that still need one.
+// Recheck judges an entry of marks in the state in which it is applied, and returns the marks
+// that hold there. Marks are judged in (namespace, job, group, allocation) order, each in the
+// state after those before it. A refused mark refuses only itself. Recheck also returns the
+// evaluations to write: those of jobs with an accepted mark, and of groups that still need one.
 //
 // Every FSM calls it in the transaction that applies the entry. It reads the
 // view and the entry and nothing else, and writes to neither.
@@ -53,9 +52,9 @@ func Recheck(v View, m *Marks) (accepted []Mark, evals []*cluster.Evaluation, re
 	return accepted, evals, refused
 }
 
-// RecheckCompletions judges an entry of completions in the state in which it is
-// applied, node by node, and says which drains end there and how. Every FSM
-// calls it in the transaction that applies the entry.
+// RecheckCompletions judges an entry of completions in the state in which it is applied, node by
+// node, and returns the drains that end there, and how. Every FSM calls it in the transaction
+// that applies the entry.
 func RecheckCompletions(v View, c *Completions) (ended []Ending, refused []Refusal) {
 	s := NewSnapshot(v, c.At, c.Policy)
 	seen := map[cluster.NodeID]bool{}
@@ -90,9 +89,9 @@ func (s *Snapshot) checkCompletion(c Completion) string {
 	return ""
 }
 
-// endingOf says how a drain that may end ends. One that leaves something running
-// behind was ended by its deadline, or by force, even if these marked nothing:
-// it is not complete, unless its completion policy is CompletionMarked.
+// endingOf returns the outcome of a drain that may end. A drain that leaves something running was
+// ended by its deadline, or by force, even if these marked nothing. It is not complete, unless
+// its completion policy is CompletionMarked.
 func (s *Snapshot) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
 	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: CountLeft(s.view, n)}
@@ -105,8 +104,7 @@ func (s *Snapshot) endingOf(c Completion) Ending {
 	return e
 }
 
-// checkDrain says why nothing planned for the drain holds on the node, or
-// returns the empty string.
+// checkDrain returns why no plan for the drain holds on the node, or the empty string.
 func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	switch {
 	case n == nil:
@@ -119,21 +117,18 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 	return ""
 }
 
-// checker judges the marks of one entry. Its groups are counted as far as their marks
-// ask for it, without a look at settled allocations, and then kept up to date by what was
-// accepted.
+// checker judges the marks of one entry. It counts its groups as far as their marks need it,
+// without reading settled allocations. It then adds the accepted marks.
 type checker struct {
 	*Snapshot
-	// last is the group of the mark before, or nil: those of a group are next to each
-	// other.
+	// last is the group of the mark before, or nil. Marks of a group are adjacent.
 	last *budget
-	// accepted is the allocation of the last mark that was accepted, or empty: a mark
-	// that is in the entry twice is so in a row.
+	// accepted is the allocation of the last accepted mark, or empty. Repeats of a mark are
+	// adjacent.
 	accepted cluster.AllocID
 }
 
-// check says why a mark does not hold, or takes it into account and returns the
-// empty string.
+// check returns why a mark does not hold, or counts the mark and returns the empty string.
 func (c *checker) check(m Mark) string {
 	a := c.view.Alloc(m.Alloc)
 	if why := checkAlloc(a, m); why != "" {
@@ -184,8 +179,8 @@ func checkAlloc(a *cluster.Allocation, m Mark) string {
 	return ""
 }
 
-// boundToRevision reports whether marks of the class hold only for the strategy
-// they were planned against.
+// boundToRevision reports whether marks of the class hold only for the strategy for which they
+// were planned.
 func boundToRevision(c cluster.MarkClass) bool {
 	return c == cluster.MarkDeadline || c == cluster.MarkForced || c == cluster.MarkStage
 }

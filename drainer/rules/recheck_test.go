@@ -10,8 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// withEvals adds an evaluation for the job of every mark: without one a mark is
-// refused.
+// withEvals adds an evaluation for the job of every mark. Without one a mark is refused.
 func withEvals(m *Marks) *Marks {
 	for _, mark := range m.Marks {
 		job := mark.Group.Job
@@ -20,7 +19,7 @@ func withEvals(m *Marks) *Marks {
 	return m
 }
 
-// Each way in which one mark can be wrong, with its text.
+// Each way in which a mark can be wrong, with its text.
 func TestRecheck_SaysWhy(t *testing.T) {
 	t.Parallel()
 	mark := func(edit func(*Mark)) Mark {
@@ -104,8 +103,8 @@ func TestRecheck_TwiceInOneEntryIsMarkedOnce(t *testing.T) {
 	must.Eq(t, []Refusal{{Alloc: "a1", Node: "n1", Why: "the allocation is in the entry twice"}}, refused)
 }
 
-// The evaluation of a job without an accepted mark is dropped. One is made for each other
-// job, and for a job whose marked allocations run on.
+// The evaluation of a job without an accepted mark is dropped. Each other job gets one, and so
+// does a job whose marked allocations run on.
 func TestRecheck_Evaluations(t *testing.T) {
 	t.Parallel()
 	eval := func(id cluster.EvalID, j cluster.JobKey) *cluster.Evaluation {
@@ -147,9 +146,9 @@ func TestRecheck_Evaluations(t *testing.T) {
 	}
 }
 
-// The replacement of a healthy canary holds its slot until it has a verdict, also once it is
+// The replacement of a healthy canary holds its slot until it has a verdict, also when it is
 // marked itself. The order in which marks are judged makes no difference.
-func TestRecheck_CanaryInThePlaceOfAnother(t *testing.T) {
+func TestRecheck_ReplacementOfCanary(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		deadline    time.Duration

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// judgeOneByOne is the twin of Recheck: it writes each mark that holds into a
-// world of its own and judges the next one there, from nothing.
+// judgeOneByOne is the twin of Recheck: it writes each accepted mark into a world of its own and
+// judges the next one there, without memory.
 func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster.EvalID, refused []cluster.AllocID) {
 	marks := slices.Clone(m.Marks)
 	slices.SortStableFunc(marks, func(a, b Mark) int {
@@ -56,8 +56,8 @@ func judgeOneByOne(w *fixture.World, m *Marks) (accepted []Mark, evals []cluster
 	return accepted, evals, refused
 }
 
-// needsEvaluation: a marked allocation of the group runs on where it can be
-// stopped, on a draining node, and no evaluation of its job would stop it.
+// needsEvaluation: a marked allocation of the group runs on where it could be stopped, on a
+// draining node, and no evaluation of its job would stop it.
 func needsEvaluation(w *fixture.World, key cluster.GroupKey) bool {
 	state := &twin{World: w}
 	for _, a := range w.Allocs {
@@ -102,7 +102,7 @@ func allocsOf(refused []Refusal) (ids []cluster.AllocID) {
 	return ids
 }
 
-// A refused mark refuses only itself: without the refused marks, the same are accepted.
+// A refused mark refuses only itself: without the refused marks, the same marks are accepted.
 func TestRecheck_RefusedMarksLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +156,7 @@ func TestRecheck_WritesToNothing(t *testing.T) {
 	})
 }
 
-// An entry may hold anything. What is wrong is refused, and nothing panics.
+// An entry may hold anything. Wrong items are refused, and nothing panics.
 func FuzzRecheck(f *testing.F) {
 	f.Add([]byte("an entry"))
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {

@@ -6,25 +6,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Reason is why an allocation is still on its draining node. The set is closed,
-// and an allocation has exactly one: the first that matches, in this order.
+// Reason is why an allocation is still on its draining node. An allocation has exactly one: the
+// first that matches, in this order.
 type Reason uint8
 
 // The reasons, in the order in which they are tried.
 const (
-	// ReasonLeftByRequest: it had not to leave; the operator said so.
+	// ReasonLeftByRequest: the operator said that it need not leave.
 	ReasonLeftByRequest Reason = iota
 	// ReasonWritePending: its mark is planned or in flight.
 	ReasonWritePending
-	// ReasonStopping: the servers want it stopped and its client has not said so yet.
+	// ReasonStopping: the servers want it stopped and its client has not reported the end.
 	ReasonStopping
 	// ReasonWaitingForScheduler: it is marked and its evaluation has not stopped it.
 	ReasonWaitingForScheduler
-	// ReasonDisconnected: its node is out of touch.
+	// ReasonDisconnected: its node cannot be reached.
 	ReasonDisconnected
 	// ReasonBatchRunning: it runs until it is done, or the deadline.
 	ReasonBatchRunning
-	// ReasonWaitingForStage: those before it have not left yet.
+	// ReasonWaitingForStage: the stages before it have not left yet.
 	ReasonWaitingForStage
 	// ReasonWaitingForHealth: it has no health verdict and is not overdue.
 	ReasonWaitingForHealth
@@ -33,9 +33,9 @@ const (
 	// ReasonWaitingForReplacement: its group has no room and an evaluation of its job
 	// is blocked.
 	ReasonWaitingForReplacement
-	// ReasonWaitingForRoom: its group has no room while others of it are on their way.
+	// ReasonWaitingForRoom: its group has no room while others of it are on the move.
 	ReasonWaitingForRoom
-	// ReasonBelowBudget: its group has no room and nothing is on its way.
+	// ReasonBelowBudget: its group has no room and nothing of it is on the move.
 	ReasonBelowBudget
 
 	// ReasonCount is how many reasons there are.
@@ -58,8 +58,8 @@ func (r Reason) String() string {
 type Since struct {
 	// At is the time, or zero if it is not known.
 	At time.Time
-	// Seen says that the state holds no such time: At is when this leader first
-	// saw the reason, or zero if this is no leader.
+	// Seen says that the state holds no such time. Then At is when this leader first saw the
+	// reason, or zero on a server that does not lead.
 	Seen bool
 }
 
@@ -70,32 +70,32 @@ type AllocExplanation struct {
 	Stage  cluster.Stage
 	Reason Reason
 	Since  Since
-	// Detail is the reason's numbers in one line for people.
+	// Detail is one line for people, with the reason's numbers.
 	Detail string
 
 	// Due is when the reason ends by itself or is overdue: of ReasonStopping, the end
 	// of the stop time; of ReasonWaitingForHealth, when the verdict is due; of
 	// ReasonBatchRunning and ReasonNoPacedMoves, the deadline. Zero if there is no such time.
 	Due time.Time
-	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement
-	// speak of, or nil. It is not written to.
+	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name,
+	// or nil. It is never written to.
 	Eval *cluster.Evaluation
-	// Outstanding are the allocations ReasonWaitingForRoom waits for, by id, or nil.
+	// Outstanding are the allocations for which ReasonWaitingForRoom waits, by id, or nil.
 	Outstanding []cluster.AllocID
-	// Attempts counts, of ReasonWritePending, the writes that failed since the last
-	// that did not; LastError is the last failure, or nil.
+	// Attempts counts, for ReasonWritePending, the consecutive failed writes. LastError is the
+	// last failure, or nil.
 	Attempts  int
 	LastError error
-	// Healthy, Count and MaxParallel are the group's numbers of a service
-	// allocation, zero otherwise.
+	// Healthy, Count and MaxParallel are the numbers of a service allocation's group, and zero
+	// for other allocations.
 	Healthy     int
 	Count       int
 	MaxParallel int
 }
 
-// Status is the drain of one node in numbers: how far it is.
+// Status is the progress of one node's drain, in numbers.
 type Status struct {
-	// Drain is the running drain, never nil. It is not written to.
+	// Drain is the running drain, never nil. It is never written to.
 	Drain *cluster.Drain
 	// NodeName is the node's name.
 	NodeName string
@@ -105,9 +105,8 @@ type Status struct {
 	Ignored int
 	// Waiting counts the allocations on the node by reason.
 	Waiting [ReasonCount]int
-	// Reason is the worst of the reasons that have a count: that of the
-	// allocation least likely to leave by itself. It means nothing if there is
-	// no allocation.
+	// Reason is the worst reason that has a count: that of the allocation least likely to leave
+	// by itself. It has no meaning if there is no allocation.
 	Reason Reason
 	// Stalled says why the leader has not been able to write for too long, or is empty.
 	Stalled string
@@ -116,7 +115,7 @@ type Status struct {
 	EndsBy time.Time
 }
 
-// Report is the drain of one node, with why each allocation is still there.
+// Report is the drain of one node, with the reason of each allocation.
 type Report struct {
 	Status
 	// Allocs are the allocations on the node that are not client-terminal, by

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Snapshot is what decisions are made from: a view, a time and a policy. It remembers the
-// answers that many decisions ask for. It lives as long as one step, one re-check or one
-// report, and one goroutine uses it.
+// Snapshot is the input of decisions: a view, a time and a policy. It remembers answers that many
+// decisions need. It lives as long as one step, one re-check or one report, and one goroutine
+// uses it.
 type Snapshot struct {
 	view   View
 	now    time.Time
@@ -29,7 +29,7 @@ type turn struct {
 func NewSnapshot(v View, now time.Time, p Policy) *Snapshot {
 	return &Snapshot{
 		view: v, now: now, policy: p.WithDefaults(),
-		nodes: map[cluster.NodeID]*cluster.Node{}, turns: map[turn]bool{},
+		nodes: make(map[cluster.NodeID]*cluster.Node, 16), turns: map[turn]bool{},
 	}
 }
 

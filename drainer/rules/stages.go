@@ -8,25 +8,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
-// stageState is how far one stage of a drain has come.
+// stageState is the progress of one stage of a drain.
 type stageState struct {
-	// over: nothing of the stage is left that the next one waits for.
+	// over: the next stage need not wait for this one.
 	over bool
 	// staying: an allocation that has to leave is not leaving.
 	staying bool
-	// waitEnds is when to look again at a stage that waits, after the deadline, for
-	// allocations that still stop: the wait for one of them ends then. It is zero for a stage
-	// that is over and before the deadline.
+	// waitEnds is when to look again at a stage that waits, after the deadline, for allocations
+	// that still stop: the wait for one of them ends then. It is zero for a stage that is over,
+	// and before the deadline.
 	waitEnds time.Time
 }
 
-// stageOf judges one stage of a node's drain. Before the deadline a stage is over when
-// nothing of it is left. Once the deadline has passed it is also over when nothing is left
-// to mark and what still stops has used its time. What is out of touch is not waited for
-// then.
+// stageOf judges one stage of a node's drain. Before the deadline a stage is over when nothing of
+// it is left. After the deadline it is also over when nothing is left to mark and the stopping
+// allocations have used their time. Allocations that cannot report are not waited for then.
 //
-// It looks no further than necessary: until the deadline at one allocation, and at none of
-// the consumers, which are counted, unless it matters whether they are leaving.
+// It reads no more than necessary: until the deadline at most one allocation, and no consumers,
+// which are counted, unless it matters whether they are leaving.
 func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
@@ -42,29 +41,28 @@ func (s *Snapshot) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 		if !passed {
 			return stageState{}
 		}
-		// One allocation that is waited for is enough: a walk over all of them at each
-		// report would cost the square of their number.
-		if ends := waitEnd(a, n.Drain, s.policy); inTouch(a, n) && s.now.Before(ends) {
+		// One allocation that is waited for is enough. To read all of them at each report would
+		// cost the square of their number.
+		if ends := waitEnd(a, n.Drain, s.policy); canReport(a, n) && s.now.Before(ends) {
 			return stageState{waitEnds: ends}
 		}
 	}
 	return stageState{over: true}
 }
 
-// waitEnd is until when a leaving allocation is waited for once the deadline has passed:
-// its stop time and a margin, from the deadline or from its mark or stop, whichever came
-// later.
+// waitEnd is until when a leaving allocation is waited for after the deadline: its stop time and
+// a margin, from the deadline or from its mark or stop, whichever came later.
 func waitEnd(a *cluster.Allocation, d *cluster.Drain, p Policy) time.Time {
 	since := a.DesiredTransition.MarkedAt
 	if !a.Marked() {
 		since = a.StoppedAt
 	}
-	// Added one by one: the sum of two durations may wrap around.
+	// Added one by one: the sum of two durations may overflow.
 	return latest(since, passedAt(d)).Add(a.StopTime()).Add(p.StopMargin)
 }
 
-// passedAt is when the drain's deadline passes, or when the drain was forced. It means
-// nothing for a drain without a deadline.
+// passedAt is when the drain's deadline passes, or when the drain was forced. It has no meaning
+// for a drain without a deadline.
 func passedAt(d *cluster.Drain) time.Time {
 	if d.Strategy.Forced() {
 		return d.UpdatedAt
@@ -72,9 +70,9 @@ func passedAt(d *cluster.Drain) time.Time {
 	return d.Strategy.ForceDeadline
 }
 
-// turnHasCome reports whether the stages before this one are over, so that it may begin.
-// With [PluginsAfterStop], plugins wait past the deadline too until nothing is left that is
-// in touch. The answer is the same for every allocation of a stage and is kept.
+// turnHasCome reports whether the stages before this one are over, so that it may begin. With
+// [PluginsAfterStop], plugins wait also after the deadline until nothing is left that can report.
+// The answer is the same for every allocation of a stage and is kept.
 func (s *Snapshot) turnHasCome(n *cluster.Node, stage cluster.Stage) bool {
 	if stage == cluster.StageConsumers {
 		return true // the first
@@ -104,10 +102,10 @@ func (s *Snapshot) findTurn(n *cluster.Node, stage cluster.Stage) bool {
 	return true
 }
 
-// stillStopping reports whether anything of the stage is in touch and not client-terminal.
+// stillStopping reports whether an allocation of the stage can report and is not client-terminal.
 func (s *Snapshot) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 	for a := range s.view.NodeAllocs(n.ID, stage, true) {
-		if inTouch(a, n) {
+		if canReport(a, n) {
 			return true
 		}
 	}
@@ -135,7 +133,7 @@ func (o *onNode) count() int {
 	return n
 }
 
-// left counts those of a stage that have to leave.
+// left counts the allocations of a stage that have to leave.
 func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
 	if !n.Drain.Leaves(s) {
 		return 0
@@ -143,11 +141,11 @@ func (o *onNode) left(n *cluster.Node, s cluster.Stage) int {
 	return len(o[s].staying) + len(o[s].leaving)
 }
 
-// bound is when the node's drain ends at the latest, as seen now, while there is a leader
-// with a quorum. What is leaving has its stop time. What stays is marked within writeTime of
-// its turn and has its stop time then, stage after stage. The completion takes another
-// writeTime, which bounds how long the drainer takes to get a write applied. It is zero under
-// [PluginsAfterStop] with plugins on the node. The drain has a deadline.
+// bound is when the node's drain ends at the latest, as seen now, while there is a leader with a
+// quorum. Leaving allocations have their stop time. The others are marked within writeTime of
+// their turn and then have their stop time, stage after stage. The completion takes another
+// writeTime, which bounds how long the drainer takes until a write is applied. bound is zero
+// under [PluginsAfterStop] with plugins on the node. The drain has a deadline.
 func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.Duration) time.Time {
 	bound := latest(now, passedAt(n.Drain))
 	for _, s := range cluster.Stages() {
@@ -163,8 +161,8 @@ func (o *onNode) bound(n *cluster.Node, now time.Time, p Policy, writeTime time.
 	return bound.Add(writeTime)
 }
 
-// stageBound is when the stage is over at the latest if what of it stays is
-// marked at a time, and whether there is anything of it.
+// stageBound is when the stage is over at the latest if its staying allocations are marked at a
+// time, and whether it has any allocation.
 func (o *onNode) stageBound(n *cluster.Node, s cluster.Stage, markedAt time.Time, p Policy) (end time.Time, any bool) {
 	for _, a := range o[s].leaving {
 		end, any = latest(end, waitEnd(a, n.Drain, p)), true
@@ -178,7 +176,7 @@ func (o *onNode) stageBound(n *cluster.Node, s cluster.Stage, markedAt time.Time
 // earliest returns the earlier of two times, where zero means none.
 func earliest(a, b time.Time) time.Time { return alarm.Earliest(a, b) }
 
-// latest returns the later of two times; zero is before any other.
+// latest returns the later of two times. Zero is before any other.
 func latest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

@@ -10,8 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// A drain ends by its deadline, the time that each stage on the node may take, and the
-// writes between.
+// A drain ends by its deadline, the stop times of the stages on the node, and the writes between.
 func TestExplain_EndsBy(t *testing.T) {
 	t.Parallel()
 	const write = time.Second

@@ -88,8 +88,8 @@ func (w *twin) isTurn(n *cluster.Node, turn int) bool {
 
 // Classes.
 
-// class is the class that a mark of an allocation on a draining node would have, if it is
-// not leaving; or MarkNone and why there can be none.
+// class is the class that a mark of an allocation on a draining node would have, if the
+// allocation is not leaving; or MarkNone and the reason why it can have none.
 func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 	n, turn := w.nodeOf(a), turnOf(a)
 	good, given := verdict(a)
@@ -196,8 +196,8 @@ func (w *twin) ended(n *cluster.Node) bool {
 	return stopped
 }
 
-// isReplaced: a service allocation has a replacement, a blocked evaluation waits for
-// capacity for it, or it gets none.
+// isReplaced: a service allocation has a replacement, a blocked evaluation waits for its
+// capacity, or it gets none.
 func (w *twin) isReplaced(a *cluster.Allocation) bool {
 	g := w.groupOf(a)
 	switch {
@@ -209,7 +209,7 @@ func (w *twin) isReplaced(a *cluster.Allocation) bool {
 	return len(w.evalsOf(a, "blocked")) > 0 || hasEnded(a) || toStop(a)
 }
 
-// dataMoved: there is no data to move, it has moved, or nothing comes to take it.
+// dataMoved: there is no data to move, it has moved, or no replacement comes to take it.
 func (w *twin) dataMoved(a *cluster.Allocation) bool {
 	var g *cluster.TaskGroup
 	if a.Job != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/internal/fixture"
 )
 
-// twin states the rules a second time, in the slowest and plainest way: every answer looks
-// at every row, at plain fields, and remembers nothing. It shares no rule with the package
-// or with the methods of the nouns.
+// twin states the rules a second time, in the slowest and plainest way. Every answer reads every
+// row and plain fields, and remembers nothing. It shares no rule with the package or with the
+// methods of package cluster.
 type twin struct {
 	*fixture.World
 	now    time.Time
 	policy Policy
-	// turnsIn is the world by which the turns of stages are judged, or nil for the world
-	// itself. Within one entry they are judged by the state before it.
+	// turnsIn is the world in which the turns of stages are judged, or nil for the world itself.
+	// An entry's turns are judged in the state before it.
 	turnsIn *fixture.World
 }
 
@@ -124,7 +124,7 @@ func (w *twin) isHealthy(a *cluster.Allocation) bool {
 		n != nil && n.Status != "down" && n.Status != "disconnected"
 }
 
-// mustLeave: the operator did not ask for it to be left.
+// mustLeave: the operator did not exclude it.
 func (w *twin) mustLeave(a *cluster.Allocation) bool {
 	return turnOf(a) != 1 || !w.nodeOf(a).Drain.Strategy.IgnoreSystemJobs
 }
@@ -190,8 +190,8 @@ func (w *twin) verdictMissing(a *cluster.Allocation) bool {
 
 func (w *twin) verdictToCome(a *cluster.Allocation) bool { return !isLeaving(a) && w.verdictMissing(a) }
 
-// outstandingIn are the allocations whose mark, stop or verdict may still change
-// the group's numbers.
+// outstandingIn are the allocations whose mark, stop or verdict may still change the group's
+// numbers.
 func (w *twin) outstandingIn(a *cluster.Allocation) (ids []cluster.AllocID) {
 	for _, b := range w.Allocs {
 		if !sameGroup(a, b) || hasEnded(b) {
@@ -205,9 +205,9 @@ func (w *twin) outstandingIn(a *cluster.Allocation) (ids []cluster.AllocID) {
 	return ids
 }
 
-// slotsIn are the allocations that hold a slot for free and canary marks: each
-// until it is client-terminal, a healthy canary until its replacement has a
-// verdict or is overdue, as long as one may come.
+// slotsIn are the allocations that hold a slot for free and canary marks: each until it is
+// client-terminal, a healthy canary until its replacement has a verdict or is overdue, as long as
+// a replacement may come.
 func (w *twin) slotsIn(a *cluster.Allocation) (holders []cluster.AllocID) {
 	for _, b := range w.Allocs {
 		class := b.DesiredTransition.Class

@@ -6,12 +6,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// View is one consistent state of the cluster. Nothing it returns may be written
-// to. Everything it yields comes in a fixed order, given with each method: the
-// order is part of every decision, and decisions must be the same on every
-// server.
+// View is one consistent state of the cluster. Callers write to nothing that it returns. It
+// yields everything in a fixed order, given with each method. The order is part of every
+// decision, and decisions must be the same on every server.
 //
-// Every method must cost what it returns, whatever else the state holds; a view
+// The cost of every method must follow what it returns, whatever else the state holds. A view
 // without such indexes is correct but slow.
 type View interface {
 	// Index is the raft index of the newest entry in the view.
@@ -36,15 +35,15 @@ type View interface {
 	// client-terminal, and that have no replacement.
 	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
 	// UnsettledAllocs yields, by [cluster.Allocation.Unsettled] and then by id, those of
-	// GroupAllocs that are on a node which drains, or are not settled: the drainer looks at
-	// them one by one. It must cost what is taken of it: a re-check stops early. What [cluster.Allocation.Bare] leaves out is not read, and may be
-	// missing.
+	// GroupAllocs that are on a draining node or are not settled. The drainer reads them one by
+	// one. The cost must follow the number of items taken: a re-check stops early. Fields that
+	// [cluster.Allocation.Bare] leaves out are not read, and may be missing.
 	UnsettledAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
 	// Healthy counts the group's allocations that count towards its budget,
 	// wherever they are ([cluster.Allocation.Healthy]).
 	Healthy(cluster.GroupKey) int
-	// DrainAllocs yields the allocations the drain has marked, whatever became
-	// of them, by id.
+	// DrainAllocs yields all allocations that the drain has marked, by id, also those that have
+	// ended.
 	DrainAllocs(cluster.DrainID) iter.Seq[*cluster.Allocation]
 	// OpenEvals yields the job's evaluations that are pending or blocked, by
 	// creation index, then id.

@@ -7,14 +7,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Mark asks for one allocation to leave its node.
+// Mark tells one allocation to leave its node.
 type Mark struct {
 	Alloc cluster.AllocID
 	// Group is the allocation's group, Node its node.
 	Group cluster.GroupKey
 	Node  cluster.NodeID
-	// Drain is the drain that wants it, and Revision what it was planned
-	// against.
+	// Drain is the drain that wants it. Revision is the revision for which it was planned.
 	Drain    cluster.DrainID
 	Revision cluster.Revision
 	Class    cluster.MarkClass
@@ -35,9 +34,9 @@ type Marks struct {
 	// Reevaluate are groups, in order, with marked allocations that run on and no
 	// open evaluation that would stop them.
 	Reevaluate []cluster.GroupKey
-	// Evals holds one evaluation for each job with a mark or a group to
-	// re-evaluate here, in (namespace, job) order. The one of a job with no
-	// accepted mark, and no group that still needs it, is dropped.
+	// Evals holds one evaluation for each job with a mark or a group to re-evaluate, in
+	// (namespace, job) order. The evaluation of a job with no accepted mark, and no group that
+	// still needs it, is dropped.
 	Evals []*cluster.Evaluation
 }
 
@@ -57,7 +56,7 @@ type Completions struct {
 	Completions []Completion
 }
 
-// Refusal says why one item of an entry was not applied when its entry was.
+// Refusal says why one item of an applied entry was refused.
 type Refusal struct {
 	// Alloc is the allocation of a refused mark, or empty.
 	Alloc cluster.AllocID

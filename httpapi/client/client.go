@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Client asks one server, which passes on what another has to answer. It is safe for
-// concurrent use.
+// Client sends requests to one server, which forwards those that another server must answer. It is
+// safe for concurrent use.
 type Client struct {
 	base   *url.URL
 	fixed  url.Values // sent with every request
@@ -21,7 +21,7 @@ type Client struct {
 	http   *http.Client
 }
 
-// New returns a client. It does not speak to the server yet.
+// New returns a client. It sends nothing yet.
 func New(c Config) (*Client, error) {
 	base, err := c.base()
 	if err != nil {
@@ -48,20 +48,20 @@ func New(c Config) (*Client, error) {
 // Address is the URL of the server.
 func (c *Client) Address() string { return c.base.String() }
 
-// Close lets go of connections that nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Query says what a read is to be answered with. The zero value reads the newest state.
+// Query holds the parameters of a read. The zero value reads the newest state.
 type Query struct {
-	// Index has the read wait until there is something newer than this index, an earlier
-	// answer's; zero does not wait.
+	// Index makes the read wait for a newer index than this one, which is that of an earlier
+	// answer; zero does not wait.
 	Index uint64
 	// Wait bounds the wait; zero leaves that to the server.
 	Wait time.Duration
-	// Stale lets any server answer, with what it knows.
+	// Stale lets any server answer from its own state.
 	Stale bool
-	// Prefix, Filter, PerPage and NextToken select from a list. Filter is an expression
-	// over the fields of what is listed, NextToken what the page before ended with.
+	// Prefix, Filter, PerPage and NextToken select from a list. Filter is an expression over the
+	// fields of the listed objects, NextToken the token of the page before.
 	Prefix, Filter, NextToken string
 	PerPage                   int
 }
@@ -83,14 +83,14 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// Answer is what stands beside the body of an answer.
+// Answer holds the headers of an answer.
 type Answer struct {
-	// Index is the raft index of what was read or written; zero if the server named none.
+	// Index is the raft index of the rows read or of the write; zero if the server sent none.
 	Index uint64
 	// NextToken is where the next page begins, or empty.
 	NextToken string
-	// KnownLeader says whether the server knew a leader, LastContact how long it had not
-	// heard of it.
+	// KnownLeader reports whether the server knew a leader, LastContact how long it had not heard
+	// of it.
 	KnownLeader bool
 	LastContact time.Duration
 }
@@ -103,10 +103,10 @@ func readAnswer(h http.Header) Answer {
 	return a
 }
 
-// Pause is how long a loop of reads waits after one that failed.
+// Pause is the wait of a loop of reads after a failed one.
 const Pause = 500 * time.Millisecond
 
-// get reads what a path holds.
+// get reads the resource at a path.
 func get[T any](ctx context.Context, c *Client, path string, values url.Values) (T, Answer, error) {
 	return call[T](ctx, c, http.MethodGet, path, values, nil)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// request is what a server was asked.
+// request is a request that a server received.
 type request struct {
 	method, path, query, token, body string
 }
 
-// answering is a server that gives one answer and remembers what it was asked last.
+// answering is a server that gives one answer and records the last request.
 func answering(t *testing.T, c client.Config, status int, header map[string]string, body string) (*client.Client, *request) {
 	t.Helper()
 	last := new(request)
@@ -42,7 +42,7 @@ func answering(t *testing.T, c client.Config, status int, header map[string]stri
 	return asking, last
 }
 
-// A read says all that it is to be answered with, and who asks.
+// A read sends all its parameters and its token.
 func TestClient_read(t *testing.T) {
 	t.Parallel()
 	c, last := answering(t, client.Config{Token: "secret", Region: "eu", Namespace: "web"}, http.StatusOK, map[string]string{
@@ -62,7 +62,7 @@ func TestClient_read(t *testing.T) {
 	must.True(t, nodes[0].Drain)
 }
 
-// What is zero is not said: it would mean something else.
+// Zero parameters are not sent: they would mean something else.
 func TestClient_readPlain(t *testing.T) {
 	t.Parallel()
 	c, last := answering(t, client.Config{}, http.StatusOK, nil, `{}`)
@@ -88,7 +88,7 @@ func TestClient_write(t *testing.T) {
 	must.Eq(t, `{"NodeID":"","DrainSpec":{"Deadline":60000000000,"IgnoreSystemJobs":false},"MarkEligible":false,"Meta":{}}`, last.body)
 }
 
-// Each call asks what it is there for.
+// Each call sends its method, path and body.
 func TestClient_calls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -121,7 +121,7 @@ func TestClient_calls(t *testing.T) {
 	}
 }
 
-// What the server refused is told in its words, and whether asking again is any use.
+// The error of a refused request has the server's text, and says whether a retry can help.
 func TestClient_errors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Config says where the servers are and who asks.
+// Config holds the server's address and the credentials.
 type Config struct {
 	// Address is the URL of any server's API; a bare host and port is taken for http.
 	// Empty is [DefaultAddress].
 	Address string
-	// Token says who asks; empty is nobody in particular.
+	// Token authenticates the requests; empty sends none.
 	Token string
 	// Region and Namespace are sent with every request, unless empty.
 	Region    string
@@ -40,8 +40,8 @@ const (
 	EnvSkipVerify    = "NOMAD_SKIP_VERIFY"
 )
 
-// FromEnv returns the configuration that environment variables give, read by getenv: that
-// is os.Getenv, but for tests. The error names the variable that cannot be read.
+// FromEnv returns the configuration of environment variables, read by getenv, which is os.Getenv
+// except in tests. The error names the variable that cannot be read.
 func FromEnv(getenv func(string) string) (Config, error) {
 	c := Config{
 		Address: getenv(EnvAddress), Token: getenv(EnvToken), Region: getenv(EnvRegion), Namespace: getenv(EnvNamespace),

@@ -19,7 +19,7 @@ func environment(pairs map[string]string) func(string) string {
 	return func(name string) string { return pairs[name] }
 }
 
-// Each variable of the compatible command says what it says there.
+// Each variable of the compatible command has the same meaning here.
 func TestFromEnv(t *testing.T) {
 	t.Parallel()
 	got, err := client.FromEnv(environment(map[string]string{
@@ -66,8 +66,8 @@ func TestNew_address(t *testing.T) {
 	}
 }
 
-// A server is trusted if its certificate comes from an authority that is named, by file
-// or by folder, or if any is.
+// A server is trusted if an authority in the given file or folder, or in the system without them,
+// signed its certificate.
 func TestNew_trust(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))

@@ -1,12 +1,12 @@
-// Package client speaks to the HTTP API of package httpapi: what the nodedrain command
-// asks and writes goes through it. The shapes are those of package wire.
+// Package client calls the HTTP API of package httpapi. The nodedrain command uses it for all its
+// requests. The shapes are those of package wire.
 //
 // A [Client] is made from a [Config], and a Config from the environment variables that the
-// compatible command reads ([FromEnv]). All calls take a context and end with it. A call
-// that is not answered 200 fails with an [*Error], which holds what the server said; any
-// other error says that there was no answer, or none that can be read.
+// compatible command reads ([FromEnv]). All calls take a context and end with it. A call that is
+// not answered 200 fails with an [*Error], which holds the server's text. Any other error means
+// that there was no answer, or an unreadable one.
 //
-// Reads can wait: a [Query] with the index of the last answer is answered when there is
-// something newer, or when its wait is over. Loops over such reads wait [Pause] between
-// answers that are errors; the client itself repeats nothing.
+// Reads can wait: a [Query] with the index of the last answer is answered when there is a newer
+// index, or when its wait is over. Loops over such reads wait [Pause] after a failed one; the
+// client itself repeats nothing.
 package client

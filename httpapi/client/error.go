@@ -10,17 +10,17 @@ import (
 
 // Error is an answer other than 200.
 type Error struct {
-	// Status is the answer's status code, Body what it said, without space around it.
+	// Status is the answer's status code, Body its text, without space around it.
 	Status int
 	Body   string
 }
 
-// Error says it in the words that users of the compatible client know.
+// Error returns the text that users of the compatible client know.
 func (e *Error) Error() string {
 	return fmt.Sprintf("Unexpected response code: %d (%s)", e.Status, e.Body)
 }
 
-// maxErrorBody bounds what is read of an answer that is an error.
+// maxErrorBody bounds the part of an error answer that is read.
 const maxErrorBody = 16 << 10
 
 func readError(r *http.Response) error {
@@ -31,7 +31,7 @@ func readError(r *http.Response) error {
 	return &Error{Status: r.StatusCode, Body: strings.TrimSpace(string(body))}
 }
 
-// NotFound reports whether the server said that what was asked for does not exist.
+// NotFound reports whether the server answered that the subject does not exist.
 func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
 func hasStatus(err error, status int) bool {
@@ -39,9 +39,8 @@ func hasStatus(err error, status int) bool {
 	return is && answer.Status == status
 }
 
-// Refused reports whether the server understood the request and said no: asking again
-// gets the same answer. Anything else may pass: no connection, no leader, a server that
-// is going down.
+// Refused reports whether the server understood the request and refused it: a retry gets the same
+// answer. Other errors may pass: no connection, no leader, a server that stops.
 func Refused(err error) bool {
 	answer, is := errors.AsType[*Error](err)
 	passes := is && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusRequestTimeout)

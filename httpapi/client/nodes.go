@@ -23,12 +23,12 @@ func (c *Client) Nodes(ctx context.Context, q NodesQuery) ([]*wire.NodeListStub,
 	return get[[]*wire.NodeListStub](ctx, c, "/v1/nodes", values)
 }
 
-// Node reads a node by its whole id. There is none if [NotFound] says so.
+// Node reads a node by its whole id. If there is none, [NotFound] holds of the error.
 func (c *Client) Node(ctx context.Context, id string, q Query) (*wire.Node, Answer, error) {
 	return get[*wire.Node](ctx, c, nodePath(id, ""), q.values())
 }
 
-// NodeAllocations lists the allocations on a node, those that have ended among them.
+// NodeAllocations lists the allocations on a node, ended ones included.
 func (c *Client) NodeAllocations(ctx context.Context, id string, q Query) ([]*wire.Allocation, Answer, error) {
 	return get[[]*wire.Allocation](ctx, c, nodePath(id, "/allocations"), q.values())
 }
@@ -38,9 +38,8 @@ func (c *Client) UpdateDrain(ctx context.Context, id string, r wire.DrainRequest
 	return c.UpdateDrainOnce(ctx, id, r, "")
 }
 
-// UpdateDrainOnce is UpdateDrain with a key: a request whose key the servers know from a
-// drain of the node changes nothing, so that one whose outcome is not known can be made
-// again. An empty key is none.
+// UpdateDrainOnce is UpdateDrain with a key. A request with a key that a drain of the node has
+// already changes nothing, so a request of unknown outcome can be repeated. An empty key is none.
 func (c *Client) UpdateDrainOnce(ctx context.Context, id string, r wire.DrainRequest, key string) (*wire.DrainResponse, Answer, error) {
 	values := url.Values{}
 	if key != "" {
@@ -49,18 +48,17 @@ func (c *Client) UpdateDrainOnce(ctx context.Context, id string, r wire.DrainReq
 	return putWith[*wire.DrainResponse](ctx, c, nodePath(id, "/drain"), values, r)
 }
 
-// UpdateEligibility says whether a node gets new work.
+// UpdateEligibility sets whether a node gets new work.
 func (c *Client) UpdateEligibility(ctx context.Context, id string, r wire.EligibilityRequest) (*wire.EligibilityResponse, Answer, error) {
 	return put[*wire.EligibilityResponse](ctx, c, nodePath(id, "/eligibility"), r)
 }
 
-// NodeDrain reads the drain of a node, running or last, and why what is left of it has not
-// moved.
+// NodeDrain reads the running or last drain of a node, and why the allocations left have not moved.
 func (c *Client) NodeDrain(ctx context.Context, id string, q Query) (*wire.NodeDrain, Answer, error) {
 	return get[*wire.NodeDrain](ctx, c, nodePath(id, "/drain"), q.values())
 }
 
-// Drains lists the drains that run and those that have ended.
+// Drains lists running drains and ended ones.
 func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, error) {
 	return get[*wire.DrainList](ctx, c, "/v1/drains", q.values())
 }

@@ -9,20 +9,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Register registers a node, as its client does, with its secret. The TTL is how soon
-// the node has to be heard again.
+// Register registers a node with its secret, as its client does. A heartbeat is due within the TTL.
 func (c *Client) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	r, _, err := put[wire.HeartbeatResponse](ctx, c, clientPath(n.ID, "/register"), wire.NewRegistration(n))
 	return r.HeartbeatTTL, err
 }
 
-// Heartbeat has a node heard.
+// Heartbeat sends a heartbeat of a node.
 func (c *Client) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	r, _, err := put[wire.HeartbeatResponse](ctx, c, clientPath(id, "/heartbeat"), wire.Nothing{})
 	return r.HeartbeatTTL, err
 }
 
-// ReportAllocs says how a node's allocations are. The index is that of the entry.
+// ReportAllocs sends a report of a node's allocations. The index is that of the entry.
 func (c *Client) ReportAllocs(ctx context.Context, id cluster.NodeID, reports []cluster.AllocReport) (index uint64, err error) {
 	var request wire.AllocsRequest
 	for _, r := range reports {

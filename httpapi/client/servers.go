@@ -8,13 +8,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Self is what the server asked says of itself.
+// Self describes the server that answers.
 func (c *Client) Self(ctx context.Context) (*wire.AgentSelf, error) {
 	self, _, err := get[*wire.AgentSelf](ctx, c, "/v1/agent/self", nil)
 	return self, err
 }
 
-// Members lists the servers as the server asked knows them.
+// Members lists the servers, as the answering server knows them.
 func (c *Client) Members(ctx context.Context) (*wire.ServerMembers, error) {
 	members, _, err := get[*wire.ServerMembers](ctx, c, "/v1/agent/members", nil)
 	return members, err

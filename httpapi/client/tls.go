@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 )
 
-// TLS says whom to trust and how to show who asks. All of it may be left empty.
+// TLS holds the trusted authorities and the client's certificate. All of it may be left empty.
 type TLS struct {
 	// CACert is a file of PEM certificates of authorities, CAPath a folder of such files;
 	// CACert wins. Without them it is the system's that are trusted.
 	CACert, CAPath string
-	// ClientCert and ClientKey are PEM files that say who asks: both or none.
+	// ClientCert and ClientKey are PEM files of the client's certificate: both or none.
 	ClientCert, ClientKey string
 	// ServerName is the name that the server's certificate must hold, rather than that of
 	// the address.
@@ -45,7 +45,7 @@ func (t TLS) load() (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities are who is trusted, or nil for those of the system.
+// authorities are the trusted authorities, or nil for those of the system.
 func (t TLS) authorities() (*x509.CertPool, error) {
 	files := []string{t.CACert}
 	switch {

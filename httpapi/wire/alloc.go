@@ -4,7 +4,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Allocation is an allocation in full. Every field that is zero is left out.
+// Allocation is an allocation in full. Zero fields are left out.
 type Allocation struct {
 	ID        string `json:",omitempty"`
 	Namespace string `json:",omitempty"`
@@ -42,8 +42,8 @@ type Allocation struct {
 	ModifyTime int64 `json:",omitempty"`
 }
 
-// DesiredTransition is what servers want an allocation to do next. Its first five keys
-// are always there, null for no.
+// DesiredTransition is the change that the servers want of an allocation. Its first five keys are
+// always there; null means no.
 type DesiredTransition struct {
 	Migrate                 *bool
 	Reschedule              *bool
@@ -51,7 +51,7 @@ type DesiredTransition struct {
 	NoShutdownDelay         *bool
 	MigrateDisablePlacement *bool
 
-	// What follows is ours: the drain that set Migrate, under which rule, and when.
+	// The following fields are ours: the drain that set Migrate, by which rule, and when.
 	DrainID   string `json:",omitempty"`
 	MarkClass string `json:",omitempty"`
 	MarkedAt  Time   `json:",omitzero"`
@@ -80,8 +80,8 @@ type AllocationListStub struct {
 	TaskGroup          string
 	DesiredStatus      string
 	DesiredDescription string
-	// DesiredTransition is nil unless something is wanted. Ours: the reference's list
-	// does not say it.
+	// DesiredTransition is nil unless the servers want a change. Ours: the reference's list does
+	// not have it.
 	DesiredTransition  *DesiredTransition `json:",omitempty"`
 	ClientStatus       string
 	ClientDescription  string
@@ -111,7 +111,7 @@ func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
 		if !seen {
 			job = jobOf(a)
 		}
-		if a.Job != nil { // what is made up for one is not another's
+		if a.Job != nil { // each allocation gets its own
 			jobs[a.Job] = job
 		}
 		list[i] = newAllocation(a, job)
@@ -119,7 +119,7 @@ func NewAllocations(allocs []*cluster.Allocation) []*Allocation {
 	return list
 }
 
-// jobOf is the allocation's job, or what is known of it if the record has lost it.
+// jobOf is the allocation's job, or a job with its id if the record has lost it.
 func jobOf(a *cluster.Allocation) *Job {
 	if a.Job != nil {
 		return NewJob(a.Job)
@@ -191,9 +191,8 @@ func newDeploymentStatus(s *cluster.DeploymentStatus) *DeploymentStatus {
 	return &DeploymentStatus{Healthy: s.Healthy, Timestamp: NewTime(s.Timestamp), Canary: s.Canary, ModifyIndex: s.ModifyIndex}
 }
 
-// Allocation returns what a client needs to know of an allocation: what to run, and
-// what the servers want of it. The job is converted as far as [Job.Job] goes; an error is
-// its.
+// Allocation returns the part of an allocation that a client needs: the tasks to run, and the
+// desired status. The job is converted by [Job.Job]; the error is its error.
 func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 	a := &cluster.Allocation{
 		ID: cluster.AllocID(w.ID), Namespace: cluster.Namespace(w.Namespace), EvalID: cluster.EvalID(w.EvalID), Name: w.Name,
@@ -223,8 +222,8 @@ func (w *DesiredTransition) transition() cluster.DesiredTransition {
 		return cluster.DesiredTransition{}
 	}
 	d := cluster.DesiredTransition{
-		Migrate: said(w.Migrate), Reschedule: said(w.Reschedule), ForceReschedule: said(w.ForceReschedule),
-		NoShutdownDelay: said(w.NoShutdownDelay), MigrateDisablePlacement: said(w.MigrateDisablePlacement),
+		Migrate: orZero(w.Migrate), Reschedule: orZero(w.Reschedule), ForceReschedule: orZero(w.ForceReschedule),
+		NoShutdownDelay: orZero(w.NoShutdownDelay), MigrateDisablePlacement: orZero(w.MigrateDisablePlacement),
 		Drain: cluster.DrainID(w.DrainID), MarkedAt: w.MarkedAt.Time,
 	}
 	for class := range cluster.MarkClassCount {
@@ -242,8 +241,8 @@ func (w *DeploymentStatus) status() *cluster.DeploymentStatus {
 	return &cluster.DeploymentStatus{Healthy: w.Healthy, Timestamp: w.Timestamp.Time, Canary: w.Canary, ModifyIndex: w.ModifyIndex}
 }
 
-// said is the value, or zero for nil.
-func said[T any](p *T) T {
+// orZero is the value, or zero for nil.
+func orZero[T any](p *T) T {
 	if p == nil {
 		var zero T
 		return zero

@@ -16,19 +16,18 @@ type RegisterRequest struct {
 
 // HeartbeatResponse answers a registration and a heartbeat. Ours.
 type HeartbeatResponse struct {
-	// HeartbeatTTL is how soon the client must be heard again, in nanoseconds, or its
-	// node is down.
+	// HeartbeatTTL is the time, in nanoseconds, within which the next heartbeat is due; later the
+	// node goes down.
 	HeartbeatTTL time.Duration
 }
 
-// AllocsRequest is the body of PUT /v1/client/{id}/allocations: what the client says of
-// its allocations. Ours.
+// AllocsRequest is the body of PUT /v1/client/{id}/allocations: a client's report of its
+// allocations. Ours.
 type AllocsRequest struct {
 	Allocs []AllocReport
 }
 
-// AllocReport is what a client says of one of its allocations: all that it knows, each
-// time.
+// AllocReport is a client's report of one of its allocations: its whole state, each time.
 type AllocReport struct {
 	ID                string
 	ClientStatus      string
@@ -44,8 +43,8 @@ type AllocsResponse struct {
 	Index uint64
 }
 
-// Reports are the reports of a node, said at a time. The error names the first that a
-// client cannot make.
+// Reports are the reports of a node at a time. The error names the first report that a client
+// cannot make.
 func (r *AllocsRequest) Reports(node cluster.NodeID, at time.Time) ([]cluster.AllocReport, error) {
 	reports := make([]cluster.AllocReport, len(r.Allocs))
 	for i := range r.Allocs {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// DrainSpec is what an operator asks for.
+// DrainSpec is the strategy that an operator requests.
 type DrainSpec struct {
 	// Deadline is in nanoseconds: above zero it counts from the request, zero is no
 	// limit, below zero forces.
@@ -48,19 +48,18 @@ func newDrainMetadata(m *cluster.DrainMetadata) *DrainMetadata {
 	}
 }
 
-// DrainRequest is the body of PUT /v1/node/{id}/drain. NodeID is not used: the path says
-// which node.
+// DrainRequest is the body of PUT /v1/node/{id}/drain. NodeID is not used: the path names the node.
 type DrainRequest struct {
 	NodeID string
 	// DrainSpec is nil to end the drain.
 	DrainSpec *DrainSpec
 	// MarkEligible makes the node eligible if the request leaves it not draining.
 	MarkEligible bool
-	// Meta is what the operator says of the request; empty or nil keeps what was said.
+	// Meta describes the request; empty or nil keeps the Meta of the request before.
 	Meta map[string]string
 }
 
-// Spec is what the request asks for, or nil.
+// Spec is the requested strategy, or nil.
 func (r *DrainRequest) Spec() *cluster.DrainSpec {
 	if r.DrainSpec == nil {
 		return nil
@@ -77,11 +76,12 @@ type DrainResponse struct {
 	Index           uint64
 	NodeModifyIndex uint64
 
-	// What follows is ours.
+	// The following fields are ours.
 
 	// DrainID is the drain that the request started, updated or ended, or empty.
 	DrainID string `json:",omitempty"`
-	// Repeated says that the idempotency key was seen before, and nothing changed.
+	// Repeated reports that a request with the same idempotency key was applied before: this one
+	// changed nothing.
 	Repeated bool `json:",omitempty"`
 	// Withdrawn counts the allocations that ending the drain lets stay; StillStopping
 	// are those, by id, that were to stop already.

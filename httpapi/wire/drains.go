@@ -18,7 +18,7 @@ const (
 // NodeDrain answers GET /v1/node/{id}/drain: the node's drain, running or last. Ours.
 type NodeDrain struct {
 	NodeID string
-	// NodeName is the name, or what it was when the node was last drained.
+	// NodeName is the node's name, or its name when it was last drained.
 	NodeName string
 	// State is draining, ended or none.
 	State string
@@ -61,8 +61,8 @@ type Drain struct {
 	UpdatedAt Time
 	Meta      map[string]string
 	UpdatedBy string
-	// Marked counts the allocations that the drain asked to leave, by class of mark.
-	// Classes without any are left out.
+	// Marked counts the allocations that the drain marked, by class of mark. Classes without any
+	// are left out.
 	Marked map[string]int
 	// PurgedRunning counts allocations whose records were purged while they may still
 	// have been running.
@@ -98,7 +98,7 @@ func NewDrain(d *cluster.Drain) *Drain {
 type DrainProgress struct {
 	// Left counts, by stage, the allocations that have to leave and have not ended.
 	Left DrainStages
-	// Ignored counts those that stay by request.
+	// Ignored counts the allocations that stay by request.
 	Ignored int
 	// Waiting counts the allocations still on the node by reason. Reasons without any
 	// are left out.
@@ -111,7 +111,7 @@ type DrainProgress struct {
 	EndsBy Time
 }
 
-// DrainStages are counts by the turn in which allocations leave.
+// DrainStages are counts by the stage with which allocations leave.
 type DrainStages struct {
 	Consumers      int
 	System         int
@@ -141,19 +141,19 @@ type DrainAlloc struct {
 	Namespace string
 	JobID     string
 	TaskGroup string
-	// Stage is the turn in which it leaves: consumers, system or storage plugins.
+	// Stage is the stage with which it leaves: consumers, system or storage plugins.
 	Stage string
-	// Reason is one of the closed set; Detail its numbers in a line for people.
+	// Reason is one of a closed set; Detail holds its numbers in a readable line.
 	Reason string
 	Detail string
-	// Since is when the reason began to hold, null if that is not known; SinceSeen says
-	// that it is when this leader first saw it.
+	// Since is the time at which the reason began to hold, null if unknown. SinceSeen reports that
+	// it is the time at which this leader first saw it.
 	Since     Time
 	SinceSeen bool `json:",omitempty"`
 	// Due is when the reason ends by itself or is overdue; null if there is no such time.
 	Due Time
 
-	// EvalID and EvalStatus are the evaluation that the reason speaks of, or empty.
+	// EvalID and EvalStatus are the evaluation that the reason names, or empty.
 	EvalID     string `json:",omitempty"`
 	EvalStatus string `json:",omitempty"`
 	// Outstanding are the allocations that it waits for, by id, or nil.

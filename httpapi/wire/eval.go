@@ -2,8 +2,7 @@ package wire
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// Evaluation is an evaluation in full, also in lists. Every field that is zero is left
-// out.
+// Evaluation is an evaluation in full, also in lists. Zero fields are left out.
 type Evaluation struct {
 	ID                string         `json:",omitempty"`
 	Namespace         string         `json:",omitempty"`

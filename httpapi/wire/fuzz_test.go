@@ -9,8 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// A job that can run comes back from its own JSON as it was, and without a warning: what
-// has no effect is not told.
+// A valid job comes back unchanged from its own JSON, without a warning.
 func FuzzJob(f *testing.F) {
 	for _, job := range []string{
 		`{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}`,
@@ -39,7 +38,7 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
-// FuzzTime: a time that is taken can be told, and is the same when it is read again.
+// FuzzTime: an accepted time can be encoded, and decodes to the same time.
 func FuzzTime(f *testing.F) {
 	for _, text := range []string{`null`, `"2026-11-20T23:02:20.347997732Z"`, `"0000-01-01T00:00:00+12:00"`, `"9999-12-31T23:59:59.999999999-12:00"`, `"0001-01-01T00:00:00Z"`} {
 		f.Add([]byte(text))

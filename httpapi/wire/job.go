@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Job is a job. A field that is nil in a registration is left to its default.
+// Job is a job. A nil field in a registration gets its default.
 type Job struct {
 	Region      *string
 	Namespace   *string
@@ -21,17 +21,16 @@ type Job struct {
 	Constraints []Constraint     `json:",omitempty"`
 	Migrate     *MigrateStrategy `json:",omitempty"`
 
-	// What follows is read to say that it is not supported; see [Job.Job].
+	// The following fields are read only to refuse or to warn; see [Job.Job].
 	Affinities       []Nothing `json:",omitempty"`
 	Spreads          []Nothing `json:",omitempty"`
 	Periodic         *Nothing  `json:",omitempty"`
 	ParameterizedJob *Nothing  `json:",omitempty"`
 	Multiregion      *Nothing  `json:",omitempty"`
 
-	// What follows is the servers' to say.
+	// The servers set the following fields.
 	Stop *bool
-	// SubmitTime is zero: nobody writes it down. The reference's command reads it of
-	// every job.
+	// SubmitTime is zero: it is not stored. The reference's command reads it of every job.
 	SubmitTime *int64
 	// Status is pending, running or dead.
 	Status            *string
@@ -53,7 +52,7 @@ type TaskGroup struct {
 	Disconnect    *Disconnect      `json:",omitempty"`
 	// ShutdownDelay is in nanoseconds.
 	ShutdownDelay *time.Duration `json:",omitempty"`
-	// MaxClientDisconnect is an old word for Disconnect.LostAfter.
+	// MaxClientDisconnect is an old name for Disconnect.LostAfter.
 	MaxClientDisconnect *time.Duration `json:",omitempty"`
 	Affinities          []Nothing      `json:",omitempty"`
 	Spreads             []Nothing      `json:",omitempty"`
@@ -73,7 +72,7 @@ type Task struct {
 	CSIPluginConfig *CSIPlugin `json:",omitempty"`
 }
 
-// CSIPlugin says that a task is a storage plugin.
+// CSIPlugin makes a task a storage plugin.
 type CSIPlugin struct{ ID string }
 
 // Constraint restricts where allocations may run.
@@ -83,8 +82,8 @@ type Constraint struct {
 	Operand string
 }
 
-// MigrateStrategy is the pace at which a drain may move a group. What is nil is taken
-// from the job's block, then from the defaults.
+// MigrateStrategy is the pace at which a drain may move a group. A nil field is taken from the
+// job's block, then from the defaults.
 type MigrateStrategy struct {
 	MaxParallel     *int
 	HealthCheck     *string
@@ -92,7 +91,7 @@ type MigrateStrategy struct {
 	HealthyDeadline *time.Duration
 }
 
-// EphemeralDisk is what happens to a group's data when it moves.
+// EphemeralDisk says what happens to a group's data when it moves.
 type EphemeralDisk struct {
 	Sticky  *bool
 	Migrate *bool
@@ -144,7 +143,7 @@ type JobChildren struct {
 	Dead    int64
 }
 
-// GroupSummary counts a group's allocations by what became of them.
+// GroupSummary counts a group's allocations by their status.
 type GroupSummary struct {
 	Queued   int
 	Complete int
@@ -175,16 +174,16 @@ type JobResponse struct {
 	EvalID          string
 	EvalCreateIndex uint64
 	JobModifyIndex  uint64
-	// Warnings say what of a registered job has no effect, a line each.
+	// Warnings list the parts of a registered job that have no effect, a line each.
 	Warnings string
 	Index    uint64
-	// What follows is always zero, as a write of the reference has it.
+	// The following fields are always zero, as in the reference's answer to a write.
 	LastContact int64
 	KnownLeader bool
 	NextToken   string
 }
 
-// NewJob returns the job. Its Status is left to who knows what became of it.
+// NewJob returns the job. The caller sets its Status.
 func NewJob(j *cluster.Job) *Job {
 	w := &Job{
 		Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),

@@ -10,26 +10,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Job returns the job as this system knows it, with its defaults filled in, and lines
-// that say what of it has no effect: constraints on anything but equality of
-// ${node.class}, affinities and spreads. An error says what of it cannot be: a job that
-// is periodic, parameterized or of several regions would do something else here than it
-// says; so would numbers that are too large.
+// Job returns the job with its defaults filled in, and warnings about parts without effect:
+// constraints on anything but equality of ${node.class}, affinities and spreads. It refuses parts
+// that it cannot honour: a periodic or parameterized job, a job of several regions, and numbers
+// that are too large.
 //
-// Not looked at, and no warning: what only clients act upon (drivers, services, volumes,
-// templates, networks, restarts), and updates and rescheduling, which the reference
-// command fills in for every job. A task without resources asks for none.
+// It ignores without a warning: fields for clients only (drivers, services, volumes, templates,
+// networks, restarts), and updates and rescheduling, which the reference command fills in for every
+// job. A task without resources needs none.
 //
-// Whether the job can run is left to [cluster.Job.Validate].
+// [cluster.Job.Validate] checks whether the job can run.
 func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
 	if err := w.unsupported(); err != nil {
 		return nil, nil, err
 	}
 	j := &cluster.Job{
-		Namespace: cluster.Namespace(said(w.Namespace)), ID: cluster.JobID(said(w.ID)), Type: cluster.JobType(said(w.Type)),
-		Priority: said(w.Priority), NodePool: said(w.NodePool), Datacenters: anywhere(w.Datacenters),
-		Stop: said(w.Stop), Version: said(w.Version),
-		CreateIndex: said(w.CreateIndex), ModifyIndex: said(w.ModifyIndex), JobModifyIndex: said(w.JobModifyIndex),
+		Namespace: cluster.Namespace(orZero(w.Namespace)), ID: cluster.JobID(orZero(w.ID)), Type: cluster.JobType(orZero(w.Type)),
+		Priority: orZero(w.Priority), NodePool: orZero(w.NodePool), Datacenters: anywhere(w.Datacenters),
+		Stop: orZero(w.Stop), Version: orZero(w.Version),
+		CreateIndex: orZero(w.CreateIndex), ModifyIndex: orZero(w.ModifyIndex), JobModifyIndex: orZero(w.JobModifyIndex),
 	}
 	if j.Type == "" {
 		j.Type = cluster.JobService
@@ -41,7 +40,7 @@ func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
 		}
 		group, err := c.group(g)
 		if err != nil {
-			return nil, nil, fmt.Errorf("Task group %q: %w", said(g.Name), err)
+			return nil, nil, fmt.Errorf("Task group %q: %w", orZero(g.Name), err)
 		}
 		j.TaskGroups = append(j.TaskGroups, group)
 	}
@@ -86,8 +85,8 @@ func (c *conversion) warn(format string, args ...any) {
 
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
-		Name: said(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: said(w.ShutdownDelay),
-		Disconnect: cluster.DisconnectStrategy{LostAfter: said(w.MaxClientDisconnect)},
+		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay),
+		Disconnect: cluster.DisconnectStrategy{LostAfter: orZero(w.MaxClientDisconnect)},
 	}
 	if w.Count != nil {
 		g.Count = *w.Count
@@ -96,7 +95,7 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 		g.Disconnect.LostAfter = *w.Disconnect.LostAfter
 	}
 	if d := w.EphemeralDisk; d != nil {
-		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: said(d.Sticky), Migrate: said(d.Migrate), SizeMB: said(d.SizeMB)}
+		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: orZero(d.Sticky), Migrate: orZero(d.Migrate), SizeMB: orZero(d.SizeMB)}
 	}
 	if len(w.Affinities) > 0 || len(w.Spreads) > 0 {
 		c.warn("affinities and spreads have no effect")
@@ -127,13 +126,13 @@ func (c *conversion) task(w *Task) (*cluster.Task, error) {
 		c.warn("affinities and spreads have no effect")
 	}
 	return &cluster.Task{
-		Name: w.Name, Resources: resources, KillTimeout: said(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
+		Name: w.Name, Resources: resources, KillTimeout: orZero(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
 		StoragePlugin: w.CSIPluginConfig != nil,
 	}, nil
 }
 
-// migrate fills in what a group's block leaves to the job's and to the defaults. A job
-// that is no service keeps the block it must not have, for its validation to say so.
+// migrate fills a group's block from the job's and from the defaults. A job that is not a service
+// keeps its block, so that validation refuses it.
 func (c *conversion) migrate(w *MigrateStrategy) *cluster.MigrateStrategy {
 	if w == nil && c.job.Migrate == nil {
 		return nil
@@ -172,7 +171,7 @@ func (c *conversion) classes(constraints []Constraint) ([]string, error) {
 		default:
 			classes = slices.DeleteFunc(classes, func(class string) bool { return !slices.Contains(allowed, class) })
 			if len(classes) == 0 {
-				return nil, errors.New("no node has the class that its constraints ask for")
+				return nil, errors.New("no node can have the class that its constraints require")
 			}
 		}
 	}
@@ -182,8 +181,7 @@ func (c *conversion) classes(constraints []Constraint) ([]string, error) {
 // nodeClass is the target that names a node's class.
 const nodeClass = "${node.class}"
 
-// classes are the node classes that the constraint allows, or nil if it speaks of
-// something else.
+// classes are the node classes that the constraint allows, or nil if it is about another attribute.
 func (w Constraint) classes() []string {
 	if w.LTarget != nodeClass {
 		return nil

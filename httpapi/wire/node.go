@@ -32,7 +32,7 @@ type Node struct {
 	// StatusUpdatedAt is in Unix seconds.
 	StatusUpdatedAt       int64
 	SchedulingEligibility string
-	// Drain says whether DrainStrategy is not nil.
+	// Drain reports whether DrainStrategy is not nil.
 	Drain         bool
 	DrainStrategy *DrainStrategy
 	LastDrain     *DrainMetadata
@@ -40,7 +40,7 @@ type Node struct {
 	// DrainID is the running drain, or empty. Ours.
 	DrainID string `json:",omitempty"`
 
-	// What nodes of this system do not have, empty or null as the reference has it.
+	// Fields that nodes of this system do not have: empty or null, as in the reference.
 	Drivers              map[string]*Driver
 	HostVolumes          map[string]*Nothing
 	HostNetworks         map[string]*Nothing
@@ -53,10 +53,10 @@ type Node struct {
 	ModifyIndex              uint64
 }
 
-// Nothing is a value of a map that is always empty.
+// Nothing is the value of a map that is always empty.
 type Nothing struct{}
 
-// Driver is what a node says of a task driver. Nodes of this system have none.
+// Driver describes a task driver of a node. Nodes of this system have none.
 type Driver struct {
 	Attributes        map[string]string
 	Detected          bool
@@ -65,7 +65,7 @@ type Driver struct {
 	UpdateTime        Time
 }
 
-// NodeEvent is one line of a node's history.
+// NodeEvent is one event of a node's history.
 type NodeEvent struct {
 	Message     string
 	Subsystem   string
@@ -97,9 +97,9 @@ type NodeListStub struct {
 	// DrainID is the running drain, or empty. Ours.
 	DrainID string `json:",omitempty"`
 
-	// Attributes hold "os.name" if the request said os=true.
+	// Attributes hold "os.name" if the request had os=true.
 	Attributes map[string]string `json:",omitempty"`
-	// NodeResources and ReservedResources are told if the request said resources=true.
+	// NodeResources and ReservedResources are set if the request had resources=true.
 	NodeResources     *NodeResources     `json:",omitempty"`
 	ReservedResources *ReservedResources `json:",omitempty"`
 }
@@ -133,7 +133,7 @@ func NewNode(n *cluster.Node) *Node {
 	return w
 }
 
-// NewNodeListStub returns the node as a list has it, without what has to be asked for.
+// NewNodeListStub returns the node as a list has it, without optional fields.
 func NewNodeListStub(n *cluster.Node) *NodeListStub {
 	w := &NodeListStub{
 		Address: host(n.HTTPAddr), ID: string(n.ID), Datacenter: n.Datacenter, Name: n.Name, NodeClass: n.NodeClass, NodePool: n.NodePool,
@@ -153,13 +153,13 @@ func (w *NodeListStub) WithOS(n *cluster.Node) {
 	w.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
 }
 
-// WithResources adds what the node has, and what of it is reserved.
+// WithResources adds the node's resources and the reserved ones.
 func (w *NodeListStub) WithResources(n *cluster.Node) {
 	w.NodeResources, w.ReservedResources = newNodeResources(n.Resources), newReservedResources(n.Reserved)
 }
 
-// Node returns the node that a client registers: what a client says of itself, secret
-// included. What belongs to the servers (drain, events, indexes) is left out.
+// Node returns the node that a client registers, with its secret. It leaves out the servers' fields
+// (drain, events, indexes).
 func (w *Node) Node() *cluster.Node {
 	return &cluster.Node{
 		ID: cluster.NodeID(w.ID), SecretID: w.SecretID, Name: w.Name, Datacenter: w.Datacenter, NodePool: w.NodePool, NodeClass: w.NodeClass,
@@ -178,8 +178,8 @@ func host(address string) string {
 	return address
 }
 
-// EligibilityRequest is the body of PUT /v1/node/{id}/eligibility. NodeID is not used:
-// the path says which node.
+// EligibilityRequest is the body of PUT /v1/node/{id}/eligibility. NodeID is not used: the path
+// names the node.
 type EligibilityRequest struct {
 	NodeID      string
 	Eligibility string

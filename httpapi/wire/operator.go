@@ -7,12 +7,12 @@ type AgentSelf struct {
 	Stats  map[string]map[string]string `json:"stats"`
 }
 
-// AgentConfig is what clients ask of an agent's configuration.
+// AgentConfig is the part of an agent's configuration that clients read.
 type AgentConfig struct {
 	Region     string
 	Datacenter string
 	Name       string
-	// UI says that no hints of a web interface are to be shown: there is none.
+	// UI tells the command to show no hints of a web interface: there is none.
 	UI AgentUI
 }
 
@@ -54,7 +54,7 @@ type Namespace struct {
 type RaftConfiguration struct {
 	Servers []RaftServer
 	Index   uint64
-	// ClusterVersion names what the servers may write. Ours.
+	// ClusterVersion is the version of the entries that the servers may write. Ours.
 	ClusterVersion uint64
 }
 
@@ -89,7 +89,7 @@ type SearchRequest struct {
 // SearchResponse answers a [SearchRequest]: ids by context.
 type SearchResponse struct {
 	Matches map[string][]string
-	// Truncations say of which contexts there were more.
+	// Truncations reports for each context whether there were more matches.
 	Truncations map[string]bool
 	Index       uint64
 	LastContact int64

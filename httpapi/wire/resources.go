@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// NodeResources is what a node has.
+// NodeResources are a node's resources.
 type NodeResources struct {
 	Cpu            NodeCPU
 	Memory         Memory
@@ -21,7 +21,7 @@ type NodeResources struct {
 	GPU int64 `json:",omitempty"`
 }
 
-// NodeCPU is what a node has of processors. A share is a thousandth of a core.
+// NodeCPU are a node's processors. A share is a thousandth of a core.
 type NodeCPU struct {
 	CpuShares          int64
 	ReservableCpuCores []uint16
@@ -34,7 +34,7 @@ type Memory struct{ MemoryMB int64 }
 // Disk is an amount in mebibytes.
 type Disk struct{ DiskMB int64 }
 
-// ReservedResources is what of a node is not for allocations.
+// ReservedResources are the part of a node's resources that allocations cannot use.
 type ReservedResources struct {
 	Cpu      ReservedCPU
 	Memory   Memory
@@ -44,7 +44,7 @@ type ReservedResources struct {
 	GPU int64 `json:",omitempty"`
 }
 
-// ReservedCPU is what of a node's processors is not for allocations.
+// ReservedCPU is the part of a node's processors that allocations cannot use.
 type ReservedCPU struct {
 	CpuShares        int64
 	ReservedCpuCores []uint16
@@ -78,7 +78,7 @@ func (w *ReservedResources) resources() cluster.Resources {
 	return cluster.Resources{CPU: w.Cpu.CpuShares, MemoryMB: w.Memory.MemoryMB, DiskMB: w.Disk.DiskMB, GPU: w.GPU}
 }
 
-// Resources is what an allocation or a task asks for. In a job, what is nil is zero.
+// Resources are the needs of an allocation or a task. In a job, a nil field is zero.
 type Resources struct {
 	// CPU is in thousandths of a core.
 	CPU      *int64
@@ -101,12 +101,12 @@ func newResources(r cluster.Resources) *Resources {
 	return &Resources{CPU: new(r.CPU), MemoryMB: new(r.MemoryMB), DiskMB: new(r.DiskMB), GPU: r.GPU}
 }
 
-// resources adds up what is asked for. The error says that it is too much to count.
+// resources adds up the needs. It returns an error if a count is invalid.
 func (w *Resources) resources() (cluster.Resources, error) {
 	if w == nil {
 		return cluster.Resources{}, nil
 	}
-	r := cluster.Resources{CPU: said(w.CPU), MemoryMB: said(w.MemoryMB), DiskMB: said(w.DiskMB), GPU: w.GPU}
+	r := cluster.Resources{CPU: orZero(w.CPU), MemoryMB: orZero(w.MemoryMB), DiskMB: orZero(w.DiskMB), GPU: w.GPU}
 	for _, d := range w.Devices {
 		if !d.gpu() {
 			continue
@@ -116,7 +116,7 @@ func (w *Resources) resources() (cluster.Resources, error) {
 			count = *d.Count
 		}
 		if count < 0 || count > (math.MaxInt64-max(r.GPU, 0))/1000 {
-			return cluster.Resources{}, fmt.Errorf("device %q: cannot ask for %d", d.Name, count)
+			return cluster.Resources{}, fmt.Errorf("device %q: invalid count %d", d.Name, count)
 		}
 		r.GPU += count * 1000
 	}

@@ -20,8 +20,8 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return t.UTC().MarshalJSON()
 }
 
-// UnmarshalJSON takes what MarshalJSON returns, and the zero time spelled out. A time
-// whose year in UTC has not four digits is refused: it could not be told again.
+// UnmarshalJSON accepts the output of MarshalJSON, and the zero time in full. It refuses a time
+// whose year in UTC does not have four digits: MarshalJSON could not encode it.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if bytes.Equal(b, []byte("null")) {
 		*t = Time{}

@@ -96,7 +96,7 @@ func encode(t testing.TB, v any) []byte {
 	return b
 }
 
-// What we say is what the reference says, but for what nodes of this system do not have.
+// Our shapes are the reference's, except for fields that nodes of this system do not have.
 func TestShapes_AreTheReferences(t *testing.T) {
 	t.Parallel()
 	eligible := observed()
@@ -130,8 +130,8 @@ func TestShapes_AreTheReferences(t *testing.T) {
 	}
 }
 
-// Neither a node's secret nor the keys of requests are told.
-func TestNode_SaysNothingOfItsSecret(t *testing.T) {
+// No shape holds a node's secret or the keys of requests.
+func TestNode_OmitsItsSecret(t *testing.T) {
 	t.Parallel()
 	n := observed()
 	n.Drain = &cluster.Drain{ID: "d1", Keys: []string{"key of a request"}}
@@ -142,7 +142,7 @@ func TestNode_SaysNothingOfItsSecret(t *testing.T) {
 	}
 }
 
-// A registration carries the secret, and everything else that a client says.
+// A registration carries the secret and all other fields of a client.
 func TestRegistration_ComesBack(t *testing.T) {
 	t.Parallel()
 	n := observed()
@@ -209,7 +209,7 @@ func service() *cluster.Job {
 	return j
 }
 
-// A client that decodes an allocation knows what the server knows.
+// A client that decodes an allocation gets the server's allocation.
 func TestAllocation_ComesBack(t *testing.T) {
 	t.Parallel()
 	var w wire.Allocation
@@ -219,7 +219,7 @@ func TestAllocation_ComesBack(t *testing.T) {
 	must.Eq(t, full(), back)
 }
 
-// An allocation leaves out what is zero; the reference's client reads it all the same.
+// An allocation leaves out zero fields; the reference's client reads it all the same.
 func TestAllocation_LeavesOutWhatIsZero(t *testing.T) {
 	t.Parallel()
 	empty := wire.NewAllocation(&cluster.Allocation{ID: "a1"})
@@ -232,8 +232,8 @@ func TestAllocation_LeavesOutWhatIsZero(t *testing.T) {
 		`"DesiredTransition":{"Migrate":true,"Reschedule":null,"ForceReschedule":null,"NoShutdownDelay":null,"MigrateDisablePlacement":null}`)
 }
 
-// An allocation whose record has lost its job is still one of some job: the reference's
-// monitor would take it for ended, and its command would panic.
+// An allocation whose record has lost its job still has a job: without one, the reference's monitor
+// would take the allocation for ended, and its command would panic.
 func TestAllocation_HasAJob(t *testing.T) {
 	t.Parallel()
 	lost := func(job cluster.JobID) *cluster.Allocation {
@@ -249,7 +249,7 @@ func TestAllocation_HasAJob(t *testing.T) {
 	must.Eq(t, "service", wire.NewAllocationListStub(lost("web")).JobType)
 }
 
-// What the reference's client decodes is what was said.
+// The reference's client decodes the values that the server encoded.
 func TestReferenceClient_Decodes(t *testing.T) {
 	t.Parallel()
 	var a api.Allocation
@@ -272,7 +272,7 @@ func TestReferenceClient_Decodes(t *testing.T) {
 	must.Eq(t, "node-drain", e.TriggeredBy)
 }
 
-// A job comes back from its own JSON as it was, defaults included.
+// A job comes back from its own JSON unchanged, defaults included.
 func TestJob_ComesBack(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*cluster.Job{service(), batch()} {
@@ -327,7 +327,7 @@ func TestJob_FromRegistration(t *testing.T) {
 		},
 		"too many devices": {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu","Count":9223372036854776}]}}]}]}`,
-			err: `Task group "g": Task "t": device "gpu": cannot ask for 9223372036854776`,
+			err: `Task group "g": Task "t": device "gpu": invalid count 9223372036854776`,
 		},
 		"node classes that all constraints allow": {
 			job:   group(`,"Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"a, b,c"}]}],"Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"b,c,d"}]}`),
@@ -335,7 +335,7 @@ func TestJob_FromRegistration(t *testing.T) {
 		},
 		"node classes that exclude each other": {
 			job: group(`,"Constraints":[{"LTarget":"${node.class}","RTarget":"a"}]}],"Constraints":[{"LTarget":"${node.class}","RTarget":"b"}]}`),
-			err: `Task group "g": no node has the class that its constraints ask for`,
+			err: `Task group "g": no node can have the class that its constraints require`,
 		},
 		"what has no effect": {
 			job: group(`,"Affinities":[{}],"Constraints":[{"LTarget":"${node.class}","Operand":"!=","RTarget":"a"}]}],"Spreads":[{}],"Constraints":[{"Operand":"distinct_hosts","RTarget":"true"}]}`),

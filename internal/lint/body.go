@@ -14,10 +14,9 @@ type body struct {
 	found  []Finding
 }
 
-// check returns what the code does itself that it must not do. What it calls is
-// looked at elsewhere.
+// check returns the violations in the code itself. The walk checks the functions that it calls.
 func (b *body) check() []Finding {
-	// Communications of a select are judged with the select.
+	// checkSelect judges the sends and receives of a select.
 	judged := map[ast.Node]bool{}
 	var path []ast.Node
 	ast.Inspect(b.node, func(n ast.Node) bool {
@@ -81,8 +80,7 @@ func (b *body) checkSelect(s *ast.SelectStmt, judged map[ast.Node]bool) {
 	}
 }
 
-// communication returns the send or receive of a select's clause. What its
-// operands do is not part of it.
+// communication returns the send or receive of a select's clause.
 func communication(comm ast.Stmt) ast.Node {
 	switch comm := comm.(type) {
 	case *ast.SendStmt:

@@ -1,37 +1,36 @@
-// Package lint holds the project's own source checks. They run as ordinary
-// tests, so that `go test work` is all there is to run.
+// Package lint holds source checks that no linter has. They run as ordinary tests. The linters run
+// in .ci/run.
 //
 // # The loop rule
 //
-// Whatever decides neither blocks, sleeps, starts goroutines nor reads a clock,
-// and gives the same answer on every server: [CheckLoopRules] walks everything
-// that can be reached from the steps, the re-check and the FSM ([LoopRule]) and
-// reports clocks, goroutines, channel operations that may block, selects that
-// choose at random, randomness, the outside world, and ranges over maps whose
-// order can be seen.
+// Code that decides does not block, sleep, start goroutines or read a clock, and it gives the same
+// answer on every server. [CheckLoopRules] walks all code that is reachable from the steps, the
+// re-check and the FSM ([LoopRule]). It reports clocks, goroutines, channel operations that may
+// block, selects that choose at random, randomness, I/O, and ranges over maps that show the order
+// of the map.
 //
-// The walk is conservative. A function that is mentioned counts as called; a
-// call of an interface method reaches every implementation in the module; a call
-// of a function held in a struct field reaches every function the module puts
-// there; function literals belong to the function around them; a value handed to
-// other people's code as an interface is called back. Code outside the module is
-// not walked: it has to come from a package on a list, and must not be one of the
-// functions on another. What the walk cannot see is a function that reaches a
-// field through a parameter: such functions are injected, and are their giver's
-// affair.
+// The walk is conservative:
 //
-// A range over a map passes if what it does cannot tell one order from another,
-// or if what it collects is sorted afterwards. A loop that is sound for another
-// reason says so on its line or the line above:
+//   - A function that is mentioned counts as called.
+//   - A call of an interface method reaches every implementation in the module.
+//   - A call of a function in a struct field reaches every function that the module puts into it.
+//   - A function literal belongs to the function around it.
+//   - A value that other modules receive as an interface may have all its methods called.
+//
+// The walk does not enter code outside the module. Such code has to be in a package on a list, and
+// must not be a function on another list. The walk does not see a function that reaches a field
+// through a parameter: such functions are injected, and their caller is responsible for them.
+//
+// A range over a map passes if its result is the same in every order, or if the function sorts the
+// result. A loop that is correct for another reason has a comment on its line or the line above:
 //
 //	for id := range m { //lint:order one entry at most
 //
 // # The other checks
 //
-// [CheckImports] keeps packages from importing what they must not, each ban with
-// its reason. [CheckModules] keeps the modules that embedders require from importing the
-// rest of the repository. [CheckFiles] and [CheckDeclarations] hold the habits that
-// CONTRIBUTING.md describes, [CheckLogs] those of log lines. Each check has fixtures
-// below testdata: what it must find, marked by a want comment, beside what it must let
-// pass.
+// [CheckImports] holds the bans of imports, each with its reason. [CheckModules] keeps the modules
+// of embedders apart from the rest of the repository. [CheckMethods] bounds the methods of a type,
+// [CheckVariables] finds package variables. [ReadFields] lists the fields of rows that decisions
+// read. Each check has fixtures, in its test or below testdata with a want comment for each
+// finding.
 package lint

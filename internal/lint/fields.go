@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// ReadFields returns the fields, as "Type.Field" and sorted, that code reachable from the
-// roots reads of the rows: struct types of one package, with the structs of that package
-// that they hold. A field that is only assigned to is not read. A comparison of whole structs
-// reads all their fields. It follows calls as [CheckLoopRules] does.
+// ReadFields returns the fields of rows that code reachable from the roots reads, as sorted
+// "Type.Field". Rows are struct types of one package and the structs of the package in them. An
+// assignment to a field does not read it. A comparison of structs reads all their fields. ReadFields
+// follows calls as [CheckLoopRules] does.
 func ReadFields(m *Module, pkg string, rows []string, roots []Root) ([]string, error) {
 	r := &reads{graph: newGraph(m), rows: map[*types.Named]bool{}, seen: map[types.Object]bool{}, fields: map[string]bool{}}
 	for _, name := range rows {
@@ -55,7 +55,7 @@ type reads struct {
 	fields map[string]bool
 }
 
-// addRow adds a struct type, and those of its package that it holds.
+// addRow adds a struct type and the structs of its package in it.
 func (r *reads) addRow(t types.Type) {
 	switch u := types.Unalias(t).(type) {
 	case *types.Pointer:
@@ -103,7 +103,7 @@ func (r *reads) visit(o types.Object) {
 	}
 }
 
-// inspect notes the fields that a piece of code reads.
+// inspect records the fields that a piece of code reads.
 func (r *reads) inspect(s source) {
 	assigned := map[ast.Expr]bool{}
 	ast.Inspect(s.node, func(n ast.Node) bool {
@@ -125,7 +125,7 @@ func (r *reads) inspect(s source) {
 	})
 }
 
-// compared notes every field of a struct that is compared as a whole.
+// compared records all fields of a compared struct.
 func (r *reads) compared(t types.Type) {
 	named, _ := types.Unalias(t).(*types.Named)
 	if named == nil || !r.rows[named] {
@@ -137,8 +137,8 @@ func (r *reads) compared(t types.Type) {
 	}
 }
 
-// selected notes the fields on the way of a selection. The last one is not read if it is
-// assigned to, nor if it is a method.
+// selected records the fields of a selection. The last one is not read if it is a method or an
+// assignment's target.
 func (r *reads) selected(s *types.Selection, assigned bool) {
 	way := s.Index()
 	if assigned || s.Kind() != types.FieldVal {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/lint"
 )
 
-// decisionRoots are the decisions that a drainer makes from a view, and a view that reads
-// what the contract of rules.View speaks of.
+// decisionRoots are the functions that decide from a view, and the view that package rowview builds.
 func decisionRoots() []lint.Root {
 	const rules, drainer = module + "/drainer/rules", module + "/drainer"
 	return []lint.Root{
@@ -28,7 +27,7 @@ func decisionRoots() []lint.Root {
 	}
 }
 
-// The test of stores sets and compares the fields that decisions read, and no other.
+// drainertest.TestStore compares exactly the fields that decisions read.
 func TestProject_decisionFields(t *testing.T) {
 	t.Parallel()
 	var packages []string

@@ -1,203 +1,232 @@
 package lint
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// Tree is the Go files of a folder and of those below it, tests included, but
-// without what the go command leaves out: testdata, and names that begin with a
-// dot or an underscore.
-type Tree struct {
-	fset  *token.FileSet
-	files []file
+// Files are the parsed Go files of a folder and its subfolders, tests included.
+type Files struct {
+	fset   *token.FileSet
+	parsed []file
 }
 
-// file is one Go file, parsed.
 type file struct {
-	// name is relative to the tree's folder, with slashes.
+	// name is relative to the folder, with slashes.
 	name   string
-	text   []byte
 	syntax *ast.File
 }
 
-func (f file) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
-
-// ReadTree reads a folder's Go files. A file that does not parse is an error.
-func ReadTree(dir string) (*Tree, error) {
-	t := &Tree{fset: token.NewFileSet()}
-	var errs []error
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		switch base := filepath.Base(name); {
+// ReadFiles parses the Go files of a folder. Like the go command it ignores testdata folders and
+// names that begin with a dot or an underscore.
+func ReadFiles(dir fs.FS) (*Files, error) {
+	f := &Files{fset: token.NewFileSet()}
+	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
 		case err != nil:
 			return err
-		case name != dir && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || d.IsDir() && base == "testdata"):
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir() || filepath.Ext(name) != ".go":
+		case d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"):
 			return nil
 		}
-		f := file{name: relative(dir, name)}
-		if f.text, err = os.ReadFile(name); err != nil {
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
 			return err
 		}
-		f.syntax, err = parser.ParseFile(t.fset, f.name, f.text, parser.ParseComments|parser.SkipObjectResolution)
-		errs = append(errs, err)
-		t.files = append(t.files, f)
-		return nil
+		syntax, err := parser.ParseFile(f.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		f.parsed = append(f.parsed, file{name, syntax})
+		return err
 	})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("reading the Go files of %s: %w", dir, err)
+	if err == nil && len(f.parsed) == 0 {
+		err = errors.New("no Go file found")
 	}
-	return t, nil
+	if err != nil {
+		return nil, fmt.Errorf("reading the Go files: %w", err)
+	}
+	return f, nil
 }
 
-// MaxFileLines is how long a file may be that is no test: beyond it, it surely
-// holds more than one noun.
-const MaxFileLines = 500
+func (f *Files) at(n ast.Node, format string, args ...any) Finding {
+	return Finding{Pos: f.fset.Position(n.Pos()), What: fmt.Sprintf(format, args...)}
+}
 
-// CheckFiles returns what is wrong with the form of files, and of packages as
-// sets of files.
-func CheckFiles(t *Tree) []Finding {
+// CheckMethods returns the types and interfaces that declare more methods than most. Types of
+// tests count too. The key of allowed is "folder.Type", the value is the number of methods that
+// this type may have. An entry for a type that needs no exception is a finding.
+func CheckMethods(f *Files, most int, allowed map[string]int) []Finding {
+	methods, declared := map[string]int{}, map[string]ast.Node{}
+	for _, file := range f.parsed {
+		// A folder holds package p and its external tests, package p_test.
+		folder := path.Dir(file.name)
+		if strings.HasSuffix(file.syntax.Name.Name, "_test") {
+			folder += "_test"
+		}
+		ast.Inspect(file.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					methods[folder+"."+receiverOf(n)]++
+				}
+			case *ast.TypeSpec:
+				name := folder + "." + n.Name.Name
+				declared[name] = n
+				if i, ok := n.Type.(*ast.InterfaceType); ok {
+					methods[name] += i.Methods.NumFields()
+				}
+			}
+			return true
+		})
+	}
 	var found []Finding
-	for _, f := range t.files {
-		found = append(found, f.checkFormat()...)
-		found = append(found, t.checkWords(f)...)
-		found = append(found, t.checkTime(f)...)
+	for name, n := range methods {
+		if may := max(most, allowed[name]); n > may {
+			found = append(found, f.at(declared[name], "%s has %d methods, and may have %d", name, n, may))
+		}
 	}
-	return sortFindings(append(found, t.checkPackageComments()...))
+	for name := range allowed {
+		if methods[name] <= most {
+			found = append(found, Finding{What: fmt.Sprintf("%s has %d methods and needs no exception: delete it", name, methods[name])})
+		}
+	}
+	return sortFindings(found)
 }
 
-func (f file) at(line int, what string) Finding {
-	return Finding{Pos: token.Position{Filename: f.name, Line: line}, What: what}
+// receiverOf returns the name of a method's type.
+func receiverOf(method *ast.FuncDecl) string {
+	t := ast.Unparen(method.Recv.List[0].Type)
+	for {
+		switch inner := t.(type) {
+		case *ast.StarExpr:
+			t = inner.X
+		case *ast.IndexExpr:
+			t = inner.X
+		case *ast.IndexListExpr:
+			t = inner.X
+		case *ast.Ident:
+			return inner.Name
+		default:
+			return ""
+		}
+	}
 }
 
-func (f file) checkFormat() []Finding {
+// CheckVariables returns the package variables outside of tests, without errors, compiled
+// patterns, dates and embedded files. The key of allowed is "folder.name", the value is the reason why this
+// variable is no state. A reason that is not needed is a finding.
+func CheckVariables(f *Files, allowed map[string]string) []Finding {
 	var found []Finding
-	if formatted, err := format.Source(f.text); err != nil || !bytes.Equal(formatted, f.text) {
-		found = append(found, f.at(1, "gofmt would change this file"))
-	}
-	if lines := bytes.Count(f.text, []byte("\n")); lines > MaxFileLines && !f.isTest() {
-		found = append(found, f.at(lines, fmt.Sprintf("the file has %d lines, and may have %d: it holds more than one noun", lines, MaxFileLines)))
-	}
-	return found
-}
-
-// unfinished are the words of unfinished work, put together so that they do not
-// stand here.
-var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
-
-func (t *Tree) checkWords(f file) []Finding {
-	var found []Finding
-	for _, group := range f.syntax.Comments {
-		for _, c := range group.List {
-			if word := unfinished.FindString(c.Text); word != "" {
-				found = append(found, f.at(t.fset.Position(c.Pos()).Line, word+": finish it, or write an issue"))
+	needed := map[string]bool{}
+	for _, file := range f.parsed {
+		if strings.HasSuffix(file.name, "_test.go") {
+			continue
+		}
+		for _, decl := range file.syntax.Decls {
+			if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.VAR && !isEmbed(gen) {
+				for _, spec := range gen.Specs {
+					for _, name := range variables(spec.(*ast.ValueSpec)) {
+						full := path.Dir(file.name) + "." + name.Name
+						needed[full] = true
+						if allowed[full] == "" {
+							found = append(found, f.at(name, "%s is a package variable, which may be state", full))
+						}
+					}
+				}
 			}
 		}
 	}
-	return found
-}
-
-// checkTime finds time.After where its channel is thrown away, which waits for
-// nothing, and time.Sleep in tests, which waits for the wrong thing: in a bubble
-// of testing/synctest it waits exactly, elsewhere it makes a test slow or flaky.
-func (t *Tree) checkTime(f file) []Finding {
-	name := f.importName("time")
-	if name == "" {
-		return nil
-	}
-	var found []Finding
-	ast.Inspect(f.syntax, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ExprStmt:
-			if isCallOf(n.X, name, "After") {
-				found = append(found, f.at(t.fset.Position(n.Pos()).Line, "time.After as a statement waits for nothing"))
-			}
-		case *ast.CallExpr:
-			if isCallOf(n, name, "Sleep") && f.isTest() && f.importName("testing/synctest") == "" {
-				found = append(found, f.at(t.fset.Position(n.Pos()).Line, "a test sleeps outside of a synctest bubble"))
-			}
-		}
-		return true
-	})
-	return found
-}
-
-// importName returns the name under which a file imports a package, or nothing.
-func (f file) importName(path string) string {
-	for _, i := range f.syntax.Imports {
-		if got, err := strconv.Unquote(i.Path.Value); err == nil && got == path {
-			if i.Name != nil {
-				return i.Name.Name
-			}
-			return path[strings.LastIndex(path, "/")+1:]
+	for name := range allowed {
+		if !needed[name] {
+			found = append(found, Finding{What: fmt.Sprintf("the exception for the variable %s is not needed", name)})
 		}
 	}
-	return ""
+	return sortFindings(found)
 }
 
-func isCallOf(e ast.Expr, pkg, name string) bool {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
+func isEmbed(decl *ast.GenDecl) bool {
+	if decl.Doc != nil {
+		for _, c := range decl.Doc.List {
+			if strings.HasPrefix(c.Text, "//go:embed ") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// variables returns the names whose values may change.
+func variables(spec *ast.ValueSpec) (names []*ast.Ident) {
+	for i, name := range spec.Names {
+		if name.Name != "_" && (len(spec.Values) != len(spec.Names) || !isFixed(spec.Values[i])) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isFixed reports whether the value is an error, a compiled pattern or a date.
+func isFixed(value ast.Expr) bool {
+	call, ok := value.(*ast.CallExpr)
 	if !ok {
 		return false
 	}
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || sel.Sel.Name != name {
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
 		return false
 	}
-	x, ok := sel.X.(*ast.Ident)
-	return ok && x.Name == pkg
+	pkg, ok := function.X.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	switch pkg.Name + "." + function.Sel.Name {
+	case "errors.New", "fmt.Errorf", "regexp.MustCompile", "template.Must", "time.Date":
+		return true
+	}
+	return false
 }
 
-// checkPackageComments: every package has one comment, where people look for it.
-func (t *Tree) checkPackageComments() []Finding {
-	packages := map[string][]file{}
-	for _, f := range t.files {
-		if !f.isTest() {
-			dir := path.Dir(f.name)
-			packages[dir] = append(packages[dir], f)
-		}
-	}
+// CheckModules returns imports of modules that a module may not use. Root is the path of the
+// repository's module. The keys of uses are the folders of the other modules, the values are the
+// folders of the modules that they may import beside their own. Tests count too. In a workspace
+// the go command accepts such imports, and an embedder's build then fails.
+func CheckModules(f *Files, root string, uses map[string][]string) []Finding {
 	var found []Finding
-	for _, files := range packages {
-		slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
-		place := "doc.go"
-		if files[0].syntax.Name.Name == "main" {
-			place = "main.go"
-		}
-		commented := false
-		for _, f := range files {
-			if f.syntax.Doc == nil {
+	for folder, used := range uses {
+		files := 0
+		for _, file := range f.parsed {
+			if !within(file.name, folder) {
 				continue
 			}
-			commented = true
-			if path.Base(f.name) != place {
-				found = append(found, f.at(t.clause(f), "the package comment belongs into "+place))
+			files++
+			for _, spec := range file.syntax.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				if err == nil && within(path, root) && !withinAny(path, root, append(used, folder)) {
+					found = append(found, f.at(spec, "the module %s imports %s, which belongs to another module", folder, path))
+				}
 			}
 		}
-		if !commented {
-			found = append(found, files[0].at(t.clause(files[0]), "the package has no package comment: write "+place))
+		if files == 0 {
+			found = append(found, Finding{What: fmt.Sprintf("the module %s has no Go file", folder)})
 		}
 	}
-	return found
+	return sortFindings(found)
 }
 
-// clause returns the line of a file's package clause.
-func (t *Tree) clause(f file) int { return t.fset.Position(f.syntax.Package).Line }
+func withinAny(path, root string, folders []string) bool {
+	for _, folder := range folders {
+		if within(path, root+"/"+folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a path is the folder or below it.
+func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }

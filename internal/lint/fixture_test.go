@@ -37,7 +37,7 @@ var (
 	textPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// wants are what the comments of a file want found, by line.
+// wants are the findings that comments of files expect, by line.
 type wants map[token.Position][]*regexp.Regexp
 
 // readWants reads the want comments of a fixture's files.
@@ -72,7 +72,7 @@ func (w wants) read(file, text string) {
 	}
 }
 
-// check compares what was found with what the fixture wants, both ways.
+// check compares the findings with the expected ones.
 func (w wants) check(t *testing.T, found []lint.Finding) {
 	t.Helper()
 	for _, f := range found {

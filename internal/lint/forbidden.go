@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// The reasons, as they follow a name in a finding.
+// The reasons. A finding has them after a name.
 const (
 	readsClock = "reads the clock: the time of a step is a parameter"
-	waits      = "waits: deciding code returns when it wants to be called again"
+	waits      = "waits: deciding code returns the time of its next call"
 	starts     = "starts a timer or a goroutine: only the shell around the steps does"
-	isLocal    = "depends on the machine it runs on"
-	anyOrder   = "visits a map in no order"
+	isLocal    = "depends on the machine"
+	anyOrder   = "visits a map in random order"
 	prints     = "writes to the process's output"
 )
 
-// forbidden are functions that deciding code must not use although it may use
-// others of their packages, by full name.
+// forbidden are functions, by full name, that deciding code must not use. It may use others of their
+// packages.
 var forbidden = map[string]string{
 	"time.Now":   readsClock,
 	"time.Since": readsClock,
@@ -61,16 +61,16 @@ var forbidden = map[string]string{
 	"(github.com/hashicorp/go-memdb.WatchSet).WatchCh":  starts,
 }
 
-// drawsGlobally reports whether the object is one of the functions of math/rand
-// that share a source. A source of one's own gives the same every time.
+// drawsGlobally reports whether the object is a function of math/rand that uses the global source. A
+// seeded source gives the same numbers every time.
 func drawsGlobally(o types.Object) bool {
 	f, ok := o.(*types.Func)
 	return ok && (f.Pkg().Path() == "math/rand" || f.Pkg().Path() == "math/rand/v2") &&
 		f.Signature().Recv() == nil && !strings.HasPrefix(f.Name(), "New")
 }
 
-// MissingForbidden returns the entries of the list that name nothing, as the
-// module of dir sees their packages.
+// MissingForbidden returns the names in the list that do not exist. The module of dir determines the
+// versions of their packages.
 func MissingForbidden(dir string) ([]string, error) {
 	var paths []string
 	for name := range forbidden {

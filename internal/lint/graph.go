@@ -7,20 +7,18 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// graph says what a piece of the module's code can reach.
+// graph holds the code that each piece of the module's code can reach.
 type graph struct {
 	module *Module
-	// code holds what each of the module's functions and package variables runs:
-	// a declaration, an initializer.
+	// code holds the declaration of each function and the initializer of each package variable.
 	code map[types.Object]source
 	// fields holds the values that the module puts into each struct field.
 	fields map[*types.Var][]source
-	// concrete are the module's types that can have methods and are no
-	// interfaces, in the order in which they were found.
+	// concrete are the module's named types that are not interfaces, in the order of the files.
 	concrete []*types.Named
 }
 
-// source is a piece of syntax and the package it stands in.
+// source is a piece of syntax and its package.
 type source struct {
 	node ast.Node
 	pkg  *packages.Package
@@ -39,7 +37,7 @@ func newGraph(m *Module) *graph {
 	return g
 }
 
-// gather notes what one node declares.
+// gather records the declarations of one node.
 func (g *graph) gather(n ast.Node, pkg *packages.Package) {
 	info := pkg.TypesInfo
 	switch n := n.(type) {
@@ -86,9 +84,8 @@ func (g *graph) inModule(o types.Object) bool {
 	return o.Pkg() != nil && g.module.byPath[o.Pkg().Path()] != nil
 }
 
-// implementations returns the methods that a call of an interface's method may
-// run, as far as the module declares their types. The interface may have the
-// method from another that it embeds.
+// implementations returns the methods of the module that a call of an interface's method may run.
+// The interface may have the method from an embedded interface.
 func (g *graph) implementations(method *types.Func, iface types.Type) []*types.Func {
 	var found []*types.Func
 	for _, t := range g.concrete {
@@ -101,8 +98,8 @@ func (g *graph) implementations(method *types.Func, iface types.Type) []*types.F
 	return found
 }
 
-// implements reports whether a T or a *T may stand for the interface. Of generic
-// types it asks only whether they have methods of the right names.
+// implements reports whether T or *T implements the interface. For generic types it compares only
+// the names of the methods.
 func (g *graph) implements(t *types.Named, iface types.Type) bool {
 	i, ok := iface.Underlying().(*types.Interface)
 	if !ok {
@@ -129,7 +126,7 @@ func methodOf(t types.Type, like *types.Func) *types.Func {
 	return f
 }
 
-// reached are what a piece of code runs or mentions.
+// reached are the objects that a piece of code runs or mentions.
 type reached struct {
 	// module are the module's functions, variables, and function fields.
 	module []types.Object
@@ -162,10 +159,10 @@ func (g *graph) sources(o types.Object) []source {
 	return nil
 }
 
-// reach returns what the source can reach in one step.
+// reach returns the objects that the source reaches directly.
 func (g *graph) reach(s source) reached {
 	var r reached
-	// A method of io.Writer, called on a hash.Hash, is a hash's.
+	// A method of io.Writer that is called on a hash.Hash is a method of hash.Hash.
 	receivers := map[*ast.Ident]types.Type{}
 	ast.Inspect(s.node, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -183,8 +180,8 @@ func (g *graph) reach(s source) reached {
 	return r
 }
 
-// mention notes one use of an object: of a method, one of the receiver, which is
-// nil if it is not known.
+// mention records one use of an object. Receiver is the type on which a method is called, or nil if
+// it is unknown.
 func (g *graph) mention(r *reached, at ast.Node, o types.Object, receiver types.Type) {
 	switch object := o.(type) {
 	case *types.Func:
@@ -208,8 +205,8 @@ func (g *graph) mention(r *reached, at ast.Node, o types.Object, receiver types.
 	}
 }
 
-// dispatchOf returns the dispatch of a method by the interface that the receiver
-// is, or, if it is none, by the one that declares the method.
+// dispatchOf returns the dispatch of a method by the receiver if it is an interface, or by the
+// interface that declares the method.
 func dispatchOf(method *types.Func, receiver types.Type) dispatch {
 	if receiver == nil || !types.IsInterface(receiver) || isTypeParam(receiver) {
 		receiver = method.Signature().Recv().Type()
@@ -232,11 +229,11 @@ func isInterfaceMethod(f *types.Func) bool {
 	return recv != nil && types.IsInterface(recv.Type())
 }
 
-// shown are the methods by which packages like fmt look at any value.
+// shown are the methods that packages like fmt call on any value.
 var shown = []string{"Error", "Format", "GoString", "MarshalBinary", "MarshalJSON", "MarshalText", "String"}
 
-// callBacks notes the methods that code outside the module may call on what the
-// module hands to it as an interface: container/heap calls Less, fmt calls String.
+// callBacks records the methods that code outside the module may call on a value that it gets as an
+// interface: container/heap calls Less, fmt calls String.
 func (g *graph) callBacks(r *reached, call *ast.CallExpr, info *types.Info) {
 	if callee := typeOrFuncOf(call.Fun, info); callee == nil || g.inModule(callee) {
 		return
@@ -261,7 +258,7 @@ func (g *graph) mentionMethod(r *reached, at ast.Node, t types.Type, like *types
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()
 	}
-	// What other people's code does with other people's methods stays out.
+	// Calls between other modules do not count.
 	switch m := methodOf(t, like); {
 	case m == nil:
 	case g.inModule(m):
@@ -271,8 +268,8 @@ func (g *graph) mentionMethod(r *reached, at ast.Node, t types.Type, like *types
 	}
 }
 
-// typeOrFuncOf returns the function that a call names or the type that a
-// conversion names, or nil: for a call of a value there is no name.
+// typeOrFuncOf returns the function of a call or the type of a conversion. It returns nil for a call
+// of a function value.
 func typeOrFuncOf(fun ast.Expr, info *types.Info) types.Object {
 	switch fun := ast.Unparen(fun).(type) {
 	case *ast.Ident:
@@ -287,8 +284,8 @@ func typeOrFuncOf(fun ast.Expr, info *types.Info) types.Object {
 	return nil
 }
 
-// parameterType returns what the i-th argument of a call or conversion becomes,
-// or nil if that cannot be said.
+// parameterType returns the type of the parameter of the i-th argument of a call or conversion, or
+// nil if it is unknown.
 func parameterType(call *ast.CallExpr, i int, info *types.Info) types.Type {
 	fun := info.Types[call.Fun]
 	if fun.IsType() {

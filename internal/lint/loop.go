@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// LoopRule says where the code that decides begins and ends.
+// LoopRule names the first and the last functions of code that decides.
 type LoopRule struct {
-	// Roots are where it begins. A root that does not exist is a finding.
+	// Roots are the functions at which it begins. A root that does not exist is a finding.
 	Roots []Root
-	// Boundaries are where it ends, by full name: a function, a function field, or
-	// an interface, that is not looked into, and why. "path.Caller → path.F"
-	// excuses one use by one function. One that is never met is a finding.
+	// Boundaries are functions, function fields and interfaces that the walk does not enter, by
+	// full name with the reason. "path.Caller → path.F" permits one function to use another. A
+	// boundary that the walk never meets is a finding.
 	Boundaries map[string]string
-	// Outside are the packages from elsewhere whose functions may be called.
-	// One that is never called is a finding.
+	// Outside are the packages outside the module whose functions may be called. A package that is
+	// never called is a finding.
 	Outside []string
 }
 
@@ -29,12 +29,12 @@ type Root struct {
 	// Receiver is the name of its type, empty for a function, "*" for any method.
 	Receiver string
 	Name     string
-	// Takes are types, by name, of which its first parameter must have one, or
-	// nil for any: a Step that takes no time is somebody else's.
+	// Takes are the names of the types that its first parameter may have, or nil for any type. A
+	// Step without a time is not a step of this project.
 	Takes []string
 }
 
-// String returns "package.receiver.name", without what the root leaves open.
+// String returns "package.receiver.name" without empty parts.
 func (r Root) String() string {
 	parts := slices.DeleteFunc([]string{r.Package, r.Receiver, r.Name}, func(s string) bool { return s == "" })
 	return strings.Join(parts, ".")
@@ -54,8 +54,8 @@ func (r Root) matches(f *types.Func) bool {
 	return params.Len() > 0 && slices.Contains(r.Takes, typeName(params.At(0).Type()))
 }
 
-// CheckLoopRules walks everything that can be reached from the roots of each rule
-// and returns what must not be there.
+// CheckLoopRules walks all code that is reachable from the roots of each rule and returns the
+// violations.
 func CheckLoopRules(m *Module, rules ...LoopRule) []Finding {
 	g, orders := newGraph(m), orderComments(m)
 	var found []Finding
@@ -65,21 +65,20 @@ func CheckLoopRules(m *Module, rules ...LoopRule) []Finding {
 	}
 	for _, c := range orders {
 		if !c.needed {
-			found = append(found, Finding{Pos: c.pos, What: "this order comment excuses nothing"})
+			found = append(found, Finding{Pos: c.pos, What: "no loop needs this order comment"})
 		}
 	}
 	return sortFindings(found)
 }
 
-// walk is one walk over what the roots reach, breadth first, so that the way it
-// reports to a finding is a shortest one.
+// walk is one walk from the roots, breadth first, so that it reports a shortest way to a finding.
 type walk struct {
 	graph *graph
 	rule  LoopRule
-	// from holds, for each object reached, by which; nil for a root.
+	// from holds, for each reached object, the object that reached it, or nil for a root.
 	from  map[types.Object]types.Object
 	queue []types.Object
-	// met are the boundaries and outside packages met so far.
+	// met are the boundaries and outside packages that the walk has met.
 	met    map[string]bool
 	orders map[token.Position]*orderComment
 	found  []Finding
@@ -113,7 +112,7 @@ func (w *walk) begin(r Root) {
 	slices.SortFunc(w.queue[before:], func(a, b types.Object) int { return cmp.Compare(a.Pos(), b.Pos()) })
 }
 
-// enter queues an object that was reached from another.
+// enter queues an object that another one reaches.
 func (w *walk) enter(o, from types.Object) {
 	if _, seen := w.from[o]; !seen {
 		w.from[o] = from
@@ -121,7 +120,7 @@ func (w *walk) enter(o, from types.Object) {
 	}
 }
 
-// visit checks an object's code and follows what it reaches.
+// visit checks an object's code and follows its calls.
 func (w *walk) visit(o types.Object) {
 	if w.boundary(w.graph.fullName(o)) {
 		return
@@ -148,7 +147,7 @@ func (w *walk) visit(o types.Object) {
 	}
 }
 
-// dispatch follows a call of an interface's method to whatever it may run.
+// dispatch follows a call of an interface's method to its implementations.
 func (w *walk) dispatch(d dispatch, from types.Object) {
 	if w.boundary(w.graph.fullName(d.method)) || w.boundary(ownerName(d.method)) {
 		return
@@ -168,7 +167,7 @@ func (w *walk) boundary(name string) bool {
 	return is
 }
 
-// outside says why an object of another module must not be used, or nothing.
+// outside returns the reason why an object of another module must not be used, or an empty text.
 func (w *walk) outside(o, from types.Object) string {
 	if o.Pkg() == nil { // error.Error and the like
 		return ""
@@ -187,7 +186,7 @@ func (w *walk) outside(o, from types.Object) string {
 			w.met[path] = true
 			return ""
 		}
-		why = "is of a package that deciding code does not use"
+		why = "belongs to a package that deciding code does not use"
 	}
 	if w.boundary(w.graph.fullName(from) + " → " + name) {
 		return ""
@@ -195,7 +194,7 @@ func (w *walk) outside(o, from types.Object) string {
 	return why
 }
 
-// way returns how an object was reached.
+// way returns the chain of calls to an object.
 func (w *walk) way(o types.Object) string {
 	var names []string
 	for ; o != nil; o = w.from[o] {
@@ -205,7 +204,7 @@ func (w *walk) way(o types.Object) string {
 	return " (in " + strings.Join(names, " → ") + ")"
 }
 
-// reportStale reports what the rule exempts and nothing needs.
+// reportStale reports exceptions of the rule that no code needs.
 func (w *walk) reportStale() {
 	for name := range w.rule.Boundaries {
 		if !w.met[name] {
@@ -214,7 +213,7 @@ func (w *walk) reportStale() {
 	}
 	for _, path := range w.rule.Outside {
 		if !w.met[path] {
-			w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule allows %s, which nothing calls", path)})
+			w.found = append(w.found, Finding{What: fmt.Sprintf("the loop rule allows %s, which no code calls", path)})
 		}
 	}
 }
@@ -228,7 +227,7 @@ func (g *graph) fullName(o types.Object) string {
 	return o.Pkg().Path() + "." + g.inType(o)
 }
 
-// shortName returns the name of an object as people say it.
+// shortName returns "package.Type.Name".
 func (g *graph) shortName(o types.Object) string { return o.Pkg().Name() + "." + g.inType(o) }
 
 // inType returns the object's name after that of the type it belongs to.
@@ -246,7 +245,7 @@ func (g *graph) inType(o types.Object) string {
 	return o.Name()
 }
 
-// structWith returns the name of the struct that has the field, or nothing.
+// structWith returns the name of the struct that has the field, or an empty text.
 func (g *graph) structWith(field *types.Var) string {
 	for _, t := range g.concrete {
 		if s, ok := t.Underlying().(*types.Struct); ok {
@@ -275,7 +274,7 @@ func receiverName(f *types.Func) string {
 	return ""
 }
 
-// typeName returns the name of the type that t is or points to, or nothing.
+// typeName returns the name of the type that t is or points to, or an empty text.
 func typeName(t types.Type) string {
 	if n, ok := namedUnder(t); ok {
 		return n.Obj().Name()

@@ -10,7 +10,7 @@ import (
 
 const loopFixtures = "github.com/seed-f9cf0b39/nodedrain/internal/lint/testdata/src/loop"
 
-// Each fixture is one way to break the loop rule, beside what is allowed.
+// Each fixture has violations of the loop rule and permitted code.
 func TestCheckLoopRules_fixtures(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]lint.LoopRule{
@@ -37,7 +37,7 @@ func TestCheckLoopRules_fixtures(t *testing.T) {
 	}
 }
 
-// A rule that speaks of what is not there checks nothing, and says so.
+// A rule that names missing code is a finding: it would check nothing.
 func TestCheckLoopRules_stale(t *testing.T) {
 	t.Parallel()
 	found := lint.CheckLoopRules(load(t, "loop/stale"), lint.LoopRule{
@@ -56,7 +56,7 @@ func TestCheckLoopRules_stale(t *testing.T) {
 		texts = append(texts, f.What)
 	}
 	must.Eq(t, []string{
-		"the loop rule allows strings, which nothing calls",
+		"the loop rule allows strings, which no code calls",
 		"the loop rule's boundary " + loopFixtures + "/stale.gone is never met",
 		"the loop rule's root " + loopFixtures + "/elsewhere.*.Step does not exist",
 		"the loop rule's root " + loopFixtures + "/stale.Step does not exist",
@@ -65,7 +65,7 @@ func TestCheckLoopRules_stale(t *testing.T) {
 	}, texts)
 }
 
-// A forbidden function that does not exist would never be found.
+// Each forbidden function exists. A misspelt name would never be found.
 func TestForbidden_exists(t *testing.T) {
 	t.Parallel()
 	missing, err := lint.MissingForbidden(".")

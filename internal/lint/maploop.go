@@ -7,15 +7,15 @@ import (
 	"go/types"
 )
 
-// mapLoop judges whether what a loop over a map does comes out the same in every
-// order. It knows a few shapes that surely do; all else is taken not to.
+// mapLoop judges whether a loop over a map has the same result in every order. It knows a few
+// shapes that have. All other loops count as dependent on the order.
 type mapLoop struct {
 	*body
 	loop *ast.RangeStmt
-	// function is where a sort of what the loop collects may follow.
+	// function is the function that may sort the collected values after the loop.
 	function ast.Node
-	// stores holds, for each target outside of the loop, the one way in which the
-	// loop stores into it: different ways do not mix.
+	// stores holds, for each target outside of the loop, the operation that the loop applies to it.
+	// A second operation would make the order matter.
 	stores map[string]string
 	// answer is the one answer that the loop returns, or empty.
 	answer string
@@ -23,13 +23,13 @@ type mapLoop struct {
 	inner int
 }
 
-// orderFree reports whether nothing can tell in which order the loop ran.
+// orderFree reports whether the result does not depend on the order of the loop.
 func (l *mapLoop) orderFree() bool {
 	l.stores = map[string]string{}
 	if !l.changesNothing(l.loop.Body, l.pkg) || !l.allFree(l.loop.Body.List) {
 		return false
 	}
-	// A loop that may end early must leave nothing half done.
+	// A loop that may end early must not store anything.
 	return l.answer == "" || len(l.stores) == 0
 }
 
@@ -80,7 +80,7 @@ func (l *mapLoop) freeInside(b *ast.BlockStmt) bool {
 	return l.allFree(b.List)
 }
 
-// returnFree: whichever element makes the loop return, the answer is the same.
+// returnFree reports whether all returns of the loop have the same constant values.
 func (l *mapLoop) returnFree(s *ast.ReturnStmt) bool {
 	answer := "return"
 	for _, e := range s.Results {
@@ -94,7 +94,7 @@ func (l *mapLoop) returnFree(s *ast.ReturnStmt) bool {
 	return same
 }
 
-// deleteFree accepts delete, and nothing else that stands alone.
+// deleteFree accepts only calls of delete.
 func (l *mapLoop) deleteFree(e ast.Expr) bool {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok || !l.isBuiltin(call, "delete") {
@@ -118,11 +118,11 @@ func (l *mapLoop) assignFree(s *ast.AssignStmt) bool {
 	return true
 }
 
-// storeFree reports whether storing into something outside of the loop comes out
-// the same in every order.
+// storeFree reports whether an assignment to a target outside of the loop has the same result in
+// every order.
 func (l *mapLoop) storeFree(left ast.Expr, op token.Token, right ast.Expr) bool {
 	if index, ok := ast.Unparen(left).(*ast.IndexExpr); ok && isMap(l.typeOf(index.X)) {
-		if l.isKey(index.Index) { // each entry is stored by one round
+		if l.isKey(index.Index) { // one iteration stores each entry
 			return l.store(index.X, "at the key")
 		}
 		if l.isLooped(index.X) {
@@ -132,7 +132,7 @@ func (l *mapLoop) storeFree(left ast.Expr, op token.Token, right ast.Expr) bool 
 	}
 	switch op {
 	case token.ADD_ASSIGN, token.SUB_ASSIGN:
-		// Floats round, and strings grow, by order.
+		// The order matters for the sum of floats and strings.
 		return isInteger(l.typeOf(right)) && l.store(left, "+=")
 	case token.OR_ASSIGN, token.AND_ASSIGN, token.XOR_ASSIGN:
 		return l.store(left, op.String())
@@ -168,7 +168,7 @@ func (l *mapLoop) gathers(left, right ast.Expr) bool {
 	return false
 }
 
-// store notes one store and reports whether it is like those before it.
+// store records an operation on a target and reports whether the ones before were the same.
 func (l *mapLoop) store(target ast.Expr, how string) bool {
 	name := types.ExprString(target)
 	before, stored := l.stores[name]
@@ -197,8 +197,8 @@ func (l *mapLoop) isKey(e ast.Expr) bool {
 	return o != nil && l.objectOf(e) == o
 }
 
-// isLooped reports whether the expression names the map that is looped over: what
-// is stored into it or deleted from it may or may not be met.
+// isLooped reports whether the expression names the map of the loop. The loop may or may not visit
+// entries that it stores or deletes there.
 func (l *mapLoop) isLooped(e ast.Expr) bool { return l.names(l.loop.X, e) }
 
 func (l *mapLoop) isBuiltin(call *ast.CallExpr, name string) bool {
@@ -233,8 +233,7 @@ func isChan(t types.Type) bool {
 	return some(t, func(t types.Type) bool { _, ok := t.Underlying().(*types.Chan); return ok })
 }
 
-// some reports whether the test passes for t, or for any of the types that a type
-// parameter may be.
+// some reports whether the test passes for t or for a type in the constraint of a type parameter.
 func some(t types.Type, test func(types.Type) bool) bool {
 	p, ok := t.(*types.TypeParam)
 	if !ok {

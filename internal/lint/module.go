@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Module is a set of packages that are checked together, without their tests.
+// Module is a set of packages without their tests.
 type Module struct {
 	// Dir is the folder from which the packages were loaded. Findings name files
 	// relative to it.
@@ -24,10 +24,10 @@ type Module struct {
 	byPath map[string]*packages.Package
 }
 
-// Finding is something that must not be where it is.
+// Finding is a violation of a rule.
 type Finding struct {
 	Pos token.Position
-	// What is wrong, and why it matters.
+	// What describes the violation and its reason.
 	What string
 }
 
@@ -37,8 +37,8 @@ func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Pos, f.What) }
 const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 	packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule
 
-// Load reads and type-checks the packages that the patterns name, as go list
-// understands them in dir. Packages that do not compile are an error.
+// Load reads and type-checks the packages of the patterns, as go list in dir. Packages that do not
+// compile are an error.
 func Load(dir string, patterns ...string) (*Module, error) {
 	fset := token.NewFileSet()
 	loaded, err := packages.Load(&packages.Config{Mode: loadMode, Dir: dir, Fset: fset}, patterns...)
@@ -68,7 +68,7 @@ func (m *Module) position(pos token.Pos) token.Position {
 	return p
 }
 
-// relative returns the file as seen from dir, with slashes on every system.
+// relative returns the path of the file relative to dir, with slashes.
 func relative(dir, file string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// orderComment is a comment that says why a loop over a map is sound.
+// orderComment is a comment with the reason why a loop over a map is correct.
 type orderComment struct {
 	pos token.Position
-	// needed is set when the comment has excused a loop.
+	// needed means that a loop needs the comment.
 	needed bool
 }
 
 const seesOrder = "a range over a map sees its order, which differs from run to run: " +
-	"sort the keys first, or say on the line //lint:order and why order cannot be seen"
+	"sort the keys first, or add //lint:order with the reason why the order does not matter"
 
 var orderPattern = regexp.MustCompile(`^//lint:order\s+\S`)
 
-// orderComments returns the module's comments of that kind by the lines, with no
-// column, at which a loop may stand that they excuse.
+// orderComments returns the module's order comments by the lines, without a column, of the loops that
+// may need them.
 func orderComments(m *Module) map[token.Position]*orderComment {
 	comments := map[token.Position]*orderComment{}
 	for _, pkg := range m.Packages {
@@ -44,7 +44,7 @@ func line(p token.Position, below int) token.Position {
 	return token.Position{Filename: p.Filename, Line: p.Line + below}
 }
 
-// checkOrder reports a loop over a map that lets its order be seen.
+// checkOrder reports a loop over a map whose result depends on the order.
 func (b *body) checkOrder(r *ast.RangeStmt, path []ast.Node) {
 	loop := &mapLoop{body: b, loop: r, function: enclosingFunction(path, b.node)}
 	if loop.orderFree() {
@@ -57,14 +57,14 @@ func (b *body) checkOrder(r *ast.RangeStmt, path []ast.Node) {
 	b.report(r, seesOrder)
 }
 
-// checkMapSequence reports a use of maps.Keys, maps.Values or maps.All that lets
-// the order of the map be seen.
+// checkMapSequence reports a use of maps.Keys, maps.Values or maps.All whose result depends on the
+// order.
 func (b *body) checkMapSequence(call *ast.CallExpr, path []ast.Node) {
 	if !b.isMapSequence(call) || len(path) == 0 {
 		return
 	}
 	switch parent := path[len(path)-1].(type) {
-	case *ast.RangeStmt: // judged there
+	case *ast.RangeStmt: // checkRange judges it
 		return
 	case *ast.CallExpr:
 		switch name := b.calledName(parent); name {
@@ -88,7 +88,7 @@ func (b *body) isMapSequence(e ast.Expr) bool {
 	return ok && slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, b.calledName(call))
 }
 
-// calledName returns the full name of the function a call names, or nothing.
+// calledName returns the full name of the called function, or an empty text.
 func (b *body) calledName(call *ast.CallExpr) string {
 	if f, ok := typeOrFuncOf(call.Fun, b.pkg.TypesInfo).(*types.Func); ok {
 		return f.FullName()
@@ -129,8 +129,7 @@ var sorts = []string{
 	"sort.Ints", "sort.Slice", "sort.SliceStable", "sort.Sort", "sort.Stable", "sort.Strings",
 }
 
-// sortedAfter reports whether the function sorts what the expression names after
-// the position.
+// sortedAfter reports whether the function sorts the named value after the position.
 func (b *body) sortedAfter(what ast.Expr, after token.Pos, function ast.Node) bool {
 	found := false
 	ast.Inspect(function, func(n ast.Node) bool {
@@ -143,7 +142,7 @@ func (b *body) sortedAfter(what ast.Expr, after token.Pos, function ast.Node) bo
 	return found
 }
 
-// names reports whether the expression is, or converts, what the other names.
+// names reports whether e names the same value as what, or converts it.
 func (b *body) names(e, what ast.Expr) bool {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && len(call.Args) == 1 && b.pkg.TypesInfo.Types[call.Fun].IsType() {
 		e = call.Args[0]

@@ -8,23 +8,21 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// changesNothing reports whether no call in the code surely changes anything
-// that is seen outside of it. What the code itself stores is not looked at, but
-// what its function literals store is.
+// changesNothing reports whether the calls in the code have no effect outside of it. It ignores the
+// assignments of the code itself, but not those of its function literals.
 func (g *graph) changesNothing(n ast.Node, pkg *packages.Package) bool {
 	p := purity{graph: g, assumed: map[types.Object]bool{}}
 	return p.callsOnly(n, pkg)
 }
 
-// purity judges functions by their code. It is careful: what it does not
-// understand changes something.
+// purity judges functions by their code. Code that it does not understand counts as a change.
 type purity struct {
 	*graph
-	// assumed are the functions judged already or just being judged.
+	// assumed are the functions that are judged or under judgment.
 	assumed map[types.Object]bool
 }
 
-// callsOnly reports whether all that the code calls changes nothing.
+// callsOnly reports whether no called function changes anything.
 func (p purity) callsOnly(n ast.Node, pkg *packages.Package) bool {
 	ok := true
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -71,8 +69,8 @@ func (p purity) function(f *types.Func) bool {
 		return p.inModule(f) || f.Pkg() == nil
 	}
 	if !p.inModule(f) {
-		// Other people's functions and methods of values are taken not to change
-		// anything; methods of pointers are there to do so.
+		// Outside the module, functions and methods of values count as pure, and methods of
+		// pointers as changes.
 		recv := f.Signature().Recv()
 		return recv == nil || !isPointer(recv.Type())
 	}
@@ -80,8 +78,7 @@ func (p purity) function(f *types.Func) bool {
 	return ok && p.callsOnly(s.node, s.pkg) && p.storesOnlyWithin(s.node, s.pkg)
 }
 
-// storesOnlyWithin reports whether the function stores into its own variables
-// alone.
+// storesOnlyWithin reports whether the function assigns only to its own variables.
 func (p purity) storesOnlyWithin(function ast.Node, pkg *packages.Package) bool {
 	own := func(e ast.Expr) bool {
 		id, ok := ast.Unparen(e).(*ast.Ident)

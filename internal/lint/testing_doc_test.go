@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// TESTING.md named tests that a rewrite had removed. Every test that it names exists.
+// Every test that TESTING.md names exists.
 func TestProject_testsThatTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}

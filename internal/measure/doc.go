@@ -1,20 +1,19 @@
-// Package measure compares the cost of two pieces of work on a machine that is not
-// quiet. A figure is either a count, which does not depend on the machine, or a ratio
-// of CPU to that of a baseline in the same run, which depends on it little.
+// Package measure compares the cost of two pieces of work on a machine that runs other jobs too.
+// A figure is a count, which is the same on every machine, or a ratio of CPU times of the same
+// run, which depends little on the machine.
 //
 // # Pairs
 //
-// The baseline and the work are measured in turn, [DefaultPairs] times, and each pair gives
-// one ratio: whatever slows the machine for a minute slows both sides of a pair. Work that
-// takes seconds is sliced, see [CompareSliced]: so does what slows it for a second. The
-// figure is the median. The ratios next to it on either side, [Ratio].Low and High, say
-// how far it can be believed: see [Ratio.Verdict].
+// [Compare] measures the baseline and the work in turn, [DefaultPairs] times. Each pair gives one
+// ratio: a slow minute slows both sides of a pair. [CompareSliced] alternates between the sides
+// within a pair, for work that takes seconds. The figure is the median of the ratios with its
+// confidence interval, [Ratio].Low and High, from golang.org/x/perf/benchmath. [Ratio.Verdict]
+// compares the interval with a bound.
 //
 // # CPU
 //
-// What is measured is the CPU of the whole process, so that work on several
-// goroutines counts, and waiting does not. The garbage collector does not run
-// meanwhile: when it runs is chance, and what it costs depends on the heap around,
-// which a benchmark makes up. What it takes afterwards to collect what the work has
-// left is told apart.
+// The measured time is the CPU time of the whole process. So work on several goroutines counts and
+// waiting does not. The garbage collector is off during measurements: its runs happen at random
+// times, and their cost depends on the rest of the heap, which a benchmark makes up. The cost to
+// collect the garbage of the work is a number of its own, [Cost].GC.
 package measure

@@ -1,4 +1,4 @@
 package measure
 
-// Profile is what [Figure] takes a profile with.
+// Profile writes the profile of [Figure].
 var Profile = profile

@@ -10,80 +10,75 @@ import (
 	"time"
 )
 
-// Cost is what a piece of work took.
+// Cost is the cost of a piece of work.
 type Cost struct {
-	// CPU is the process's CPU without GC, which is what collecting the garbage took
-	// afterwards, or in pauses; zero if there was next to none.
+	// CPU is the CPU time of the process without GC. GC is the CPU time to collect the garbage
+	// afterwards or in pauses. It is zero if there was too little garbage to collect.
 	CPU, GC time.Duration
-	// Bytes is what was allocated.
+	// Bytes is the size of all allocations.
 	Bytes uint64
 }
 
-// collectAt is how much may be allocated before a pause collects it.
+// collectAt is the size of allocations after which a pause collects garbage.
 const collectAt = 1 << 30
 
-// worthwhile is the part of what is live that garbage has to come to before it is collected
-// between measurements: for less, a heap of gigabytes is not gone through. In a process that
-// did nothing else this much would be as small a part of one collection.
+// worthwhile is the smallest garbage that is collected between measurements, as a part of the live
+// heap. To collect less, the collector would walk a heap of gigabytes.
 const worthwhile = 1.0 / 32
 
-// memoryLimit is how much memory there may be before the collector runs although
-// something is measured.
+// memoryLimit is the heap size above which the collector runs even during a measurement.
 const memoryLimit = 12 << 30
 
-// Meter measures a piece of work while it runs, except in the pauses that the work asks
-// for.
+// Meter measures a piece of work, without the pauses that the work requests.
 type Meter struct {
 	cost Cost
-	// cpu and bytes are where the process stood when the meter was last set going.
+	// cpu and bytes are the process's totals at the last start of the meter.
 	cpu   time.Duration
 	bytes uint64
-	// heap is where the process's garbage stands, shared by meters that run by turns; or
-	// nil: the collector runs as it does.
+	// heap is shared by the meters of a pair. If it is nil, pauses collect nothing.
 	heap *heap
-	// handOver lets the other side of a pair have its turn, or is nil: there is none. It
-	// does when a slice is over, which began when the cost was sliceAt.
+	// handOver runs the other side of a pair for one slice, or is nil. sliceAt is the CPU time
+	// at which the current slice began.
 	handOver func()
 	sliceAt  time.Duration
-	// labels are what a profile knows measured work by, or nil: none is taken.
+	// labels mark measured work in a profile, or are nil without a profile.
 	labels context.Context
 }
 
-// heap is the process's, as meters see it.
+// heap tracks the garbage of the process.
 type heap struct {
-	// collected is what was allocated in all when garbage was last collected.
+	// collected is the size of all allocations until the last collection.
 	collected uint64
 }
 
-// toCollect reports whether there may be garbage that is worth collecting.
+// toCollect reports whether there may be enough garbage to collect.
 func (h *heap) toCollect() bool {
 	live := [...]metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live[:])
 	return float64(allocated()-h.collected) > worthwhile*float64(live[0].Value.Uint64())
 }
 
-// collect collects what garbage there is.
+// collect runs the collector.
 func (h *heap) collect() {
 	runtime.GC()
 	h.collected = allocated()
 }
 
-// clean collects what there may be, before something is measured.
+// clean runs the collector before a measurement if there may be enough garbage.
 func (h *heap) clean() {
 	if h.toCollect() {
 		h.collect()
 	}
 }
 
-// Measure runs work and returns what it took. The garbage collector does not run while
-// it is measured; see [Cost].
+// Measure runs work and returns its cost. The collector is off meanwhile.
 func Measure(work func(*Meter)) Cost {
 	m := &Meter{heap: new(heap)}
 	m.heap.collect()
 	return m.measure(work)
 }
 
-// measure is Measure where the heap is clean.
+// measure is Measure on a clean heap.
 func (m *Meter) measure(work func(*Meter)) Cost {
 	defer withoutCollector()()
 	m.run(work)
@@ -91,7 +86,7 @@ func (m *Meter) measure(work func(*Meter)) Cost {
 	return m.cost
 }
 
-// withoutCollector has the collector not run until what it returns is called.
+// withoutCollector turns the collector off until the caller calls end.
 func withoutCollector() (end func()) {
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(memoryLimit)
 	return func() {
@@ -100,22 +95,22 @@ func withoutCollector() (end func()) {
 	}
 }
 
-// run measures work, and leaves its garbage.
+// run measures work and does not collect its garbage at the end.
 func (m *Meter) run(work func(*Meter)) {
 	m.Resume()
 	work(m)
 	m.endTurn()
 }
 
-// collectRest collects what was left when all had run.
+// collectRest collects the garbage that is left at the end.
 func (m *Meter) collectRest() {
 	if m.heap.toCollect() {
 		m.collect()
 	}
 }
 
-// Pause has what follows not measured, until Resume. By turns the other side of the pair may
-// run before it returns, on the goroutine on which work was called.
+// Pause stops the measurement until Resume. In a sliced comparison the other side of the pair may
+// run before Pause returns.
 func (m *Meter) Pause() {
 	m.endTurn()
 	if m.handOver != nil && m.cost.CPU-m.sliceAt >= slice {
@@ -124,7 +119,7 @@ func (m *Meter) Pause() {
 	}
 }
 
-// endTurn counts what was used since Resume.
+// endTurn adds the cost since Resume.
 func (m *Meter) endTurn() {
 	m.cost.CPU += processCPU() - m.cpu
 	now := allocated()
@@ -137,8 +132,8 @@ func (m *Meter) endTurn() {
 	}
 }
 
-// Resume ends a pause. The CPU is read last, as it is read first when the next begins:
-// what reading the rest takes is nobody's.
+// Resume ends a pause. It reads the CPU time last, and endTurn reads it first, so that the time to
+// read the other numbers does not count.
 func (m *Meter) Resume() {
 	if m.labels != nil {
 		pprof.SetGoroutineLabels(m.labels)
@@ -153,8 +148,8 @@ func (m *Meter) collect() {
 	m.cost.GC += processCPU() - before
 }
 
-// Bytes returns what work allocates, to the byte. It stops the world before and after,
-// and so does not suit work that is measured many times a second.
+// Bytes returns the exact size of the allocations of work. It stops the world twice and is too
+// slow for work that is measured many times a second.
 func Bytes(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
@@ -164,7 +159,7 @@ func Bytes(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// processCPU is what the process has used, in user and system mode.
+// processCPU returns the CPU time of the process, in user and system mode.
 func processCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -173,7 +168,7 @@ func processCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allocated is what was ever allocated.
+// allocated returns the size of all allocations of the process.
 func allocated() uint64 {
 	sample := [...]metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample[:])

@@ -3,45 +3,45 @@ package measure
 import (
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"time"
+
+	"golang.org/x/perf/benchmath"
 )
 
-// Side makes ready one run of one side of a pair, and returns the work that is
-// measured. What work leaves behind is garbage when the next is made ready; by turns, when
-// the next pair is.
+// Side prepares one run of one side of a pair and returns the work to measure. The result of the
+// work is garbage when the next run is prepared, in a sliced comparison when the next pair is.
 type Side func() (work func(*Meter))
 
-// Ratio is the CPU of some work as a multiple of the baseline's.
+// Ratio is the CPU time of some work as a multiple of the baseline's.
 type Ratio struct {
-	// Median is the median of the pairs' ratios, Low and High are those below and
-	// above it: half of the pairs lie between them. The extremes are left out, since one
-	// pair that a neighbour of the machine struck does not move the median either.
+	// Median is the median of the pairs' ratios. Low and High are the confidence interval of the
+	// median, at the level [Confidence]. Fewer than [MinPairs] pairs leave it open
+	// at one side or both.
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Base and With are the medians of the two sides without the collector, GC is the
-	// collector's share of all that was used, from 0 to 1: see [Cost]. All are zero where it
-	// is not CPU that was compared.
+	// Base and With are the medians of the two sides without the collector. GC is the part of the
+	// collector in all CPU time, from 0 to 1: see [Cost]. All are zero if the ratio is not one of
+	// CPU times.
 	Base time.Duration `json:"base_ns,omitempty"`
 	With time.Duration `json:"with_ns,omitempty"`
 	GC   float64       `json:"gc,omitempty"`
 }
 
-// Compare measures the baseline and the work in turn, so many times: see [PairsOf].
-// Which of them comes first changes from pair to pair; in the first it is the work, so
-// that a baseline can repeat what it did.
+// Compare measures the baseline and the work in turn, in so many pairs: see [PairsOf]. The order
+// of the two alternates. The first pair begins with the work, so that a baseline can repeat what
+// the work did.
 func Compare(pairs int, base, with Side) Ratio {
 	var h heap
 	return ratioOf(pairs, func(i int) [2]Cost { return h.oneByOne(i, base, with) })
 }
 
-// CompareSliced is Compare of work that takes seconds, in which a machine changes its mind:
-// the sides of a pair run by turns, a slice of their CPU at a time, which end where the work
-// pauses; who has more to do goes on alone. Both are made ready before either runs, so they
-// share nothing that they write to. The work is run once before, so that a baseline can
-// repeat what it did.
+// CompareSliced is Compare for work that takes seconds, during which the speed of the machine may
+// change. The sides of a pair alternate after a slice of CPU time each, at the next pause of the
+// work. The longer side ends alone. Both sides are prepared before either runs, so they must share
+// nothing that they change. The work runs once before the first pair, so that a baseline can
+// repeat what the work did.
 func CompareSliced(pairs int, base, with Side) Ratio {
 	var h heap
 	h.collect()
@@ -49,10 +49,10 @@ func CompareSliced(pairs int, base, with Side) Ratio {
 	return ratioOf(pairs, func(i int) [2]Cost { return h.byTurns(i, base, with) })
 }
 
-// slice is how much CPU a side uses before it is the other's turn.
+// slice is the CPU time after which the other side continues.
 const slice = 50 * time.Millisecond
 
-// order is which side comes first in a pair, and which second.
+// order returns the first and the second side of a pair.
 func order(pair int) [2]int { return [2][2]int{{1, 0}, {0, 1}}[pair%2] }
 
 // oneByOne measures a pair one side after the other.
@@ -65,7 +65,7 @@ func (h *heap) oneByOne(pair int, sides ...Side) (costs [2]Cost) {
 	return costs
 }
 
-// byTurns measures a pair by turns.
+// byTurns measures a pair whose sides alternate.
 func (h *heap) byTurns(pair int, sides ...Side) [2]Cost {
 	var meters [2]*Meter
 	var turns [2]func() (struct{}, bool)
@@ -88,10 +88,10 @@ func (h *heap) byTurns(pair int, sides ...Side) [2]Cost {
 	return [2]Cost{meters[0].cost, meters[1].cost}
 }
 
-// abandoned is what work that is in a pause ends with when the other side has failed.
+// abandoned is the panic that ends paused work after the other side has failed.
 type abandoned struct{}
 
-// byTurns runs work until it is over, and yields whenever it is the other side's turn.
+// byTurns runs work to its end and yields after each slice.
 func (m *Meter) byTurns(work func(*Meter)) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		defer func() {
@@ -108,9 +108,9 @@ func (m *Meter) byTurns(work func(*Meter)) iter.Seq[struct{}] {
 	}
 }
 
-// ratioOf returns the ratio of so many pairs of what the baseline and the work took.
+// ratioOf returns the ratio of so many pairs of costs.
 func ratioOf(pairs int, measure func(pair int) [2]Cost) Ratio {
-	var sides [2][]time.Duration
+	var sides [2][]float64
 	var ratios []float64
 	var used, collector time.Duration
 	for i := range pairs {
@@ -118,54 +118,57 @@ func ratioOf(pairs int, measure func(pair int) [2]Cost) Ratio {
 		for side, cost := range costs {
 			used += cost.CPU + cost.GC
 			collector += cost.GC
-			sides[side] = append(sides[side], cost.CPU)
+			sides[side] = append(sides[side], float64(cost.CPU))
 		}
 		ratios = append(ratios, float64(costs[1].CPU)/float64(max(1, costs[0].CPU)))
 	}
 	r := RatioOf(ratios)
-	r.Base, r.With, r.GC = median(sides[0]), median(sides[1]), float64(collector)/float64(max(1, used))
+	r.Base, r.With = time.Duration(summary(sides[0]).Center), time.Duration(summary(sides[1]).Center)
+	r.GC = float64(collector) / float64(max(1, used))
 	return r
 }
 
-// RatioOf returns the ratio of pairs that were not measured by [Compare]: of times that
-// were waited, say. There are [MinPairs] or more, and an odd number of them.
+// Confidence is the level of the interval from Low to High. [MinPairs] pairs are the fewest that
+// reach it.
+const Confidence = 0.9
+
+// RatioOf returns the ratio of pairs that [Compare] did not measure, for example of waiting times.
 func RatioOf(pairs []float64) Ratio {
-	sorted := slices.Sorted(slices.Values(pairs))
-	middle := len(sorted) / 2
-	return Ratio{Median: sorted[middle], Low: sorted[middle-1], High: sorted[middle+1]}
+	s := summary(pairs)
+	return Ratio{Median: s.Center, Low: s.Lo, High: s.Hi}
 }
 
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
+func summary(values []float64) benchmath.Summary {
+	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(sample, Confidence)
 }
 
-// Verdict is what a figure says of its bound.
+// Verdict is the comparison of a figure with its bound.
 type Verdict string
 
 // The verdicts.
 const (
-	// Holds: the figure is within its bound.
+	// Holds means that the figure is within its bound.
 	Holds Verdict = "holds"
-	// Broken: it is not.
+	// Broken means that the figure is beyond its bound.
 	Broken Verdict = "broken"
-	// Unclear: the pairs spread too wide to tell; measure on a quieter machine.
+	// Unclear means that the bound is inside the confidence interval. Measure more pairs, or on a
+	// quieter machine.
 	Unclear Verdict = "unclear"
 )
 
-// Verdict says whether the ratio is at most the bound. It is unclear if the pairs
-// around the median spread wider than the median's distance from the bound.
+// Verdict compares the confidence interval with the bound.
 func (r Ratio) Verdict(bound float64) Verdict {
-	switch margin := bound - r.Median; {
-	case r.High-r.Low > math.Abs(margin):
-		return Unclear
-	case margin < 0:
+	switch {
+	case r.High <= bound:
+		return Holds
+	case r.Low > bound:
 		return Broken
 	}
-	return Holds
+	return Unclear
 }
 
-// String returns the ratio as it is read.
+// String returns "median (low to high)".
 func (r Ratio) String() string {
 	places := 2
 	if r.Median < 0.1 {

@@ -2,6 +2,7 @@ package measure_test
 
 import (
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// spin is work that the compiler cannot leave out.
+// spin is work that the compiler cannot remove.
 func spin(n int) measure.Side {
 	return func() func(*measure.Meter) {
 		return func(*measure.Meter) {
@@ -27,7 +28,7 @@ func spin(n int) measure.Side {
 	}
 }
 
-// Three times the work takes about three times the CPU.
+// Three times the work takes about three times the CPU time.
 func TestCompare(t *testing.T) {
 	r := measure.Compare(measure.MinPairs, spin(20_000_000), spin(60_000_000))
 	must.Between(t, 1.5, r.Median, 6)
@@ -36,7 +37,7 @@ func TestCompare(t *testing.T) {
 	must.Between(t, 0, r.GC, 1)
 }
 
-// What is allocated is counted, whatever the collector does meanwhile.
+// All allocations outside of pauses count.
 func TestMeasure_bytes(t *testing.T) {
 	var keep [][]byte
 	cost := measure.Measure(func(m *measure.Meter) {
@@ -52,7 +53,7 @@ func TestMeasure_bytes(t *testing.T) {
 	must.GreaterEq(t, 100<<16, cost.Bytes)
 }
 
-// What is profiled is the work, told apart from its pauses, once.
+// The profiler runs the work once.
 func TestProfile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cpu")
 	ran := 0
@@ -74,7 +75,7 @@ func TestProfile(t *testing.T) {
 	must.Eq(t, 1, ran)
 }
 
-// Bytes are exact, where the meter's are to the page.
+// Bytes are exact. A meter counts pages.
 func TestBytes(t *testing.T) {
 	var keep [1000]*[16]byte
 	must.Eq(t, 16_000, measure.Bytes(func() {
@@ -86,7 +87,9 @@ func TestBytes(t *testing.T) {
 }
 
 func TestRatioOf(t *testing.T) {
-	must.Eq(t, measure.Ratio{Low: 2, Median: 3, High: 4}, measure.RatioOf([]float64{5, 3, 1, 2, 4}))
+	must.Eq(t, measure.Ratio{Low: 1, Median: 3, High: 5}, measure.RatioOf([]float64{5, 3, 1, 2, 4}))
+	must.Eq(t, measure.Ratio{Low: 2, Median: 4.5, High: 7}, measure.RatioOf([]float64{1, 2, 3, 4, 5, 6, 7, 8}))
+	must.True(t, math.IsInf(measure.RatioOf([]float64{1, 2, 3, 4}).Low, -1)) // fewer than MinPairs
 }
 
 func TestRatio_Verdict(t *testing.T) {
@@ -95,9 +98,9 @@ func TestRatio_Verdict(t *testing.T) {
 		want                     measure.Verdict
 	}{
 		{1.0, 1.1, 1.2, 2, measure.Holds},
-		{1.7, 1.8, 1.95, 2, measure.Unclear}, // wider than the distance from the bound
-		{1.2, 1.9, 2.4, 2, measure.Unclear},
-		{1.9, 2.1, 2.2, 2, measure.Unclear},
+		{1.7, 1.8, 2.0, 2, measure.Holds},
+		{1.2, 1.9, 2.1, 2, measure.Unclear},
+		{2.0, 2.1, 2.2, 2, measure.Unclear},
 		{2.1, 2.2, 2.3, 2, measure.Broken},
 		{2, 2, 2, 2, measure.Holds},
 	} {
@@ -106,7 +109,7 @@ func TestRatio_Verdict(t *testing.T) {
 	}
 }
 
-// turns is a side of so many turns, each longer than a slice, which says when it had them.
+// turns is a side of n turns that are longer than a slice. It logs each turn.
 func turns(log *[]string, name string, n int) measure.Side {
 	return func() func(*measure.Meter) {
 		work := spin(100_000_000)()
@@ -121,8 +124,7 @@ func turns(log *[]string, name string, n int) measure.Side {
 	}
 }
 
-// The sides of a pair run by turns, and each is charged with its own; who has more to do goes
-// on alone. Before them the work has run once.
+// The sides of a pair alternate, and the longer side ends alone. The work has run once before.
 func TestCompareSliced(t *testing.T) {
 	var log []string
 	r := measure.CompareSliced(3, turns(&log, "base", 2), turns(&log, "with", 4))
@@ -136,7 +138,7 @@ func TestCompareSliced(t *testing.T) {
 	must.Between(t, 1.2, r.Median, 4)
 }
 
-// When one side fails the other does not go on, and the failure is heard of.
+// After a panic of one side the other side ends too, and the caller gets the panic.
 func TestCompareSliced_failure(t *testing.T) {
 	var log []string
 	failing := func() func(*measure.Meter) {
@@ -154,8 +156,8 @@ func TestCompareSliced_failure(t *testing.T) {
 	must.Eq(t, []string{"with", "with", "with", "with", "with"}, log)
 }
 
-// A meter that nobody reads may be paused too.
-func TestMeter_zero(t *testing.T) {
+// The zero meter may be paused.
+func TestMeter_zero(*testing.T) {
 	var m measure.Meter
 	m.Resume()
 	m.Pause()

@@ -8,29 +8,28 @@ import (
 	"testing"
 )
 
-// ProfileVariable is the environment variable that names the file for the profile that
-// [Figure] takes; unset, it takes none. The file must not be there yet: a profile is one of
-// one figure.
+// ProfileVariable is the environment variable with the file for a CPU profile of one figure. Unset
+// means no profile. The file must not exist.
 const ProfileVariable = "NODEDRAIN_BENCH_CPUPROFILE"
 
-// ProfileLabel is the label, of the value "yes", of the samples of what was measured. Those
-// of pauses and of the collector have none: go tool pprof -tagfocus=measured leaves them out.
+// ProfileLabel is the label of the samples of measured work, with the value "yes". Samples of
+// pauses and of the collector have no label: go tool pprof -tagfocus=measured omits them.
 const ProfileLabel = "measured"
 
-// Figure is [Compare] with the pairs of [PairsOf]. If a profile is asked for it runs the
-// work once more, so that no ratio is one of work that was profiled.
+// Figure is [Compare] with the pairs of [PairsOf]. For a profile it runs the work again, so that
+// the profiler does not change the ratio.
 func Figure(b *testing.B, base, with Side) Ratio {
 	b.Helper()
 	return profiled(b, with, Compare(PairsOf(b), base, with))
 }
 
-// FigureSliced is Figure by [CompareSliced].
+// FigureSliced is Figure with [CompareSliced].
 func FigureSliced(b *testing.B, base, with Side) Ratio {
 	b.Helper()
 	return profiled(b, with, CompareSliced(PairsOf(b), base, with))
 }
 
-// profiled returns the ratio, and takes a profile if one is asked for.
+// profiled takes a profile if [ProfileVariable] is set, and returns the ratio.
 func profiled(b *testing.B, with Side, r Ratio) Ratio {
 	b.Helper()
 	if name := os.Getenv(ProfileVariable); name != "" {
@@ -41,7 +40,7 @@ func profiled(b *testing.B, with Side, r Ratio) Ratio {
 	return r
 }
 
-// profile writes a profile of the CPU of one run of the work.
+// profile writes a CPU profile of one run of the work.
 func profile(name string, with Side) (err error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -2,8 +2,7 @@ package measure
 
 import "testing"
 
-// The units in which [Ratio.Report] reports. A ratio's Low and High follow it in its
-// unit with a suffix.
+// The units of [Ratio.Report]. The units of Low and High are the ratio's unit with a suffix.
 const (
 	UnitRatio  = "ratio"
 	SuffixLow  = "-low"
@@ -13,8 +12,7 @@ const (
 	UnitGC     = "gc-%"
 )
 
-// Report reports the ratio as the benchmark's metrics, in place of the time that the
-// benchmark as a whole took.
+// Report reports the ratio as the benchmark's metrics, instead of the benchmark's own time.
 func (r Ratio) Report(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")
@@ -24,7 +22,7 @@ func (r Ratio) Report(b *testing.B) {
 	b.ReportMetric(100*r.GC, UnitGC)
 }
 
-// ReportAs reports the ratio alone, in a unit that ends in [UnitRatio].
+// ReportAs reports the median and the interval in a unit that ends in [UnitRatio].
 func (r Ratio) ReportAs(b *testing.B, unit string) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")

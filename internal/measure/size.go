@@ -7,22 +7,21 @@ import (
 	"testing"
 )
 
-// Size is how large the clusters are that are measured.
+// Size is the size of the clusters that are measured.
 type Size string
 
 // The sizes.
 const (
-	// Small fits into the checks of every change.
+	// Small is for the checks of every change.
 	Small Size = "small"
-	// Full is what the bounds speak of.
+	// Full is the size that the bounds are for.
 	Full Size = "full"
 )
 
-// SizeVariable is the environment variable that tells benchmarks the size; unset is
-// [Small].
+// SizeVariable is the environment variable with the size. Unset means [Small].
 const SizeVariable = "NODEDRAIN_BENCH_SIZE"
 
-// ParseSize returns the size of that name; none is [Small].
+// ParseSize returns the size with the name. An empty name means [Small].
 func ParseSize(name string) (Size, error) {
 	switch s := Size(name); s {
 	case "":
@@ -30,10 +29,10 @@ func ParseSize(name string) (Size, error) {
 	case Small, Full:
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is no size: there are %s and %s", name, Small, Full)
+	return "", fmt.Errorf("%q is no size: the sizes are %s and %s", name, Small, Full)
 }
 
-// SizeOf returns the size that a benchmark is to have.
+// SizeOf returns the size for a benchmark.
 func SizeOf(b *testing.B) Size {
 	b.Helper()
 	s, err := ParseSize(os.Getenv(SizeVariable))
@@ -43,30 +42,28 @@ func SizeOf(b *testing.B) Size {
 	return s
 }
 
-// How many pairs a ratio is the median of. With fewer than MinPairs nothing would say how
-// far they spread.
+// The number of pairs of a ratio. Fewer than MinPairs have no interval at the level [Confidence].
 const (
 	DefaultPairs = 5
-	MinPairs     = 3
+	MinPairs     = 5
 )
 
-// PairsVariable is the environment variable that tells benchmarks how many pairs to
-// measure; unset is [DefaultPairs].
+// PairsVariable is the environment variable with the number of pairs. Unset means [DefaultPairs].
 const PairsVariable = "NODEDRAIN_BENCH_PAIRS"
 
-// ParsePairs returns how many pairs are to be measured; none is [DefaultPairs].
+// ParsePairs returns the number of pairs. An empty text means [DefaultPairs].
 func ParsePairs(text string) (int, error) {
 	if text == "" {
 		return DefaultPairs, nil
 	}
 	pairs, err := strconv.Atoi(text)
-	if err != nil || pairs < MinPairs || pairs%2 == 0 {
-		return 0, fmt.Errorf("%q is no number of pairs: it is odd, and %d at least", text, MinPairs)
+	if err != nil || pairs < MinPairs {
+		return 0, fmt.Errorf("%q is no number of pairs: the smallest is %d", text, MinPairs)
 	}
 	return pairs, nil
 }
 
-// PairsOf returns how many pairs a benchmark is to measure.
+// PairsOf returns the number of pairs for a benchmark.
 func PairsOf(b *testing.B) int {
 	b.Helper()
 	pairs, err := ParsePairs(os.Getenv(PairsVariable))

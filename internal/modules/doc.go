@@ -1,3 +1,3 @@
-// Package modules tests what the modules of this repository add to an embedder's module. It
-// makes the module of an embedder in an empty folder and asks the go command.
+// Package modules tests which modules an embedder of this repository gets. It creates an embedder's
+// module in an empty folder and runs the go command there.
 package modules

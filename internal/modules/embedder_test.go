@@ -15,11 +15,11 @@ import (
 
 const project = "github.com/seed-f9cf0b39/nodedrain"
 
-// maxModules is how many modules an embedder of the drainer alone may have, its own
+// maxModules is the largest number of modules of an embedder that uses only the drainer, its own
 // included.
 const maxModules = 15
 
-// An embedder of the drainer, with its test of stores, has these modules and no others.
+// An embedder of the drainer and of package drainertest has only these modules.
 func TestEmbedder_HasFewModules(t *testing.T) {
 	t.Parallel()
 	e := newEmbedder(t)
@@ -38,7 +38,7 @@ func TestEmbedder_HasFewModules(t *testing.T) {
 	}, paths)
 }
 
-// An embedder of all builds with the store and the raft writes.
+// A module that embeds all packages builds with the store and the raft writes.
 func TestEmbedder_OfAll(t *testing.T) {
 	t.Parallel()
 	e := newEmbedder(t)
@@ -47,8 +47,8 @@ func TestEmbedder_OfAll(t *testing.T) {
 	e.mustRun(t, "build", "./...")
 }
 
-// An embedder keeps the raft of its choice, however old. This takes a network, or a module
-// cache that holds what that raft requires.
+// An embedder may use an old version of raft. The test needs a network, or a module cache with the
+// modules of that version.
 func TestEmbedder_KeepsItsRaft(t *testing.T) {
 	t.Parallel()
 	const raft, version = "github.com/hashicorp/raft", "v1.7.1"
@@ -69,7 +69,7 @@ func TestEmbedder_KeepsItsRaft(t *testing.T) {
 // embedder is a module outside of this repository, in a folder of its own.
 type embedder struct{ dir string }
 
-// newEmbedder makes a module that requires no other.
+// newEmbedder creates a module without requirements.
 func newEmbedder(t *testing.T) embedder {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -77,7 +77,7 @@ func newEmbedder(t *testing.T) embedder {
 	}
 	e := embedder{t.TempDir()}
 	e.write(t, "go.mod", "module embedder.example\n\ngo 1.26.0\n")
-	// Sums that are known need no network.
+	// Known sums need no network.
 	sums, err := os.ReadFile(filepath.Join(root(t), "go.sum"))
 	must.NoError(t, err)
 	e.write(t, "go.sum", string(sums))
@@ -99,7 +99,7 @@ func (e embedder) imports(t *testing.T, file string, paths ...string) {
 	e.write(t, file, source+")\n")
 }
 
-// embedDrainer requires, imports and builds the drainer as README.md tells embedders to.
+// embedDrainer requires, imports and builds the drainer as README.md describes it.
 func (e embedder) embedDrainer(t *testing.T) {
 	t.Helper()
 	e.imports(t, "drainer.go", project+"/drainer", project+"/drainer/drainertest")
@@ -145,8 +145,8 @@ func (e embedder) mustRun(t *testing.T, args ...string) string {
 	return output
 }
 
-// run runs the go command in the embedder's module and returns what it prints, or, if it
-// fails, what it complains of.
+// run runs the go command in the embedder's module. It returns the output, or the error output if
+// the command fails.
 func (e embedder) run(args ...string) (string, error) {
 	var complaints strings.Builder
 	command := exec.Command("go", args...)

@@ -7,7 +7,7 @@ import (
 )
 
 // ruling is what the contract says of an allocation on a draining node that
-// nobody has asked to leave: under which class it could be marked, room and slots
+// has no mark: under which class it could be marked, room and slots
 // aside, or, with [cluster.MarkNone], why it cannot.
 type ruling struct {
 	class cluster.MarkClass
@@ -18,7 +18,7 @@ func leavesAs(c cluster.MarkClass) ruling { return ruling{class: c} }
 func heldFor(r rules.Reason) ruling       { return ruling{hold: r} }
 
 // rule says what the contract says of the allocation, whose node drains.
-func (m *moment) rule(a *alloc) ruling {
+func (m *snapshot) rule(a *alloc) ruling {
 	d := a.node.drain()
 	passed := opinion.Passed(d, m.at)
 	switch {
@@ -41,7 +41,7 @@ func (m *moment) rule(a *alloc) ruling {
 }
 
 // ruleConsumer rules on a consumer before the deadline.
-func (m *moment) ruleConsumer(a *alloc) ruling {
+func (m *snapshot) ruleConsumer(a *alloc) ruling {
 	if m.exists(a.group) && !a.service() {
 		return heldFor(rules.ReasonBatchRunning)
 	}
@@ -50,7 +50,7 @@ func (m *moment) ruleConsumer(a *alloc) ruling {
 
 // ruleService rules on an allocation before the deadline, in its turn, that
 // leaves at the pace of its group as long as there is one.
-func (m *moment) ruleService(a *alloc) ruling {
+func (m *snapshot) ruleService(a *alloc) ruling {
 	pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name)
 	healthy, given := opinion.Verdict(a.row)
 	switch {
@@ -69,7 +69,7 @@ func (m *moment) ruleService(a *alloc) ruling {
 }
 
 // exists reports whether the group is in the current version of its job.
-func (m *moment) exists(g *group) bool {
+func (m *snapshot) exists(g *group) bool {
 	_, exists := opinion.PaceOf(g.job.row, g.key.Name)
 	return exists
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Counters are what a judge has been shown, in numbers: of a run in which they are
-// low, its silence says little.
+// Counters count the events that a judge has seen. If they are low, a run without violations
+// proves little.
 type Counters struct {
 	// Entries counts all entries, Marks those of marks and Ends those of
 	// completions. Rows counts the rows that entries have written.
@@ -16,8 +16,8 @@ type Counters struct {
 	// concern, Evaluated those that none of them carried.
 	Called, Evaluated int
 	// Steps counts the steps of drainers, Looks those in which they looked at the
-	// state, Idle those that wrote nothing, and Unasked those that nobody had asked
-	// for.
+	// state, Idle those that wrote nothing, and Unasked those that no event had
+	// asked for.
 	Steps, Looks, Idle, Unasked int
 	// Writes counts the writes that drainers proposed, Failures those that were
 	// rejected or of unknown outcome.

@@ -136,7 +136,7 @@ func (t *names) addRequest(before *statestore.Snapshot, m *shims.NodeUpdateDrain
 		return
 	}
 	t.addEnd(before, m.Node)
-	for a := range before.LiveAllocsByNode(m.Node) { // whoever has marked them
+	for a := range before.LiveAllocsByNode(m.Node) { // any drain may have marked them
 		t.allocs = append(t.allocs, a.ID)
 	}
 }
@@ -202,9 +202,9 @@ type entry struct {
 	records []change[cluster.Drain]
 }
 
-// read takes in an applied entry: what it was before is in the book, what it is
+// read takes in an applied entry: what it was before is in the tables, what it is
 // now in the state after it. Rows that are the very same have not changed.
-func (e *entry) read(b *book, a shims.Applied) {
+func (e *entry) read(b *tables, a shims.Applied) {
 	e.Applied, e.at = a, timeOf(a.Message)
 	e.names.collect(a)
 	e.nodes, e.jobs, e.allocs, e.evals, e.records = e.nodes[:0], e.jobs[:0], e.allocs[:0], e.evals[:0], e.records[:0]
@@ -267,8 +267,8 @@ func timeOf(m shims.Message) time.Time {
 	return time.Time{}
 }
 
-// put writes the entry's rows into the book.
-func (e *entry) put(b *book) {
+// put writes the entry's rows into the tables.
+func (e *entry) put(b *tables) {
 	for _, c := range e.nodes {
 		b.putNode(either(c).ID, c.after)
 	}

@@ -1,8 +1,12 @@
 package invariant
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -14,36 +18,11 @@ import (
 // happening: some steps ask for another at once, to look at what they follow.
 const maxIdle = 32
 
-// Stepped judges a step when it has ended.
-func (j *Judge) Stepped(now time.Time, s Step) {
-	j.now = now
-	j.latest = later(j.latest, s.Clock)
-	t := j.term(s.Term)
-	j.counters.step(s, len(t.fresh))
-	seen := uint64(0)
-	if s.View != nil {
-		seen = s.View.Index()
-	}
-	j.checkQueries(t, s)
-	j.checkWake(t, s)
-	j.checkFresh(t, s, seen)
-	j.checkCircles(t, s)
-	t.takeIn(instant{now, s.Clock})
-	if t.last.any && s.Clock.Before(t.last.clock) {
-		t.last.setBack++
-		t.last.backAt = s.Clock
-	}
-	t.last.any, t.last.at, t.last.clock, t.last.wakeAt = true, now, s.Clock, s.WakeAt
-	if s.View != nil {
-		t.last.view = s.View
-	}
-	j.ClockSet(now, s.Term, s.Clock.Sub(now))
-	t.setAt = time.Time{}
-	j.watchTime(now)
-}
+// wakeJudge judges the steps of drainers: G10, and the looks of G9.
+type wakeJudge struct{ *facts }
 
 // checkCircles finds steps that follow each other without end.
-func (j *Judge) checkCircles(t *term, s Step) {
+func (j *wakeJudge) checkCircles(t *term) {
 	if t.last.any && t.last.at.Equal(j.now) && t.last.events == j.events {
 		if t.last.idle++; t.last.idle == maxIdle {
 			j.find(Circles, Violation{}, "term %d has stepped %d times at one time, and nothing happened", t.number, t.last.idle)
@@ -53,60 +32,101 @@ func (j *Judge) checkCircles(t *term, s Step) {
 	t.last.idle, t.last.events = 0, j.events
 }
 
-// checkWake judges a step that nobody asked for: it comes at a time that the
-// drainer has named, and that has to be one that is stated.
-func (j *Judge) checkWake(t *term, s Step) {
+// checkWake judges a step that no event asked for. It comes at a time that the drainer has
+// named, and the state or a wait of the drainer must state that time.
+func (j *wakeJudge) checkWake(t *term, s Step) {
 	w := t.last.wakeAt
 	if s.Woken || s.Held || !t.last.any || w.IsZero() {
 		return
 	}
-	if j.retries(t, w) || j.statedIn(j.book, w) {
+	if t.last.own || j.retries(t, w) || j.statedIn(j.tables, w) {
 		return
 	}
-	if v := t.last.view; v != nil && v.Index() != j.book.index && j.statedIn(bookOf(v), w) {
+	if v := t.last.view; v != nil && v.Index() != j.tables.index && j.statedIn(tablesOf(v), w) {
 		return
 	}
-	j.find(IdleWake, Violation{}, "term %d woke at %s, which is no deadline, no verdict that is due, no end of a wait and no retry", t.number, w)
+	about, why := j.origin(t, w)
+	j.find(IdleWake, about, "term %d woke at %s, which no state and no wait of its own states: %s", t.number, w, why)
 }
 
-// retries reports whether a term may look again at a time because of what it did
-// itself: it follows its own step, waits for a look or for the next round, or
-// tries again what failed, was refused, or is evaluated again. A clock that was set
-// back may have come to stand in the midst of such a wait once more, of the last one
-// or of one before it.
-func (j *Judge) retries(t *term, w time.Time) bool {
-	within := func(from time.Time) bool {
-		return !from.IsZero() && !w.Before(from) && !w.After(from.Add(j.options.RetryMax))
+// origin says where a time may come from that nothing states any more: from a drain that
+// has ended or has another deadline now, from an allocation that nothing is due for, or from
+// a wait of another length.
+func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
+	p, o := j.options.Policy, &j.options
+	for _, id := range slices.Sorted(maps.Keys(j.drains)) {
+		d := j.drains[id]
+		if slices.ContainsFunc(d.deadlines, func(at time.Time) bool { return !w.Before(at) && !w.After(at.Add(o.Coalesce)) }) {
+			return Violation{Drain: id, Node: d.node}, "it is a deadline that the drain had before"
+		}
 	}
-	l := &t.last
-	switch {
-	case !w.After(l.clock.Add(j.lookWait(t))):
-		return true
-	case t.sawOld(), t.stalls(w):
-		return true
-	case j.options.MinInterval > 0 && w.Equal(t.round.Add(j.options.MinInterval)):
-		return true
+	for _, id := range slices.Sorted(maps.Keys(j.tables.allocs)) {
+		a := j.tables.allocs[id]
+		if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && pace.Due(a.row, p.HealthGrace).Equal(w) {
+			return of(a), "its verdict would be due then, and is not waited for"
+		}
+		if at := stamped(a.row); !at.IsZero() && opinion.StoppedBy(a.row, at).Add(p.StopMargin).Equal(w) {
+			return of(a), "the wait for its stop would end then, and nothing waits for it"
+		}
 	}
-	waited := !t.failure.IsZero() || !t.refusal.IsZero() || !t.reevaluation.IsZero()
-	return within(t.failure) || within(t.refusal) || within(t.reevaluation) || waited && within(l.backAt)
+	for _, item := range slices.SortedFunc(maps.Keys(t.refused), refusedItem.compare) {
+		if a := t.refused[item]; a.within(o, w) {
+			return Violation{Drain: item.drain, Alloc: item.alloc}, fmt.Sprintf("its mark or the end of its drain was refused %d times, the last time at %s", a.count, a.at)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(t.reevaluated), cluster.GroupKey.Compare) {
+		if a := t.reevaluated[key]; a.within(o, w) {
+			return Violation{Group: key}, fmt.Sprintf("it was evaluated again %d times, the last time at %s", a.count, a.at)
+		}
+	}
+	if a := t.failures; a.within(o, w) {
+		return Violation{}, fmt.Sprintf("%d writes failed in a row, the last at %s", a.count, a.at)
+	}
+	return Violation{}, fmt.Sprintf("the last step was at %s", t.last.clock)
 }
 
-// stalledAfter is how long a write may be without an answer before the drainer logs it.
-const stalledAfter = 30 * time.Second
+// follows reports whether the time at which a step wants the next one follows from what
+// the drainer did itself: it has to look again at once, waits for a look, for a newer state
+// or for the next round, tries again what failed, or logs a write without an answer.
+func (j *wakeJudge) follows(t *term, s Step) bool {
+	const rounding = 1e-3
+	w, o, l := s.WakeAt, &j.options, &t.last
+	switch limited := l.tokens < 1+rounding || l.setBack > 0; {
+	case w.IsZero():
+		return false
+	case s.Looks > 0 && w.Equal(s.Clock):
+		return true
+	case s.Looks == 0 && limited && !w.After(s.Clock.Add(j.lookWait(t))):
+		return true
+	case s.Looks > 0 && t.sawOld() && w.Equal(s.Clock.Add(o.RetryBase)):
+		return true
+	case o.MinInterval > 0 && w.Equal(t.lastWrite.Add(o.MinInterval)):
+		return true
+	}
+	return t.failures.waits(o, s.Clock) && w.Equal(t.failures.until(o)) || t.stalls(w)
+}
 
-// stalls reports whether a write of the term has been without an answer for so long at the
-// time that the drainer logs it.
-func (t *term) stalls(w time.Time) bool {
-	for _, p := range t.writes {
-		if w.Equal(p.clock.Add(stalledAfter)) {
+// retries reports whether a term may try an item again at a time that was refused, or
+// evaluate a group again.
+func (j *wakeJudge) retries(t *term, w time.Time) bool {
+	for _, a := range t.refused {
+		if a.mayEnd(&j.options, w) {
+			return true
+		}
+	}
+	for _, a := range t.reevaluated {
+		if a.mayEnd(&j.options, w) {
 			return true
 		}
 	}
 	return false
 }
 
+// stalledAfter is how long a write may be without an answer before the drainer logs it.
+const stalledAfter = 30 * time.Second
+
 // statedIn reports whether the state says of the time that something is due then.
-func (j *Judge) statedIn(b *book, w time.Time) bool {
+func (j *wakeJudge) statedIn(b *tables, w time.Time) bool {
 	p := j.options.Policy
 	for _, n := range b.draining {
 		d := n.drain()
@@ -114,7 +134,7 @@ func (j *Judge) statedIn(b *book, w time.Time) bool {
 			return true
 		}
 		for _, a := range n.live {
-			if _, ends := opinion.Cutoff(d); ends && a.asked() && opinion.WaitEnd(a.row, d, p.StopMargin).Equal(w) {
+			if _, ends := opinion.Cutoff(d); ends && a.leaving() && opinion.WaitEnd(a.row, d, p.StopMargin).Equal(w) {
 				return true
 			}
 			if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && a.group.due(pace, p.HealthGrace, w) {

@@ -67,6 +67,41 @@ func brokenQuiet() []broken {
 			s.propose(1, 1, &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}})
 			return s
 		}},
+		{"a step at the end of a longer wait than after one failure", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(raftwrite.Rejected)
+			s.stepUntil(1, false, s.now.Add(2*invariant.DefaultRetryBase))
+			s.wait(2 * invariant.DefaultRetryBase)
+			s.due(1)
+			return s
+		}},
+		{"a step at the end of a wait that a success has ended", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(raftwrite.Rejected)
+			s.wait(invariant.DefaultRetryBase)
+			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			s.drain("n2", 0)
+			s.sick("a2")
+			s.propose(1, 3, s.marks(cluster.MarkFree, "a2"))
+			s.look(1)
+			s.answer(1, 3, raftwrite.Rejected)
+			s.stepUntil(1, false, s.now.Add(2*invariant.DefaultRetryBase))
+			s.wait(2 * invariant.DefaultRetryBase)
+			s.due(1)
+			return s
+		}},
+		{"a step soon after a look that was not limited", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.stepUntil(1, true, s.now.Add(time.Millisecond))
+			s.wait(time.Millisecond)
+			s.due(1)
+			return s
+		}},
+		{"a step at the end of the wait before the last one", invariant.IdleWake, nil, func(t *testing.T) *stage {
+			s := failedTwice(t)
+			s.setBack(2*time.Second - 10*time.Millisecond)
+			return s
+		}},
 		{"an evaluation of a job of which nothing was marked", invariant.IdleWrite, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.job(service("other", 1, 1))
@@ -124,22 +159,15 @@ func fineQuiet() []fine {
 			return s
 		}},
 		{"a step in a wait that was over before the clock was set back into it", func(t *testing.T) *stage {
-			s := draining(t, invariant.Options{})
-			for n := range 2 {
-				s.propose(1, 1+n, s.marks(cluster.MarkPaced, "a1"))
-				s.look(1)
-				s.answer(1, 1+n, raftwrite.Rejected)
-				s.look(1)
-				s.wait(time.Second)
-			}
-			s.setBack(2*time.Second - 10*time.Millisecond)
+			s := failedTwice(t)
+			s.setBack(time.Second - 60*time.Millisecond)
 			return s
 		}},
 		{"a step at a time that the state it was computed from had stated", func(t *testing.T) *stage {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.stepUntil(1, true, s.now.Add(time.Minute))
-			s.cancel("n1") // nobody has told the drainer yet
+			s.cancel("n1") // the drainer does not know yet
 			s.wait(time.Minute)
 			s.due(1)
 			return s
@@ -165,8 +193,21 @@ func fineQuiet() []fine {
 	}
 }
 
+// failedTwice is a stage with a leader whose mark of a1 failed at 0s and 1s. It is 2s now.
+func failedTwice(t *testing.T) *stage {
+	s := draining(t, invariant.Options{})
+	for n := range 2 {
+		s.propose(1, 1+n, s.marks(cluster.MarkPaced, "a1"))
+		s.look(1)
+		s.answer(1, 1+n, raftwrite.Rejected)
+		s.look(1)
+		s.wait(time.Second)
+	}
+	return s
+}
+
 // setBack sets the clock of term 1 back, steps it, and steps it again 40 ms later although
-// nobody asks for it.
+// no event asks for it.
 func (s *stage) setBack(by time.Duration) {
 	s.j.ClockSet(s.now, 1, -by)
 	clock, later := s.now.Add(-by), 40*time.Millisecond

@@ -20,7 +20,7 @@ import (
 
 // checkOrder holds the items of an entry to the order that they are to be in: with
 // another, equal states would not give equal entries.
-func (j *Judge) checkOrder(w Write) {
+func (j *writeJudge) checkOrder(w Write) {
 	sorted := true
 	switch m := w.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
@@ -34,17 +34,24 @@ func (j *Judge) checkOrder(w Write) {
 	}
 }
 
+// replicaJudge judges G11.
+type replicaJudge struct {
+	*facts
+	// digests are those of the entries, by index; at zero is none.
+	digests map[uint64]uint64
+}
+
 // Replica compares what an entry has made on another server with what it made on
 // the first. It may be told before or after [Judge.Applied] is.
 func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
 	j.now, j.index = now, max(j.index, a.Index)
 	j.counters.Replicas++
-	j.compareDigest(a.Index, Digest(a), server)
+	j.replicas.compareDigest(a.Index, Digest(a), server)
 }
 
 // compareDigest keeps the digest of an entry, and compares it with that of the
 // server which has applied the entry first.
-func (j *Judge) compareDigest(index, digest uint64, server int) {
+func (j *replicaJudge) compareDigest(index, digest uint64, server int) {
 	first, known := j.digests[index]
 	switch {
 	case !known:
@@ -58,11 +65,11 @@ func (j *Judge) compareDigest(index, digest uint64, server int) {
 // was taken.
 func (j *Judge) Restored(now time.Time, taken, restored *statestore.Snapshot) {
 	j.now = now
-	j.compareDumps(RestoreDiffers, []*statestore.Snapshot{taken, restored})
+	j.replicas.compareDumps(RestoreDiffers, []*statestore.Snapshot{taken, restored})
 }
 
 // compareDumps compares whole states with the first.
-func (j *Judge) compareDumps(c Check, states []*statestore.Snapshot) {
+func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	if len(states) < 2 {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 // checkClass judges the class of a mark on an allocation that could leave as the
 // ruling says.
-func (m *moment) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
+func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 	t := m.tally(a.group)
 	switch {
 	case r.class == cluster.MarkNone:
@@ -39,7 +39,7 @@ func (t *tally) String() string {
 
 // checkPolicy holds the policy that an entry carries to the configured one: by
 // another, a class would hold that does not.
-func (j *Judge) checkPolicy(p rules.Policy) {
+func (j *facts) checkPolicy(p rules.Policy) {
 	o := Options{Policy: p}.withDefaults()
 	if o.Policy != j.options.Policy {
 		j.find(ClassUntrue, Violation{}, "an entry judges by the policy %+v and not by %+v", o.Policy, j.options.Policy)

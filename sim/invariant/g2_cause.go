@@ -22,7 +22,7 @@ func checkCause(a *alloc, mark rules.Mark) verdict {
 		return fails(ClassUntrue, fmt.Sprintf("the allocation is of %s on %s", a.group.key, a.node.id))
 	case !a.live():
 		return fails(ClassUntrue, "it has ended")
-	case a.asked():
+	case a.leaving():
 		return fails(ClassUntrue, "it was asked to leave before")
 	}
 	if v := checkDrain(a.node, mark.Drain); !v.holds {
@@ -50,21 +50,24 @@ func checkDrain(n *node, id cluster.DrainID) verdict {
 	return held()
 }
 
+// causeJudge judges G2.
+type causeJudge struct{ *facts }
+
 // judgeRows judges what entries of any kind do to marks and drains.
 func (j *Judge) judgeRows(e *entry) {
 	for i := range e.allocs {
-		j.judgeMarkRow(e, e.allocs[i])
+		j.causes.judgeMarkRow(e, e.allocs[i])
 	}
 	for i := range e.nodes {
-		j.judgeDrainRow(e, e.nodes[i])
+		j.truth.judgeDrainRow(e, e.nodes[i])
 	}
 	for _, c := range e.records {
-		j.judgeRecordRow(e, c)
+		j.truth.judgeRecordRow(c)
 	}
 }
 
-// judgeMarkRow judges what an entry has done to the mark of an allocation.
-func (j *Judge) judgeMarkRow(e *entry, c change[cluster.Allocation]) {
+// judgeMarkRow judges the change of an entry to the mark of an allocation.
+func (j *causeJudge) judgeMarkRow(e *entry, c change[cluster.Allocation]) {
 	if c.after == nil {
 		return
 	}
@@ -80,10 +83,10 @@ func (j *Judge) judgeMarkRow(e *entry, c change[cluster.Allocation]) {
 	case !newlyMarked(c) && is.Migrate && (is.Drain != was.Drain || is.Class != was.Class || !is.MarkedAt.Equal(was.MarkedAt)):
 		j.find(MarkOutOfNowhere, about, "the mark is another than before")
 	case was.Migrate && !is.Migrate && was.Drain == "":
-		j.find(OthersMarkTaken, about, "what somebody else asked for was taken back")
+		j.find(OthersMarkTaken, about, "a mark that no drain made was withdrawn")
 	case was.Migrate && !is.Migrate && !e.cancels(was.Drain):
 		about.Drain = was.Drain
-		j.find(MarkLost, about, "the mark of drain %s is gone and nobody cancelled it", was.Drain)
+		j.find(MarkLost, about, "the mark of drain %s is gone, and the drain was not cancelled", was.Drain)
 	}
 }
 
@@ -101,8 +104,8 @@ func (e *entry) cancels(id cluster.DrainID) bool {
 	return false
 }
 
-// judgePlan judges what a scheduler's plan did to what drains have marked.
-func (j *Judge) judgePlan(e *entry, m *shims.ApplyPlan) {
+// judgePlan judges the changes of a scheduler's plan to marked allocations.
+func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 	for _, s := range m.Stops {
 		c := e.change(s.Alloc)
 		if !s.Migrate || c == nil || c.before == nil || c.after == nil || opinion.Stopping(c.before) || !opinion.Stopping(c.after) {

@@ -112,7 +112,7 @@ func brokenCause() []broken {
 			s.mark(cluster.MarkPaced, "a1")
 			mark := s.state().Alloc("a1").DesiredTransition
 			m := s.request("n1", nil)
-			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
+			r := shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition = mark })
 			return s
 		}},
@@ -121,7 +121,7 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
 			m := s.request("n1", nil)
-			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
+			r := shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) {
 				state.Alloc("a1").DesiredTransition.Class = cluster.MarkPaced
 			})
@@ -132,7 +132,7 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
 			m := s.request("n1", nil)
-			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}
+			r := shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) {
 				state.Alloc("a1").DesiredTransition.MigrateDisablePlacement = true
 			})
@@ -144,7 +144,7 @@ func brokenCause() []broken {
 			s.mark(cluster.MarkPaced, "a1")
 			s.stop("a1", true)
 			m := s.request("n1", nil)
-			s.lie(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
+			s.lie(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
 			return s
 		}},
 		{"a cancel that takes what somebody else asked for", invariant.OthersMarkTaken, nil, func(t *testing.T) *stage {
@@ -186,7 +186,7 @@ func brokenCause() []broken {
 			s.apply(m)
 			again := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			again.At, again.Key = s.now.Add(time.Minute), "once"
-			s.lie(again, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
+			s.lie(again, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
 				again.Key = ""
 				_, _ = txn.UpdateNodeDrain(again.DrainUpdate)
 				again.Key = "once"
@@ -200,7 +200,23 @@ func brokenCause() []broken {
 			s.apply(m)
 			next := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			next.Key = "another"
-			s.lie(next, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1", Repeated: true}}, nothing)
+			s.lie(next, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, nothing)
+			return s
+		}},
+		{"a drain that forgets a key too early", invariant.RepeatedActed, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			m := s.request("n1", &cluster.DrainSpec{})
+			m.Key = "once"
+			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m),
+				func(state *statestore.Snapshot) { state.Node("n1").Drain.Keys = nil })
+			return s
+		}},
+		{"a mark that sets more than a mark", invariant.MarkOutOfNowhere, nil, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			m := s.marks(cluster.MarkPaced, "a1")
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) },
+				func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition.NoShutdownDelay = true })
 			return s
 		}},
 		{"a revision that moves by itself", invariant.RevisionMoved, nil, func(t *testing.T) *stage {
@@ -216,7 +232,7 @@ func brokenCause() []broken {
 			s.drain("n1", 0)
 			was := s.state().Node("n1").Drain.Revision
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}
+			r := shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Node("n1").Drain.Revision = was })
 			return s
 		}},

@@ -12,7 +12,7 @@ import (
 // state before its entry: marks bring turns nearer, never further away.
 
 // checkTurn judges whether the turn of an allocation has come.
-func (m *moment) checkTurn(a *alloc, r ruling) verdict {
+func (m *snapshot) checkTurn(a *alloc, r ruling) verdict {
 	switch r.hold {
 	case rules.ReasonWaitingForStage:
 		return fails(OutOfTurn, fmt.Sprintf("%s has not left", m.waitsFor(a.node, a.turn).id()))

@@ -20,12 +20,13 @@ import (
 // strategy, an allocation that lands on the node, another leader, a leader's clock
 // that was set, or a mark or a stop that was stamped before the clock was set back.
 
-// calm is what is watched once faults have ended.
-type calm struct {
-	// began says that they have, settled is when all that they have begun is over.
-	began   bool
-	settled time.Time
-	bounds  map[cluster.NodeID]*bound
+// endJudge judges when drains end, once faults have ended.
+type endJudge struct {
+	*facts
+	// calm says that faults have ended, over is when all that they have begun is over.
+	calm   bool
+	over   time.Time
+	bounds map[cluster.NodeID]*bound
 	// next is when the first bound is passed, or zero.
 	next time.Time
 }
@@ -43,58 +44,48 @@ type bound struct {
 	shown time.Time
 }
 
-// Calm says that faults have stopped.
-func (j *Judge) Calm(now time.Time) {
-	j.now = now
-	j.calm = calm{began: true, settled: now.Add(j.options.Bounds.Settle), bounds: make(map[cluster.NodeID]*bound)}
-	if j.placed != nil {
-		j.take(j.placed)
-	}
-	j.recount()
-}
-
 // recount gives every drain that runs its bound.
-func (j *Judge) recount() {
-	if !j.calm.began {
+func (j *endJudge) recount() {
+	if !j.calm {
 		return
 	}
-	clear(j.calm.bounds)
-	now := j.book.moment(j.clock(j.leader), j.options.Policy)
-	for _, n := range j.book.draining {
+	clear(j.bounds)
+	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
+	for _, n := range j.tables.draining {
 		j.bind(now, n)
 	}
 	j.findNext()
 }
 
 // rebound gives every drain another bound: the leader is another, or its clock.
-func (j *Judge) rebound() {
-	if j.calm.began {
-		j.calm.settled = later(j.calm.settled, j.now.Add(j.options.Bounds.Settle))
+func (j *endJudge) rebound() {
+	if j.calm {
+		j.over = later(j.over, j.now.Add(j.options.Bounds.Settle))
 		j.recount()
 	}
 }
 
 // bind gives the drain of a node its bound, as the state is now.
-func (j *Judge) bind(now *moment, n *node) {
+func (j *endJudge) bind(now *snapshot, n *node) {
 	d := n.drain()
 	b := &bound{drain: d.ID, revision: d.Revision}
-	if old := j.calm.bounds[n.id]; old != nil && old.drain == d.ID && old.revision == d.Revision {
+	if old := j.bounds[n.id]; old != nil && old.drain == d.ID && old.revision == d.Revision {
 		b.shown = old.shown
 	}
 	b.by = j.boundOf(now, n, j.leader.ahead())
 	j.noteDone(now, n, b)
-	j.calm.bounds[n.id] = b
+	j.bounds[n.id] = b
 }
 
 // boundOf is by when the node's drain has to end, by the world's time, which the
 // leader's clock is ahead of; zero if it has no bound.
-func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
+func (j *endJudge) boundOf(m *snapshot, n *node, ahead time.Duration) time.Time {
 	d := n.drain()
 	cutoff, ends := opinion.Cutoff(d)
 	if !ends {
 		return time.Time{}
 	}
-	at := later(j.calm.settled.Add(ahead), cutoff)
+	at := later(j.over.Add(ahead), cutoff)
 	at = later(at, j.now.Add(ahead))
 	write := j.writeTime(m)
 	for turn := range opinion.TurnCount {
@@ -107,7 +98,7 @@ func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
 				return time.Time{} // it waits for all that is in touch, however long
 			}
 			end := opinion.StoppedBy(a.row, at.Add(write)).Add(j.options.Policy.StopMargin)
-			if a.asked() {
+			if a.leaving() {
 				end = opinion.WaitEnd(a.row, d, j.options.Policy.StopMargin)
 			}
 			over = later(over, end)
@@ -123,7 +114,7 @@ func (j *Judge) boundOf(m *moment, n *node, ahead time.Duration) time.Time {
 // for and answered.
 //
 // The longest mark and evaluation are taken to have so many bytes.
-func (j *Judge) writeTime(m *moment) time.Duration {
+func (j *endJudge) writeTime(m *snapshot) time.Duration {
 	const longest = 4096
 	left, o := len(m.draining), &j.options
 	for _, n := range m.draining {
@@ -135,20 +126,20 @@ func (j *Judge) writeTime(m *moment) time.Duration {
 }
 
 // watchEnds follows the drains that an entry concerns.
-func (j *Judge) watchEnds(e *entry) {
-	if !j.calm.began {
+func (j *endJudge) watchEnds(e *entry) {
+	if !j.calm {
 		return
 	}
-	now := j.book.moment(j.clock(j.leader), j.options.Policy)
+	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
 	for _, c := range e.nodes {
-		j.watchNode(now, j.book.node(either(c).ID), false)
+		j.watchNode(now, j.tables.node(either(c).ID), false)
 	}
 	for _, c := range e.allocs {
 		lengthens := c.after != nil && (c.before == nil || stamped(c.after).After(now.at))
-		j.watchNode(now, j.book.node(either(c).NodeID), lengthens)
+		j.watchNode(now, j.tables.node(either(c).NodeID), lengthens)
 	}
 	if p := j.options.Policy.Completion; p == rules.CompletionReplaced || p == rules.CompletionMigrated {
-		for _, n := range j.book.draining { // their ends wait for what is elsewhere
+		for _, n := range j.tables.draining { // their ends wait for what is elsewhere
 			j.watchNode(now, n, false)
 		}
 	}
@@ -162,11 +153,11 @@ func stamped(a *cluster.Allocation) time.Time {
 }
 
 // watchNode follows the drain of one node. Lengthens says that the drain gets another bound.
-func (j *Judge) watchNode(now *moment, n *node, lengthens bool) {
-	d, b := n.drain(), j.calm.bounds[n.id]
+func (j *endJudge) watchNode(now *snapshot, n *node, lengthens bool) {
+	d, b := n.drain(), j.bounds[n.id]
 	switch {
 	case d == nil:
-		delete(j.calm.bounds, n.id)
+		delete(j.bounds, n.id)
 	case b == nil || b.drain != d.ID || b.revision != d.Revision || lengthens:
 		j.bind(now, n)
 	default:
@@ -175,13 +166,13 @@ func (j *Judge) watchNode(now *moment, n *node, lengthens bool) {
 }
 
 // noteDone notes by when a drain has to end that could end now.
-func (j *Judge) noteDone(m *moment, n *node, b *bound) {
+func (j *endJudge) noteDone(m *snapshot, n *node, b *bound) {
 	_, why := m.unfinished(n)
 	switch {
 	case why != "":
 		b.done = time.Time{}
 	case b.done.IsZero():
-		b.done = later(j.now, j.calm.settled).Add(j.writeTime(m))
+		b.done = later(j.now, j.over).Add(j.writeTime(m))
 	}
 }
 
@@ -197,25 +188,25 @@ func sooner(a, b time.Time) time.Time {
 }
 
 // findNext finds when the first drain will be too late.
-func (j *Judge) findNext() {
-	j.calm.next = time.Time{}
-	for _, b := range j.calm.bounds { //lint:order the earliest, whatever the order
-		j.calm.next = sooner(j.calm.next, b.first())
+func (j *endJudge) findNext() {
+	j.next = time.Time{}
+	for _, b := range j.bounds { //lint:order the earliest, whatever the order
+		j.next = sooner(j.next, b.first())
 	}
 }
 
 // watchTime finds drains that are too late.
-func (j *Judge) watchTime(now time.Time) {
-	if !j.calm.began || j.calm.next.IsZero() || !now.After(j.calm.next) {
+func (j *endJudge) watchTime(now time.Time) {
+	if !j.calm || j.next.IsZero() || !now.After(j.next) {
 		return
 	}
 	passed := func(t time.Time) bool { return !t.IsZero() && now.After(t) }
-	for _, n := range j.book.draining {
-		b := j.calm.bounds[n.id]
+	for _, n := range j.tables.draining {
+		b := j.bounds[n.id]
 		if b == nil || !passed(b.first()) {
 			continue
 		}
-		switch left := j.book.moment(now, j.options.Policy).turns(n).total(); {
+		switch left := j.tables.snapshot(now, j.options.Policy).turns(n).total(); {
 		case passed(b.done):
 			j.find(EndForgotten, on(n), "it could have ended and was to %s ago", now.Sub(b.done))
 		case passed(b.by):
@@ -233,8 +224,8 @@ func (j *Judge) watchTime(now time.Time) {
 // and the configuration do not give. It is kept, but for what writes take that the
 // drainer cannot know.
 func (r *reasons) judgeShown(n *node, report *rules.Report) {
-	ahead := r.q.Clock.Sub(r.Judge.now)
-	own, shown := r.boundOf(r.now, n, ahead), report.EndsBy
+	ahead := r.q.Clock.Sub(r.facts.now)
+	own, shown := r.ends.boundOf(r.now, n, ahead), report.EndsBy
 	if own.IsZero() != shown.IsZero() {
 		r.find(BoundUnshown, on(n), "it is shown to end by %s, and its bound is %s", shown, own)
 	}
@@ -244,13 +235,13 @@ func (r *reasons) judgeShown(n *node, report *rules.Report) {
 	if shown.After(own.Add(ahead)) {
 		r.find(BoundUnshown, on(n), "it is shown to end by %s, and has to by %s", shown, own.Add(ahead))
 	}
-	b := r.calm.bounds[n.id]
-	if b == nil || r.now.book != r.book || b.drain != n.drain().ID || r.q.Term != r.leader.number {
+	b := r.ends.bounds[n.id]
+	if b == nil || r.now.tables != r.tables || b.drain != n.drain().ID || r.q.Term != r.leader.number {
 		return
 	}
 	latency := time.Duration(opinion.TurnCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write)
-	b.shown = later(b.shown, later(shown.Add(-ahead), r.calm.settled).Add(latency))
-	r.findNext()
+	b.shown = later(b.shown, later(shown.Add(-ahead), r.ends.over).Add(latency))
+	r.ends.findNext()
 }
 
 func later(a, b time.Time) time.Time {

@@ -67,19 +67,19 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
-		{"a paced mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a paced mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.quiet(waiting)
 			return s
 		}},
-		{"an end that nobody is about to make", invariant.Stalled, nil, func(t *testing.T) *stage {
+		{"an end that is not planned", invariant.Stalled, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.ended("a1")
 			s.look(1)
 			s.quiet()
 			return s
 		}},
-		{"a deadline mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a deadline mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.wait(time.Minute + invariant.DefaultCoalesce)
@@ -87,7 +87,7 @@ func brokenEnd() []broken {
 			s.quiet(waiting)
 			return s
 		}},
-		{"a deadline that passes while nothing happens, and nobody wakes", invariant.Stalled, nil, func(t *testing.T) *stage {
+		{"a deadline that passes while nothing happens, and the drainer does not wake", invariant.Stalled, nil, func(t *testing.T) *stage {
 			s := unmoved(t)
 			s.wait(time.Minute + invariant.DefaultCoalesce)
 			s.still()
@@ -99,7 +99,7 @@ func brokenEnd() []broken {
 			s.still()
 			return s
 		}},
-		{"a free mark that nobody is about to make", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a free mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.sick("a1")
 			s.look(1)
@@ -145,7 +145,7 @@ func brokenEnd() []broken {
 			s.drain("n1", time.Hour)
 			s.wait(time.Minute)
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-			s.forge(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
 				state.Node("n1").Drain.Strategy.ForceDeadline = epoch.Add(time.Hour)
 			})
 			return s
@@ -295,7 +295,7 @@ func fineEnd() []fine {
 			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 			s.run("a3")
 			s.look(1)
-			s.wait(invariant.DefaultRetryMax - 1)
+			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet(waiting)
 			return s
 		}},

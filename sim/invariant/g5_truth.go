@@ -11,15 +11,18 @@ import (
 // G5 truth: complete means what the completion contract says, judged again when it
 // is applied. Each drain has one outcome, and a record that outlives the node.
 
+// truthJudge judges G5.
+type truthJudge struct{ *facts }
+
 // judgeEnds judges an entry of completions in the state that it is applied in.
-func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
-	now := j.book.moment(m.At, j.options.Policy)
+func (j *truthJudge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
+	now := j.tables.snapshot(m.At, j.options.Policy)
 	j.checkPolicy(m.Policy)
 	answer, _ := e.Response.(shims.CompletionsApplied)
 	ended := make(map[cluster.NodeID]bool)
 	refused := 0
 	for _, c := range m.Completions.Completions {
-		n := j.book.node(c.Node)
+		n := j.tables.node(c.Node)
 		v := now.judgeCompletion(n, c)
 		about := Violation{Drain: c.Drain, Node: c.Node}
 		switch made := e.ends(c.Node, c.Drain) && !ended[c.Node]; {
@@ -34,7 +37,7 @@ func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 			case said && !v.holds:
 				j.find(v.check, about, "its end was accepted, and %s", v.why)
 			case v.holds && !ended[c.Node]:
-				j.find(GoodRefused, about, "its end was refused, and nothing is left to be waited for")
+				j.find(GoodRefused, about, "its end was refused, and nothing is left to be waited for: %q", whyRefused(answer.Refused, c.Node, ""))
 			}
 		}
 	}
@@ -48,12 +51,12 @@ func (j *Judge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 			len(ended), refused, len(answer.Ended), len(answer.Refused))
 	}
 	if refused > 0 {
-		j.idle[e.Index] = e.Before.Index()
+		j.noteRefused(e, answer.Refused)
 	}
 }
 
 // judgeCompletion judges whether a drain may end.
-func (m *moment) judgeCompletion(n *node, c rules.Completion) verdict {
+func (m *snapshot) judgeCompletion(n *node, c rules.Completion) verdict {
 	if v := checkDrain(n, c.Drain); !v.holds {
 		return v
 	}
@@ -81,8 +84,8 @@ func drainOf(n *cluster.Node) *cluster.Drain {
 	return n.Drain
 }
 
-// judgeDrainRow judges what an entry has done to the drain of a node.
-func (j *Judge) judgeDrainRow(e *entry, c change[cluster.Node]) {
+// judgeDrainRow judges the change of an entry to the drain of a node.
+func (j *truthJudge) judgeDrainRow(e *entry, c change[cluster.Node]) {
 	was, is := drainOf(c.before), drainOf(c.after)
 	if was != nil && (is == nil || is.ID != was.ID) {
 		j.judgeEnd(e, c, was)
@@ -97,11 +100,11 @@ func (j *Judge) judgeDrainRow(e *entry, c change[cluster.Node]) {
 }
 
 // judgeStart judges the beginning of a drain.
-func (j *Judge) judgeStart(e *entry, d *cluster.Drain) {
+func (j *truthJudge) judgeStart(e *entry, d *cluster.Drain) {
 	about := Violation{Drain: d.ID, Node: d.NodeID}
 	m, ok := e.Message.(*shims.NodeUpdateDrain)
 	if !ok || m.Spec == nil || m.Node != d.NodeID {
-		j.find(SecondOutcome, about, "a drain began that nobody asked for")
+		j.find(SecondOutcome, about, "a drain began without a request")
 	} else if !d.Strategy.StartedAt.Equal(m.At) || d.Revision != cluster.Revision(e.Index) {
 		j.find(RevisionMoved, about, "it began at index %d and says revision %d, start %s", e.Index, d.Revision, d.Strategy.StartedAt)
 	}
@@ -112,7 +115,7 @@ func (j *Judge) judgeStart(e *entry, d *cluster.Drain) {
 }
 
 // judgeRun judges a change of a drain that runs on.
-func (j *Judge) judgeRun(e *entry, was, is *cluster.Drain) {
+func (j *truthJudge) judgeRun(e *entry, was, is *cluster.Drain) {
 	about := Violation{Drain: is.ID, Node: is.NodeID}
 	asked := false
 	if m, ok := e.Message.(*shims.NodeUpdateDrain); ok {
@@ -123,7 +126,7 @@ func (j *Judge) judgeRun(e *entry, was, is *cluster.Drain) {
 	case asked && (is.Revision != cluster.Revision(e.Index) || !is.Strategy.StartedAt.Equal(was.Strategy.StartedAt)):
 		j.find(RevisionMoved, about, "its strategy was written at index %d: revision %d, begun at %s", e.Index, is.Revision, is.Strategy.StartedAt)
 	case !asked && (is.Revision != was.Revision || !sameStrategy(is, was)):
-		j.find(RevisionMoved, about, "nobody asked for another strategy, and revision %d became %d", was.Revision, is.Revision)
+		j.find(RevisionMoved, about, "no request changed the strategy, and revision %d became %d", was.Revision, is.Revision)
 	}
 	if is.Marked != was.Marked && e.Type != shims.AllocUpdateDesiredTransitionType {
 		j.find(MiscountedMarks, about, "its marks became %v from %v in an entry without any", is.Marked, was.Marked)
@@ -138,13 +141,13 @@ func sameStrategy(a, b *cluster.Drain) bool {
 		a.Strategy.ForceDeadline.Equal(b.Strategy.ForceDeadline) && a.Strategy.StartedAt.Equal(b.Strategy.StartedAt)
 }
 
-// purgedRunning counts what the entry purges on a node while it may still run.
-func (j *Judge) purgedRunning(e *entry, id cluster.NodeID) (count int) {
+// purgedRunning counts the allocations on a node that the entry purges while they may still run.
+func (j *truthJudge) purgedRunning(e *entry, id cluster.NodeID) (count int) {
 	m, ok := e.Message.(*shims.JobDeregister)
 	if !ok || !m.Purge {
 		return 0
 	}
-	for _, a := range j.book.node(id).live {
+	for _, a := range j.tables.node(id).live {
 		if a.group.key.Job == m.Job {
 			count++
 		}
@@ -153,7 +156,7 @@ func (j *Judge) purgedRunning(e *entry, id cluster.NodeID) (count int) {
 }
 
 // judgeEnd judges the end of a drain by its record.
-func (j *Judge) judgeEnd(e *entry, c change[cluster.Node], was *cluster.Drain) {
+func (j *truthJudge) judgeEnd(e *entry, c change[cluster.Node], was *cluster.Drain) {
 	about := Violation{Drain: was.ID, Node: was.NodeID}
 	d := j.drains[was.ID]
 	switch {
@@ -196,9 +199,9 @@ func (j *Judge) judgeEnd(e *entry, c change[cluster.Node], was *cluster.Drain) {
 
 // trueEnd is how a drain ends with the entry, and how many it leaves behind; empty
 // if the entry is none that ends it.
-func (j *Judge) trueEnd(e *entry, c change[cluster.Node], was *cluster.Drain, d *drain) (o cluster.Outcome, left int) {
-	n := j.book.node(was.NodeID)
-	left = j.book.moment(e.at, j.options.Policy).turns(n).total()
+func (j *truthJudge) trueEnd(e *entry, c change[cluster.Node], was *cluster.Drain, d *drain) (o cluster.Outcome, left int) {
+	n := j.tables.node(was.NodeID)
+	left = j.tables.snapshot(e.at, j.options.Policy).turns(n).total()
 	switch m := e.Message.(type) {
 	case *shims.NodeDeregister:
 		if c.after == nil && slices.Contains(m.Nodes, n.id) {
@@ -217,9 +220,9 @@ func (j *Judge) trueEnd(e *entry, c change[cluster.Node], was *cluster.Drain, d 
 }
 
 // stopping counts those that the drain has marked and that stop already.
-func (j *Judge) stopping(id cluster.DrainID) (count int) {
-	for _, a := range j.book.marked[id] {
-		if j.book.allocs[a.id()] == a && a.markedBy(id) && a.live() && a.stopping() {
+func (j *truthJudge) stopping(id cluster.DrainID) (count int) {
+	for _, a := range j.tables.marked[id] {
+		if j.tables.allocs[a.id()] == a && a.markedBy(id) && a.live() && a.stopping() {
 			count++
 		}
 	}
@@ -229,7 +232,7 @@ func (j *Judge) stopping(id cluster.DrainID) (count int) {
 // doneAs is the outcome of a drain that ends by itself and leaves so many behind.
 // What is left was given up by the deadline, or by force, although these may have
 // marked nothing; unless to have asked is all that was promised.
-func (j *Judge) doneAs(was *cluster.Drain, d *drain, left int) cluster.Outcome {
+func (j *truthJudge) doneAs(was *cluster.Drain, d *drain, left int) cluster.Outcome {
 	givenUp := left > 0 && j.options.Policy.Completion != rules.CompletionMarked
 	switch {
 	case d.marked[cluster.MarkForced] > 0:
@@ -245,16 +248,16 @@ func (j *Judge) doneAs(was *cluster.Drain, d *drain, left int) cluster.Outcome {
 }
 
 // noteMark counts a mark in its drain.
-func (j *Judge) noteMark(a *cluster.Allocation) {
+func (j *facts) noteMark(a *cluster.Allocation) {
 	t := a.DesiredTransition
 	if d := j.drains[t.Drain]; d != nil && t.Class < cluster.MarkClassCount {
 		d.marked[t.Class]++
 	}
 }
 
-// judgeRecordRow judges what an entry has done to the record of an ended drain:
+// judgeRecordRow judges the change of an entry to the record of an ended drain:
 // written once, and forgotten only to make room for others.
-func (j *Judge) judgeRecordRow(e *entry, c change[cluster.Drain]) {
+func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 	about := Violation{Drain: either(c).ID, Node: either(c).NodeID}
 	switch {
 	case c.before == nil:
@@ -264,12 +267,12 @@ func (j *Judge) judgeRecordRow(e *entry, c change[cluster.Drain]) {
 		}
 	default:
 		ofNode := 0
-		for _, d := range j.book.records {
+		for _, d := range j.tables.records {
 			if d.NodeID == c.before.NodeID {
 				ofNode++
 			}
 		}
-		if ofNode < cluster.MaxDrainRecordsPerNode && len(j.book.records) < cluster.MaxDrainRecords {
+		if ofNode < cluster.MaxDrainRecordsPerNode && len(j.tables.records) < cluster.MaxDrainRecords {
 			j.find(NoRecord, about, "its record was forgotten with %d of its node kept", ofNode)
 		}
 	}

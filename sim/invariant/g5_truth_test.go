@@ -51,7 +51,7 @@ func brokenTruth() []broken {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
-			s.forge(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
+			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
 				state.DrainRecord("dn1").Outcome = cluster.OutcomeComplete
 			})
 			return s
@@ -111,7 +111,7 @@ func brokenTruth() []broken {
 			m.Drain = "second"
 			s.apply(m)
 			last := s.request("n1", nil)
-			r := shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "second"}}
+			r := shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "second"}}
 			s.forge(last, r, s.updates(last), func(state *statestore.Snapshot) { state.DrainRecord("dn1").Outcome = cluster.OutcomeForced })
 			return s
 		}},
@@ -151,7 +151,7 @@ func fineTruth() []fine {
 			s.end("n1")
 			return s
 		}},
-		{"forced, with one left that nobody can reach", func(t *testing.T) *stage {
+		{"forced, with one left on an unreachable node", func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", -1)
 			s.mark(cluster.MarkForced, "a1")

@@ -11,13 +11,13 @@ import (
 )
 
 // G6 nothing lost, of evaluations: a change that concerns a job has the scheduler
-// look at it, in the entry of the change. Otherwise nobody ever does, and a drain
-// may wait for the replacement that nobody places. Which jobs an entry concerns is
+// look at it, in the entry of the change. Otherwise a drain may
+// wait for a replacement that is never placed. Which jobs an entry concerns is
 // counted here from its rows and the state before it; where the entry's answer is
 // asked, it only says which rows to look at. What is made beside marks is judged with
-// them, what a scheduler's plan carries is the scheduler's affair.
+// them, evaluations in a scheduler's plan are not judged.
 
-// call is what an entry calls for: one evaluation of each of its jobs.
+// call is the evaluations that an entry must make: one of each of its jobs.
 type call struct {
 	trigger cluster.EvalTrigger
 	at      time.Time
@@ -29,7 +29,7 @@ type call struct {
 
 // evalJudge judges the evaluations of one entry.
 type evalJudge struct {
-	*Judge
+	*facts
 	e       *entry
 	call    call
 	carried []*cluster.Evaluation
@@ -44,7 +44,7 @@ type evalJudge struct {
 func (j *Judge) judgeEvals(e *entry) {
 	switch r := e.Response.(type) {
 	case shims.Refused:
-		if j.changed(e) {
+		if e.changed() {
 			j.find(Unanswered, Violation{}, "refused, and it has changed something: %v", r.Err)
 		}
 		return
@@ -55,7 +55,8 @@ func (j *Judge) judgeEvals(e *entry) {
 			return
 		}
 	}
-	w := evalJudge{Judge: j, e: e, call: j.callOf(e), carried: carriedBy(e.Message)}
+	w := evalJudge{facts: j.facts, e: e, carried: carriedBy(e.Message)}
+	w.call = w.callOf()
 	j.counters.Called += len(w.call.jobs)
 	w.checkCarried()
 	for _, c := range e.evals {
@@ -160,31 +161,31 @@ func (w *evalJudge) untrue(row *cluster.Evaluation) string {
 	return ""
 }
 
-// callOf is what an entry calls for, judged in the state before it.
-func (j *Judge) callOf(e *entry) call {
-	switch m := e.Message.(type) {
+// callOf returns the evaluations that an entry must make, by the state before it.
+func (w *evalJudge) callOf() call {
+	switch m := w.e.Message.(type) {
 	case *shims.NodeRegister:
-		return j.nodeCall(e, m.At, m.Node.ID)
+		return w.nodeCall(m.At, m.Node.ID)
 	case *shims.NodeDeregister:
-		return j.nodeCall(e, m.At, m.Nodes...)
+		return w.nodeCall(m.At, m.Nodes...)
 	case *shims.NodeUpdateStatus:
-		if slices.ContainsFunc(e.nodes, changedStatus) {
-			return j.nodeCall(e, m.At, m.Node)
+		if slices.ContainsFunc(w.e.nodes, changedStatus) {
+			return w.nodeCall(m.At, m.Node)
 		}
 	case *shims.NodeUpdateEligibility:
-		if slices.ContainsFunc(e.nodes, returned) {
-			return j.nodeCall(e, m.At, m.Node)
+		if slices.ContainsFunc(w.e.nodes, returned) {
+			return w.nodeCall(m.At, m.Node)
 		}
 	case *shims.NodeUpdateDrain:
-		if slices.ContainsFunc(e.nodes, returned) {
-			return j.nodeCall(e, m.At, m.Node)
+		if slices.ContainsFunc(w.e.nodes, returned) {
+			return w.nodeCall(m.At, m.Node)
 		}
 	case *shims.JobDeregister:
-		if !m.Purge { // nobody would look at the evaluation of a job that is gone
+		if !m.Purge { // the scheduler ignores evaluations of a job that is gone
 			return call{trigger: "job-deregister", jobs: []cluster.JobKey{m.Job}}
 		}
 	case *shims.AllocClientUpdate:
-		return j.reportCall(e, m)
+		return w.reportCall(m)
 	}
 	return call{}
 }
@@ -202,16 +203,16 @@ func returned(c change[cluster.Node]) bool {
 
 // nodeCall is what a change of nodes calls for: the jobs with something on them that
 // may run, and those that run on every node which can have them.
-func (j *Judge) nodeCall(e *entry, at time.Time, ids ...cluster.NodeID) call {
+func (w *evalJudge) nodeCall(at time.Time, ids ...cluster.NodeID) call {
 	c := call{trigger: "node-update", at: at, nodes: ids}
 	for _, id := range ids {
-		if n := j.book.nodes[id]; n != nil {
+		if n := w.tables.nodes[id]; n != nil {
 			for _, a := range n.live {
 				c.jobs = append(c.jobs, a.group.key.Job)
 			}
 		}
-		n := e.After.Node(id)
-		for _, job := range j.book.everywhere {
+		n := w.e.After.Node(id)
+		for _, job := range w.tables.everywhere {
 			if n != nil && comesTo(job.row, n) {
 				c.jobs = append(c.jobs, job.key)
 			}
@@ -231,12 +232,12 @@ func comesTo(j *cluster.Job, n *cluster.Node) bool {
 
 // reportCall is what reports call for: the jobs of which something has ended that was
 // to run on. It is as old as the newest report, whatever that is about.
-func (j *Judge) reportCall(e *entry, m *shims.AllocClientUpdate) call {
+func (w *evalJudge) reportCall(m *shims.AllocClientUpdate) call {
 	c := call{trigger: "alloc-failure"}
 	for _, r := range m.Reports {
 		c.at = later(c.at, r.At)
 	}
-	for _, a := range e.allocs {
+	for _, a := range w.e.allocs {
 		if a.before != nil && a.after != nil && endedEarly(a.before, a.after) {
 			c.jobs = append(c.jobs, groupOf(a.after).Job)
 		}

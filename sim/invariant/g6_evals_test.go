@@ -84,11 +84,11 @@ func brokenEvals() []broken {
 		}
 	}
 	return []broken{
-		{"a node falls and nobody looks", invariant.JobForgotten, nil, fallen(func(*stage, []*cluster.Evaluation) []*cluster.Evaluation { return nil })},
+		{"a node falls and no evaluation is made", invariant.JobForgotten, nil, fallen(func(*stage, []*cluster.Evaluation) []*cluster.Evaluation { return nil })},
 		{"a node falls and the system job is forgotten", invariant.JobForgotten, nil, fallen(without(0))},
 		{"a node falls and one namespace is forgotten", invariant.JobForgotten, nil, fallen(without(1))},
 		{"a node falls and the other namespace is forgotten", invariant.JobForgotten, nil, fallen(without(2))},
-		{"an evaluation that nobody looks at", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.Status = cluster.EvalComplete }))},
+		{"an evaluation that the scheduler ignores", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.Status = cluster.EvalComplete }))},
 		{"an evaluation with another cause", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.TriggeredBy = cluster.TriggerNodeDrain }))},
 		{"an evaluation of another node", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.NodeID = "n2" }))},
 		{"an evaluation of another time", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.CreateTime = e.CreateTime.Add(time.Second) }))},
@@ -164,7 +164,7 @@ func brokenEvals() []broken {
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
 			m.MarkEligible = true
-			s.lie(m, shims.DrainRequestApplied{DrainResult: statestore.DrainResult{Drain: "dn1"}}, func(txn *statestore.Txn) {
+			s.lie(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, func(txn *statestore.Txn) {
 				_, err := txn.UpdateNodeDrain(m.DrainUpdate)
 				must.NoError(s.t, err)
 			})
@@ -276,7 +276,7 @@ func fineEvals() []fine {
 			s.apply(&shims.NodeUpdateStatus{At: s.now, Node: "n3", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{s.eval("logs")}})
 			return s
 		}},
-		{"an evaluation that an entry carries and nobody would look at", func(t *testing.T) *stage {
+		{"a complete evaluation that an entry carries", func(t *testing.T) *stage {
 			s := tenants(t)
 			e := s.fall()
 			e[1].Status = cluster.EvalComplete

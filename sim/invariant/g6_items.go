@@ -4,13 +4,11 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// G6 nothing lost, of what is applied: one bad item never fails the rest of its
-// batch, everybody is told what became of his item, and a mark is never without
-// its evaluation.
+// G6 nothing lost, for applied entries: one bad item never fails the rest of its entry, the
+// answer gives the outcome of each item, and each mark comes with an evaluation.
 
 // evalled reports whether the entry carries an evaluation of the job.
 func (w *markJudge) evalled(key cluster.JobKey) bool {
@@ -42,13 +40,14 @@ func (w *markJudge) checkAnswer() {
 // a mark, and of each group that is stuck, and no other.
 func (w *markJudge) checkEvals() {
 	wanted := slices.Clone(w.jobs)
-	stuck := 0
 	for _, key := range w.m.Reevaluate {
-		if w.now.stuck(w.book.group(key)) {
-			stuck++
-			if w.evalled(key.Job) {
-				wanted = append(wanted, key.Job)
+		switch {
+		case !w.now.stuck(w.tables.group(key)):
+			if len(w.m.Marks.Marks) == 0 {
+				w.idle[w.e.Index] = idleItem{w.e.Before.Index(), Violation{Group: key}, "no marked allocation runs on without an evaluation"}
 			}
+		case w.evalled(key.Job):
+			wanted = append(wanted, key.Job)
 		}
 	}
 	for _, key := range wanted {
@@ -57,9 +56,6 @@ func (w *markJudge) checkEvals() {
 		}
 	}
 	w.checkEachOnce(wanted)
-	if len(w.m.Marks.Marks) == 0 && stuck < len(w.m.Reevaluate) {
-		w.idle[w.e.Index] = w.e.Before.Index()
-	}
 }
 
 // checkEachOnce finds evaluations of other jobs than those, and more than one of a job.
@@ -72,7 +68,7 @@ func (w *markJudge) checkEachOnce(wanted []cluster.JobKey) {
 		key := jobOf(c.after)
 		switch {
 		case !slices.Contains(wanted, key):
-			w.find(IdleWrite, aboutJob(key), "an evaluation was made of %s, of which nothing was marked", key)
+			w.find(IdleWrite, aboutJob(key), "an evaluation was made of job %s, which has no mark in the entry", key)
 		case slices.Contains(seen, key):
 			w.find(EvaluatedForNothing, aboutJob(key), "another evaluation was made of job %s in one entry", key)
 		}
@@ -90,15 +86,4 @@ func (w *markJudge) makesEval(key cluster.JobKey) bool {
 
 // stuck reports whether a marked allocation of the group runs on and no evaluation
 // is open that would stop it.
-func (m *moment) stuck(g *group) bool { return m.tally(g).stuck && len(g.job.open) == 0 }
-
-// items are what a write of a drainer carries, besides evaluations.
-func items(m shims.Message) (marks []rules.Mark, reevaluate []cluster.GroupKey, ends []rules.Completion) {
-	switch m := m.(type) {
-	case *shims.AllocUpdateDesiredTransition:
-		return m.Marks.Marks, m.Reevaluate, nil
-	case *shims.NodesDrainComplete:
-		return nil, nil, m.Completions.Completions
-	}
-	return nil, nil, nil
-}
+func (m *snapshot) stuck(g *group) bool { return m.tally(g).stuck && len(g.job.open) == 0 }

@@ -61,7 +61,7 @@ func brokenWrites() []broken {
 		{"a mark that was rejected and is forgotten", invariant.NotRetried, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
-			s.wait(invariant.DefaultRetryMax)
+			s.wait(invariant.DefaultRetryBase)
 			s.quiet(waiting)
 			return s
 		}},
@@ -72,7 +72,7 @@ func brokenWrites() []broken {
 			s.look(1)
 			s.answer(1, 1, raftwrite.Rejected)
 			s.look(1)
-			s.wait(invariant.DefaultRetryMax)
+			s.wait(invariant.DefaultRetryBase)
 			s.quiet()
 			return s
 		}},
@@ -83,11 +83,18 @@ func brokenWrites() []broken {
 			s.step(1, false)
 			s.answer(1, 0, raftwrite.Unknown)
 			s.step(1, false)
-			s.wait(invariant.DefaultRetryMax)
+			s.wait(invariant.DefaultRetryBase)
 			s.quiet()
 			return s
 		}},
-		{"marked, its evaluation failed, and nobody asks again", invariant.NotReevaluated, nil, func(t *testing.T) *stage {
+		{"a mark proposed without an evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			m := s.marks(cluster.MarkPaced, "a1")
+			m.Evals = nil
+			s.propose(1, 1, m)
+			return s
+		}},
+		{"marked, its evaluation failed, and no other is made", invariant.NotReevaluated, nil, func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.answered("web")
@@ -103,10 +110,10 @@ func fineWrites() []fine {
 		{"an unknown outcome, a barrier, and planned again", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Unknown)
+			s.wait(invariant.DefaultRetryBase)
 			s.ask(1, 2)
 			s.step(1, false)
 			s.j.Answered(s.now, 1, 2, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
-			s.wait(time.Second)
 			s.write(1, 3, s.marks(cluster.MarkPaced, "a1"))
 			s.quiet()
 			return s
@@ -114,7 +121,7 @@ func fineWrites() []fine {
 		{"a rejected mark that still has time", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
-			s.wait(invariant.DefaultRetryMax - 1)
+			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet(waiting)
 			return s
 		}},
@@ -126,6 +133,8 @@ func fineWrites() []fine {
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
 			s.answer(1, 1, raftwrite.Unknown)
+			s.step(1, false)
+			s.wait(invariant.DefaultRetryBase)
 			s.ask(1, 3)
 			s.step(1, false)
 			s.answer(1, 2, raftwrite.Unknown)
@@ -142,7 +151,7 @@ func fineWrites() []fine {
 			s.write(1, 2, s.again("web"))
 			s.answered("web")
 			s.look(1)
-			s.wait(invariant.DefaultRetryMax - 1)
+			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet()
 			return s
 		}},
@@ -153,7 +162,7 @@ func fineWrites() []fine {
 			s.step(1, false)
 			s.answer(1, 0, raftwrite.Unknown)
 			s.step(1, false)
-			s.wait(invariant.DefaultRetryMax - 1)
+			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet()
 			return s
 		}},

@@ -19,8 +19,8 @@ import (
 // checkFresh finds what a drainer wants that remembers nothing and the running one
 // has neither planned nor in flight. Of a group it is the number that counts: which
 // of equal candidates go may depend on what was planned before.
-func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster.AllocID]bool) {
-	if j.options.MinInterval > 0 && m.at.Before(t.round.Add(j.options.MinInterval)) {
+func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned map[cluster.AllocID]bool) {
+	if j.options.MinInterval > 0 && m.at.Before(t.lastWrite.Add(j.options.MinInterval)) {
 		return // a fresh drainer has no round behind it that it had to wait for
 	}
 	waiting := map[cluster.GroupKey]bool{}
@@ -59,12 +59,12 @@ func (j *Judge) checkFreshWants(m *moment, t *term, w Wants, planned map[cluster
 		return
 	}
 	for _, c := range w.Completions {
-		if t.ends[c.Node] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !j.recent(t.failure, m.at) && !j.coalesces(m, m.node(c.Node)) {
+		if t.ends[c.Node] == 0 && !j.waits(t, m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !j.coalesces(m, m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")
 		}
 	}
 	for _, key := range w.Reevaluate {
-		if !j.reevaluates(t, m.at, key) && !j.recent(t.failure, m.at) {
+		if !j.reevaluates(t, m.at, key) && !t.failures.waits(&j.options, m.at) {
 			j.find(Forgotten, Violation{Group: key}, "a fresh drainer would have the group evaluated again")
 		}
 	}
@@ -94,7 +94,7 @@ func (j *Judge) SameFacts(now time.Time, want, got []string) {
 // They name allocations by what they are and not by ids, which another run draws
 // otherwise, and hold no times.
 func Facts(s *statestore.Snapshot) []string {
-	b := bookOf(s)
+	b := tablesOf(s)
 	var facts []string
 	for _, n := range b.draining {
 		facts = append(facts, fmt.Sprintf("node %s drain %s runs%s", n.id, n.drain().ID, leftOn(n)))

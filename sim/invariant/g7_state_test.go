@@ -88,7 +88,7 @@ func fineMemory() []fine {
 		{"an end that a drainer which saw an old state comes back to", func(t *testing.T) *stage {
 			s, stepped := sawOld(t)
 			s.j.Stepped(s.now, stepped)
-			s.wait(time.Second)
+			s.wait(invariant.DefaultRetryBase / 2)
 			s.quiet(s.wantsEnd("n1"))
 			return s
 		}},
@@ -120,7 +120,7 @@ func sawOld(t *testing.T) (*stage, invariant.Step) {
 	s.ask(1, 0)
 	s.step(1, false)
 	s.j.Answered(s.now, 1, 0, shims.Answer{Outcome: raftwrite.Applied, Index: s.index})
-	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1, WakeAt: s.now.Add(2 * time.Second)}
+	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1, WakeAt: s.now.Add(invariant.DefaultRetryBase)}
 }
 
 // wantsEnd has a fresh drainer want the end of a drain.

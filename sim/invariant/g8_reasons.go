@@ -19,9 +19,10 @@ import (
 
 // reasons judges the reports of one quiet point.
 type reasons struct {
-	*Judge
+	*facts
+	ends *endJudge
 	term *term
-	now  *moment
+	now  *snapshot
 	q    Quiet
 	// behind says that the drainer may not have had its say on the state.
 	behind bool
@@ -33,9 +34,9 @@ type reasons struct {
 	seen map[*alloc]bool
 }
 
-func newReasons(j *Judge, t *term, m *moment, q Quiet) *reasons {
+func newReasons(j *Judge, t *term, m *snapshot, q Quiet) *reasons {
 	return &reasons{
-		Judge: j, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, seen: map[*alloc]bool{},
+		facts: j.facts, ends: &j.ends, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, seen: map[*alloc]bool{},
 		all: map[*group]int{}, paced: map[*group]int{}, slots: map[*group]int{},
 	}
 }
@@ -81,8 +82,11 @@ func (r *reasons) plan(report *rules.Report) {
 		r.planned[a.id()] = true
 		r.all[a.group]++
 		if a.healthy() {
-			r.paced[a.group]++
-		} else if !a.asked() && a.node.drain() != nil {
+			// A mark in flight that the present state does not allow will be refused.
+			if a.leaving() || a.node.drain() == nil || r.now.rule(a).class != cluster.MarkNone {
+				r.paced[a.group]++
+			}
+		} else if !a.leaving() && a.node.drain() != nil {
 			if c := r.now.rule(a).class; c == cluster.MarkFree || c == cluster.MarkCanary {
 				r.slots[a.group]++
 			}
@@ -125,7 +129,7 @@ func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 	if ar.Group != a.group.key || int(ar.Stage) != int(a.turn) {
 		r.find(WrongNumbers, of(a), "the reason is of %s, stage %s", ar.Group, ar.Stage)
 	}
-	if r.q.Truth != nil && r.now.book == r.book && r.q.Truth.Ended(a.id()) {
+	if r.q.Truth != nil && r.now.tables == r.tables && r.q.Truth.Ended(a.id()) {
 		r.find(UntrueReason, of(a), "%q, and its client was told that its end is known", ar.Reason)
 	}
 	want, why := r.reason(a)
@@ -142,7 +146,7 @@ func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 	switch d := a.node.drain(); {
 	case !opinion.HasToLeave(a.turn, d):
 		return rules.ReasonLeftByRequest, ""
-	case r.term.marks[a.id()] > 0 && !a.asked():
+	case r.term.marks[a.id()] > 0 && !a.leaving():
 		return rules.ReasonWritePending, ": its mark is in flight"
 	case a.stopping(): // a mark in flight of what stops already moves nothing
 		return rules.ReasonStopping, ""
@@ -280,7 +284,7 @@ func (r *reasons) judgeOutstanding(a *alloc, said []cluster.AllocID) {
 		return // it waits for those with a slot
 	}
 	for _, o := range a.group.members {
-		if o.live() && o.asked() && !slices.Contains(said, o.id()) {
+		if o.live() && o.leaving() && !slices.Contains(said, o.id()) {
 			r.find(WrongNumbers, of(a), "it waits for %v, and %s is on its way", said, o.id())
 		}
 	}
@@ -317,18 +321,18 @@ func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
 	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
-		r.find(WrongSince, of(a), "%q since no time, and nobody has seen it begin", ar.Reason)
+		r.find(WrongSince, of(a), "%q since no time, and the leader did not see it begin", ar.Reason)
 	case s.At.IsZero() && ar.Reason == rules.ReasonWritePending && r.term.marksFor(a.id(), a.node.drain().ID):
 		r.find(WrongSince, of(a), "%q since no time, and its mark is in flight", ar.Reason)
 	case r.term.clockSet: // what was seen before has times of another clock
 	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
 		r.find(WrongSince, of(a), "%q seen since %s, and at %s it was not so", ar.Reason, s.At, r.term.quiet.clock)
-	case s.At.After(later(later(r.q.Clock, r.Judge.now), r.latest)):
+	case s.At.After(later(later(r.q.Clock, r.facts.now), r.latest)):
 		r.find(WrongSince, of(a), "%q since %s, which is to come", ar.Reason, s.At)
 	}
 }
 
-// heard is what a drainer said at one quiet point at which it had had its say.
+// heard is the report of a drainer at one quiet point, if the drainer was up to date.
 type heard struct {
 	// clock is the time on its clock, zero if there was none.
 	clock time.Time
@@ -356,7 +360,7 @@ func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 	return known && !held[reason]
 }
 
-// remember keeps what the drainer has said for the next quiet point.
+// remember keeps the report for the next quiet point.
 func (r *reasons) remember() {
 	h := heard{groups: map[cluster.GroupKey][rules.ReasonCount]bool{}, allocs: r.planned}
 	if !r.behind {
@@ -386,7 +390,7 @@ func (r *reasons) remember() {
 // another of the group is held.
 func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) {
 	a := r.now.allocs[id]
-	if a == nil || a.asked() || r.term.marks[id] == 0 || a.node.drain() == nil {
+	if a == nil || a.leaving() || r.term.marks[id] == 0 || a.node.drain() == nil {
 		return 0, false
 	}
 	t := r.now.tally(a.group)

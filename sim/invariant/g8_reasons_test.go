@@ -99,7 +99,7 @@ func brokenReasons() []broken {
 		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Seen: true} })
 		return s
 	}})
-	return append(all, broken{"a mark said to be pending that nobody is about to make", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
+	return append(all, broken{"a mark said to be pending that is not planned", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
 		func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.quiet()

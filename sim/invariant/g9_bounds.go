@@ -14,7 +14,7 @@ import (
 // ends of drains. A barrier is no entry.
 
 // checkSize holds an entry to its bounds.
-func (j *Judge) checkSize(w Write) {
+func (j *writeJudge) checkSize(w Write) {
 	ids := 0
 	switch m := w.Message.(type) {
 	case nil:
@@ -36,12 +36,12 @@ func (j *Judge) checkSize(w Write) {
 }
 
 // burst is how many looks may come at once: those of a tenth of a second, and at least one.
-func (j *Judge) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond/10))) }
+func (j *facts) burst() float64 { return max(1, float64(int(j.options.QueriesPerSecond/10))) }
 
 // checkQueries holds the looks of a step to the rate. What is left of the rate
 // grows with the drainer's clock; a clock that was set back adds nothing. One look
 // more may have been granted before the drainer was held up.
-func (j *Judge) checkQueries(t *term, s Step) {
+func (j *wakeJudge) checkQueries(t *term, s Step) {
 	if since := s.Clock.Sub(t.last.clock); t.last.any && since > 0 {
 		t.last.tokens = min(j.burst(), t.last.tokens+since.Seconds()*j.options.QueriesPerSecond)
 	}
@@ -57,22 +57,22 @@ func (j *Judge) checkQueries(t *term, s Step) {
 }
 
 // checkRound holds a round of writes to its distance from the one before.
-func (j *Judge) checkRound(t *term, s Step) {
-	if j.options.MinInterval > 0 && !t.round.IsZero() && !s.Clock.Before(t.round) {
-		if since := s.Clock.Sub(t.round); since < j.options.MinInterval {
+func (j *writeJudge) checkRound(t *term, s Step) {
+	if j.options.MinInterval > 0 && !t.lastWrite.IsZero() && !s.Clock.Before(t.lastWrite) {
+		if since := s.Clock.Sub(t.lastWrite); since < j.options.MinInterval {
 			j.find(TooSoon, Violation{}, "a round began %s after the one before, and the least is %s", since, j.options.MinInterval)
 		}
 	}
-	t.beginRound(s.Clock)
+	t.lastWrite = s.Clock
 }
 
 // checkRecords holds the records of ended drains to their bounds.
-func (j *Judge) checkRecords() {
+func (j *auditJudge) checkRecords() {
 	counts := make(map[cluster.NodeID]int)
-	for _, d := range j.book.records {
+	for _, d := range j.tables.records {
 		counts[d.NodeID]++
 	}
-	if n := len(j.book.records); n > cluster.MaxDrainRecords {
+	if n := len(j.tables.records); n > cluster.MaxDrainRecords {
 		j.find(TooManyRecords, Violation{}, "%d records are kept, and %d may be", n, cluster.MaxDrainRecords)
 	}
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
@@ -89,6 +89,6 @@ func (o *Options) query() time.Duration {
 
 // lookWait is how long a term may have to wait for its next look: longer if looks
 // that it was granted were lost when its clock was set back.
-func (j *Judge) lookWait(t *term) time.Duration {
+func (j *facts) lookWait(t *term) time.Duration {
 	return time.Duration(1+t.last.setBack) * j.options.query()
 }

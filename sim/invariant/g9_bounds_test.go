@@ -72,6 +72,23 @@ func brokenBounds() []broken {
 			s.look(1)
 			return s
 		}},
+		{"behind a full queue at once", invariant.TooSoon, nil, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
+			s.look(1)
+			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"before the longer wait after a third failure", invariant.TooSoon, nil, func(t *testing.T) *stage {
+			s := failedTwice(t)
+			s.propose(1, 3, s.marks(cluster.MarkPaced, "a1"))
+			s.look(1)
+			s.answer(1, 3, raftwrite.Rejected)
+			s.look(1)
+			s.wait(4*invariant.DefaultRetryBase - 1)
+			s.write(1, 4, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
 		{"a barrier again at once", invariant.TooSoon, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.j.Began(s.now, 0, 1)
@@ -103,10 +120,11 @@ func fineBounds() []fine {
 			}
 			return s
 		}},
-		{"a round when it may be, one behind a full queue at once", func(t *testing.T) *stage {
+		{"a round after the wait behind a full queue", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
 			s.look(1)
+			s.wait(invariant.DefaultRetryBase)
 			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
@@ -126,8 +144,8 @@ func fineBounds() []fine {
 			back()
 			return s
 		}},
-		// Small seeds 110576 and 1021429: the clock showed the time of a failure once more.
-		{"a write and a barrier at the time of a failure, by a clock that was set back since", func(t *testing.T) *stage {
+		// Small seeds 110576 and 1021429: a clock that was set back showed an earlier time.
+		{"a write and a barrier by a clock that was set back to before the last failure", func(t *testing.T) *stage {
 			s := draining(t, invariant.Options{})
 			failed := s.now
 			s.fail(raftwrite.Unknown)
@@ -136,7 +154,7 @@ func fineBounds() []fine {
 			s.look(1)
 			s.answer(1, 2, raftwrite.Rejected)
 			s.look(1)
-			refused := s.now
+			refused := s.now.Add(-1)
 			s.wait(time.Minute)
 			s.j.ClockSet(s.now, 1, refused.Sub(s.now))
 			s.ask(1, 3)

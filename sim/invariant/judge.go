@@ -9,63 +9,43 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Judge holds one run of a cluster to the guarantees G1 to G11. Make it with
+// Judge holds one run of a cluster to the guarantees G1 to G12. Make it with
 // [New]. It is told what happens in the order in which it does, and is not safe
 // for concurrent use. It writes to nothing that it is shown.
 type Judge struct {
-	options Options
-	// now is the world's time of what the judge was last told, index that of the
-	// newest entry.
-	now   time.Time
-	index uint64
-	// book is the state after the last entry. began says that there is one.
-	book  *book
+	*facts
+	// began says that the tables hold the state after the last entry.
 	began bool
-	// placed is the state after what was placed past the log since the book, or nil.
+	// placed is the state after changes that bypassed the log, or nil.
 	placed *statestore.Snapshot
 	// entry is the one that is judged; it is used again.
 	entry entry
 	// unread counts the entries since everything was counted.
 	unread int
-	// events counts what has happened besides steps.
-	events uint64
-	// latest is the latest time that any entry has carried or clock has shown.
-	latest time.Time
 
-	// drains are those that were ever seen.
-	drains map[cluster.DrainID]*drain
-	terms  map[int]*term
-	leader *term // the term that began last, or nil
-	calm   calm
-	// idle are the entries of drainers of which something was refused, with the
-	// index of the state that refused it, until they are answered.
-	idle map[uint64]uint64
-	// digests are those of the entries, by index; at zero is none.
-	digests map[uint64]uint64
-
-	counters   Counters
-	violations []Violation
-	found      int // violations, those not kept included
-}
-
-// drain is what the judge knows of one drain.
-type drain struct {
-	id   cluster.DrainID
-	node cluster.NodeID
-	// marked counts the marks that entries have made, by class.
-	marked [cluster.MarkClassCount]int
-	ended  bool
+	causes   causeJudge
+	requests requestJudge
+	ends     endJudge
+	truth    truthJudge
+	writes   writeJudge
+	progress progressJudge
+	wakes    wakeJudge
+	replicas replicaJudge
+	audits   auditJudge
 }
 
 // New returns a judge of a run that is about to begin.
 func New(o Options) *Judge {
+	f := &facts{
+		options: o.withDefaults(), tables: newTables(0),
+		drains: make(map[cluster.DrainID]*drain), terms: make(map[int]*term), idle: make(map[uint64]idleItem),
+	}
 	return &Judge{
-		options: o.withDefaults(),
-		book:    newBook(0),
-		drains:  make(map[cluster.DrainID]*drain),
-		terms:   make(map[int]*term),
-		idle:    make(map[uint64]uint64),
-		digests: make(map[uint64]uint64),
+		facts:  f,
+		causes: causeJudge{f}, requests: requestJudge{f}, truth: truthJudge{f}, writes: writeJudge{f},
+		progress: progressJudge{f}, wakes: wakeJudge{f}, audits: auditJudge{f},
+		ends:     endJudge{facts: f, bounds: make(map[cluster.NodeID]*bound)},
+		replicas: replicaJudge{facts: f, digests: make(map[uint64]uint64)},
 	}
 }
 
@@ -76,16 +56,16 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.now, j.index = now, a.Index
 	j.events++
 	if a.Message == nil && !a.Type.Ignorable() {
-		if j.began, j.placed = false, a.After; j.calm.began {
+		if j.began, j.placed = false, a.After; j.ends.calm {
 			j.take(a.After) // before the calm it may be one of many that a world begins with
 		}
 		return
 	}
-	if !j.began || a.Before.Index() != j.book.index {
+	if !j.began || a.Before.Index() != j.tables.index {
 		j.take(a.Before)
 	}
 	e := &j.entry
-	e.read(j.book, a)
+	e.read(j.tables, a)
 	j.latest = later(j.latest, e.at)
 	j.counters.add(e)
 	j.judgeRows(e)
@@ -94,17 +74,17 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	case *shims.AllocUpdateDesiredTransition:
 		j.judgeMarks(e, m)
 	case *shims.NodesDrainComplete:
-		j.judgeEnds(e, m)
+		j.truth.judgeEnds(e, m)
 	case *shims.NodeUpdateDrain:
-		j.judgeRequest(e, m)
+		j.requests.judge(e, m)
 	case *shims.ApplyPlan:
-		j.judgePlan(e, m)
+		j.causes.judgePlan(e, m)
 	}
-	e.put(j.book)
+	e.put(j.tables)
 	if j.options.Digests {
-		j.compareDigest(a.Index, uint64(e.digest(a)), 0)
+		j.replicas.compareDigest(a.Index, uint64(e.digest(a)), 0)
 	}
-	j.watchEnds(e)
+	j.ends.watchEnds(e)
 	if j.unread++; j.auditIsDue() {
 		j.audit(a.After)
 	}
@@ -123,21 +103,43 @@ func (j *Judge) auditIsDue() bool {
 	case every == 1:
 		return true
 	}
-	return j.unread >= every && j.unread*rowsPerEntry >= j.book.rows()
+	return j.unread >= every && j.unread*rowsPerEntry >= j.tables.rows()
 }
 
 // take takes a state as it is.
 func (j *Judge) take(s *statestore.Snapshot) {
 	j.began, j.placed = true, nil
-	j.book = bookOf(s)
-	for _, n := range j.book.draining {
+	j.tables = tablesOf(s)
+	for _, n := range j.tables.draining {
 		d := n.drain()
-		j.drains[d.ID] = &drain{id: d.ID, node: n.id, marked: d.Marked}
+		j.drains[d.ID] = &drain{id: d.ID, node: n.id, marked: d.Marked, keys: slices.Clone(d.Keys)}
 	}
-	for id, d := range j.book.records {
-		j.drains[id] = &drain{id: id, node: d.NodeID, marked: d.Marked, ended: true}
+	for id, d := range j.tables.records {
+		j.drains[id] = &drain{id: id, node: d.NodeID, marked: d.Marked, ended: true, keys: slices.Clone(d.Keys)}
 	}
-	j.recount()
+	j.ends.recount()
+}
+
+// audit counts everything. A state that is not what the entries have made it is taken
+// as it is from then on.
+func (j *Judge) audit(s *statestore.Snapshot) {
+	j.unread = 0
+	if !j.audits.compare(s) {
+		j.take(s)
+	}
+	j.audits.checkRecords()
+	j.audits.checkDrains()
+}
+
+// Calm says that faults have stopped.
+func (j *Judge) Calm(now time.Time) {
+	j.now = now
+	j.ends.calm, j.ends.over = true, now.Add(j.options.Bounds.Settle)
+	clear(j.ends.bounds)
+	if j.placed != nil {
+		j.take(j.placed)
+	}
+	j.ends.recount()
 }
 
 // End judges the state in which the run ended: everything is counted. The states
@@ -148,22 +150,10 @@ func (j *Judge) End(now time.Time, states ...*statestore.Snapshot) {
 	if len(states) == 0 {
 		return
 	}
-	if !j.began || states[0].Index() != j.book.index {
+	if !j.began || states[0].Index() != j.tables.index {
 		j.take(states[0])
 	}
 	j.audit(states[0])
-	j.watchTime(now)
-	j.compareDumps(ReplicasDiffer, states)
+	j.ends.watchTime(now)
+	j.replicas.compareDumps(ReplicasDiffer, states)
 }
-
-// Violations returns what was found, in the order in which it was.
-func (j *Judge) Violations() []Violation { return slices.Clone(j.violations) }
-
-// Found counts the violations, those not kept included.
-func (j *Judge) Found() int { return j.found }
-
-// Failed reports whether anything was found.
-func (j *Judge) Failed() bool { return j.found > 0 }
-
-// Counters returns what was counted so far.
-func (j *Judge) Counters() Counters { return j.counters }

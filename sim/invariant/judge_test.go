@@ -26,7 +26,7 @@ type fine struct {
 func allBroken() (all []broken) {
 	for _, cases := range [...][]broken{
 		brokenBudget(), brokenCause(), brokenOrder(), brokenEnd(), brokenTruth(), brokenItems(), brokenEvals(), brokenWrites(), brokenMemory(),
-		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(),
+		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(), brokenCost(),
 	} {
 		all = append(all, cases...)
 	}
@@ -36,7 +36,7 @@ func allBroken() (all []broken) {
 func allFine() (all []fine) {
 	for _, cases := range [...][]fine{
 		fineBudget(), fineCause(), fineOrder(), fineEnd(), fineTruth(), fineItems(), fineEvals(), fineWrites(), fineMemory(), fineReasons(),
-		fineBounds(), fineQuiet(), fineReplicas(),
+		fineBounds(), fineQuiet(), fineReplicas(), fineCost(),
 	} {
 		all = append(all, cases...)
 	}
@@ -104,7 +104,7 @@ func TestCheck_Guarantee(t *testing.T) {
 		invariant.EndedEarly: "G5", invariant.MadeEligible: "G5", invariant.NoEvaluation: "G6", invariant.NotReevaluated: "G6", invariant.EvaluatedForNothing: "G6",
 		invariant.Forgotten: "G7", invariant.OtherEnd: "G7", invariant.NoReason: "G8", invariant.WrongTotals: "G8",
 		invariant.TooManyIDs: "G9", invariant.TooSoon: "G9", invariant.IdleWake: "G10", invariant.Circles: "G10",
-		invariant.ReplicasDiffer: "G11", invariant.Unnamed: "G11",
+		invariant.ReplicasDiffer: "G11", invariant.Unnamed: "G11", invariant.FollowedForNothing: "G12",
 	} {
 		must.Eq(t, want, c.Guarantee(), must.Sprint(c))
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
+// leader is a drainer that proposes writes and takes steps before a judge.
+type leader struct{ history }
+
 // leading is a stage with three nodes and a job of three, limit one, and a drainer
 // that leads in term 1 behind its barrier.
 func leading(t *testing.T, o invariant.Options) *stage {
@@ -20,7 +23,7 @@ func leading(t *testing.T, o invariant.Options) *stage {
 }
 
 // lead begins a term.
-func (s *stage) lead(term int) {
+func (s *leader) lead(term int) {
 	s.j.Began(s.now, 0, term)
 	s.ask(term, 0)
 	s.step(term, false)
@@ -29,20 +32,20 @@ func (s *stage) lead(term int) {
 }
 
 // ask proposes a barrier.
-func (s *stage) ask(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
+func (s *leader) ask(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
 
 // propose proposes a write of a reasonable size.
-func (s *stage) propose(term, n int, m shims.Message) {
+func (s *leader) propose(term, n int, m shims.Message) {
 	s.j.Proposed(s.now, invariant.Write{Term: term, N: n, Message: m, Bytes: 100})
 }
 
 // answer says what became of a write that was not applied.
-func (s *stage) answer(term, n int, o raftwrite.Outcome) {
+func (s *leader) answer(term, n int, o raftwrite.Outcome) {
 	s.j.Answered(s.now, term, n, shims.Answer{Outcome: o})
 }
 
 // write proposes a write in a step, has it applied and says so in another.
-func (s *stage) write(term, n int, m shims.Message) {
+func (s *leader) write(term, n int, m shims.Message) {
 	s.propose(term, n, m)
 	s.look(term)
 	r := s.apply(m)
@@ -52,18 +55,18 @@ func (s *stage) write(term, n int, m shims.Message) {
 
 // step is a step for which somebody asked, and in which the drainer may have looked
 // at the newest state.
-func (s *stage) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
+func (s *leader) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
 
-func (s *stage) look(term int) { s.step(term, true) }
+func (s *leader) look(term int) { s.step(term, true) }
 
 // lookAt is a step in which the drainer looks at the newest state and its clock shows that
 // time.
-func (s *stage) lookAt(term int, clock time.Time) {
+func (s *leader) lookAt(term int, clock time.Time) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: clock, Woken: true, View: s.state(), Looks: 1})
 }
 
 // stepUntil is a step that names the time of the next.
-func (s *stage) stepUntil(term int, looks bool, wakeAt time.Time) {
+func (s *leader) stepUntil(term int, looks bool, wakeAt time.Time) {
 	st := invariant.Step{Term: term, Clock: s.now, Woken: true, WakeAt: wakeAt}
 	if looks {
 		st.View, st.Looks = s.state(), 1
@@ -71,8 +74,8 @@ func (s *stage) stepUntil(term int, looks bool, wakeAt time.Time) {
 	s.j.Stepped(s.now, st)
 }
 
-// due is a step for which nobody asked.
-func (s *stage) due(term int) {
+// due is a step that no event asked for.
+func (s *leader) due(term int) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Looks: 1})
 }
 
@@ -86,7 +89,7 @@ func (w known) Held() bool                    { return w.held }
 func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
 
 // explain is what a drainer that knows nothing of itself says of all that drains.
-func (s *stage) explain() (reports []rules.Report) {
+func (s *leader) explain() (reports []rules.Report) {
 	for n := range s.state().DrainingNodes() {
 		r, _ := rules.Explain(s.state(), rules.Pending{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
 		reports = append(reports, r)
@@ -96,7 +99,7 @@ func (s *stage) explain() (reports []rules.Report) {
 
 // quiet judges a quiet point at which the drainer says what it should, but for what
 // is changed of it.
-func (s *stage) quiet(change ...func(q *invariant.Quiet)) {
+func (s *leader) quiet(change ...func(q *invariant.Quiet)) {
 	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: known{}}
 	for _, c := range change {
 		c(&q)
@@ -105,7 +108,7 @@ func (s *stage) quiet(change ...func(q *invariant.Quiet)) {
 }
 
 // still judges the end of a time in which nothing has happened.
-func (s *stage) still(change ...func(q *invariant.Quiet)) {
+func (s *leader) still(change ...func(q *invariant.Quiet)) {
 	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Truth: known{}}
 	for _, c := range change {
 		c(&q)

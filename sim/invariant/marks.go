@@ -27,13 +27,15 @@ func compareMarks(a, b rules.Mark) int {
 
 // markJudge judges one entry of marks.
 type markJudge struct {
-	*Judge
+	*facts
 	e   *entry
 	m   *shims.AllocUpdateDesiredTransition
-	now *moment
+	now *snapshot
 	// claimed counts the marks that an item of the entry has asked for, refused the
 	// items that were not marked.
 	claimed, refused int
+	// refusals are those of the answer.
+	refusals []rules.Refusal
 	// accepted are the marks that the answer says were made, those that come before
 	// the one that is judged taken out.
 	accepted []rules.Mark
@@ -48,7 +50,7 @@ type markJudge struct {
 // order, each in the state left by those before it.
 func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	w := &markJudge{
-		Judge: j, e: e, m: m, now: j.book.moment(m.At, j.options.Policy),
+		facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, j.options.Policy),
 		made: make(map[*node]*[cluster.MarkClassCount]int),
 	}
 	j.checkPolicy(m.Policy)
@@ -58,7 +60,7 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 		slices.SortStableFunc(marks, compareMarks)
 	}
 	answer, _ := e.Response.(shims.MarksApplied)
-	w.accepted = answer.Accepted
+	w.accepted, w.refusals = answer.Accepted, answer.Refused
 	made := false
 	for i, mark := range marks {
 		if made = made && marks[i-1].Alloc == mark.Alloc; made {
@@ -71,7 +73,7 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	w.checkEvals()
 	w.checkMarked()
 	if w.refused > 0 {
-		j.idle[e.Index] = e.Before.Index()
+		j.noteRefused(e, answer.Refused)
 	}
 }
 
@@ -91,7 +93,7 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 		case accepted && !v.holds:
 			w.find(v.check, about, "accepted as %s, and %s", mark.Class, v.why)
 		case v.holds && w.evalled(mark.Group.Job):
-			w.find(GoodRefused, about, "a mark %s was refused that holds here", mark.Class)
+			w.find(GoodRefused, about, "a mark %s was refused that holds here: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
 		}
 		return false
 	}
@@ -99,7 +101,7 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 		w.find(v.check, about, "marked %s, and %s", mark.Class, v.why)
 	}
 	w.claimed++
-	a := w.book.allocs[mark.Alloc]
+	a := w.tables.allocs[mark.Alloc]
 	if a == nil {
 		return true // the verdict has said so
 	}
@@ -117,7 +119,7 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 }
 
 // judgeMark judges a mark in the state left by those before it.
-func (m *moment) judgeMark(mark rules.Mark) verdict {
+func (m *snapshot) judgeMark(mark rules.Mark) verdict {
 	a := m.allocs[mark.Alloc]
 	if v := checkCause(a, mark); !v.holds {
 		return v
@@ -129,7 +131,7 @@ func (m *moment) judgeMark(mark rules.Mark) verdict {
 	return m.checkClass(a, mark.Class, r)
 }
 
-// change is what the entry has done to an allocation, nil if nothing.
+// change is the change of the entry to an allocation, or nil.
 func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
 	at, ok := slices.BinarySearchFunc(e.allocs, id, func(c change[cluster.Allocation], id cluster.AllocID) int {
 		return cmp.Compare(either(c).ID, id)
@@ -171,6 +173,9 @@ func (w *markJudge) checkMarked() {
 		if !t.MarkedAt.Equal(w.m.At) {
 			w.find(MarkOutOfNowhere, about, "the mark dates from %s and its entry from %s", t.MarkedAt, w.m.At)
 		}
+		if c.before != nil && unmarked(t) != unmarked(c.before.DesiredTransition) {
+			w.find(MarkOutOfNowhere, about, "the mark has made %+v of %+v", t, c.before.DesiredTransition)
+		}
 		last := opinion.TypeOf(c.after) == cluster.JobBatch && (t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced)
 		if t.MigrateDisablePlacement != last {
 			w.find(PlacedAgain, about, "a mark %s of %s work says %t of not being placed again", t.Class, opinion.TypeOf(c.after), t.MigrateDisablePlacement)
@@ -184,7 +189,7 @@ func (w *markJudge) checkMarked() {
 			continue
 		}
 		var made [cluster.MarkClassCount]int
-		if n := w.made[w.book.nodes[c.after.ID]]; n != nil {
+		if n := w.made[w.tables.nodes[c.after.ID]]; n != nil {
 			made = *n
 		}
 		for class := range made {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Options are what a [Judge] has to be told to judge by: what the drainer was
+// Options are the facts that a [Judge] cannot observe: what the drainer was
 // configured to promise, and what lies between it and the state. The zero value
 // of each is its default.
 type Options struct {
@@ -24,9 +24,10 @@ type Options struct {
 	// Coalesce is how late a deadline may be. Zero is [DefaultCoalesce], negative
 	// not at all.
 	Coalesce time.Duration
-	// RetryMax is how long a drainer may wait before it tries again what failed.
-	// Zero is [DefaultRetryMax].
-	RetryMax time.Duration
+	// RetryBase is how long a drainer waits after the first failure, and RetryMax how
+	// long it waits at most. Zero is [DefaultRetryBase], and [DefaultRetryMax] or
+	// RetryBase if that is longer.
+	RetryBase, RetryMax time.Duration
 
 	// Bounds are how long things take once faults have ended.
 	Bounds Bounds
@@ -46,7 +47,7 @@ type Options struct {
 // faults have ended. Zero is no time at all.
 type Bounds struct {
 	// Settle is how long what faults have begun goes on after their end: a write
-	// that is late, a process that is paused, a clock that nobody has looked at, a
+	// that is late, a process that is paused, a clock that the drainer has not read, a
 	// new leader's first step.
 	Settle time.Duration
 	// Write is from a proposal to its answer, Wake from a wake-up to its step.
@@ -61,6 +62,7 @@ const (
 	DefaultMaxInFlight      = 4
 	DefaultQueriesPerSecond = 500.0
 	DefaultCoalesce         = 250 * time.Millisecond
+	DefaultRetryBase        = 50 * time.Millisecond
 	DefaultRetryMax         = 15 * time.Second
 	DefaultHealthGrace      = 10 * time.Second
 	DefaultStopMargin       = 15 * time.Second
@@ -76,7 +78,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
 	setDefault(&o.QueriesPerSecond, DefaultQueriesPerSecond)
 	setDefault(&o.Coalesce, DefaultCoalesce)
-	setDefault(&o.RetryMax, DefaultRetryMax)
+	setDefault(&o.RetryBase, DefaultRetryBase)
+	setDefault(&o.RetryMax, max(DefaultRetryMax, o.RetryBase))
 	setDefault(&o.Every, DefaultEvery)
 	setDefault(&o.MaxViolations, DefaultMaxViolations)
 	o.Coalesce = max(0, o.Coalesce)

@@ -6,21 +6,23 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// judgeRequest judges what an operator's request did: one whose key was seen
+// requestJudge judges the requests of operators about drains: G2, and the deadlines of G4.
+type requestJudge struct{ *facts }
+
+// judge judges what an operator's request did: one whose key was seen
 // before changes nothing, a strategy is what was asked for and its deadline counts
 // from then, and a cancel takes back the marks of its drain and no others.
-func (j *Judge) judgeRequest(e *entry, m *shims.NodeUpdateDrain) {
+func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	updated, ok := e.Response.(shims.DrainRequestApplied)
 	if !ok {
 		return // refused: nothing was asked of anything
 	}
-	n := j.book.node(m.Node)
+	n := j.tables.node(m.Node)
 	about := on(n)
 	if seen := j.seenKey(n, m.Key); seen != "" || updated.Repeated {
-		if seen == "" || !updated.Repeated || j.changed(e) {
+		if seen == "" || !updated.Repeated || e.changed() {
 			j.find(RepeatedActed, about, "a request with key %q, seen in drain %q, was taken as repeated %t and changed %d rows",
 				m.Key, seen, updated.Repeated, len(e.nodes)+len(e.allocs)+len(e.evals)+len(e.records))
 		}
@@ -32,30 +34,51 @@ func (j *Judge) judgeRequest(e *entry, m *shims.NodeUpdateDrain) {
 	}
 	if n.drain() != nil {
 		j.judgeCancel(e, n.drain(), updated.DrainResult)
+		j.noteKey(e, n.drain().ID, m)
 	}
 }
 
 // seenKey returns the drain of the node, running or kept as a record, that a
-// request with the key has made what it is.
-func (j *Judge) seenKey(n *node, key string) cluster.DrainID {
+// request with the key has made what it is. Each drain keeps its newest keys.
+func (j *requestJudge) seenKey(n *node, key string) cluster.DrainID {
 	if key == "" {
 		return ""
 	}
-	if d := n.drain(); d != nil && slices.Contains(d.Keys, key) {
-		return d.ID
-	}
 	seen := cluster.DrainID("")
-	for id, d := range j.book.records { //lint:order the lowest of them, whatever the order
-		if d.NodeID == n.id && slices.Contains(d.Keys, key) && (seen == "" || id < seen) {
+	for id, d := range j.drains { //lint:order the lowest of them, whatever the order
+		kept := j.tables.records[id] != nil || n.drain() != nil && n.drain().ID == id
+		if kept && d.node == n.id && slices.Contains(d.newestKeys(), key) && (seen == "" || id < seen) {
 			seen = id
 		}
 	}
 	return seen
 }
 
+// newestKeys are the keys that the drain still knows.
+func (d *drain) newestKeys() []string { return d.keys[max(0, len(d.keys)-cluster.MaxDrainKeys):] }
+
+// noteKey notes the key of a request that was not repeated, and holds the row of its drain
+// to the log of requests.
+func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdateDrain) {
+	d := j.drains[id]
+	if d == nil {
+		return // the drain's own judge has said so
+	}
+	if m.Key != "" {
+		d.keys = append(d.keys, m.Key)
+	}
+	row := e.After.DrainRecord(id)
+	if n := e.After.Node(m.Node); n != nil && n.Drain != nil && n.Drain.ID == id {
+		row = n.Drain
+	}
+	if row != nil && !slices.Equal(row.Keys, d.newestKeys()) {
+		j.find(RepeatedActed, Violation{Drain: id, Node: m.Node}, "the drain keeps the keys %q, and by the log its newest are %q", row.Keys, d.newestKeys())
+	}
+}
+
 // changed reports whether the entry has changed anything at all. Rows of another
 // store may be other objects with the same content.
-func (j *Judge) changed(e *entry) bool {
+func (e *entry) changed() bool {
 	return slices.ContainsFunc(e.nodes, func(c change[cluster.Node]) bool { return digestNode(c.before) != digestNode(c.after) }) ||
 		slices.ContainsFunc(e.allocs, func(c change[cluster.Allocation]) bool { return digestAlloc(c.before) != digestAlloc(c.after) }) ||
 		slices.ContainsFunc(e.evals, func(c change[cluster.Evaluation]) bool { return digestEval(c.before) != digestEval(c.after) }) ||
@@ -63,13 +86,17 @@ func (j *Judge) changed(e *entry) bool {
 }
 
 // judgeStrategy judges the strategy that a request has made.
-func (j *Judge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violation) {
+func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violation) {
 	n := e.After.Node(m.Node)
 	if n == nil || n.Drain == nil {
 		j.find(DeadlineMoved, about, "a drain was asked for and the node does not drain")
 		return
 	}
 	about.Drain = n.Drain.ID
+	j.noteKey(e, n.Drain.ID, m)
+	if d := j.drains[n.Drain.ID]; d != nil && m.Spec.Deadline > 0 {
+		d.deadlines = append(d.deadlines, n.Drain.Strategy.ForceDeadline)
+	}
 	want := time.Time{}
 	if m.Spec.Deadline > 0 {
 		want = m.At.Add(m.Spec.Deadline)
@@ -81,12 +108,12 @@ func (j *Judge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violatio
 }
 
 // judgeCancel judges what became of a drain's marks when it was cancelled.
-func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainResult) {
+func (j *requestJudge) judgeCancel(e *entry, d *cluster.Drain, said cluster.DrainResult) {
 	about := Violation{Drain: d.ID, Node: d.NodeID}
 	withdrawn, stopping := 0, []cluster.AllocID{}
-	for _, a := range j.book.marked[d.ID] {
+	for _, a := range j.tables.marked[d.ID] {
 		switch {
-		case j.book.allocs[a.id()] != a || !a.markedBy(d.ID) || !a.live():
+		case j.tables.allocs[a.id()] != a || !a.markedBy(d.ID) || !a.live():
 			continue
 		case a.stopping():
 			stopping = append(stopping, a.id())
@@ -99,10 +126,8 @@ func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainRes
 			continue
 		}
 		// A class that is left behind would hold a slot of the group for good.
-		left := c.after.DesiredTransition
-		if left.Class != cluster.MarkNone || left.Drain != "" || !left.MarkedAt.IsZero() || left.MigrateDisablePlacement {
-			j.find(NotWithdrawn, of(a), "its mark is taken back, and of it are left drain %q, class %s, %s, MigrateDisablePlacement %t",
-				left.Drain, left.Class, left.MarkedAt, left.MigrateDisablePlacement)
+		if left, want := c.after.DesiredTransition, unmarked(c.before.DesiredTransition); left != want {
+			j.find(NotWithdrawn, of(a), "its mark is withdrawn, and %+v is left instead of %+v", left, want)
 		}
 	}
 	slices.Sort(stopping)
@@ -110,4 +135,11 @@ func (j *Judge) judgeCancel(e *entry, d *cluster.Drain, said statestore.DrainRes
 		j.find(NotWithdrawn, about, "the answer says %d marks were withdrawn and %v stop already; it were %d and %v",
 			said.Withdrawn, said.Stopping, withdrawn, stopping)
 	}
+}
+
+// unmarked is what is left of an allocation's transition without its mark.
+func unmarked(t cluster.DesiredTransition) cluster.DesiredTransition {
+	t.Migrate, t.MigrateDisablePlacement = false, false
+	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}
+	return t
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// turns is what one moment shows of the turns of a draining node.
+// turns are the turns of a draining node at one snapshot.
 type turns struct {
-	moment uint64
+	snapshot uint64
 	// awaited is one allocation of each turn that the next turn waits for, by the
-	// lowest id, or nil. stays is the same of those that nobody asked to leave,
+	// lowest id, or nil. stays is the same of those without a mark or a stop,
 	// and touches of those that are in touch, whether waited for or not.
 	awaited, stays, touches [opinion.TurnCount]*alloc
 	// left counts those that have to leave and are live, by turn.
@@ -18,12 +18,12 @@ type turns struct {
 }
 
 // turns looks at the turns of a node that drains.
-func (m *moment) turns(n *node) *turns {
+func (m *snapshot) turns(n *node) *turns {
 	t := &n.turns
-	if t.moment == m.number {
+	if t.snapshot == m.number {
 		return t
 	}
-	*t = turns{moment: m.number}
+	*t = turns{snapshot: m.number}
 	d := n.drain()
 	for _, a := range n.live {
 		if !opinion.HasToLeave(a.turn, d) {
@@ -33,7 +33,7 @@ func (m *moment) turns(n *node) *turns {
 		if !opinion.WaitOver(a.row, n.row, d, m.at, m.policy.StopMargin) {
 			first(&t.awaited[a.turn], a)
 		}
-		if !a.asked() {
+		if !a.leaving() {
 			first(&t.stays[a.turn], a)
 		}
 		if a.inTouch() {
@@ -60,7 +60,7 @@ func (t *turns) total() (total int) {
 
 // waitsFor is what the turn still waits for, nil if it has come. Storage plugins
 // may be told to wait, after the deadline too, for all that is in touch.
-func (m *moment) waitsFor(n *node, turn opinion.Turn) *alloc {
+func (m *snapshot) waitsFor(n *node, turn opinion.Turn) *alloc {
 	t := m.turns(n)
 	toTheEnd := turn == opinion.Plugin && m.policy.PluginsAfterDeadline == rules.PluginsAfterStop
 	for before := range turn {
@@ -76,7 +76,7 @@ func (m *moment) waitsFor(n *node, turn opinion.Turn) *alloc {
 
 // unfinished says what keeps the node's drain from its end, and is empty if the
 // drain may end: what its completion contract promises is so.
-func (m *moment) unfinished(n *node) (who *alloc, why string) {
+func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 	d, contract := n.drain(), m.policy.Completion
 	if contract != rules.CompletionMarked && opinion.Passed(d, m.at) {
 		contract = rules.CompletionStopped
@@ -111,8 +111,8 @@ func (a *alloc) markedBy(d cluster.DrainID) bool {
 
 // replaced reports whether an allocation that left has its replacement placed, or
 // an evaluation says that it is blocked, or none is to come. While an evaluation
-// is pending nobody has said anything yet.
-func (m *moment) replaced(a *alloc) bool {
+// is pending the scheduler has not decided yet.
+func (m *snapshot) replaced(a *alloc) bool {
 	if a.row.NextAllocation != "" || !a.service() || a.row.DesiredTransition.MigrateDisablePlacement {
 		return true
 	}
@@ -127,7 +127,7 @@ func (m *moment) replaced(a *alloc) bool {
 
 // migrated reports whether the data of an allocation that left has moved or
 // cannot: a replacement starts only once it has it.
-func (m *moment) migrated(a *alloc) bool {
+func (m *snapshot) migrated(a *alloc) bool {
 	if !movesData(a.row) || a.row.ClientStatus == "lost" {
 		return true
 	}

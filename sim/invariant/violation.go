@@ -11,7 +11,7 @@ import (
 // Violation is one guarantee that was broken. Which of its names are set depends
 // on the check.
 type Violation struct {
-	// Guarantee is "G1" to "G11", Check the name of the [Check].
+	// Guarantee is "G1" to "G12", Check the name of the [Check].
 	Guarantee, Check string
 	// At is the world's time, Index the raft index of the newest entry, or zero.
 	At    time.Time
@@ -46,8 +46,8 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// find notes that a check was failed. The violation names what it is about.
-func (j *Judge) find(c Check, v Violation, format string, args ...any) {
+// find notes a violation of a check. The violation names its subject.
+func (j *facts) find(c Check, v Violation, format string, args ...any) {
 	if j.found++; len(j.violations) >= j.options.MaxViolations {
 		return
 	}

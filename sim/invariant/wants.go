@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// Wants is everything that a drainer would write at one moment if nothing of it
-// were planned or in flight.
+// Wants are all writes of a drainer over one state, if none of them were planned or in
+// flight.
 type Wants struct {
 	Marks       []rules.Mark
 	Reevaluate  []cluster.GroupKey
@@ -20,11 +20,11 @@ type groupWants struct {
 	paced, slots []*alloc // candidates, by what they take
 }
 
-// wants is what the contract wants done at this moment; of equal candidates of a
-// group any. What a deadline takes is only wanted once the coalescing window has
+// wants is what the contract wants a term to do at this snapshot; of equal candidates of a
+// group any. An item that the term may wait with takes no room. What a deadline takes is only wanted once the coalescing window has
 // passed: until then nothing is wanted of the node, nor of the groups on it, whose
 // room may be kept for the deadline.
-func (j *Judge) wants(m *moment) Wants {
+func (j *facts) wants(m *snapshot, t *term) Wants {
 	var w Wants
 	groups, skipped := map[*group]*groupWants{}, map[*group]bool{}
 	var order []*group
@@ -35,7 +35,7 @@ func (j *Judge) wants(m *moment) Wants {
 			}
 			continue
 		}
-		if _, why := m.unfinished(n); why == "" {
+		if _, why := m.unfinished(n); why == "" && !j.waits(t, m.at, refusedItem{drain: n.drain().ID}) {
 			w.Completions = append(w.Completions, rules.Completion{Node: n.id, Drain: n.drain().ID, Revision: n.drain().Revision})
 		}
 		for _, a := range n.live {
@@ -45,7 +45,9 @@ func (j *Judge) wants(m *moment) Wants {
 				groups[a.group] = g
 				order = append(order, a.group)
 			}
-			w.addAlloc(m, a, g)
+			if !j.waits(t, m.at, refusedItem{n.drain().ID, a.id()}) {
+				w.addAlloc(m, a, g)
+			}
 		}
 	}
 	for _, g := range order {
@@ -58,14 +60,14 @@ func (j *Judge) wants(m *moment) Wants {
 
 // coalesces reports whether the node's deadline has passed and may still wait for
 // others.
-func (j *Judge) coalesces(m *moment, n *node) bool {
+func (j *facts) coalesces(m *snapshot, n *node) bool {
 	d := n.drain()
 	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(j.options.Coalesce))
 }
 
 // addAlloc sorts out an allocation on a draining node.
-func (w *Wants) addAlloc(m *moment, a *alloc, g *groupWants) {
-	if a.asked() {
+func (w *Wants) addAlloc(m *snapshot, a *alloc, g *groupWants) {
+	if a.leaving() {
 		return
 	}
 	switch r := m.rule(a); r.class {
@@ -85,7 +87,7 @@ func markOf(a *alloc, c cluster.MarkClass) rules.Mark {
 }
 
 // addGroup adds what is wanted of a group.
-func (w *Wants) addGroup(m *moment, g *groupWants) {
+func (w *Wants) addGroup(m *snapshot, g *groupWants) {
 	t := m.tally(g.group)
 	for i := range min(len(g.slots), max(0, t.slotsLeft())) {
 		w.Marks = append(w.Marks, markOf(g.slots[i], m.rule(g.slots[i]).class))

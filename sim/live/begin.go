@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -11,60 +10,78 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// beginning is what a scenario begins with.
-type beginning struct {
-	// writes write it, one transaction each, past all that a scheduler or a client
-	// would ask first. They are called for each server and do the same each time.
-	writes []func(*statestore.Txn) error
-	// register are jobs of which no allocation is named: the scheduler places them.
-	register []*cluster.Job
-}
-
-// stake is a job and allocations of it.
-type stake struct {
+// jobRows are a job and its allocations.
+type jobRows struct {
 	// job is nil if the servers do not know it.
 	job    *cluster.Job
 	allocs []*cluster.Allocation
 }
 
-// stakesAtOnce is how many are written in one transaction: beyond some thousand rows
-// each costs many times more.
-const stakesAtOnce = 10
+// jobsPerWrite is how many jobs are written in one transaction. Beyond some thousand rows
+// each row costs many times more.
+const jobsPerWrite = 10
 
-// begin makes what the scenario begins with.
-func (p *player) begin() beginning {
-	declared := map[cluster.JobKey][]scenario.Alloc{}
-	for _, a := range p.scenario.Allocs {
-		declared[a.Group.Job] = append(declared[a.Group.Job], a)
+// initialState writes the state in which the scenario begins. It also returns the jobs
+// without a declared allocation: they are registered, and the scheduler places them.
+func (p *player) initialState() (store *statestore.Store, register []*cluster.Job, err error) {
+	store = statestore.New()
+	index := uint64(1)
+	if err := write(store, index, p.writeNodes); err != nil {
+		return nil, nil, err
 	}
-	b := beginning{writes: []func(*statestore.Txn) error{p.placeNodes}}
-	var stakes []stake
-	for _, j := range p.scenario.Jobs {
-		s := stake{job: setting.Job(j)}
-		s.allocs = setting.JobAllocs(declared[j.Key], s.job, p.began, p.ids.alloc)
-		switch {
-		case j.Unregistered:
-			s.job = nil
-		case len(s.allocs) == 0 && !j.Stop:
-			b.register = append(b.register, s.job)
-		}
-		stakes = append(stakes, s)
-	}
-	for some := range slices.Chunk(stakes, stakesAtOnce) {
-		b.writes = append(b.writes, func(txn *statestore.Txn) error {
-			for _, s := range some {
-				if err := s.place(txn, p.began); err != nil {
+	rows, register := p.declaredJobs()
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), jobsPerWrite)]
+		rows = rows[len(some):]
+		index++
+		err := write(store, index, func(txn *statestore.Txn) error {
+			for _, r := range some {
+				if err := r.write(txn, p.began); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	return b
+	return store, register, nil
 }
 
-// placeNodes writes the nodes that are registered.
-func (p *player) placeNodes(txn *statestore.Txn) error {
+// write performs one transaction.
+func write(store *statestore.Store, index uint64, do func(*statestore.Txn) error) error {
+	txn := store.Begin(index)
+	defer txn.Abort()
+	if err := do(txn); err != nil {
+		return err
+	}
+	txn.Commit()
+	return nil
+}
+
+// declaredJobs are the jobs of the scenario with their allocations, and those to register.
+func (p *player) declaredJobs() (rows []jobRows, register []*cluster.Job) {
+	declared := map[cluster.JobKey][]scenario.Alloc{}
+	for _, a := range p.scenario.Allocs {
+		declared[a.Group.Job] = append(declared[a.Group.Job], a)
+	}
+	for _, j := range p.scenario.Jobs {
+		r := jobRows{job: setting.Job(j)}
+		r.allocs = setting.JobAllocs(declared[j.Key], r.job, p.began, p.ids.alloc)
+		switch {
+		case j.Unregistered:
+			r.job = nil
+		case len(r.allocs) == 0 && !j.Stop:
+			register = append(register, r.job)
+		}
+		rows = append(rows, r)
+	}
+	return rows, register
+}
+
+// writeNodes writes the registered nodes.
+func (p *player) writeNodes(txn *statestore.Txn) error {
 	for _, declared := range p.scenario.Nodes {
 		if declared.Unregistered {
 			continue
@@ -78,14 +95,14 @@ func (p *player) placeNodes(txn *statestore.Txn) error {
 	return nil
 }
 
-// place writes the job and its allocations.
-func (s stake) place(txn *statestore.Txn, at time.Time) error {
-	if s.job != nil {
-		if err := txn.UpsertJob(s.job); err != nil {
+// write writes the job and its allocations.
+func (r jobRows) write(txn *statestore.Txn, at time.Time) error {
+	if r.job != nil {
+		if err := txn.UpsertJob(r.job); err != nil {
 			return err
 		}
 	}
-	dropped, err := txn.ApplyPlan(&cluster.Plan{At: at, Places: s.allocs})
+	dropped, err := txn.ApplyPlan(&cluster.Plan{At: at, Places: r.allocs})
 	if err == nil && len(dropped) > 0 {
 		err = fmt.Errorf("placing allocations: %v were refused", dropped)
 	}

@@ -5,11 +5,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
@@ -17,28 +14,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// clients are the clients of all nodes, on a goroutine of their own.
+// clients are the clients of all nodes, on their own goroutine.
 type clients struct {
 	*player
-	fleet *simclient.Fleet
-	said  *setting.Clients // never nil
+	fleet    *simclient.Fleet
+	declared *setting.Clients // the scenario's client directives; never nil
 
 	mu sync.Mutex
-	// silent counts, by node, how often its client has fallen silent; those of zero are
-	// heard. Guarded by mu.
+	// silent holds the nodes whose clients are silent, each with the number of its silence;
+	// guarded by mu.
 	silent map[cluster.NodeID]int
-	// silences counts them all; guarded by mu.
+	// silences counts all silences; guarded by mu.
 	silences int
 }
 
 func newClients(p *player) (*clients, error) {
-	c := &clients{player: p, said: setting.NewClients(p.scenario.Clients), silent: map[cluster.NodeID]int{}}
+	c := &clients{player: p, declared: setting.NewClients(p.scenario.Clients), silent: map[cluster.NodeID]int{}}
 	var err error
 	c.fleet, err = simclient.New(simclient.Options{Snapshot: c.state, Applier: c, Behave: c.behave})
 	return c, err
 }
 
-// start starts the clients. The function it returns ends them and waits for them.
+// start starts the clients. The returned function ends them and waits for them.
 func (c *clients) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	exited := make(chan struct{})
@@ -52,11 +49,12 @@ func (c *clients) start() (stop func()) {
 	}
 }
 
-// state is the newest state as clients see it: whose client is silent is out of touch.
+// state is the newest state as clients see it: a silent client takes its node to be
+// disconnected.
 func (c *clients) state() simclient.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state := c.servers.truth()
+	state := c.servers.newestState()
 	if len(c.silent) == 0 {
 		return state
 	}
@@ -64,61 +62,57 @@ func (c *clients) state() simclient.State {
 	return setting.Partly(state, func(id cluster.NodeID) bool { return silent[id] != 0 })
 }
 
-// silence has a node's client fall silent. It returns how it is known that it still is
-// the same silence.
+// silence silences a node's client. The returned function reports whether this silence still
+// lasts.
 func (c *clients) silence(id cluster.NodeID) (lasts func() bool) {
 	c.mu.Lock()
 	c.silences++
-	this := c.silences
-	c.silent[id] = this
+	number := c.silences
+	c.silent[id] = number
 	c.mu.Unlock()
-	c.fleet.Changed(id) // or what is due would be said
+	c.fleet.Changed(id) // or the client would still report at its next due time
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.silent[id] == this
+		return c.silent[id] == number
 	}
 }
 
-// speak has a node's client be heard again.
-func (c *clients) speak(id cluster.NodeID) {
+// endSilence ends the silence of a node's client.
+func (c *clients) endSilence(id cluster.NodeID) {
 	c.mu.Lock()
 	delete(c.silent, id)
 	c.mu.Unlock()
 	c.fleet.Changed(id)
 }
 
-// isSilent reports whether a node's client is.
+// isSilent reports whether a node's client is silent.
 func (c *clients) isSilent(id cluster.NodeID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.silent[id] != 0
 }
 
-// Report proposes what clients say, with the evaluations that it calls for.
+// Report sends the clients' reports.
 func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
-	m := &shims.AllocClientUpdate{Reports: reports}
-	m.Evals = scheduler.ReportEvals(c.servers.truth(), reports, time.Now(), c.ids.eval)
-	return c.servers.propose(world.FromClients, m, func(a shims.Answer) { reply(a.Outcome == raftwrite.Applied) })
+	c.servers.report(reports, reply)
+	return true
 }
 
-// behave is how an allocation fares, as the deterministic run has it too: by the
-// scenario, with chance of its own, and by the faults that are armed.
+// behave is the behaviour of an allocation, as in the deterministic run: by the scenario,
+// with random numbers of its own, and by the armed faults.
 func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviour {
 	var r *rand.Rand
 	if c.scenario.Seed != 0 {
 		r = world.Stream(c.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
 	}
-	return setting.Afflicted(c.said.Behaviour(a, r), a, func(name scenario.FaultName) bool {
+	return setting.Afflicted(c.declared.Behaviour(a, r), a, func(name scenario.FaultName) bool {
 		_, strikes := c.faults.strike(name, target{Alloc: a})
 		return strikes
 	})
 }
 
-// notice tells the clients that an entry may have something for.
+// notice tells the clients which nodes an entry may concern.
 func (c *clients) notice(a shims.Applied) {
-	if a.Message == nil { // it was placed past the log
-		c.fleet.ChangedAll()
-	}
 	setting.Concerned(a, c.fleet.Changed)
 }

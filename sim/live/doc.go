@@ -1,35 +1,30 @@
-// Package live plays scenarios with goroutines: the real node drainers, schedulers and
-// clients, each on its own, that wait for real channels and real timers.
+// Package live plays scenarios on three real servers: hashicorp/raft, the node drainer, the
+// scheduler and the clients, each with its own goroutines, channels and timers.
 //
 // The deterministic run (package world) steps the same decisions one after the other. It
-// cannot find what is wrong with the goroutines around them: a wake-up that is sent and
-// not received, a term that goes on after its end, two that write to one thing. Here
-// these run, in a bubble of testing/synctest in which time passes when everybody waits,
-// and above all with the race detector. What happens at one time happens in any order,
-// another at every run, so nothing can be replayed. What must hold is that both come to
-// the same final facts, and that a witness who counts again finds nothing.
+// cannot find a mistake in the goroutines around them: a wake-up that is lost, a term that
+// continues after its end, two goroutines that write to one field. Here these goroutines run
+// in a bubble of testing/synctest, whose clock advances when all of them wait. The race
+// detector watches them. Events of one time happen in any order, and in another order in the
+// next run, so no run can be repeated exactly. Both kinds of run must end with the same final
+// facts, the witness must find nothing, and all servers must have the same state.
 //
-// # What runs
+//	operator ──▶ server's requests ──▶ raft ──▶ FSM of each server
+//	clients  ──▶        ▲                          │ feed, snapshots
+//	                    └── drainer, scheduler ◀───┘ of the leader
 //
-//	operator ──▶ contract: the log, on one goroutine ──▶ FSM of each server
-//	clients  ──▶        ▲                                    │ feed, snapshots
-//	                    └── NodeDrainer, Scheduler.Run ◀─────┘ of each leader
+// # Faults
 //
-// The log is raft's contract without raft, as in the deterministic run: what is
-// proposed is applied in order, late, or not, and answered truly or not at all. It is
-// written a second time, for many who propose at once, and shares nothing with the
-// first but names.
-//
-// With [Options].Raft three real servers (package server) over hashicorp/raft play the
-// scenario instead. Leaders hand over, are cut off, and crash and begin again from a
-// snapshot, in the words that scenarios have for elections.
+// A leader hands over, is cut off from the others, or crashes and starts again from a
+// snapshot. A paused server is cut off for as long: it hears and sends nothing, but its
+// timers fire. A wake-up that comes late, and a leader that pauses for a moment, are played
+// as a drainer whose goroutine sleeps after a step. Clients and nodes fail as in the
+// deterministic run.
 //
 // # What cannot be played
 //
-// [Unplayable] says it. Clocks cannot be set, neither at a time nor by a fault: all
-// goroutines of a process read one. A server that is paused, or cut off for good, hears and
-// says nothing, but its timers fire. What makes a run short has no effect here: clients
-// gather nothing, and a run goes on after its last drain. Over raft much more cannot be
-// played: nobody can come between it and its state machine, and its servers are cut off
-// and paused in elections only.
+// [Unplayable] says what of a scenario cannot be played. The goroutines of a process read
+// one clock, which cannot be set. A write's outcome is raft's own, and nothing happens
+// between a plan and its apply on purpose. The delays of the cluster directive are ignored:
+// raft takes as long as it takes. A play does not end before its time.
 package live

@@ -11,23 +11,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// faults are those that are armed. Their opportunities come from all goroutines.
+// faults are the armed faults. Their opportunities come from all goroutines.
 type faults struct {
-	chance *chance // never nil
+	random *random // never nil
 	mu     sync.Mutex
-	armed  []*setting.Armed // guarded by mu, as what they hold is
-	// struck counts by name how often they did something; guarded by mu.
+	armed  []*setting.Armed // guarded by mu, with the elements
+	// struck counts the strikes of each fault; guarded by mu.
 	struck map[scenario.FaultName]int
-	// ended says that all faults are over; guarded by mu.
+	// ended says that all faults have ended; guarded by mu.
 	ended bool
 }
 
-func newFaults(c *chance) *faults { return &faults{chance: c, struck: map[scenario.FaultName]int{}} }
+func newFaults(r *random) *faults { return &faults{random: r, struck: map[scenario.FaultName]int{}} }
 
-// target is what an opportunity is about.
+// target is the subject of an opportunity.
 type target = setting.Target
 
-// arm arms a fault. Those that wait for no opportunity are for the caller to strike.
+// arm arms a fault. A fault that waits for no opportunity is struck by the caller.
 func (f *faults) arm(s scenario.Fault) error {
 	armed, err := setting.Arm(s, time.Now())
 	if err != nil {
@@ -60,8 +60,8 @@ func (f *faults) any() bool {
 	return len(f.armed) > 0
 }
 
-// strike says whether a fault of that name strikes, this being its opportunity, and
-// what it draws for a delay.
+// strike reports whether a fault of that name strikes at this opportunity, and draws its
+// delay.
 func (f *faults) strike(name scenario.FaultName, t target) (delay time.Duration, strikes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,21 +71,21 @@ func (f *faults) strike(name scenario.FaultName, t target) (delay time.Duration,
 		if a.Name == name && a.Hits(t) && f.takes(a, t) {
 			a.Strike()
 			f.struck[name]++
-			return f.chance.draw("delay/"+string(name), a.Delay), true
+			return f.random.duration("delay/"+string(name), a.Delay), true
 		}
 	}
 	return 0, false
 }
 
-// takes draws whether the fault takes its opportunity. For an allocation the draw is
-// the deterministic run's.
+// takes draws whether the fault takes its opportunity. For an allocation it draws as the
+// deterministic run does.
 func (f *faults) takes(a *setting.Armed, t target) bool {
 	switch {
 	case a.Certain():
 		return true
 	case t.Alloc != nil:
 		name := fmt.Sprintf("fault/%s/%s", a.Name, t)
-		return world.Stream(f.chance.seed, name).Float64() < a.Probability
+		return world.Stream(f.random.seed, name).Float64() < a.Probability
 	}
-	return f.chance.likely("fault/"+string(a.Name), a.Probability)
+	return f.random.likely("fault/"+string(a.Name), a.Probability)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// raftServer is one server with hashicorp/raft, whose log is of evaluations.
+// raftServer is one server with hashicorp/raft. Each entry of its log makes an evaluation.
 type raftServer struct {
 	*recorder
 	raft      *raft.Raft
@@ -24,7 +24,7 @@ type raftServer struct {
 	proposer  *shims.Proposer
 }
 
-// link is a transport that can lose what others answer to its server's entries.
+// link is a transport that can lose the others' answers to its server's entries.
 type link struct {
 	*raft.InmemTransport
 	deaf atomic.Bool
@@ -44,7 +44,7 @@ func (*link) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.Appe
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// recorder is a state machine that notes by which raft it is asked to apply what.
+// recorder is a state machine that notes the entries that it applies.
 type recorder struct {
 	*shims.FSM
 	mu sync.Mutex
@@ -82,7 +82,7 @@ func (r *recorder) applied() []raftEntry {
 	return slices.Clone(r.entries)
 }
 
-// startRaft starts three servers with raft. They end with the test.
+// startRaft starts three servers. They end with the test.
 func startRaft(t *testing.T) []*raftServer {
 	t.Helper()
 	var servers []*raftServer
@@ -115,7 +115,7 @@ func startRaft(t *testing.T) []*raftServer {
 	return servers
 }
 
-// connect joins all servers with each other but the one that is cut off, or nil.
+// connect connects all servers but the one that is cut off, or nil.
 func connect(servers []*raftServer, cut *raftServer) {
 	for _, a := range servers {
 		for _, b := range servers {
@@ -128,7 +128,7 @@ func connect(servers []*raftServer, cut *raftServer) {
 	}
 }
 
-// eval is a message that makes an evaluation of that name.
+// eval is a message that makes an evaluation with that name.
 func eval(name string) *shims.EvalUpdate {
 	return &shims.EvalUpdate{Evals: []*cluster.Evaluation{{
 		ID: cluster.EvalID(name), Namespace: cluster.DefaultNamespace, JobID: "job", Type: cluster.JobService, Status: cluster.EvalPending,

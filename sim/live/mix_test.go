@@ -18,27 +18,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// fate is what became of one proposed write, as far as anybody can tell.
+// fate is the answer to one proposed write, and its effect.
 type fate struct {
-	told raftwrite.Outcome
-	// logged says that it was applied; after that its proposer's term had ended by then.
-	logged, after bool
+	answer raftwrite.Outcome
+	// applied says that the write was applied, after that its proposer's term had ended by
+	// then.
+	applied, after bool
 }
 
 func (f fate) String() string {
 	switch {
-	case !f.logged:
-		return fmt.Sprintf("said to be %s, never applied", f.told)
+	case !f.applied:
+		return fmt.Sprintf("answered %s, never applied", f.answer)
 	case f.after:
-		return fmt.Sprintf("said to be %s, applied after its term", f.told)
+		return fmt.Sprintf("answered %s, applied after its term", f.answer)
 	}
-	return fmt.Sprintf("said to be %s, applied in its term", f.told)
+	return fmt.Sprintf("answered %s, applied in its term", f.answer)
 }
 
-// The model of raft may do what raft does not, but raft does nothing that the model
-// does not: its leaders are cut off, killed for a moment and asked to hand over with
-// entries in flight, and everything that becomes of these also becomes of some in
-// worlds.
+// The simulated log of package world allows every fate of a write that real raft allows. Real
+// leaders are cut off, lose answers and hand over with entries in flight. Each fate that this
+// produces also occurs in a simulated world.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	model, real := map[fate]int{}, map[fate]int{}
@@ -53,17 +53,17 @@ func TestMix(t *testing.T) {
 	t.Logf("model: %v", model)
 	t.Logf("raft:  %v", real)
 	for f := range real {
-		must.MapContainsKey(t, model, f, must.Sprintf("raft does what the model does not: %s", f))
+		must.MapContainsKey(t, model, f, must.Sprintf("the simulated log never does this: %s", f))
 	}
 	for _, f := range []fate{
 		{raftwrite.Applied, true, false}, {raftwrite.Unknown, true, true}, {raftwrite.Unknown, false, false}, {raftwrite.Rejected, false, false},
 	} {
-		must.Positive(t, real[f], must.Sprintf("raft was not seen to do this: %s", f))
+		must.Positive(t, real[f], must.Sprintf("raft never did this: %s", f))
 	}
 }
 
-// modelMix counts what becomes of the drainers' writes in a world in which leaders come
-// and go.
+// modelMix counts the fates of the drainers' writes in a simulated world whose leaders
+// change.
 func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 	t.Helper()
 	chance := world.Stream(seed, "mix")
@@ -73,50 +73,52 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 	})
 	must.NoError(t, err)
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
-		must.NoError(t, w.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
 	}
 	j := world.NewJob(cluster.JobBatch, "sum", 12)
 	var allocs []*cluster.Allocation
 	for i := range 12 {
-		allocs = append(allocs, w.NewAlloc(j, "sum", i, "n1"))
+		allocs = append(allocs, w.Setup.NewAlloc(j, "sum", i, "n1"))
 	}
-	must.NoError(t, w.Place(j, allocs...))
+	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 
 	told := map[int]raftwrite.Outcome{}
 	applied := map[uint64]int{} // the term in which an entry was applied, by index
-	w.OnAnswer(func(_, n int, a shims.Answer) { told[n] = a.Outcome })
-	w.OnApply(func(a world.Applied) { applied[a.Index] = w.Term() })
-	w.OnWrite(func(world.Write) world.Fate { return world.Fate(chance.IntN(int(world.NoRoom))) })
+	w.Observe(world.Observer{
+		Answered: func(_, n int, a shims.Answer) { told[n] = a.Outcome },
+		Applied:  func(a world.Applied) { applied[a.Index] = w.Term() },
+	})
+	w.Log.OnWrite(func(world.Write) world.Fate { return world.Fate(chance.IntN(int(world.NoRoom))) })
 	for i := range 10 {
 		e := world.Election{Next: -1, Lost: chance.IntN(2) == 0, Believes: time.Duration(chance.IntN(int(time.Second)))}
 		at := time.Duration(i)*time.Second + time.Duration(chance.IntN(int(time.Second)))
-		w.At(world.Epoch.Add(at), func() error { return w.Depose(e) })
+		w.At(world.Epoch.Add(at), func() error { return w.Servers.Depose(e) })
 	}
-	w.Drain("n1", cluster.DrainSpec{Deadline: -1}, "")
+	w.Operator.Propose(w.Operator.Requests.Drain("n1", &cluster.DrainSpec{Deadline: -1}, ""), nil)
 	_, err = w.Run(world.Epoch.Add(time.Minute))
 	must.NoError(t, err)
 
 	logged := map[int]fate{}
-	for index, e := range w.Log() {
+	for index, e := range w.Log.Entries() {
 		if e.Proposed && e.Source == world.FromDrainer {
-			logged[e.N] = fate{logged: true, after: applied[index] > e.Term}
+			logged[e.N] = fate{applied: true, after: applied[index] > e.Term}
 		}
 	}
 	for n, outcome := range told {
 		f := logged[n]
-		f.told = outcome
+		f.answer = outcome
 		mix[f]++
 	}
 }
 
-// barrier is the answer to a leader's first.
+// barrier is an answered barrier of a new leader.
 type barrier struct {
 	term uint64
-	// last is the index of the last entry that the leader had applied.
+	// last is the index of the last entry that the leader had applied by then.
 	last uint64
 }
 
-// watch asks for a barrier whenever the server begins to lead, until stop is closed.
+// watch asks for a barrier at each start of a term of the server, until stop is closed.
 func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
 	for {
 		select {
@@ -136,30 +138,30 @@ func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
 	}
 }
 
-// strikes are what happens to a leader.
+// strikes are the faults of a leader.
 func strikes(servers []*raftServer) []func(leader *raftServer) {
 	return []func(*raftServer){
-		func(leader *raftServer) { // cut off for a moment, or until another leads
+		func(leader *raftServer) { // it is cut off for a moment
 			connect(servers, leader)
 			time.Sleep(time.Second / 10)
 			connect(servers, nil)
 		},
-		func(leader *raftServer) {
+		func(leader *raftServer) { // it is cut off until another leads
 			connect(servers, leader)
 			time.Sleep(4 * time.Second)
 			connect(servers, nil)
 		},
-		func(leader *raftServer) { // it does not hear what the others answer
+		func(leader *raftServer) { // it loses the answers of the others
 			leader.transport.deaf.Store(true)
 			time.Sleep(4 * time.Second)
 			leader.transport.deaf.Store(false)
 		},
-		func(leader *raftServer) { _ = leader.raft.LeadershipTransfer().Error() }, // or it loses it otherwise
+		func(leader *raftServer) { _ = leader.raft.LeadershipTransfer().Error() }, // it may fail
 	}
 }
 
-// realMix counts what becomes of writes that three rafts are asked for all the time,
-// while leaders come and go. It returns how many barriers of new leaders were answered.
+// realMix counts the fates of writes that are proposed to three rafts all the time, while
+// leaders change. It returns the number of answered barriers of new leaders.
 func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	t.Helper()
 	servers := startRaft(t)
@@ -237,7 +239,7 @@ func checkOrder(t *testing.T, entries []raftEntry, barriers []barrier) {
 	}
 }
 
-// withoutOwn are entries without who led when they were applied.
+// withoutOwn clears the field own, which differs from server to server.
 func withoutOwn(entries []raftEntry) []raftEntry {
 	for i := range entries {
 		entries[i].own = false
@@ -245,7 +247,7 @@ func withoutOwn(entries []raftEntry) []raftEntry {
 	return entries
 }
 
-// leading waits for a server that leads and that a quorum follows.
+// leading waits for a leader that a quorum follows.
 func leading(t *testing.T, servers []*raftServer) *raftServer {
 	t.Helper()
 	for range 1000 {
@@ -256,6 +258,6 @@ func leading(t *testing.T, servers []*raftServer) *raftServer {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatal("nobody leads")
+	t.Fatal("no server leads")
 	return nil
 }

@@ -16,40 +16,37 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
-// Options are how a scenario is played. The zero value of each is its default.
+// Options are the options of a play. The zero value of each is its default.
 type Options struct {
-	// Raft has it played by three real servers over hashicorp/raft.
-	Raft bool
-	// For is how long it is played. There is no other end: goroutines that wait cannot
-	// be told from those that have nothing left to do. Zero is the scenario's own time,
-	// or [sim.DefaultFor] if it has none.
+	// For is how long the scenario is played. It has no other end: a goroutine that waits
+	// looks like one that has nothing left to do. Zero is the scenario's own time, or
+	// [sim.DefaultFor] if it has none.
 	For time.Duration
-	// OnApply is called with every entry that is applied, once and in the order of the
-	// log, by one goroutine at a time; or nil.
+	// OnApply is called with every applied entry, once, in the order of the log, and by
+	// one goroutine at a time; or nil.
 	OnApply func(at time.Time, a shims.Applied)
 }
 
-// Result is what came of a scenario.
+// Result is the result of a play.
 type Result struct {
 	// Facts are the final facts; see [invariant.Facts].
 	Facts []string
-	// Findings are what the witness found wrong.
+	// Findings are the findings of the witness.
 	Findings []string
 	// State is the last state, never nil.
 	State *statestore.Snapshot
-	// Entries counts what was applied, Marks the marks of drains in it, Terms the
-	// leaderships that the contract has had.
-	Entries, Marks, Terms int
-	// Strikes counts by name what faults did.
+	// Entries counts the applied entries, Marks the accepted marks in them.
+	Entries, Marks int
+	// Strikes counts, by fault, how often it struck.
 	Strikes map[scenario.FaultName]int
 }
 
-// Play plays a scenario with goroutines, and returns when all of them have ended. Have it
-// called in a bubble of testing/synctest: elsewhere it takes as long as it says. An
-// error says that the scenario could not be played, see [Unplayable], or that servers
-// came to different states by the same log.
+// Play plays a scenario, and returns when all its goroutines have ended. Call it in a bubble
+// of testing/synctest: elsewhere a simulated second takes a second. An error says that the
+// scenario cannot be played, see [Unplayable], or that the servers ended with different
+// states.
 func Play(s *scenario.Scenario, o Options) (*Result, error) {
-	if why := Unplayable(s, o); len(why) > 0 {
+	if why := Unplayable(s); len(why) > 0 {
 		return nil, fmt.Errorf("playing %s: %s", s.Name, strings.Join(why, "; "))
 	}
 	o.For = cmp.Or(o.For, s.Run.For, sim.DefaultFor)
@@ -70,15 +67,15 @@ type player struct {
 	// began is when the scenario began.
 	began   time.Time
 	ids     ids
-	chance  *chance
+	random  *random
 	faults  *faults
 	clients *clients
-	servers servers
-	// requests makes what is asked of the servers, operator has done what is to be done
-	// to them; neither is ever nil.
+	servers *servers
+	// requests makes the operators' and clients' messages, operator performs the
+	// operations; neither is nil.
 	requests *setting.Requests
 	operator *operator
-	// witness and result are of the goroutine that applies.
+	// witness and result belong to the goroutine that applies entries.
 	witness *witness.Witness
 	result  Result
 }
@@ -88,32 +85,32 @@ func newPlayer(s *scenario.Scenario, o Options) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	chance := newChance(s.Seed)
+	r := newRandom(s.Seed)
 	p := &player{
-		scenario: s, options: o, began: time.Now(), chance: chance, faults: newFaults(chance),
+		scenario: s, options: o, began: time.Now(), random: r, faults: newFaults(r),
 		witness: witness.New(sim.WitnessOptions(config.Policy)),
 	}
-	p.requests = p.newRequests()
+	p.requests = &setting.Requests{
+		Truth: func() *statestore.Snapshot { return p.servers.newestState() },
+		Races: func() bool { return false },
+		Now:   time.Now, Clock: time.Now, NewEvalID: p.ids.eval, NewDrainID: p.ids.drain,
+	}
 	p.operator = newOperator(p)
 	if p.clients, err = newClients(p); err != nil {
 		return nil, err
 	}
-	if o.Raft {
-		p.servers, err = newQuorum(p, config)
-	} else {
-		p.servers, err = newContract(p, config)
-	}
+	p.servers, err = newServers(p, config)
 	return p, err
 }
 
-// play has everything happen.
+// play runs the scenario from its start to its end.
 func (p *player) play() error {
 	if err := p.servers.start(); err != nil {
 		return err
 	}
 	stopClients := p.clients.start()
 	go p.operator.run()
-	time.Sleep(time.Until(p.began.Add(p.options.For)) + afterwards)
+	time.Sleep(time.Until(p.began.Add(p.options.For)) + afterEnd)
 	close(p.operator.stop)
 	<-p.operator.stopped
 	stopClients()
@@ -129,10 +126,10 @@ func (p *player) play() error {
 	return nil
 }
 
-// afterwards is for what happens at the very end to have happened.
-const afterwards = time.Millisecond
+// afterEnd lets events of the last moment happen.
+const afterEnd = time.Millisecond
 
-// applied is told of every entry once, in the order of the log.
+// applied is called with every entry once, in the order of the log.
 func (p *player) applied(a shims.Applied) {
 	p.result.Entries++
 	if m, is := a.Response.(shims.MarksApplied); is {
@@ -140,6 +137,7 @@ func (p *player) applied(a shims.Applied) {
 	}
 	p.witness.Observe(applied.Entry(a))
 	p.provoke(a)
+	p.loseLeaderMidBatch(a)
 	if p.options.OnApply != nil {
 		p.options.OnApply(time.Now(), a)
 	}

@@ -1,49 +1,334 @@
 package live
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// servers are what a scenario is played on. Those below the line are called by an
-// errand of do and by nobody else.
-type servers interface {
-	// start has the scenario begin: they all begin with the same state, and one leads.
-	start() error
-	// propose asks whoever leads for a write, and the next leader again if need be.
-	// reply is told what became of it.
-	propose(s world.Source, m shims.Message, reply func(shims.Answer)) (taken bool)
-	// truth is the newest state that any of them has.
-	truth() *statestore.Snapshot
-	// do has something done by one goroutine, one after the other.
-	do(errand func() error)
-	// end ends them and waits for all their goroutines. It returns the last state, which
-	// all have then, or that is what went wrong.
-	end() (*statestore.Snapshot, error)
+// memberCount is the number of servers: three survive the loss of one.
+const memberCount = 3
 
-	// ---
+// servers are three real servers over hashicorp/raft in memory.
+type servers struct {
+	*player
+	config drainer.NodeDrainerConfig
+	// over ends with the play.
+	over context.Context
+	stop context.CancelCauseFunc
+	// tasks change the servers or perform operations. asking sends the operators'
+	// requests, which wait for a leader.
+	tasks, asking *worker
+	// reporting counts the clients' reports under way.
+	reporting sync.WaitGroup
 
-	// before has something done just before an entry of a kind is applied.
-	before(kind scenario.EntryKind, do func() error) error
-	// races says that this is being done.
-	races() bool
-	// place writes what no message could.
-	place(func(*statestore.Txn) error) error
-	// depose ends the leader's term.
-	depose(world.Election) error
-	// flap ends the term, as [scenario.LeaderFlap] has it, if that is armed.
-	flap() error
-	// pause has a server stand still; it is counted from 1, and zero is the leader.
-	pause(number int, d time.Duration) error
-	// restore has the leader restore a snapshot of its state.
-	restore() error
-	// forget has the leader's drainer begin anew.
-	forget() error
-	// calm undoes what faults have done, and cuts servers off for good, by their numbers
-	// from 1: they stand still from then on, and never lead.
-	calm(cut []int) error
+	observing sync.Mutex
+	// observed is the index of the last observed entry; guarded by observing.
+	observed uint64
+
+	mu      sync.Mutex
+	members []*member // the slice never changes; mu guards the running process of each
+	err     error     // the first failure of the play; guarded by mu
+}
+
+// member is one server with the state that outlives its process.
+type member struct {
+	voter     raft.Server
+	logs      *raft.InmemStore
+	snapshots *raft.InmemSnapshotStore
+	// isolated says that the member is cut off from the others for a while, cut that it is
+	// cut off for good.
+	isolated, cut bool
+	// server and transport are nil while the process is dead.
+	server    *server.Server
+	transport *raft.InmemTransport
+}
+
+// errOver is the error of requests that the end of the play cuts short.
+var errOver = errors.New("the play is over")
+
+// newServers starts the servers of a new cluster.
+func newServers(p *player, config drainer.NodeDrainerConfig) (*servers, error) {
+	config.NewEvalID = p.ids.eval
+	config.OnStep = func(time.Duration) { p.pauseDrainer() }
+	s := &servers{player: p, config: config, tasks: startWorker(), asking: startWorker()}
+	s.over, s.stop = context.WithCancelCause(context.Background())
+	for i := range memberCount {
+		id := fmt.Sprintf("s%d", i+1)
+		s.members = append(s.members, &member{
+			voter: raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)},
+			logs:  raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore(),
+		})
+	}
+	var errs []error
+	for _, m := range s.members {
+		errs = append(errs, s.boot(m))
+	}
+	return s, errors.Join(errs...)
+}
+
+// longPlay is the time beyond which a play is long.
+const longPlay = 5 * time.Minute
+
+// raftSettings has raft take snapshots often and keep few entries, so that a member that
+// falls far behind gets a snapshot. A leader that is cut off must propose fewer entries than
+// TrailingLogs: raft would send it the same snapshot again and again, without a pause. A long
+// play has fewer heartbeats and slower elections, which costs less processor time.
+func raftSettings(play time.Duration) *raft.Config {
+	c := raft.DefaultConfig()
+	c.BatchApplyCh = true
+	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = 2*time.Second, 8, 24
+	c.CommitTimeout = 2 * time.Second
+	if play > longPlay {
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 4*time.Second, 4*time.Second, 2*time.Second
+	}
+	return c
+}
+
+// boot starts a member's process.
+func (s *servers) boot(m *member) error {
+	var voters []raft.Server
+	for _, o := range s.members {
+		voters = append(voters, o.voter)
+	}
+	_, transport := raft.NewInmemTransport(m.voter.Address)
+	s.mu.Lock()
+	m.transport = transport
+	s.mu.Unlock()
+	s.connect()
+	process, err := server.New(server.Config{
+		ID: m.voter.ID, Transport: transport, Voters: voters, Raft: raftSettings(s.options.For),
+		Log: m.logs, Stable: m.logs, Snapshots: m.snapshots,
+		Drainer: s.config, OnApply: s.observe, WhileLeading: func(context.Context) { s.flap() },
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.server = process
+	return err
+}
+
+// isolate cuts a member off from the others, or ends that.
+func (s *servers) isolate(m *member, isolated bool) {
+	s.mu.Lock()
+	m.isolated = isolated
+	s.mu.Unlock()
+	s.connect()
+}
+
+// cutOff cuts the members of these numbers, from 1, off for good, and no others.
+func (s *servers) cutOff(numbers []int) {
+	s.mu.Lock()
+	for i, m := range s.members {
+		m.cut = slices.Contains(numbers, i+1)
+	}
+	s.mu.Unlock()
+	s.connect()
+}
+
+// connect connects all running members that are not cut off.
+func (s *servers) connect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.members {
+		for _, b := range s.members {
+			switch {
+			case a == b || a.transport == nil:
+			case b.transport == nil || a.isolated || b.isolated || a.cut || b.cut:
+				a.transport.Disconnect(b.voter.Address)
+			default:
+				a.transport.Connect(b.voter.Address, b.transport)
+			}
+		}
+	}
+}
+
+// process is a member's running server, or nil.
+func (s *servers) process(m *member) *server.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return m.server
+}
+
+// leader waits for a member that leads and that a quorum follows. It is nil if the context
+// ends first.
+func (s *servers) leader(ctx context.Context) *member {
+	for ctx.Err() == nil {
+		for _, m := range s.members {
+			if p := s.process(m); p != nil && p.Leads() && p.Raft().VerifyLeader().Error() == nil {
+				return m
+			}
+		}
+		sleep(ctx, pollInterval)
+	}
+	return nil
+}
+
+// pollInterval is the wait between two checks or attempts.
+const pollInterval = 20 * time.Millisecond
+
+// sleep waits, at most until the context ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// start has all servers restore a snapshot of the scenario's initial state.
+func (s *servers) start() error {
+	leader := s.leader(s.over)
+	s.began = time.Now()
+	store, register, err := s.initialState()
+	if err != nil {
+		return fmt.Errorf("writing the initial state: %w", err)
+	}
+	var snapshot bytes.Buffer
+	if err := store.Snapshot().Persist(&snapshot); err != nil {
+		return fmt.Errorf("writing the initial snapshot: %w", err)
+	}
+	meta := &raft.SnapshotMeta{
+		Version: raft.SnapshotVersionMax, Index: store.Snapshot().Index(), Size: int64(snapshot.Len()),
+	}
+	if err := s.process(leader).Raft().Restore(meta, &snapshot, time.Minute); err != nil {
+		return fmt.Errorf("restoring the initial snapshot: %w", err)
+	}
+	for _, j := range register {
+		s.ask(s.requests.Register(j))
+	}
+	return nil
+}
+
+// newestState is the newest state of the running members.
+func (s *servers) newestState() *statestore.Snapshot {
+	var newest *statestore.Snapshot
+	for _, m := range s.members {
+		p := s.process(m)
+		if p == nil {
+			continue
+		}
+		if state := p.Store().Snapshot(); newest == nil || state.Index() > newest.Index() {
+			newest = state
+		}
+	}
+	return newest
+}
+
+// observe is called by every server with every entry that it applies.
+func (s *servers) observe(a shims.Applied) {
+	s.clients.notice(a)
+	s.observing.Lock()
+	defer s.observing.Unlock()
+	if a.Index > s.observed {
+		s.observed = a.Index
+		s.applied(a)
+	}
+}
+
+// do adds a task. Tasks run one after the other.
+func (s *servers) do(task func() error) {
+	s.tasks.add(func() {
+		if err := task(); err != nil {
+			s.fail(err)
+		}
+	})
+}
+
+// fail notes the first failure of the play.
+func (s *servers) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// pauseDrainer has the drainer's goroutine sleep after a step, if a fault strikes that makes
+// its wake-ups late. The server that is about to end the drainer's term waits for it.
+func (p *player) pauseDrainer() {
+	for _, f := range []scenario.FaultName{scenario.WatchDelay, scenario.WatchCoalesce, scenario.LeaderPaused} {
+		if delay, strikes := p.faults.strike(f, target{}); strikes {
+			time.Sleep(delay)
+		}
+	}
+}
+
+// catchUpTime is how long the servers have at the end to reach the same state.
+const catchUpTime = time.Minute
+
+// end ends all tasks and requests, has every server run and catch up, and shuts them down.
+// It returns the last state.
+func (s *servers) end() (*statestore.Snapshot, error) {
+	s.stop(errOver)
+	s.tasks.end()
+	s.asking.end()
+	s.reporting.Wait()
+	errs := []error{s.err}
+	for _, m := range s.members {
+		s.isolate(m, false)
+		if s.process(m) == nil {
+			errs = append(errs, s.boot(m))
+		}
+	}
+	s.cutOff(nil)
+	ctx, cancel := context.WithTimeout(context.Background(), catchUpTime)
+	defer cancel()
+	last := s.leader(ctx)
+	if last == nil {
+		return s.newestState(), errors.Join(append(errs, errors.New("there is no leader at the end"), s.shutdown(nil))...)
+	}
+	errs = append(errs, s.process(last).Raft().Barrier(0).Error(), s.sameStates(ctx))
+	state := s.newestState()
+	return state, errors.Join(append(errs, s.shutdown(last))...)
+}
+
+// sameStates waits until the states of all servers are the same bytes.
+func (s *servers) sameStates(ctx context.Context) error {
+	for ; ; sleep(ctx, pollInterval) {
+		var dumps []string
+		for _, m := range s.members {
+			var b bytes.Buffer
+			if err := s.process(m).Store().Snapshot().Dump(&b); err != nil {
+				return fmt.Errorf("dumping the state of %s: %w", m.voter.ID, err)
+			}
+			dumps = append(dumps, b.String())
+		}
+		if len(slices.Compact(dumps)) == 1 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the servers have different states %s after the end", catchUpTime)
+		}
+	}
+}
+
+// shutdown shuts all servers down: the leader first, while it has a quorum to commit what it
+// has in flight.
+func (s *servers) shutdown(leader *member) error {
+	ordered := slices.Clone(s.members)
+	slices.SortStableFunc(ordered, func(a, b *member) int { return cmp.Compare(rank(a, leader), rank(b, leader)) })
+	var errs []error
+	for _, m := range ordered {
+		errs = append(errs, s.process(m).Shutdown())
+	}
+	return errors.Join(errs...)
+}
+
+func rank(m, leader *member) int {
+	if m == leader {
+		return 0
+	}
+	return 1
 }

@@ -2,12 +2,8 @@
 
 package live_test
 
-// Everything is played: each scenario with each kind of trouble, each that can be played
-// over raft, and so many seeds of a swarm. What can take no trouble is left to
-// TestPlay_sameEnd, however few allocations it has.
+// All scenarios are played, and so many seeds of the swarm.
 const (
-	shareOfTroubles = 1
-	shareOfRafts    = 1
-	seeds           = 150
-	mostInCalm      = -1
+	shareOfScenarios = 1
+	seeds            = 12
 )

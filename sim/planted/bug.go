@@ -11,200 +11,134 @@ import (
 
 // Bug is one planted bug.
 type Bug struct {
-	// Name is the name of its file, without the ending.
+	// Name is the file's name without its extension.
 	Name string
 	// Title says in one line what the code does wrong.
 	Title string
-	// Why are the lines that tell why somebody would make the mistake, and what has
-	// to come together for it to show. Never empty.
-	Why []string
-	// Breaks are the guarantees that it should break, the first first. Never empty.
+	// Why says why an engineer would make the mistake and when it shows. Never empty.
+	Why string
+	// Breaks lists the guarantees that the bug breaks, the main one first. Never empty.
 	Breaks []Guarantee
-	// Hunks are what it changes. Never empty.
-	Hunks []Hunk
+	// Edits are the changes of the product's code. Never empty.
+	Edits []Edit
 }
 
-// Guarantee is one of those of package drainer, by its name: "G1" to "G11".
+// Guarantee is the name of a guarantee: "G1" to "G12" of package drainer, or "S1" of package
+// sim/placement.
 type Guarantee string
 
-// Guarantees are those that a simulation can break, in their order.
+// Guarantees returns all guarantees in order.
 func Guarantees() []Guarantee {
-	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11"}
+	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1"}
 }
 
-// Hunk is whole lines of one file, and what stands there instead.
-type Hunk struct {
-	// Line is where the hunk begins in the bug's file.
+// Edit replaces code inside one function.
+type Edit struct {
+	// Line is the line of the bug's file on which the edit begins.
 	Line int
-	// File is the file it changes, from the top of the repository, with slashes.
-	File string
-	// Lines are as in a diff: a mark and a line. Blank ones are context.
-	Lines []string
+	// Folder is the package's folder from the top of the repository, with slashes.
+	Folder string
+	// Func is the function's name, with its receiver's type if it is a method: "term.step".
+	Func string
+	// Old is the code that the function must contain exactly once. New replaces it.
+	Old, New string
 }
 
-// Old is the text that must be in the file exactly once, each line ended.
-func (h Hunk) Old() string { return h.side('-') }
-
-// New is what stands there with the bug.
-func (h Hunk) New() string { return h.side('+') }
-
-func (h Hunk) side(mark byte) string {
-	var text strings.Builder
-	for _, line := range h.Lines {
-		switch {
-		case line == "":
-			text.WriteByte('\n')
-		case line[0] == ' ' || line[0] == mark:
-			text.WriteString(line[1:] + "\n")
-		}
-	}
-	return text.String()
-}
-
-// String is the bug as it stands in its file.
-func (b *Bug) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n\n%s\n\n%s", b.Title, strings.Join(b.Why, "\n"), breaks)
-	for _, g := range b.Breaks {
-		fmt.Fprintf(&text, " %s", g)
-	}
-	text.WriteString("\n")
-	for _, h := range b.Hunks {
-		fmt.Fprintf(&text, "\n%s %s\n%s\n", at, h.File, strings.Join(h.Lines, "\n"))
-	}
-	return text.String()
-}
-
-// The words of a bug's file.
 const (
-	breaks = "breaks"
-	at     = "@@"
+	extension = ".bug"
+	breaks    = "breaks "
+	at        = "@@ "
 )
+
+// Load reads every bug of a folder in the order of names. The error lists all broken files.
+func Load(folder fs.FS) ([]*Bug, error) {
+	names, err := fs.Glob(folder, "*"+extension)
+	if err != nil {
+		return nil, fmt.Errorf("listing planted bugs: %w", err)
+	}
+	var bugs []*Bug
+	var errs []error
+	for _, name := range names { // Glob sorts them
+		text, err := fs.ReadFile(folder, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading a planted bug: %w", err)
+		}
+		b, err := Parse(strings.TrimSuffix(name, extension), string(text))
+		bugs, errs = append(bugs, b), append(errs, err)
+	}
+	return bugs, errors.Join(errs...)
+}
 
 // Parse reads a bug's file. An error names the file and the line.
 func Parse(name, text string) (*Bug, error) {
-	p := &parser{bug: &Bug{Name: name}}
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		p.number = i + 1
-		if err := p.line(strings.TrimRight(line, "\r")); err != nil {
-			return nil, fmt.Errorf("%s.bug:%d: %w", name, p.number, err)
+	b := &Bug{Name: name}
+	sections := strings.Split("\n"+text, "\n"+at)
+	line, err := 1, b.head(sections[0][min(1, len(sections[0])):])
+	for _, section := range sections[1:] {
+		if err != nil {
+			break
 		}
+		line = 1 + strings.Count(text[:strings.Index(text, at+section)], "\n")
+		err = b.edit(line, section)
 	}
-	if err := p.end(); err != nil {
-		return nil, fmt.Errorf("%s.bug:%d: %w", name, p.number, err)
+	if err == nil && len(b.Edits) == 0 {
+		err = fmt.Errorf("no line begins with %q: the bug changes nothing", at)
 	}
-	return p.bug, nil
+	if err != nil {
+		return nil, fmt.Errorf("%s%s:%d: %w", name, extension, line, err)
+	}
+	return b, nil
 }
 
-// parser reads a bug line by line: its title, why, what it breaks, its hunks.
-type parser struct {
-	bug    *Bug
-	number int // of the line
-}
-
-func (p *parser) line(line string) error {
-	b := p.bug
-	word, rest, _ := strings.Cut(line, " ")
+// head reads the title, the reason and the guarantees.
+func (b *Bug) head(text string) error {
+	title, rest, _ := strings.Cut(text, "\n\n")
+	why, names, found := strings.Cut(rest, "\n\n"+breaks)
+	b.Title, b.Why = title, strings.TrimSpace(why)
 	switch {
-	case b.Title == "":
-		b.Title = line
-		return titleError(line)
-	case word == at:
-		return p.begin(rest)
-	case len(b.Hunks) > 0:
-		return p.hunkLine(line)
-	case word == breaks:
-		return p.breaks(rest)
-	case b.Breaks != nil && line != "":
-		return fmt.Errorf("after %q comes a hunk, which begins with %q and a file", breaks, at)
-	case b.Breaks == nil && (line != "" || len(b.Why) > 0):
-		b.Why = append(b.Why, line)
+	case b.Title == "" || strings.Contains(b.Title, "\n"):
+		return errors.New("the title is one line, with a blank line behind it")
+	case !found || b.Why == "":
+		return fmt.Errorf("a reason, a blank line and %q with guarantees follow the title", breaks)
+	}
+	for _, name := range strings.Fields(names) {
+		if !slices.Contains(Guarantees(), Guarantee(name)) || slices.Contains(b.Breaks, Guarantee(name)) {
+			return fmt.Errorf("%q is no guarantee, or is listed twice", name)
+		}
+		b.Breaks = append(b.Breaks, Guarantee(name))
+	}
+	if len(b.Breaks) == 0 {
+		return fmt.Errorf("no guarantee follows %q", breaks)
 	}
 	return nil
 }
 
-func titleError(line string) error {
-	if strings.TrimSpace(line) != line || line == "" {
-		return errors.New("the first line is the title")
-	}
-	return nil
-}
-
-func (p *parser) breaks(rest string) error {
-	b := p.bug
-	if b.Breaks != nil {
-		return fmt.Errorf("%q stands here twice", breaks)
-	}
-	b.Why = withoutBlankEnd(b.Why)
-	if len(b.Why) == 0 {
-		return errors.New("nothing says why somebody would make the mistake")
-	}
-	for _, name := range strings.Split(rest, " ") {
-		g := Guarantee(name)
+// edit reads a folder, a function and the lines of an edit, marked as in a diff.
+func (b *Bug) edit(number int, section string) error {
+	lines := strings.Split(strings.TrimRight(section, "\n"), "\n")
+	folder, function, found := strings.Cut(lines[0], " ")
+	e := Edit{Line: number, Folder: folder, Func: function}
+	for _, line := range lines[1:] {
 		switch {
-		case !slices.Contains(Guarantees(), g):
-			return fmt.Errorf("%q is no guarantee", name)
-		case slices.Contains(b.Breaks, g):
-			return fmt.Errorf("%s stands here twice", g)
+		case line == "":
+		case line[0] == ' ':
+			e.Old, e.New = e.Old+line[1:]+"\n", e.New+line[1:]+"\n"
+		case line[0] == '-':
+			e.Old += line[1:] + "\n"
+		case line[0] == '+':
+			e.New += line[1:] + "\n"
+		default:
+			return fmt.Errorf("%q: a line of an edit begins with a space, a minus or a plus", line)
 		}
-		b.Breaks = append(b.Breaks, g)
 	}
-	return nil
-}
-
-// begin begins a hunk.
-func (p *parser) begin(file string) error {
-	if p.bug.Breaks == nil {
-		return fmt.Errorf("what the bug breaks comes before its first hunk: %q", breaks+" G1")
-	}
-	if err := p.endHunk(); err != nil {
-		return err
-	}
-	if !fs.ValidPath(file) || path.Ext(file) != ".go" {
-		return fmt.Errorf("%q is no Go file of the repository", file)
-	}
-	if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "sim/") {
-		return fmt.Errorf("%s is no part of the product", file)
-	}
-	p.bug.Hunks = append(p.bug.Hunks, Hunk{Line: p.number, File: file})
-	return nil
-}
-
-func (p *parser) hunkLine(line string) error {
-	if line != "" && !strings.ContainsRune(" -+", rune(line[0])) {
-		return fmt.Errorf("a line of a hunk begins with a space, %q or %q", "-", "+")
-	}
-	h := &p.bug.Hunks[len(p.bug.Hunks)-1]
-	h.Lines = append(h.Lines, line)
-	return nil
-}
-
-// endHunk looks at the hunk that has ended, if there is one.
-func (p *parser) endHunk() error {
-	if len(p.bug.Hunks) == 0 {
-		return nil
-	}
-	h := &p.bug.Hunks[len(p.bug.Hunks)-1]
-	h.Lines = withoutBlankEnd(h.Lines)
 	switch {
-	case strings.TrimSpace(h.Old()) == "":
-		return fmt.Errorf("the hunk of line %d says nothing of what is in %s", h.Line, h.File)
-	case h.Old() == h.New():
-		return fmt.Errorf("the hunk of line %d changes nothing", h.Line)
+	case !found || function == "" || !fs.ValidPath(folder) || path.Ext(folder) != "":
+		return fmt.Errorf("%q: an edit begins with a package's folder and a function, such as %q", lines[0], "drainer term.step")
+	case strings.HasPrefix(folder, "sim/") || folder == "sim":
+		return fmt.Errorf("%s is not part of the product", folder)
+	case e.Old == e.New || strings.TrimSpace(e.Old) == "":
+		return errors.New("the edit has no old code, or changes nothing")
 	}
+	b.Edits = append(b.Edits, e)
 	return nil
-}
-
-func (p *parser) end() error {
-	if len(p.bug.Hunks) == 0 {
-		return errors.New("the bug changes nothing: it has no hunk")
-	}
-	return p.endHunk()
-}
-
-func withoutBlankEnd(lines []string) []string {
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
 }

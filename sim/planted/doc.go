@@ -1,44 +1,47 @@
-// Package planted judges the simulator. A simulator that finds nothing may be right about the
-// product, or blind. So bugs are planted in a copy of the product, and the simulator has to
-// find them.
+// Package planted tests the simulator and the tests. It plants bugs in a copy of the product,
+// and each must be found: by a seed, by a scenario or by a named test. A simulator that finds
+// no bug may be right about the product, or blind.
+//
+// # Which bugs
+//
+// Each guarantee G1 to G12 is the main one of at least two bugs, and each kind of bug that
+// the product has had is there once or twice: missed wake-ups, stale dates, budget and slots
+// used twice, cancel races, marks of older drains, clocks set back, retries, completion
+// policies, stages, upgrades, the counts of the store, and re-checks. A bug is a mistake that
+// an engineer makes. It is left out if another bug fails in the same way for the same reason.
 //
 // # A bug
 //
-// A bug is a file below bugs/. Its first line says what the code does wrong. The next
-// paragraph says why an engineer would make that mistake, and what has to come together for it
-// to show. Then the file says which guarantees the bug should break, and what it changes, as
-// in a diff without line numbers:
+// A bug is a file below bugs: a title, a reason, the guarantees, and edits.
 //
-//	A group without room gives up one more.
+//	A group without budget gives up one more allocation.
 //
-//	"Room for at least none" instead of "for at least one": [...]
+//	The comparison is written for the state after the mark [...]
 //
 //	breaks G1
 //
-//	@@ drainer/rules/budget.go
-//	-	case class == cluster.MarkPaced && b.room() <= 0:
-//	+	case class == cluster.MarkPaced && b.room() < 0:
-//	 		return "the group has no room"
+//	@@ drainer/rules budget.admit
+//	-class == cluster.MarkPaced && b.room() <= 0
+//	+class == cluster.MarkPaced && b.room() < 0
 //
-// The text before the change must be in the file exactly once. When the code moves on and a
-// bug no longer applies, a test says so: the bug is expressed in the new code, or dropped. The
-// product knows nothing of all this. A bug is compiled in by the go command's -overlay
-// ([Bug.Build]).
+// An edit names a package's folder and a function, with its receiver's type if it is a method.
+// Its lines are marked as in a diff: "-" is old code, "+" is new code, and a space is both.
+// Each side is one whole Go expression, or whole statements, or whole cases of a switch. New
+// statements or cases may be missing: then the old ones are deleted. The syntax trees are
+// compared, so the file, the layout and the comments do not matter. The function must contain
+// the old code exactly once, or a test fails and names the identifiers that are gone. Quote
+// little: the rest of the function may then change.
 //
-// # What makes a good one
+// One program is built with all bugs ([Plant], by the go command's -overlay). A changed
+// function begins with its variants, and the environment variable [Variable] chooses one bug.
+// The product knows nothing of them.
 //
-// It is a mistake that a tired engineer makes: a comparison that is off by one, a map with too
-// small a key, a condition of two of which one is forgotten, a time that counts from the wrong
-// beginning, a retry that is missing. Many of them survive the ordinary tests ([Survey]): they
-// need several things that do not come together in a case that an author has thought of, and a
-// simulator is there to find those.
+// # Finding them
 //
-// # Measuring
+//	go run ./sim/planted/find [-seeds N] [NAME...]
 //
-// The table in FOUND.md holds what was measured: which ordinary test finds a bug if one does,
-// which invariant of the simulator finds it, after how many seeds, and to how few operations
-// the scenario shrinks; and at which commit. Command find measures. [Demands] says what the
-// table has to come up to, and a test fails if it does not: a bug that no seed finds is
-// dropped, or judges and generators learn to see it. A few bugs may be found by an ordinary
-// test alone: those that no simulated world can show.
+// finds the named bugs, or all. It writes into FOUND.md the first small seed that fails with a
+// bug, or else the first of sim/scenarios, or else the first test of the changed packages and
+// of the drainer. Run it when a bug, the generator of seeds or a judge has changed.
+// [Table.Check] says how complete the table must be, and a test fails if it is not.
 package planted

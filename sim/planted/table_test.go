@@ -1,7 +1,13 @@
 package planted_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -9,95 +15,98 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/planted"
 )
 
-// rows are measured, half measured and not at all.
-func rows() planted.Table {
-	return planted.Table{
-		{Bug: "a", Breaks: []planted.Guarantee{"G1"}, Test: "drainer.TestX", TestedAt: "abc", Invariant: "G1 budget", Found: 5, Starts: 5, Seeds: 12, Ops: 4, HuntedAt: "def"},
-		{Bug: "b", Breaks: []planted.Guarantee{"G4", "G6"}, Test: planted.Survives, Invariant: planted.Hides, Starts: 3, Seeds: 10_000},
-		{Bug: "c", Breaks: []planted.Guarantee{"G2"}},
+// complete returns bugs and a table that pass every check.
+func complete() ([]*planted.Bug, planted.Table) {
+	var bugs []*planted.Bug
+	var table planted.Table
+	for i, g := range planted.Guarantees() {
+		for _, twin := range []string{"a", "b"} {
+			b := &planted.Bug{Name: twin + strconv.Itoa(i), Breaks: []planted.Guarantee{g}}
+			bugs = append(bugs, b)
+			table = table.Set(planted.Row{Bug: b.Name, Breaks: b.Breaks, Found: "seed 1", Check: "G6 not retried"})
+		}
 	}
+	return bugs, table
+}
+
+func TestTable_Check(t *testing.T) {
+	t.Parallel()
+	bugs, table := complete()
+	must.NoError(t, table.Check(bugs))
+	must.ErrorContains(t, table[1:].Check(bugs), "a0 has no row: run go run ./sim/planted/find a0")
+	must.ErrorContains(t, table.Check(bugs[1:]), "1 bugs break G1 first, at least 2 must")
+	for i := range 6 {
+		table[i].Found = "test drainer.TestTerm_Quiet"
+	}
+	must.NoError(t, table.Check(bugs))
+	table[6].Found = "test drainer.TestTerm_Quiet"
+	must.ErrorContains(t, table.Check(bugs), "7 bugs are found by a named test only, at most 6 may")
 }
 
 func TestTable_ReadsWhatItWrites(t *testing.T) {
 	t.Parallel()
-	document, err := planted.WriteTable("# Before\n\n<!-- planted -->\nold\n<!-- /planted -->\n\nAfter.\n", rows())
+	_, table := complete()
+	table[0].Breaks = []planted.Guarantee{"G1", "G2"}
+	table[1].Found, table[1].Check = "test drainer.TestTerm_Quiet", ""
+	read, err := planted.ReadTable(table.String())
 	must.NoError(t, err)
-	must.StrHasPrefix(t, "# Before\n\n<!-- planted -->\n| bug |", document)
-	must.StrHasSuffix(t, "<!-- /planted -->\n\nAfter.\n", document)
-	again, err := planted.ReadTable(document)
-	must.NoError(t, err)
-	must.Eq(t, rows(), again)
+	must.Eq(t, table, read)
+	_, err = planted.ReadTable("no table")
+	must.ErrorContains(t, err, "the document has no table")
+	_, err = planted.ReadTable(table.String() + "| a | b |\n")
+	must.ErrorContains(t, err, "a row of planted bugs has 4 cells, not 2")
 }
 
-func TestReadTable_NamesTheLine(t *testing.T) {
+func TestTable_KeepsOneRowForEachBug(t *testing.T) {
 	t.Parallel()
-	_, err := planted.ReadTable("no table")
-	must.ErrorContains(t, err, "no table stands between")
-	_, err = planted.WriteTable("no table", rows())
-	must.ErrorContains(t, err, "no table stands between")
-	_, err = planted.ReadTable("<!-- planted -->\n| a | b |\n<!-- /planted -->\n")
-	must.ErrorContains(t, err, "another head")
-	document, err := planted.WriteTable("top\n<!-- planted -->\n<!-- /planted -->\n", rows())
-	must.NoError(t, err)
-	for _, c := range []struct{ row, want string }{
-		{"| `a` | G1 |\n", "line 5: 2 cells, not 9"},
-		{"| `a` | G1 | x | c | y | all | 1 | 2 | d |\n", `line 5: "all" is not found of starts`},
-		{"| `a` | G1 | x | c | y | 1 of 2 | one | 2 | d |\n", `line 5: strconv.Atoi: parsing "one"`},
-	} {
-		head, tail := document[:len("top\n<!-- planted -->\n")+len(headOf(document))], "<!-- /planted -->\n"
-		_, err := planted.ReadTable(head + c.row + tail)
-		must.ErrorContains(t, err, c.want)
-	}
+	bugs, table := complete()
+	must.Len(t, 2*len(planted.Guarantees()), table.Set(planted.Row{Bug: "a0", Found: "seed 2"}))
+	bugs[0].Breaks = []planted.Guarantee{"G5"}
+	matched := table.Match(bugs[:1])
+	must.Eq(t, planted.Table{{Bug: "a0", Breaks: []planted.Guarantee{"G5"}, Found: "seed 1", Check: "G6 not retried"}}, matched)
 }
 
-// headOf are the two lines below the mark.
-func headOf(document string) string {
-	text := document[len("top\n<!-- planted -->\n"):]
-	lines := 0
-	for i, r := range text {
-		if r == '\n' {
-			if lines++; lines == 2 {
-				return text[:i+1]
-			}
-		}
-	}
-	return text
-}
-
-func TestTable_MatchKeepsWhatWasMeasured(t *testing.T) {
-	t.Parallel()
-	bugs := []*planted.Bug{{Name: "d", Breaks: []planted.Guarantee{"G8"}}, {Name: "a", Breaks: []planted.Guarantee{"G1", "G2"}}}
-	matched := rows().Match(bugs)
-	must.Len(t, 2, matched)
-	must.Eq(t, planted.Row{Bug: "d", Breaks: []planted.Guarantee{"G8"}}, *matched.Row("d"))
-	must.Eq(t, "drainer.TestX", matched.Row("a").Test)
-	must.Eq(t, []planted.Guarantee{"G1", "G2"}, matched.Row("a").Breaks)
-	must.Nil(t, matched.Row("b"))
-}
-
-func FuzzReadTable(f *testing.F) {
-	document, err := planted.WriteTable("<!-- planted -->\n<!-- /planted -->\n", rows())
-	must.NoError(f, err)
-	f.Add(document)
-	f.Fuzz(func(t *testing.T, document string) {
-		table, err := planted.ReadTable(document)
-		if err != nil {
-			return
-		}
-		written, err := planted.WriteTable(document, table)
-		must.NoError(t, err)
-		again, err := planted.ReadTable(written)
-		must.NoError(t, err)
-		must.Eq(t, table, again)
-	})
-}
-
-// What was measured is of the bugs that there are.
-func TestFound_IsOfTheseBugs(t *testing.T) {
+// Every bug is found, and the table names only bugs, scenarios and tests that exist.
+func TestFound_IsComplete(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("FOUND.md")
 	must.NoError(t, err)
 	table, err := planted.ReadTable(string(text))
 	must.NoError(t, err)
-	must.Eq(t, table.Match(allBugs(t)), table)
+	bugs := allBugs(t)
+	must.NoError(t, table.Check(bugs))
+	must.Eq(t, table.Match(bugs).String(), string(text), must.Sprint("run go run ./sim/planted/find"))
+	for _, r := range table {
+		switch kind, name, _ := strings.Cut(r.Found, " "); kind {
+		case "seed":
+			_, err := strconv.ParseUint(name, 10, 64)
+			must.NoError(t, err, must.Sprint(r.Bug))
+		case "scenario":
+			must.FileExists(t, filepath.Join(root, "sim", "scenarios", name+".drain"))
+		case "test":
+			must.True(t, testExists(t, name), must.Sprintf("%s: no test %s", r.Bug, name))
+		default:
+			t.Errorf("%s is found by %q", r.Bug, r.Found)
+		}
+	}
+}
+
+// testExists reports whether a package of the product has the test, as in "drainer.TestX".
+func testExists(t *testing.T, name string) bool {
+	t.Helper()
+	folder, test, _ := strings.Cut(name, ".")
+	for _, pattern := range []string{folder, "drainer/" + folder} {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern), "*_test.go"))
+		must.NoError(t, err)
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			must.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, is := d.(*ast.FuncDecl); is && f.Recv == nil && f.Name.Name == test {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

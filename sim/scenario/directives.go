@@ -72,8 +72,8 @@ func (g *Group) fields() []field {
 		maybeNumber("max-parallel", &g.MaxParallel),
 		span("min-healthy", &g.MinHealthy),
 		span("healthy-deadline", &g.HealthyDeadline),
-		span("kill", &g.Kill),
-		span("shutdown", &g.Shutdown),
+		spanBy(parseAnyDuration, "kill", &g.Kill),
+		spanBy(parseAnyDuration, "shutdown", &g.Shutdown),
 		number("cpu", &g.CPU),
 		number("memory", &g.MemoryMB),
 		number("gpu", &g.GPUMilli),
@@ -85,7 +85,7 @@ func (g *Group) fields() []field {
 	}
 }
 
-func (a *Alloc) fields(p *parser) []field {
+func (a *Alloc) fields(p *scope) []field {
 	return []field{
 		p.nodeList("on", &a.On).must(),
 		choice("health", &a.Health, "good", "bad", "none"),
@@ -111,7 +111,7 @@ func (c *Client) fields() []field {
 	}
 }
 
-func (r *Run) fields(p *parser) []field {
+func (r *Run) fields(p *scope) []field {
 	return []field{
 		span("for", &r.For),
 		span("calm", &r.Calm),

@@ -142,7 +142,7 @@
 //   - canary: they are canaries. age=TIME: how long ago they were placed; 1h if left out.
 //   - client=running|pending|complete|failed|lost|unknown, desired=run|stop|evict: what
 //     their client and the servers say; the first if left out.
-//   - marked: somebody else, no drain, has asked them to leave.
+//   - marked: an operator, and no drain, has marked them.
 //   - replaces=INDEX: which of the group they have replaced.
 //
 // Jobs in a row that are alike share a line, and so do their allocations, on one node or
@@ -190,7 +190,7 @@
 //     system jobs stay; key=NAME: of the request; twice: it is sent again although it
 //     worked. Of a node that drains it is another strategy.
 //   - cancel NODES: eligible gives them back; key=NAME.
-//   - register JOB: as it is declared, anew or again.
+//   - register JOB: as it is declared.
 //   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N; of one group also remove, or
 //     rename=NAME. With nothing it is only registered again.
 //   - stop JOB, purge JOB: purge also forgets it. stop web[0]: the servers stop one
@@ -199,9 +199,8 @@
 //   - place web[3] on=n1: allocations land past the scheduler, with the parameters of
 //     alloc; count=N: and the group is to have so many from that write on.
 //   - node NODES down, disconnected, ready, register, delete, eligible or ineligible:
-//     what becomes of nodes. A node registers as it is declared. unnoticed: whoever says
-//     so knows of nobody whom it concerns, and no evaluation goes with it but those that
-//     are made when it is applied.
+//     changes of nodes. A node registers as it is declared. unnoticed: the write carries no
+//     evaluations. The state machine still makes those that the change calls for.
 //
 // What becomes of servers:
 //

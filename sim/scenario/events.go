@@ -51,7 +51,7 @@ type Op interface {
 	// words are what the operation is written as, up to its parameters.
 	words() []string
 	// fields are its parameters. The parser is nil when nothing is read.
-	fields(*parser) []field
+	fields(*scope) []field
 	// clone returns a copy that shares nothing that either may write to.
 	clone() Op
 }
@@ -75,7 +75,7 @@ type (
 		Eligible bool
 		Key      string
 	}
-	// Register registers a job as the file declares it, anew or again.
+	// Register registers a job as the file declares it.
 	Register struct{ Job cluster.JobKey }
 	// Edit changes groups of a job, and registers it again. Nil is left as it is;
 	// Group empty is all.
@@ -125,7 +125,7 @@ const (
 	NodeDown         Change = "down"
 	NodeDisconnected Change = "disconnected"
 	NodeReady        Change = "ready"
-	NodeRegister     Change = "register" // as the file declares it, anew or again
+	NodeRegister     Change = "register" // as the file declares it
 	NodeDelete       Change = "delete"
 	NodeEligible     Change = "eligible"
 	NodeIneligible   Change = "ineligible"
@@ -135,7 +135,7 @@ const (
 type (
 	// Elect ends the leader's term.
 	Elect struct {
-		// Server is who leads next, from 1; zero is the next one.
+		// Server is the next leader, from 1; zero is the next server.
 		Server int
 		// Lost says that what the old leader had in flight is lost; otherwise it
 		// survives.
@@ -155,7 +155,7 @@ type (
 	}
 	// Restore has the leader restore a snapshot of its state.
 	Restore struct{}
-	// Forget has the drainer lose all it remembers: its term begins anew.
+	// Forget makes the drainer lose its memory: its term starts again.
 	Forget struct{}
 	// Fault arms a fault.
 	Fault struct {

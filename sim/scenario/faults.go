@@ -49,7 +49,7 @@ const (
 	NodeReturn FaultName = "node/return"
 	// Of each request of operators about a drain.
 	APIDup     FaultName = "api/dup"     // it comes twice, with one key
-	APITimeout FaultName = "api/timeout" // nobody gets its answer, and it comes again with its key
+	APITimeout FaultName = "api/timeout" // its answer is lost, and it comes again with its key
 	// Of each node on which an entry marks something: an operator changes its drain's
 	// strategy, or ends the drain. Of each drain that is over: its node is drained again.
 	DrainUpdate FaultName = "drain/update"
@@ -100,7 +100,7 @@ const (
 	MustDelay               // it does nothing without
 )
 
-// FaultKind is what is to be known of a fault.
+// FaultKind describes a fault.
 type FaultKind struct {
 	Name   FaultName
 	On     Target
@@ -164,7 +164,7 @@ func (n FaultName) Operates() bool {
 	return false
 }
 
-// Kind returns what is to be known of a fault. That of a name that is none is zero: it has
+// Kind returns the description of a fault. That of a name that is none is zero: it has
 // no name.
 func (n FaultName) Kind() FaultKind {
 	for _, k := range Faults() {

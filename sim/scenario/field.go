@@ -131,9 +131,12 @@ func parseCount(v string) (int, error) {
 }
 
 // span is a time above zero, which is its default.
-func span(name string, to *time.Duration) field {
+func span(name string, to *time.Duration) field { return spanBy(parseDuration, name, to) }
+
+// spanBy is a span that a function reads.
+func spanBy(parse func(string) (time.Duration, error), name string, to *time.Duration) field {
 	return value(name, to, func(v string) (time.Duration, error) {
-		d, err := parseDuration(v)
+		d, err := parse(v)
 		if err == nil && d == 0 {
 			err = fmt.Errorf("%q: leave it out for the default", v)
 		}

@@ -6,8 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// What is hardly meant. Each check is of what a slip of the hand makes of something
-// sensible; a scenario that does mean it lives with the warning.
+// Each check warns of a likely typing error. A scenario that means it keeps the warning.
 
 const (
 	shortDeadline = time.Second
@@ -20,15 +19,18 @@ const (
 	longFault     = 24 * time.Hour
 )
 
+// review warns of what a file hardly means.
+type review struct{ *parser }
+
 // paces warns of a job's groups.
-func (p *parser) paces(j *Job, line int) {
+func (p review) paces(j *Job, line int) {
 	for i := range j.Groups {
 		g := &j.Groups[i]
 		label := groupText(cluster.GroupKey{Job: j.Key, Name: g.Name})
 		if g.MaxParallel != nil && *g.MaxParallel > g.Count {
 			p.warn(line, "%s: max-parallel %d is more than the count of %d", label, *g.MaxParallel, g.Count)
 		}
-		if g.Kill > longKill {
+		if g.Kill > longKill && g.Kill <= longest { // a longer one tests the largest duration
 			p.warn(line, "%s: kill=%s is more than a day", label, durationText(g.Kill))
 		}
 		healthy, deadline := g.MinHealthy, g.HealthyDeadline
@@ -49,8 +51,8 @@ func (p *parser) paces(j *Job, line int) {
 	}
 }
 
-// implausible warns of what shows when the whole file is read.
-func (p *parser) implausible() {
+// implausible warns of what needs the whole file.
+func (p review) implausible() {
 	s := p.scenario
 	if len(s.Prose) == 0 {
 		p.warn(1, "no comment at the beginning says why the scenario exists")
@@ -77,7 +79,7 @@ func (p *parser) implausible() {
 
 // order warns of a story without a drain, and of one that jumps back in time. With a seed
 // the order in the file is part of what is drawn, and a shrunk scenario may hang on it.
-func (p *parser) order() {
+func (p review) order() {
 	drains := false
 	for i := range p.scenario.Events {
 		e := &p.scenario.Events[i]
@@ -92,9 +94,9 @@ func (p *parser) order() {
 	}
 }
 
-// twice warns of allocations of one index that both run, and neither has replaced the
-// other: a scheduler makes none.
-func (p *parser) twice() {
+// twice warns of two running allocations with one index of which neither replaced the other. A
+// scheduler makes none.
+func (p review) twice() {
 	type place struct {
 		group cluster.GroupKey
 		index int
@@ -117,13 +119,13 @@ func (p *parser) twice() {
 }
 
 // everyNode reports whether a job has one allocation for each node, all of one index.
-func (p *parser) everyNode(key cluster.JobKey) bool {
+func (p review) everyNode(key cluster.JobKey) bool {
 	known := p.jobs[key]
 	return known != nil && p.scenario.Jobs[known.at].Type.EveryNode()
 }
 
-// surplus warns of groups that begin with more than they want.
-func (p *parser) surplus() {
+// surplus warns of groups that begin above their count.
+func (p review) surplus() {
 	has := map[cluster.GroupKey]int{}
 	for i := range p.scenario.Allocs {
 		a := &p.scenario.Allocs[i]
@@ -146,8 +148,8 @@ func (p *parser) surplus() {
 	}
 }
 
-// runs warns of an end that comes before what is to happen.
-func (p *parser) runs() {
+// runs warns of events after the end of the run.
+func (p review) runs() {
 	run, line := p.scenario.Run, p.once["run"]
 	if run.For > 0 && run.Calm >= run.For {
 		p.warn(line, "calm=%s is not before the end after %s", durationText(run.Calm), durationText(run.For))
@@ -163,7 +165,7 @@ func (p *parser) runs() {
 }
 
 // odd warns of an event by itself.
-func (p *parser) odd(e *Event) {
+func (p review) odd(e *Event) {
 	switch o := e.Op.(type) {
 	case *Drain:
 		if o.Deadline > 0 && o.Deadline < shortDeadline {

@@ -9,23 +9,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// What a line speaks of has to be declared above it.
+// A line may only use names that lines above it declare.
 
-func (p *parser) knowsNode(id cluster.NodeID) error {
+func (p *scope) knowsNode(id cluster.NodeID) error {
 	if p.nodes[id] == 0 {
 		return fmt.Errorf("there is no node %s", id)
 	}
 	return nil
 }
 
-func (p *parser) knowsJob(key cluster.JobKey) error {
+func (p *scope) knowsJob(key cluster.JobKey) error {
 	if p.jobs[key] == nil {
 		return fmt.Errorf("there is no job %s", jobText(key))
 	}
 	return nil
 }
 
-func (p *parser) knowsGroup(key cluster.GroupKey) error {
+func (p *scope) knowsGroup(key cluster.GroupKey) error {
 	if err := p.knowsJob(key.Job); err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (p *parser) knowsGroup(key cluster.GroupKey) error {
 	return nil
 }
 
-// theNodes reads several nodes that there are, each once.
-func (p *parser) theNodes(text string) ([]cluster.NodeID, error) {
+// theNodes reads several declared nodes, each once.
+func (p *scope) theNodes(text string) ([]cluster.NodeID, error) {
 	ids, err := p.someNodes(text)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (p *parser) theNodes(text string) ([]cluster.NodeID, error) {
 	return ids, nil
 }
 
-// someNodes reads several nodes that there are.
-func (p *parser) someNodes(text string) ([]cluster.NodeID, error) {
+// someNodes reads several declared nodes.
+func (p *scope) someNodes(text string) ([]cluster.NodeID, error) {
 	names, err := p.names(text)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (p *parser) someNodes(text string) ([]cluster.NodeID, error) {
 }
 
 // nodeList is a parameter of several nodes.
-func (p *parser) nodeList(name string, to *[]cluster.NodeID) field {
+func (p *scope) nodeList(name string, to *[]cluster.NodeID) field {
 	return field{
 		name: name,
 		set: func(v string) (err error) {
@@ -79,7 +79,7 @@ func (p *parser) nodeList(name string, to *[]cluster.NodeID) field {
 }
 
 // serverList is a parameter of several servers.
-func (p *parser) serverList(name string, to *[]int) field {
+func (p *scope) serverList(name string, to *[]int) field {
 	return field{
 		name: name,
 		set: func(v string) error {
@@ -107,7 +107,7 @@ func (p *parser) serverList(name string, to *[]int) field {
 	}
 }
 
-// soundCore says what is wrong with what stays broken when it is calm.
+// soundCore checks the servers and nodes that stay cut off after the calm.
 func (s *Scenario) soundCore() error {
 	run := &s.Run
 	switch {
@@ -119,8 +119,8 @@ func (s *Scenario) soundCore() error {
 	return nil
 }
 
-// selector reads a selector of what there is.
-func (p *parser) selector(text string) (Selector, error) {
+// selector reads a selector of declared names.
+func (p *scope) selector(text string) (Selector, error) {
 	s, err := ParseSelector(text)
 	if err != nil {
 		return s, err
@@ -138,8 +138,8 @@ func (p *parser) selector(text string) (Selector, error) {
 	return s, errors.Join(errs...)
 }
 
-// oneAlloc reads one allocation of a group that there is.
-func (p *parser) oneAlloc(text string) (AllocName, error) {
+// oneAlloc reads one allocation of a declared group.
+func (p *scope) oneAlloc(text string) (AllocName, error) {
 	n, err := parseAlloc(text)
 	if err != nil {
 		return n, err
@@ -151,8 +151,8 @@ func (p *parser) oneAlloc(text string) (AllocName, error) {
 	return n, err
 }
 
-// target is what a fault is on.
-func (p *parser) target(name string, f *Fault) field {
+// target is the parameter for the target of a fault.
+func (p *scope) target(name string, f *Fault) field {
 	return field{
 		name: name,
 		set: func(v string) error {
@@ -163,7 +163,7 @@ func (p *parser) target(name string, f *Fault) field {
 	}
 }
 
-func (p *parser) checkTarget(kind FaultKind, v string) error {
+func (p *scope) checkTarget(kind FaultKind, v string) error {
 	if kind.On == NoTarget {
 		return fmt.Errorf("%s is on nothing in particular", kind.Name)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds of a file. What is beyond is refused before it costs anything.
+// Bounds of a file. A larger file is refused before it is read.
 const (
 	MaxBytes  = 1 << 20
 	MaxLines  = 10_000
@@ -32,7 +32,7 @@ const (
 // Ending is the ending of the names of scenario files.
 const Ending = ".drain"
 
-// Warning is something in a file that can be, and hardly is meant.
+// Warning describes a part of a file that is valid and probably not meant.
 type Warning struct {
 	File string
 	Line int
@@ -68,8 +68,7 @@ func Parse(name string, r io.Reader) (*Scenario, []Warning, error) {
 	return p.scenario, p.warnings, nil
 }
 
-// Check returns what is wrong with a scenario that was made and not read, or nil:
-// what [Parse] would say of it as it is printed.
+// Check returns the error that [Parse] would return for the printed scenario, or nil.
 func (s *Scenario) Check() error {
 	var text bytes.Buffer
 	if err := Print(&text, s); err != nil {
@@ -86,19 +85,25 @@ type parser struct {
 	scenario *Scenario
 	problems []error
 	warnings []Warning
-
-	// nodes and jobs are what is declared, and where.
-	nodes map[cluster.NodeID]int
-	jobs  map[cluster.JobKey]*declared
-	// classes are the classes that nodes have.
-	classes map[string]bool
+	scope
 	// open is the job whose groups may follow, or nil.
 	open *declared
 	// once are the directives that there may be one of, and where they stand.
 	once map[string]int
-	// room is how many names ranges may still stand for, allocs how many allocations
-	// there are.
-	room, allocs int
+	// allocs counts the allocations.
+	allocs int
+}
+
+// scope holds the names that a line may use: what the lines above it declare.
+type scope struct {
+	// nodes and jobs are declared, each with its line.
+	nodes map[cluster.NodeID]int
+	jobs  map[cluster.JobKey]*declared
+	// classes are the classes of nodes.
+	classes map[string]bool
+	cluster *Cluster
+	// room is how many more names the ranges of the file may stand for.
+	room int
 }
 
 // declared is a job that is declared.
@@ -112,18 +117,19 @@ type declared struct {
 }
 
 func newParser(file string) *parser {
+	s := &Scenario{Name: strings.TrimSuffix(path.Base(file), Ending)}
 	return &parser{
 		file:     file,
-		scenario: &Scenario{Name: strings.TrimSuffix(path.Base(file), Ending)},
-		nodes:    map[cluster.NodeID]int{},
-		jobs:     map[cluster.JobKey]*declared{},
-		classes:  map[string]bool{},
+		scenario: s,
 		once:     map[string]int{},
-		room:     maxNames,
+		scope: scope{
+			nodes: map[cluster.NodeID]int{}, jobs: map[cluster.JobKey]*declared{}, classes: map[string]bool{},
+			cluster: &s.Cluster, room: maxNames,
+		},
 	}
 }
 
-// problem notes what is wrong with the line.
+// problem notes an error of the line.
 func (p *parser) problem(err error) {
 	if err != nil && !p.full() {
 		for text := range strings.SplitSeq(err.Error(), "\n") {
@@ -132,10 +138,10 @@ func (p *parser) problem(err error) {
 	}
 }
 
-// full reports whether there are as many errors as anybody wants to read.
+// full reports whether no more errors are kept.
 func (p *parser) full() bool { return len(p.problems) >= maxProblems }
 
-// warn notes what is hardly meant on a line.
+// warn notes a warning of a line.
 func (p *parser) warn(line int, format string, args ...any) {
 	if len(p.warnings) < maxProblems {
 		p.warnings = append(p.warnings, Warning{File: p.file, Line: line, Text: fmt.Sprintf(format, args...)})
@@ -163,11 +169,11 @@ func (p *parser) read(lines []string) {
 		}
 	}
 	p.wanted()
-	p.implausible()
+	review{p}.implausible()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 }
 
-// wanted refuses more allocations than anybody would wait for.
+// wanted refuses more allocations than a run can place in reasonable time.
 func (p *parser) wanted() {
 	left := MaxWanted
 	for i := range p.scenario.Jobs {
@@ -189,7 +195,7 @@ func (p *parser) wanted() {
 	}
 }
 
-// directive reads a line that says something.
+// directive reads a line.
 func (p *parser) directive(words []string) error {
 	verb, rest := words[0], words[1:]
 	if verb != "group" {
@@ -206,7 +212,7 @@ func (p *parser) directive(words []string) error {
 	case "drainer":
 		return p.single(verb, p.scenario.Drainer.fields(), rest)
 	case "run":
-		err := p.single(verb, p.scenario.Run.fields(p), rest)
+		err := p.single(verb, p.scenario.Run.fields(&p.scope), rest)
 		return errors.Join(err, p.scenario.soundCore())
 	case "node":
 		return p.node(rest)

@@ -41,7 +41,7 @@ func (p *parser) event(words []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = params(op.fields(p), words)
+	_, err = params(op.fields(&p.scope), words)
 	e.Op = op
 	p.scenario.Events = append(p.scenario.Events, e)
 	return errors.Join(err, p.sound(op))
@@ -157,7 +157,7 @@ func (p *parser) nodeChange(what string, words []string) (Op, []string, error) {
 }
 
 // server reads "s2", if it stands there.
-func (p *parser) server(words []string) (int, []string, error) {
+func (p *scope) server(words []string) (int, []string, error) {
 	if len(words) == 0 {
 		return 0, words, nil
 	}
@@ -166,7 +166,7 @@ func (p *parser) server(words []string) (int, []string, error) {
 	if !is || err != nil {
 		return 0, words, nil // a parameter
 	}
-	servers := max(1, p.scenario.Cluster.Servers)
+	servers := max(1, p.cluster.Servers)
 	if n < 1 || n > servers || digits[0] == '0' {
 		return 0, nil, fmt.Errorf("there is no server %s of %d", words[0], servers)
 	}

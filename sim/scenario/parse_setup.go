@@ -78,7 +78,7 @@ func nodeIDs(names []string) []cluster.NodeID {
 }
 
 // jobKeys expands "blue/web" or "blue/web1..web3".
-func (p *parser) jobKeys(text string) ([]cluster.JobKey, error) {
+func (p *scope) jobKeys(text string) ([]cluster.JobKey, error) {
 	first, _, _ := strings.Cut(text, "..")
 	key, err := parseJob(first)
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *parser) close() {
 			p.open.groups[g.Name] = true
 		}
 	}
-	p.paces(job, p.open.line)
+	review{p}.paces(job, p.open.line)
 	p.open = nil
 }
 
@@ -194,7 +194,7 @@ func (p *parser) alloc(words []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = params(a.fields(p), words)
+	_, err = params(a.fields(&p.scope), words)
 	p.scenario.Allocs = append(p.scenario.Allocs, a)
 	return errors.Join(err, p.addAllocs(a))
 }
@@ -220,7 +220,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 		return err
 	}
 	a := Alloc{Indexes: at}
-	if _, err := params(a.fields(p), words); err != nil {
+	if _, err := params(a.fields(&p.scope), words); err != nil {
 		return err
 	}
 	on := a.On

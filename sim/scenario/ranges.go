@@ -60,7 +60,7 @@ const maxNames = 1_000_000
 var errTooMany = errors.New("too many names: the ranges of a file may stand for a million in all")
 
 // names expands a list of names and ranges: "n1", "n1..n6", "n1,n4..n6".
-func (p *parser) names(text string) ([]string, error) {
+func (p *scope) names(text string) ([]string, error) {
 	var all []string
 	for part := range strings.SplitSeq(text, ",") {
 		names, err := p.nameRange(part)
@@ -73,7 +73,7 @@ func (p *parser) names(text string) ([]string, error) {
 }
 
 // nameRange expands one name or range.
-func (p *parser) nameRange(text string) ([]string, error) {
+func (p *scope) nameRange(text string) ([]string, error) {
 	first, last, ranged := strings.Cut(text, "..")
 	if err := checkName(first); err != nil {
 		return nil, err

@@ -9,19 +9,26 @@ import (
 	"time"
 )
 
-// longest bounds every time that is not [Never].
+// longest bounds every time except [Never], kill timeouts and shutdown delays.
 const longest = 100 * 365 * 24 * time.Hour
 
-// parseDuration reads a time that is not below zero.
+// parseDuration reads a time from zero to longest.
 func parseDuration(text string) (time.Duration, error) {
+	d, err := parseAnyDuration(text)
+	if err == nil && d > longest {
+		return 0, fmt.Errorf("%q is longer than a hundred years", text)
+	}
+	return d, err
+}
+
+// parseAnyDuration reads a time from zero to the largest duration.
+func parseAnyDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%q is no time: say 5s, 10m or 1h30m", text)
 	case d < 0:
 		return 0, fmt.Errorf("%q is below zero", text)
-	case d > longest:
-		return 0, fmt.Errorf("%q is longer than a hundred years", text)
 	}
 	return d, nil
 }

@@ -45,7 +45,7 @@ func serverText(n int) []string {
 	return []string{fmt.Sprintf("s%d", n)}
 }
 
-func (o *Drain) fields(*parser) []field {
+func (o *Drain) fields(*scope) []field {
 	return []field{
 		value("deadline", &o.Deadline, parseDeadline, deadlineText),
 		flag("ignore-system", &o.IgnoreSystem),
@@ -54,11 +54,11 @@ func (o *Drain) fields(*parser) []field {
 	}
 }
 
-func (o *Cancel) fields(*parser) []field {
+func (o *Cancel) fields(*scope) []field {
 	return []field{flag("eligible", &o.Eligible), name("key", &o.Key)}
 }
 
-func (o *Edit) fields(*parser) []field {
+func (o *Edit) fields(*scope) []field {
 	return []field{
 		maybeNumber("count", &o.Count),
 		maybeNumber("max-parallel", &o.MaxParallel),
@@ -67,24 +67,24 @@ func (o *Edit) fields(*parser) []field {
 	}
 }
 
-func (o *Place) fields(p *parser) []field {
+func (o *Place) fields(p *scope) []field {
 	return append(o.Alloc.fields(p), maybeNumber("count", &o.Count))
 }
 
-func (o *NodeChange) fields(*parser) []field { return []field{flag("unnoticed", &o.Unnoticed)} }
+func (o *NodeChange) fields(*scope) []field { return []field{flag("unnoticed", &o.Unnoticed)} }
 
-func (o *Elect) fields(*parser) []field {
+func (o *Elect) fields(*scope) []field {
 	return []field{flag("lost", &o.Lost), span("believes", &o.Believes)}
 }
 
-func (o *Pause) fields(*parser) []field { return []field{span("for", &o.For).must()} }
+func (o *Pause) fields(*scope) []field { return []field{span("for", &o.For).must()} }
 
-func (o *Clock) fields(*parser) []field {
+func (o *Clock) fields(*scope) []field {
 	ahead := value("ahead", &o.Ahead, parseAhead, durationText)
 	return []field{ahead.must().always(func() string { return durationText(o.Ahead) })}
 }
 
-func (o *Fault) fields(p *parser) []field {
+func (o *Fault) fields(p *scope) []field {
 	return []field{
 		p.target("on", o),
 		chance("p", &o.Probability),
@@ -94,12 +94,12 @@ func (o *Fault) fields(p *parser) []field {
 	}
 }
 
-func (*Register) fields(*parser) []field  { return nil }
-func (*Stop) fields(*parser) []field      { return nil }
-func (*StopAlloc) fields(*parser) []field { return nil }
-func (*Exit) fields(*parser) []field      { return nil }
-func (*Restore) fields(*parser) []field   { return nil }
-func (*Forget) fields(*parser) []field    { return nil }
+func (*Register) fields(*scope) []field  { return nil }
+func (*Stop) fields(*scope) []field      { return nil }
+func (*StopAlloc) fields(*scope) []field { return nil }
+func (*Exit) fields(*scope) []field      { return nil }
+func (*Restore) fields(*scope) []field   { return nil }
+func (*Forget) fields(*scope) []field    { return nil }
 
 // The words for deadlines that are no times.
 const (

@@ -8,25 +8,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Operator does what a scenario says is done to jobs, allocations and nodes. No field may
-// be nil but Nothing.
+// Operator performs the operations of a scenario on jobs, allocations and nodes. No field but Nothing
+// may be nil.
 type Operator struct {
 	*Requests
 	Scenario   *scenario.Scenario
 	NewAllocID func() cluster.AllocID
-	// Ask asks whoever leads for a write, and does not wait for an answer.
+	// Ask sends a write to the leader and does not wait for an answer.
 	Ask func(shims.Message)
-	// Place has allocations of a job land on their nodes, and the job be as it is there:
-	// what no message could.
+	// Place writes allocations of a job, and the job, past the log.
 	Place func(*cluster.Job, []*cluster.Allocation) error
-	// Nothing is told why there is nothing to be asked for: what an operation is about is
-	// gone. Or nil, when nobody wants to know.
+	// Nothing is called with the reason if an operation has no effect, because its subject is gone. It
+	// may be nil.
 	Nothing func(why string)
 }
 
-// Do does one thing, and reports whether it is one that operators do: not what is done to
-// servers, nor a fault. What cannot be done because what it is about is gone is not done:
-// an operator would be told so, and a shrunk scenario has such things.
+// Do performs one operation, and reports whether it is an operator's: operations on servers and faults
+// are not. An operation whose subject is gone has no effect; shrunk scenarios have such operations.
 func (o *Operator) Do(op scenario.Op) (done bool, err error) {
 	switch op := op.(type) {
 	case *scenario.Drain:
@@ -78,7 +76,7 @@ func (o *Operator) drain(op *scenario.Drain) {
 	}
 }
 
-// nothing says why there is nothing to be asked for.
+// nothing reports why an operation has no effect.
 func (o *Operator) nothing(format string, args ...any) {
 	if o.Nothing != nil {
 		o.Nothing(fmt.Sprintf(format, args...))
@@ -105,7 +103,7 @@ func (o *Operator) edit(op *scenario.Edit) error {
 	}
 	edited.Canonicalize()
 	if err := edited.Validate(); err != nil {
-		o.nothing("nobody would take it: %s", err)
+		o.nothing("the servers would refuse it: %s", err)
 		return nil
 	}
 	o.Ask(o.Register(edited))
@@ -134,7 +132,7 @@ func (o *Operator) named(name scenario.AllocName) *cluster.Allocation {
 	return nil
 }
 
-// place has allocations land on nodes whatever a scheduler would say.
+// place places allocations past the scheduler.
 func (o *Operator) place(op *scenario.Place) error {
 	j := o.Truth().Job(op.Alloc.Group.Job)
 	if j == nil {
@@ -150,7 +148,7 @@ func (o *Operator) place(op *scenario.Place) error {
 	return o.Place(j, Allocs(op.Alloc, j, o.Now(), o.NewAllocID))
 }
 
-// change has become of a node what the operation says.
+// change changes a node.
 func (o *Operator) change(op *scenario.NodeChange, id cluster.NodeID) {
 	if op.Change == scenario.NodeRegister {
 		if n := Declared(o.Scenario, id); n != nil {

@@ -28,7 +28,7 @@ type Requests struct {
 // Drain is a request to drain a node, or to end its drain if the spec is nil. A drain that
 // it begins has an id of its own.
 func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string) *shims.NodeUpdateDrain {
-	return &shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
+	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 		Node: id, Spec: spec, Drain: r.NewDrainID(), At: r.Clock(), Key: key,
 	}}
 }
@@ -58,8 +58,7 @@ func (r *Requests) Register(j *cluster.Job) *shims.JobRegister {
 	return &shims.JobRegister{Job: j, Evals: r.jobEvals(j, cluster.TriggerJobRegister)}
 }
 
-// Stop stops a job, and with purge has it forgotten: nobody would look at an evaluation
-// of it then.
+// Stop stops a job. With purge it deletes the job, and an evaluation of it would have no use.
 func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	m := &shims.JobDeregister{Job: j.Key(), Purge: purge}
 	if !purge {
@@ -68,7 +67,7 @@ func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	return m
 }
 
-// StopAlloc has the servers stop an allocation, and look at its job.
+// StopAlloc asks the servers to stop an allocation and to evaluate its job.
 func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 	return &shims.ApplyPlan{Plan: cluster.Plan{
 		At: r.Clock(), Eval: scheduler.JobEval(a.Job, cluster.TriggerJobRegister, r.Clock(), r.NewEvalID()),
@@ -82,8 +81,7 @@ func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.A
 	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.Truth(), reports, r.Clock(), r.NewEvalID)}
 }
 
-// NodeStatus says what has become of a node, with the evaluations of the jobs that this
-// concerns, unless nobody has noticed any.
+// NodeStatus sets the status of a node, with the evaluations of its jobs unless it is unnoticed.
 func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) *shims.NodeUpdateStatus {
 	m := &shims.NodeUpdateStatus{At: r.Clock(), Node: id, Status: s}
 	if !unnoticed {
@@ -92,17 +90,17 @@ func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed
 	return m
 }
 
-// Eligibility asks for a node to be used, or not.
+// Eligibility sets the eligibility of a node.
 func (r *Requests) Eligibility(id cluster.NodeID, e cluster.Eligibility) *shims.NodeUpdateEligibility {
 	return &shims.NodeUpdateEligibility{At: r.Clock(), Node: id, Eligibility: e, Evals: r.nodeEvals(id)}
 }
 
-// RegisterNode has a node registered, anew or again.
+// RegisterNode registers a node.
 func (r *Requests) RegisterNode(n *cluster.Node) *shims.NodeRegister {
 	return &shims.NodeRegister{At: r.Clock(), Node: n, Evals: r.nodeEvals(n.ID)}
 }
 
-// DeleteNode asks for a node to be forgotten.
+// DeleteNode deletes a node.
 func (r *Requests) DeleteNode(id cluster.NodeID) *shims.NodeDeregister {
 	return &shims.NodeDeregister{At: r.Clock(), Nodes: []cluster.NodeID{id}, Evals: r.nodeEvals(id)}
 }

@@ -11,7 +11,7 @@ import (
 // way: places in lists stay what they are until the draft is swept.
 type edit func(*draft)
 
-// draft is a scenario that is being changed, and what is to go from it.
+// draft is a scenario that is changed, and the parts to remove from it.
 type draft struct {
 	*scenario.Scenario
 	nodes  map[cluster.NodeID]bool
@@ -39,7 +39,7 @@ func edited(s *scenario.Scenario, edits []edit) *scenario.Scenario {
 	return d.Scenario
 }
 
-// sweep takes out what is to go, and what speaks of it.
+// sweep removes those parts and all that refers to them.
 func (d *draft) sweep() {
 	d.sweepJobs()
 	d.sweepNodes()
@@ -96,7 +96,7 @@ func (d *draft) leave(on *[]cluster.NodeID, at *scenario.Indexes) {
 // gone reports whether a group is to go.
 func (d *draft) gone(key cluster.GroupKey) bool { return d.jobs[key.Job] || d.groups[key] }
 
-// misses reports whether a selector speaks of what is to go.
+// misses reports whether a selector refers to a removed part.
 func (d *draft) misses(s scenario.Selector) bool {
 	return d.nodes[s.Node] || d.gone(cluster.GroupKey{Job: s.Job, Name: s.Group})
 }
@@ -128,13 +128,13 @@ func (d *draft) pointless(op scenario.Op) bool {
 	case *scenario.Exit:
 		return d.gone(op.Alloc.Group) || d.nodes[op.Alloc.Node]
 	case *scenario.Fault:
-		return d.strikesNobody(op)
+		return d.strikesRemoved(op)
 	}
 	return false
 }
 
-// strikesNobody reports whether a fault is on what is to go.
-func (d *draft) strikesNobody(f *scenario.Fault) bool {
+// strikesRemoved reports whether the target of a fault is removed.
+func (d *draft) strikesRemoved(f *scenario.Fault) bool {
 	if f.On == "" {
 		return false
 	}

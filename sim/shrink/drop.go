@@ -88,9 +88,9 @@ func eventNodes(s *scenario.Scenario, i int) (*[]cluster.NodeID, *scenario.Index
 	return nil, nil
 }
 
-// nobody stands in a list where a node was until the draft is swept: places must not
+// noNode stands in a list where a node was until the draft is swept: places must not
 // move before.
-const nobody cluster.NodeID = ""
+const noNode cluster.NodeID = ""
 
 // dropListed takes single nodes out of lists, but not the last of one.
 func dropListed(s *scenario.Scenario) (edits []edit) {
@@ -99,7 +99,7 @@ func dropListed(s *scenario.Scenario) (edits []edit) {
 		for i := range *ids {
 			edits = append(edits, func(d *draft) {
 				ids, _ := list(d.Scenario)
-				(*ids)[i], d.nodes[nobody] = nobody, true
+				(*ids)[i], d.nodes[noNode] = noNode, true
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -19,7 +20,7 @@ import (
 // fails nothing.
 func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
 
-// Judging is Judged for one [Shrink] or [Freeze], by whoever plays in place of
+// Judging is Judged for one [Shrink] or [Freeze], with a function in place of
 // [sim.Play]. The scenario that is played first sets how many steps the others may
 // take: some smaller ones run in circles, and would do so for long.
 func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
@@ -50,7 +51,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 		}
 	}()
 	result, err := play(s, sim.Options{MaxSteps: maxSteps, Watch: func(w *world.World) {
-		w.OnStrike(func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) })
+		w.Observe(world.Observer{Struck: func(strike world.Strike) { o.Strikes = append(o.Strikes, strike) }})
 	}})
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -59,7 +60,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
 		return o, 0
 	}
-	for _, v := range result.Vain {
+	for _, v := range result.NoEffect {
 		o.Vain = append(o.Vain, v.Event)
 	}
 	for _, v := range result.Violations {
@@ -80,7 +81,7 @@ func Known(check string) bool {
 		}
 	}
 	kind, _, found := strings.Cut(check, ": ")
-	return check == "G10 too many steps" || found && (kind == "panic" || kind == "unplayable")
+	return check == "G10 too many steps" || placement.Known(check) || found && (kind == "panic" || kind == "unplayable")
 }
 
 // because is a failure of a kind for a reason. Of the reason, the numbers do not
@@ -96,7 +97,7 @@ func because(kind, reason string) Failure {
 	return Failure{Check: kind + ": " + like, Text: reason}
 }
 
-// innermost is what an error was at first.
+// innermost returns the first error of a chain.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)

@@ -9,7 +9,7 @@ import (
 
 // The passes that make values simpler.
 
-// leaveOut leaves out whatever may be left out: what is then at its default.
+// leaveOut removes optional values, which then have their defaults.
 func leaveOut(s *scenario.Scenario) (edits []edit) {
 	for _, v := range values(s) {
 		if !v.IsZero() {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// place draws the allocations that a job begins with.
-func (m *maker) place(d dice, job int, t cluster.JobType) {
+// place draws the first allocations of a job.
+func (m *population) place(d dice, job int, t cluster.JobType) {
 	j := &m.s.Jobs[job]
 	for i := range j.Groups {
 		spec := &j.Groups[i]
@@ -25,7 +25,7 @@ func (m *maker) place(d dice, job int, t cluster.JobType) {
 }
 
 // placeEverywhere places one allocation on each node.
-func (m *maker) placeEverywhere(d dice, g *group, spec *scenario.Group) {
+func (m *population) placeEverywhere(d dice, g *group, spec *scenario.Group) {
 	var on []*node
 	for _, n := range m.nodes {
 		if fits(spec.Classes, n.class) && !(m.shows(d, missing) && d.odds(0.2)) {
@@ -36,12 +36,11 @@ func (m *maker) placeEverywhere(d dice, g *group, spec *scenario.Group) {
 	m.add(g, spec, on, scenario.Alloc{})
 }
 
-// placeCount places as many as the group is to have, or fewer, and then some that
-// are odd.
-func (m *maker) placeCount(d dice, g *group, spec *scenario.Group, t cluster.JobType) {
+// placeCount places as many allocations as the count, or fewer, and then some odd ones.
+func (m *population) placeCount(d dice, g *group, spec *scenario.Group, t cluster.JobType) {
 	left := spec.Count
 	if left == 0 && d.odds(0.7) {
-		left = d.between(1, 3) // what it ran before
+		left = d.between(1, 3) // they ran before the count was zero
 	}
 	if m.shows(d, missing) && d.odds(0.3) {
 		left -= d.between(1, max(1, left))
@@ -69,8 +68,8 @@ func (m *maker) placeCount(d dice, g *group, spec *scenario.Group, t cluster.Job
 	}
 }
 
-// oddAllocs draws in which ways some of a group are not as they should be.
-func (m *maker) oddAllocs(d dice, spec *scenario.Group, t cluster.JobType) []scenario.Alloc {
+// oddAllocs draws the kinds of odd allocations of a group.
+func (m *population) oddAllocs(d dice, spec *scenario.Group, t cluster.JobType) []scenario.Alloc {
 	var kinds []scenario.Alloc
 	odd := func(is trait, a scenario.Alloc) {
 		if m.shows(d, is) && d.odds(0.4) {
@@ -97,8 +96,8 @@ func (m *maker) oddAllocs(d dice, spec *scenario.Group, t cluster.JobType) []sce
 	return kinds
 }
 
-// addEnded adds one that has ended, and perhaps one that has replaced it lately.
-func (m *maker) addEnded(d dice, g *group, spec *scenario.Group) {
+// addEnded adds an ended allocation, and perhaps its recent replacement.
+func (m *population) addEnded(d dice, g *group, spec *scenario.Group) {
 	gone := scenario.Alloc{Desired: cluster.DesiredStop, Client: one(d, cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost)}
 	index := g.next
 	m.add(g, spec, m.spots(d, 1, spec.Classes), gone)
@@ -110,8 +109,8 @@ func (m *maker) addEnded(d dice, g *group, spec *scenario.Group) {
 	})
 }
 
-// add adds allocations alike, one on each of the nodes.
-func (m *maker) add(g *group, spec *scenario.Group, on []*node, like scenario.Alloc) {
+// add adds equal allocations, one on each of the nodes.
+func (m *population) add(g *group, spec *scenario.Group, on []*node, like scenario.Alloc) {
 	ids := make([]cluster.NodeID, len(on))
 	for i, n := range on {
 		ids[i] = n.id
@@ -120,7 +119,7 @@ func (m *maker) add(g *group, spec *scenario.Group, on []*node, like scenario.Al
 	m.addOn(g, ids, like)
 }
 
-func (m *maker) addOn(g *group, on []cluster.NodeID, like scenario.Alloc) {
+func (m *population) addOn(g *group, on []cluster.NodeID, like scenario.Alloc) {
 	if len(on) == 0 {
 		return
 	}

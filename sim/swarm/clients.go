@@ -7,9 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawClients draws how allocations fare: all at first, then those that fare
-// otherwise.
-func (m *maker) drawClients() {
+// clients draws the behaviour of allocations.
+type clients struct{ *story }
+
+// drawClients draws the behaviour of all allocations, then the exceptions.
+func (m *clients) drawClients() {
 	d := m.dice("clients")
 	slow := time.Second
 	if m.has(slowClients) {
@@ -29,9 +31,9 @@ func (m *maker) drawClients() {
 	m.drawNeverStop()
 }
 
-// usually draws how long something takes for all allocations. Where there are very
-// many it is known: what each does at a time of its own is an entry of its own.
-func (m *maker) usually(d dice, least, most time.Duration) *scenario.Range {
+// usually draws how long something takes for all allocations. In a large world it is one time: an
+// allocation with a time of its own costs an entry of its own.
+func (m *clients) usually(d dice, least, most time.Duration) *scenario.Range {
 	r := d.ranging(least, most)
 	if len(m.nodes) > manyNodes {
 		r.Max = r.Min
@@ -41,9 +43,9 @@ func (m *maker) usually(d dice, least, most time.Duration) *scenario.Range {
 
 const manyNodes = 500
 
-// drawRuns draws how long batch work runs: some of it, and what is on nodes that
-// drain, ends while faults last. The rest would end one by one and show nothing.
-func (m *maker) drawRuns() {
+// drawRuns draws how long batch work runs. Some of it, and batch work on draining nodes, ends while
+// faults last. The rest never ends.
+func (m *clients) drawRuns() {
 	d := m.dice("clients/run")
 	batch := false
 	for i := range m.s.Jobs {
@@ -75,8 +77,8 @@ const (
 
 func never() *scenario.Range { return &scenario.Range{Min: scenario.Never, Max: scenario.Never} }
 
-// drawTail draws what is far slower than all the rest.
-func (m *maker) drawTail() {
+// drawTail draws groups and nodes that are far slower than the others.
+func (m *clients) drawTail() {
 	if !m.has(heavyTail) {
 		return
 	}
@@ -100,7 +102,7 @@ func (m *maker) drawTail() {
 }
 
 // drawNeverGood draws replacements that are judged unhealthy, or not at all.
-func (m *maker) drawNeverGood() {
+func (m *clients) drawNeverGood() {
 	if !m.has(neverGood) {
 		return
 	}
@@ -121,8 +123,8 @@ func (m *maker) drawNeverGood() {
 	}
 }
 
-// drawNeverStop draws what does not stop, whatever it is told.
-func (m *maker) drawNeverStop() {
+// drawNeverStop draws allocations that never stop.
+func (m *clients) drawNeverStop() {
 	if !m.has(neverStop) {
 		return
 	}
@@ -134,12 +136,12 @@ func (m *maker) drawNeverStop() {
 	}
 }
 
-func (m *maker) selects(g *group) scenario.Selector {
+func (m *population) selects(g *group) scenario.Selector {
 	return scenario.Selector{Job: g.key.Job, Group: g.key.Name}
 }
 
 // services are the groups of service jobs.
-func (m *maker) services() []*group {
+func (m *population) services() []*group {
 	var groups []*group
 	for _, g := range m.groups {
 		if t := m.jobOf(g).Type; t == "" || t == cluster.JobService {

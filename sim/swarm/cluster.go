@@ -6,12 +6,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawServers draws the servers and what lies between them.
-func (m *maker) drawServers(size Size) {
+// drawServers draws the servers and the delays between them.
+func (m *draft) drawServers(size Size) {
 	d := m.dice("servers")
 	c := scenario.Cluster{Servers: one(d, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5)}
-	// Replicas apply every entry again, each to a store of its own: too dear for what is
-	// large, and no different there.
+	// Replicas apply every entry again, each to a store of its own. In a large world this costs too
+	// much and finds no more.
 	c.Replicas = d.odds(0.05) && size != Large
 	if c.Replicas {
 		c.Servers = d.between(2, 3) // each catches up at the end, and two differ as well as five
@@ -38,10 +38,9 @@ func (m *maker) drawServers(size Size) {
 	m.drawGather(size)
 }
 
-// drawGather draws for how long clients gather what they have to say: so several reports
-// are an entry. In a few small worlds each says all at once; in others that would be most
-// of the entries, and show no more.
-func (m *maker) drawGather(size Size) {
+// drawGather draws how long clients gather reports, so that one entry holds several. In a few small
+// worlds each report is an entry. Elsewhere reports would be most of the entries.
+func (m *draft) drawGather(size Size) {
 	d := m.dice("gather")
 	switch {
 	case size == Large:
@@ -52,7 +51,7 @@ func (m *maker) drawGather(size Size) {
 }
 
 // drawDrainer draws the drainer's configuration.
-func (m *maker) drawDrainer() {
+func (m *draft) drawDrainer() {
 	c := &m.s.Drainer
 	if m.has(tunedDrainer) {
 		m.tune(c, m.dice("drainer"))
@@ -62,7 +61,7 @@ func (m *maker) drawDrainer() {
 	}
 }
 
-func (m *maker) tune(c *scenario.Drainer, d dice) {
+func (m *draft) tune(c *scenario.Drainer, d dice) {
 	tuned := func(set func()) {
 		if m.shows(d, tunedDrainer) {
 			set()
@@ -78,7 +77,7 @@ func (m *maker) tune(c *scenario.Drainer, d dice) {
 	tuned(func() { c.RetryMax = max(time.Second, c.RetryBase) + d.span(100*time.Millisecond, 30*time.Second) })
 }
 
-func (m *maker) drawPolicies(c *scenario.Drainer, d dice) {
+func (m *draft) drawPolicies(c *scenario.Drainer, d dice) {
 	chosen := func(set func()) {
 		if m.shows(d, policies) {
 			set()

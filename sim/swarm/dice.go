@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// dice draw from one stream. All that they reckon with are whole numbers: what
-// floating point makes of a product and a sum differs between machines.
+// dice draw from one stream. They compute with whole numbers, because floating point sums of products
+// differ between machines.
 type dice struct{ *rand.Rand }
 
 // odds is true with the probability.
@@ -28,8 +28,7 @@ func (d dice) between(least, most int) int {
 // share draws a number of hundredths.
 func (d dice) share(least, most int) float64 { return float64(d.between(least, most)) / 100 }
 
-// span draws a time, each doubling of it as likely as any other: short times are as
-// telling as long ones.
+// span draws a time. Each doubling is equally likely, because short times find as much as long ones.
 func (d dice) span(least, most time.Duration) time.Duration {
 	doublings := 0
 	for least<<(doublings+1) <= most {
@@ -40,7 +39,7 @@ func (d dice) span(least, most time.Duration) time.Duration {
 	return round(low + time.Duration(d.Uint64N(uint64(high-low)+1)))
 }
 
-// at draws a time, each as likely as any other.
+// at draws a time, all equally likely.
 func (d dice) at(from, to time.Duration) time.Duration {
 	if to <= from {
 		return round(from)
@@ -48,7 +47,7 @@ func (d dice) at(from, to time.Duration) time.Duration {
 	return round(from + time.Duration(d.Uint64N(uint64(to-from)+1)))
 }
 
-// round leaves of a time what people would write: so some things happen at one time.
+// round rounds a time as people would write it, so that some events come at the same time.
 func round(t time.Duration) time.Duration {
 	switch {
 	case t < time.Second:
@@ -59,7 +58,7 @@ func round(t time.Duration) time.Duration {
 	return t.Truncate(500 * time.Millisecond)
 }
 
-// ranging draws a range of times, or a time: then what begins together ends together.
+// ranging draws a range of times or one time. With one time, tasks that begin together end together.
 func (d dice) ranging(least, most time.Duration) scenario.Range {
 	a, b := d.span(least, most), d.span(least, most)
 	if d.odds(0.7) {
@@ -71,7 +70,7 @@ func (d dice) ranging(least, most time.Duration) scenario.Range {
 // one draws one of several.
 func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// some draws several of several, each once and in any order; all if there are no more.
+// some draws up to n items, each once and in any order.
 func some[T any](d dice, n int, of []T) []T {
 	drawn := make([]T, 0, min(n, len(of)))
 	for _, i := range d.Perm(len(of)) {

@@ -8,23 +8,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// fewNodes is how many nodes there are at most where everything happens now and then:
-// that all are drained, and that all batch work ends. With more it costs as much as
-// many seeds, and shows no more.
+// fewNodes is the largest number of nodes with which all nodes may be drained and all batch work may
+// end. With more nodes this costs as much as many seeds and finds no more.
 const fewNodes = 20
 
-// episode is a drain of a node, from one request to whatever ends it.
+// episode is a drain of a node, from its request to its end.
 type episode struct {
 	node cluster.NodeID
 	at   time.Duration
 	// key is the request's, or empty.
 	key string
-	// request is what was asked for, never nil.
+	// request is never nil.
 	request *scenario.Drain
 }
 
 // drawDrains draws which nodes are drained, and when.
-func (m *maker) drawDrains() {
+func (m *story) drawDrains() {
 	d := m.dice("drains")
 	count := d.within(m.shape.drains)
 	if m.has(drainAll) && len(m.nodes) <= fewNodes {
@@ -60,9 +59,8 @@ func (m *maker) drawDrains() {
 	}
 }
 
-// loaded are the ids of nodes, in any order; those with something on them go first,
-// but for some.
-func (m *maker) loaded() []cluster.NodeID {
+// loaded returns the ids of the nodes with allocations, and of some without.
+func (m *story) loaded() []cluster.NodeID {
 	var ids []cluster.NodeID
 	for i, n := range m.nodes {
 		if n.load > 0 || i%5 == 0 {
@@ -72,7 +70,7 @@ func (m *maker) loaded() []cluster.NodeID {
 	return ids
 }
 
-func (m *maker) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
+func (m *story) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
 	op := &scenario.Drain{Nodes: nodes, Deadline: m.drawDeadline(d), IgnoreSystem: m.shows(d, ignoreSystem)}
 	if m.has(drainRepeat) && d.odds(0.5) {
 		op.Key = fmt.Sprintf("k%d", len(m.drains)+1)
@@ -81,8 +79,8 @@ func (m *maker) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
 	return op
 }
 
-// drawDeadline draws a deadline: mostly one that comes while the faults last.
-func (m *maker) drawDeadline(d dice) time.Duration {
+// drawDeadline draws a deadline. Most deadlines pass while faults last.
+func (m *story) drawDeadline(d dice) time.Duration {
 	switch draw := d.between(1, 100); {
 	case draw <= 25:
 		return 0
@@ -98,16 +96,15 @@ func (m *maker) drawDeadline(d dice) time.Duration {
 	return d.span(10*time.Second, m.calm+time.Minute)
 }
 
-// drawUpdates draws other strategies for drains that run.
-func (m *maker) drawUpdates() {
+// drawUpdates draws updates of running drains.
+func (m *story) drawUpdates() {
 	d := m.dice("updates")
 	for range m.often(d, drainUpdate) * m.shape.several {
 		e := one(d, m.drains...)
 		op := m.drawRequest(d, []cluster.NodeID{e.node})
 		at := e.at + d.span(time.Second, 2*time.Minute)
 		if deadline := e.at + e.request.Deadline; e.request.Deadline > 0 && deadline < m.calm && d.odds(0.5) {
-			// Just when the deadline comes: before, at the same time, or while its entry is
-			// on its way.
+			// Shortly before the deadline, at it, or while its entry is in flight.
 			at = max(0, deadline+one(d, -50*time.Millisecond, 0, d.span(time.Millisecond, time.Second)))
 		}
 		if d.odds(0.2) {
@@ -121,8 +118,8 @@ func (m *maker) drawUpdates() {
 	}
 }
 
-// drawCancels draws ends of drains, and drains that come after.
-func (m *maker) drawCancels() {
+// drawCancels draws cancels, and later drains of the same nodes.
+func (m *story) drawCancels() {
 	d := m.dice("cancels")
 	for range m.times(d, drainCancel) {
 		e := one(d, m.drains...)
@@ -141,8 +138,8 @@ func (m *maker) drawCancels() {
 	}
 }
 
-// drawRepeats draws requests that come again: with their key, or without.
-func (m *maker) drawRepeats() {
+// drawRepeats draws repeated requests, with their key or without.
+func (m *story) drawRepeats() {
 	d := m.dice("repeats")
 	for range m.times(d, drainRepeat) {
 		e := one(d, m.drains...)

@@ -7,8 +7,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
+// edits draws the changes of jobs and allocations, and what comes between plan and apply.
+type edits struct{ *story }
+
 // drawEdits draws new versions of jobs.
-func (m *maker) drawEdits() {
+func (m *edits) drawEdits() {
 	d := m.dice("edits")
 	services := m.services()
 	for _, kind := range []struct {
@@ -23,7 +26,7 @@ func (m *maker) drawEdits() {
 	}
 }
 
-func (m *maker) drawLimit(d dice, g *group) *scenario.Edit {
+func (m *edits) drawLimit(d dice, g *group) *scenario.Edit {
 	limit := d.between(1, 3)
 	if d.odds(0.2) {
 		limit = 0
@@ -31,7 +34,7 @@ func (m *maker) drawLimit(d dice, g *group) *scenario.Edit {
 	return m.edit(d, g, scenario.Edit{MaxParallel: &limit})
 }
 
-func (m *maker) drawScale(d dice, g *group) *scenario.Edit {
+func (m *edits) drawScale(d dice, g *group) *scenario.Edit {
 	count := m.specOf(g).Count
 	switch draw := d.between(1, 10); {
 	case draw <= 1:
@@ -44,8 +47,8 @@ func (m *maker) drawScale(d dice, g *group) *scenario.Edit {
 	return m.edit(d, g, scenario.Edit{Count: &count})
 }
 
-// edit makes an edit of a group, or of all of its job.
-func (m *maker) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
+// edit returns an edit of the group or of all groups of its job.
+func (m *edits) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
 	e.Job = g.key.Job
 	if len(m.jobOf(g).Groups) > 1 && d.odds(0.8) {
 		e.Group = g.key.Name
@@ -53,7 +56,7 @@ func (m *maker) edit(d dice, g *group, e scenario.Edit) *scenario.Edit {
 	return &e
 }
 
-func (m *maker) drawRegroup(d dice, g *group) *scenario.Edit {
+func (m *edits) drawRegroup(d dice, g *group) *scenario.Edit {
 	e := &scenario.Edit{Job: g.key.Job, Group: g.key.Name}
 	if len(m.jobOf(g).Groups) > 1 && d.odds(0.6) {
 		e.Remove = true
@@ -63,8 +66,8 @@ func (m *maker) drawRegroup(d dice, g *group) *scenario.Edit {
 	return e
 }
 
-// drawEnds draws jobs that are stopped, forgotten, or registered again.
-func (m *maker) drawEnds() {
+// drawEnds draws jobs that are stopped, purged or registered again.
+func (m *edits) drawEnds() {
 	d := m.dice("ends")
 	for _, purge := range []bool{false, true} {
 		is := jobStop
@@ -95,8 +98,8 @@ func (m *maker) drawEnds() {
 	}
 }
 
-// drawExits draws allocations that end by themselves, or are stopped.
-func (m *maker) drawExits() {
+// drawExits draws allocations that end by themselves or are stopped.
+func (m *edits) drawExits() {
 	d := m.dice("exits")
 	for range m.often(d, allocExit) * m.shape.several {
 		if g := m.touched(d, m.groups); g != nil {
@@ -110,8 +113,8 @@ func (m *maker) drawExits() {
 	}
 }
 
-// drawName draws an allocation of a group, by the node it began on or wherever it is.
-func (m *maker) drawName(d dice, g *group) scenario.AllocName {
+// drawName draws an allocation of the group, with or without the node on which it began.
+func (m *edits) drawName(d dice, g *group) scenario.AllocName {
 	index := d.IntN(g.next)
 	name := scenario.AllocName{Group: g.key, Index: index}
 	if index < len(g.on) && d.odds(0.3) {
@@ -120,8 +123,8 @@ func (m *maker) drawName(d dice, g *group) scenario.AllocName {
 	return name
 }
 
-// drawPlaces draws allocations that land late on nodes that drain.
-func (m *maker) drawPlaces() {
+// drawPlaces draws late placements on draining nodes.
+func (m *edits) drawPlaces() {
 	d := m.dice("places")
 	for range m.often(d, allocPlace) {
 		if op := m.drawPlace(d); op != nil {
@@ -130,9 +133,9 @@ func (m *maker) drawPlaces() {
 	}
 }
 
-// drawPlace draws one more allocation of a group, which mostly wants one more from
-// then on; nil if there is no group.
-func (m *maker) drawPlace(d dice) *scenario.Place {
+// drawPlace draws one more allocation of a group. Most such groups get a larger count. It returns nil
+// if there is no group.
+func (m *edits) drawPlace(d dice) *scenario.Place {
 	g := m.touched(d, m.groups)
 	if g == nil {
 		return nil

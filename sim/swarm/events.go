@@ -6,41 +6,41 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Event is something rare that runs are watched for. A swarm in which it does not
-// happen says nothing of what the drainer makes of it.
+// Event is a rare event that the observer counts. A swarm without it does not test the drainer's
+// answer to it.
 type Event string
 
-// What happens to entries of the drainer.
+// Events of the drainer's entries.
 const (
 	EntrySurvives Event = "entry/survives" // of unknown outcome, applied between an election and the barrier
-	EntryLate     Event = "entry/late"     // applied after its proposer was told that nobody knows
+	EntryLate     Event = "entry/late"     // applied after its proposer was told that the outcome is unknown
 	EntryRejected Event = "entry/rejected"
 	EntryNotTaken Event = "entry/not-taken"
 	EntryAbreast  Event = "entry/abreast" // proposed while another is in flight
 )
 
-// What happens to terms.
+// Events of terms.
 const (
 	TermBlind       Event = "term/blind"        // it ends before its drainer has looked at the state once
 	TermBehind      Event = "term/behind"       // its drainer first sees an older state than others have
-	DeposedSteps    Event = "term/deposed"      // a drainer steps that does not know that its term is over
+	DeposedSteps    Event = "term/deposed"      // a drainer steps after its term has ended
 	DeposedProposes Event = "term/deposed-asks" // and proposes
 	RestoreInDrain  Event = "term/restore"      // a snapshot is restored while nodes drain
 )
 
-// What is done from outside while nodes drain.
+// Operations and faults while nodes drain.
 const (
 	ClockSkewed  Event = "clock/skewed"  // a term begins by a clock that is wrong by seconds
 	ClockForward Event = "clock/forward" // the clock of a term is set forward
 	ClockBack    Event = "clock/back"
-	TermForgets  Event = "term/forgets" // a drainer begins anew where one has just ended
+	TermForgets  Event = "term/forgets" // a drainer starts without memory
 	LimitEdited  Event = "job/limit"
 	JobScaled    Event = "job/scaled"
 	GroupsEdited Event = "job/regrouped"
 	NodeReturned Event = "node/returned"
 )
 
-// What happens to marks.
+// Events of marks.
 const (
 	MarksRefused       Event = "marks/refused" // the state has moved between plan and apply
 	MarksPartlyRefused Event = "marks/partly-refused"
@@ -52,7 +52,7 @@ const (
 	Reevaluated        Event = "marks/reevaluated"     // a marked allocation needs another evaluation
 )
 
-// What happens to drains.
+// Events of drains and plans.
 const (
 	EndRefused       Event = "end/refused"
 	EndOfRedrained   Event = "end/of-redrained"    // the drain is over, and another has begun
@@ -61,19 +61,19 @@ const (
 	EndOfMany        Event = "end/of-many"         // several in one entry
 	EndLeavesRunning Event = "end/leaves-running"
 	StageAcrossTerms Event = "drain/stage-across-terms" // a stage ends in a later term than it began in
-	DeadlineNoLeader Event = "drain/deadline-no-leader" // a deadline passes while nobody leads
-	DeadlineAway     Event = "drain/deadline-away"      // a deadline takes what is out of touch
+	DeadlineNoLeader Event = "drain/deadline-no-leader" // a deadline passes without a leader
+	DeadlineAway     Event = "drain/deadline-away"      // a deadline marks an allocation that is out of touch
 	CancelWithdraws  Event = "drain/cancel-withdraws"   // a cancel takes marks back
 	CancelTooLate    Event = "drain/cancel-too-late"    // a cancel comes when some are stopping
 	Repeated         Event = "drain/repeated"           // a request comes again with its key
 	RepeatedAfterEnd Event = "drain/repeated-after-end" // when the drain is over
 	PurgedRunning    Event = "drain/purged"             // a job is purged that runs on a draining node
 	ManyDrains       Event = "drain/many"               // three nodes or more drain at once
-	PlanRefused      Event = "plan/refused"             // a plan was untrue when it was applied
-	PlanBlocked      Event = "plan/blocked"             // something can be placed nowhere
+	PlanRefused      Event = "plan/refused"             // part of a plan was refused
+	PlanBlocked      Event = "plan/blocked"             // an allocation fits on no node
 )
 
-// Events that there are one of for each of a kind.
+// Families of events.
 func faultEvent(f scenario.FaultName) Event { return "fault/" + Event(f) }
 func reasonEvent(r rules.Reason) Event      { return "reason/" + Event(r.String()) }
 func classEvent(c cluster.MarkClass) Event  { return "class/" + Event(c.String()) }

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawFaults draws faults of every name that is on: a few at known opportunities, or
-// many by chance in a window.
-func (m *maker) drawFaults() {
+// drawFaults draws faults of every name that the scenario has: a few at the next opportunities, or
+// many by chance in a period.
+func (m *story) drawFaults() {
 	for _, kind := range scenario.Faults() {
 		d := m.dice("fault/" + string(kind.Name))
 		for range m.strikes(d, kind.Name) {
@@ -18,7 +18,7 @@ func (m *maker) drawFaults() {
 			}
 			at := m.moment(d)
 			switch {
-			case lasts(kind.Name): // it strikes once, when it is armed
+			case lasts(kind.Name): // it strikes once
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
 			case kind.Name.Operates() && d.odds(0.5):
 				f.For = d.span(10*time.Second, m.calm)
@@ -32,7 +32,7 @@ func (m *maker) drawFaults() {
 				f.Count = 5 * m.shape.times
 			}
 			if ofBirth(kind.Name) && d.odds(0.5) {
-				at = 0 // what the world begins with is seen then
+				at = 0 // for the allocations that exist at the beginning
 			}
 			m.happens(at, f)
 		}
@@ -40,14 +40,14 @@ func (m *maker) drawFaults() {
 }
 
 // strikes draws how often a fault is armed.
-func (m *maker) strikes(d dice, name scenario.FaultName) int {
+func (m *story) strikes(d dice, name scenario.FaultName) int {
 	n := m.times(d, faultTrait(name))
 	switch {
 	case name == scenario.StoreRestore && (m.restored || m.has(restores) && !m.shape.restoresElse):
-		return 0 // it costs as much as many entries, and once shows it
+		return 0 // it costs as much as many entries, and once is enough
 	case name.Operates():
 		if d.odds(oddsOfOperating) {
-			return 0 // it is done at times, too
+			return 0 // the same operation happens at set times too
 		}
 		return min(n, 1)
 	case name != scenario.SchedUnplaceable:
@@ -58,8 +58,8 @@ func (m *maker) strikes(d dice, name scenario.FaultName) int {
 	return min(n, 1)
 }
 
-// oddsOfOperating is how likely a fault that has something operated is not armed though
-// the scenario has the trait: much of what they take away shows nothing any more.
+// oddsOfOperating is the probability that a fault which performs an operation is not armed although
+// the scenario has the trait. Such operations hide other events.
 const oddsOfOperating = 0.4
 
 // lasts reports whether a fault strikes when it is armed, and lasts for its delay.
@@ -67,13 +67,12 @@ func lasts(name scenario.FaultName) bool {
 	return name == scenario.NodeCrash || name == scenario.NodeDisconnect || name == scenario.SchedUnplaceable
 }
 
-// ofBirth reports whether a fault decides how an allocation will fare.
+// ofBirth reports whether a fault decides the behaviour of a new allocation.
 func ofBirth(name scenario.FaultName) bool {
 	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute
 }
 
-// delays are from the least to the most of what a fault draws as its delay; zero is
-// none.
+// delays returns the bounds of a fault's delay. Zero means no delay.
 func delays(name scenario.FaultName) (least, most time.Duration) {
 	switch name {
 	case scenario.ApplySlow, scenario.ApplyAmbiguousLate:
@@ -107,8 +106,8 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 	return 0, 0
 }
 
-// drawTarget draws what a fault is on; empty is anything.
-func (m *maker) drawTarget(d dice, kind scenario.Target) string {
+// drawTarget draws the target of a fault. Empty means any target.
+func (m *story) drawTarget(d dice, kind scenario.Target) string {
 	if d.odds(0.5) {
 		return ""
 	}

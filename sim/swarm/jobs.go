@@ -2,18 +2,19 @@ package swarm
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// usualCPU is what an allocation asks for if it asks for as much as others.
+// usualCPU is the CPU of most allocations.
 const usualCPU = 1000
 
-// drawJobs draws jobs, until there are as many allocations as there are to be. Those
-// that run on every node come first: there are few of them.
-func (m *maker) drawJobs() {
+// drawJobs draws jobs until the target number of allocations is reached. The few jobs that run on
+// every node come first.
+func (m *population) drawJobs() {
 	for _, kind := range []struct {
 		is   trait
 		name string
@@ -41,11 +42,11 @@ func (m *maker) drawJobs() {
 	}
 }
 
-// leastJobs is how many jobs there are at least besides those that run on every node.
+// leastJobs is the least number of jobs besides those that run on every node.
 const leastJobs = 2
 
-// drawJob draws a job and its allocations, and perhaps others of the same id.
-func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
+// drawJob draws a job and its allocations, and perhaps jobs with the same id in other namespaces.
+func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
 	d := m.dice("job/" + name)
 	spaces := []cluster.Namespace{cluster.DefaultNamespace}
 	if m.shows(d, namespaces) {
@@ -53,7 +54,7 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 	}
 	for i, space := range spaces {
 		if i > 0 && m.allocs >= m.shape.allocs.most || t.EveryNode() && m.everywhere >= m.shape.everywhere {
-			return // it would be most of a small world
+			return // it would fill a small world
 		}
 		if t.EveryNode() {
 			m.everywhere++
@@ -82,15 +83,15 @@ func (m *maker) drawJob(name string, t cluster.JobType, plugin bool) {
 }
 
 // groupsOf draws how many groups a job has.
-func (m *maker) groupsOf(d dice, t cluster.JobType) int {
+func (m *population) groupsOf(d dice, t cluster.JobType) int {
 	if m.shows(d, manyGroups) && !t.EveryNode() {
 		return d.between(2, 3)
 	}
 	return 1
 }
 
-// drawGroup draws a group but for its name.
-func (m *maker) drawGroup(d dice, t cluster.JobType) scenario.Group {
+// drawGroup draws a group without its name.
+func (m *population) drawGroup(d dice, t cluster.JobType) scenario.Group {
 	g := scenario.Group{Count: 1}
 	if !t.EveryNode() {
 		g.Count = m.drawCount(d)
@@ -115,7 +116,7 @@ func (m *maker) drawGroup(d dice, t cluster.JobType) scenario.Group {
 	return g
 }
 
-func (m *maker) drawCount(d dice) int {
+func (m *population) drawCount(d dice) int {
 	switch {
 	case m.shows(d, zeroes) && d.odds(0.2):
 		return 0
@@ -125,8 +126,8 @@ func (m *maker) drawCount(d dice) int {
 	return d.within(m.shape.count)
 }
 
-// drawPace draws the limit of a service group, and when its replacements are judged.
-func (m *maker) drawPace(d dice, g *scenario.Group) {
+// drawPace draws the limit of a service group and the times of its health verdicts.
+func (m *population) drawPace(d dice, g *scenario.Group) {
 	switch draw := d.between(1, 100); {
 	case m.shows(d, zeroes) && draw <= 25:
 		g.MaxParallel = ref(0)
@@ -145,13 +146,16 @@ func (m *maker) drawPace(d dice, g *scenario.Group) {
 	}
 }
 
-// drawStop draws how long an allocation of the group may take to stop.
-func (m *maker) drawStop(d dice, g *scenario.Group) {
+// drawStop draws the stop time of the group.
+func (m *population) drawStop(d dice, g *scenario.Group) {
 	if d.odds(0.6) {
 		g.Kill = d.span(time.Second, 30*time.Second)
 	}
 	if m.shows(d, longKill) && d.odds(0.3) {
 		g.Kill = d.span(time.Minute, 4*time.Minute)
+		if d.odds(0.3) {
+			g.Kill = math.MaxInt64 - d.span(time.Millisecond, time.Hour) // sums with it overflow
+		}
 	}
 	if d.odds(0.2) {
 		g.Shutdown = d.span(time.Second, 10*time.Second)

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawElections draws what becomes of leaders.
-func (m *maker) drawElections() {
+// drawElections draws elections, pauses, restores and lost memory.
+func (m *story) drawElections() {
 	d := m.dice("elections")
 	for range m.often(d, elections) {
 		op := &scenario.Elect{Lost: d.odds(0.5)}
@@ -35,15 +35,15 @@ func (m *maker) drawElections() {
 	}
 }
 
-// Bounds of clocks: how far those of servers are apart, and how far one is set.
+// Bounds of the difference between two clocks, and of one clock step.
 const (
 	maxSkew    = 5 * time.Second
 	maxForward = time.Hour
 	maxBack    = 10 * time.Minute
 )
 
-// drawClocks draws clocks that are wrong.
-func (m *maker) drawClocks() {
+// drawClocks draws wrong clocks.
+func (m *story) drawClocks() {
 	d := m.dice("clocks")
 	if m.has(clockSkew) {
 		for i := range m.s.Cluster.Servers {

@@ -7,9 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawLosses draws nodes that go down, are out of touch, or are deleted, and most of
-// them come back.
-func (m *maker) drawLosses() {
+// drawLosses draws nodes that go down, disconnect or are deleted. Most come back.
+func (m *story) drawLosses() {
 	d := m.dice("losses")
 	for _, kind := range []struct {
 		is     trait
@@ -23,16 +22,20 @@ func (m *maker) drawLosses() {
 		for range m.often(d, kind.is) {
 			id, at := m.somewhere(d), m.moment(d)
 			if e := one(d, m.drains...); e.request.Deadline > 0 && d.odds(0.3) {
-				// Over its deadline.
+				// It is lost when its deadline passes.
 				id, at = e.node, max(0, e.at+min(e.request.Deadline, m.calm)-d.span(10*time.Millisecond, 10*time.Second))
+			}
+			if kind.is == nodeDelete && d.odds(0.5) { // it is unreachable before it is deleted
+				away := one(d, scenario.NodeDown, scenario.NodeDisconnected)
+				m.happens(max(0, at-d.span(10*time.Millisecond, time.Minute)), &scenario.NodeChange{Nodes: ids(id), Change: away})
 			}
 			m.lose(d, id, at, kind.change, kind.back)
 		}
 	}
 }
 
-// lose has something become of a node, and mostly the opposite later.
-func (m *maker) lose(d dice, id cluster.NodeID, at time.Duration, change, back scenario.Change) {
+// lose changes a node, and mostly reverts the change later.
+func (m *story) lose(d dice, id cluster.NodeID, at time.Duration, change, back scenario.Change) {
 	m.happens(at, &scenario.NodeChange{Nodes: ids(id), Change: change})
 	m.anchor(at)
 	if d.odds(0.8) {
@@ -40,8 +43,8 @@ func (m *maker) lose(d dice, id cluster.NodeID, at time.Duration, change, back s
 	}
 }
 
-// drawReturns draws nodes that register, anew or again, or become eligible or not.
-func (m *maker) drawReturns() {
+// drawReturns draws registrations and changes of eligibility.
+func (m *story) drawReturns() {
 	d := m.dice("returns")
 	for range m.often(d, nodeRegister) {
 		id := m.somewhere(d)

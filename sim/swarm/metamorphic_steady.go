@@ -16,7 +16,8 @@ const (
 	// it: in one order, whoever tells it.
 	steadyBegin = time.Second
 	steadyApart = 10 * time.Millisecond
-	// steadyDeadline is what is added to a deadline, and what a drain without gets.
+	// steadyDeadline is the deadline of every drain. What moves because of one deadline may
+	// not race with another.
 	steadyDeadline = 30 * time.Minute
 	// steadyCalm is when all faults end: some time after the last deadline.
 	steadyCalm = 45 * time.Minute
@@ -40,9 +41,11 @@ func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steadyServers(&steady.Cluster)
 	steadyDrainer(&steady.Drainer)
 	steady.Nodes = steadyNodes(steady.Nodes)
+	steadyAllocs(steady.Allocs)
 	steadyCounts(steady)
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
+	steady.Nodes = steadyEligibility(steady.Nodes, steady.Events)
 	steady.Run.Calm, steady.Run.For = steadyCalm, steadyCalm+afterwards
 	steady.Run.Drained = false                            // the facts are those at the very end
 	steady.Run.CutServers, steady.Run.CutNodes = nil, nil // who is cut off may be who comes first
@@ -64,6 +67,37 @@ func steadyNodes(nodes []scenario.Node) []scenario.Node {
 		}
 	}
 	return append(nodes, havens...)
+}
+
+// steadyEligibility makes the nodes that drain ineligible from the beginning. Otherwise the
+// scheduler may place a replacement on a node that drains next, or elsewhere, and a group
+// without paced moves keeps the first until the deadline.
+func steadyEligibility(nodes []scenario.Node, events []scenario.Event) []scenario.Node {
+	drains := map[cluster.NodeID]bool{}
+	for _, e := range events {
+		for _, id := range e.Op.(*scenario.Drain).Nodes {
+			drains[id] = true
+		}
+	}
+	var single []scenario.Node
+	for _, n := range nodes {
+		for _, id := range n.IDs {
+			one := n
+			one.IDs, one.Ineligible = ids(id), n.Ineligible || drains[id]
+			single = append(single, one)
+		}
+	}
+	return single
+}
+
+// steadyAllocs keeps missing verdicts from being overdue when the story begins. The drainer
+// may mark an overdue allocation, but not after its verdict: the faster of the two would win.
+func steadyAllocs(allocs []scenario.Alloc) {
+	for i := range allocs {
+		if a := &allocs[i]; a.Health == "none" {
+			a.Age = time.Second
+		}
+	}
 }
 
 // steadyCounts has every group want what it runs at first, or more: of what is too much
@@ -145,8 +179,8 @@ func steadyClients(s *scenario.Scenario) []scenario.Client {
 	})
 }
 
-// steadyEvents are the first drain of each node, all with a deadline: what a drain
-// without one leaves behind hangs on who was to go first.
+// steadyEvents are the first drain of each node, all with the same deadline. A drain without
+// one may leave different allocations behind, depending on the order of moves.
 func steadyEvents(events []scenario.Event) []scenario.Event {
 	var steady []scenario.Event
 	drained := map[cluster.NodeID]bool{}
@@ -167,7 +201,7 @@ func steadyEvents(events []scenario.Event) []scenario.Event {
 		}
 		op.Nodes = nodes
 		if op.Deadline >= 0 {
-			op.Deadline = min(op.Deadline, steadyDeadline/3) + steadyDeadline
+			op.Deadline = steadyDeadline
 		}
 		steady = append(steady, scenario.Event{At: steadyBegin + time.Duration(len(steady))*steadyApart, Op: op})
 	}

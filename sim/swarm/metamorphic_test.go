@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
@@ -49,6 +51,46 @@ func TestPlay_metamorphic(t *testing.T) {
 		for _, f := range report.Failures {
 			must.Eq(t, "", f.Relation, must.Sprint(f.String()))
 		}
+	}
+}
+
+// Small seed 3000016483 ended a drain otherwise with writes at a slower pace: a verdict came
+// before the mark of an allocation that was overdue from the beginning.
+func TestSteady_verdictsAreNotOverdue(t *testing.T) {
+	t.Parallel()
+	s := &scenario.Scenario{Allocs: []scenario.Alloc{{Health: "none", Age: 2 * time.Minute}, {Health: "good", Age: time.Hour}}}
+	steady := swarm.Steady(s)
+	must.Eq(t, time.Second, steady.Allocs[0].Age)
+	must.Eq(t, time.Hour, steady.Allocs[1].Age)
+	must.Eq(t, 2*time.Minute, s.Allocs[0].Age) // the seed's own scenario is not changed
+}
+
+// Small seed 5000018250 ended a drain otherwise when the scheduler's ties fell otherwise: a
+// replacement was placed on the node that drained next.
+func TestSteady_nothingIsPlacedOnNodesThatDrain(t *testing.T) {
+	t.Parallel()
+	s := &scenario.Scenario{
+		Nodes:  []scenario.Node{{IDs: []cluster.NodeID{"a", "b"}}},
+		Events: []scenario.Event{{Op: &scenario.Drain{Nodes: []cluster.NodeID{"b"}}}},
+	}
+	ineligible := map[cluster.NodeID]bool{}
+	for _, n := range swarm.Steady(s).Nodes {
+		ineligible[n.IDs[0]] = n.Ineligible
+	}
+	must.Eq(t, map[cluster.NodeID]bool{"a": false, "b": true, "haven1": false}, ineligible)
+}
+
+// Small seed 5100005400 ended a drain otherwise when writes failed: the deadline of one drain
+// made room for the allocations of the other, whose deadline was three seconds away.
+func TestSteady_deadlinesAreEqual(t *testing.T) {
+	t.Parallel()
+	drain := func(node cluster.NodeID, deadline time.Duration) scenario.Event {
+		return scenario.Event{Op: &scenario.Drain{Nodes: []cluster.NodeID{node}, Deadline: deadline}}
+	}
+	steady := swarm.Steady(&scenario.Scenario{Events: []scenario.Event{drain("a", time.Minute), drain("b", 2*time.Hour), drain("c", 0)}})
+	must.SliceLen(t, 3, steady.Events)
+	for _, e := range steady.Events {
+		must.Eq(t, 30*time.Minute, e.Op.(*scenario.Drain).Deadline)
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawNodes draws how many nodes there are and which are odd. What they have room for
-// is drawn when it is known what they carry.
-func (m *maker) drawNodes() {
+// drawNodes draws the number of nodes. Their capacity is drawn after their allocations.
+func (m *population) drawNodes() {
 	d := m.dice("nodes")
 	count := d.within(m.shape.nodes)
 	for i := range count {
@@ -28,10 +27,12 @@ func (m *maker) drawNodes() {
 	}
 }
 
-func (m *maker) nodeID(number int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", number)) }
+func (m *population) nodeID(number int) cluster.NodeID {
+	return cluster.NodeID(fmt.Sprintf("n%d", number))
+}
 
-// drawCapacity declares the nodes, with room for what they carry.
-func (m *maker) drawCapacity() {
+// drawCapacity declares the nodes with room for their allocations.
+func (m *population) drawCapacity() {
 	d := m.dice("capacity")
 	// By the number of allocations or by what they ask for; plenty otherwise.
 	byNumber := d.odds(0.5)
@@ -59,9 +60,9 @@ func (m *maker) drawCapacity() {
 	}
 }
 
-// spots draws nodes for some allocations of a group that may run on nodes of some
-// classes only. Most groups are spread, some are heaped.
-func (m *maker) spots(d dice, n int, classes []string) []*node {
+// spots draws nodes of the classes for n allocations of a group. Most groups are spread; a few share
+// few nodes.
+func (m *population) spots(d dice, n int, classes []string) []*node {
 	var fit []*node
 	for _, node := range m.nodes {
 		if fits(classes, node.class) {
@@ -85,8 +86,7 @@ func (m *maker) spots(d dice, n int, classes []string) []*node {
 	return spots
 }
 
-// fits reports whether a group that wants one of the classes may run on a node of
-// one.
+// fits reports whether a group that wants one of the classes may run on a node of the class.
 func fits(wanted []string, class string) bool {
 	for _, w := range wanted {
 		if w == class {

@@ -68,18 +68,20 @@ func NewObserver() *Observer {
 // Watch observes a world from now on. It is for [sim.Options], and called once.
 func (o *Observer) Watch(w *world.World) {
 	o.world, o.term, o.begun, o.leader, o.clockOf = w, w.Term(), w.Now(), w.Leader(), w.Term()
-	w.OnStrike(func(s world.Strike) { o.seen[faultEvent(s.Name)]++ })
-	w.OnApply(o.applied)
-	w.OnElect(o.elected)
-	w.OnEnd(func(term int) { o.over[term] = true })
-	w.OnRestore(func(_, restored *statestore.Snapshot) {
-		o.restored = true
-		o.count(RestoreInDrain, draining(restored) > 0)
+	w.Observe(world.Observer{
+		Struck:    func(s world.Strike) { o.seen[faultEvent(s.Name)]++ },
+		Applied:   o.applied,
+		Elected:   o.elected,
+		TermEnded: func(term int) { o.over[term] = true },
+		Restored: func(_, restored *statestore.Snapshot) {
+			o.restored = true
+			o.count(RestoreInDrain, draining(restored) > 0)
+		},
+		ClockSet: o.clockSet,
+		Proposed: o.proposed,
+		Answered: o.answered,
+		Stepped:  o.stepped,
 	})
-	w.OnClock(o.clockSet)
-	w.OnPropose(o.proposed)
-	w.OnAnswer(o.answered)
-	w.OnDrainer(o.stepped)
 }
 
 // Seen returns how often each event has happened. Those that have not are not in it.
@@ -105,7 +107,7 @@ func (o *Observer) count(e Event, happened bool) {
 }
 
 func (o *Observer) elected(server int) {
-	o.count(TermForgets, server == o.leader && o.world.Servers() > 1 && !o.restored && draining(o.world.Truth()) > 0)
+	o.count(TermForgets, server == o.leader && o.world.Servers.Count() > 1 && !o.restored && draining(o.world.Truth()) > 0)
 	o.leader, o.restored = server, false
 	o.count(TermBlind, !o.looked)
 	o.term, o.begun, o.looked = o.world.Term(), o.world.Now(), false

@@ -85,7 +85,7 @@ func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition
 	}
 }
 
-// accepted counts what is to be said of one mark.
+// accepted counts the events of one mark.
 func (o *Observer) accepted(a shims.Applied, mark rules.Mark) {
 	alloc, node := a.Before.Alloc(mark.Alloc), a.Before.Node(mark.Node)
 	if alloc == nil || node == nil || node.Drain == nil {

@@ -41,22 +41,22 @@ at 1s drain n1
 // Each event in a story in which it happens.
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	const town = "node n1..n4\njob web count=2\nalloc web[0..1] on=n1,n2\n"
+	const fixture = "node n1..n4\njob web count=2\nalloc web[0..1] on=n1,n2\n"
 	const batch = "node n1..n4\njob sum type=batch count=1 lost-after=10m\nalloc sum[0] on=n1\n"
 	for _, test := range []struct {
 		name, text string
 		want       []swarm.Event
 	}{
-		{"cancelled with marks in flight", town + `
+		{"cancelled with marks in flight", fixture + `
 at 1s before marks cancel n1
 at 1s drain n1`, []swarm.Event{swarm.MarksRefused, swarm.MarksOfCancelled, "outcome/cancelled"}},
 
-		{"drained anew with marks in flight", town + `
+		{"drained again with marks in flight", fixture + `
 at 1s before marks cancel n1
 at 1s before marks drain n1
 at 1s drain n1`, []swarm.Event{swarm.MarksOfRedrained}},
 
-		{"another strategy with marks in flight", town + `
+		{"another strategy with marks in flight", fixture + `
 at 1s before marks drain n1 deadline=1h
 at 1s drain n1 deadline=force`, []swarm.Event{swarm.MarksOfOldRevision}},
 
@@ -67,31 +67,31 @@ alloc web1..web2[0..1] on=n1
 at 1s before marks fail web1[0]
 at 1s drain n1`, []swarm.Event{swarm.MarksPartlyRefused}},
 
-		{"an allocation lands with the completion in flight", town + `
+		{"an allocation lands with the completion in flight", fixture + `
 at 1s before completion place web[2] on=n3 count=3
 at 1s drain n3`, []swarm.Event{swarm.EndRefused, swarm.EndTooEarly, swarm.MarksOfLate}},
 
-		{"drained anew with the completion in flight", town + `
+		{"drained again with the completion in flight", fixture + `
 at 1s before completion cancel n3
 at 1s before completion drain n3
 at 1s drain n3`, []swarm.Event{swarm.EndOfRedrained}},
 
-		{"another strategy with the completion in flight", town + `
+		{"another strategy with the completion in flight", fixture + `
 at 1s before completion drain n3 deadline=1h
 at 1s drain n3`, []swarm.Event{swarm.EndOfOldRevision}},
 
-		{"several end at once", "cluster wake=1s\n" + town + `
+		{"several end at once", "cluster wake=1s\n" + fixture + `
 at 1s drain n3,n4`, []swarm.Event{swarm.EndOfMany}},
 
-		{"the entry survives its term", "cluster servers=2 commit=1s\n" + town + `
+		{"the entry survives its term", "cluster servers=2 commit=1s\n" + fixture + `
 at 10s drain n1
 at 11500ms elect`, []swarm.Event{swarm.EntrySurvives}},
 
-		{"the entry comes late", town + `
+		{"the entry comes late", fixture + `
 at 1s fault apply/ambiguous-late on=marks delay=2s
 at 1s drain n1`, []swarm.Event{swarm.EntryLate}},
 
-		{"the entry is rejected, then not taken", town + `
+		{"the entry is rejected, then not taken", fixture + `
 at 1s fault apply/reject on=marks
 at 1500ms fault apply/full on=completion
 at 1s drain n1`, []swarm.Event{swarm.EntryRejected, swarm.EntryNotTaken, "fault/apply/reject"}},
@@ -102,7 +102,7 @@ job web1..web2 count=2
 alloc web1..web2[0..1] on=n1
 at 1s drain n1`, []swarm.Event{swarm.EntryAbreast}},
 
-		{"a term ends unseen", "cluster servers=3 establish=5s\n" + town + `
+		{"a term ends unseen", "cluster servers=3 establish=5s\n" + fixture + `
 at 10s elect
 at 12s elect`, []swarm.Event{swarm.TermBlind}},
 
@@ -121,11 +121,11 @@ job web count=4
 alloc web[0..3] on=n1,n2
 at 1s drain n1,n2 deadline=force`, []swarm.Event{swarm.MarksOfManyNodes, "class/forced", "outcome/forced"}},
 
-		{"an evaluation fails", town + `
+		{"an evaluation fails", fixture + `
 at 1s fault sched/fail-eval
 at 1s drain n1`, []swarm.Event{swarm.Reevaluated}},
 
-		{"left running", town + `
+		{"left running", fixture + `
 client web[0] stop=never
 at 1s drain n1 deadline=10s`, []swarm.Event{swarm.EndLeavesRunning, "reason/stopping"}},
 
@@ -144,15 +144,15 @@ at 3s elect`, []swarm.Event{swarm.StageAcrossTerms, "class/stage"}},
 at 20s drain n1 deadline=10s
 at 25s elect`, []swarm.Event{swarm.DeadlineNoLeader, "outcome/deadline reached"}},
 
-		{"a deadline that nobody sees", batch + `
+		{"a deadline without a leader", batch + `
 at 1s drain n1 deadline=10s
 at 5s node n1 disconnected`, []swarm.Event{swarm.DeadlineAway, "class/deadline", "reason/disconnected"}},
 
-		{"marks are taken back", "cluster schedule=5s\n" + town + `
+		{"marks are taken back", "cluster schedule=5s\n" + fixture + `
 at 10s drain n1
 at 11s cancel n1`, []swarm.Event{swarm.CancelWithdraws}},
 
-		{"too late", town + `
+		{"too late", fixture + `
 client * stop=4s
 at 1s drain n1
 at 3s cancel n1`, []swarm.Event{swarm.CancelTooLate}},
@@ -175,7 +175,7 @@ job sum type=batch count=3
 alloc sum[0..2] on=n1..n3
 at 1s drain n1..n3`, []swarm.Event{swarm.ManyDrains}},
 
-		{"a plan is refused", town + `
+		{"a plan is refused", fixture + `
 at 1s before plan node n3,n4 ineligible
 at 1s drain n1`, []swarm.Event{swarm.PlanRefused}},
 

@@ -32,8 +32,7 @@ func (o Options) run(seed uint64) Run {
 	return run
 }
 
-// play plays a scenario once. A panic is a failure like others: it has a seed, and is
-// seen again with it.
+// play plays a scenario once. A panic is a failure, and its seed shows it again.
 func (o Options) play(s *scenario.Scenario, how sim.Options) (result *sim.Result, failure *Failure) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -55,14 +54,14 @@ func (o Options) isTwice(seed uint64) bool {
 	return o.Twice > 0 && world.Stream(seed, "swarm/twice").Float64() < o.Twice
 }
 
-// again plays a scenario again. If it comes to something else it is played twice more,
-// step by step, to find where the two part.
+// again plays a scenario again. If the result differs, it plays it twice more, step by step, to find
+// the first difference.
 func (o Options) again(s *scenario.Scenario, hash uint64) *Failure {
 	result, failure := o.play(s, sim.Options{})
 	if failure == nil && result.Hash == hash {
 		return nil
 	}
-	text := fmt.Sprintf("played again it comes to %s, not %016x", outcome(result, failure), hash)
+	text := fmt.Sprintf("played again it has the result %s, not %016x", outcome(result, failure), hash)
 	if step, parts := o.part(s); parts {
 		text += fmt.Sprintf("; two runs part at step %d", step)
 	} else {
@@ -83,7 +82,7 @@ func outcome(result *sim.Result, failure *Failure) string {
 func (o Options) part(s *scenario.Scenario) (step int, parts bool) {
 	var hashes [2][]uint64
 	for i := range hashes {
-		_, _ = o.play(s, sim.Options{Watch: func(w *world.World) { // how far it comes is all that is asked
+		_, _ = o.play(s, sim.Options{Watch: func(w *world.World) { // only its steps matter
 			w.OnStep(func(int) error {
 				hashes[i] = append(hashes[i], w.Hash())
 				return nil

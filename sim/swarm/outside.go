@@ -7,17 +7,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// How likely something is left broken when all else is calm, of each kind: a world in
-// which everything heals hides what only goes on because it does.
+// The probabilities that something stays broken after the calm begins. A world in which everything
+// heals hides drains that only end because it does.
 const (
 	oddsOfCut       = 0.2
 	oddsOfNeverStop = 0.15
 )
 
-// drawOutside draws what stays broken for good outside of the core that the drains need:
-// a minority of the servers, a few of the nodes, and allocations that do not stop on nodes
-// whose drain has a deadline.
-func (m *maker) drawOutside() {
+// drawOutside draws what stays broken for good and no drain needs: a minority of the servers, a few
+// nodes, and allocations that never stop on nodes whose drain has a deadline.
+func (m *story) drawOutside() {
 	d := m.dice("outside")
 	if minority := (m.s.Cluster.Servers - 1) / 2; minority > 0 && d.odds(oddsOfCut) {
 		for _, i := range d.Perm(m.s.Cluster.Servers)[:d.between(1, minority)] {
@@ -35,9 +34,9 @@ func (m *maker) drawOutside() {
 	}
 }
 
-// untouched are the nodes that nobody drains; and, where there are few, those too whose
-// drain has a deadline: it ends all the same.
-func (m *maker) untouched() []cluster.NodeID {
+// untouched returns the nodes without a drain. In a small world it also returns those whose drain
+// has a deadline, because such a drain ends anyway.
+func (m *story) untouched() []cluster.NodeID {
 	needed := map[cluster.NodeID]bool{}
 	for _, e := range m.drains {
 		if e.request.Deadline <= 0 || len(m.nodes) > fewNodes {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drawRaces draws what comes between the plan of an entry and its apply.
-func (m *maker) drawRaces() {
+// drawRaces draws events between the plan of an entry and its apply.
+func (m *edits) drawRaces() {
 	for _, kind := range []struct {
 		is     trait
 		before scenario.EntryKind
@@ -26,9 +26,9 @@ func (m *maker) drawRaces() {
 	}
 }
 
-// drawRace draws what makes a plan untrue: of the drain that it is for, of its groups
-// or of its nodes. It is nothing where there is nothing that could.
-func (m *maker) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
+// drawRace draws operations that invalidate a plan: on its drain, its groups or its nodes. It may
+// return none.
+func (m *edits) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
 	if kind == scenario.Completions && d.odds(0.4) {
 		if op := m.drawPlace(d); op != nil {
 			return []scenario.Op{op}
@@ -46,9 +46,9 @@ func (m *maker) drawRace(d dice, kind scenario.EntryKind) []scenario.Op {
 	return nil
 }
 
-// drawRequests draws requests about one drain or several: their end, their end and
-// another beginning, or another strategy.
-func (m *maker) drawRequests(d dice) []scenario.Op {
+// drawRequests draws requests about one or several drains: a cancel, a cancel and a new drain, or an
+// update.
+func (m *edits) drawRequests(d dice) []scenario.Op {
 	var nodes []cluster.NodeID
 	for _, e := range some(d, d.between(1, len(m.drains)), m.drains) {
 		nodes = append(nodes, e.node)
@@ -64,8 +64,8 @@ func (m *maker) drawRequests(d dice) []scenario.Op {
 	return []scenario.Op{cancel, again}
 }
 
-// drawChange draws what changes a group.
-func (m *maker) drawChange(d dice, g *group) scenario.Op {
+// drawChange draws a change of a group.
+func (m *edits) drawChange(d dice, g *group) scenario.Op {
 	switch d.between(1, 7) {
 	case 1:
 		return m.drawLimit(d, g)
@@ -81,8 +81,8 @@ func (m *maker) drawChange(d dice, g *group) scenario.Op {
 	return &scenario.Exit{Alloc: m.drawName(d, g), Failed: true}
 }
 
-// drawLoss draws the loss of a node, which comes back some time later.
-func (m *maker) drawLoss(d dice) *scenario.NodeChange {
+// drawLoss draws the loss of a node, and its later return.
+func (m *edits) drawLoss(d dice) *scenario.NodeChange {
 	id := m.somewhere(d)
 	change, back := scenario.NodeDown, scenario.NodeReady
 	switch d.between(1, 3) {

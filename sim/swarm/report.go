@@ -16,7 +16,7 @@ type Run struct {
 	// Steps and Entries count what happened, Busy is the virtual time that it took.
 	Steps, Entries int
 	Busy           time.Duration
-	// Failure is what was wrong with it, or nil.
+	// Failure is nil if nothing was wrong.
 	Failure *Failure
 	// seen are its events.
 	seen map[Event]int
@@ -39,7 +39,7 @@ const (
 	Unplayable Kind = "unplayable"
 )
 
-// Failure is what was wrong with a run.
+// Failure describes a failed run.
 type Failure struct {
 	Seed uint64
 	Size Size
@@ -50,11 +50,11 @@ type Failure struct {
 	// Relation is the name of the [Relation] by which its story was told when it failed, or
 	// empty if it failed as it is.
 	Relation string
-	// Text says what was wrong, in one line, or in many after a panic.
+	// Text describes the failure in one line, or in several after a panic.
 	Text string
 }
 
-// String is what was wrong, with how to see it again.
+// String describes the failure and how to see it again.
 func (f *Failure) String() string {
 	return fmt.Sprintf("seed %d: %s: %s\n\t%s", f.Seed, f.Kind, f.Text, f.Replay())
 }
@@ -80,7 +80,7 @@ type Report struct {
 	// Failed is how many seeds failed. Failures are the first of them.
 	Failed   int
 	Failures []*Failure
-	// Tally is what was seen, Short what was seen in too few of the runs.
+	// Tally counts the events of the runs. Short lists those that too few runs had.
 	Tally Tally
 	Short []Shortfall
 	// Steps and Entries count what happened in all, Busy is the virtual time that it

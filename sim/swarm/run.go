@@ -144,10 +144,10 @@ func until(ctx context.Context, play func(*scenario.Scenario, sim.Options) (*sim
 	}
 }
 
-// sequence brings what is done in any order back into its order.
+// sequence delivers results in the order of the seeds.
 type sequence struct {
 	mu   sync.Mutex
-	next int         // what is to be delivered next; guarded by mu
+	next int         // the next result to deliver; guarded by mu
 	done map[int]Run // what came before its turn; guarded by mu
 	// deliver is called with one after the other, under mu.
 	deliver func(Run)

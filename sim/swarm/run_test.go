@@ -114,7 +114,7 @@ func TestPlay_twice(t *testing.T) {
 	must.Eq(t, report.Twice, report.Failed)
 	for _, f := range report.Failures {
 		must.Eq(t, swarm.Nondeterminism, f.Kind)
-		must.StrContains(t, f.Text, "played again it comes to")
+		must.StrContains(t, f.Text, "played again it has the result")
 		must.StrContains(t, f.Text, "two more runs are the same")
 	}
 }

@@ -6,48 +6,60 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// drawStory draws what happens to drains, to what they drain, and to those who do it.
-func (m *maker) drawStory() {
+// story draws the events of a scenario: drains, losses of nodes, and what happens to leaders.
+type story struct {
+	*population
+	// drains are the drains that begin, in no order.
+	drains []*episode
+	// restored is whether a snapshot is restored at a time of its own.
+	restored bool
+	// anchors are the times of important events.
+	anchors []time.Duration
+}
+
+// drawStory draws the events besides drains and faults.
+func (m *story) drawStory() {
+	changes := &edits{m}
 	m.drawUpdates()
 	m.drawCancels()
 	m.drawRepeats()
-	m.drawEdits()
-	m.drawEnds()
-	m.drawExits()
-	m.drawPlaces()
+	changes.drawEdits()
+	changes.drawEnds()
+	changes.drawExits()
+	changes.drawPlaces()
 	m.drawLosses()
 	m.drawReturns()
-	m.drawRaces()
+	changes.drawRaces()
 	m.drawElections()
 	m.drawClocks()
 }
 
-// moment draws when something happens. What happens soon after something else tells
-// most; what happens at any time is for what nobody has thought of.
-func (m *maker) moment(d dice) time.Duration {
+// moment draws the time of an event. Most events come soon after an anchor, because such events find
+// most. The others come at any time.
+func (m *story) moment(d dice) time.Duration {
 	if len(m.anchors) > 0 && d.odds(0.7) {
 		return one(d, m.anchors...) + d.span(10*time.Millisecond, 30*time.Second)
 	}
 	return d.at(0, m.calm)
 }
 
-// anchor has other things happen about a time.
-func (m *maker) anchor(at time.Duration) { m.anchors = append(m.anchors, at) }
+// anchor makes other events come soon after a time.
+func (m *story) anchor(at time.Duration) { m.anchors = append(m.anchors, at) }
 
-// drained draws a node that drains at some time.
-func (m *maker) drained(d dice) cluster.NodeID { return one(d, m.drains...).node }
+// drained draws a node with a drain.
+func (m *story) drained(d dice) cluster.NodeID { return one(d, m.drains...).node }
 
-// somewhere draws a node, one that drains rather than another.
-func (m *maker) somewhere(d dice) cluster.NodeID {
+// somewhere draws a node, mostly one with a drain.
+func (m *story) somewhere(d dice) cluster.NodeID {
 	if d.odds(0.6) {
 		return m.drained(d)
 	}
 	return one(d, m.nodes...).id
 }
 
-// touched draws a group, one with allocations on a node that drains rather than
-// another; nil if there is none.
-func (m *maker) touched(d dice, groups []*group) *group {
+// touched draws a group, if possible one with allocations on a node with a drain. It returns nil if
+// groups is empty.
+func (m *story) touched(d dice, groups []*group) *group {
 	if len(groups) == 0 {
 		return nil
 	}

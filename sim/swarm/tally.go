@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Tally is what was seen in many runs.
+// Tally counts the events of many runs.
 type Tally struct {
 	// Runs is how many there were.
 	Runs int
@@ -21,7 +21,7 @@ type Seen struct {
 	Runs, Times int
 }
 
-// Add adds what was seen in a run, or in one more of it.
+// Add adds the events of a run.
 func (t *Tally) Add(seen map[Event]int) {
 	if t.Events == nil {
 		t.Events = map[Event]Seen{}
@@ -40,7 +40,7 @@ type Shortfall struct {
 	Runs, Want int
 }
 
-// String says what was rare, and how rare.
+// String lists the rare events and their rates.
 func (s Shortfall) String() string {
 	return fmt.Sprintf("%s (%s): in %d runs, and should be in %d", s.Event, s.What, s.Runs, s.Want)
 }

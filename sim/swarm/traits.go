@@ -7,11 +7,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// trait is something that the scenario of a seed has or has not: a kind of job, a
-// kind of thing that happens, a fault.
+// trait is a property that a scenario may have: a kind of job, a kind of event, a fault.
 type trait string
 
-// The traits of what a world begins with.
+// The traits of the state in which a world begins.
 const (
 	manyGroups   trait = "jobs/groups"     // jobs of several groups
 	namespaces   trait = "jobs/namespaces" // the same id in several namespaces
@@ -28,11 +27,11 @@ const (
 	unjudged     trait = "allocs/fresh" // not judged yet, or overdue
 	canaries     trait = "allocs/canary"
 	stopping     trait = "allocs/stopping" // stopped and still running
-	othersMarks  trait = "allocs/marked"   // by somebody else
+	othersMarks  trait = "allocs/marked"   // by an operator
 	ended        trait = "allocs/ended"    // ended, some replaced
 	orphans      trait = "allocs/orphan"   // on a node that does not exist
-	tight        trait = "nodes/tight"     // hardly any room for what has to move
-	classes      trait = "nodes/classes"   // of which some jobs want one
+	tight        trait = "nodes/tight"     // little room for replacements
+	classes      trait = "nodes/classes"   // some jobs want one class
 	oddNodes     trait = "nodes/odd"       // ineligible, initializing, absent
 	slowClients  trait = "clients/slow"
 	heavyTail    trait = "clients/tail" // some groups or nodes far slower than the others
@@ -43,7 +42,7 @@ const (
 	policies     trait = "drainer/policies"
 )
 
-// The traits of what happens.
+// The traits of events.
 const (
 	drainAll        trait = "drain/all"      // every node
 	drainTogether   trait = "drain/together" // at one time, or nearly
@@ -66,7 +65,7 @@ const (
 	nodeDelete      trait = "node/delete"
 	nodeRegister    trait = "node/register"
 	nodeEligible    trait = "node/eligible"
-	raceMarks       trait = "race/marks" // something just before an entry of marks
+	raceMarks       trait = "race/marks" // an event just before an entry of marks
 	raceCompletions trait = "race/completion"
 	racePlans       trait = "race/plan"
 	raceReports     trait = "race/report"
@@ -95,8 +94,8 @@ func traits() []trait {
 	return all
 }
 
-// faultTrait is the trait of a fault. Those that have something operated go by another
-// name than the operation at its times, which is a trait of its own.
+// faultTrait returns the trait of a fault. A fault that performs an operation has a prefix, because
+// the operation at a set time is a trait of its own.
 func faultTrait(name scenario.FaultName) trait {
 	if name.Operates() {
 		return trait("fault/" + name)
@@ -104,14 +103,13 @@ func faultTrait(name scenario.FaultName) trait {
 	return trait(name)
 }
 
-// character is the traits that a scenario has, each with how likely it shows where it
-// could, from a tenth to one.
+// character holds the traits of a scenario, each with the probability that it shows at one of its
+// places, from 0.1 to 1.
 type character map[trait]float64
 
-// drawCharacter draws which traits a scenario has. How many is drawn first, half of
-// them in the mean: a world with all that can go wrong is one world, and most
-// mistakes need only one or two things that nothing else hides.
-func (m *maker) drawCharacter() {
+// drawCharacter draws the traits of a scenario. It draws their share first, half of them on average.
+// Most bugs need one or two traits that no other trait hides.
+func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {
 		d := m.dice("trait/" + string(t))
@@ -122,33 +120,33 @@ func (m *maker) drawCharacter() {
 }
 
 // has reports whether the scenario has the trait.
-func (m *maker) has(t trait) bool { return m.character[t] > 0 }
+func (m *draft) has(t trait) bool { return m.character[t] > 0 }
 
-// shows draws whether the trait shows in one of the places where it could.
-func (m *maker) shows(d dice, t trait) bool { return d.odds(m.character[t]) }
+// shows draws whether the trait shows at one of its places.
+func (m *draft) shows(d dice, t trait) bool { return d.odds(m.character[t]) }
 
-// times draws how often something happens.
-func (m *maker) times(d dice, t trait) int {
+// times draws the number of events of a trait.
+func (m *draft) times(d dice, t trait) int {
 	if !m.has(t) {
 		return 0
 	}
 	return d.between(1, 1+int(m.character[t]*float64(m.shape.times)))
 }
 
-// often draws how often something is done that costs many entries; where worlds are small
-// mostly not at all. A story in which less happens ends sooner, so that more are told.
-func (m *maker) often(d dice, t trait) int {
+// often draws the number of events that cost many entries. In small worlds it is mostly zero, so
+// that a scenario ends sooner and more scenarios are played.
+func (m *draft) often(d dice, t trait) int {
 	if m.shape.happens < 1 && !d.odds(m.shape.happens) {
 		return 0
 	}
 	return m.times(d, t)
 }
 
-// proseWidth is how long a line of prose is at most.
+// proseWidth bounds a line of prose.
 const proseWidth = 90
 
-// prose says what the scenario is like.
-func (m *maker) prose(size Size) []string {
+// prose lists the traits of the scenario.
+func (m *draft) prose(size Size) []string {
 	lines := []string{fmt.Sprintf("Seed %d of the %s swarm. It may have:", m.seed, size)}
 	var line strings.Builder
 	for _, t := range traits() {

@@ -19,12 +19,12 @@ type shown struct {
 	entry shims.Applied
 }
 
-// medium is a run of 50 nodes with 20 allocations each, of which 5 nodes are drained
-// one allocation after the other.
+// medium is a run with 50 nodes and 20 allocations on each. 5 nodes are drained, one allocation
+// after the other.
 func medium(t testing.TB) []shown {
 	h := newHistory(t)
 	var entries []shown
-	h.seen = append(h.seen, func(at time.Duration, a shims.Applied) { entries = append(entries, shown{at, a}) })
+	h.observers = append(h.observers, func(at time.Duration, a shims.Applied) { entries = append(entries, shown{at, a}) })
 	var nodes []cluster.NodeID
 	for i := range 50 {
 		nodes = append(nodes, cluster.NodeID(fmt.Sprintf("n%d", i)))
@@ -42,7 +42,7 @@ func medium(t testing.TB) []shown {
 	h.at = time.Second
 	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, nodes[20:25]...)
 	for _, n := range nodes[20:25] {
-		for i := range 20 { // the i-th of the job that has its i-th there
+		for i := range 20 { // the job whose i-th allocation is on the node
 			h.at += 200 * time.Millisecond
 			var j int
 			fmt.Sscanf(string(n), "n%d", &j)
@@ -69,7 +69,7 @@ func recorded(entries []shown) *timeline.Recorder {
 	return r
 }
 
-// The run that is measured is the run that is meant.
+// The run of the benchmarks ends as expected, and its pictures are valid.
 func TestMedium(t *testing.T) {
 	t.Parallel()
 	r := recorded(medium(t))
@@ -96,7 +96,7 @@ func BenchmarkText(b *testing.B) {
 	}
 }
 
-// What it costs to remember an entry.
+// BenchmarkApplied measures the cost of recording an entry.
 func BenchmarkApplied(b *testing.B) {
 	entries := medium(b)
 	for b.Loop() {
@@ -110,7 +110,7 @@ func BenchmarkTrace(b *testing.B) {
 	for b.Loop() {
 		trace := timeline.NewTrace(io.Discard)
 		for i, e := range entries {
-			trace.Applied(timeline.Moment{Step: uint64(i), At: e.at}, e.entry)
+			trace.Applied(timeline.Position{Step: uint64(i), At: e.at}, e.entry)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(entries)), "ns/entry")

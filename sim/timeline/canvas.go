@@ -6,19 +6,17 @@ import (
 	"strings"
 )
 
-// canvas is a part of an SVG being written. All coordinates are whole numbers.
+// canvas writes a part of an SVG. All coordinates are whole numbers.
 type canvas struct{ out strings.Builder }
 
-// escape makes a text safe in XML, whatever is in it. What XML cannot hold becomes
-// the replacement character.
+// escape escapes a text for XML. Characters that XML cannot hold become U+FFFD.
 func escape(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a Builder does not fail
 	return b.String()
 }
 
-// open begins a group of marks that have an id and a tooltip in common; either may
-// be empty.
+// open starts a group of shapes with an id and a tooltip; either may be empty.
 func (c *canvas) open(id, title string) {
 	c.out.WriteString("<g")
 	if id != "" {
@@ -36,7 +34,7 @@ func (c *canvas) title(title string) {
 	}
 }
 
-// rect draws a rectangle, with a tooltip unless that is empty.
+// rect draws a rectangle. Its tooltip may be empty.
 func (c *canvas) rect(class string, x, y, width, height int, title string) {
 	fmt.Fprintf(&c.out, `<rect class="%s" x="%d" y="%d" width="%d" height="%d"`, class, x, y, width, height)
 	c.end("rect", title)
@@ -60,7 +58,7 @@ func (c *canvas) path(class, d, title string) {
 	c.end("path", title)
 }
 
-// text writes a text that begins at x, on a baseline.
+// text writes a text from x on, with the baseline y.
 func (c *canvas) text(class string, x, y int, text string) {
 	fmt.Fprintf(&c.out, `<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, escape(text))
 }
@@ -75,19 +73,19 @@ func (c *canvas) end(element, title string) {
 	fmt.Fprintf(&c.out, "</%s>\n", element)
 }
 
-// points are the corners of a path that goes along and up or down, never aslant.
+// points are the corners of a path of horizontal and vertical lines.
 type points struct {
 	out  strings.Builder
 	x, y int
 }
 
-// start begins a stretch.
+// start starts a new line at a point.
 func (p *points) start(x, y int) {
 	fmt.Fprintf(&p.out, "M%d %d", x, y)
 	p.x, p.y = x, y
 }
 
-// to goes along to x, and then up or down to y.
+// to draws a horizontal line to x, and then a vertical one to y.
 func (p *points) to(x, y int) {
 	if x != p.x {
 		fmt.Fprintf(&p.out, "H%d", x)
@@ -98,5 +96,5 @@ func (p *points) to(x, y int) {
 	p.x, p.y = x, y
 }
 
-// empty reports whether nothing was begun.
+// empty reports whether the path has no line.
 func (p *points) empty() bool { return p.out.Len() == 0 }

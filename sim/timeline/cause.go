@@ -1,14 +1,13 @@
 package timeline
 
-// Cause is what had something happen: with it, who reads a trace goes back from a line to
-// the one before it in the story.
+// Cause is the cause of a line of a trace. It leads a reader from the line to an earlier one.
 type Cause struct {
-	// By says what it was; never empty.
+	// By is the kind of the cause; never empty.
 	By By `json:"by"`
-	// Step is the step in which that was; its lines say more. Zero is before the first: of
-	// an operation the scenario as it was read, else the first leader.
+	// Step is the step of the cause. Zero is before the first step: for an operation it is
+	// the scenario itself, otherwise the start of the first term.
 	Step uint64 `json:"step"`
-	// Index is the raft index of the entry, if it was one; or zero.
+	// Index is the raft index of the causing entry, or zero.
 	Index uint64 `json:"index,omitempty"`
 }
 
@@ -17,26 +16,25 @@ type By string
 
 // The causes of steps.
 const (
-	// ByOperation: the scenario says so.
+	// ByOperation: an event of the scenario.
 	ByOperation By = "operation"
-	// ByTimer: who is stepped has waited for this time, since a step of its own or since
-	// a clock was set.
+	// ByTimer: the actor's timer, set in a step of its own or when a clock was set.
 	ByTimer By = "timer"
-	// ByEntry: an entry was applied, and whoever follows what it touched was woken.
+	// ByEntry: an applied entry, which woke the actor.
 	ByEntry By = "entry"
-	// ByAnswer: the drainer was told what became of a write.
+	// ByAnswer: an answer to a write of the drainer.
 	ByAnswer By = "answer"
-	// ByElection: a term began.
+	// ByElection: the start of a term.
 	ByElection By = "election"
-	// ByFault: a fault struck.
+	// ByFault: a strike of a fault.
 	ByFault By = "fault"
-	// ByRace: it was to come between plan and apply of the entry of that step.
+	// ByRace: an event between plan and apply of the entry of that step.
 	ByRace By = "race"
-	// ByStep: something else in that step.
+	// ByStep: any other event of that step.
 	ByStep By = "step"
 )
 
-// The causes of writes, of their entries and of the answers to them: who proposed them.
+// The causes of writes, and of their entries and answers: the proposers.
 const (
 	ByDrainer   By = "drainer"
 	ByScheduler By = "scheduler"

@@ -8,12 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// many is when things are counted rather than named.
-const many = 8
+// maxNames is how many names a text holds. Others are only counted.
+const maxNames = 8
 
-// asks says what an operator asked for in an entry, or is empty if it is nobody's
-// request, changed nothing, or is how the cluster came to be.
-func asks(a shims.Applied) string {
+// requestText describes the request of an operator in an entry. It is empty if the entry is no
+// request, has changed nothing, or is part of the setup.
+func requestText(a shims.Applied) string {
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		if updated, ok := a.Response.(shims.DrainRequestApplied); !ok || updated.Repeated || updated.Drain == "" {
@@ -31,7 +31,7 @@ func asks(a shims.Applied) string {
 	return describe(a)
 }
 
-// describe says in words what an entry did.
+// describe describes the changes of an entry.
 func describe(a shims.Applied) string {
 	if refused, is := a.Response.(shims.Refused); is {
 		return fmt.Sprintf("refused: %v", refused.Err)
@@ -75,9 +75,9 @@ func describeDrain(a shims.Applied, m *shims.NodeUpdateDrain) string {
 	was := a.Before.Node(m.Node)
 	switch {
 	case updated.Repeated:
-		return fmt.Sprintf("drain %s: said before", m.Node)
+		return fmt.Sprintf("drain %s: repeated request", m.Node)
 	case m.Spec == nil && updated.Drain == "":
-		return fmt.Sprintf("cancel the drain of %s: it has none", m.Node)
+		return fmt.Sprintf("cancel the drain of %s: there is none", m.Node)
 	case m.Spec == nil:
 		return fmt.Sprintf("cancel the drain of %s: %s withdrawn", m.Node, counted(updated.Withdrawn, "mark"))
 	case was.Draining():
@@ -174,12 +174,12 @@ func allocName(a *cluster.Allocation, id cluster.AllocID) string {
 	return fmt.Sprintf("%s@%s", rowName(a), a.NodeID)
 }
 
-// names joins names, as many as can be read.
+// names joins names, up to maxNames of them.
 func names[T ~string](ids []T) string {
-	words := make([]string, 0, many+1)
+	words := make([]string, 0, maxNames+1)
 	for i, id := range ids {
-		if i == many {
-			words = append(words, fmt.Sprintf("and %d more", len(ids)-many))
+		if i == maxNames {
+			words = append(words, fmt.Sprintf("and %d more", len(ids)-maxNames))
 			break
 		}
 		words = append(words, string(id))
@@ -187,7 +187,7 @@ func names[T ~string](ids []T) string {
 	return strings.Join(words, ", ")
 }
 
-// counted is a number of things in words.
+// counted is a number with a noun: "2 marks".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -196,7 +196,7 @@ func counted(n int, thing string) string {
 }
 
 func jobKeyOf(j *cluster.Job) cluster.JobKey {
-	if j.Namespace == "" { // as it was sent: the FSM fills in what is left empty
+	if j.Namespace == "" { // the FSM replaces an empty namespace
 		return cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: j.ID}
 	}
 	return cluster.JobKey{Namespace: j.Namespace, ID: j.ID}

@@ -6,10 +6,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Standing is how a group stands at last.
+// Standing is the last level of a group.
 type Standing struct{ Healthy, Limit, Count int }
 
-// Standings are the groups that are followed, and how each stands.
+// Standings are the last levels of the groups with lanes.
 func (r *Recorder) Standings() map[cluster.GroupKey]Standing {
 	all := make(map[cluster.GroupKey]Standing)
 	for key, g := range r.groups {
@@ -19,7 +19,7 @@ func (r *Recorder) Standings() map[cluster.GroupKey]Standing {
 	return all
 }
 
-// Left is how many allocations each node that was drained has left to go.
+// Left is the number of allocations left to drain on each drained node.
 func (r *Recorder) Left() map[cluster.NodeID]int {
 	all := make(map[cluster.NodeID]int)
 	for id, n := range r.nodes {
@@ -28,7 +28,7 @@ func (r *Recorder) Left() map[cluster.NodeID]int {
 	return all
 }
 
-// Phases are the phases of the allocations that have a row.
+// Phases are the phases of the allocations with rows.
 func (r *Recorder) Phases() map[cluster.AllocID]Phase {
 	all := make(map[cluster.AllocID]Phase)
 	for id, w := range r.rows {
@@ -37,7 +37,7 @@ func (r *Recorder) Phases() map[cluster.AllocID]Phase {
 	return all
 }
 
-// Outcomes are how the last drain of each node ended.
+// Outcomes are the outcomes of the last drain of each node.
 func (r *Recorder) Outcomes() map[cluster.NodeID]cluster.Outcome {
 	all := make(map[cluster.NodeID]cluster.Outcome)
 	for id, n := range r.nodes {
@@ -46,7 +46,7 @@ func (r *Recorder) Outcomes() map[cluster.NodeID]cluster.Outcome {
 	return all
 }
 
-// Shown are the nodes that have a lane.
+// Shown are the nodes with lanes.
 func (r *Recorder) Shown() []cluster.NodeID {
 	var ids []cluster.NodeID
 	nodes, _ := r.shownNodes()
@@ -56,20 +56,20 @@ func (r *Recorder) Shown() []cluster.NodeID {
 	return ids
 }
 
-// Scale is a scale, for tests.
+// Scale exports scale.
 type Scale struct{ scale }
 
-// NewScale returns one.
+// NewScale exports newScale.
 func NewScale(end time.Duration, width int, times []time.Duration, columns int) Scale {
 	return Scale{newScale(end, width, times, columns)}
 }
 
-// X is where a time is, Column the column it falls into.
+// The methods of scale.
 func (s Scale) X(at time.Duration) int        { return s.x(at) }
 func (s Scale) Column(at time.Duration) int   { return s.column(at) }
 func (s Scale) Ticks(gap int) []time.Duration { return s.ticks(gap) }
 
-// Breaks are the times that are not to scale, from and to.
+// Breaks are the starts and ends of the breaks.
 func (s Scale) Breaks() (breaks [][2]time.Duration) {
 	for _, b := range s.breaks {
 		breaks = append(breaks, [2]time.Duration{b.from, b.to})
@@ -77,7 +77,7 @@ func (s Scale) Breaks() (breaks [][2]time.Duration) {
 	return breaks
 }
 
-// What is tested on its own.
+// Functions with tests of their own.
 var (
 	Natural = natural
 	Brief   = brief

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// faultNames are the names of the faults that struck, in order.
+// faultNames are the names of the faults that have struck, sorted.
 func faultNames(faults []fault) []string {
 	seen := make(map[string]bool)
 	for _, f := range faults {
@@ -16,8 +16,8 @@ func faultNames(faults []fault) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// faultKeys gives each fault that struck a letter of its name, or the next that is
-// free, and '*' to those for which there is none. Equal names have equal letters.
+// faultKeys gives each name of a fault a letter: one of the name if possible, otherwise any
+// free letter, and '*' if none is free.
 func faultKeys(faults []fault) map[string]rune {
 	keys := make(map[string]rune)
 	taken := make(map[rune]bool)
@@ -33,8 +33,8 @@ func faultKeys(faults []fault) map[string]rune {
 	return keys
 }
 
-// letters are the letters for a fault, the best first: those with which its words
-// begin, then those of it, then any. What comes before the slash names many faults.
+// letters are the possible letters for a fault, the best first: the first letters of its words,
+// then its other letters, then all others. The part before the slash is shared by many faults.
 func letters(name string) []rune {
 	_, own, found := strings.Cut(name, "/")
 	if !found {

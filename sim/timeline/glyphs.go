@@ -8,20 +8,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// glyphs are what a terminal picture is drawn with, each one column wide.
+// glyphs are the characters of a terminal picture. Each is one column wide.
 type glyphs struct {
-	// bars are eighths of what was left to go, from little to all; none is nothing.
+	// bars are eighths of the allocations left to drain, in ascending order. none is zero.
 	bars [8]rune
 	none rune
-	// skip is where the times are broken.
+	// skip is a break in the scale.
 	skip rune
-	// line goes on, turn is where another begins, gap is nobody.
+	// line continues a term or a fault, turn separates terms, gap is no leader.
 	line, turn, gap rune
-	// whole, tight and below are how a group stands: nothing missing, no room, below
-	// its limit.
+	// whole, tight and below are the levels of a group: nothing missing, no room, below its
+	// limit.
 	whole, tight, below rune
-	// more stands for several at once, cut for what was cut out of a name, dot
-	// between facts.
+	// more is several at once, cut is the removed part of a name, dot separates facts.
 	more, cut rune
 	dot       string
 	ascii     bool
@@ -41,7 +40,7 @@ func asciiGlyphs() glyphs {
 	}
 }
 
-// end is the mark of a drain that ended so.
+// end is the character of an outcome.
 func (g glyphs) end(o cluster.Outcome) rune {
 	marks := [...]rune{'✓', '◆', '▲', '✗', '∅'}
 	if g.ascii {
@@ -55,7 +54,7 @@ func (g glyphs) end(o cluster.Outcome) rune {
 	return '?'
 }
 
-// outcomes are the outcomes a drain may have.
+// outcomes are all outcomes of drains.
 func outcomes() [5]cluster.Outcome {
 	return [...]cluster.Outcome{
 		cluster.OutcomeComplete, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
@@ -70,8 +69,7 @@ func outcomeText(n int, o cluster.Outcome) string {
 	return fmt.Sprintf("%d %s", n, o)
 }
 
-// bar is how much a part of a whole is, in eighths, rounded up: what is there is
-// seen.
+// bar is the bar for part of whole, rounded up, so that one allocation is visible.
 func (g glyphs) bar(part, whole int) rune {
 	if part <= 0 || whole <= 0 {
 		return g.none
@@ -80,7 +78,7 @@ func (g glyphs) bar(part, whole int) rune {
 	return g.bars[eighths-1]
 }
 
-// room is how much room a group has.
+// room is the character of a group's level.
 func (g glyphs) room(l level) rune {
 	switch {
 	case l.below():
@@ -95,8 +93,7 @@ func (g glyphs) room(l level) rune {
 	return rune('0' + l.room())
 }
 
-// clean replaces what would upset columns: what is not printed, takes two columns
-// or none. That leaves most of what is written in rows of letters.
+// clean replaces characters that are not printed or are not one column wide.
 func (g glyphs) clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -109,11 +106,11 @@ func (g glyphs) clean(s string) string {
 	}, s)
 }
 
-// fit shortens a clean text to a number of columns above two. Its end is kept: that
-// is where names differ.
+// fit shortens a clean text to a number of columns above two. It keeps the end, because names
+// often differ there.
 func (g glyphs) fit(s string, columns int) string { return g.fitTail(s, columns, columns/2) }
 
-// fitTail shortens a clean text to a number of columns and keeps so many of its end.
+// fitTail shortens a clean text to a number of columns and keeps tail columns of its end.
 func (g glyphs) fitTail(s string, columns, tail int) string {
 	runes := []rune(s)
 	if len(runes) <= columns {
@@ -122,15 +119,14 @@ func (g glyphs) fitTail(s string, columns, tail int) string {
 	return string(runes[:columns-tail-1]) + string(g.cut) + string(runes[len(runes)-tail:])
 }
 
-// apart shortens clean names so that no two are the same: all are cut where that tells them
-// apart, and if there is no such place those that are the same are numbered. It returns what
-// is shown of each name.
-func (g glyphs) apart(names []string, columns int) map[string]string {
-	if shown, apart := g.cutAll(names, columns, columns/2); apart {
+// distinct shortens clean names to different labels, and returns the label of each name. All
+// names are cut at the same place. If that gives equal labels at every place, they are numbered.
+func (g glyphs) distinct(names []string, columns int) map[string]string {
+	if shown, distinct := g.cutAll(names, columns, columns/2); distinct {
 		return shown
 	}
 	for tail := columns - 1; tail >= 0; tail-- {
-		if shown, apart := g.cutAll(names, columns, tail); apart {
+		if shown, distinct := g.cutAll(names, columns, tail); distinct {
 			return shown
 		}
 	}
@@ -149,9 +145,9 @@ func (g glyphs) apart(names []string, columns int) map[string]string {
 	return shown
 }
 
-// cutAll shortens names and keeps so many columns of the end of each, and reports whether
-// that tells them apart.
-func (g glyphs) cutAll(names []string, columns, tail int) (shown map[string]string, apart bool) {
+// cutAll shortens names, keeps tail columns of the end of each, and reports whether the labels
+// differ.
+func (g glyphs) cutAll(names []string, columns, tail int) (shown map[string]string, distinct bool) {
 	shown = make(map[string]string)
 	of := make(map[string]string)
 	for _, name := range names {

@@ -62,10 +62,10 @@ func TestTrace(t *testing.T) {
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
 	step := uint64(0)
-	trace.Event(timeline.Moment{Server: 0}, timeline.Event{Kind: "elected", Text: "begins to lead"})
+	trace.Event(timeline.Position{Server: 0}, timeline.Event{Kind: "elected", Text: "starts to lead"})
 	story(t, storyOptions(), func(at time.Duration, a shims.Applied) {
 		step++
-		trace.Applied(timeline.Moment{Step: step, At: at, Server: -1, Cause: &timeline.Cause{By: timeline.ByEntry, Step: step - 1, Index: a.Index - 1}}, a)
+		trace.Applied(timeline.Position{Step: step, At: at, Server: -1, Cause: &timeline.Cause{By: timeline.ByEntry, Step: step - 1, Index: a.Index - 1}}, a)
 	})
 	must.NoError(t, trace.Err())
 	golden(t, "story.ndjson", out.String())

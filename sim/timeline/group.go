@@ -7,44 +7,44 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// group is a service group that drains concerned.
+// group is a service group with an allocation on a draining node.
 type group struct {
 	key cluster.GroupKey
-	// healthy are its allocations that count.
+	// healthy are its healthy allocations.
 	healthy map[cluster.AllocID]bool
-	// levels are what it came to, each other than the one before it; never empty
-	// once it is followed.
+	// levels are the changes of the group's level; not empty once the group has a lane.
 	levels []level
 	// marks counts the marks on its allocations.
 	marks int
-	// violated counts the violations that name it.
+	// violated counts the violations that name the group.
 	violated int
 }
 
-// level is how a group stood from a time on.
+// level is the health of a group from a time on.
 type level struct {
 	at      time.Duration
 	healthy int
-	// limit is how few the migrate block allows of the count that the group wants.
-	// Both are zero if it does not exist.
+	// limit is the lowest number that the migrate block allows. count is the job's. Both are
+	// zero if the group does not exist.
 	limit, count int
 	exists       bool
 }
 
-// room is how many more could have been marked. A group that does not exist has
-// none to keep.
+func (l level) since() time.Duration { return l.at }
+
+// room is how many more allocations could have been marked.
 func (l level) room() int { return l.healthy - l.limit }
 
-// below reports whether the group had fewer than its limit.
+// below reports whether the group was below its limit.
 func (l level) below() bool { return l.exists && l.room() < 0 }
 
 // tight reports whether the group had no room.
 func (l level) tight() bool { return l.exists && l.room() == 0 && l.healthy < l.count }
 
-// whole reports whether nothing was missing.
+// whole reports whether no healthy allocation was missing.
 func (l level) whole() bool { return !l.exists || l.healthy >= l.count }
 
-// pace is the level's limit and count as a job has them.
+// pace returns the level with the limit and the count of a job.
 func (l level) pace(j *cluster.Job, name string) level {
 	p, exists := opinion.PaceOf(j, name)
 	l.limit, l.count, l.exists = 0, 0, exists
@@ -54,7 +54,7 @@ func (l level) pace(j *cluster.Job, name string) level {
 	return l
 }
 
-// settle notes how the group stands from a time on.
+// settle records the level of the group at a time.
 func (g *group) settle(at time.Duration, j *cluster.Job) {
 	now := level{healthy: len(g.healthy)}.pace(j, g.key.Name)
 	if len(g.levels) > 0 {
@@ -67,7 +67,7 @@ func (g *group) settle(at time.Duration, j *cluster.Job) {
 	g.levels = append(g.levels, now)
 }
 
-// count has an allocation count as healthy or not.
+// count records whether an allocation is healthy.
 func (g *group) count(id cluster.AllocID, healthy bool) {
 	if healthy {
 		g.healthy[id] = true
@@ -76,7 +76,7 @@ func (g *group) count(id cluster.AllocID, healthy bool) {
 	}
 }
 
-// lowest is the level with the least room, the first of equals.
+// lowest is the level with the least room. Of equal ones it is the first.
 func (g *group) lowest() level {
 	low := g.levels[0]
 	for _, l := range g.levels[1:] {
@@ -87,7 +87,7 @@ func (g *group) lowest() level {
 	return low
 }
 
-// name is the job's id and the group's name, the latter once if they are the same.
+// name is "job.group", without the default namespace, and without a group of the job's name.
 func (g *group) name() string { return groupName(g.key) }
 
 func groupName(g cluster.GroupKey) string {

@@ -6,132 +6,94 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoenig/test/must"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
-	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// history is a log being applied to a state machine, and shown to who wants to see.
+// history is a replica that passes its entries to observers.
 type history struct {
-	testing.TB
-	fsm   *shims.FSM
-	index uint64
-	ids   int
-	at    time.Duration
-	seen  []func(at time.Duration, a shims.Applied)
+	*clustertest.Replica
+	at        time.Duration
+	observers []func(at time.Duration, a shims.Applied)
 }
 
 func newHistory(t testing.TB) *history {
-	h := &history{TB: t}
-	h.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) {
-		for _, see := range h.seen {
-			see(h.at, a)
+	h := new(history)
+	h.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: func(a shims.Applied) {
+		for _, observe := range h.observers {
+			observe(h.at, a)
 		}
 	}})
+	h.Now = func() time.Time { return epoch.Add(h.at) }
 	return h
-}
-
-func (h *history) state() *statestore.Snapshot { return h.fsm.Store().Snapshot() }
-
-func (h *history) now() time.Time { return epoch.Add(h.at) }
-
-// apply applies a message, refused or not.
-func (h *history) apply(m shims.Message) shims.Response {
-	h.Helper()
-	data, err := shims.Encode(m)
-	must.NoError(h, err)
-	h.index++
-	response, err := h.fsm.ApplyEntry(h.index, data)
-	must.NoError(h, err)
-	return response
-}
-
-// do applies a message that is not refused.
-func (h *history) do(m shims.Message) shims.Response {
-	h.Helper()
-	response := h.apply(m)
-	if refused, is := response.(shims.Refused); is {
-		must.NoError(h, refused.Err)
-	}
-	return response
 }
 
 func (h *history) node(ids ...cluster.NodeID) {
 	for _, id := range ids {
-		n := &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1e6, MemoryMB: 1e6, DiskMB: 1e6}}
-		n.Canonicalize()
-		h.do(&shims.NodeRegister{At: h.now(), Node: n})
+		n := clustertest.Node(id)
+		n.Resources = cluster.Resources{CPU: 1e6, MemoryMB: 1e6, DiskMB: 1e6}
+		h.Must(&shims.NodeRegister{At: h.Now(), Node: n})
 	}
 }
 
 func (h *history) status(id cluster.NodeID, s cluster.NodeStatus) {
-	h.apply(&shims.NodeUpdateStatus{At: h.now(), Node: id, Status: s})
+	h.Apply(&shims.NodeUpdateStatus{At: h.Now(), Node: id, Status: s})
 }
 
-// job registers a job with one group of its own name, or of one like it if no job may
-// have that name: nodes may have it still.
+// job registers a job with one group of its own name. An id that is not valid for jobs is encoded.
 func (h *history) job(id cluster.JobID, t cluster.JobType, count, maxParallel int) cluster.GroupKey {
 	if err := cluster.CheckID(id); err != nil {
 		id = cluster.JobID(fmt.Sprintf("%.40x", string(id)))
 	}
-	g := &cluster.TaskGroup{Name: string(id), Count: count, Tasks: []*cluster.Task{{Name: "t"}}}
-	j := &cluster.Job{ID: id, Type: t, TaskGroups: []*cluster.TaskGroup{g}}
+	j := clustertest.Job(id, t, count)
 	if t == cluster.JobService {
-		g.Migrate = cluster.DefaultMigrateStrategy()
-		g.Migrate.MaxParallel = maxParallel
+		j.TaskGroups[0].Migrate.MaxParallel = maxParallel
 	}
-	j.Canonicalize()
-	h.do(&shims.JobRegister{Job: j})
-	return cluster.GroupKey{Job: j.Key(), Name: g.Name}
+	return clustertest.Group(h.Job(j))
 }
 
-// eval makes a pending evaluation of a job.
+// eval makes a pending evaluation of a job, which may not exist.
 func (h *history) eval(g cluster.GroupKey) *cluster.Evaluation {
-	h.ids++
-	return &cluster.Evaluation{
-		ID: cluster.EvalID(fmt.Sprintf("e%d", h.ids)), Namespace: g.Job.Namespace, JobID: g.Job.ID,
-		Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending,
-	}
+	return h.Eval(&cluster.Job{Namespace: g.Job.Namespace, ID: g.Job.ID, Type: cluster.JobService, Priority: 50})
 }
 
-// alloc is an allocation to be placed, in the place of another or of none.
+// alloc is a new allocation. previous is the one that it replaces, or empty.
 func (h *history) alloc(g cluster.GroupKey, id cluster.AllocID, on cluster.NodeID, index int, previous cluster.AllocID) *cluster.Allocation {
 	return &cluster.Allocation{
-		ID: id, Namespace: g.Job.Namespace, JobID: g.Job.ID, Job: h.state().Job(g.Job), TaskGroup: g.Name, NodeID: on,
+		ID: id, Namespace: g.Job.Namespace, JobID: g.Job.ID, Job: h.State().Job(g.Job), TaskGroup: g.Name, NodeID: on,
 		Name: fmt.Sprintf("%s.%s[%d]", g.Job.ID, g.Name, index), DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
-		PreviousAllocation: previous, CreateTime: h.now(),
+		PreviousAllocation: previous, CreateTime: h.Now(),
 	}
 }
 
-// plan answers an evaluation of the group, made for it.
+// plan applies a plan for a new evaluation of the group.
 func (h *history) plan(g cluster.GroupKey, stops []cluster.AllocID, places ...*cluster.Allocation) {
 	e := h.eval(g)
-	h.apply(&shims.EvalUpdate{Evals: []*cluster.Evaluation{e}})
-	p := cluster.Plan{At: h.now(), Eval: e.Copy(), SnapshotIndex: h.index, Places: places}
+	h.Apply(&shims.EvalUpdate{Evals: []*cluster.Evaluation{e}})
+	p := cluster.Plan{At: h.Now(), Eval: e.Copy(), SnapshotIndex: h.Index, Places: places}
 	p.Eval.Status = cluster.EvalComplete
 	for _, id := range stops {
 		p.Stops = append(p.Stops, cluster.PlanStop{Alloc: id, Migrate: true})
 	}
-	h.apply(&shims.ApplyPlan{Plan: p})
+	h.Apply(&shims.ApplyPlan{Plan: p})
 }
 
-// report has the allocations' clients say how they are.
+// report applies the clients' reports on allocations.
 func (h *history) report(status cluster.ClientStatus, healthy *bool, ids ...cluster.AllocID) {
 	var reports []cluster.AllocReport
 	for _, id := range ids {
-		if a := h.state().Alloc(id); a != nil {
+		if a := h.State().Alloc(id); a != nil {
 			reports = append(reports, cluster.AllocReport{
-				Alloc: id, Node: a.NodeID, ClientStatus: status, Healthy: healthy, HealthyAt: h.now(), At: h.now(),
+				Alloc: id, Node: a.NodeID, ClientStatus: status, Healthy: healthy, HealthyAt: h.Now(), At: h.Now(),
 			})
 		}
 	}
-	h.apply(&shims.AllocClientUpdate{Reports: reports})
+	h.Apply(&shims.AllocClientUpdate{Reports: reports})
 }
 
 func (h *history) healthy(ids ...cluster.AllocID) {
@@ -141,7 +103,7 @@ func (h *history) healthy(ids ...cluster.AllocID) {
 
 func (h *history) gone(ids ...cluster.AllocID) { h.report(cluster.ClientComplete, nil, ids...) }
 
-// place has healthy allocations on nodes, "job/0" and so on.
+// place places healthy allocations on nodes: "job/0" and so on.
 func (h *history) place(g cluster.GroupKey, nodes ...cluster.NodeID) {
 	var places []*cluster.Allocation
 	var ids []cluster.AllocID
@@ -153,47 +115,41 @@ func (h *history) place(g cluster.GroupKey, nodes ...cluster.NodeID) {
 	h.healthy(ids...)
 }
 
-// drain has nodes drain; a nil spec cancels.
+// drain starts or updates the drains of nodes; a nil spec cancels.
 func (h *history) drain(spec *cluster.DrainSpec, nodes ...cluster.NodeID) {
 	for _, id := range nodes {
-		h.ids++
-		h.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{
-			Node: id, Drain: cluster.DrainID(fmt.Sprintf("d%d", h.ids)), Spec: spec, At: h.now(),
-		}})
+		h.Apply(h.DrainRequest(id, spec))
 	}
 }
 
-// mark has the drains of their nodes mark allocations of one group.
+// mark marks allocations of one group, for the drains of their nodes.
 func (h *history) mark(g cluster.GroupKey, class cluster.MarkClass, ids ...cluster.AllocID) {
-	m := rules.Marks{At: h.now(), Evals: []*cluster.Evaluation{h.eval(g)}}
+	m := rules.Marks{At: h.Now(), Evals: []*cluster.Evaluation{h.eval(g)}}
 	for _, id := range slices.Sorted(slices.Values(ids)) {
-		a := h.state().Alloc(id)
-		if n := h.state().Node(a.NodeID); n.Draining() {
-			m.Marks = append(m.Marks, rules.Mark{
-				Alloc: id, Node: n.ID, Group: g, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class,
-			})
+		a := h.State().Alloc(id)
+		if n := h.State().Node(a.NodeID); n.Draining() {
+			m.Marks = append(m.Marks, clustertest.Mark(n, a, class))
 		}
 	}
-	h.apply(&shims.AllocUpdateDesiredTransition{Marks: m})
+	h.Apply(&shims.AllocUpdateDesiredTransition{Marks: m})
 }
 
-// finish has the drainer end drains.
+// finish ends drains.
 func (h *history) finish(nodes ...cluster.NodeID) {
-	c := rules.Completions{At: h.now()}
+	c := rules.Completions{At: h.Now()}
 	for _, id := range nodes {
-		if n := h.state().Node(id); n.Draining() {
+		if n := h.State().Node(id); n.Draining() {
 			c.Completions = append(c.Completions, rules.Completion{Node: id, Drain: n.Drain.ID, Revision: n.Drain.Revision})
 		}
 	}
-	h.apply(&shims.NodesDrainComplete{Completions: c})
+	h.Apply(&shims.NodesDrainComplete{Completions: c})
 }
 
-// story is a run in which something of everything happens: two drains, of which one
-// meets its deadline and one is cancelled, a leader lost in between, faults, and a
-// guarantee that is broken.
-func story(t testing.TB, o timeline.Options, watch ...func(time.Duration, shims.Applied)) *timeline.Recorder {
+// story is a run with everything that a picture shows: a drain that reaches its deadline, one
+// that is cancelled, a lost leader, faults, and a violation.
+func story(t testing.TB, o timeline.Options, observers ...func(time.Duration, shims.Applied)) *timeline.Recorder {
 	h, r := newHistory(t), timeline.New(o)
-	h.seen = append(watch, r.Applied)
+	h.observers = append(observers, r.Applied)
 	r.Leader(0, 0)
 	h.node("n1", "n2", "n3", "n4")
 	web, scan := h.job("web", cluster.JobService, 4, 1), h.job("scan", cluster.JobBatch, 1, 0)

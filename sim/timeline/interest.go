@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// noteViolations has the lanes that violations name know of it.
-func (r *Recorder) noteViolations() {
+// countViolations counts the violations of each lane.
+func (r *Recorder) countViolations() {
 	for _, n := range r.nodeOrder {
 		n.violated = 0
 	}
@@ -26,14 +26,15 @@ func (r *Recorder) noteViolations() {
 	}
 }
 
-// candidate is a lane that may be drawn, and what speaks for it: the smaller number
-// at the first place where two differ.
+// candidate is a lane that may be drawn. Lanes with smaller ranks are drawn first. Ranks are
+// compared in order.
 type candidate[T any] struct {
 	lane  T
 	ranks [4]int64
 	name  string
 }
 
+// choose returns the first lanes, and the others.
 func choose[T any](candidates []candidate[T], most int) (shown, hidden []T) {
 	slices.SortStableFunc(candidates, func(a, b candidate[T]) int {
 		return cmp.Or(slices.Compare(a.ranks[:], b.ranks[:]), natural(a.name, b.name))
@@ -46,10 +47,10 @@ func choose[T any](candidates []candidate[T], most int) (shown, hidden []T) {
 	return lanes[:most:most], lanes[most:]
 }
 
-// shownNodes returns the nodes with a lane, by when they were first drained and by
-// name, and the others.
+// shownNodes returns the nodes with a lane, by the start of their first drain and by name, and
+// the others.
 func (r *Recorder) shownNodes() (shown, hidden []*node) {
-	r.noteViolations()
+	r.countViolations()
 	candidates := make([]candidate[*node], len(r.nodeOrder))
 	for i, n := range r.nodeOrder {
 		d := n.last()
@@ -71,7 +72,7 @@ func (r *Recorder) shownNodes() (shown, hidden []*node) {
 
 // shownGroups returns the groups with a lane, by name, and the others.
 func (r *Recorder) shownGroups() (shown, hidden []*group) {
-	r.noteViolations()
+	r.countViolations()
 	candidates := make([]candidate[*group], len(r.groupOrder))
 	for i, g := range r.groupOrder {
 		low := int64(g.lowest().room())
@@ -82,7 +83,7 @@ func (r *Recorder) shownGroups() (shown, hidden []*group) {
 	return shown, hidden
 }
 
-// natural compares names as people order them: n2 before n10.
+// natural compares names with numbers in natural order: n2 before n10.
 func natural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -103,7 +104,7 @@ func natural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
-// digits is how many digits a name begins with.
+// digits is the number of leading digits of a name.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

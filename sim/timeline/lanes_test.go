@@ -15,11 +15,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-// moved is a run that has just marked and stopped web/0 on n1, with one in its place
-// on n2 that is not healthy yet.
+// moved is a run in which web/0 on n1 was marked and stopped. Its replacement on n2 is not
+// healthy yet.
 func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, cluster.GroupKey) {
 	h, r := newHistory(t), timeline.New(o)
-	h.seen = append(h.seen, r.Applied)
+	h.observers = append(h.observers, r.Applied)
 	h.node("n1", "n2", "n3")
 	web := h.job("web", cluster.JobService, 2, 1)
 	h.place(web, "n1", "n3")
@@ -32,7 +32,7 @@ func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, clus
 	return h, r, web
 }
 
-// A replacement that did not last has one of its own, which counts.
+// If a replacement fails, its own replacement counts.
 func TestSVG_replacementOfAReplacement(t *testing.T) {
 	t.Parallel()
 	h, r, web := moved(t, timeline.Options{})
@@ -45,7 +45,7 @@ func TestSVG_replacementOfAReplacement(t *testing.T) {
 	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0c on n3 at 2m, healthy 3m</title>")
 }
 
-// A deadline is where the state has it, however late its entry was applied.
+// A deadline is the state's, even if its entry was applied late.
 func TestSVG_deadlineOfALateEntry(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]timeline.Options{
@@ -56,21 +56,20 @@ func TestSVG_deadlineOfALateEntry(t *testing.T) {
 		h.node("n1")
 		h.place(h.job("web", cluster.JobService, 1, 1), "n1")
 		h.at = time.Minute
-		h.seen = append(h.seen, func(_ time.Duration, a shims.Applied) { r.Applied(5*time.Minute, a) })
+		h.observers = append(h.observers, func(_ time.Duration, a shims.Applied) { r.Applied(5*time.Minute, a) })
 		h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
 		must.StrContains(t, svgOf(t, r), want)
 	}
 }
 
-// A deadline passes when the clock of who leads says so: it moves when that is set, until
-// it has passed.
+// A deadline passes by the leader's clock. It moves when the clock is set, until it has passed.
 func TestSVG_deadlineByTheClock(t *testing.T) {
 	t.Parallel()
 	h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
-	h.seen = append(h.seen, r.Applied)
+	h.observers = append(h.observers, r.Applied)
 	h.node("n1")
 	h.place(h.job("web", cluster.JobService, 1, 1), "n1")
-	r.Clock(0, -40*time.Minute) // of which the state has nothing yet
+	r.Clock(0, -40*time.Minute) // the state has no deadline yet
 	r.Clock(0, 0)
 	h.at = time.Minute
 	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
@@ -89,8 +88,7 @@ func TestSVG_deadlineByTheClock(t *testing.T) {
 	}
 }
 
-// Names that are too long are cut where they differ, or numbered: no two lanes are called
-// the same.
+// Long names are cut where they differ, or numbered: no two lanes have the same label.
 func TestPictures_ofLongNames(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]string{
@@ -99,7 +97,7 @@ func TestPictures_ofLongNames(t *testing.T) {
 		{"a-very-long-beginning-one-a-very-long-end", "a-very-long-beginning-two-a-very-long-end"},
 	} {
 		h, r := newHistory(t), timeline.New(timeline.Options{})
-		h.seen = append(h.seen, r.Applied)
+		h.observers = append(h.observers, r.Applied)
 		for _, id := range ids {
 			h.node(cluster.NodeID(id))
 			h.place(h.job(cluster.JobID(id), cluster.JobService, 1, 1), cluster.NodeID(id))
@@ -109,18 +107,18 @@ func TestPictures_ofLongNames(t *testing.T) {
 		for _, name := range regexp.MustCompile(`<text class="name" x="24"[^>]*>([^<]*…[^<]*)<`).FindAllStringSubmatch(svgOf(t, r), -1) {
 			names[name[1]]++
 		}
-		must.MapLen(t, 2*len(ids), names, must.Sprint(names)) // cut to other lengths for nodes and for groups
+		must.MapLen(t, 2*len(ids), names, must.Sprint(names)) // labels of nodes and groups differ in length
 		_, lanes, _ := strings.Cut(textOf(t, r, timeline.TextOptions{Columns: 60}), "\nnodes ")
 		clear(names)
 		for _, name := range regexp.MustCompile(`(?m)^\S*…\S*`).FindAllString(lanes, -1) {
 			names[name]++
 		}
-		must.MapLen(t, len(ids), names, must.Sprint(names)) // of a node and its group the same
+		must.MapLen(t, len(ids), names, must.Sprint(names)) // a node and its group have the same label
 	}
 }
 
-// A moment below the limit is seen, however short.
-func TestPictures_ofAMomentBelowTheLimit(t *testing.T) {
+// A time below the limit is visible, even if it is short.
+func TestPictures_ofAShortTimeBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	h, r, _ := moved(t, timeline.Options{})
 	must.StrNotContains(t, svgOf(t, r), `class="below" x="2`)
@@ -141,17 +139,17 @@ func TestPictures_ofANodeDrainedTwice(t *testing.T) {
 	h.at = 2 * time.Minute
 	h.drain(&cluster.DrainSpec{Deadline: -1}, "n1")
 	h.finish("n1")
-	must.StrContains(t, svgOf(t, r), "1 to go, deadline at 1h1m", must.Sprint("the one that had most to do"))
+	must.StrContains(t, svgOf(t, r), "1 to go, deadline at 1h1m", must.Sprint("the drain with the most allocations"))
 	h.at = 3 * time.Minute
 	h.drain(&cluster.DrainSpec{}, "n1")
 	text, picture := textOf(t, r, timeline.TextOptions{}), svgOf(t, r)
 	must.StrContains(t, text, "3 drains")
-	must.StrContains(t, text, "runs on", must.Sprint("the one that runs"))
+	must.StrContains(t, text, "running", must.Sprint("the current drain"))
 	must.StrContains(t, picture, "one of 3 drains")
 	must.StrContains(t, picture, "n1: drain d5, 0 to go, 2m to 2m: complete")
 }
 
-// What a leader does not say is not said of any.
+// Repeated calls of NoLeader are one interval.
 func TestPictures_ofRepeatedLeaders(t *testing.T) {
 	t.Parallel()
 	r := timeline.New(timeline.Options{})
@@ -162,12 +160,12 @@ func TestPictures_ofRepeatedLeaders(t *testing.T) {
 	r.End(4 * time.Second)
 	picture := svgOf(t, r)
 	must.StrContains(t, picture, "s1 leads, 0s to 1s")
-	must.StrContains(t, picture, "nobody leads, 1s to 3s")
+	must.StrContains(t, picture, "no leader, 1s to 3s")
 	must.StrContains(t, picture, "s3 leads, 3s to")
 	must.StrNotContains(t, picture, "leader-3")
 }
 
-// failing is a writer that takes so many writes.
+// failing is a writer that fails after some writes.
 type failing struct{ left int }
 
 var errFull = errors.New("disk full")
@@ -179,27 +177,27 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A picture or a trace that cannot be written says so.
+// Pictures and traces return the errors of their writers.
 func TestPictures_ofAFullDisk(t *testing.T) {
 	t.Parallel()
 	r := timeline.New(timeline.Options{})
 	must.ErrorIs(t, r.Text(&failing{}, timeline.TextOptions{}), errFull)
 	must.ErrorIs(t, r.SVG(&failing{}), errFull)
 	trace := timeline.NewTrace(&failing{left: 1})
-	trace.Event(timeline.Moment{Step: 1}, timeline.Event{Kind: "woken"})
+	trace.Event(timeline.Position{Step: 1}, timeline.Event{Kind: "woken"})
 	must.NoError(t, trace.Err())
-	trace.Event(timeline.Moment{Step: 2}, timeline.Event{Kind: "woken"})
-	trace.Event(timeline.Moment{Step: 3}, timeline.Event{Kind: "woken"})
+	trace.Event(timeline.Position{Step: 2}, timeline.Event{Kind: "woken"})
+	trace.Event(timeline.Position{Step: 3}, timeline.Event{Kind: "woken"})
 	must.ErrorIs(t, trace.Err(), errFull)
 	must.StrContains(t, trace.Err().Error(), "step 2")
 }
 
-// An event says what it is about.
+// An event has all its objects.
 func TestTrace_event(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
-	trace.Event(timeline.Moment{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: &timeline.Cause{By: timeline.ByTimer, Step: 2}}, timeline.Event{
+	trace.Event(timeline.Position{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: &timeline.Cause{By: timeline.ByTimer, Step: 2}}, timeline.Event{
 		Kind: "fault", Text: "<&\"> and\n", Index: 9, Nodes: []cluster.NodeID{"n1"}, Drains: []cluster.DrainID{"d1"},
 		Allocs: []cluster.AllocID{"a1"}, Jobs: []cluster.JobKey{{Namespace: "default", ID: "web"}},
 	})

@@ -11,14 +11,14 @@ import (
 // node is a node that was drained.
 type node struct {
 	id     cluster.NodeID
-	drains []*drain // in the order in which they began, never empty
-	rows   []*row   // in the order in which they were first seen
-	// statuses are those it came into since its first drain, each other than the
-	// one before it; empty is one that does not exist.
+	drains []*drain // in order, never empty
+	rows   []*row   // in the order of their first appearance
+	// statuses are the changes of the node's status since its first drain. An empty status
+	// is a deleted node.
 	statuses []status
-	// left are how many allocations the running drain had to see go.
+	// left is the number of allocations that the running drain had to wait for.
 	left []count
-	// violated counts the violations that name it.
+	// violated counts the violations that name the node.
 	violated int
 }
 
@@ -32,28 +32,30 @@ type count struct {
 	n  int
 }
 
+func (s status) since() time.Duration { return s.at }
+func (c count) since() time.Duration  { return c.at }
+
 // drain is one drain of a node.
 type drain struct {
 	id    cluster.DrainID
 	start time.Duration
-	// initially is how many allocations had to leave when it began, most how many
-	// at any time.
+	// initially is the number of allocations to drain at the start, most the largest number.
 	initially, most int
-	// deadline is when its deadline passes, or negative if it has none; a forced
-	// drain's is when it was forced.
+	// deadline is when the deadline passes, or negative if there is none. A forced drain's
+	// deadline is the time at which it was forced.
 	deadline time.Duration
-	// cutoff is the deadline as the state has it, which is by the clock of who led.
+	// cutoff is the deadline in the state, a time of the leader's clock.
 	cutoff   time.Time
 	revision cluster.Revision
 	ignores  bool // system jobs
 	forced   bool
-	// outcome is empty while it runs; end and stopping are set with it.
+	// outcome is empty until the drain ends. end and stopping are set with it.
 	outcome  cluster.Outcome
 	end      time.Duration
-	stopping int // what was still stopping
+	stopping int // allocations that were still stopping
 }
 
-// running is the drain that runs, or nil.
+// running is the current drain, or nil.
 func (n *node) running() *drain {
 	if d := n.last(); d.outcome == cluster.OutcomeNone {
 		return d
@@ -64,21 +66,21 @@ func (n *node) running() *drain {
 // last is the newest drain.
 func (n *node) last() *drain { return n.drains[len(n.drains)-1] }
 
-// update notes the strategy that a drain has.
+// update records the strategy of a drain.
 func (d *drain) update(now *cluster.Drain) {
 	d.revision, d.deadline, d.ignores = now.Revision, -1, now.Strategy.IgnoreSystemJobs
 	d.forced = now.Strategy.Deadline < 0
 }
 
-// reset notes that the clock that deadlines are held to was set at a time, and that the
-// deadline passes at another now. One that has passed has passed.
-func (d *drain) reset(at, deadline time.Duration) {
+// moveDeadline records that the leader's clock was set at a time, which moves the deadline. A
+// deadline that has passed does not move.
+func (d *drain) moveDeadline(at, deadline time.Duration) {
 	if d.deadline >= at && !d.forced {
 		d.deadline = max(at, deadline)
 	}
 }
 
-// finish notes how a drain ended. The record is nil if the state keeps none.
+// finish records the end of a drain. The record is nil if the state has none.
 func (d *drain) finish(at time.Duration, record *cluster.Drain) {
 	d.end, d.outcome = at, cluster.Outcome("no record")
 	if record != nil && record.Outcome != cluster.OutcomeNone {
@@ -86,14 +88,14 @@ func (d *drain) finish(at time.Duration, record *cluster.Drain) {
 	}
 }
 
-// enter has the node be in a status from a time on.
+// enter records a status of the node.
 func (n *node) enter(at time.Duration, s cluster.NodeStatus) {
 	if len(n.statuses) == 0 || n.statuses[len(n.statuses)-1].status != s {
 		n.statuses = append(n.statuses, status{at, s})
 	}
 }
 
-// recount counts what has to leave when a drain has begun or ended.
+// recount counts the allocations to drain, when a drain has started or ended.
 func (n *node) recount(at time.Duration) {
 	left := 0
 	for _, w := range n.rows {
@@ -105,7 +107,7 @@ func (n *node) recount(at time.Duration) {
 	n.setLeft(at, left)
 }
 
-// settle counts a row anew that has changed.
+// settle counts a changed row again.
 func (n *node) settle(at time.Duration, w *row) {
 	was := w.counted
 	w.counted = n.counts(w)
@@ -117,7 +119,7 @@ func (n *node) settle(at time.Duration, w *row) {
 	}
 }
 
-// counts reports whether the running drain has to see the row's allocation go.
+// counts reports whether the running drain waits for the row's allocation.
 func (n *node) counts(w *row) bool {
 	d := n.running()
 	return d != nil && w.phase() != Gone && (!d.ignores || w.turn != opinion.System)
@@ -141,7 +143,7 @@ func (n *node) setLeft(at time.Duration, left int) {
 	n.left = append(n.left, count{at, left})
 }
 
-// most is the most that was left to go at any time.
+// most is the largest number of allocations to drain.
 func (n *node) most() int {
 	most := 0
 	for _, d := range n.drains {
@@ -161,7 +163,7 @@ func (n *node) moved() int {
 	return moved
 }
 
-// leftDuring are what was left while a drain of the node ran.
+// leftDuring are the numbers of allocations to drain during one drain.
 func (n *node) leftDuring(d *drain) []count {
 	var during []count
 	for _, c := range n.left {
@@ -172,7 +174,8 @@ func (n *node) leftDuring(d *drain) []count {
 	return during
 }
 
-// main is the drain that runs, or the one that had to see most go, the last of equals.
+// main is the running drain, or the one with the most allocations at its start. Of equal ones
+// it is the last.
 func (n *node) main() *drain {
 	main := n.drains[0]
 	if d := n.running(); d != nil {
@@ -186,7 +189,7 @@ func (n *node) main() *drain {
 	return main
 }
 
-// wasAway reports whether the node was ever not what it is to be.
-func (n *node) wasAway() bool {
+// wasNotReady reports whether the node was ever not ready.
+func (n *node) wasNotReady() bool {
 	return slices.ContainsFunc(n.statuses, func(s status) bool { return s.status != cluster.NodeReady })
 }

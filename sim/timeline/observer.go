@@ -11,16 +11,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// observer looks at what one entry touched.
+// observer records the changes of one entry.
 type observer struct {
 	*Recorder
 	shims.Applied
 	at time.Duration
-	// touched are the groups to be settled, in the order in which they were touched.
+	// touched are the groups whose levels may have changed, in order.
 	touched []*group
 }
 
-// observe notes what the entry changed.
+// observe records what the entry has changed.
 func (o *observer) observe() {
 	names := applied.Entry(o.Applied).Touched
 	for _, id := range unique(names.Nodes) {
@@ -32,19 +32,19 @@ func (o *observer) observe() {
 	for _, key := range names.Jobs {
 		o.touched = append(o.touched, o.jobs[key]...)
 	}
-	for _, g := range o.touched { // settling one twice changes nothing
+	for _, g := range o.touched { // a group may be settled twice
 		g.settle(o.at, o.After.Job(g.key.Job))
 	}
 }
 
-// unique returns the ids in order, each once.
+// unique returns the sorted ids without duplicates.
 func unique[T ~string](ids []T) []T {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// node looks at a node: its drain, its status, and what it has.
+// node records the changes of a node: its drain, its status, and its reachability.
 func (o *observer) node(id cluster.NodeID) {
 	before, after := o.Before.Node(id), o.After.Node(id)
 	o.drain(id, after)
@@ -66,7 +66,7 @@ func statusOf(n *cluster.Node) cluster.NodeStatus {
 	return n.Status
 }
 
-// drain looks at the drain of a node, which is nil if it is gone.
+// drain records the changes of a node's drain. A nil node is deleted.
 func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 	var now *cluster.Drain
 	if after != nil {
@@ -85,15 +85,15 @@ func (o *observer) drain(id cluster.NodeID, after *cluster.Node) {
 		n = &node{id: id}
 		o.nodes[id] = n
 		o.nodeOrder = append(o.nodeOrder, n)
-		o.begin(n, now)
+		o.start(n, now)
 	case n.running() == nil:
-		o.begin(n, now)
+		o.start(n, now)
 	case n.running().revision != now.Revision:
-		o.update(n.last(), now) // its entry names the node's allocations
+		o.update(n.last(), now) // the entry touches the node's allocations too
 	}
 }
 
-// update notes the strategy that a drain has since the entry.
+// update records the new strategy of a drain.
 func (o *observer) update(d *drain, now *cluster.Drain) {
 	d.update(now)
 	cutoff, ends := opinion.Cutoff(now)
@@ -102,12 +102,12 @@ func (o *observer) update(d *drain, now *cluster.Drain) {
 	case o.options.Epoch.IsZero():
 		d.deadline = o.at + cutoff.Sub(now.UpdatedAt)
 	default:
-		d.cutoff, d.deadline = cutoff, o.shown(cutoff)
+		d.cutoff, d.deadline = cutoff, o.timeOf(cutoff)
 	}
 }
 
-// begin has a node begin to drain.
-func (o *observer) begin(n *node, now *cluster.Drain) {
+// start records the start of a drain.
+func (o *observer) start(n *node, now *cluster.Drain) {
 	n.drains = append(n.drains, &drain{id: now.ID, start: o.at})
 	o.update(n.last(), now)
 	for a := range o.After.LiveAllocsByNode(n.id) {
@@ -117,7 +117,7 @@ func (o *observer) begin(n *node, now *cluster.Drain) {
 	n.last().initially = n.nowLeft()
 }
 
-// row looks at an allocation on a drained node, and follows its group.
+// row records the phase of an allocation on a drained node, and follows its group.
 func (o *observer) row(n *node, a *cluster.Allocation) {
 	w := o.rows[a.ID]
 	if w == nil {
@@ -144,7 +144,7 @@ func rowName(a *cluster.Allocation) string {
 	return string(a.ID)
 }
 
-// alloc looks at an allocation.
+// alloc records the changes of an allocation.
 func (o *observer) alloc(id cluster.AllocID) {
 	before, after := o.Before.Alloc(id), o.After.Alloc(id)
 	if after == nil {
@@ -161,7 +161,7 @@ func (o *observer) alloc(id cluster.AllocID) {
 	o.replaces(before, after)
 }
 
-// purged notes that the record of an allocation is gone.
+// purged records that an allocation was purged.
 func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 	if before == nil {
 		return
@@ -176,13 +176,13 @@ func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 	}
 }
 
-// replaces notes what was placed for an allocation on a drained node, and when it
-// was healthy.
+// replaces records the replacement of an allocation on a drained node, and when it was
+// healthy.
 func (o *observer) replaces(before, after *cluster.Allocation) {
 	w := o.placed[after.ID]
 	if w == nil && before == nil && after.PreviousAllocation != "" {
 		if w = o.rows[after.PreviousAllocation]; w == nil {
-			w = o.placed[after.PreviousAllocation] // it did not last
+			w = o.placed[after.PreviousAllocation] // a replacement was itself replaced
 		}
 		if w != nil {
 			o.placed[after.ID] = w
@@ -194,7 +194,7 @@ func (o *observer) replaces(before, after *cluster.Allocation) {
 	}
 }
 
-// count counts an allocation in its group, if that is followed.
+// count records the health of an allocation in its group, if the group has a lane.
 func (o *observer) count(a *cluster.Allocation) {
 	if g := o.groups[groupOf(a)]; g != nil {
 		g.count(a.ID, opinion.Healthy(a, o.After.Node(a.NodeID)))
@@ -202,7 +202,7 @@ func (o *observer) count(a *cluster.Allocation) {
 	}
 }
 
-// follow counts a group from now on.
+// follow gives a group a lane.
 func (o *observer) follow(key cluster.GroupKey) {
 	if o.groups[key] != nil {
 		return

@@ -2,21 +2,21 @@ package timeline
 
 import "time"
 
-// Options say what the run is, for the head of a picture, and how much is drawn.
+// Options are facts about the run for the head of a picture, and limits of the picture.
 type Options struct {
 	// Name is the scenario's name; empty is "simulation".
 	Name string
-	// Seed is what the run was drawn from. Zero drew nothing, and is not shown.
+	// Seed is the run's seed. Zero is not shown.
 	Seed uint64
-	// Epoch is the virtual time at which the run begins: deadlines are drawn where the
-	// state has them, by the clock of who leads ([Recorder.Clock]). Without it they are
-	// taken to count from when their entry was applied.
+	// Epoch is the virtual time at the start of the run. With it, deadlines are those of the
+	// state, by the leader's clock ([Recorder.Clock]). Without it, they count from the apply
+	// of their entry.
 	Epoch time.Time
 	// Replay is the command that repeats the run, or empty.
 	Replay string
-	// Servers is how many there are; zero is not shown.
+	// Servers is the number of servers. Zero is not shown.
 	Servers int
-	// MaxNodes and MaxGroups bound the lanes that are drawn; the others are counted.
+	// MaxNodes and MaxGroups limit the lanes. Other nodes and groups are only counted.
 	// Zero is [DefaultMaxNodes] and [DefaultMaxGroups].
 	MaxNodes, MaxGroups int
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// picture is what any drawing of a run begins with.
+// picture is the common part of all pictures of a run.
 type picture struct {
 	run   *Recorder
 	scale scale
-	// last is when anything changed last.
+	// last is the time of the last change.
 	last time.Duration
-	// nodes and groups have lanes, the hidden ones have not.
+	// nodes and groups have lanes, the hidden ones have none.
 	nodes, hiddenNodes   []*node
 	groups, hiddenGroups []*group
 }
 
-// picture chooses what to draw, on a line of that width, of which a break takes so
-// much.
+// picture chooses the lanes and the scale. width is the width of a lane, breaks that of a
+// break in the scale.
 func (r *Recorder) picture(width, breaks int) picture {
 	times := r.times()
 	p := picture{run: r, last: slices.Max(times)}
@@ -33,7 +33,7 @@ func (r *Recorder) picture(width, breaks int) picture {
 	return p
 }
 
-// nodeNames are the names of the nodes that have lanes.
+// nodeNames are the names of the nodes with lanes.
 func (p picture) nodeNames() (names []string) {
 	for _, n := range p.nodes {
 		names = append(names, string(n.id))
@@ -41,7 +41,7 @@ func (p picture) nodeNames() (names []string) {
 	return names
 }
 
-// groupNames are the names of the groups that have lanes.
+// groupNames are the names of the groups with lanes.
 func (p picture) groupNames() (names []string) {
 	for _, g := range p.groups {
 		names = append(names, g.name())
@@ -49,7 +49,7 @@ func (p picture) groupNames() (names []string) {
 	return names
 }
 
-// verdict says whether the run went well, in a word or two, and whether it did.
+// verdict is "OK", or "FAILED" with the violated guarantees.
 func (p picture) verdict() (text string, well bool) {
 	if len(p.run.violations) == 0 {
 		return "OK", true
@@ -61,7 +61,7 @@ func (p picture) verdict() (text string, well bool) {
 	return "FAILED " + names(slices.SortedFunc(maps.Keys(broken), natural)), false
 }
 
-// facts are what the run was, in a few words each.
+// facts are short facts about the run.
 func (p picture) facts() []string {
 	r := p.run
 	var facts []string
@@ -71,7 +71,7 @@ func (p picture) facts() []string {
 	end := max(r.end, r.last)
 	length := brief(end.Round(time.Millisecond)) + " virtual"
 	if p.last < end-end/8 {
-		length += ", quiet from " + about(p.last)
+		length += ", no change after " + about(p.last)
 	}
 	facts = append(facts, length)
 	if r.options.Servers > 0 {
@@ -89,7 +89,7 @@ func (p picture) facts() []string {
 	return append(facts, counted(drains, "drain"))
 }
 
-// leftOutNodes says what became of the nodes without a lane.
+// leftOutNodes counts the outcomes of the nodes without a lane.
 func (p picture) leftOutNodes() string {
 	counts := make(map[cluster.Outcome]int)
 	for _, n := range p.hiddenNodes {
@@ -102,7 +102,7 @@ func (p picture) leftOutNodes() string {
 	return fmt.Sprintf("and %s: %s", counted(len(p.hiddenNodes), "more node"), strings.Join(parts, ", "))
 }
 
-// leftOutGroups says how low the groups without a lane came.
+// leftOutGroups counts the groups without a lane that were below their limits.
 func (p picture) leftOutGroups() string {
 	low := 0
 	for _, g := range p.hiddenGroups {
@@ -117,16 +117,15 @@ func (p picture) leftOutGroups() string {
 	return fmt.Sprintf("and %s, %s", counted(len(p.hiddenGroups), "more group"), text)
 }
 
-// until is the end of what begins with the i-th of times that follow each other.
-func until[T any](all []T, i int, at func(T) time.Duration, end time.Duration) time.Duration {
+// until is the end of the i-th of consecutive values: the start of the next one, or the end.
+func until[T interface{ since() time.Duration }](all []T, i int, end time.Duration) time.Duration {
 	if i+1 < len(all) {
-		return at(all[i+1])
+		return all[i+1].since()
 	}
 	return end
 }
 
-// leftOver is how many allocations all nodes together had left to go, whenever that
-// changed.
+// leftOver is the number of allocations left to drain on all nodes together, at each change.
 func (r *Recorder) leftOver() []count {
 	var changes []count
 	for _, n := range r.nodeOrder {
@@ -149,7 +148,7 @@ func (r *Recorder) leftOver() []count {
 	return all
 }
 
-// most is the highest of the counts.
+// most is the largest of the counts.
 func most(counts []count) int {
 	most := 0
 	for _, c := range counts {

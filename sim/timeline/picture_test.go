@@ -19,7 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-// nasty are names that break what is not written with care.
+// nasty are names that break careless code.
 func nasty() []string {
 	return []string{
 		"", " ", `<&"'>`, "]]>", "<!--", "&amp;", "a\nb\tc\x00\x1b[31m", "\xff\xfe", "日本語", "e\u0301", "👩‍🚀", "\u202eabc",
@@ -27,7 +27,7 @@ func nasty() []string {
 	}
 }
 
-// wild is a run in which whatever may happen happens, to things with the names given.
+// wild is a run of random events, with the given names.
 func wild(t testing.TB, seed uint64, steps int, names []string, o timeline.Options) *timeline.Recorder {
 	c := newChaos(t, seed)
 	name := func() string { return names[c.rng.IntN(len(names))] }
@@ -35,8 +35,8 @@ func wild(t testing.TB, seed uint64, steps int, names []string, o timeline.Optio
 		c.nodes[i] = cluster.NodeID(fmt.Sprint(name(), i))
 	}
 	r := timeline.New(o)
-	c.seen = append(c.seen, r.Applied)
-	c.begin()
+	c.observers = append(c.observers, r.Applied)
+	c.setup()
 	for i := range 4 {
 		c.groups = append(c.groups, c.job(cluster.JobID(fmt.Sprint(name(), i)), cluster.JobService, 6, 1))
 	}
@@ -63,7 +63,7 @@ func wild(t testing.TB, seed uint64, steps int, names []string, o timeline.Optio
 	return r
 }
 
-// checkText checks what holds of every terminal picture.
+// checkText checks a terminal picture: its width and its characters.
 func checkText(t testing.TB, r *timeline.Recorder, o timeline.TextOptions) {
 	t.Helper()
 	text := textOf(t, r, o)
@@ -86,11 +86,11 @@ func checkText(t testing.TB, r *timeline.Recorder, o timeline.TextOptions) {
 	}
 }
 
-// place is where a mark of an SVG may say it is.
-var place = regexp.MustCompile(`-?[0-9]+`)
+// coordinate matches a coordinate in a path.
+var coordinate = regexp.MustCompile(`-?[0-9]+`)
 
-// checkSVG checks what holds of every SVG: it is XML, all of it is within the picture
-// and in whole numbers, and no id is there twice.
+// checkSVG checks an SVG: it is XML, all coordinates are whole numbers within the picture, and
+// all ids differ.
 func checkSVG(t testing.TB, r *timeline.Recorder) {
 	t.Helper()
 	picture := svgOf(t, r)
@@ -111,9 +111,9 @@ func checkSVG(t testing.TB, r *timeline.Recorder) {
 			width, height = number(t, e, "width"), number(t, e, "height")
 			continue
 		}
-		checkMark(t, e, width, height)
+		checkShape(t, e, width, height)
 		if id := attribute(e, "id"); id != "" {
-			must.False(t, ids[id], must.Sprintf("%s is there twice", id))
+			must.False(t, ids[id], must.Sprintf("two shapes have the id %s", id))
 			ids[id] = true
 		}
 	}
@@ -129,7 +129,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// number is a whole number that a mark says, or zero if it says nothing.
+// number is an attribute as a whole number. It is zero if there is none.
 func number(t testing.TB, e xml.StartElement, name string) int {
 	t.Helper()
 	text := attribute(e, name)
@@ -141,7 +141,7 @@ func number(t testing.TB, e xml.StartElement, name string) int {
 	return n
 }
 
-func checkMark(t testing.TB, e xml.StartElement, width, height int) {
+func checkShape(t testing.TB, e xml.StartElement, width, height int) {
 	t.Helper()
 	within := func(n, most int) {
 		must.Between(t, 0, n, most, must.Sprintf("%v", e))
@@ -156,8 +156,8 @@ func checkMark(t testing.TB, e xml.StartElement, width, height int) {
 	within(number(t, e, "y")+number(t, e, "height"), height)
 	must.GreaterEq(t, 0, number(t, e, "width"))
 	must.GreaterEq(t, 0, number(t, e, "height"))
-	if d := attribute(e, "d"); d != "" && !strings.Contains(d, "h") { // absolute, but for arrows
-		for _, n := range place.FindAllString(d, -1) {
+	if d := attribute(e, "d"); d != "" && !strings.Contains(d, "h") { // all paths but arrows are absolute
+		for _, n := range coordinate.FindAllString(d, -1) {
 			at, err := strconv.Atoi(n)
 			must.NoError(t, err)
 			within(at, max(width, height))
@@ -165,7 +165,7 @@ func checkMark(t testing.TB, e xml.StartElement, width, height int) {
 	}
 }
 
-// Whatever happens to whomever, pictures are whole.
+// Pictures of random runs are valid.
 func TestPictures_ofWildRuns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -178,7 +178,7 @@ func TestPictures_ofWildRuns(t *testing.T) {
 	}
 }
 
-// A run in which nothing happened has a picture too.
+// The picture of an empty run is valid.
 func TestPictures_ofNothing(t *testing.T) {
 	t.Parallel()
 	r := timeline.New(timeline.Options{})
@@ -190,7 +190,7 @@ func TestPictures_ofNothing(t *testing.T) {
 	checkSVG(t, r)
 }
 
-// A run of the longest time there is has a picture too.
+// The picture of the longest possible run is valid.
 func TestPictures_ofAllTime(t *testing.T) {
 	t.Parallel()
 	r := timeline.New(timeline.Options{})
@@ -198,17 +198,17 @@ func TestPictures_ofAllTime(t *testing.T) {
 	r.Fault(time.Second, 1<<63-1, "node/crash", "n1")
 	r.Leader(1<<62, 1)
 	r.Leader(1<<63-1, 2)
-	r.Violation(-time.Hour, timeline.Violation{Guarantee: "G4", Text: "before it began"})
+	r.Violation(-time.Hour, timeline.Violation{Guarantee: "G4", Text: "before the start"})
 	r.End(1<<63 - 1)
 	checkText(t, r, timeline.TextOptions{})
 	checkSVG(t, r)
 }
 
-// Of a thousand nodes those are shown that a post-mortem would ask for.
+// Of a thousand nodes, the picture shows those that a post-mortem needs.
 func TestPictures_ofAThousandNodes(t *testing.T) {
 	t.Parallel()
 	h, r := newHistory(t), timeline.New(timeline.Options{MaxNodes: 5})
-	h.seen = append(h.seen, r.Applied)
+	h.observers = append(h.observers, r.Applied)
 	var all []cluster.NodeID
 	for i := range 1000 {
 		all = append(all, cluster.NodeID(fmt.Sprintf("n%d", i)))
@@ -230,7 +230,7 @@ func TestPictures_ofAThousandNodes(t *testing.T) {
 	checkSVG(t, r)
 }
 
-// What a name holds is no way out of its place.
+// No name makes a picture invalid.
 func FuzzNames(f *testing.F) {
 	for i, name := range nasty() {
 		f.Add(name, uint64(i))

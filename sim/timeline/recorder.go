@@ -9,39 +9,39 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Recorder remembers what a picture of one run needs. Make it with [New]; times
-// count from the run's beginning, and those of one method never go back.
+// Recorder records one run for its pictures. Make it with [New]. Times count from the start
+// of the run. The times of the calls of one method never decrease.
 type Recorder struct {
 	options Options
-	// last is the latest time anything was recorded, end the run's or zero while it
-	// is not over.
+	// last is the latest recorded time. end is the end of the run, or zero before it.
 	last, end time.Duration
 	applied   int // entries
-	// ahead is how far the clock of who leads is ahead.
+	// ahead is how far the leader's clock is ahead.
 	ahead      time.Duration
 	terms      []term
 	faults     []fault
 	violations []violation
-	// writes are the drainer's entries that changed something, asked the operators'.
-	writes, asked []write
+	// writes are the drainer's entries that changed something, requests the operators'.
+	writes, requests []write
 
 	nodes     map[cluster.NodeID]*node
-	nodeOrder []*node // as they were first drained
+	nodeOrder []*node // by their first drain
 	groups    map[cluster.GroupKey]*group
-	// jobs holds the groups of each job, in the order in which they were first seen.
-	jobs map[cluster.JobKey][]*group
-	// groupOrder are the groups in the order in which they were first seen.
+	// groupOrder, and the groups of each job, are in the order of their first appearance.
 	groupOrder []*group
+	jobs       map[cluster.JobKey][]*group
 	rows       map[cluster.AllocID]*row
-	// placed are the rows by the newest allocation that was placed for them.
+	// placed are the rows by their newest replacements.
 	placed map[cluster.AllocID]*row
 }
 
-// term is a time from which a server leads.
+// term is the term of a leader, from a time on.
 type term struct {
 	at     time.Duration
-	server int // from zero; negative is nobody
+	server int // from zero; negative is no leader
 }
+
+func (t term) since() time.Duration { return t.at }
 
 // fault is one strike of a fault.
 type fault struct {
@@ -55,29 +55,27 @@ type violation struct {
 	Violation
 }
 
-// write is an entry of interest in itself.
+// write is an entry that the picture shows.
 type write struct {
 	at    time.Duration
 	index uint64
-	// end says that it ended drains; otherwise, of the drainer's, it marked.
+	// end says that an entry of the drainer ended drains. Otherwise it marked.
 	end  bool
-	ids  int // how many allocations or nodes it changed
+	ids  int // the number of marks or ended drains
 	text string
 }
 
-// Violation is a guarantee that was broken, or anything else for which the run
-// failed.
+// Violation is a violated guarantee, or another reason why the run failed.
 type Violation struct {
-	// Guarantee is what was broken in a word: "G1".
+	// Guarantee is a short name: "G1".
 	Guarantee string
-	// Text says how.
-	Text string
-	// Node and Group are whose lane it is about, or empty.
+	Text      string
+	// Node and Group are those that the violation concerns, or empty.
 	Node  cluster.NodeID
 	Group cluster.GroupKey
 }
 
-// New returns a recorder of a run that is about to begin.
+// New returns a recorder for a run.
 func New(o Options) *Recorder {
 	return &Recorder{
 		options: o.withDefaults(),
@@ -89,7 +87,7 @@ func New(o Options) *Recorder {
 	}
 }
 
-// Leader notes that a server, counted from zero, leads from a time on.
+// Leader records that a server, counted from zero, leads from a time on.
 func (r *Recorder) Leader(at time.Duration, server int) {
 	if n := len(r.terms); n > 0 && r.terms[n-1].server < 0 && server < 0 {
 		return
@@ -97,49 +95,49 @@ func (r *Recorder) Leader(at time.Duration, server int) {
 	r.terms = append(r.terms, term{r.at(at), server})
 }
 
-// NoLeader notes that nobody leads from a time on.
+// NoLeader records that no server leads from a time on.
 func (r *Recorder) NoLeader(at time.Duration) { r.Leader(at, -1) }
 
-// Clock notes how far the clock of who leads is ahead from a time on: the state has its
-// times by that clock, and a deadline passes when it says so.
+// Clock records how far the leader's clock is ahead from a time on. The times in the state
+// are times of that clock, and so are deadlines.
 func (r *Recorder) Clock(at, ahead time.Duration) {
 	at = r.at(at)
 	r.ahead = ahead
 	for _, n := range r.nodeOrder {
 		if d := n.running(); d != nil && !d.cutoff.IsZero() {
-			d.reset(at, r.shown(d.cutoff))
+			d.moveDeadline(at, r.timeOf(d.cutoff))
 		}
 	}
 }
 
-// shown is when the clock of who leads shows a time.
-func (r *Recorder) shown(t time.Time) time.Duration {
+// timeOf is the time at which the leader's clock shows a time.
+func (r *Recorder) timeOf(t time.Time) time.Duration {
 	return max(0, t.Sub(r.options.Epoch)-r.ahead)
 }
 
-// Fault notes that a fault struck, and until when its effect lasts: the same time
-// for a moment. The target is whom it struck, or empty.
+// Fault records a strike of a fault, and the end of its effect: the same time if the effect
+// has no duration. target may be empty.
 func (r *Recorder) Fault(at, until time.Duration, name, target string) {
 	at = r.at(at)
 	r.faults = append(r.faults, fault{at, max(at, until), name, target})
 }
 
-// Violation notes that a guarantee was broken.
+// Violation records a violation.
 func (r *Recorder) Violation(at time.Duration, v Violation) {
 	r.violations = append(r.violations, violation{r.at(at), v})
 }
 
-// End notes that the run is over. Until then a picture shows how far it has come.
+// End records the end of the run. A picture may also be drawn before it.
 func (r *Recorder) End(at time.Duration) { r.end = r.at(at) }
 
-// at notes that something was at a time, which is not before zero.
+// at records a time. Negative times become zero.
 func (r *Recorder) at(at time.Duration) time.Duration {
 	at = max(0, at)
 	r.last = max(r.last, at)
 	return at
 }
 
-// Applied notes an applied entry. Entries come in the order of the log, each once.
+// Applied records an applied entry. The caller passes each entry once, in the order of the log.
 func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 	at = r.at(at)
 	r.applied++
@@ -155,9 +153,9 @@ func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 	case shims.CompletionsApplied:
 		w.end, w.ids = true, len(response.Ended)
 	default:
-		if text := asks(a); text != "" {
+		if text := requestText(a); text != "" {
 			w.text = text
-			r.asked = append(r.asked, w)
+			r.requests = append(r.requests, w)
 		}
 		return
 	}
@@ -167,10 +165,10 @@ func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 	}
 }
 
-// times are when anything changed that a picture shows, in no order.
+// times are the times of all changes that a picture shows, in no order.
 func (r *Recorder) times() []time.Duration {
 	times := []time.Duration{0}
-	for _, w := range slices.Concat(r.writes, r.asked) {
+	for _, w := range slices.Concat(r.writes, r.requests) {
 		times = append(times, w.at)
 	}
 	for _, t := range r.terms {
@@ -193,7 +191,7 @@ func (r *Recorder) times() []time.Duration {
 	return times
 }
 
-// times are when anything changed on the node.
+// times are the times of all changes on the node.
 func (n *node) times() (times []time.Duration) {
 	for _, d := range n.drains {
 		times = append(times, d.start, max(d.start, d.end))
@@ -212,9 +210,8 @@ func (n *node) times() (times []time.Duration) {
 	return times
 }
 
-// window is what a picture shows: from zero to here, the last of the times being
-// when something changed last. If nothing was left to be done, what came after it is
-// left out.
+// window is the end of the time that a picture shows. If all drains have ended, the picture
+// ends with the last change.
 func (r *Recorder) window(last time.Duration) time.Duration {
 	if slices.ContainsFunc(r.nodeOrder, func(n *node) bool { return n.running() != nil }) {
 		return max(r.end, r.last)
@@ -222,5 +219,5 @@ func (r *Recorder) window(last time.Duration) time.Duration {
 	return last
 }
 
-// serverName is what a server is called.
+// serverName is the name of a server, counted from zero: "s1".
 func serverName(n int) string { return fmt.Sprintf("s%d", n+1) }

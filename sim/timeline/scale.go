@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// scale puts times on a line: those from zero to end on columns from zero to width.
-// All of it has one scale, but for breaks: long times in which nothing happened.
+// scale maps times from zero to end to columns from zero to width. It is linear except for
+// breaks: long times in which nothing happened.
 type scale struct {
-	end   time.Duration // above zero, a little after what is shown
+	end   time.Duration // above zero, a little after the last shown time
 	width int           // above zero
-	// breaks are in order, and each takes so many columns.
+	// breaks are in order. Each is columns wide.
 	breaks  []span
 	columns int
 }
 
-// span is a time.
+// span is an interval of time.
 type span struct{ from, to time.Duration }
 
 // The bounds of breaks.
@@ -26,9 +26,8 @@ const (
 	minBreak  = time.Minute
 )
 
-// newScale returns a scale that is broken where nothing happens for at least
-// [minBreak] and for a third of all the time that is left on the line. The times are
-// when something happens.
+// newScale returns a scale for events at the given times. It breaks where nothing happens for
+// at least [minBreak] and for a third of the time that is left on the line.
 func newScale(end time.Duration, width int, times []time.Duration, columns int) scale {
 	s := scale{end: max(1, end), width: max(1, width), columns: columns}
 	times = append(slices.Clone(times), s.end)
@@ -50,8 +49,7 @@ func newScale(end time.Duration, width int, times []time.Duration, columns int) 
 		left -= g.to - g.from
 		s.breaks = append(s.breaks, g)
 	}
-	// What came before a break and comes after it is seen to go on, and what came
-	// last is not at the very edge.
+	// A margin stays visible on both sides of a break, and at the end of the line.
 	for i, b := range s.breaks {
 		margin := min(left/32, (b.to-b.from)/4)
 		s.breaks[i] = span{b.from + margin, b.to - margin}
@@ -63,7 +61,7 @@ func newScale(end time.Duration, width int, times []time.Duration, columns int) 
 	return s
 }
 
-// x is where a time is, from zero to width. Later times are never further left.
+// x is the place of a time, from zero to width. It never decreases for later times.
 func (s scale) x(at time.Duration) int {
 	at = min(max(at, 0), s.end)
 	shown, all, before := at, s.end, 0 // before: columns of breaks
@@ -81,8 +79,7 @@ func (s scale) x(at time.Duration) int {
 	return before + scaled(shown, all, s.width-len(s.breaks)*s.columns)
 }
 
-// scaled is part/all of a number of columns. The part is at most all, which is above
-// zero.
+// scaled is part/all of a number of columns. part is at most all, and all is above zero.
 func scaled(part, all time.Duration, columns int) int {
 	high, low := bits.Mul64(uint64(part), uint64(columns))
 	x, _ := bits.Div64(high, low, uint64(all)) // at most columns, so high < all
@@ -92,16 +89,16 @@ func scaled(part, all time.Duration, columns int) int {
 // column is the column that a time falls into, from zero to width-1.
 func (s scale) column(at time.Duration) int { return min(s.x(at), s.width-1) }
 
-// ticks are the times to write on the line, at least gap columns apart, from zero.
+// ticks are round times from zero on, at least gap columns apart.
 func (s scale) ticks(gap int) []time.Duration {
 	ticks := []time.Duration{0}
 	step := s.step(gap)
 	if step == 0 {
 		return ticks
 	}
-	for at := step; at > 0 && at <= s.end; at += step { // or it wraps around
+	for at := step; at > 0 && at <= s.end; at += step { // at > 0: it may overflow
 		if i := slices.IndexFunc(s.breaks, func(b span) bool { return b.from < at && at < b.to }); i >= 0 {
-			at += (s.breaks[i].to - at) / step * step // nothing is written in a break
+			at += (s.breaks[i].to - at) / step * step // there are no ticks in a break
 			continue
 		}
 		if s.x(at)-s.x(ticks[len(ticks)-1]) >= gap {
@@ -111,8 +108,7 @@ func (s scale) ticks(gap int) []time.Duration {
 	return ticks
 }
 
-// step is the smallest round time that is at least gap columns long, or zero if
-// there is none.
+// step is the smallest round time that is at least gap columns wide, or zero.
 func (s scale) step(gap int) time.Duration {
 	steps := [...]time.Duration{
 		1, 2, 5, 10, 20, 50, 100, 200, 500, // ms
@@ -140,7 +136,7 @@ func (s scale) step(gap int) time.Duration {
 	return 0
 }
 
-// brief writes a duration as a tick is written: "2m", "1m30s".
+// brief formats a duration without zero units at the end: "2m", "1m30s".
 func brief(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -152,7 +148,7 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// about writes a duration as people say it: three or four digits at most.
+// about formats a duration rounded to three or four digits.
 func about(d time.Duration) string {
 	switch {
 	case d < time.Second:

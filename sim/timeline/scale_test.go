@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-// Later times are never further left, all are on the line, and ticks are as far
-// apart as was asked.
+// The place of a time never decreases for later times, all places are on the line, and ticks
+// keep their distance.
 func TestScale_keepsOrder(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -49,8 +49,7 @@ func TestScale_keepsOrder(t *testing.T) {
 	must.Greater(t, 1000, broken)
 }
 
-// A minute of action, an hour of waiting for a deadline, and a minute of action are
-// two minutes of action and a break.
+// A minute of events, an hour of waiting, and a minute of events give two minutes and a break.
 func TestScale_breaks(t *testing.T) {
 	t.Parallel()
 	var times []time.Duration
@@ -66,7 +65,7 @@ func TestScale_breaks(t *testing.T) {
 	unbroken := timeline.NewScale(time.Hour, 100, []time.Duration{0, 15 * time.Minute, 30 * time.Minute, 45 * time.Minute}, 4)
 	must.SliceEmpty(t, unbroken.Breaks())
 	short := timeline.NewScale(time.Minute, 100, []time.Duration{0, time.Second, time.Minute}, 4)
-	must.SliceEmpty(t, short.Breaks(), must.Sprint("a minute is read as it is"))
+	must.SliceEmpty(t, short.Breaks(), must.Sprint("a minute has no break"))
 }
 
 func TestBriefAndAbout(t *testing.T) {
@@ -88,7 +87,7 @@ func TestBriefAndAbout(t *testing.T) {
 	}
 }
 
-// Names are ordered as people do, and it is an order.
+// Names are in natural order, and the order is total and transitive.
 func TestNatural(t *testing.T) {
 	t.Parallel()
 	ordered := []string{"", "0", "1", "a", "n", "n-1", "n0", "n01", "n1", "n2", "n2a", "n10", "n10b", "n010c", "web.a", "web.b"}

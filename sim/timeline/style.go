@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shade is a property of a class of marks, in light and in dark surroundings.
+// shade is a colour of a class of shapes, in light and dark mode.
 type shade struct{ class, property, light, dark string }
 
 // shades are the colours of the picture.
@@ -29,11 +29,11 @@ func shades() []shade {
 		{".server2", "fill", "#9a78b5", "#8669a0"},
 		{".server3", "fill", "#b98a4e", "#a07640"},
 		{".server4", "fill", "#7d8b99", "#65727f"},
-		{".nobody", "stroke", "#d1242f", "#f0525c"},
+		{".noleader", "stroke", "#d1242f", "#f0525c"},
 
 		{".fault", "fill", "#b4457f", "#d76aa3"},
 		{".lasting", "fill", "#e6b3cd", "#6b3552"},
-		{".asked", "fill", "#1f2933", "#e6eaf0"},
+		{".request", "fill", "#1f2933", "#e6eaf0"},
 		{".marks", "fill", "#8b5cf6", "#a78bfa"},
 		{".ends", "fill", "#1a7f4b", "#2ea86a"},
 
@@ -42,7 +42,7 @@ func shades() []shade {
 		{".unhealthy", "fill", "#c58fa8", "#8a5470"},
 		{".marked", "fill", "#f3c44b", "#c2922a"},
 		{".stopping", "fill", "#e5813f", "#bf6429"},
-		{".away", "fill", "#b3bdc8", "#525e6b"},
+		{".unknown", "fill", "#b3bdc8", "#525e6b"},
 		{".lost", "fill", "#dfe4e9", "#2c343f"},
 		{".waiting", "stroke", "#a9b4c0", "#566270"},
 		{".replaced", "fill", "#2f9e6e", "#3cba83"},
@@ -68,8 +68,7 @@ func shades() []shade {
 	}
 }
 
-// style is the style sheet. Colours are written out twice and not as variables,
-// which not everything that draws an SVG knows.
+// style is the style sheet. It has no CSS variables, because some SVG viewers lack them.
 func style() string {
 	var light, dark strings.Builder
 	for _, s := range shades() {
@@ -85,11 +84,11 @@ func style() string {
 .right{text-anchor:end}
 .middle{text-anchor:middle}
 text.white{fill:#ffffff;font-weight:600}
-.grid,.axis,.rule,.waiting,.due,.healthy,.limit,.count,.violation,.nobody{fill:none;shape-rendering:crispEdges}
+.grid,.axis,.rule,.waiting,.due,.healthy,.limit,.count,.violation,.noleader{fill:none;shape-rendering:crispEdges}
 .rule{opacity:.28}
 .dense{opacity:.1}
 .due,.limit{stroke-dasharray:4 3}
-.count,.nobody{stroke-dasharray:1 3}
+.count,.noleader{stroke-dasharray:1 3}
 .limit,.violation{stroke-width:2}
 .violation{opacity:.8}
 .halo{stroke-width:4px;stroke-linejoin:round;paint-order:stroke}

@@ -14,51 +14,85 @@ const (
 	svgRight   = 1104
 	svgMargin  = 24
 	svgBreak   = 30
-	svgLetter  = 7 // how wide a letter is at most, on average
-	svgBold    = 8 // and a bold one
-	svgSmall   = 6 // and a small one
+	svgLetter  = 7 // the width of a letter, rounded up
+	svgBold    = 8 // of a bold one
+	svgSmall   = 6 // of a small one
 	svgPadding = 6
 )
 
-// SVG draws the run as an SVG, light or dark as its surroundings are. It is the same
-// to the byte for the same calls. The error is the writer's.
+// SVG draws the run as an SVG, in light or dark colours as the reader prefers. Equal calls
+// give equal bytes. The error is the writer's.
 func (r *Recorder) SVG(w io.Writer) error {
-	s := &svg{picture: r.picture(svgRight-svgLeft, svgBreak), y: 40}
-	s.glyphs = unicodeGlyphs()
+	p := &page{picture: r.picture(svgRight-svgLeft, svgBreak), glyphs: unicodeGlyphs(), y: 40}
+	s := svg{p}
 	s.head()
 	s.legend()
 	s.flags()
 	s.axis()
-	s.leader()
-	s.faultRows()
-	s.entryRows()
-	s.nodeLanes()
-	s.groupLanes()
-	s.bottom = s.y
+	svgRuns{p}.draw()
+	svgNodes{p}.draw()
+	svgGroups{p}.draw()
+	p.bottom = p.y
 	s.list()
-	s.y += svgMargin
+	p.y += svgMargin
 	_, err := io.WriteString(w, s.document())
 	return err
 }
 
-// svg is a picture being drawn from top to bottom.
-type svg struct {
+// page is a picture that is drawn from top to bottom.
+type page struct {
 	picture
 	glyphs glyphs
-	canvas // the marks
-	// labels are what is shown of the names of nodes.
-	labels map[string]string
-	// y is how far it has come, top where the lanes begin and bottom where they end,
-	// rules where the rules of the drainer's entries begin.
+	canvas // the shapes
+	// y is the top of the next part. The lanes are between top and bottom. The rules of the
+	// drainer's entries start at rules; zero is none.
 	y, top, bottom, rules int
 }
 
-// x is where a time is in the lanes.
-func (s *svg) x(at time.Duration) int { return svgLeft + s.scale.x(at) }
+// x is the place of a time in the lanes.
+func (p *page) x(at time.Duration) int { return svgLeft + p.scale.x(at) }
 
-// document puts the picture together: what lies behind the marks can only be drawn
-// when it is known how far down they go.
-func (s *svg) document() string {
+// heading starts a part of the picture.
+func (p *page) heading(text string) {
+	p.y += 22
+	p.text("heading", svgMargin, p.y, strings.ToUpper(text))
+	p.y += svgPadding
+}
+
+// remark writes a line about the lanes that are not drawn.
+func (p *page) remark(text string) {
+	p.y += svgPadding
+	p.text("small muted halo", svgMargin, p.y, text)
+	p.y += svgPadding
+}
+
+// label writes a lane's name before it, shortened if necessary.
+func (p *page) label(class string, y int, text string) {
+	letter := svgLetter
+	if class == "name" {
+		letter = svgBold
+	}
+	p.text(class, svgMargin, y, p.glyphs.fit(text, (svgLeft-svgMargin)/letter))
+}
+
+// after writes a name and remarks after a lane, the first baseline at y. It returns the
+// height of the remarks.
+func (p *page) after(y int, name string, remarks ...string) (height int) {
+	const x = svgRight + 2*svgPadding
+	p.text("name", x, y, name)
+	for _, text := range remarks {
+		height += 13
+		p.text("small muted", x, y+height, text)
+	}
+	return height
+}
+
+// svg draws the frame of a page: head, legend, axis, and the shapes that cross the lanes.
+type svg struct{ *page }
+
+// document puts the picture together. The shapes behind the lanes are drawn last, because
+// they need the lanes' height.
+func (s svg) document() string {
 	verdict, _ := s.verdict()
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n",
@@ -75,8 +109,8 @@ func (s *svg) document() string {
 	return out.String()
 }
 
-// behind draws the grid, the breaks, and the rules.
-func (s *svg) behind(c *canvas) {
+// behind draws the grid, the breaks and the rules.
+func (s svg) behind(c *canvas) {
 	for _, b := range s.scale.breaks {
 		c.rect("break", s.x(b.from), s.top, s.x(b.to)-s.x(b.from), s.bottom-s.top,
 			fmt.Sprintf("%s in which nothing happened, not to scale", about(b.to-b.from)))
@@ -96,14 +130,15 @@ func (s *svg) behind(c *canvas) {
 	}
 }
 
-// Rules closer together than this are made faint, and ticks are no closer.
 const (
+	// denseRules is the number of rules above which they are faint.
 	denseRules = 80
-	tickGap    = 80
+	// tickGap is the smallest distance between ticks.
+	tickGap = 80
 )
 
-// before draws the violations, over everything.
-func (s *svg) before(c *canvas) {
+// before draws the violations in front of the lanes.
+func (s svg) before(c *canvas) {
 	for i, v := range s.run.violations {
 		x := s.x(v.at)
 		c.open(fmt.Sprintf("violation-%d", i), fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
@@ -112,8 +147,8 @@ func (s *svg) before(c *canvas) {
 	}
 }
 
-// head draws what the run was.
-func (s *svg) head() {
+// head writes the name, the verdict and the facts of the run.
+func (s svg) head() {
 	o := s.run.options
 	verdict, well := s.verdict()
 	class := "good"
@@ -136,8 +171,33 @@ func (s *svg) head() {
 	s.y += 14
 }
 
-// axis draws the times.
-func (s *svg) axis() {
+// flags writes the names of violations above the lanes, each in the first row with room for
+// it. Others are only in the list and as rules.
+func (s svg) flags() {
+	const rows = 3
+	var ends [rows]int
+	deepest := -1
+	s.y += 8
+	for _, v := range s.run.violations {
+		text := s.glyphs.fit(v.Guarantee, maxWord)
+		width := (len([]rune(text)) + 1) * svgBold
+		x := min(s.x(v.at)-1, svgRight-width)
+		for row := range rows {
+			if x <= ends[row] {
+				continue
+			}
+			y := s.y + row*20
+			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
+			s.text("white middle", x+width/2, y+13, text)
+			ends[row], deepest = x+width+2, max(deepest, row)
+			break
+		}
+	}
+	s.y += (deepest + 1) * 20
+}
+
+// axis draws the axis of time.
+func (s svg) axis() {
 	s.y += 30
 	for _, at := range s.scale.ticks(tickGap) {
 		s.text("small muted middle", s.x(at), s.y-6, brief(at))
@@ -154,51 +214,16 @@ func (s *svg) axis() {
 	s.y += svgPadding
 }
 
-// heading begins a part of the picture.
-func (s *svg) heading(text string) {
-	s.y += 22
-	s.text("heading", svgMargin, s.y, strings.ToUpper(text))
-	s.y += svgPadding
-}
-
-// remark says what has no lane.
-func (s *svg) remark(text string) {
-	s.y += svgPadding
-	s.text("small muted halo", svgMargin, s.y, text)
-	s.y += svgPadding
-}
-
-// label writes a lane's name before it, shortened if it must be.
-func (s *svg) label(class string, y int, text string) {
-	letter := svgLetter
-	if class == "name" {
-		letter = svgBold
-	}
-	s.text(class, svgMargin, y, s.glyphs.fit(text, (svgLeft-svgMargin)/letter))
-}
-
-// after writes lines of remarks after a lane, the first baseline at y. They take so
-// much room below it as is returned.
-func (s *svg) after(y int, name string, remarks ...string) (height int) {
-	const x = svgRight + 2*svgPadding
-	s.text("name", x, y, name)
-	for _, text := range remarks {
-		height += 13
-		s.text("small muted", x, y+height, text)
-	}
-	return height
-}
-
-// list writes what was violated.
-func (s *svg) list() {
+// list writes the violations.
+func (s svg) list() {
 	if len(s.run.violations) == 0 {
 		return
 	}
 	s.heading("violations")
 	for i, v := range s.run.violations {
 		s.y += 18
-		if i == many {
-			s.text("muted", svgMargin, s.y, fmt.Sprintf("and %s", counted(len(s.run.violations)-many, "more violation")))
+		if i == maxNames {
+			s.text("muted", svgMargin, s.y, fmt.Sprintf("and %s", counted(len(s.run.violations)-maxNames, "more violation")))
 			break
 		}
 		s.text("name", svgMargin, s.y, s.glyphs.fit(v.Guarantee, maxWord))

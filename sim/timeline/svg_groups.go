@@ -1,24 +1,23 @@
 package timeline
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 const (
 	groupHeight = 44
-	minHeight   = 3 // so that nothing is something to be seen
+	minHeight   = 3 // so that zero is visible
 )
 
-// groupLanes draws how many allocations of each group were healthy.
-func (s *svg) groupLanes() {
+// svgGroups draws the numbers of healthy allocations of groups.
+type svgGroups struct{ *page }
+
+func (s svgGroups) draw() {
 	if len(s.groups) == 0 {
 		return
 	}
 	s.heading("groups")
-	names := s.glyphs.apart(s.groupNames(), (svgLeft-svgMargin-30)/svgBold)
+	names := s.glyphs.distinct(s.groupNames(), (svgLeft-svgMargin-30)/svgBold)
 	for i, g := range s.groups {
-		s.groupLane(i, g, names[g.name()])
+		s.lane(i, g, names[g.name()])
 	}
 	if len(s.hiddenGroups) > 0 {
 		s.remark(s.leftOutGroups())
@@ -28,8 +27,8 @@ func (s *svg) groupLanes() {
 // heights is the range of counts that a group's lane shows.
 type heights struct{ low, high int }
 
-// heightsOf shows a group from nothing on if that can be read, and else from a
-// little below the lowest.
+// heightsOf starts at zero if the lane stays readable, and otherwise a little below the
+// group's lowest count.
 func heightsOf(g *group) heights {
 	h := heights{low: g.levels[0].healthy, high: 1}
 	for _, l := range g.levels {
@@ -45,13 +44,13 @@ func heightsOf(g *group) heights {
 	return h
 }
 
-// y is how high a count is above the lane's base.
+// y is the height of a count above the lane's base.
 func (h heights) y(n int) int {
 	return (min(max(n, h.low), h.high) - h.low) * (groupHeight - 4) / (h.high - h.low)
 }
 
-// groupLane draws one group, under a name.
-func (s *svg) groupLane(number int, g *group, name string) {
+// lane draws one group.
+func (s svgGroups) lane(number int, g *group, name string) {
 	base, h := s.y+groupHeight, heightsOf(g)
 	s.open(fmt.Sprintf("group-%d", number), "")
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, groupHeight, "")
@@ -78,10 +77,9 @@ func (s *svg) groupLane(number int, g *group, name string) {
 	s.y += groupHeight + svgPadding*2
 }
 
-// level draws how a group stood from one time to the next. What did not last long
-// enough to be seen is seen if it was below the limit.
-func (s *svg) level(g *group, i int, l level, base int, h heights) {
-	end := until(g.levels, i, func(l level) time.Duration { return l.at }, s.scale.end)
+// level draws one level of a group. A level below the limit is visible even if it was short.
+func (s svgGroups) level(g *group, i int, l level, base int, h heights) {
+	end := until(g.levels, i, s.scale.end)
 	class, width := "room", s.x(end)-s.x(l.at)
 	switch {
 	case l.below():
@@ -93,7 +91,7 @@ func (s *svg) level(g *group, i int, l level, base int, h heights) {
 		return
 	}
 	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), about(l.at), about(end))
-	if class == "below" { // to the limit, so that it is seen even if nothing is healthy
+	if class == "below" { // up to the limit, so that it is visible even if no allocation is healthy
 		s.rect("below", s.x(l.at), base-h.y(l.limit), width, h.y(l.limit), title)
 		return
 	}
@@ -101,8 +99,8 @@ func (s *svg) level(g *group, i int, l level, base int, h heights) {
 	s.rect(class, s.x(l.at), base-height, width, height, title)
 }
 
-// steps draws a count as a line.
-func (s *svg) steps(class string, g *group, base int, h heights, n func(level) int) {
+// steps draws a number of each level as a line.
+func (s svgGroups) steps(class string, g *group, base int, h heights, n func(level) int) {
 	var p points
 	drawn := false
 	for i, l := range g.levels {
@@ -116,7 +114,7 @@ func (s *svg) steps(class string, g *group, base int, h heights, n func(level) i
 			drawn = true
 		}
 		p.to(s.x(l.at), y)
-		p.to(s.x(until(g.levels, i, func(l level) time.Duration { return l.at }, s.scale.end)), y)
+		p.to(s.x(until(g.levels, i, s.scale.end)), y)
 	}
 	if !p.empty() {
 		s.path(class, p.out.String(), "")

@@ -1,12 +1,9 @@
 package timeline
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
-// legend says what the colours mean that are drawn.
-func (s *svg) legend() {
+// legend explains the colours of the picture.
+func (s svg) legend() {
 	x := svgMargin
 	s.y += 4
 	entry := func(draw func(x, y int), text string) {
@@ -30,12 +27,12 @@ func (s *svg) legend() {
 		entry(func(x, y int) { s.circle("replaced", x+6, y+5, 3, "") }, "replacement healthy")
 		entry(func(x, y int) { s.line("due", x+6, y-1, x+6, y+11) }, "deadline")
 	}
-	if slices.ContainsFunc(s.nodes, (*node).wasAway) {
+	if slices.ContainsFunc(s.nodes, (*node).wasNotReady) {
 		entry(box("lost"), "node down or gone")
 	}
 	if len(s.run.writes) > 0 {
-		entry(box("marks"), "entry of marks")
-		entry(box("ends"), "entry of ends")
+		entry(box("marks"), "marks written")
+		entry(box("ends"), "drains ended")
 	}
 	if len(s.groups) > 0 {
 		entry(box("room"), "room")
@@ -47,12 +44,12 @@ func (s *svg) legend() {
 	s.y += 12
 }
 
-// phasesSeen are the phases that are drawn.
-func (s *svg) phasesSeen() (seen [PhaseCount]bool) {
+// phasesSeen are the phases in the picture.
+func (s svg) phasesSeen() (seen [PhaseCount]bool) {
 	for _, n := range s.nodes {
 		for _, w := range n.rows {
 			for i, c := range w.changes {
-				end := until(w.changes, i, func(c change) time.Duration { return c.at }, s.scale.end)
+				end := until(w.changes, i, s.scale.end)
 				seen[c.phase] = seen[c.phase] || s.x(end) > s.x(c.at)
 			}
 		}

@@ -10,19 +10,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// How allocations are drawn: in tall rows with their names, in flat rows, or summed
-// up in an area.
+// Up to tallRows allocations of a node are drawn in tall rows with their names, up to flatRows
+// in flat rows, and more as an area of numbers. If all nodes together have more than allRows,
+// there are no flat rows.
 const (
 	tallRows   = 8
 	flatRows   = 32
-	allRows    = 240 // of all nodes together
+	allRows    = 240
 	tallHeight = 15
 	flatHeight = 7
 	areaHeight = 56
 )
 
-// nodeLanes draws what became of the allocations of each node that was drained.
-func (s *svg) nodeLanes() {
+// svgNodes draws the allocations of drained nodes.
+type svgNodes struct{ *page }
+
+func (s svgNodes) draw() {
 	if len(s.nodes) == 0 {
 		return
 	}
@@ -30,28 +33,28 @@ func (s *svg) nodeLanes() {
 	if len(s.run.nodeOrder) > 1 {
 		s.allNodes()
 	}
-	s.labels = s.glyphs.apart(s.nodeNames(), (svgLeft-svgMargin)/svgBold)
+	labels := s.glyphs.distinct(s.nodeNames(), (svgLeft-svgMargin)/svgBold)
 	rows := 0
 	for _, n := range s.nodes {
 		rows += len(n.rows)
 	}
 	for i, n := range s.nodes {
-		s.nodeLane(i, n, rows > allRows)
+		s.lane(fmt.Sprintf("node-%d", i), n, labels[string(n.id)], rows > allRows)
 	}
 	if len(s.hiddenNodes) > 0 {
 		s.remark(s.leftOutNodes())
 	}
 }
 
-// allNodes draws how many allocations were left to go on all nodes together.
-func (s *svg) allNodes() {
+// allNodes draws how many allocations were left to drain on all nodes together.
+func (s svgNodes) allNodes() {
 	const height = 36
 	left := s.run.leftOver()
 	whole := most(left)
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
 	s.open("nodes", fmt.Sprintf("all drained nodes together: at most %d allocations left to go", whole))
 	for i, c := range left {
-		end := until(left, i, func(c count) time.Duration { return c.at }, s.scale.end)
+		end := until(left, i, s.scale.end)
 		if h := height * c.n / max(1, whole); s.x(end) > s.x(c.at) && c.n > 0 {
 			s.rect("running", s.x(c.at), s.y+height-max(1, h), s.x(end)-s.x(c.at), max(1, h), "")
 		}
@@ -62,24 +65,23 @@ func (s *svg) allNodes() {
 	s.y += height + svgPadding*2
 }
 
-// nodeLane draws one node.
-func (s *svg) nodeLane(number int, n *node, many bool) {
+// lane draws one node. crowded says that the whole picture has too many rows.
+func (s svgNodes) lane(id string, n *node, label string, crowded bool) {
 	rowHeight := tallHeight
 	if len(n.rows) > tallRows {
 		rowHeight = flatHeight
 	}
-	area := len(n.rows) > flatRows || many && len(n.rows) > tallRows
+	area := len(n.rows) > flatRows || crowded && len(n.rows) > tallRows
 	height := len(n.rows) * rowHeight
 	if area {
 		height = areaHeight
 	}
-	id := fmt.Sprintf("node-%d", number)
 	s.open(id, "")
 	s.drainStrips(n)
 	s.y += 10
-	height = max(height, 24, s.nodeText(n)+8)
+	height = max(height, 24, s.description(n, label)+8)
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
-	s.unreachable(n, height)
+	s.notReady(n, height)
 	if area {
 		s.area(n, height)
 	} else {
@@ -96,20 +98,20 @@ func (s *svg) nodeLane(number int, n *node, many bool) {
 	s.y += height + svgPadding*2
 }
 
-// nodeText writes whose lane it is, and how the drain went that had most to do. It
-// returns how much room that takes.
-func (s *svg) nodeText(n *node) (height int) {
+// description writes the node's name and the result of its main drain. It returns the height
+// of the text.
+func (s svgNodes) description(n *node, label string) (height int) {
 	d := n.main()
-	s.text("name", svgMargin, s.y+6, s.labels[string(n.id)])
-	asked := fmt.Sprintf("%d to go", d.initially)
+	s.text("name", svgMargin, s.y+6, label)
+	plan := fmt.Sprintf("%d to go", d.initially)
 	switch {
 	case d.forced:
-		asked += ", forced"
+		plan += ", forced"
 	case d.deadline >= 0:
-		asked += ", deadline at " + about(d.deadline)
+		plan += ", deadline at " + about(d.deadline)
 	}
-	s.text("small muted", svgMargin, s.y+20, asked)
-	end := "runs on"
+	s.text("small muted", svgMargin, s.y+20, plan)
+	end := "running"
 	var remarks []string
 	if d.outcome != cluster.OutcomeNone {
 		end = string(d.outcome)
@@ -124,13 +126,13 @@ func (s *svg) nodeText(n *node) (height int) {
 	return s.after(s.y+6, end, remarks...)
 }
 
-// drainStrips draws when the node drained, in the colour of how that ended.
-func (s *svg) drainStrips(n *node) {
+// drainStrips draws the drains of the node, in the colours of their outcomes.
+func (s svgNodes) drainStrips(n *node) {
 	for _, d := range n.drains {
 		end, class, text := d.end, strings.ReplaceAll(string(d.outcome), " ", ""), string(d.outcome)
 		switch d.outcome {
 		case cluster.OutcomeNone:
-			end, class, text = s.scale.end, "runson", "runs on"
+			end, class, text = s.scale.end, "runson", "running"
 		case cluster.OutcomeDeadlineReached:
 			class = "deadline"
 		}
@@ -140,13 +142,13 @@ func (s *svg) drainStrips(n *node) {
 	}
 }
 
-// unreachable draws when the node was not what it is to be.
-func (s *svg) unreachable(n *node, height int) {
+// notReady draws the times in which the node was not ready.
+func (s svgNodes) notReady(n *node, height int) {
 	for i, t := range n.statuses {
 		if t.status == cluster.NodeReady {
 			continue
 		}
-		end := until(n.statuses, i, func(t status) time.Duration { return t.at }, s.scale.end)
+		end := until(n.statuses, i, s.scale.end)
 		name := string(t.status)
 		if name == "" {
 			name = "deleted"
@@ -157,8 +159,8 @@ func (s *svg) unreachable(n *node, height int) {
 	}
 }
 
-// gantt draws a row for each allocation, in the order in which they left.
-func (s *svg) gantt(id string, n *node, height int) {
+// gantt draws a row for each allocation, in the order of their ends.
+func (s svgNodes) gantt(id string, n *node, height int) {
 	rows := slices.Clone(n.rows)
 	slices.SortStableFunc(rows, func(a, b *row) int {
 		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.leaves(), b.leaves()), natural(a.name, b.name))
@@ -167,7 +169,7 @@ func (s *svg) gantt(id string, n *node, height int) {
 		y := s.y + i*height
 		s.open(fmt.Sprintf("%s-row-%d", id, i), w.story())
 		for j, c := range w.changes {
-			end := until(w.changes, j, func(c change) time.Duration { return c.at }, s.scale.end)
+			end := until(w.changes, j, s.scale.end)
 			if c.phase != Gone && s.x(end) > s.x(c.at) {
 				s.rect(c.phase.String(), s.x(c.at), y+1, s.x(end)-s.x(c.at), height-2, "")
 			}
@@ -180,8 +182,55 @@ func (s *svg) gantt(id string, n *node, height int) {
 	}
 }
 
-// replacement draws how long it took until there was another in the row's place.
-func (s *svg) replacement(w *row, y int) {
+// area draws the numbers of a node's allocations by phase, stacked, the last phases on top.
+func (s svgNodes) area(n *node, height int) {
+	order := [...]Phase{Running, Starting, Unhealthy, Unknown, Marked, Stopping}
+	counts := s.phases(n)
+	whole := 1
+	for _, at := range counts {
+		sum := 0
+		for _, c := range at {
+			sum += c
+		}
+		whole = max(whole, sum)
+	}
+	for x := 0; x < len(counts); {
+		same := x + 1
+		for same < len(counts) && counts[same] == counts[x] {
+			same++
+		}
+		below := 0
+		for _, p := range order {
+			from, to := height*below/whole, height*(below+counts[x][p])/whole
+			if below += counts[x][p]; to > from {
+				s.rect(p.String(), svgLeft+x, s.y+height-to, same-x, to-from, "")
+			}
+		}
+		x = same
+	}
+}
+
+// phases counts the allocations of a node by phase, for each column.
+func (s svgNodes) phases(n *node) [][PhaseCount]int {
+	changes := make([][PhaseCount]int, s.scale.width+1)
+	for _, w := range n.rows {
+		for i, c := range w.changes {
+			end := until(w.changes, i, s.scale.end)
+			changes[s.scale.x(c.at)][c.phase]++
+			changes[s.scale.x(end)][c.phase]--
+		}
+	}
+	counts := changes[:s.scale.width]
+	for x := 1; x < len(counts); x++ {
+		for p := range counts[x] {
+			counts[x][p] += counts[x-1][p]
+		}
+	}
+	return counts
+}
+
+// replacement draws the time from the end of an allocation to its healthy replacement.
+func (s svgNodes) replacement(w *row, y int) {
 	gone, left := w.goneAt()
 	if w.next == nil || w.next.healthy < 0 {
 		return
@@ -192,7 +241,7 @@ func (s *svg) replacement(w *row, y int) {
 	s.circle("replaced", s.x(w.next.healthy), y, 3, "")
 }
 
-// leaves is when the row's allocation is gone, or later than anything.
+// leaves is the end of the row's allocation, or the latest possible time.
 func (w *row) leaves() time.Duration {
 	if at, gone := w.goneAt(); gone {
 		return at
@@ -200,7 +249,7 @@ func (w *row) leaves() time.Duration {
 	return 1<<63 - 1
 }
 
-// story is what became of a row's allocation.
+// story describes the life of a row's allocation.
 func (w *row) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)", w.name, w.id)

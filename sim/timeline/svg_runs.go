@@ -1,48 +1,29 @@
 package timeline
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
-// flags writes the violations' names above the lanes, each in the first row that has
-// room for it. What finds none is told by its rule and the list.
-func (s *svg) flags() {
-	const rows = 3
-	var ends [rows]int
-	deepest := -1
-	s.y += 8
-	for _, v := range s.run.violations {
-		text := s.glyphs.fit(v.Guarantee, maxWord)
-		width := (len([]rune(text)) + 1) * svgBold
-		x := min(s.x(v.at)-1, svgRight-width)
-		for row := range rows {
-			if x <= ends[row] {
-				continue
-			}
-			y := s.y + row*20
-			s.rect("flag", x, y, width, 17, fmt.Sprintf("%s at %s: %s", v.Guarantee, about(v.at), v.Text))
-			s.text("white middle", x+width/2, y+13, text)
-			ends[row], deepest = x+width+2, max(deepest, row)
-			break
-		}
-	}
-	s.y += (deepest + 1) * 20
+// svgRuns draws the rows of the whole run: leaders, faults and entries.
+type svgRuns struct{ *page }
+
+func (s svgRuns) draw() {
+	s.leader()
+	s.faultRows()
+	s.entryRows()
 }
 
-// leader draws who leads.
-func (s *svg) leader() {
+// leader draws the terms of the leaders.
+func (s svgRuns) leader() {
 	if len(s.run.terms) == 0 {
 		return
 	}
 	s.y += 4
 	s.label("name", s.y+14, "leader")
 	for i, t := range s.run.terms {
-		end := until(s.run.terms, i, func(t term) time.Duration { return t.at }, s.scale.end)
+		end := until(s.run.terms, i, s.scale.end)
 		x, width := s.x(t.at), s.x(end)-s.x(t.at)
 		if t.server < 0 {
-			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("nobody leads, %s to %s", about(t.at), about(end)))
-			s.line("nobody", x, s.y+10, x+width, s.y+10)
+			s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("no leader, %s to %s", about(t.at), about(end)))
+			s.line("noleader", x, s.y+10, x+width, s.y+10)
 			s.close()
 			continue
 		}
@@ -57,8 +38,8 @@ func (s *svg) leader() {
 	s.y += 20 + svgPadding
 }
 
-// faultRows draws a row for each fault that struck.
-func (s *svg) faultRows() {
+// faultRows draws a row for each fault that has struck.
+func (s svgRuns) faultRows() {
 	if len(s.run.faults) == 0 {
 		return
 	}
@@ -90,14 +71,14 @@ func (s *svg) faultRows() {
 	}
 }
 
-// entryRows draws what operators asked for and what the drainer wrote.
-func (s *svg) entryRows() {
-	if len(s.run.writes)+len(s.run.asked) == 0 {
+// entryRows draws the requests of operators and the entries of the drainer.
+func (s svgRuns) entryRows() {
+	if len(s.run.writes)+len(s.run.requests) == 0 {
 		return
 	}
 	s.heading("raft entries")
-	if len(s.run.asked) > 0 {
-		s.askedRow()
+	if len(s.run.requests) > 0 {
+		s.requestRow()
 	}
 	if len(s.run.writes) == 0 {
 		return
@@ -128,21 +109,21 @@ func (s *svg) entryRows() {
 	s.y += 20 + svgPadding
 }
 
-// askedRow draws what operators asked for, in words where there is room.
-func (s *svg) askedRow() {
+// requestRow draws the requests of operators, with their texts where there is room.
+func (s svgRuns) requestRow() {
 	s.label("", s.y+12, "operator")
-	for i, w := range s.run.asked {
+	for i, w := range s.run.requests {
 		x, room := s.x(w.at), svgRight
-		for _, next := range s.run.asked[i+1:] {
+		for _, next := range s.run.requests[i+1:] {
 			if s.x(next.at) > x {
 				room = s.x(next.at)
 				break
 			}
 		}
 		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, about(w.at), w.text))
-		s.path("asked", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.y+4), "")
-		alone := i == 0 || s.x(s.run.asked[i-1].at) != x
-		if i+1 < len(s.run.asked) && s.x(s.run.asked[i+1].at) == x {
+		s.path("request", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.y+4), "")
+		alone := i == 0 || s.x(s.run.requests[i-1].at) != x
+		if i+1 < len(s.run.requests) && s.x(s.run.requests[i+1].at) == x {
 			alone = false
 		}
 		if alone && x+10+len([]rune(w.text))*svgSmall < room-4 {
@@ -150,6 +131,6 @@ func (s *svg) askedRow() {
 		}
 		s.close()
 	}
-	s.text("small muted", svgRight+svgPadding*2, s.y+12, counted(len(s.run.asked), "request"))
+	s.text("small muted", svgRight+svgPadding*2, s.y+12, counted(len(s.run.requests), "request"))
 	s.y += 18
 }

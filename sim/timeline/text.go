@@ -9,12 +9,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// TextOptions say how a terminal picture is drawn.
+// TextOptions configure a terminal picture.
 type TextOptions struct {
-	// Columns is how wide it may be; zero is [DefaultColumns], and less than
-	// [MinColumns] is that many.
+	// Columns is the largest width. Zero is [DefaultColumns]. Less than [MinColumns] is
+	// MinColumns.
 	Columns int
-	// ASCII draws with nothing else.
+	// ASCII draws with ASCII characters only.
 	ASCII bool
 }
 
@@ -24,8 +24,7 @@ const (
 	MinColumns     = 60
 )
 
-// Text draws the run for a terminal, every line ending in a newline. The error is
-// the writer's.
+// Text draws the run for a terminal. The error is the writer's.
 func (r *Recorder) Text(w io.Writer, o TextOptions) error {
 	if o.Columns == 0 {
 		o.Columns = DefaultColumns
@@ -50,28 +49,28 @@ func (r *Recorder) Text(w io.Writer, o TextOptions) error {
 	return err
 }
 
-// text is a terminal picture being written.
+// text writes a terminal picture.
 type text struct {
 	picture
 	glyphs glyphs
 	out    strings.Builder
-	// columns is how wide the picture is: label, number, the lane itself, remark,
-	// and a blank between each two.
+	// columns is the width of the picture: label, number, lane and remark, with a space
+	// between each two.
 	columns, label, number, remark int
-	// names are what is shown of the names of nodes and groups.
+	// names are the labels of nodes and groups.
 	names map[string]string
 
-	// What was drawn, for the legend: the letters of faults by name, how drains
-	// ended, what groups came to.
+	// These are for the legend: the letters of faults by name, the outcomes of the drawn
+	// drains, and the characters of the drawn levels.
 	keys  map[string]rune
 	ended map[cluster.Outcome]bool
 	stood map[rune]bool
 }
 
-// measure cuts the width into its parts, and chooses what to draw.
+// measure divides the width and chooses the lanes.
 func (t *text) measure(r *Recorder) {
 	t.picture = r.picture(t.columns, breakColumns)
-	t.label, t.number, t.remark = len("violations"), len("to go"), len("runs on")
+	t.label, t.number, t.remark = len("violations"), len("to go"), len("running")
 	for _, n := range t.nodes {
 		t.label = max(t.label, len([]rune(n.id)))
 		t.remark = max(t.remark, len(took(n.main())))
@@ -81,24 +80,24 @@ func (t *text) measure(r *Recorder) {
 		t.number = max(t.number, len(limit(g.lowest())))
 	}
 	t.label = min(t.label, t.columns/4)
-	t.names = t.glyphs.apart(t.cleaned(slices.Concat(t.nodeNames(), t.groupNames())), t.label)
+	t.names = t.glyphs.distinct(t.cleaned(slices.Concat(t.nodeNames(), t.groupNames())), t.label)
 	t.scale.width = t.columns - t.label - t.number - t.remark - 3
 }
 
 const (
-	// breakColumns is how wide a break in the times is.
+	// breakColumns is the width of a break in the scale.
 	breakColumns = 3
-	// maxWord is how long the name of a guarantee may be.
+	// maxWord is the largest length of a guarantee's name.
 	maxWord = 12
 )
 
-// write writes a line without the blanks at its end.
+// write writes a line without spaces at its end.
 func (t *text) write(line string) {
 	t.out.WriteString(strings.TrimRight(line, " "))
 	t.out.WriteByte('\n')
 }
 
-// lane writes a lane and what stands before and after it.
+// lane writes a lane with its label, number and remark.
 func (t *text) lane(label, number string, cells []rune, remark string) {
 	label = t.glyphs.clean(label)
 	if name, is := t.names[label]; is {
@@ -109,10 +108,10 @@ func (t *text) lane(label, number string, cells []rune, remark string) {
 	t.write(fmt.Sprintf("%s %*s %s %*s", label, t.number, number, string(cells), t.remark, remark))
 }
 
-// blank is a lane with nothing in it.
+// blank is an empty lane.
 func (t *text) blank() []rune { return []rune(strings.Repeat(" ", t.scale.width)) }
 
-// cleaned are the names as they are drawn.
+// cleaned replaces the characters of names that cannot be drawn.
 func (t *text) cleaned(names []string) []string {
 	for i, name := range names {
 		names[i] = t.glyphs.clean(name)
@@ -120,7 +119,7 @@ func (t *text) cleaned(names []string) []string {
 	return names
 }
 
-// head writes what the run was.
+// head writes the name, the verdict and the facts of the run.
 func (t *text) head() {
 	verdict, _ := t.verdict()
 	facts := append([]string{verdict}, t.facts()...)
@@ -131,10 +130,10 @@ func (t *text) head() {
 	t.write("")
 }
 
-// wrap writes a text after a word, in as many lines as it takes.
+// wrap writes a text after a word, in lines that fit.
 func (t *text) wrap(word, text string) { t.list(word, " ", strings.Fields(text)) }
 
-// list writes things after a word, in as many lines as it takes.
+// list writes things after a word, in lines that fit.
 func (t *text) list(word, between string, things []string) {
 	start := strings.Repeat(" ", len([]rune(word)))
 	for i, line := range packed(things, between, t.columns-len(start)) {
@@ -145,7 +144,7 @@ func (t *text) list(word, between string, things []string) {
 	}
 }
 
-// packed puts things into lines of at most so many letters. Only what is longer than
+// packed puts things into lines of at most so many letters. Only a thing that is longer than
 // a line is broken.
 func packed(things []string, between string, most int) []string {
 	var lines []string
@@ -167,7 +166,7 @@ func packed(things []string, between string, most int) []string {
 	return append(lines, string(line))
 }
 
-// axis writes the times.
+// axis writes the axis of time.
 func (t *text) axis() {
 	cells := t.blank()
 	for _, at := range t.scale.ticks(10) {
@@ -184,7 +183,7 @@ func (t *text) axis() {
 	t.lane("", "", cells, "")
 }
 
-// legend writes what the signs mean that were drawn.
+// legend explains the characters in the picture.
 func (t *text) legend() {
 	var words []string
 	for _, name := range faultNames(t.run.faults) {
@@ -212,7 +211,7 @@ func (t *text) legend() {
 	t.words("groups: ", words)
 }
 
-// words writes a part of the legend, if there is anything in it.
+// words writes a part of the legend, unless it is empty.
 func (t *text) words(about string, words []string) {
 	if len(words) > 0 {
 		t.list(about, "  ", words)

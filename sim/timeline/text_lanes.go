@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// leaderLane writes who leads.
+// leaderLane writes the terms of the leaders.
 func (t *text) leaderLane() {
 	if len(t.run.terms) == 0 {
 		return
@@ -39,10 +39,10 @@ func (t *text) leaderLane() {
 	t.lane("leader", "", cells, "")
 }
 
-// maxFaultLanes is how many lanes faults get that strike at one time.
+// maxFaultLanes is the largest number of lanes of simultaneous faults.
 const maxFaultLanes = 4
 
-// faultLanes writes the faults, a letter each, in the first lane that is free.
+// faultLanes writes a letter for each fault, in the first free lane.
 func (t *text) faultLanes() {
 	t.keys = faultKeys(t.run.faults)
 	var lanes [][]rune
@@ -68,8 +68,8 @@ func (t *text) faultLanes() {
 	}
 }
 
-// strike writes a fault into a lane, if there is room. The same at the same place
-// is one.
+// strike writes a fault into a lane, if there is space. Equal faults at one place are drawn as
+// one.
 func (t *text) strike(cells []rune, from, to int, key rune) bool {
 	if from == to && cells[from] == key {
 		return true
@@ -84,7 +84,7 @@ func (t *text) strike(cells []rune, from, to int, key rune) bool {
 	return true
 }
 
-// nodeLanes writes how much is left on each node that drains.
+// nodeLanes writes the number of allocations left to drain on each node.
 func (t *text) nodeLanes() {
 	if len(t.nodes) == 0 {
 		return
@@ -105,7 +105,7 @@ func (t *text) nodeLanes() {
 
 func (t *text) nodeLane(n *node) {
 	cells := t.blank()
-	free := 0 // the first cell after the end of a drain
+	free := 0 // the first cell after the last drain
 	for _, d := range n.drains {
 		end := t.scale.end
 		if d.outcome != cluster.OutcomeNone {
@@ -124,17 +124,17 @@ func (t *text) nodeLane(n *node) {
 	t.lane(string(n.id), strconv.Itoa(n.main().initially), cells, took(n.main()))
 }
 
-// fillBars draws counts, each until the next, the last until the end.
+// fillBars draws counts as bars. The last one lasts until the end.
 func (t *text) fillBars(cells []rune, counts []count, whole int, end time.Duration) {
 	for i, c := range counts {
-		to := min(t.scale.column(until(counts, i, func(c count) time.Duration { return c.at }, end)), len(cells)-1)
+		to := min(t.scale.column(until(counts, i, end)), len(cells)-1)
 		for x := t.scale.column(c.at); x <= to; x++ {
 			cells[x] = t.glyphs.bar(c.n, whole)
 		}
 	}
 }
 
-// groupLanes writes how much room each group had.
+// groupLanes writes the room of each group.
 func (t *text) groupLanes() {
 	if len(t.groups) == 0 {
 		return
@@ -148,12 +148,12 @@ func (t *text) groupLanes() {
 	}
 }
 
-// groupLane writes the least room that a group had in each column.
+// groupLane writes the least room of a group in each column.
 func (t *text) groupLane(g *group) {
 	cells := t.blank()
 	worst := make([]level, len(cells))
 	for i, l := range g.levels {
-		end := until(g.levels, i, func(l level) time.Duration { return l.at }, t.scale.end+1)
+		end := until(g.levels, i, t.scale.end+1)
 		for x, to := t.scale.column(l.at), t.scale.column(max(l.at, end-1)); x <= to; x++ {
 			if cells[x] == ' ' || l.exists && (!worst[x].exists || l.room() < worst[x].room()) {
 				worst[x], cells[x] = l, t.glyphs.room(l)
@@ -169,15 +169,15 @@ func (t *text) groupLane(g *group) {
 	t.lane(g.name(), limit(g.lowest()), cells, strconv.Itoa(g.lowest().healthy))
 }
 
-// took is how long a drain took.
+// took is the duration of a drain.
 func took(d *drain) string {
 	if d.outcome == cluster.OutcomeNone {
-		return "runs on"
+		return "running"
 	}
 	return about(d.end - d.start)
 }
 
-// limit is the least that a group was allowed at some time, of what it wanted then.
+// limit is the limit and the count of a level.
 func limit(l level) string {
 	if !l.exists {
 		return "gone"
@@ -185,7 +185,7 @@ func limit(l level) string {
 	return fmt.Sprintf("%d of %d", max(0, l.limit), l.count)
 }
 
-// violationLane writes when guarantees were broken, and how.
+// violationLane writes the violations.
 func (t *text) violationLane() {
 	if len(t.run.violations) == 0 {
 		return
@@ -204,15 +204,15 @@ func (t *text) violationLane() {
 	}
 	t.lane("violations", "", cells, "")
 	for i, v := range t.run.violations {
-		if i == many {
-			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-many, "violation")))
+		if i == maxNames {
+			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxNames, "violation")))
 			break
 		}
 		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), about(v.at)), t.glyphs.clean(v.Text))
 	}
 }
 
-// guarantee is what was broken, in a word.
+// guarantee is the short name of the violated guarantee.
 func (t *text) guarantee(v violation) string {
 	return t.glyphs.fit(t.glyphs.clean(v.Guarantee), maxWord)
 }

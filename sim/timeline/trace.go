@@ -8,52 +8,52 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Trace writes what happens in a run as it happens, one JSON object a line:
+// Trace writes one JSON object in one line for each event of a run:
 //
 //	{"step":12,"ms":41000,"at":"41s","server":"s2","event":"applied","entry":"NodesDrainComplete","index":118,
 //	 "nodes":["n1"],"drains":["d1"],"requests":[57],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
 //
-// The fields come in that order; those with nothing to say are left out. What had it
-// happen is its [Cause]; requests are the indexes of the entries in which operators last
-// asked for the drains that an entry of the drainer serves.
-// Make it with [NewTrace].
+// The fields have that order. Empty ones are left out. requests are the indexes of the latest
+// requests for the drains of an entry of the drainer. Make a trace with [NewTrace].
 type Trace struct {
 	out *json.Encoder
 	err error
-	// requests are the indexes of the entries in which drains were last asked for.
+	// requests are the indexes of the latest requests for drains.
 	requests map[cluster.DrainID]uint64
 }
 
-// NewTrace returns a trace that writes to w, a write for each line.
+// NewTrace returns a trace that writes to w, with one write for each line.
 func NewTrace(w io.Writer) *Trace {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return &Trace{out: out, requests: make(map[cluster.DrainID]uint64)}
 }
 
-// Moment is when and where something happened.
-type Moment struct {
-	// Step counts what the simulation did.
+// Position is the time, the place and the cause of an event.
+type Position struct {
+	// Step is the number of the simulation's step.
 	Step uint64
 	At   time.Duration
-	// Server is where it happened, from zero; negative is nowhere.
+	// Server counts from zero. Negative is no server.
 	Server int
-	// Cause is what had it happen, or nil if that is not known.
+	// Cause is nil if it is unknown.
 	Cause *Cause
 }
 
-// Event is what happened, but for an applied entry.
+// Event is any event except an applied entry.
 type Event struct {
-	// Kind is what happened in a word: "elected", "fault", "woken".
+	// Kind is a word: "elected", "fault", "woken".
 	Kind string
-	// Text says more, or is empty.
+	// Text gives details, or is empty.
 	Text string
-	// Index is the raft index it is about, or zero.
+	// Index is the raft index that the event concerns, or zero.
 	Index uint64
-	// What it is about, or nil.
+	// These are the objects that the event concerns, or nil.
 	Nodes  []cluster.NodeID
 	Drains []cluster.DrainID
 	Allocs []cluster.AllocID
@@ -79,7 +79,7 @@ type line struct {
 	Cause    *Cause            `json:"cause,omitempty"`
 }
 
-// refused is an item of an entry that was not applied with it.
+// refused is a refused item of an entry.
 type refused struct {
 	Node  cluster.NodeID  `json:"node,omitempty"`
 	Alloc cluster.AllocID `json:"alloc,omitempty"`
@@ -87,7 +87,7 @@ type refused struct {
 }
 
 // Event writes an event.
-func (t *Trace) Event(m Moment, e Event) {
+func (t *Trace) Event(m Position, e Event) {
 	l := m.line(e.Kind)
 	l.Index, l.Nodes, l.Drains, l.Allocs, l.Text = e.Index, e.Nodes, e.Drains, e.Allocs, e.Text
 	for _, j := range e.Jobs {
@@ -96,8 +96,17 @@ func (t *Trace) Event(m Moment, e Event) {
 	t.write(l)
 }
 
-// Applied writes an applied entry: what took effect of it, and what was refused.
-func (t *Trace) Applied(m Moment, a shims.Applied) {
+func refusals[R scheduler.Refusal | rules.Refusal](from []R) []refused {
+	var all []refused
+	for _, r := range from {
+		no := rules.Refusal(r)
+		all = append(all, refused{no.Node, no.Alloc, no.Why})
+	}
+	return all
+}
+
+// Applied writes an applied entry: its accepted and its refused items.
+func (t *Trace) Applied(m Position, a shims.Applied) {
 	l := m.line("applied")
 	l.Entry, l.Index, l.Text = a.Type.String(), a.Index, describe(a)
 	l.about(a)
@@ -105,8 +114,8 @@ func (t *Trace) Applied(m Moment, a shims.Applied) {
 	t.write(l)
 }
 
-// request notes in which entry drains are asked for, and in which those were that an entry
-// of the drainer serves.
+// request records the index of a request for a drain, and sets the requests of an entry of
+// the drainer.
 func (t *Trace) request(l *line, response shims.Response) {
 	switch r := response.(type) {
 	case shims.DrainRequestApplied:
@@ -124,7 +133,7 @@ func (t *Trace) request(l *line, response shims.Response) {
 	}
 }
 
-// Err is the first error of the writer, after which nothing was written, or nil.
+// Err is the first error of the writer, or nil. After it the trace writes nothing.
 func (t *Trace) Err() error { return t.err }
 
 func (t *Trace) write(l line) {
@@ -136,7 +145,7 @@ func (t *Trace) write(l line) {
 	}
 }
 
-func (m Moment) line(event string) line {
+func (m Position) line(event string) line {
 	l := line{Step: m.Step, MS: m.At.Milliseconds(), At: m.At.String(), Event: event, Cause: m.Cause}
 	if m.Server >= 0 {
 		l.Server = serverName(m.Server)
@@ -144,7 +153,7 @@ func (m Moment) line(event string) line {
 	return l
 }
 
-// about names what an entry is about.
+// about sets the objects of an entry.
 func (l *line) about(a shims.Applied) {
 	switch m := a.Message.(type) {
 	case *shims.NodeRegister:
@@ -173,7 +182,7 @@ func (l *line) about(a shims.Applied) {
 	l.answered(a.Response)
 }
 
-// answered names what took effect of an entry of items, and what was refused.
+// answered sets the objects of the accepted items of an entry, and the refused items.
 func (l *line) answered(response shims.Response) {
 	switch r := response.(type) {
 	case shims.DrainRequestApplied:
@@ -187,9 +196,7 @@ func (l *line) answered(response shims.Response) {
 		for _, place := range r.Accepted.Places {
 			l.Allocs = append(l.Allocs, place.ID)
 		}
-		for _, no := range r.Refused {
-			l.Refused = append(l.Refused, refused{no.Node, no.Alloc, no.Why})
-		}
+		l.Refused = refusals(r.Refused)
 	case shims.MarksApplied:
 		for _, mark := range r.Accepted {
 			l.Allocs = append(l.Allocs, mark.Alloc)
@@ -197,17 +204,13 @@ func (l *line) answered(response shims.Response) {
 			l.Drains = append(l.Drains, mark.Drain)
 		}
 		l.Nodes, l.Drains = unique(l.Nodes), unique(l.Drains)
-		for _, no := range r.Refused {
-			l.Refused = append(l.Refused, refused{no.Node, no.Alloc, no.Why})
-		}
+		l.Refused = refusals(r.Refused)
 	case shims.CompletionsApplied:
 		for _, end := range r.Ended {
 			l.Nodes = append(l.Nodes, end.Node)
 			l.Drains = append(l.Drains, end.Drain)
 		}
-		for _, no := range r.Refused {
-			l.Refused = append(l.Refused, refused{no.Node, no.Alloc, no.Why})
-		}
+		l.Refused = refusals(r.Refused)
 	}
 	l.Jobs = slices.Compact(l.Jobs)
 }

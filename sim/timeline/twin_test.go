@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// chaos is a history of whatever a log may hold.
+// chaos is a history of random entries.
 type chaos struct {
 	*history
 	rng    *rand.Rand
@@ -31,8 +31,8 @@ func newChaos(t testing.TB, seed uint64) *chaos {
 	}
 }
 
-// begin has something be there.
-func (c *chaos) begin() {
+// setup registers nodes and jobs and places allocations.
+func (c *chaos) setup() {
 	c.node(c.nodes...)
 	for i, t := range []cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobBatch, cluster.JobSystem} {
 		c.groups = append(c.groups, c.job(cluster.JobID(fmt.Sprintf("j%d", i)), t, 6, 1+i))
@@ -50,7 +50,7 @@ func (c *chaos) allocs() []cluster.AllocID {
 }
 
 func (c *chaos) matching(matches func(*cluster.Allocation) bool) (ids []cluster.AllocID) {
-	for a := range c.state().Allocs() {
+	for a := range c.State().Allocs() {
 		if matches(a) {
 			ids = append(ids, a.ID)
 		}
@@ -66,23 +66,23 @@ func (c *chaos) some(ids []cluster.AllocID) []cluster.AllocID {
 
 func (c *chaos) placeOne() {
 	g := c.group()
-	if c.state().Job(g.Job) == nil {
+	if c.State().Job(g.Job) == nil {
 		return
 	}
 	c.placed++
 	c.plan(g, nil, c.alloc(g, cluster.AllocID(fmt.Sprintf("a%d", c.placed)), c.someNode(), c.rng.IntN(6), ""))
 }
 
-// migrate has a marked allocation stopped and replaced.
+// migrate stops and replaces some marked allocations.
 func (c *chaos) migrate() {
 	for _, id := range c.some(c.matching(func(a *cluster.Allocation) bool { return a.Marked() && !a.ServerTerminal() })) {
-		a := c.state().Alloc(id)
+		a := c.State().Alloc(id)
 		c.placed++
 		c.plan(a.GroupKey(), []cluster.AllocID{id}, c.alloc(a.GroupKey(), cluster.AllocID(fmt.Sprintf("a%d", c.placed)), c.someNode(), 0, id))
 	}
 }
 
-// step does one thing or another.
+// step applies a random entry.
 func (c *chaos) step() {
 	c.at += time.Duration(c.rng.IntN(30_000)) * time.Millisecond
 	switch c.rng.IntN(16) {
@@ -127,19 +127,19 @@ func (c *chaos) rare() {
 	case 0, 1, 2:
 		c.status(c.someNode(), []cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected, cluster.NodeReady, cluster.NodeReady}[c.rng.IntN(4)])
 	case 3:
-		c.apply(&shims.NodeDeregister{At: c.now(), Nodes: []cluster.NodeID{c.someNode()}})
+		c.Apply(&shims.NodeDeregister{At: c.Now(), Nodes: []cluster.NodeID{c.someNode()}})
 		c.node(c.someNode())
 	case 4:
-		c.apply(&shims.JobDeregister{Job: g.Job, Purge: c.chance(50)})
+		c.Apply(&shims.JobDeregister{Job: g.Job, Purge: c.chance(50)})
 	case 5:
-		if c.state().Job(g.Job) != nil {
-			c.job(g.Job.ID, c.state().Job(g.Job).Type, c.rng.IntN(7), c.rng.IntN(4))
+		if c.State().Job(g.Job) != nil {
+			c.job(g.Job.ID, c.State().Job(g.Job).Type, c.rng.IntN(7), c.rng.IntN(4))
 		}
 	}
 }
 
-// What the recorder keeps up to date by what was touched is what a count of the whole
-// state says, after every entry of whatever history.
+// After every entry of random histories, the incremental counts of the recorder equal the counts
+// of the whole state.
 func TestRecorder_agreesWithItsTwin(t *testing.T) {
 	t.Parallel()
 	followed, drained, rows := 0, 0, 0
@@ -148,7 +148,7 @@ func TestRecorder_agreesWithItsTwin(t *testing.T) {
 	for seed := range uint64(40) {
 		c, r := newChaos(t, seed), timeline.New(timeline.Options{})
 		twin := &twin{groups: map[cluster.GroupKey]bool{}, nodes: map[cluster.NodeID]bool{}, rows: map[cluster.AllocID]bool{}}
-		c.seen = append(c.seen, r.Applied, func(_ time.Duration, a shims.Applied) {
+		c.observers = append(c.observers, r.Applied, func(_ time.Duration, a shims.Applied) {
 			twin.follow(a.After)
 			must.Eq(t, twin.standings(a.After), r.Standings(), must.Sprintf("seed %d: groups at index %d, %s", seed, a.Index, a.Type))
 			must.Eq(t, twin.left(a.After), r.Left(), must.Sprintf("seed %d: nodes at index %d, %s", seed, a.Index, a.Type))
@@ -158,7 +158,7 @@ func TestRecorder_agreesWithItsTwin(t *testing.T) {
 				phases[p]++
 			}
 		})
-		c.begin()
+		c.setup()
 		for range 150 {
 			c.step()
 		}
@@ -170,15 +170,15 @@ func TestRecorder_agreesWithItsTwin(t *testing.T) {
 	must.Greater(t, 40, followed)
 	must.Greater(t, 40, drained)
 	must.Greater(t, 200, rows)
-	must.MapLen(t, 6, outcomes, must.Sprint("every outcome there is, and none yet: ", outcomes))
+	must.MapLen(t, 6, outcomes, must.Sprint("all outcomes, and running drains: ", outcomes))
 	for p, n := range phases {
-		if timeline.Phase(p) != timeline.Away { // only a scheduler says so
+		if timeline.Phase(p) != timeline.Unknown { // only a scheduler sets it
 			must.Positive(t, n, must.Sprint(timeline.Phase(p)))
 		}
 	}
 }
 
-// twin counts whole states. It remembers only what has a lane.
+// twin counts whole states. It remembers only the lanes.
 type twin struct {
 	groups map[cluster.GroupKey]bool
 	nodes  map[cluster.NodeID]bool
@@ -242,7 +242,7 @@ func (w *twin) phases(s *statestore.Snapshot) map[cluster.AllocID]timeline.Phase
 		case a == nil || a.ClientTerminal():
 			phase = timeline.Gone
 		case a.ClientStatus == cluster.ClientUnknown:
-			phase = timeline.Away
+			phase = timeline.Unknown
 		case a.ServerTerminal():
 			phase = timeline.Stopping
 		case a.Marked():

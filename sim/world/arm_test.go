@@ -11,23 +11,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// edited is a town in which a job is edited once a second, at most so often, under a
-// fault: each edit is a write of the operator's, and brings one of the scheduler's.
-func edited(t *testing.T, seed uint64, edits int, f scenario.Fault) *town {
+// edited runs a fixture in which a job is edited once a second, with a fault. Each edit is a
+// write of the operator, and causes one of the scheduler.
+func edited(t *testing.T, seed uint64, edits int, f scenario.Fault) *fixture {
 	t.Helper()
-	w := newTown(t, world.Options{Seed: seed, Servers: 3, Views: true})
-	w.at(time.Second/2, func() { must.NoError(t, w.Arm(f)) })
+	w := newFixture(t, world.Options{Seed: seed, Servers: 3, Views: true})
+	w.at(time.Second/2, func() { must.NoError(t, w.Faults.Arm(f)) })
 	for i := range edits {
 		w.at(time.Duration(i+1)*time.Second, func() {
-			must.NoError(t, w.EditJob(web, func(j *cluster.Job) { j.Priority = 10 + i }))
+			w.editJob(web, func(j *cluster.Job) { j.Priority = 10 + i })
 		})
 	}
 	w.run(t, time.Hour)
 	return w
 }
 
-// A fault takes every opportunity, or as many as it may, or those in its window, or
-// some by chance.
+// A fault takes opportunities up to its count, in its window, and with its probability.
 func TestArm(t *testing.T) {
 	t.Parallel()
 	slow := scenario.Fault{Name: scenario.ApplySlow, On: "operator", Delay: exactly(time.Millisecond)}
@@ -41,14 +40,14 @@ func TestArm(t *testing.T) {
 		fault       scenario.Fault
 		least, most int
 	}{
-		"once":                {slow, 1, 1},
-		"so often":            {with(func(f *scenario.Fault) { f.Count = 7 }), 7, 7},
-		"more than there is":  {with(func(f *scenario.Fault) { f.Count = 70 }), edits, edits},
-		"a window":            {with(func(f *scenario.Fault) { f.For = 10 * time.Second }), 10, 10},
-		"both":                {with(func(f *scenario.Fault) { f.For, f.Count = 10*time.Second, 3 }), 3, 3},
-		"a window, by chance": {with(func(f *scenario.Fault) { f.For, f.Probability = 20*time.Second, 0.5 }), 2, 18},
-		"so often, by chance": {with(func(f *scenario.Fault) { f.Count, f.Probability = 5, 0.5 }), 5, 5},
-		"on nothing":          {with(func(f *scenario.Fault) { f.On = "completion" }), 0, 0},
+		"once":                            {slow, 1, 1},
+		"a count":                         {with(func(f *scenario.Fault) { f.Count = 7 }), 7, 7},
+		"a count above the opportunities": {with(func(f *scenario.Fault) { f.Count = 70 }), edits, edits},
+		"a window":                        {with(func(f *scenario.Fault) { f.For = 10 * time.Second }), 10, 10},
+		"both":                            {with(func(f *scenario.Fault) { f.For, f.Count = 10*time.Second, 3 }), 3, 3},
+		"a window with a probability":     {with(func(f *scenario.Fault) { f.For, f.Probability = 20*time.Second, 0.5 }), 2, 18},
+		"a count with a probability":      {with(func(f *scenario.Fault) { f.Count, f.Probability = 5, 0.5 }), 5, 5},
+		"on no write":                     {with(func(f *scenario.Fault) { f.On = "completion" }), 0, 0},
 	} {
 		w := edited(t, 3, edits, c.fault)
 		must.Between(t, c.least, len(w.strikes), c.most, must.Sprint(name))
@@ -58,8 +57,7 @@ func TestArm(t *testing.T) {
 	}
 }
 
-// What is drawn of a fault is the seed's: delays lie in their range, and other seeds
-// draw others.
+// Strikes and delays are drawn from the seed. Delays lie in their range.
 func TestArm_drawn(t *testing.T) {
 	t.Parallel()
 	f := scenario.Fault{
@@ -77,22 +75,22 @@ func TestArm_drawn(t *testing.T) {
 	must.Greater(t, 5, len(different))
 }
 
-// What is on a selector strikes what the selector matches.
+// A fault on a selector strikes the allocations that the selector matches.
 func TestArm_selector(t *testing.T) {
 	t.Parallel()
 	for on, n := range map[string]int{
 		"": 4, "web": 3, "@n4": 2, "web@n4": 1, "web[1]": 1, "api": 1, "web.web": 3, "web[7]": 0, "@n5": 0,
 	} {
-		w := newTown(t, world.Options{})
+		w := newFixture(t, world.Options{})
 		w.place(t, "api", "n4")
-		must.NoError(t, w.EditJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count = 3 }))
-		must.NoError(t, w.Arm(scenario.Fault{Name: scenario.ClientSlowStop, On: on, Count: 99}))
+		w.editJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count = 3 })
+		must.NoError(t, w.Faults.Arm(scenario.Fault{Name: scenario.ClientSlowStop, On: on, Count: 99}))
 		w.run(t, time.Second)
 		if on == "@n4" || on == "web@n4" {
-			n-- // nothing of web is there
+			n-- // web has no allocation there
 		}
 		must.Len(t, n, w.strikes, must.Sprint(on))
 	}
-	w := newTown(t, world.Options{})
-	must.Error(t, w.Arm(scenario.Fault{Name: scenario.ClientSlowStop, On: "[what]"}))
+	w := newFixture(t, world.Options{})
+	must.Error(t, w.Faults.Arm(scenario.Fault{Name: scenario.ClientSlowStop, On: "[what]"}))
 }

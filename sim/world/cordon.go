@@ -5,34 +5,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// cordon keeps everything from being placed on a node.
-type cordon struct {
-	world *World
-	node  cluster.NodeID
-	// since is the index of the state in which the node was eligible; said what was
-	// last asked to have written of it, or nil.
-	since uint64
-	said  shims.Message
-	over  bool
-}
-
-// cordonAll has nothing placed anywhere for a while.
-func (w *World) cordonAll(f *fault) error {
-	var cordons []*cordon
-	state := w.Truth()
+// cordonAll makes all eligible nodes ineligible for a while.
+func (fs *Faults) cordonAll(by *fault) {
+	var cordons []*change
+	state := fs.world.Truth()
 	for n := range state.Nodes() {
 		if n.SchedulingEligibility == cluster.NodeEligible {
-			cordons = append(cordons, &cordon{world: w, node: n.ID, since: state.Index()})
+			cordons = append(cordons, fs.cordon(n.ID, state.Index()))
 		}
 	}
-	if len(cordons) == 0 || !w.chance(f, target{}) {
-		return nil
+	if len(cordons) == 0 || !fs.lucky(by, target{}) {
+		return
 	}
-	d := w.struck(f, target{})
+	d := fs.struck(by, target{})
 	for _, c := range cordons {
-		w.insist(c.closed)
+		_ = c.start() // it never fails
 	}
-	w.after(d, func() error {
+	fs.undoAfter(d, func() error {
 		for _, c := range cordons {
 			if err := c.end(); err != nil {
 				return err
@@ -40,37 +29,33 @@ func (w *World) cordonAll(f *fault) error {
 		}
 		return nil
 	})
-	return nil
 }
 
-// closed has the node not be used, until it is over.
-func (c *cordon) closed() shims.Message {
-	n := c.world.Truth().Node(c.node)
-	if c.over || n == nil || n.SchedulingEligibility == cluster.NodeIneligible {
-		return nil
+// cordon is a change of a node's eligibility. If a drain on the node has ended after the
+// given index, the eligibility stays as that drain has left it.
+func (fs *Faults) cordon(id cluster.NodeID, since uint64) *change {
+	w := fs.world
+	return &change{
+		operator: w.Operator,
+		apply: func() shims.Message {
+			n := w.Truth().Node(id)
+			if n == nil || n.SchedulingEligibility == cluster.NodeIneligible {
+				return nil
+			}
+			return w.Operator.Requests.Eligibility(id, cluster.NodeIneligible)
+		},
+		revert: func() shims.Message {
+			state := w.Truth()
+			n := state.Node(id)
+			if n == nil || n.Draining() || n.SchedulingEligibility == cluster.NodeEligible {
+				return nil
+			}
+			for d := range state.DrainsByNode(id) {
+				if d.EndIndex > since {
+					return nil
+				}
+			}
+			return w.Operator.Requests.Eligibility(id, cluster.NodeEligible)
+		},
 	}
-	c.said = c.world.requests.Eligibility(c.node, cluster.NodeIneligible)
-	return c.said
-}
-
-// end takes it back.
-func (c *cordon) end() error {
-	c.over = true
-	return c.world.settled(func() shims.Message { return c.said }, func() error { c.world.insist(c.open); return nil })
-}
-
-// open has the node be used again, unless a drain has ended on it meanwhile, which
-// leaves it as it wants to.
-func (c *cordon) open() shims.Message {
-	state := c.world.Truth()
-	n := state.Node(c.node)
-	if n == nil || n.Draining() || n.SchedulingEligibility == cluster.NodeEligible {
-		return nil
-	}
-	for d := range state.DrainsByNode(c.node) {
-		if d.EndIndex > c.since {
-			return nil
-		}
-	}
-	return c.world.requests.Eligibility(c.node, cluster.NodeEligible)
 }

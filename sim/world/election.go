@@ -1,172 +1,195 @@
 package world
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"math"
+	"io"
 	"slices"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Election is how a term ends and another begins.
+// Election is the end of one term and the start of the next.
 type Election struct {
-	// Next is who leads, from 0; negative is the next server in turn.
+	// Next is the number of the next leader, from 0. Negative is the server after the
+	// current leader.
 	Next int
-	// Lost says that what the old leader had in flight is lost, but for the first Kept
-	// of its writes. Otherwise all of it survives in the log, before anything of the
-	// next leader's.
+	// Lost says that the writes that the old leader had in flight are lost, except the
+	// first Kept. Otherwise all of them are committed before any entry of the next leader.
 	Lost bool
 	Kept int
-	// Believes is how long the old leader goes on believing that it leads: it sees
-	// nothing new, and nothing that it proposes comes to anything. One that stands
-	// still believes it at least until it runs again.
+	// Believes is how long the old leader still believes that it leads. During that time it
+	// sees no new state, and its writes have no effect. A paused leader believes it at
+	// least until its pause ends.
 	Believes time.Duration
 }
 
-// Elect ends the leader's term and begins one on the next server.
-func (w *World) Elect(survive bool) error {
-	return w.Depose(Election{Next: -1, Lost: !survive})
+// Elect ends the term and starts one on the next server. survive says whether the writes
+// in flight are committed or lost.
+func (ss *Servers) Elect(survive bool) error {
+	return ss.Depose(Election{Next: -1, Lost: !survive})
 }
 
-// Depose ends the leader's term and begins another's.
-func (w *World) Depose(e Election) error {
-	if w.log.heir != nil { // it was to come before an entry that an election lets survive
-		w.At(w.now, func() error { return w.Depose(e) })
+// Depose ends the term and starts the next.
+func (ss *Servers) Depose(e Election) error {
+	w := ss.world
+	if w.Log.successor != nil { // an election before an entry that another election commits
+		w.At(w.now, func() error { return ss.Depose(e) })
 		return nil
 	}
-	old, next := w.leader, w.next(e.Next)
-	believes := w.believes(e, next)
+	old, next := ss.leader, ss.next(e.Next)
+	believes := ss.believes(e, next)
 	old.depose(believes > 0)
-	if err := w.log.resign(old, e, next); err != nil {
+	if err := w.Log.handOver(old, e, next); err != nil {
 		return fmt.Errorf("ending a term: %w", err)
 	}
-	for _, l := range slices.Clone(w.deposed) {
+	for _, l := range slices.Clone(ss.deposed) {
 		if l.server == next {
-			l.stepDown() // it hears of the election that it has won
+			l.stepDown() // the winner of an election knows that its older term has ended
 		}
 	}
-	w.fallBehind(next)
+	ss.fallBehind(next)
 	if believes == 0 {
 		old.stepDown()
 	} else {
-		w.deposed = append(w.deposed, old)
+		ss.deposed = append(ss.deposed, old)
 		w.At(w.now.Add(believes), func() error { old.stepDown(); return nil })
 	}
-	if err := w.lead(next); err != nil {
+	if err := ss.lead(next); err != nil {
 		return err
 	}
-	w.flap()
+	ss.flap()
 	return nil
 }
 
-// next is who leads next: the server of that number, or the one after the leader if it
-// is negative; or the first after that which is not cut off.
-func (w *World) next(number int) *server {
+// next is the server of a number, or the one after the leader if the number is negative.
+// Servers that are cut off are skipped.
+func (ss *Servers) next(number int) *server {
 	if number < 0 {
-		number = w.leader.server.number + 1
+		number = ss.leader.server.number + 1
 	}
-	next := w.servers[number%len(w.servers)]
-	for next.cut {
-		next = w.servers[(next.number+1)%len(w.servers)]
+	next := ss.all[number%len(ss.all)]
+	for next.cutOff {
+		next = ss.all[(next.number+1)%len(ss.all)]
 	}
 	return next
 }
 
-// believes is how long the leader goes on believing that it leads when another does.
-func (w *World) believes(e Election, next *server) time.Duration {
-	old := w.leader.server
+// believes is how long the old leader still believes that it leads.
+func (ss *Servers) believes(e Election, next *server) time.Duration {
+	old := ss.leader.server
 	if next == old {
-		return 0 // a server knows what it is itself
+		return 0
 	}
 	believes := max(0, e.Believes)
-	if old.paused(w.now) {
-		believes = max(believes, old.pausedUntil.Sub(w.now))
+	if old.paused(ss.world.now) {
+		believes = max(believes, old.pausedUntil.Sub(ss.world.now))
 	}
-	if delay, strikes := w.strike(scenario.LeaderTwo, target{}); strikes {
+	if delay, strikes := ss.world.Faults.strike(scenario.LeaderTwo, target{}); strikes {
 		believes = max(believes, delay)
 	}
 	return believes
 }
 
-// depose has the leader see nothing new if it goes on believing that it leads.
-func (l *leadership) depose(believes bool) {
-	w := l.world
-	l.deposed = true
-	w.drop(l.schedulerActor)
-	if believes && w.options.Views {
-		l.server.behind = l.server.state()
-	}
-}
-
-// fallBehind has a view that begins to lead see the state of some entries ago: as
-// long as it did not lead, it heard of them late.
-func (w *World) fallBehind(s *server) {
-	w.leader.server.seen = w.leader.server.state().Index()
-	if !w.options.Views || s == w.leader.server {
+// fallBehind makes a view that starts to lead read one of the recent states, but none
+// older than it has read before: followers learn of entries late.
+func (ss *Servers) fallBehind(s *server) {
+	ss.leader.server.seen = ss.leader.server.state().Index()
+	if !ss.world.options.Views || s == ss.leader.server {
 		return
 	}
-	first, _ := slices.BinarySearchFunc(w.history, s.seen, func(h *statestore.Snapshot, index uint64) int {
+	first, _ := slices.BinarySearchFunc(ss.recent, s.seen, func(h *statestore.Snapshot, index uint64) int {
 		return cmp.Compare(h.Index(), index)
 	})
 	s.behind = nil
-	if could := w.history[first:]; len(could) > 0 {
-		s.behind = could[w.streams.of("lag").IntN(len(could))]
+	if possible := ss.recent[first:]; len(possible) > 0 {
+		s.behind = possible[ss.world.chance.stream("lag").IntN(len(possible))]
 	}
-	if s.behind != nil && s.behind.Index() == s.machine.state().Index() {
+	if s.behind != nil && s.behind.Index() == s.replica.state().Index() {
 		s.behind = nil
 	}
 }
 
-// resign settles what a leader that is gone had in flight: its first writes survive
-// in the log and are applied before anything of the next leader's, and the others are
-// lost. What had not left its process is lost anyway. What clients and operators ask
-// for, and nobody has answered, they ask of the next leader.
-func (l *raftLog) resign(old *leadership, e Election, next *server) error {
-	survive := math.MaxInt
-	if e.Lost {
-		survive = e.Kept
+// shortestTerm is the shortest term that [scenario.LeaderFlap] ends. Terms of length zero
+// would never let the time move on.
+const shortestTerm = 10 * time.Millisecond
+
+// flap ends the new term soon if a fault strikes.
+func (ss *Servers) flap() {
+	if delay, strikes := ss.world.Faults.strike(scenario.LeaderFlap, target{}); strikes {
+		ss.loseLeaderIn(max(delay, shortestTerm), scenario.LeaderFlap)
 	}
-	queue := l.queue
-	l.queue, l.heir = nil, next
-	defer func() { l.heir = nil }()
-	var kept []*proposal
-	for _, p := range queue {
-		if p.from == nil && !p.answered {
-			p.due = sooner(p.due, l.due(p.Source, l.world.now))
-			kept = append(kept, p)
-			continue
-		}
-		if survive > 0 && p.inLog(l.world.now) {
-			survive--
-			if err := l.append(p); err != nil {
-				return err
-			}
-		}
-		if p.from != nil {
-			old.limbo = append(old.limbo, p)
-		}
-	}
-	l.queue = append(kept, l.queue...)
-	return nil
 }
 
-// append appends an entry that the next leader applies with its own first one.
-func (l *raftLog) append(p *proposal) error {
-	if p.Message == nil {
-		return nil
+// loseLeaderIn ends the term after a while, unless it has already ended.
+func (ss *Servers) loseLeaderIn(d time.Duration, why scenario.FaultName) {
+	term := ss.terms
+	ss.world.Faults.after(d, func() error {
+		if ss.terms != term {
+			return nil
+		}
+		return ss.loseLeader(why)
+	})
+}
+
+// loseLeader ends the term. The number of surviving writes is drawn.
+func (ss *Servers) loseLeader(why scenario.FaultName) error {
+	chance := ss.world.chance.stream("survive/" + string(why))
+	e := Election{Next: -1, Lost: chance.IntN(2) == 1}
+	if inFlight := ss.world.Log.inFlight(); e.Lost && inFlight > 1 {
+		e.Kept = chance.IntN(inFlight)
 	}
-	if err := l.race(p.Message); err != nil {
-		return err
+	return ss.Depose(e)
+}
+
+// Forget restarts the leader's drainer over the same state, as if its server had been
+// elected again.
+func (ss *Servers) Forget() error {
+	return ss.Depose(Election{Next: ss.leader.server.number})
+}
+
+// Restore makes the leader's server restore a snapshot of its own state, as in an
+// operator's recovery. The drainer takes one step on the replaced store. Then the server
+// starts a new term on the new store.
+func (ss *Servers) Restore() error {
+	l := ss.leader
+	r := l.server.replica
+	taken := r.state()
+	snapshot, err := r.fsm.Snapshot()
+	if err != nil {
+		return fmt.Errorf("taking a snapshot: %w", err)
 	}
-	l.add(logEntry{data: p.data, Entry: p.entry()})
-	if l.world.options.Views {
-		// The machine is the truth, whoever has seen it.
-		if _, err := l.heir.machine.catchUp(l.entries); err != nil {
-			return fmt.Errorf("applying entry %d: %w", len(l.entries), err)
+	defer snapshot.Release()
+	var sink memorySink
+	if err := snapshot.Persist(&sink); err != nil {
+		return fmt.Errorf("persisting a snapshot: %w", err)
+	}
+	if err := r.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
+		return fmt.Errorf("restoring a snapshot: %w", err)
+	}
+	for _, o := range ss.world.observers {
+		if o.Restored != nil {
+			o.Restored(taken, r.state())
 		}
 	}
-	return nil
+	l.reader.abandoned = true
+	l.notifyEnd() // the feed of the replaced store tells the drainer
+	if !l.server.paused(ss.world.now) && !ss.world.now.Before(l.established) {
+		l.drainerActor.run()
+	}
+	return ss.Forget()
 }
+
+// memorySink is a raft.SnapshotSink in memory.
+type memorySink struct{ bytes.Buffer }
+
+var _ raft.SnapshotSink = (*memorySink)(nil)
+
+func (*memorySink) ID() string    { return "in memory" }
+func (*memorySink) Cancel() error { return nil }
+func (*memorySink) Close() error  { return nil }

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// inFlight is when the marks of a drain are on their way, and nothing else is.
+// inFlight is a time at which the marks of a drain are in flight, and no other write.
 const inFlight = drains + commits + commits/2
 
-// servers are the two ways in which servers are there.
+// servers runs a test with views and with replicas.
 func servers(t *testing.T, test func(*testing.T, world.Options)) {
 	t.Helper()
 	for _, views := range []bool{false, true} {
@@ -28,19 +28,19 @@ func servers(t *testing.T, test func(*testing.T, world.Options)) {
 	}
 }
 
-// Of several writes in flight the first may survive their leader, and the others not.
+// The first writes in flight may survive their leader while the others are lost.
 func TestElection_kept(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
 		o.Drainer = drainer.NodeDrainerConfig{MaxIDsPerEntry: 2, MaxInFlight: 4}
 		for kept := range 4 {
 			for _, lost := range []bool{false, true} {
-				w := newTown(t, o)
+				w := newFixture(t, o)
 				w.place(t, "api", "n1", "n2")
 				w.place(t, "log", "n1", "n2")
 				w.drain()
 				w.at(inFlight, func() {
-					must.NoError(t, w.Depose(world.Election{Next: -1, Lost: lost, Kept: kept}))
+					must.NoError(t, w.Servers.Depose(world.Election{Next: -1, Lost: lost, Kept: kept}))
 				})
 				w.run(t, lasts)
 				for n := range 3 {
@@ -55,54 +55,53 @@ func TestElection_kept(t *testing.T) {
 	})
 }
 
-// What a leader proposed that is gone is in the log before anything of the next one's,
-// or nowhere, also when its writer has been told before that nobody knows.
+// Writes of an old leader are in the log before the entries of the next leader, or not at
+// all, even if their writers already know that the outcome is unknown.
 func TestElection_late(t *testing.T) {
 	t.Parallel()
 	for _, on := range []string{"marks", "report", "plan"} {
 		for _, survive := range []bool{false, true} {
-			w := newTown(t, world.Options{Servers: 3, Views: true})
+			w := newFixture(t, world.Options{Servers: 3, Views: true})
 			w.drain()
 			w.at(armed, func() {
 				f := scenario.Fault{Name: scenario.ApplyAmbiguousLate, On: on, Delay: exactly(time.Minute)}
-				must.NoError(t, w.Arm(f))
+				must.NoError(t, w.Faults.Arm(f))
 			})
-			w.at(drains+20*time.Second, func() { must.NoError(t, w.Elect(survive)) })
+			w.at(drains+20*time.Second, func() { must.NoError(t, w.Servers.Elect(survive)) })
 			w.run(t, lasts)
 			must.NoError(t, checkLog(w, map[string]int{}))
 			must.Positive(t, when[completions](w))
-			must.Less(t, drains+time.Minute, when[completions](w), must.Sprint("nothing is late any more"))
+			must.Less(t, drains+time.Minute, when[completions](w), must.Sprint("a write is late after the election"))
 		}
 	}
 }
 
-// What is late because of the old leader is not late with the next.
+// A write that is late with the old leader is not late with the next.
 func TestElection_slow(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{Servers: 3, Views: true})
+	w := newFixture(t, world.Options{Servers: 3, Views: true})
 	w.drain()
 	w.at(armed, func() {
-		must.NoError(t, w.Arm(scenario.Fault{Name: scenario.ApplySlow, On: "operator", Delay: exactly(time.Hour)}))
+		must.NoError(t, w.Faults.Arm(scenario.Fault{Name: scenario.ApplySlow, On: "operator", Delay: exactly(time.Hour)}))
 	})
-	w.at(20*time.Second, func() { must.NoError(t, w.Elect(false)) })
+	w.at(20*time.Second, func() { must.NoError(t, w.Servers.Elect(false)) })
 	w.run(t, lasts)
 	must.Eq(t, 20*time.Second+2*commits, when[marks](w)) // the request, and they
 }
 
-// A deposed leader that does not know sees nothing new, whatever comes between plan
-// and apply of what it left behind. It is not stepped for what it does not see, and
-// nothing that it does then comes to anything.
+// A deposed leader that does not know it sees no new state, even if a hook writes before the
+// apply of its own entries. It is not stepped for hidden changes, and its writes have no effect.
 func TestElection_believes(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
-		w := newTown(t, o)
+		w := newFixture(t, o)
 		w.drain()
-		w.Before(isMarks, func() error {
-			w.FailAlloc(w.Truth().Alloc("a000002"))
+		w.Log.Before(isMarks, func() error {
+			w.Operator.Propose(w.Operator.Requests.Exit(w.Truth().Alloc("a000002"), cluster.ClientFailed), nil)
 			return nil
 		})
 		w.at(inFlight, func() {
-			must.NoError(t, w.Depose(world.Election{Next: 1, Believes: time.Minute}))
+			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Believes: time.Minute}))
 		})
 		w.run(t, lasts)
 		must.Eq(t, inFlight+time.Minute, w.ended[1])
@@ -113,7 +112,7 @@ func TestElection_believes(t *testing.T) {
 			}
 		}
 		for _, s := range w.steps {
-			if s.Term == 1 && s.at >= inFlight && s.at != marked.at+drainer.StalledAfter { // it logs that no answer came
+			if s.Term == 1 && s.at >= inFlight && s.at != marked.at+drainer.StalledAfter { // it logs the missing answer
 				t.Errorf("it is stepped at %s", s.at)
 			}
 			if s.Term == 1 && s.View != nil {
@@ -124,43 +123,43 @@ func TestElection_believes(t *testing.T) {
 	})
 }
 
-// Who stands still when he is deposed finds out when he runs again, at the earliest.
+// A paused leader does not learn that it was deposed before its pause ends.
 func TestElection_paused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{Servers: 3, Views: true})
-	w.at(armed, func() { w.Pause(0, time.Minute) })
-	w.at(2*armed, func() { must.NoError(t, w.Elect(true)) })
+	w := newFixture(t, world.Options{Servers: 3, Views: true})
+	w.at(armed, func() { w.Servers.Pause(0, time.Minute) })
+	w.at(2*armed, func() { must.NoError(t, w.Servers.Elect(true)) })
 	w.run(t, lasts)
 	must.Eq(t, armed+time.Minute, w.ended[1])
 }
 
-// A leader that stands still writes nothing, and is the same afterwards.
-func TestPause(t *testing.T) {
+// A paused leader writes nothing. Afterwards it still leads.
+func TestServers_Pause(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{Servers: 3, Views: true})
+	w := newFixture(t, world.Options{Servers: 3, Views: true})
 	w.drain()
-	w.at(inFlight, func() { w.Pause(0, time.Minute) })
-	w.at(inFlight, func() { w.Pause(1, time.Hour) }) // it matters to nobody
+	w.at(inFlight, func() { w.Servers.Pause(0, time.Minute) })
+	w.at(inFlight, func() { w.Servers.Pause(1, time.Hour) }) // a paused follower changes nothing
 	w.run(t, lasts)
 	must.Eq(t, inFlight+time.Minute, when[marks](w))
-	must.Eq(t, when[marks](w), first[marks](w).told)
+	must.Eq(t, when[marks](w), first[marks](w).answeredAt)
 	must.Eq(t, 1, w.Term())
 }
 
-// An election between plan and apply of an entry takes the entry with it: it survives
-// in its place, or is lost.
-func TestElection_race(t *testing.T) {
+// An election between plan and apply of an entry also decides about that entry: it survives in
+// its place, or is lost.
+func TestElection_beforeApply(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
 		for _, lost := range []bool{false, true} {
-			w := newTown(t, o)
+			w := newFixture(t, o)
 			w.place(t, "api", "n2", "n3")
 			w.drain()
-			w.at(drains, func() { w.Drain("n2", cluster.DrainSpec{}, "") })
-			w.Before(isMarks, func() error {
-				// While it is elected, another is between plan and apply of what survives.
-				w.Before(isMarks, func() error { return w.Elect(!lost) })
-				return w.Depose(world.Election{Next: -1, Lost: lost})
+			w.at(drains, func() { w.drainNode("n2", 0) })
+			w.Log.Before(isMarks, func() error {
+				// The first election commits the surviving entries. A second one comes before one of them.
+				w.Log.Before(isMarks, func() error { return w.Servers.Elect(!lost) })
+				return w.Servers.Depose(world.Election{Next: -1, Lost: lost})
 			})
 			w.run(t, lasts)
 			must.NoError(t, checkLog(w, map[string]int{}))
@@ -171,15 +170,15 @@ func TestElection_race(t *testing.T) {
 	})
 }
 
-// All that is to come before an entry comes before the same one, in its order.
-func TestBefore(t *testing.T) {
+// All functions before an entry run before the same entry, in their order.
+func TestRaftLog_Before(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{})
-	var came []int
+	w := newFixture(t, world.Options{})
+	var ran []int
 	for i := range 3 {
 		w.at(time.Duration(i)*time.Second, func() {
-			w.Before(isMarks, func() error {
-				came = append(came, i)
+			w.Log.Before(isMarks, func() error {
+				ran = append(ran, i)
 				must.Negative(t, when[marks](w))
 				return nil
 			})
@@ -187,21 +186,21 @@ func TestBefore(t *testing.T) {
 	}
 	w.drain()
 	w.run(t, lasts)
-	must.Eq(t, []int{0, 1, 2}, came)
+	must.Eq(t, []int{0, 1, 2}, ran)
 }
 
-// Servers that lead again have not forgotten what they saw when they led, and a new
-// leader may not have seen the last entries: until something of its term is applied.
+// A new leader may be behind until an entry of its term is applied. It is never behind a state
+// that it has read as a leader before.
 func TestElection_behind(t *testing.T) {
 	t.Parallel()
 	behind := 0
 	for seed := range uint64(20) {
-		w := newTown(t, world.Options{Servers: 3, Views: true, Seed: seed + 1})
+		w := newFixture(t, world.Options{Servers: 3, Views: true, Seed: seed + 1})
 		w.drain()
 		seen := map[int]uint64{}
 		for i := range 20 {
 			w.at(drains+time.Duration(i)*time.Second, func() {
-				must.NoError(t, w.Elect(true))
+				must.NoError(t, w.Servers.Elect(true))
 				index := w.State().Index()
 				must.LessEq(t, index, seen[w.Leader()])
 				if index < w.Truth().Index() {

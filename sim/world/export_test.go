@@ -2,5 +2,5 @@ package world
 
 import "github.com/seed-f9cf0b39/nodedrain/drainer"
 
-// LeadersSight is how the leader's drainer sees its state, with feeds of its own.
-func (w *World) LeadersSight() drainer.StateReader { return w.leader.sight }
+// LeaderReader is the reader of the leader's drainer. Its feeds are independent.
+func (w *World) LeaderReader() drainer.StateReader { return w.Servers.leader.reader }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,106 +10,227 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 )
 
-// faults are those that are armed, and what they have done.
-type faults struct {
+// Faults are the armed faults, and the effects that they still have.
+type Faults struct {
+	world *World
 	armed []*fault
-	// onStrike are told of every strike.
-	onStrike []func(Strike)
-	// ends is what is to be undone when the faults end, undos counts what ever was.
-	ends  []undo
-	undos int
-	// calms counts how often the faults have ended, pending what they have yet to do.
-	calms, pending int
-	// keys counts the keys that requests were given which come again.
-	keys int
+	// undos are the effects that end at a time, or when the faults end.
+	undos []*undo
+	// ended counts the calls of End, pending the effects that are still to come.
+	ended, pending int
 	// evals are the evaluations that were an opportunity.
 	evals map[cluster.EvalID]bool
 }
 
-// fault is a fault that is armed, target what an opportunity is about.
+// fault is an armed fault; target describes an opportunity.
 type (
 	fault  = setting.Armed
 	target = setting.Target
 )
 
-// Strike is one time that a fault did something.
+// undo ends an effect of a fault.
+type undo struct{ do func() error }
+
+// Strike is one strike of a fault.
 type Strike struct {
 	Name   scenario.FaultName
 	Target string // or empty
 	At     time.Duration
-	// For is how long what it did lasts, or how late it made something.
+	// For is the duration of the effect, or its delay.
 	For time.Duration
 }
 
-// OnStrike calls f whenever a fault strikes.
-func (w *World) OnStrike(f func(Strike)) { w.faults.onStrike = append(w.faults.onStrike, f) }
+// CutOff are the servers and nodes that stay broken when all faults end. A majority of the
+// servers, and the nodes that drains need, must be left.
+type CutOff struct {
+	// Servers are the numbers of servers, from 0, that stay paused and never lead again.
+	Servers []int
+	// Nodes are nodes whose clients stay silent.
+	Nodes []cluster.NodeID
+}
 
-// Arm arms a fault. Those that wait for no opportunity strike at once.
-func (w *World) Arm(f scenario.Fault) error {
-	armed, err := setting.Arm(f, w.now)
+// Arm arms a fault. Faults that need no opportunity strike at once.
+func (fs *Faults) Arm(f scenario.Fault) error {
+	armed, err := setting.Arm(f, fs.world.now)
 	if err != nil {
 		return err
 	}
-	return w.Expose(armed)
+	return fs.Add(armed)
 }
 
-// Expose exposes the world to a fault that whoever calls has armed, and may ask later
-// whether it has struck.
-func (w *World) Expose(armed *setting.Armed) error {
-	switch armed.Name { // they strike now or never
+// Add adds an armed fault. The caller may ask it later whether it has struck.
+func (fs *Faults) Add(armed *setting.Armed) error {
+	switch armed.Name { // these strike now or never
 	case scenario.NodeCrash, scenario.NodeDisconnect:
-		return w.loseNode(armed)
+		fs.world.clients.lose(armed)
+		return nil
 	case scenario.SchedUnplaceable:
-		return w.cordonAll(armed)
+		fs.cordonAll(armed)
+		return nil
 	}
-	w.faults.armed = append(w.faults.armed, armed)
+	fs.armed = append(fs.armed, armed)
 	if armed.Name == scenario.LeaderFlap {
-		w.flap()
+		fs.world.Servers.flap()
 	}
 	return nil
 }
 
-// armedAny reports whether any fault of that name is armed.
-func (f *faults) armedAny(name scenario.FaultName) bool {
-	return slices.ContainsFunc(f.armed, func(a *fault) bool { return a.Name == name })
+// armedAny reports whether a fault of the name is armed.
+func (fs *Faults) armedAny(name scenario.FaultName) bool {
+	return slices.ContainsFunc(fs.armed, func(a *fault) bool { return a.Name == name })
 }
 
-// strike says whether a fault of that name strikes, this being its opportunity, and
-// what it draws for a delay.
-func (w *World) strike(name scenario.FaultName, t target) (delay time.Duration, strikes bool) {
-	for _, f := range w.faults.armed {
-		if f.Name == name && f.Hits(t) && !f.Ended(w.now) && w.chance(f, t) {
-			return w.struck(f, t), true
+// strike offers an opportunity to the faults of a name. The first armed one that matches
+// and is lucky strikes. delay is drawn from the fault's range.
+func (fs *Faults) strike(name scenario.FaultName, t target) (delay time.Duration, strikes bool) {
+	for _, f := range fs.armed {
+		if f.Name == name && f.Hits(t) && !f.Ended(fs.world.now) && fs.lucky(f, t) {
+			return fs.struck(f, t), true
 		}
 	}
 	return 0, false
 }
 
-// chance draws whether an opportunity is taken. Each allocation has a stream of its
-// own: one more or less changes nothing for the others.
-func (w *World) chance(f *fault, t target) bool {
+// lucky draws whether a fault takes an opportunity. Each allocation has its own stream, so
+// that an additional allocation changes nothing for the others.
+func (fs *Faults) lucky(f *fault, t target) bool {
 	if f.Certain() {
 		return true
 	}
 	name := "fault/" + string(f.Name)
 	if t.Alloc != nil {
-		return Stream(w.options.Seed, name+"/"+t.String()).Float64() < f.Probability
+		return Stream(fs.world.options.Seed, name+"/"+t.String()).Float64() < f.Probability
 	}
-	return w.streams.of(name).Float64() < f.Probability
+	return fs.world.chance.stream(name).Float64() < f.Probability
 }
 
-// struck notes a strike and draws its delay.
-func (w *World) struck(f *fault, t target) time.Duration {
+// struck records a strike and draws its delay.
+func (fs *Faults) struck(f *fault, t target) time.Duration {
+	w := fs.world
 	f.Strike()
-	w.spent.outside()
-	delay := w.draw("delay/"+string(f.Name), f.Delay)
+	w.counts.outside()
+	delay := w.chance.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, Target: t.String(), At: w.now.Sub(Epoch), For: delay}
 	w.hash.bytes([]byte(string(s.Name) + s.Target))
-	for _, tell := range w.faults.onStrike {
-		tell(s)
+	for _, o := range w.observers {
+		if o.Struck != nil {
+			o.Struck(s)
+		}
 	}
 	if f.Ended(w.now) {
-		w.faults.armed = slices.DeleteFunc(w.faults.armed, func(o *fault) bool { return o == f })
+		fs.armed = slices.DeleteFunc(fs.armed, func(o *fault) bool { return o == f })
 	}
 	return delay
+}
+
+// after runs the effect of a fault after a delay, unless all faults have ended by then.
+func (fs *Faults) after(d time.Duration, do func() error) {
+	ended := fs.ended
+	fs.pending++
+	fs.world.At(fs.world.now.Add(d), func() error {
+		fs.pending--
+		if fs.ended != ended {
+			return nil
+		}
+		return do()
+	})
+}
+
+// undoAfter ends the effect of a fault after a while, or when all faults end.
+func (fs *Faults) undoAfter(d time.Duration, do func() error) {
+	u := &undo{do}
+	fs.undos = append(fs.undos, u)
+	fs.world.At(fs.world.now.Add(d), func() error { return fs.undo(u) })
+}
+
+// undo ends an effect, once.
+func (fs *Faults) undo(u *undo) error {
+	i := slices.Index(fs.undos, u)
+	if i < 0 {
+		return nil
+	}
+	fs.undos = slices.Delete(fs.undos, i, i+1)
+	return u.do()
+}
+
+// End ends all faults and their effects. Paused servers run, deposed leaders learn that
+// they are deposed, and late writes and wake-ups arrive. The behaviour that clients already
+// have stays. What is cut off stays broken.
+//
+// End returns an error if no majority of the servers would be left, or if an election fails.
+func (fs *Faults) End(out CutOff) error {
+	w := fs.world
+	if err := w.Servers.checkMinority(out.Servers); err != nil {
+		return err
+	}
+	fs.armed = nil
+	fs.ended++
+	if err := w.Servers.cutOff(out.Servers); err != nil {
+		return err
+	}
+	w.Servers.resume()
+	for _, id := range out.Nodes {
+		w.clients.cutOff(id)
+	}
+	w.Log.hasten()
+	leader := w.Servers.leader
+	leader.drainerAlarm.hasten(w.now.Add(w.options.Wake.Max))
+	leader.schedulerAlarm.hasten(w.now.Add(w.options.Schedule.Max))
+	for len(fs.undos) > 0 {
+		if err := fs.undo(fs.undos[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Active reports whether an armed fault may still strike, a fault has an effect, a deposed
+// leader does not know it, or a server is paused. Wrong clocks and the behaviour that
+// clients already have do not count.
+func (fs *Faults) Active() bool {
+	w := fs.world
+	return slices.ContainsFunc(fs.armed, func(f *fault) bool { return !f.Ended(w.now) }) ||
+		len(fs.undos) > 0 || fs.pending > 0 || len(w.Servers.deposed) > 0 ||
+		slices.ContainsFunc(w.Servers.all, func(s *server) bool { return s.paused(w.now) })
+}
+
+// checkMinority returns an error if the servers are no minority.
+func (ss *Servers) checkMinority(numbers []int) error {
+	if 2*len(numbers) >= len(ss.all) && len(numbers) > 0 {
+		return fmt.Errorf("cutting off %d of %d servers: no server could lead", len(numbers), len(ss.all))
+	}
+	for _, number := range numbers {
+		if number < 0 || number >= len(ss.all) {
+			return fmt.Errorf("cutting off server %d: there are %d, from 0", number, len(ss.all))
+		}
+	}
+	return nil
+}
+
+// cutOff pauses servers for good. If one of them leads, another server takes over, and the
+// old leader never learns it.
+func (ss *Servers) cutOff(numbers []int) error {
+	for _, number := range numbers {
+		s := ss.all[number]
+		s.cutOff, s.pausedUntil = true, ss.world.now.Add(Never)
+	}
+	if ss.leader.server.cutOff {
+		return ss.Elect(false)
+	}
+	return nil
+}
+
+// resume ends the pauses of all servers that are not cut off, and tells the deposed leaders
+// among them that they are deposed.
+func (ss *Servers) resume() {
+	for _, s := range ss.all {
+		if !s.cutOff {
+			s.pausedUntil = time.Time{}
+		}
+	}
+	for _, l := range slices.Clone(ss.deposed) {
+		if !l.server.cutOff {
+			l.stepDown()
+		}
+	}
 }

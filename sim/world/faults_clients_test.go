@@ -12,11 +12,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// reported is when an allocation was first reported so on a node, or below zero.
-func (w *town) reported(on cluster.NodeID, so func(cluster.AllocReport) bool) time.Duration {
+// reported is the apply time of the first matching report of an allocation on a node, or
+// negative.
+func (w *fixture) reported(on cluster.NodeID, matches func(cluster.AllocReport) bool) time.Duration {
 	return whenThat(w, func(m report) bool {
 		for _, r := range m.Reports {
-			if r.Node == on && so(r) {
+			if r.Node == on && matches(r) {
 				return true
 			}
 		}
@@ -29,45 +30,45 @@ func judged(r cluster.AllocReport) bool  { return r.Healthy != nil }
 func unwell(r cluster.AllocReport) bool  { return judged(r) && !*r.Healthy }
 func running(r cluster.AllocReport) bool { return r.ClientStatus == cluster.ClientRunning }
 
-func storiesOfClients() []faultStory {
-	// What is there from the beginning has been seen by the time at which faults are
-	// armed: there has to be another.
-	grow := func(t *testing.T, w *town) {
+func clientCases() []faultCase {
+	// The first allocations are no opportunity: their clients know them before the fault is
+	// armed. So the job gets another.
+	grow := func(t *testing.T, w *fixture) {
 		w.at(armed+time.Second, func() {
-			must.NoError(t, w.EditJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count = 4 }))
+			w.editJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count = 4 })
 		})
-		w.at(drains+time.Second, func() { w.Drain("n4", cluster.DrainSpec{}, "") })
+		w.at(drains+time.Second, func() { w.drainNode("n4", 0) })
 	}
-	return []faultStory{{
-		fault:  scenario.Fault{Name: scenario.ClientSlowStop, On: "@n4"},
-		begin:  grow,
-		leaves: terms | applied | ending,
-		check: func(t *testing.T, plain, struck *town) {
+	return []faultCase{{
+		fault: scenario.Fault{Name: scenario.ClientSlowStop, On: "@n4"},
+		setup: grow,
+		keeps: terms | applied | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Eq(t, plain.reported("n4", ended)+kill-stops, struck.reported("n4", ended))
 			must.Eq(t, plain.reported("n1", ended), struck.reported("n1", ended))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.ClientNeverStop, On: "@n4"},
-		begin:  grow,
-		leaves: terms | ending,
-		check: func(t *testing.T, plain, struck *town) {
+		fault: scenario.Fault{Name: scenario.ClientNeverStop, On: "@n4"},
+		setup: grow,
+		keeps: terms | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Positive(t, plain.reported("n4", ended))
 			must.Negative(t, struck.reported("n4", ended))
 			must.True(t, struck.State().Node("n4").Draining())
 			must.Eq(t, plain.reported("n1", ended), struck.reported("n1", ended))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.ClientFailNew, On: "web", Count: 1},
-		leaves: terms | applied | ending,
-		check: func(t *testing.T, plain, struck *town) {
+		fault: scenario.Fault{Name: scenario.ClientFailNew, On: "web", Count: 1},
+		keeps: terms | applied | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Negative(t, plain.reported("n4", unwell))
 			must.Positive(t, struck.reported("n4", unwell))
 			must.Eq(t, plain.reported("n4", running), struck.reported("n4", running))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.ClientMute},
-		leaves: terms | applied | ending,
-		check: func(t *testing.T, plain, struck *town) {
+		fault: scenario.Fault{Name: scenario.ClientMute},
+		keeps: terms | applied | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Positive(t, plain.reported("n4", judged))
 			must.Negative(t, struck.reported("n4", judged))
 			must.Eq(t, plain.reported("n4", running), struck.reported("n4", running))
@@ -75,58 +76,58 @@ func storiesOfClients() []faultStory {
 	}}
 }
 
-// What a client is born with it has from its birth: allocations that were seen before,
-// or judged, are no opportunity for verdicts.
-func TestFaults_bornWithAVerdict(t *testing.T) {
+// The behaviour of an allocation is drawn when its client first sees it: earlier allocations
+// are no opportunity.
+func TestFaults_earlierAllocations(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{})
+	w := newFixture(t, world.Options{})
 	for _, name := range []scenario.FaultName{scenario.ClientFailNew, scenario.ClientMute} {
-		must.NoError(t, w.Arm(scenario.Fault{Name: name, Count: 9}))
+		must.NoError(t, w.Faults.Arm(scenario.Fault{Name: name, Count: 9}))
 	}
 	w.run(t, lasts)
 	must.SliceEmpty(t, w.strikes)
 }
 
-// storiesOfTheRest are of nodes and of the scheduler. A node's silence is found out if
-// it is long, and told; its client says nothing before it is over.
-func storiesOfTheRest() []faultStory {
+// nodeAndSchedulerCases are the faults of nodes and of the scheduler. A silent client sends
+// nothing. The servers change the status of its node after a heartbeat.
+func nodeAndSchedulerCases() []faultCase {
 	const away = 40 * time.Second
-	lost := func(name scenario.FaultName, said cluster.NodeStatus) faultStory {
-		return faultStory{
-			fault:  scenario.Fault{Name: name, On: "n1", Delay: exactly(away)},
-			leaves: terms | applied | ending,
-			check: func(t *testing.T, plain, struck *town) {
+	lost := func(name scenario.FaultName, want cluster.NodeStatus) faultCase {
+		return faultCase{
+			fault: scenario.Fault{Name: name, On: "n1", Delay: exactly(away)},
+			keeps: terms | applied | ending,
+			check: func(t *testing.T, plain, struck *fixture) {
 				must.Positive(t, plain.reported("n1", ended))
 				at := struck.reported("n1", func(cluster.AllocReport) bool { return true })
 				must.True(t, at < 0 || at > armed+away)
-				must.Eq(t, armed+10*time.Second+commits, whenThat(struck, func(m status) bool { return m.Status == said }))
+				must.Eq(t, armed+10*time.Second+commits, whenThat(struck, func(m status) bool { return m.Status == want }))
 				must.Eq(t, armed+away+commits, whenThat(struck, func(m status) bool { return m.Status == cluster.NodeReady }))
 			},
 		}
 	}
-	return []faultStory{
+	return []faultCase{
 		lost(scenario.NodeCrash, cluster.NodeDown),
 		lost(scenario.NodeDisconnect, cluster.NodeDisconnected),
-		{ // a short silence is not found out
-			fault:  scenario.Fault{Name: scenario.NodeDisconnect, On: "n1", Delay: exactly(9 * time.Second)},
-			leaves: late,
-			check: func(t *testing.T, plain, struck *town) {
+		{ // the servers do not notice a short silence
+			fault: scenario.Fault{Name: scenario.NodeDisconnect, On: "n1", Delay: exactly(9 * time.Second)},
+			keeps: late,
+			check: func(t *testing.T, plain, struck *fixture) {
 				must.Negative(t, when[status](struck))
 				must.Eq(t, when[marks](plain), when[marks](struck))
 				must.Eq(t, armed+9*time.Second+stops+commits, struck.reported("n1", ended))
 			},
 		}, {
-			fault:  scenario.Fault{Name: scenario.SchedSlow, Delay: exactly(3 * time.Second)},
-			leaves: late,
-			check: func(t *testing.T, plain, struck *town) {
+			fault: scenario.Fault{Name: scenario.SchedSlow, Delay: exactly(3 * time.Second)},
+			keeps: late,
+			check: func(t *testing.T, plain, struck *fixture) {
 				must.Eq(t, when[marks](plain), when[marks](struck))
 				must.Eq(t, drains+commits+3*time.Second+commits, when[plan](struck))
 			},
 		}, {
-			fault:  scenario.Fault{Name: scenario.SchedFailEval, On: "web"},
-			begin:  func(t *testing.T, w *town) { w.place(t, "log", "n1", "n2") }, // its evaluation comes first
-			leaves: terms | ending,                                                // what has failed is evaluated again
-			check: func(t *testing.T, plain, struck *town) {
+			fault: scenario.Fault{Name: scenario.SchedFailEval, On: "web"},
+			setup: func(t *testing.T, w *fixture) { w.place(t, "log", "n1", "n2") }, // its evaluation comes first
+			keeps: terms | ending,                                                   // failed evaluations are repeated
+			check: func(t *testing.T, plain, struck *fixture) {
 				failed := 0
 				for e := range struck.State().Evals() {
 					if e.Status == cluster.EvalFailed {
@@ -136,18 +137,18 @@ func storiesOfTheRest() []faultStory {
 					}
 				}
 				must.Eq(t, 1, failed)
-				must.Eq(t, when[marks](struck), struck.strikes[0].At) // before anything is planned for it
+				must.Eq(t, when[marks](struck), struck.strikes[0].At) // before the scheduler plans for it
 			},
 		}, {
-			fault:  scenario.Fault{Name: scenario.SchedUnplaceable, Delay: exactly(away)},
-			leaves: terms | applied | ending,
-			check: func(t *testing.T, plain, struck *town) {
+			fault: scenario.Fault{Name: scenario.SchedUnplaceable, Delay: exactly(away)},
+			keeps: terms | applied | ending,
+			check: func(t *testing.T, plain, struck *fixture) {
 				must.Positive(t, whenThat(plain, places))
 				must.Greater(t, armed+away, whenThat(struck, places))
 				for _, id := range []cluster.NodeID{"n2", "n3", "n4"} {
 					must.Eq(t, cluster.NodeEligible, struck.State().Node(id).SchedulingEligibility)
 				}
-				// It has drained meanwhile, and stays as a drain leaves it.
+				// It has drained in the meantime. A drain leaves the node ineligible.
 				must.Eq(t, cluster.NodeIneligible, struck.State().Node("n1").SchedulingEligibility)
 			},
 		},
@@ -156,22 +157,21 @@ func storiesOfTheRest() []faultStory {
 
 func places(m plan) bool { return len(m.Places) > 0 }
 
-// An evaluation is an opportunity once, however often the scheduler looks while it
-// waits.
+// Each evaluation is one opportunity, even if the scheduler processes it several times.
 func TestFaults_evaluationsOnce(t *testing.T) {
 	t.Parallel()
 	struck := 0
 	for seed := range uint64(20) {
-		w := newTown(t, world.Options{Seed: seed + 1})
+		w := newFixture(t, world.Options{Seed: seed + 1})
 		w.drain()
 		w.at(armed, func() {
 			slow := scenario.Fault{Name: scenario.ApplySlow, On: "scheduler", Delay: exactly(time.Hour)}
-			must.NoError(t, w.Arm(slow))
-			must.NoError(t, w.Arm(scenario.Fault{Name: scenario.SchedFailEval, For: time.Hour, Probability: 0.01}))
+			must.NoError(t, w.Faults.Arm(slow))
+			must.NoError(t, w.Faults.Arm(scenario.Fault{Name: scenario.SchedFailEval, For: time.Hour, Probability: 0.01}))
 		})
-		for i := range 300 { // what is written while the log waits is committed at once
+		for i := range 300 { // commits wake the scheduler while the log waits
 			w.at(drains+time.Second+time.Duration(i)*time.Millisecond, func() {
-				must.NoError(t, w.Commit(&shims.NodeUpdateStatus{At: w.Now(), Node: "n4", Status: cluster.NodeReady}))
+				must.NoError(t, w.Setup.Commit(&shims.NodeUpdateStatus{At: w.Now(), Node: "n4", Status: cluster.NodeReady}))
 			})
 		}
 		w.run(t, time.Minute)
@@ -180,17 +180,17 @@ func TestFaults_evaluationsOnce(t *testing.T) {
 	must.Less(t, 4, struck)
 }
 
-// A client that falls silent says nothing more, not even what it was about to say.
+// A silent client does not send the reports that it already has.
 func TestFaults_silentAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{Commit: exactly(5 * time.Second)})
+	w := newFixture(t, world.Options{Commit: exactly(5 * time.Second)})
 	w.drain()
-	// n4 reports a second after its allocation is placed, and the log takes five for
-	// that: n1 has to wait with what it has to say after two, and is silent by then.
+	// n4 reports one second after its allocation is placed, and the log takes five seconds
+	// for that. So the report of n1, due after two seconds, waits until n1 is silent.
 	const planned = drains + 3*5*time.Second
 	const silent, away = planned + 3*time.Second, 8 * time.Second
 	w.at(silent, func() {
-		must.NoError(t, w.Arm(scenario.Fault{Name: scenario.NodeCrash, On: "n1", Delay: exactly(away)}))
+		must.NoError(t, w.Faults.Arm(scenario.Fault{Name: scenario.NodeCrash, On: "n1", Delay: exactly(away)}))
 	})
 	w.run(t, lasts)
 	must.Eq(t, planned, when[plan](w))

@@ -11,89 +11,88 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// faultStory is a small world in which n1 is drained and one fault strikes.
-type faultStory struct {
-	// fault is armed before that.
+// faultCase is a run in which n1 is drained and one fault strikes.
+type faultCase struct {
+	// fault is armed before the drain.
 	fault scenario.Fault
-	// strikes is how often it strikes; zero is once.
+	// strikes is the number of its strikes; zero is one.
 	strikes int
-	// begin has happen what else does; nil is nothing.
-	begin func(*testing.T, *town)
-	// leaves is what the fault leaves as it is in a plain world.
-	leaves leaves
-	// check checks what it does. In the plain world nothing strikes, and all else
-	// happens.
-	check func(t *testing.T, plain, struck *town)
+	// setup adds events to the run, or is nil.
+	setup func(*testing.T, *fixture)
+	// keeps are the properties of a run that the fault does not change.
+	keeps keeps
+	// check checks the effect of the fault. The plain run is the same without the fault.
+	check func(t *testing.T, plain, struck *fixture)
 }
 
-// leaves is what a fault leaves as it is.
-type leaves uint
+// keeps are properties of a run.
+type keeps uint
 
 const (
-	// terms: nobody else leads. applied: the drainer's writes are applied, and it knows.
-	// sequence: the same entries are written, in the same order. ending: the drain ends.
-	terms leaves = 1 << iota
+	// terms: there is no further election. applied: the drainer gets the same answers.
+	// sequence: the log has the same entries, in the same order. ending: the drain ends.
+	terms keeps = 1 << iota
 	applied
 	sequence
 	ending
 
-	late = terms | applied | sequence | ending // but it happens later
+	late = terms | applied | sequence | ending // only the times differ
 )
 
-// armed is when the fault is armed, and lasts how long the world does.
+// armed is when the fault is armed, lasts the length of a run.
 const (
 	armed = 5 * time.Second
 	lasts = 10 * time.Minute
 )
 
-// Each fault does what its name promises, and nothing else.
+// Each fault has its documented effect, and no other.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	stories := slices.Concat(storiesOfWrites(), storiesOfLeaders(), storiesOfWakes(), storiesOfClients(), storiesOfTheRest(), storiesOfOperators())
+	cases := slices.Concat(writeCases(), leaderCases(), wakeCases(), clientCases(), nodeAndSchedulerCases(), operatorCases())
 	for _, kind := range scenario.Faults() {
 		t.Run(string(kind.Name), func(t *testing.T) {
 			t.Parallel()
-			told := 0
-			for _, s := range stories {
-				if s.fault.Name == kind.Name {
-					told++
-					s.tell(t)
+			tested := 0
+			for _, c := range cases {
+				if c.fault.Name == kind.Name {
+					tested++
+					c.test(t)
 				}
 			}
-			must.Positive(t, told, must.Sprint("the fault has no story"))
+			must.Positive(t, tested, must.Sprint("the fault has no case"))
 		})
 	}
 }
 
-func (s faultStory) tell(t *testing.T) {
+func (c faultCase) test(t *testing.T) {
 	t.Helper()
-	plain, struck := s.play(t, false), s.play(t, true)
-	must.Len(t, max(1, s.strikes), struck.strikes)
+	plain, struck := c.play(t, false), c.play(t, true)
+	must.Len(t, max(1, c.strikes), struck.strikes)
 	for _, strike := range struck.strikes {
-		must.Eq(t, s.fault.Name, strike.Name)
-		must.True(t, s.fault.Delay.Min <= strike.For && strike.For <= s.fault.Delay.Max)
+		must.Eq(t, c.fault.Name, strike.Name)
+		must.True(t, c.fault.Delay.Min <= strike.For && strike.For <= c.fault.Delay.Max)
 	}
 	must.SliceEmpty(t, plain.strikes)
-	must.Eq(t, plain.Term() == struck.Term(), s.leaves&terms != 0)
-	if s.leaves&applied != 0 {
+	must.Eq(t, plain.Term() == struck.Term(), c.keeps&terms != 0)
+	if c.keeps&applied != 0 {
 		must.Eq(t, plain.outcomes(), struck.outcomes())
 	}
-	if s.leaves&sequence != 0 {
+	if c.keeps&sequence != 0 {
 		must.Eq(t, plain.sequence(), struck.sequence())
 	}
-	must.Eq(t, when[completions](struck) >= 0, s.leaves&ending != 0)
-	s.check(t, plain, struck)
+	must.Eq(t, when[completions](struck) >= 0, c.keeps&ending != 0)
+	c.check(t, plain, struck)
 }
 
-func (s faultStory) play(t *testing.T, strike bool) *town {
+func (c faultCase) play(t *testing.T, strike bool) *fixture {
 	t.Helper()
-	w := newTown(t, world.Options{Seed: 7, Servers: 3, Views: true})
-	if s.begin != nil {
-		s.begin(t, w)
+	w := newFixture(t, world.Options{Seed: 7, Servers: 3, Views: true})
+	if c.setup != nil {
+		c.setup(t, w)
 	}
 	w.at(armed, func() {
 		if strike {
-			must.NoError(t, w.Arm(s.fault))
+			must.NoError(t, w.Faults.Arm(c.fault))
 		}
 	})
 	w.drain()
@@ -101,5 +100,5 @@ func (s faultStory) play(t *testing.T, strike bool) *town {
 	return w
 }
 
-// exactly is a time that is not drawn.
+// exactly is a range of one duration.
 func exactly(d time.Duration) scenario.Range { return scenario.Range{Min: d, Max: d} }

@@ -6,40 +6,39 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-func storiesOfWakes() []faultStory {
-	both := func(_ *testing.T, w *town) {
-		w.at(drains+2*time.Second, func() { w.Drain("n2", cluster.DrainSpec{}, "") })
+func wakeCases() []faultCase {
+	both := func(_ *testing.T, w *fixture) {
+		w.at(drains+2*time.Second, func() { w.drainNode("n2", 0) })
 	}
-	return []faultStory{{
-		fault:  scenario.Fault{Name: scenario.WatchDelay, Delay: exactly(3 * time.Second)},
-		leaves: late,
-		check: func(t *testing.T, plain, struck *town) {
+	return []faultCase{{
+		fault: scenario.Fault{Name: scenario.WatchDelay, Delay: exactly(3 * time.Second)},
+		keeps: late,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Eq(t, when[marks](plain)+3*time.Second, when[marks](struck))
 			must.Eq(t, 0, struck.stepped(armed, drains+3*time.Second))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Minute)},
-		begin:  both,
-		leaves: terms | ending,
-		check: func(t *testing.T, plain, struck *town) { // it comes with the next
+		fault: scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Minute)},
+		setup: both,
+		keeps: terms | ending,
+		check: func(t *testing.T, plain, struck *fixture) { // it arrives with the next
 			must.Eq(t, 0, struck.stepped(armed, drains+2*time.Second))
 			must.Eq(t, drains+2*time.Second+2*commits, when[marks](struck))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Second)},
-		begin:  both,
-		leaves: terms | ending,
-		check: func(t *testing.T, plain, struck *town) { // it does not wait for the next
+		fault: scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Second)},
+		setup: both,
+		keeps: terms | ending,
+		check: func(t *testing.T, plain, struck *fixture) { // it does not wait for the next
 			must.Eq(t, when[marks](plain)+time.Second, when[marks](struck))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.WatchSpurious, Delay: exactly(500 * time.Millisecond)},
-		leaves: late,
-		check: func(t *testing.T, plain, struck *town) {
+		fault: scenario.Fault{Name: scenario.WatchSpurious, Delay: exactly(500 * time.Millisecond)},
+		keeps: late,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Len(t, len(plain.steps)+1, struck.steps)
 			at := drains + commits + 500*time.Millisecond
 			for _, s := range struck.steps {
@@ -52,16 +51,16 @@ func storiesOfWakes() []faultStory {
 			must.Eq(t, when[completions](plain), when[completions](struck))
 		},
 	}, {
-		fault:   scenario.Fault{Name: scenario.WatchSpurious, For: time.Minute}, // for nothing, but once for each
+		fault:   scenario.Fault{Name: scenario.WatchSpurious, For: time.Minute}, // a spurious wake-up causes no other
 		strikes: 6,
-		leaves:  late,
-		check: func(t *testing.T, plain, struck *town) {
+		keeps:   late,
+		check: func(t *testing.T, plain, struck *fixture) {
 			must.Eq(t, when[completions](plain), when[completions](struck))
 		},
 	}, {
-		fault:  scenario.Fault{Name: scenario.ViewStale, Delay: exactly(30 * time.Second)},
-		leaves: terms | applied | ending,
-		check: func(t *testing.T, plain, struck *town) {
+		fault: scenario.Fault{Name: scenario.ViewStale, Delay: exactly(30 * time.Second)},
+		keeps: terms | applied | ending,
+		check: func(t *testing.T, plain, struck *fixture) {
 			marked := first[marks](struck)
 			must.Eq(t, when[marks](plain), when[marks](struck))
 			stale := false
@@ -72,10 +71,10 @@ func storiesOfWakes() []faultStory {
 				must.Eq(t, marked.at, drains+commits)
 				stale = stale || s.at > when[report](struck)
 				for _, e := range struck.entries {
-					must.True(t, e.at <= marked.at || s.View.Index() < e.Index, must.Sprintf("at %s it sees entry %d", s.at, e.Index))
+					must.True(t, e.at <= marked.at || s.View.Index() < e.Index, must.Sprintf("at %s it reads entry %d", s.at, e.Index))
 				}
 			}
-			must.True(t, stale, must.Sprint("it never looks"))
+			must.True(t, stale, must.Sprint("it never reads a state"))
 			must.GreaterEq(t, marked.at+30*time.Second, when[completions](struck))
 		},
 	}}

@@ -11,18 +11,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// What clients have to say of their own accord they say at whole multiples of the time for
-// which they gather it, and all of it is said.
+// With Gather, clients send their own reports at whole multiples of it. No report is missing.
 func TestOptions_Gather(t *testing.T) {
 	t.Parallel()
 	const gather = 7 * time.Second
-	plain := newTown(t, world.Options{})
-	gathered := newTown(t, world.Options{Gather: gather})
-	for _, w := range []*town{plain, gathered} {
+	plain := newFixture(t, world.Options{})
+	gathered := newFixture(t, world.Options{Gather: gather})
+	for _, w := range []*fixture{plain, gathered} {
 		w.drain()
 		w.run(t, lasts)
 	}
-	said := func(w *town) (times int) {
+	sent := func(w *fixture) (times int) {
 		for _, e := range w.entries {
 			if m, is := e.Message.(*shims.AllocClientUpdate); is {
 				times += len(m.Reports)
@@ -30,7 +29,7 @@ func TestOptions_Gather(t *testing.T) {
 		}
 		return times
 	}
-	must.Eq(t, said(plain), said(gathered))
+	must.Eq(t, sent(plain), sent(gathered))
 	stopped := func(r cluster.AllocReport) bool { return r.ClientStatus == cluster.ClientComplete }
 	was, is := plain.reported("n1", stopped), gathered.reported("n1", stopped)
 	must.Less(t, is, was)

@@ -2,23 +2,23 @@ package world
 
 import "hash/fnv"
 
-// hash is a running hash of what happens.
+// hash is a running hash of numbers and bytes.
 type hash uint64
 
-// prime is that of FNV-1a with 64 bits.
+// prime is the 64-bit prime of FNV-1a.
 const prime = 1099511628211
 
-// add takes in numbers.
+// add adds numbers.
 func (h *hash) add(numbers ...uint64) {
 	for _, n := range numbers {
 		*h = (*h ^ hash(n)) * prime
-		*h ^= *h >> 29 // or the high bits of a number would never reach the low ones
+		*h ^= *h >> 29 // otherwise the high bits of a number would never reach the low ones
 	}
 }
 
-// bytes takes in bytes.
+// bytes adds bytes.
 func (h *hash) bytes(b []byte) {
 	f := fnv.New64a()
-	_, _ = f.Write(b) // a hash takes all
+	_, _ = f.Write(b) // a hash accepts every write
 	h.add(f.Sum64())
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ids makes ids that sort in the order in which they were made.
+// ids makes ids that sort in the order of their creation.
 type ids struct{ allocs, evals, drains int }
 
 func (i *ids) alloc() cluster.AllocID {
@@ -23,6 +23,3 @@ func (i *ids) drain() cluster.DrainID {
 	i.drains++
 	return cluster.DrainID(fmt.Sprintf("d%06d", i.drains))
 }
-
-// NewAllocID makes the id of an allocation.
-func (w *World) NewAllocID() cluster.AllocID { return w.ids.alloc() }

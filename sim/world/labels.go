@@ -7,13 +7,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// allocLabel is "job.group[index]@node", without what goes without saying.
+// allocLabel is the group's label with an index and a node: "job.group[index]@node".
 func allocLabel(a *cluster.Allocation) string {
 	index := a.Name[strings.LastIndexByte(a.Name, '[')+1:]
-	return fmt.Sprintf("%s[%s@%s", groupLabel(a.GroupKey()), index, a.NodeID)
+	return fmt.Sprintf("%s[%s@%s", GroupLabel(a.GroupKey()), index, a.NodeID)
 }
 
-func groupLabel(g cluster.GroupKey) string {
+// GroupLabel is "job.group" without the default namespace, and without a group of the job's name.
+func GroupLabel(g cluster.GroupKey) string {
 	if g.Name == string(g.Job.ID) {
 		return jobLabel(g.Job)
 	}

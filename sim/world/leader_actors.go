@@ -3,16 +3,18 @@ package world
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// drainerActor steps a server's drainer.
+// drainerActor steps the drainer of a term.
 type drainerActor struct{ *leadership }
 
 func (a *drainerActor) wants(now time.Time) time.Time {
-	a.sight.pass()
-	a.drains.notice(now, a.travel)
-	at := a.drains.wants()
+	a.reader.forwardWakes()
+	a.drainerAlarm.receive(now, a.drainerDelay)
+	at := a.drainerAlarm.next()
 	if at.IsZero() {
 		return at
 	}
@@ -20,39 +22,42 @@ func (a *drainerActor) wants(now time.Time) time.Time {
 }
 
 func (a *drainerActor) step() error {
-	if a.world.now.Before(a.established) || !a.drains.ready(a.world.now, a.server.ahead) {
+	if a.world.now.Before(a.established) || !a.drainerAlarm.ready(a.world.now, a.server.ahead) {
 		return nil
 	}
-	if a.deposed { // what it does comes to nothing, and so would faults
+	if a.deposed { // its writes have no effect, so a fault would have none either
 		a.run()
 		return nil
 	}
-	if delay, strikes := a.world.strike(scenario.LeaderPaused, target{}); strikes {
-		a.world.Pause(a.server.number, delay)
+	if pause, strikes := a.world.Faults.strike(scenario.LeaderPaused, target{}); strikes {
+		a.world.Servers.Pause(a.server.number, pause)
 	}
-	stale, freezes := a.world.strike(scenario.ViewStale, target{})
+	stale, freezes := a.world.Faults.strike(scenario.ViewStale, target{})
 	a.run()
-	a.world.mayJump(a.server)
-	if freezes { // what it has just looked at is what it sees for a while
-		a.sight.freeze(a.world, stale)
+	a.mayJump()
+	if freezes { // the drainer keeps the state that it has just read
+		a.reader.freeze(a.world, stale)
 	}
 	return nil
 }
 
 // run steps the drainer.
 func (a *drainerActor) run() {
-	a.world.spent.drainer()
-	woken := a.drains.pending()
-	a.drains.begin(a.clock())
-	a.sight.looks = looks{}
+	w := a.world
+	w.counts.drainer()
+	woken := a.drainerAlarm.pending()
+	a.drainerAlarm.startStep(a.clock())
+	a.reader.view, a.reader.looks = nil, 0
 	wakeAt := a.drainer.Step(a.clock())
-	a.drains.set(wakeAt, a.server.ahead)
-	a.world.hash.add(uint64(wakeAt.Sub(Epoch)))
-	for _, f := range a.world.onDrainer {
-		f(DrainerStep{
-			Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
-			View: a.sight.looks.view, Looks: a.sight.looks.count, Held: a.sight.held(),
-		})
+	a.drainerAlarm.set(wakeAt, a.server.ahead)
+	w.hash.add(uint64(wakeAt.Sub(Epoch)))
+	for _, o := range w.observers {
+		if o.Stepped != nil {
+			o.Stepped(DrainerStep{
+				Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
+				View: a.reader.view, Looks: a.reader.looks, Held: a.reader.held(),
+			})
+		}
 	}
 }
 
@@ -60,18 +65,42 @@ func (a *drainerActor) run() {
 type schedulerActor struct{ *leadership }
 
 func (a *schedulerActor) wants(now time.Time) time.Time {
-	a.schedules.notice(now, a.attention)
-	return a.server.awake(a.schedules.wants())
+	a.schedulerAlarm.receive(now, a.schedulerDelay)
+	return a.server.awake(a.schedulerAlarm.next())
 }
 
 func (a *schedulerActor) step() error {
-	if !a.schedules.ready(a.world.now, a.server.ahead) {
+	if !a.schedulerAlarm.ready(a.world.now, a.server.ahead) {
 		return nil
 	}
-	if err := a.world.failEvals(); err != nil {
+	if err := a.failEvals(); err != nil {
 		return err
 	}
-	a.schedules.begin(a.clock())
-	a.schedules.set(a.scheduler.Step(a.clock()), a.server.ahead)
+	a.schedulerAlarm.startStep(a.clock())
+	a.schedulerAlarm.set(a.scheduler.Step(a.clock()), a.server.ahead)
+	return nil
+}
+
+// failEvals lets evaluations of drains fail right before the scheduler processes them. Each
+// evaluation is one opportunity for the fault.
+func (a *schedulerActor) failEvals() error {
+	w := a.world
+	if !w.Faults.armedAny(scenario.SchedFailEval) {
+		return nil
+	}
+	for e := range w.Truth().PendingEvals() {
+		if e.TriggeredBy != cluster.TriggerNodeDrain || w.Faults.evals[e.ID] {
+			continue
+		}
+		w.Faults.evals[e.ID] = true
+		if _, strikes := w.Faults.strike(scenario.SchedFailEval, target{Group: &cluster.GroupKey{Job: e.JobKey()}}); !strikes {
+			continue
+		}
+		failed := e.Copy()
+		failed.Status, failed.StatusDescription = cluster.EvalFailed, "simulated: too many attempts"
+		if err := w.Setup.Commit(&shims.EvalUpdate{Evals: []*cluster.Evaluation{failed}}); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -8,105 +8,179 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// leadership is what runs on a server while it leads, or believes that it does.
+// leadership is a server's term: the drainer and the scheduler that run while the server
+// leads, or believes that it leads.
 type leadership struct {
 	world  *World
 	server *server
-	// term counts the leaderships of the world, from 1.
-	term int
+	term   int // from 1
 
 	drainer   *drainer.Term
 	scheduler *scheduler.Scheduler
-	// sight is how the drainer sees the server's state.
-	sight *sight
-	// drains and schedules are how the two are woken.
-	drains, schedules wakeUp
-	// drainerActor and schedulerActor step them; drainerActor is nil once the term has
-	// ended and the drainer knows.
-	drainerActor   *drainerActor
-	schedulerActor *schedulerActor
-	// established is when the drainer is enabled.
+	// reader reads the server's state for the drainer.
+	reader *reader
+	// The alarms say when to step the drainer and the scheduler; the actors step them.
+	// drainerActor is nil after the term has ended and the drainer knows it.
+	drainerAlarm, schedulerAlarm alarm
+	drainerActor                 *drainerActor
+	schedulerActor               *schedulerActor
+	// established is the time from which the drainer may step.
 	established time.Time
-	// caughtUp says that something of this term has been committed.
-	caughtUp bool
-	// deposed says that the term has ended, whether the drainer knows or not.
+	// deposed says that the term has ended.
 	deposed bool
-	// limbo is what it proposed since it was deposed, and what it was not told of by
-	// then.
-	limbo []*proposal
+	// unanswered are the writes that had no answer when the term ended, and those that
+	// the drainer proposed afterwards.
+	unanswered []*proposal
 }
 
-// lead begins a term on a server.
-func (w *World) lead(s *server) error {
-	w.terms++
-	l := &leadership{world: w, server: s, term: w.terms, sight: w.sight(s), drains: newWakeUp(), schedules: newWakeUp()}
-	l.established = w.now.Add(w.draw("establish", w.options.Establish))
+// lead starts a term on a server.
+func (ss *Servers) lead(s *server) error {
+	w := ss.world
+	ss.terms++
+	l := &leadership{world: w, server: s, term: ss.terms, reader: ss.newReader(s), drainerAlarm: newAlarm(), schedulerAlarm: newAlarm()}
+	l.established = w.now.Add(w.chance.draw("establish", w.options.Establish))
 	config := w.options.Drainer
-	config.Raft = shims.NewDrainerApplier(proposals{log: &w.log, source: FromDrainer, from: l})
+	config.Raft = shims.NewDrainerApplier(proposals{log: w.Log, source: FromDrainer, from: l})
 	config.NewEvalID = w.ids.eval
 	var err error
-	if l.drainer, err = drainer.NewTerm(config, l.sight, l.drains.woken); err != nil {
-		return fmt.Errorf("beginning a term of the drainer: %w", err)
+	if l.drainer, err = drainer.NewTerm(config, l.reader, l.drainerAlarm.woken); err != nil {
+		return fmt.Errorf("starting the drainer: %w", err)
 	}
 	l.scheduler, err = scheduler.New(scheduler.Config{
 		Snapshot: func() scheduler.View { return s.state() },
-		Applier:  shims.NewSchedulerApplier(proposals{log: &w.log, source: FromScheduler, from: l, answered: l.schedules.wake}),
+		Applier:  shims.NewSchedulerApplier(proposals{log: w.Log, source: FromScheduler, from: l, answered: l.schedulerAlarm.wake}),
 		IDs:      scheduler.IDs{Alloc: w.ids.alloc, Eval: w.ids.eval},
 	})
 	if err != nil {
-		return fmt.Errorf("beginning a term of the scheduler: %w", err)
+		return fmt.Errorf("starting the scheduler: %w", err)
 	}
-	l.drains.wake() // a goroutine begins with a step
-	l.schedules.wake()
+	l.drainerAlarm.wake() // a real goroutine starts with a step
+	l.schedulerAlarm.wake()
 	l.drainerActor, l.schedulerActor = &drainerActor{l}, &schedulerActor{l}
-	w.leader = l
+	ss.leader = l
 	w.add(Drainer, l.drainerActor)
 	w.add(Scheduler, l.schedulerActor)
 	w.hash.add(uint64(l.term), uint64(s.number))
-	for _, f := range w.onElect {
-		f(s.number)
+	for _, o := range w.observers {
+		if o.Elected != nil {
+			o.Elected(s.number)
+		}
 	}
-	l.tellClock()
+	l.notifyClock()
 	return nil
 }
 
-// catchUp is called when something of the leader's is committed: by then it has
-// applied everything before.
+// catchUp is called when an entry of the term is committed. The leader has then applied
+// every earlier entry.
 func (l *leadership) catchUp() {
-	l.caughtUp = true
 	if l.server.behind != nil {
 		l.server.behind = nil
-		l.sight.catchUp()
+		l.reader.catchUp()
 	}
 }
 
-// stepDown ends what a deposed leader believed: it is told that of nothing that it
-// proposed the outcome is known.
+// depose ends the term. If the leader does not know it yet, it sees no newer state.
+func (l *leadership) depose(believes bool) {
+	l.deposed = true
+	l.world.drop(l.schedulerActor)
+	if believes && l.world.options.Views {
+		l.server.behind = l.server.state()
+	}
+}
+
+// stepDown tells a deposed leader that its term has ended. The outcome of its unanswered
+// writes is unknown.
 func (l *leadership) stepDown() {
-	w := l.world
 	if l.drainerActor == nil {
 		return // it knows
 	}
-	w.drop(l.drainerActor)
+	ss := l.world.Servers
+	l.world.drop(l.drainerActor)
 	l.drainerActor = nil
 	l.drainer.Close()
-	for _, f := range w.onEnd {
-		f(l.term)
-	}
-	if w.options.Views && l.server != w.leader.server {
+	l.notifyEnd()
+	if l.world.options.Views && l.server != ss.leader.server {
 		l.server.behind = nil
 	}
-	w.deposed = slices.DeleteFunc(w.deposed, func(o *leadership) bool { return o == l })
-	for _, p := range l.limbo {
+	ss.deposed = slices.DeleteFunc(ss.deposed, func(o *leadership) bool { return o == l })
+	for _, p := range l.unanswered {
 		p.answer(unknown())
 	}
-	l.limbo = nil
+	l.unanswered = nil
 }
 
-// Clock is the time on the leader's clock.
-func (w *World) Clock() time.Time { return w.leader.clock() }
+func (l *leadership) notifyEnd() {
+	for _, o := range l.world.observers {
+		if o.TermEnded != nil {
+			o.TermEnded(l.term)
+		}
+	}
+}
+
+func (l *leadership) notifyClock() {
+	for _, o := range l.world.observers {
+		if o.ClockSet != nil {
+			o.ClockSet(l.term, l.server.ahead)
+		}
+	}
+}
 
 // clock is the time on the server's clock.
 func (l *leadership) clock() time.Time { return l.world.now.Add(l.server.ahead) }
+
+// drainerDelay draws the delay of a wake-up of the drainer. If merges is true, the
+// wake-up also waits for the next one at most that long.
+func (l *leadership) drainerDelay() (delay time.Duration, merges bool) {
+	w := l.world
+	delay = w.chance.draw("wake", w.options.Wake)
+	if len(w.Faults.armed) == 0 || l.drainerAlarm.spurious {
+		return delay, false
+	}
+	if after, strikes := w.Faults.strike(scenario.WatchSpurious, target{}); strikes {
+		w.Faults.after(after, func() error { l.drainerAlarm.wakeSpuriously(); return nil })
+	}
+	if more, strikes := w.Faults.strike(scenario.WatchDelay, target{}); strikes {
+		delay += more
+	}
+	if more, strikes := w.Faults.strike(scenario.WatchCoalesce, target{}); strikes {
+		return delay + more, true
+	}
+	return delay, false
+}
+
+// schedulerDelay draws the delay of a wake-up of the scheduler.
+func (l *leadership) schedulerDelay() (delay time.Duration, merges bool) {
+	w := l.world
+	delay = w.chance.draw("schedule", w.options.Schedule)
+	if more, strikes := w.Faults.strike(scenario.SchedSlow, target{}); strikes {
+		delay += more
+	}
+	return delay, false
+}
+
+// mayJump sets the clock of the server if a fault strikes.
+func (l *leadership) mayJump() {
+	f := l.world.Faults
+	if len(f.armed) == 0 {
+		return
+	}
+	ahead := l.server.ahead
+	if by, strikes := f.strike(scenario.ClockForward, target{}); strikes {
+		ahead += by
+	}
+	if by, strikes := f.strike(scenario.ClockBack, target{}); strikes {
+		ahead -= by
+	}
+	if by, strikes := f.strike(scenario.ClockSkew, target{}); strikes {
+		ahead = by
+		if l.world.chance.stream("operation/"+string(scenario.ClockSkew)).IntN(2) == 1 {
+			ahead = -by
+		}
+	}
+	if ahead != l.server.ahead {
+		l.world.Servers.SetClock(l.server.number, ahead)
+	}
+}

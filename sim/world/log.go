@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -12,50 +13,56 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// raftLog is raft's contract without raft: one log, in which what is proposed is
-// applied at a later step, in order, or fails in one of the ways that raft has.
-type raftLog struct {
+// RaftLog follows raft's contract without raft: it is one log. Proposed writes are applied
+// at a later step, in order, or they fail in one of the ways of raft.
+type RaftLog struct {
 	world *World
-	// entries are what was committed, entries[i] having index i+1. Barriers have
-	// entries that no state machine sees.
+	// entries are the committed entries. entries[i] has the index i+1. State machines do
+	// not see the entries of barriers.
 	entries []logEntry
-	// queue are the writes under way, in the order in which they are settled.
+	// queue are the proposed writes, in the order in which they are applied.
 	queue []*proposal
-	// hooks are what is to be done just before a write is applied.
+	// hooks run right before a write is applied.
 	hooks []hook
-	// count counts the writes of each source.
+	// fate is set by OnWrite, or nil.
+	fate func(Write) Fate
+	// count counts the proposed writes of each source.
 	count [sourceCount]int
-	// heir is who leads next while an election settles what the old leader had in
-	// flight, or nil.
-	heir *server
+	// racing is the number of nested calls of hooks.
+	racing int
+	// successor is the next leader while an election commits the writes that the old
+	// leader had in flight. Otherwise it is nil.
+	successor *server
 }
 
-// logEntry is one committed entry: a message, or what a world begins with, or
-// neither if it is raft's own.
+// logEntry is one committed entry: a message, a direct write, or a barrier.
 type logEntry struct {
 	Entry
 	data []byte
-	// begin writes what no message of the log could; or nil.
-	begin func(*statestore.Txn) error
+	// write is a direct write, which no message of the log can make; or nil.
+	write func(*statestore.Txn) error
 }
 
-// Entry says of a committed entry whose it is.
+// Entry says who proposed a committed entry.
 type Entry struct {
-	// Term is that of the leader in whose log it was first.
+	// Term is the term of the leader that first had the entry in its log.
 	Term int
-	// Proposed says that it was: otherwise the world began with it, or it came between
-	// plan and apply of another. Source and N are then the [Write]'s.
+	// Proposed says that the entry was proposed. Then Source and N are those of the
+	// [Write]. Other entries are part of the setup, or were committed by a hook.
 	Proposed bool
 	Source   Source
 	N        int
-	// Step is the step in which it was proposed.
+	// Step is the step that proposed the entry.
 	Step int
 }
 
-// Log yields every committed entry with its index, in order.
-func (w *World) Log() iter.Seq2[uint64, Entry] {
+// Len is the number of committed entries, barriers included.
+func (l *RaftLog) Len() int { return len(l.entries) }
+
+// Entries yields every committed entry with its index, in order.
+func (l *RaftLog) Entries() iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		for i, e := range w.log.entries {
+		for i, e := range l.entries {
 			if !yield(uint64(i+1), e.Entry) {
 				return
 			}
@@ -63,13 +70,37 @@ func (w *World) Log() iter.Seq2[uint64, Entry] {
 	}
 }
 
-// Entry returns the committed entry of an index. The index is one of the log.
-func (w *World) Entry(index uint64) Entry { return w.log.entries[index-1].Entry }
+// Entry returns the committed entry of an index. The index must be in the log.
+func (l *RaftLog) Entry(index uint64) Entry { return l.entries[index-1].Entry }
 
-// propose queues a write and reports whether it was taken.
-func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply func(shims.Answer)) bool {
+// Writes counts the writes that a source has proposed since the last call of OnWrite.
+// Barriers count.
+func (l *RaftLog) Writes(s Source) int { return l.count[s] }
+
+// OnWrite sets the function that decides the fate of every write from now on, and resets
+// the counts of writes. Faults may still strike a write for which it returns [Apply].
+func (l *RaftLog) OnWrite(f func(Write) Fate) {
+	l.fate = f
+	l.count = [sourceCount]int{}
+}
+
+// hook is a function to run once, right before the first write that matches.
+type hook struct {
+	matches func(shims.Message) bool
+	do      func() error
+}
+
+// Before calls a function once, right before the first write that matches is applied: after
+// that write was planned. The function's own writes are committed at once.
+func (l *RaftLog) Before(matches func(shims.Message) bool, do func() error) {
+	l.hooks = append(l.hooks, hook{matches, do})
+}
+
+// propose queues a write and reports whether the log has accepted it.
+func (l *RaftLog) propose(from *leadership, s Source, m shims.Message, reply func(shims.Answer)) bool {
 	w := l.world
-	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, step: w.steps, from: from, leader: w.leader, reply: reply}
+	leader := w.Servers.leader
+	p := &proposal{Write: Write{Source: s, N: l.count[s], Message: m}, step: w.steps, from: from, leader: leader, reply: reply}
 	l.count[s]++
 	if m != nil {
 		var err error
@@ -78,60 +109,60 @@ func (l *raftLog) propose(from *leadership, s Source, m shims.Message, reply fun
 		}
 	}
 	if from != nil && from.deposed {
-		from.limbo = append(from.limbo, p)
-		p.tell(true)
+		from.unanswered = append(from.unanswered, p)
+		p.notify(true)
 		return true
 	}
 	var late time.Duration
 	if p.fate == Apply {
-		p.fate, late = w.decide(p)
+		p.fate, late = l.decide(p)
 	}
 	if p.fate == NoRoom {
-		p.tell(false)
+		p.notify(false)
 		return false
 	}
-	p.leaves = w.leader.server.awake(w.now)
+	p.leaves = leader.server.awake(w.now)
 	p.due = l.due(s, p.leaves)
 	l.queue = append(l.queue, p.late(late)...)
-	p.tell(true)
+	p.notify(true)
 	return true
 }
 
-// due draws when a write is applied that leaves at a time.
-func (l *raftLog) due(s Source, leaves time.Time) time.Time {
-	return leaves.Add(l.world.draw("commit/"+s.String(), l.world.options.Commit))
+// due draws when a write is applied that leaves its server's process at a time.
+func (l *RaftLog) due(s Source, leaves time.Time) time.Time {
+	return leaves.Add(l.world.chance.draw("commit/"+s.String(), l.world.options.Commit))
 }
 
-// wants is when the first write of the queue is due: the log keeps its order, and
-// nothing is written while the leader stands still.
-func (l *raftLog) wants(time.Time) time.Time {
+// wants is when the first write of the queue is due. The log keeps its order, and a paused
+// leader writes nothing.
+func (l *RaftLog) wants(time.Time) time.Time {
 	if len(l.queue) == 0 {
 		return time.Time{}
 	}
-	return l.world.leader.server.awake(l.queue[0].due)
+	return l.world.Servers.leader.server.awake(l.queue[0].due)
 }
 
-// step settles the first write of the queue.
-func (l *raftLog) step() error {
+// step applies or fails the first write of the queue.
+func (l *RaftLog) step() error {
 	if len(l.queue) == 0 || l.world.now.Before(l.wants(l.world.now)) {
 		return nil
 	}
 	p := l.queue[0]
 	l.world.cause = p.step
-	if p.deposes && p.from == l.world.leader {
-		return l.world.loseLeader(scenario.LeaderLoseMidBatch)
+	if p.deposes && p.from == l.world.Servers.leader {
+		return l.world.Servers.loseLeader(scenario.LeaderLoseMidBatch)
 	}
 	if p.applies() {
-		if err := l.race(p.Message); err != nil {
+		if err := l.runHooks(p.Message); err != nil {
 			return err
 		}
 		if len(l.queue) == 0 || l.queue[0] != p {
-			return nil // its leader was deposed meanwhile, and it settled with that
+			return nil // a hook deposed the leader, and the election has handled the write
 		}
 	}
 	l.queue = l.queue[1:]
 	if p.Source != FromDrainer {
-		l.world.spent.outside()
+		l.world.counts.outside()
 	}
 	answer, err := l.settle(p)
 	if err != nil {
@@ -141,8 +172,8 @@ func (l *raftLog) step() error {
 	return nil
 }
 
-// settle has become of a write what is to become of it.
-func (l *raftLog) settle(p *proposal) (shims.Answer, error) {
+// settle applies the write's fate.
+func (l *RaftLog) settle(p *proposal) (shims.Answer, error) {
 	switch p.fate {
 	case Reject:
 		return rejected(), nil
@@ -156,45 +187,121 @@ func (l *raftLog) settle(p *proposal) (shims.Answer, error) {
 	return answer, err
 }
 
-// commit appends a message and has the leader apply what it has not.
-func (l *raftLog) commit(m shims.Message) (shims.Answer, error) {
+// runHooks does everything that comes between the plan of a message and its apply. Nothing
+// comes before a barrier, whose message is nil.
+func (l *RaftLog) runHooks(m shims.Message) error {
+	if m == nil {
+		return nil
+	}
+	var due []hook
+	l.hooks = slices.DeleteFunc(l.hooks, func(h hook) bool {
+		if !h.matches(m) {
+			return false
+		}
+		due = append(due, h)
+		return true
+	})
+	l.racing++
+	for _, h := range due {
+		if err := h.do(); err != nil {
+			return err
+		}
+	}
+	l.racing--
+	return l.failPeers(m)
+}
+
+// commit appends a message. The leader applies the log up to it.
+func (l *RaftLog) commit(m shims.Message) (shims.Answer, error) {
 	data, err := shims.Encode(m)
 	if err != nil {
 		return shims.Answer{Outcome: raftwrite.Rejected, Err: err}, nil
 	}
-	return l.commitEntry(logEntry{data: data, Entry: Entry{Term: l.world.terms}})
+	return l.commitEntry(logEntry{data: data, Entry: Entry{Term: l.world.Term()}})
 }
 
-// commitEntry appends an entry and has the leader apply what it has not; or the next
-// leader, while there is an election.
-func (l *raftLog) commitEntry(e logEntry) (shims.Answer, error) {
+// commitEntry appends an entry. The leader applies the log up to it; during an election
+// the next leader does.
+func (l *RaftLog) commitEntry(e logEntry) (shims.Answer, error) {
 	l.add(e)
-	s := l.world.leader.server
-	if l.heir != nil {
-		s = l.heir
+	s := l.world.Servers.leader.server
+	if l.successor != nil {
+		s = l.successor
 	}
-	response, err := s.machine.catchUp(l.entries)
+	response, err := s.replica.catchUp(l.entries)
 	if err != nil {
 		return shims.Answer{}, fmt.Errorf("applying entry %d: %w", len(l.entries), err)
 	}
-	if l.heir == nil {
-		l.world.leader.catchUp()
+	if l.successor == nil {
+		l.world.Servers.leader.catchUp()
 	}
 	if e.data == nil {
-		return shims.Answer{Outcome: raftwrite.Applied, Index: s.machine.state().Index()}, nil
+		return shims.Answer{Outcome: raftwrite.Applied, Index: s.replica.state().Index()}, nil
 	}
 	return shims.Answer{Outcome: raftwrite.Applied, Index: uint64(len(l.entries)), Response: response}, nil
 }
 
 // add adds a committed entry.
-func (l *raftLog) add(e logEntry) {
+func (l *RaftLog) add(e logEntry) {
 	l.entries = append(l.entries, e)
 	l.world.hash.add(uint64(e.Term))
 	l.world.hash.bytes(e.data)
 }
 
-// inFlight counts the leader's own writes that are in its log.
-func (l *raftLog) inFlight() int {
+// handOver handles the writes that a deposed leader had in flight. The first of them
+// survive: they are committed before any entry of the next leader. The others are lost,
+// as are those that have not left the leader's process. Requests of clients and operators
+// without an answer stay in the queue, as if they were sent to the next leader.
+func (l *RaftLog) handOver(old *leadership, e Election, next *server) error {
+	survive := math.MaxInt
+	if e.Lost {
+		survive = e.Kept
+	}
+	queue := l.queue
+	l.queue, l.successor = nil, next
+	defer func() { l.successor = nil }()
+	var kept []*proposal
+	for _, p := range queue {
+		if p.from == nil && !p.answered {
+			p.due = sooner(p.due, l.due(p.Source, l.world.now))
+			kept = append(kept, p)
+			continue
+		}
+		if survive > 0 && p.inLog(l.world.now) {
+			survive--
+			if err := l.inherit(p); err != nil {
+				return err
+			}
+		}
+		if p.from != nil {
+			old.unanswered = append(old.unanswered, p)
+		}
+	}
+	l.queue = append(kept, l.queue...)
+	return nil
+}
+
+// inherit appends an entry of the old leader. The next leader applies it with its own
+// first entry.
+func (l *RaftLog) inherit(p *proposal) error {
+	if p.Message == nil {
+		return nil
+	}
+	if err := l.runHooks(p.Message); err != nil {
+		return err
+	}
+	l.add(logEntry{data: p.data, Entry: p.entry()})
+	if l.world.options.Views {
+		// The shared replica always has the newest state.
+		if _, err := l.successor.replica.catchUp(l.entries); err != nil {
+			return fmt.Errorf("applying entry %d: %w", len(l.entries), err)
+		}
+	}
+	return nil
+}
+
+// inFlight counts the leader's own writes that are in its log and not committed.
+func (l *RaftLog) inFlight() int {
 	n := 0
 	for _, p := range l.queue {
 		if (p.from != nil || p.answered) && p.inLog(l.world.now) {
@@ -204,9 +311,15 @@ func (l *raftLog) inFlight() int {
 	return n
 }
 
-// holds reports whether a message is under way.
-func (l *raftLog) holds(m shims.Message) bool {
+// holds reports whether a message is in the queue. Nil is not.
+func (l *RaftLog) holds(m shims.Message) bool {
 	return m != nil && slices.ContainsFunc(l.queue, func(p *proposal) bool { return p.Message == m })
 }
 
-func (l *raftLog) length() int { return len(l.entries) }
+// hasten ends the delays that faults have added to the queued writes.
+func (l *RaftLog) hasten() {
+	for _, p := range l.queue {
+		p.due = sooner(p.due, l.due(p.Source, l.world.now))
+		p.deposes = false
+	}
+}

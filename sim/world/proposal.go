@@ -8,86 +8,89 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// proposal is a write that waits for its turn.
+// proposal is a write in the queue of the log.
 type proposal struct {
 	Write
-	// step is the step in which it was proposed.
+	// step is the step that proposed it.
 	step int
-	// from is the leadership that proposed it, or nil: clients and operators ask
-	// whoever leads. leader is who led when it was proposed.
+	// from is the leadership that proposed it. It is nil for clients and operators, who
+	// send to any leader. leader is the leadership at that time.
 	from, leader *leadership
 	fate         Fate
-	// reply is told what became of it; nil if nobody wants to know.
+	// reply gets the answer; nil if there is none to give.
 	reply func(shims.Answer)
-	// answered says that its writer has been told already, so that it is in the log of
-	// its leader and of nobody else.
+	// answered says that the writer already has an answer. The write is then only in the
+	// log of its leader.
 	answered bool
-	// leaves is when it leaves its server's process, due when it is settled.
+	// leaves is when the write leaves its server's process. due is when it is applied.
 	leaves, due time.Time
 	// data is the entry, nil for a barrier.
 	data []byte
-	// deposes says that the leader is deposed before it has the answer.
+	// deposes says that the leader is deposed before it gets the answer.
 	deposes bool
 }
 
-// late returns the proposal as it waits in the queue, if it is late twice: once to be
-// answered, and once to be applied. The answer must not come before propose has
-// returned.
+// late returns the queued form of the proposal. [UnknownLate] needs two: one for the
+// answer, which must not come before propose has returned, and one for the late apply.
 func (p *proposal) late(by time.Duration) []*proposal {
 	switch p.fate {
 	case Slow:
 		p.due = p.due.Add(by)
 	case UnknownLate:
-		told := *p
-		told.fate = UnknownLost
+		answer := *p
+		answer.fate = UnknownLost
 		if p.Message == nil {
-			return []*proposal{&told} // a barrier has no effect that could come late
+			return []*proposal{&answer} // a barrier has no effect
 		}
 		p.fate, p.reply, p.answered, p.due = Apply, nil, true, p.due.Add(by)
-		return []*proposal{&told, p}
+		return []*proposal{&answer, p}
 	}
 	return []*proposal{p}
 }
 
-// applies reports whether it is applied, if its leader leads by then.
+// applies reports whether the write is applied, if its leader still leads when it is due.
 func (p *proposal) applies() bool { return p.fate != Reject && p.fate != UnknownLost }
 
-// inLog reports whether its leader has it in its log, where the next may find it.
+// inLog reports whether the leader has the write in its log, where the next leader may
+// find it.
 func (p *proposal) inLog(now time.Time) bool { return p.applies() && !now.Before(p.leaves) }
 
-// entry is the entry that it becomes.
+// entry describes the entry of the write.
 func (p *proposal) entry() Entry {
-	term := p.leader.world.terms
+	term := p.leader.world.Term()
 	if p.from != nil || p.answered {
 		term = p.leader.term
 	}
 	return Entry{Term: term, Proposed: true, Source: p.Source, N: p.N, Step: p.step}
 }
 
-// answer says what became of it.
+// answer gives the writer its answer.
 func (p *proposal) answer(a shims.Answer) {
 	if p.reply == nil {
 		return
 	}
 	if p.Source == FromDrainer {
-		for _, f := range p.from.world.onAnswer {
-			f(p.from.term, p.N, a)
+		for _, o := range p.from.world.observers {
+			if o.Answered != nil {
+				o.Answered(p.from.term, p.N, a)
+			}
 		}
 	}
 	p.reply(a)
 }
 
-// tell tells those who observe of a drainer's proposal.
-func (p *proposal) tell(taken bool) {
+// notify tells the observers that a drainer has proposed the write.
+func (p *proposal) notify(taken bool) {
 	if p.Source != FromDrainer {
 		return
 	}
-	for _, f := range p.from.world.onPropose {
-		f(Proposal{Write: p.Write, Term: p.from.term, Bytes: len(p.data), Taken: taken})
+	for _, o := range p.from.world.observers {
+		if o.Proposed != nil {
+			o.Proposed(Proposal{Write: p.Write, Term: p.from.term, Bytes: len(p.data), Taken: taken})
+		}
 	}
 }
 
-// Errors with which the log answers the writes that are to fail.
 var (
 	errRejected = errors.New("simulated: not the leader")
 	errUnknown  = errors.New("simulated: leadership lost while committing")
@@ -96,12 +99,12 @@ var (
 func rejected() shims.Answer { return shims.Answer{Outcome: raftwrite.Rejected, Err: errRejected} }
 func unknown() shims.Answer  { return shims.Answer{Outcome: raftwrite.Unknown, Err: errUnknown} }
 
-// proposals are what one source proposes to the log.
+// proposals sends the writes of one source of a term to the log.
 type proposals struct {
-	log    *raftLog
+	log    *RaftLog
 	source Source
 	from   *leadership // never nil
-	// answered is called after each reply; nil does nothing.
+	// answered is called after each reply, unless it is nil.
 	answered func()
 }
 

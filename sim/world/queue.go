@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// event is something that is to happen at a time.
+// event is one future step.
 type event struct {
 	at time.Time
-	// tie orders what happens at one time. It is drawn from the seed when the event
-	// is queued, so that every order of things that happen together is tried, and
-	// the same seed tries the same.
+	// tie orders the events of one time. It is drawn from the seed when the event is
+	// queued, so that seeds try different orders and one seed always tries the same.
 	tie uint64
-	// sequence orders what is still alike: first come, first served.
+	// sequence orders events of equal time and tie by when they were queued.
 	sequence uint64
 	kind     Kind
-	// cause is the step in which it was asked for.
+	// cause is the step that queued the event.
 	cause int
-	// slot is the actor that is to be stepped, or nil; generation is how often it
-	// had changed its mind by then.
+	// slot is the slot of the actor to step, or nil. generation is the slot's generation
+	// when the event was queued.
 	slot       *slot
 	generation uint64
-	// do is what is to be done if no actor is to be stepped, or nil.
+	// do is the function to run, if slot is nil.
 	do func() error
 }
 
-// queue holds what is to happen, by time, tie and sequence.
+// queue holds events, ordered by time, tie and sequence.
 type queue struct {
 	events eventHeap
 	pushed uint64
@@ -37,7 +36,7 @@ func (q *queue) push(e *event) {
 	heap.Push(&q.events, e)
 }
 
-// next is the first event that still holds, or nil. It stays in the queue.
+// next returns the first valid event, or nil. The event stays in the queue.
 func (q *queue) next() *event {
 	for len(q.events) > 0 {
 		e := q.events[0]

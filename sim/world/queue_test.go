@@ -12,64 +12,64 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// asked is something that is to happen, and what it asks for in turn when it does.
-type asked struct {
+// planned is a function to queue, and the delays of the functions that it queues itself.
+type planned struct {
 	at   time.Duration
 	then []time.Duration
 }
 
-// What is asked for happens by time, then by tie, then in the order in which it was
-// asked for: as in a slice that is sorted whenever something is to happen.
+// Functions run by time, then by tie, then in the order in which they were queued: as with
+// a slice that is sorted before each step.
 func TestWorld_order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		span := rapid.Map(rapid.IntRange(0, 4), func(n int) time.Duration { return time.Duration(n) * time.Second })
-		plans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) asked {
-			return asked{at: span.Draw(t, "at"), then: rapid.SliceOfN(span, 0, 3).Draw(t, "then")}
+		plans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) planned {
+			return planned{at: span.Draw(t, "at"), then: rapid.SliceOfN(span, 0, 3).Draw(t, "then")}
 		}), 1, 30).Draw(t, "plans")
 		seed := rapid.Uint64Range(0, 5).Draw(t, "seed")
 		must.Eq(t, sortedTwin(seed, plans), played(t, seed, plans))
 	})
 }
 
-// played has it all happen in a world, and returns the numbers of what happened:
-// everything is numbered as it is asked for.
-func played(t must.T, seed uint64, plans []asked) (happened []int) {
+// played runs the functions in a world and returns their numbers as they run. They are
+// numbered as they are queued.
+func played(t must.T, seed uint64, plans []planned) (ran []int) {
 	w, err := world.New(world.Options{Seed: seed})
 	must.NoError(t, err)
 	number := 0
-	var ask func(asked)
-	ask = func(a asked) {
+	var queue func(planned)
+	queue = func(a planned) {
 		n := number
 		number++
 		w.At(world.Epoch.Add(a.at), func() error {
-			happened = append(happened, n)
+			ran = append(ran, n)
 			for _, d := range a.then {
-				ask(asked{at: a.at + d})
+				queue(planned{at: a.at + d})
 			}
 			return nil
 		})
 	}
 	for _, a := range plans {
-		ask(a)
+		queue(a)
 	}
 	_, err = w.Run(world.Epoch.Add(time.Minute))
 	must.NoError(t, err)
-	return happened
+	return ran
 }
 
-// sortedTwin is the same with a slice.
-func sortedTwin(seed uint64, plans []asked) (happened []int) {
+// sortedTwin does the same with a slice.
+func sortedTwin(seed uint64, plans []planned) (ran []int) {
 	type event struct {
-		asked
+		planned
 		number int
 		tie    uint64
 	}
 	ties := world.Stream(seed, "tie/scripted")
 	number := 0
 	var events []event
-	ask := func(a asked) {
-		e := event{asked: a, number: number}
+	queue := func(a planned) {
+		e := event{planned: a, number: number}
 		if seed != 0 {
 			e.tie = ties.Uint64()
 		}
@@ -77,7 +77,7 @@ func sortedTwin(seed uint64, plans []asked) (happened []int) {
 		events = append(events, e)
 	}
 	for _, a := range plans {
-		ask(a)
+		queue(a)
 	}
 	for len(events) > 0 {
 		slices.SortFunc(events, func(a, b event) int {
@@ -85,19 +85,19 @@ func sortedTwin(seed uint64, plans []asked) (happened []int) {
 		})
 		next := events[0]
 		events = events[1:]
-		happened = append(happened, next.number)
+		ran = append(ran, next.number)
 		for _, d := range next.then {
-			ask(asked{at: next.at + d})
+			queue(planned{at: next.at + d})
 		}
 	}
-	return happened
+	return ran
 }
 
-// Without a seed what is asked for at one time happens in its order; with seeds, in
-// others.
+// Without a seed functions of one time run in the order in which they were queued; with
+// seeds, in other orders.
 func TestWorld_ties(t *testing.T) {
 	t.Parallel()
-	together := make([]asked, 20)
+	together := make([]planned, 20)
 	orders := map[int][]int{}
 	for seed := range uint64(4) {
 		order := played(t, seed, together)

@@ -15,24 +15,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Whatever is elected and whatever strikes, the log does nothing that raft cannot.
+// With any elections and faults, the log does nothing that raft cannot do.
 func TestLog_raft(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for seed := range uint64(80) {
 		w := stormy(t, seed)
-		must.NoError(t, w.SameStates())
+		must.NoError(t, w.Servers.SameStates())
 		must.NoError(t, checkLog(w, seen), must.Sprintf("seed %d", seed))
 	}
-	for _, what := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {
-		must.Positive(t, seen[what], must.Sprintf("%s was not seen: %v", what, seen))
+	for _, outcome := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {
+		must.Positive(t, seen[outcome], must.Sprintf("%s was not seen: %v", outcome, seen))
 	}
 }
 
-// stormy is a town in which leaders come and go while faults strike, and that has run.
-func stormy(t *testing.T, seed uint64) *town {
+// stormy runs a fixture with many elections and all faults.
+func stormy(t *testing.T, seed uint64) *fixture {
 	t.Helper()
-	w := newTown(t, world.Options{
+	w := newFixture(t, world.Options{
 		Seed: seed, Servers: 3, Views: seed%2 == 0, Late: scenario.Range{Min: 2 * time.Second, Max: 2 * time.Second},
 		Commit:   scenario.Range{Min: time.Millisecond, Max: 400 * time.Millisecond},
 		Schedule: scenario.Range{Max: 100 * time.Millisecond},
@@ -52,34 +52,35 @@ func stormy(t *testing.T, seed uint64) *town {
 			f.Delay = scenario.Range{Max: 3 * time.Second}
 		}
 		if chance.IntN(3) > 0 {
-			w.at(in(time.Minute), func() { must.NoError(t, w.Arm(f)) })
+			w.at(in(time.Minute), func() { must.NoError(t, w.Faults.Arm(f)) })
 		}
 	}
 	for range 20 {
 		e := world.Election{Next: chance.IntN(4) - 1, Lost: chance.IntN(2) == 0, Kept: chance.IntN(3)}
 		e.Believes = in(5 * time.Second)
-		w.at(in(time.Minute), func() { must.NoError(t, w.Depose(e)) })
+		w.at(in(time.Minute), func() { must.NoError(t, w.Servers.Depose(e)) })
 	}
 	for _, id := range []cluster.NodeID{"n1", "n2", "n1"} {
-		w.at(in(40*time.Second), func() { w.Drain(id, cluster.DrainSpec{Deadline: in(time.Minute)}, "") })
+		w.at(in(40*time.Second), func() { w.drainNode(id, in(time.Minute)) })
 	}
 	w.at(in(time.Minute), func() {
-		w.Before(isMarks, func() error { return w.Depose(world.Election{Next: -1, Lost: seed%3 == 0}) })
+		w.Log.Before(isMarks, func() error { return w.Servers.Depose(world.Election{Next: -1, Lost: seed%3 == 0}) })
 	})
-	w.at(in(time.Minute), func() { w.Pause(w.Leader(), in(10*time.Second)) })
-	w.at(in(time.Minute), func() { must.NoError(t, w.Restore()) })
+	w.at(in(time.Minute), func() { w.Servers.Pause(w.Leader(), in(10*time.Second)) })
+	w.at(in(time.Minute), func() { must.NoError(t, w.Servers.Restore()) })
 	w.run(t, 3*time.Minute)
 	return w
 }
 
-// proposed tells a write from all others.
+// proposed identifies a write.
 type proposed struct {
 	source world.Source
 	n      int
 }
 
-// checkLog says what raft cannot have done, and counts what it can.
-func checkLog(w *town, seen map[string]int) error {
+// checkLog returns an error if raft could not have produced the log and the answers. It counts
+// the outcomes.
+func checkLog(w *fixture, seen map[string]int) error {
 	logged, err := checkEntries(w)
 	if err != nil {
 		return err
@@ -94,15 +95,15 @@ func checkLog(w *town, seen map[string]int) error {
 	return nil
 }
 
-// checkEntries returns when each write was applied that is an entry.
-func checkEntries(w *town) (map[proposed]time.Duration, error) {
+// checkEntries checks the order of the entries and returns the apply time of each write.
+func checkEntries(w *fixture) (map[proposed]time.Duration, error) {
 	logged := map[proposed]time.Duration{}
 	applied := map[uint64]time.Duration{}
 	for _, e := range w.entries {
 		applied[e.Index] = e.at
 	}
 	term, last := 0, map[world.Source]int{}
-	for index, e := range w.Log() {
+	for index, e := range w.Log.Entries() {
 		k := proposed{e.Source, e.N}
 		before, any := last[e.Source]
 		_, twice := logged[k]
@@ -115,7 +116,7 @@ func checkEntries(w *town) (map[proposed]time.Duration, error) {
 		case twice:
 			return nil, fmt.Errorf("entry %d, %v, is in the log twice", index, k)
 		case any && e.N < before && e.Source != world.FromOperator:
-			// What operators ask for and nobody has answered they ask of the next leader.
+			// Operators send unanswered requests to the next leader.
 			return nil, fmt.Errorf("entry %d, %v, comes after number %d", index, k, before)
 		}
 		term, last[e.Source], logged[k] = e.Term, e.N, applied[index]
@@ -123,41 +124,41 @@ func checkEntries(w *town) (map[proposed]time.Duration, error) {
 	return logged, nil
 }
 
-// checkWrite says what a drainer cannot have been told of a write, which became an
-// entry at a time or did not.
-func checkWrite(p write, at time.Duration, is bool, ends map[int]time.Duration) error {
+// checkWrite returns an error if raft could not have given the answer to a write. logged says
+// whether the write became an entry, applied at a time.
+func checkWrite(p write, at time.Duration, logged bool, ends map[int]time.Duration) error {
 	ended, over := ends[p.Term]
 	switch outcome := p.answer.Outcome; {
-	case p.deposed && is:
-		return errors.New("its term had ended, and it is an entry")
-	case !p.Taken && (is || p.answered):
+	case p.deposed && logged:
+		return errors.New("it was committed after its term had ended")
+	case !p.Taken && (logged || p.answered):
 		return errors.New("it was not taken")
 	case p.Taken && !p.answered && over:
-		return errors.New("the term has ended, and was not told of it")
+		return errors.New("its term has ended and it has no answer")
 	case !p.answered:
 		return nil
-	case outcome == raftwrite.Applied && (!is || p.Message != nil && at != p.told):
-		return errors.New("it was said to be applied")
-	case outcome == raftwrite.Applied && over && p.told > ended:
-		return errors.New("it was said to be applied to a term that had ended")
-	case outcome == raftwrite.Rejected && is:
-		return errors.New("it was said to be rejected")
+	case outcome == raftwrite.Applied && (!logged || p.Message != nil && at != p.answeredAt):
+		return errors.New("the answer says that it was applied")
+	case outcome == raftwrite.Applied && over && p.answeredAt > ended:
+		return errors.New("the answer says that it was applied, after its term had ended")
+	case outcome == raftwrite.Rejected && logged:
+		return errors.New("the answer says that it was rejected")
 	}
 	return nil
 }
 
-func count(seen map[string]int, w *town, p write, logged bool) {
+func count(seen map[string]int, w *fixture, p write, logged bool) {
 	ended, over := w.ended[p.Term]
-	atEnd := over && p.answered && p.told == ended && p.Message != nil
-	for what, is := range map[string]bool{
+	atEnd := over && p.answered && p.answeredAt == ended && p.Message != nil
+	for outcome, happened := range map[string]bool{
 		"survived":            atEnd && logged,
 		"lost":                atEnd && !logged && !p.deposed,
 		"rejected":            p.answered && p.answer.Outcome == raftwrite.Rejected,
 		"unknown and applied": p.answered && p.answer.Outcome == raftwrite.Unknown && logged && !atEnd,
 		"of a deposed leader": p.deposed,
 	} {
-		if is {
-			seen[what]++
+		if happened {
+			seen[outcome]++
 		}
 	}
 }

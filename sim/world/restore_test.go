@@ -11,27 +11,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A restore and a lapse of memory begin a term anew on the same server, and everything
-// goes on as before: what was in flight is written, and nothing twice.
+// Restore and Forget start a new term on the same server. Writes in flight are committed, and
+// nothing is written twice.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
 		for _, restored := range []bool{true, false} {
 			for _, when := range []time.Duration{armed, inFlight, drains + 3*time.Second} {
-				w := newTown(t, o)
+				w := newFixture(t, o)
 				w.drain()
 				restores := 0
-				w.OnRestore(func(taken, restored *statestore.Snapshot) {
+				w.Observe(world.Observer{Restored: func(taken, restored *statestore.Snapshot) {
 					restores++
 					must.Eq(t, taken.Index(), restored.Index())
-				})
+				}})
 				w.at(when, func() {
 					steps := len(w.steps)
 					if restored {
-						must.NoError(t, w.Restore())
-						must.Len(t, steps+1, w.steps) // on the store that was abandoned
+						must.NoError(t, w.Servers.Restore())
+						must.Len(t, steps+1, w.steps) // on the replaced store
 					} else {
-						must.NoError(t, w.Forget())
+						must.NoError(t, w.Servers.Forget())
 					}
 					must.Eq(t, 0, w.Leader())
 					must.Eq(t, 2, w.Term())
@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 				must.Eq(t, when, w.ended[1])
 				must.Nil(t, nth[marks](w, 1))
 				must.False(t, w.State().Node("n1").Draining())
-				must.NoError(t, w.SameStates())
+				must.NoError(t, w.Servers.SameStates())
 				must.NoError(t, checkLog(w, map[string]int{}))
 				if marked := first[marks](w); when == inFlight {
 					must.Eq(t, raftwrite.Unknown, marked.answer.Outcome)
@@ -52,13 +52,13 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// Who cannot step does not step because a snapshot is restored.
+// A paused drainer takes no step when a snapshot is restored.
 func TestRestore_paused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, world.Options{})
+	w := newFixture(t, world.Options{})
 	w.at(armed, func() {
-		w.Pause(0, time.Minute)
-		must.NoError(t, w.Restore())
+		w.Servers.Pause(0, time.Minute)
+		must.NoError(t, w.Servers.Restore())
 	})
 	w.run(t, lasts)
 	must.Eq(t, 0, w.stepped(armed-1, armed+time.Minute))

@@ -9,87 +9,86 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// silent is a store whose feed knows what has changed, and forgets to wake anybody.
+// silent is a store whose feed never wakes its reader.
 type silent struct{ drainer.StateReader }
 
 func (s silent) Subscribe(chan<- struct{}) drainer.Feed {
 	return s.StateReader.Subscribe(make(chan struct{}, 1))
 }
 
-// Nobody is stepped who was not woken: where somebody forgets to wake, the world
-// stands still, and what it waits for never comes.
+// The drainer is stepped only if it was woken: without wake-ups the world stands still.
 func TestWorld_standsStill(t *testing.T) {
 	t.Parallel()
-	for _, forgets := range []bool{false, true} {
-		w := newTown(t, world.Options{Reader: func(s *statestore.Store) drainer.StateReader {
-			if forgets {
+	for _, mute := range []bool{false, true} {
+		w := newFixture(t, world.Options{Reader: func(s *statestore.Store) drainer.StateReader {
+			if mute {
 				return silent{s.Reader()}
 			}
 			return s.Reader()
 		}})
 		w.drain()
-		must.True(t, w.run(t, lasts), must.Sprint("something is left to be done"))
-		must.Eq(t, forgets, w.State().Node("n1").Draining())
-		must.Eq(t, forgets, w.stepped(drains, lasts) == 0)
+		must.True(t, w.run(t, lasts), must.Sprint("an event is left"))
+		must.Eq(t, mute, w.State().Node("n1").Draining())
+		must.Eq(t, mute, w.stepped(drains, lasts) == 0)
 	}
 }
 
-// Somebody may look right before what happens next where nothing has happened for long, and
-// at the limit; the time goes on from where it was.
-func TestWorld_isStill(t *testing.T) {
+// OnStill is called right before the end of long pauses, and right before the limit. It does
+// not move the time on.
+func TestWorld_OnStill(t *testing.T) {
 	t.Parallel()
 	w, err := world.New(world.Options{})
 	must.NoError(t, err)
-	var looked, happened []time.Duration
-	w.OnStill(func() error { looked = append(looked, w.Now().Sub(world.Epoch)); return nil })
+	var stills, ran []time.Duration
+	w.OnStill(func() error { stills = append(stills, w.Now().Sub(world.Epoch)); return nil })
 	for _, at := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, time.Minute} {
-		w.At(world.Epoch.Add(at), func() error { happened = append(happened, w.Now().Sub(world.Epoch)); return nil })
+		w.At(world.Epoch.Add(at), func() error { ran = append(ran, w.Now().Sub(world.Epoch)); return nil })
 	}
 	idle, err := w.Run(world.Epoch.Add(time.Hour))
 	must.NoError(t, err)
 	must.True(t, idle)
-	must.Eq(t, []time.Duration{10*time.Second - 1, time.Minute - 1, time.Hour - 1}, looked)
-	must.Eq(t, []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, time.Minute}, happened)
+	must.Eq(t, []time.Duration{10*time.Second - 1, time.Minute - 1, time.Hour - 1}, stills)
+	must.Eq(t, []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, time.Minute}, ran)
 	must.Eq(t, world.Epoch.Add(time.Minute), w.Now())
 }
 
-// Who has nothing to do is not stepped, whatever happens elsewhere: not for jobs that
-// no drain concerns, not because a leader has caught up, not because another drainer
-// or the scheduler is.
-func TestWorld_wakesNobodyForNothing(t *testing.T) {
+// A drainer without work is not stepped: not for jobs that no drain concerns, not because its
+// leader has caught up, and not because another drainer or the scheduler is stepped.
+func TestWorld_noIdleWakes(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
-		w := newTown(t, o)
+		w := newFixture(t, o)
 		for i := range 10 {
 			w.at(armed+time.Duration(i)*time.Second, func() {
-				must.NoError(t, w.EditJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count++ }))
+				w.editJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count++ })
 			})
 		}
 		w.at(drains+500*time.Millisecond, func() {
-			must.NoError(t, w.Depose(world.Election{Next: 1, Believes: time.Second}))
+			must.NoError(t, w.Servers.Depose(world.Election{Next: 1, Believes: time.Second}))
 		})
 		w.run(t, lasts)
 		must.Greater(t, 30, len(w.entries))
 		must.Eq(t, 0, w.stepped(time.Second, drains+500*time.Millisecond))
-		// A term begins with a step, and has another when its barrier is applied.
+		// A term starts with a step, and takes another when its barrier is applied.
 		must.Eq(t, 2, w.stepped(drains, lasts))
 	})
 }
 
-// A clock that was set is found out at the next look, and only by who waits for a
-// time. Set forward, what is due happens; set back beyond the last step, whoever
-// waits looks at everything again, and goes on.
-func TestSetClock(t *testing.T) {
+// A waiting drainer notices at its next look that the clock was set. If the clock was set
+// forward, it acts on what is due. If it was set back to before the last step, it reads
+// everything again.
+func TestServers_SetClock(t *testing.T) {
 	t.Parallel()
 	const deadline, look = time.Hour, 30 * time.Second
 	jumped := drains + time.Minute
 	for _, c := range []struct {
 		ahead time.Duration
-		found time.Duration // when it is stepped because of it, or zero
+		found time.Duration // the step because of the clock, or zero
 		ends  time.Duration
 	}{
 		{0, 0, drains + commits + deadline},
@@ -98,13 +97,13 @@ func TestSetClock(t *testing.T) {
 		{-30 * time.Second, 0, drains + commits + deadline + 30*time.Second},
 		{-time.Hour, jumped + look, drains + commits + 2*deadline},
 	} {
-		w := newTown(t, world.Options{Client: func(a *cluster.Allocation) world.Behaviour {
-			b := world.DefaultBehaviour(a)
-			b.Stop = world.Never // so that the drain waits
+		w := newFixture(t, world.Options{Client: func(*cluster.Allocation) world.Behaviour {
+			b := setting.Default()
+			b.Stop = world.Never // the drain waits for its deadline
 			return b
 		}})
-		w.at(drains, func() { w.Drain("n1", cluster.DrainSpec{Deadline: deadline}, "") })
-		w.at(jumped, func() { w.SetClock(0, c.ahead) })
+		w.at(drains, func() { w.drainNode("n1", deadline) })
+		w.at(jumped, func() { w.Servers.SetClock(0, c.ahead) })
 		w.run(t, 3*deadline)
 		if c.found > 0 {
 			must.Positive(t, w.stepped(c.found-1, c.found+1), must.Sprintf("at %s, ahead %s", c.found, c.ahead))
@@ -114,24 +113,24 @@ func TestSetClock(t *testing.T) {
 	}
 }
 
-// A view that is stale holds back what it does not show, and then tells of all of it,
-// also of jobs that were followed meanwhile: a drain of which it was not told ends.
-func TestFaults_staleAndThenTold(t *testing.T) {
+// After a stale view the feed reports all hidden changes, also those of jobs that were followed
+// in the meantime. So a drain that started while the view was stale ends.
+func TestFaults_afterStaleView(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
 		for i := range 40 {
-			w := newTown(t, o)
+			w := newFixture(t, o)
 			w.place(t, "api", "n1", "n2")
 			w.drain()
 			at := drains + time.Duration(i)*500*time.Millisecond
 			w.at(at, func() {
 				f := scenario.Fault{Name: scenario.ViewStale, For: 10 * time.Second, Delay: exactly(7 * time.Second)}
-				must.NoError(t, w.Arm(f))
-				w.WakeDrainer()
-				w.Drain("n3", cluster.DrainSpec{}, "")
+				must.NoError(t, w.Faults.Arm(f))
+				w.Servers.WakeDrainer()
+				w.drainNode("n3", 0)
 			})
-			for j := range 60 { // it looks although it was told of nothing
-				w.at(at+time.Duration(j)*500*time.Millisecond, w.WakeDrainer)
+			for j := range 60 { // it reads the state without a reported change
+				w.at(at+time.Duration(j)*500*time.Millisecond, w.Servers.WakeDrainer)
 			}
 			must.True(t, w.run(t, time.Hour))
 			must.Positive(t, len(w.strikes))

@@ -12,80 +12,79 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Transcript is what happened in a world, for people: what operators asked for,
-// what the drainer wrote, and at each quiet point at which it changed, why each
-// allocation is still on its draining node.
+// Transcript records a run for readers: the requests of operators, the writes of the
+// drainer, and why each allocation is still on its draining node. Make it with
+// [NewTranscript].
 type Transcript struct {
 	world *World
 	start time.Time
 	lines []line
-	// waits is what each draining node last waited for.
+	// waits holds the last recorded reasons of each draining node.
 	waits map[cluster.NodeID]string
-	// Everything is for plans and the reports of clients to be written down too.
+	// Everything records plans and the reports of clients too.
 	Everything bool
-	// Brief is for things to be counted rather than named.
+	// Brief writes numbers of allocations, not their names.
 	Brief bool
 }
 
-// line is one line of a transcript: what was done, to which node if to one, and
-// more about it.
+// line is one line of a transcript.
 type line struct {
-	at         time.Duration
-	verb       string
-	node       cluster.NodeID // or empty
-	complement string
+	at      time.Duration
+	verb    string
+	node    cluster.NodeID // or empty
+	details string
 }
 
-// many is when things are counted rather than named.
-const many = 8
+// maxNames is how many names a line holds. A longer list is only counted.
+const maxNames = 8
 
-// Record begins a transcript. Its times count from now.
-func (w *World) Record() *Transcript {
+// NewTranscript starts a transcript. Its times count from now.
+func NewTranscript(w *World) *Transcript {
 	t := &Transcript{world: w, start: w.now, waits: map[cluster.NodeID]string{}}
-	w.OnApply(t.entry)
+	w.Observe(Observer{Applied: t.entry})
 	return t
 }
 
-// String returns the transcript, a line for each thing. The same done to many
-// nodes at one time is one thing.
+// String returns the lines of the transcript. Lines that differ only in their nodes are
+// merged if there are many.
 func (t *Transcript) String() string {
 	var b strings.Builder
 	for i := 0; i < len(t.lines); {
 		l := t.lines[i]
 		same := 1
-		for i+same < len(t.lines) && t.lines[i+same].like(l) {
+		for i+same < len(t.lines) && t.lines[i+same].sameButNode(l) {
 			same++
 		}
 		node := string(l.node)
-		if same <= many {
+		if same <= maxNames {
 			same = 1
 		} else {
 			node = fmt.Sprintf("%d nodes", same)
 		}
-		fmt.Fprintf(&b, "%-7s %s%s%s\n", l.at, l.verb, node, l.complement)
+		fmt.Fprintf(&b, "%-7s %s%s%s\n", l.at, l.verb, node, l.details)
 		i += same
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// like reports whether two lines differ at most in their nodes.
-func (l line) like(o line) bool {
-	return l.node != "" && o.node != "" && l.at == o.at && l.verb == o.verb && l.complement == o.complement
+// sameButNode reports whether two lines are about nodes and equal in all else.
+func (l line) sameButNode(o line) bool {
+	return l.node != "" && o.node != "" && l.at == o.at && l.verb == o.verb && l.details == o.details
 }
 
-// line writes down something that concerns no node more than others.
+// line adds a line that is not about one node.
 func (t *Transcript) line(format string, args ...any) {
 	t.lines = append(t.lines, line{at: t.world.now.Sub(t.start), verb: fmt.Sprintf(format, args...)})
 }
 
-// nodeLine writes down something about a node.
+// nodeLine adds a line about a node.
 func (t *Transcript) nodeLine(verb string, id cluster.NodeID, format string, args ...any) {
 	t.lines = append(t.lines, line{
-		at: t.world.now.Sub(t.start), verb: verb, node: id, complement: fmt.Sprintf(format, args...),
+		at: t.world.now.Sub(t.start), verb: verb, node: id, details: fmt.Sprintf(format, args...),
 	})
 }
 
-// entry writes down an applied entry.
+// entry adds the lines of an applied entry.
 func (t *Transcript) entry(a shims.Applied) {
 	if refused, is := a.Response.(shims.Refused); is {
 		t.line("%s refused: %v", a.Type, refused.Err)
@@ -127,7 +126,7 @@ func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
 	updated := a.Response.(shims.DrainRequestApplied)
 	switch was := a.Before.Node(m.Node); {
 	case updated.Repeated:
-		t.nodeLine("drain ", m.Node, ": said before")
+		t.nodeLine("drain ", m.Node, ": repeated request")
 	case m.Spec != nil && was.Draining():
 		t.nodeLine("update the drain of ", m.Node, ": %s", describeSpec(*m.Spec))
 	case m.Spec != nil:
@@ -163,7 +162,7 @@ func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransitio
 	t.refused(a, marked.Refused)
 	if len(m.Marks.Marks) == 0 {
 		for _, key := range m.Reevaluate {
-			t.line("evaluate %s again", groupLabel(key))
+			t.line("evaluate %s again", GroupLabel(key))
 		}
 	}
 }
@@ -219,7 +218,7 @@ func (t *Transcript) Reasons() {
 	draining := map[cluster.NodeID]bool{}
 	for n := range t.world.State().DrainingNodes() {
 		draining[n.ID] = true
-		report, _ := t.world.Explain(n.ID)
+		report, _ := t.world.Servers.leader.drainer.Explain(n.ID, t.world.Clock())
 		text := t.describe(report)
 		if t.waits[n.ID] != text && text != "" {
 			t.nodeLine("  ", n.ID, ": %s", text)
@@ -249,9 +248,9 @@ func (t *Transcript) describe(r rules.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// names names allocations, or counts them if they are many.
+// names returns the labels of allocations, or their number if there are many.
 func (t *Transcript) names(state *statestore.Snapshot, ids []cluster.AllocID) string {
-	if len(ids) > many || t.Brief {
+	if len(ids) > maxNames || t.Brief {
 		return fmt.Sprintf("(%d)", len(ids))
 	}
 	labels := make([]string, len(ids))

@@ -2,147 +2,103 @@ package world
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// World is one cluster in one goroutine. It is not safe for concurrent use.
+// World is one simulated cluster in one goroutine. It is not safe for concurrent use.
+// [New] sets its parts; callers do not replace them.
 type World struct {
-	options Options
-	now     time.Time
-	streams streams
-	// ties are the streams of the ties of each kind of event.
-	ties  [KindCount]*rand.Rand
-	queue queue
-	slots []*slot
-	added int // slots
+	// Loop holds the virtual time and runs the events.
+	*Loop
+	// Servers are the servers, and the terms of their leaders.
+	Servers *Servers
+	// Log is the raft log.
+	Log *RaftLog
+	// Operator sends the requests of operators.
+	Operator *Operator
+	// Faults are the armed faults.
+	Faults *Faults
+	// Setup writes nodes, jobs and allocations directly.
+	Setup Setup
 
-	log     raftLog
-	clients *fleet
-	ids     ids
-	faults  faults
-	// requests makes what operators ask for; never nil.
-	requests *setting.Requests
-
-	servers []*server
-	// leader is what runs on the server that leads; never nil.
-	leader *leadership
-	// deposed are leaderships that do not know that they have ended.
-	deposed []*leadership
-	terms   int
-	steps   int
-	// kind is that of the step that was taken last, cause the step that asked for it.
-	kind  Kind
-	cause int
-	asked int // steps that onStep was asked about
-	// racing counts the writes between whose plan and apply comes what is asked for
-	// now: more than one only during an election.
-	racing int
-	// broken is why the world cannot go on, or nil.
-	broken error
-	hash   hash
-	spent  spent
-
-	// observed is the index of the last entry that the observers were shown.
-	observed uint64
-	// history are the states after the last entries, the newest last.
-	history []*statestore.Snapshot
-
-	observers []func(shims.Applied)
-	replicas  []func(server int, a shims.Applied)
-	onElect   []func(server int)
-	onEnd     []func(term int)
-	onClock   []func(term int, ahead time.Duration)
-	onRestore []func(taken, restored *statestore.Snapshot)
-	onPropose []func(Proposal)
-	onAnswer  []func(term, n int, a shims.Answer)
-	onDrainer []func(DrainerStep)
-	fate      func(Write) Fate
-	onStep    func(step int) error
-	onQuiet   func() error
-	onStill   func() error
+	options   Options
+	chance    chance
+	ids       ids
+	clients   *fleet
+	observers []Observer
 }
 
-// New returns a world without nodes, whose first server leads.
+// New returns a world without nodes. Its first server leads.
 func New(o Options) (*World, error) {
-	w := &World{options: o.withDefaults(), now: Epoch, streams: newStreams(o.Seed)}
-	for k := range KindCount {
-		w.ties[k] = Stream(o.Seed, "tie/"+k.String())
-	}
-	w.log.world = w
-	w.requests = w.newRequests()
-	w.faults.evals = map[cluster.EvalID]bool{}
-	w.startServers()
+	o = o.withDefaults()
+	w := &World{options: o, chance: newChance(o.Seed)}
+	w.Log = &RaftLog{world: w}
+	w.Loop = newLoop(o.Seed, o.MaxSteps, w.Log.Len)
+	w.Operator = newOperator(w)
+	w.Faults = &Faults{world: w, evals: map[cluster.EvalID]bool{}}
+	w.Setup = Setup{w}
+	w.Servers = newServers(w)
 	var err error
 	if w.clients, err = newFleet(w); err != nil {
 		return nil, fmt.Errorf("simulating clients: %w", err)
 	}
-	w.add(Log, &w.log)
-	if err := w.lead(w.servers[0]); err != nil {
+	w.add(Log, w.Log)
+	if err := w.Servers.lead(w.Servers.all[0]); err != nil {
 		return nil, err
 	}
 	w.add(Clients, w.clients)
 	return w, nil
 }
 
-// Now is the world's time.
-func (w *World) Now() time.Time { return w.now }
+// Leader is the number of the server that leads, from 0.
+func (w *World) Leader() int { return w.Servers.leader.server.number }
 
-// Servers is how many servers there are.
-func (w *World) Servers() int { return len(w.servers) }
+// Term is the number of the current term, from 1.
+func (w *World) Term() int { return w.Servers.terms }
 
-// Entries is how many entries were committed, raft's own included.
-func (w *World) Entries() int { return len(w.log.entries) }
+// Clock is the time on the leader's clock.
+func (w *World) Clock() time.Time { return w.Servers.leader.clock() }
 
-// Steps is how many steps were taken.
-func (w *World) Steps() int { return w.steps }
+// State is the state that the leader's drainer reads: the newest state of its server,
+// unless a fault hides that.
+func (w *World) State() *statestore.Snapshot { return w.Servers.leader.reader.state() }
 
-// Step is of which kind the step was that was taken last, and in which step what it does
-// was asked for: where the write that it settles was proposed, where the drainer that it
-// steps was woken or said until when it waits. Zero is before the first step.
-func (w *World) Step() (k Kind, cause int) { return w.kind, w.cause }
-
-// Hash is the hash of every step so far and of every entry: equal for equal
-// scripts and seeds on every machine.
-func (w *World) Hash() uint64 { return uint64(w.hash) }
-
-// Truth is the newest state that any server has had: a new leader may have yet to
-// catch up with it.
+// Truth is the newest state of all servers. A new leader may not have caught up with it.
 func (w *World) Truth() *statestore.Snapshot {
-	newest := w.servers[0].machine
-	for _, s := range w.servers[1:] {
-		if s.machine.applied > newest.applied {
-			newest = s.machine
+	newest := w.Servers.all[0].replica
+	for _, s := range w.Servers.all[1:] {
+		if s.replica.applied > newest.applied {
+			newest = s.replica
 		}
 	}
 	return newest.state()
 }
 
-// State is the state that the leader's drainer sees: its server's newest, unless a
-// fault keeps it from that.
-func (w *World) State() *statestore.Snapshot { return w.leader.sight.state() }
+// Hidden returns the facts of the world that no state shows.
+func (w *World) Hidden() Hidden { return Hidden{w} }
 
-// Leader is the server that leads, from 0, and Term the number of its term.
-func (w *World) Leader() int { return w.leader.server.number }
-
-// Term counts the leaderships so far.
-func (w *World) Term() int { return w.terms }
-
-// Explain is the leader's report of a draining node. The error wraps
-// [rules.ErrNotDraining].
-func (w *World) Explain(id cluster.NodeID) (rules.Report, error) {
-	return w.leader.drainer.Explain(id, w.Clock())
+// DrainMayStart reports whether a drain may start, or a drainer may write, without a
+// new request: a request or a write of a drainer is in the queue, a deposed leader does not
+// know that it was deposed, a fault has a delayed effect, or [scenario.DrainAgain] is armed.
+func (w *World) DrainMayStart() bool {
+	return len(w.Servers.deposed) > 0 || w.Faults.pending > 0 ||
+		slices.ContainsFunc(w.Log.queue, func(p *proposal) bool { return p.Source == FromDrainer || p.Source == FromOperator }) ||
+		slices.ContainsFunc(w.Faults.armed, func(f *fault) bool { return f.Name == scenario.DrainAgain && !f.Ended(w.now) })
 }
 
-// Writes is how many writes the source has proposed, barriers included, since
-// OnWrite was last called.
-func (w *World) Writes(s Source) int { return w.log.count[s] }
-
-// WakeDrainer has the leader's drainer stepped for nothing.
-func (w *World) WakeDrainer() { w.leader.drains.wake() }
+// applied handles an entry when the first server applies it.
+func (w *World) applied(a shims.Applied) {
+	w.clients.applied(a)
+	for _, o := range w.observers {
+		if o.Applied != nil {
+			o.Applied(a)
+		}
+	}
+	w.Operator.provoke(a)
+}

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Source says who proposed a write.
+// Source is the kind of a writer.
 type Source uint8
 
 // The sources of writes.
@@ -18,7 +18,7 @@ const (
 	sourceCount
 )
 
-// String returns the source as scenarios name it.
+// String returns the source's name in scenarios.
 func (s Source) String() string {
 	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator"}
 	if s >= sourceCount {
@@ -32,11 +32,11 @@ type Write struct {
 	Source Source
 	// N counts the writes of the source from zero, barriers included.
 	N int
-	// Message is what is proposed, or nil for a barrier.
+	// Message is nil for a barrier.
 	Message shims.Message
 }
 
-// Words are what scenarios call a write: by its source, or by its kind.
+// Words are the names of a write in scenarios: its source and its kind.
 func (w Write) Words() []string {
 	kind := string(EntryKindOf(w.Message))
 	if w.Message == nil {
@@ -45,7 +45,7 @@ func (w Write) Words() []string {
 	return []string{w.Source.String(), kind}
 }
 
-// EntryKindOf is the kind of a message in the words of scenarios, or empty.
+// EntryKindOf is the kind of a message in scenarios, or empty.
 func EntryKindOf(m shims.Message) scenario.EntryKind {
 	switch m.(type) {
 	case *shims.AllocUpdateDesiredTransition:
@@ -60,33 +60,32 @@ func EntryKindOf(m shims.Message) scenario.EntryKind {
 	return ""
 }
 
-// Fate is what becomes of a proposed write.
+// Fate says whether a proposed write is applied, and which answer its writer gets.
 type Fate uint8
 
-// The fates of writes. The log keeps its order whatever they are: a write that is
-// late holds up those after it.
+// The fates of writes. The log keeps its order: a late write delays those after it.
 const (
-	// Apply applies the write and says so.
+	// Apply applies the write and answers that.
 	Apply Fate = iota
-	// Slow does so after [Options].Late.
+	// Slow is Apply after a delay; see [Options].Late.
 	Slow
-	// Reject never applies the write and says so.
+	// Reject never applies the write and answers that.
 	Reject
-	// UnknownApplied applies the write and says that it is not known.
+	// UnknownApplied applies the write and answers that its outcome is unknown.
 	UnknownApplied
-	// UnknownLate says at once that it is not known, and applies the write after
-	// [Options].Late.
+	// UnknownLate answers at once that the outcome is unknown, and applies the write after
+	// a delay; see [Options].Late.
 	UnknownLate
-	// UnknownLost never applies the write and says that it is not known.
+	// UnknownLost never applies the write and answers that its outcome is unknown.
 	UnknownLost
-	// NoRoom does not take the write.
+	// NoRoom does not accept the write. There is no answer.
 	NoRoom
 )
 
-// Late reports whether a write of that fate is applied late.
+// Late reports whether the fate delays the apply of a write.
 func (f Fate) Late() bool { return f == Slow || f == UnknownLate }
 
-// String returns the fate in the words of test names.
+// String returns the fate's name.
 func (f Fate) String() string {
 	switch f {
 	case Apply:
@@ -114,6 +113,6 @@ type Proposal struct {
 	Term int
 	// Bytes is the size of the entry, zero for a barrier.
 	Bytes int
-	// Taken says that the log took it.
+	// Taken says that the log accepted the write.
 	Taken bool
 }

@@ -1,22 +1,21 @@
-// Package remote has simulated clients play against real servers: it runs a
-// [simclient.Fleet] whose nodes register, send heartbeats, learn what to run and
-// report, as clients of their own would.
+// Package remote runs simulated clients against real servers. The nodes of a
+// [simclient.Fleet] register, send heartbeats, read their allocations and report them, as
+// real clients do.
 //
-// [Run] does so over the HTTP API, from any process and against any servers. A
-// server that is down, silent, or that knows no leader, is left for the next one of
-// [Config].Addresses, and whatever was not taken is said again. [KeepAlive] is
-// one node's registration and heartbeats alone, for whoever has servers at hand
-// that are reached in another way.
+// [Run] does so over the HTTP API, from any process. If a server is down, does not answer or
+// knows no leader, the node turns to the next one of [Config].Addresses. Requests that failed
+// are repeated. [KeepAlive] performs one node's registration and heartbeats alone, for
+// callers that reach the servers in another way.
 //
-// # Each node for itself
+// # Each node by itself
 //
-// Each node asks with a connection and a secret of its own, so that servers count
-// it as the client that it is. It waits for news of its allocations by blocking
-// queries that the leader answers: it never sees an older state after a newer one.
+// Each node has its own connections and its own secret, so that servers count it as a client.
+// It waits for changes of its allocations with blocking queries. The leader answers them, so
+// the node never reads an older state after a newer one.
 //
 // # Goroutines
 //
-// Run steps the fleet in its caller's goroutine. It owns two for each node, for
-// heartbeats and for news, and while a batch is reported one for the batch and one
-// for each node in it. It joins them all before it returns.
+// Run steps the fleet in its caller's goroutine. It owns two goroutines for each node, for
+// heartbeats and for changes, and during a batch one for the batch and one for each node in
+// it. All of them have ended when it returns.
 package remote

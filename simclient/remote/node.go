@@ -12,19 +12,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// node asks the servers for one node. It is safe for concurrent use.
+// node sends the requests of one node. It is safe for concurrent use.
 type node struct {
 	self *cluster.Node
-	// servers have the node's secret for a token, registrars the one that may
-	// register; both are in the order of [Config].Addresses.
+	// servers use the node's secret as their token, registrars the token that may register;
+	// both are in the order of [Config].Addresses.
 	servers, registrars []*client.Client
-	// at is which of them to ask, modulo their number.
+	// at is the index of the server to ask, modulo their number.
 	at atomic.Uint64
 }
 
 var _ Servers = (*node)(nil)
 
-// newNode is the ith node, which begins with the ith server.
+// newNode is the ith node, which asks the ith server first.
 func newNode(c *Config, self *cluster.Node, i int) (*node, error) {
 	n := &node{self: self}
 	n.at.Store(uint64(i))
@@ -49,15 +49,14 @@ func (n *node) close() {
 	}
 }
 
-// callTimeout is how long a server may take to answer, newsInterval how long one waits
-// for news before it says that there is none. Whoever is asked may be gone without a
-// word.
+// callTimeout bounds the answer of a server, which may have died. newsInterval is how long a
+// server waits for a change before it answers that there is none.
 const (
 	callTimeout  = 10 * time.Second
 	newsInterval = 30 * time.Second
 )
 
-// ask asks a server, and has the next one be asked next if there was no use in it.
+// ask asks a server. If the server failed, the next request goes to the next server.
 func (n *node) ask(servers []*client.Client, ask func(*client.Client) error) error {
 	at := n.at.Load()
 	err := ask(servers[at%uint64(len(servers))])
@@ -76,7 +75,7 @@ func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.D
 	return ttl, err
 }
 
-// Heartbeat has the node heard.
+// Heartbeat sends a heartbeat.
 func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	err = n.ask(n.servers, func(c *client.Client) error {
 		ttl, err = c.Heartbeat(ctx, id)
@@ -94,14 +93,14 @@ func unknown(err error) bool {
 	return client.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
 }
 
-// allocs waits for news of what is on the node, for a while; without an index it does
-// not wait.
+// allocs reads the node's allocations. With an index it waits for a change, up to
+// newsInterval.
 func (n *node) allocs(ctx context.Context, index uint64) (allocs []*cluster.Allocation, newest uint64, err error) {
-	patience := callTimeout
+	timeout := callTimeout
 	if index > 0 {
-		patience += newsInterval + newsInterval/16 // the servers add that, to spread their readers
+		timeout += newsInterval + newsInterval/16 // the servers add a sixteenth, to spread their readers
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = n.ask(n.servers, func(c *client.Client) error {
 		list, a, err := c.NodeAllocations(ctx, string(n.self.ID), client.Query{Index: index, Wait: newsInterval})
@@ -121,7 +120,7 @@ func (n *node) allocs(ctx context.Context, index uint64) (allocs []*cluster.Allo
 	return allocs, newest, err
 }
 
-// report says how the node's allocations are.
+// report reports the node's allocations.
 func (n *node) report(ctx context.Context, reports []cluster.AllocReport) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

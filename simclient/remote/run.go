@@ -13,29 +13,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// Config says who plays, and where the servers are. Addresses and Nodes are
-// required.
+// Config names the nodes and the servers. Addresses and Nodes are required.
 type Config struct {
 	// Addresses are the URLs of servers' APIs, in the form of
-	// [client.Config].Address. Any will do: they pass on what another has to answer.
+	// [client.Config].Address. Any server will do: it forwards requests to the leader.
 	Addresses []string
 	// Token registers the nodes, and is needed for nothing else; empty is none.
 	Token string
 	// TLS is for addresses that begin with https.
 	TLS client.TLS
-	// Nodes are the nodes of the clients, each with an id and a secret, and in a
-	// status that a scheduler likes. They are not written to.
+	// Nodes are the nodes of the clients, each with an id, a secret and the status ready.
+	// Run does not write to them.
 	Nodes []*cluster.Node
 	// Fleet says how the clients behave; its Snapshot and Applier are set by Run.
 	Fleet simclient.Options
-	// Logger is told of what was not taken; nil logs nothing.
+	// Logger receives failed requests; nil logs nothing.
 	Logger hclog.Logger
 	// Registered is called after each registration of a node, by many goroutines;
 	// or nil.
 	Registered func(cluster.NodeID)
 }
 
-// Run plays until the context ends. The error says what of the configuration
+// Run runs the clients until the context ends. The error says what of the configuration
 // cannot work.
 func Run(ctx context.Context, c Config) error {
 	r, err := newRunner(c)
@@ -51,7 +50,7 @@ type runner struct {
 	config  Config
 	replica *replica
 	fleet   *simclient.Fleet
-	// ctx ends what the runner says; set by run.
+	// ctx ends reports under way; run sets it.
 	ctx     context.Context
 	nodes   map[cluster.NodeID]*node
 	running sync.WaitGroup
@@ -97,7 +96,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// keepAlive has a node heard, and listens for it once it is registered.
+// keepAlive keeps a node alive, and reads its allocations once it is registered.
 func (r *runner) keepAlive(ctx context.Context, n *node) {
 	var once sync.Once
 	KeepAlive(ctx, n, n.self, r.config.Logger, func() {
@@ -108,21 +107,21 @@ func (r *runner) keepAlive(ctx context.Context, n *node) {
 	})
 }
 
-// listen keeps the replica up to date with what is on a node.
+// listen keeps the replica up to date with the allocations of a node.
 func (r *runner) listen(ctx context.Context, n *node) {
 	var index uint64
 	for ctx.Err() == nil {
 		allocs, newest, err := n.allocs(ctx, index)
 		if err != nil {
 			if ctx.Err() == nil {
-				r.config.Logger.Debug("no news of a node", "node", n.self.ID, "error", err)
+				r.config.Logger.Debug("reading the allocations of a node failed", "node", n.self.ID, "error", err)
 			}
-			index = 0 // whoever answers next may know another state
+			index = 0 // the next server may have another state
 			pause(ctx, RetryInterval)
 			continue
 		}
 		if newest == index {
-			continue // the wait was over
+			continue // nothing has changed
 		}
 		index = newest
 		r.replica.set(n.self.ID, allocs)
@@ -130,8 +129,8 @@ func (r *runner) listen(ctx context.Context, n *node) {
 	}
 }
 
-// Report has each node say its part. What one node could not say is said again by
-// all, which does no harm.
+// Report sends each node's part of a batch. If one node fails, the fleet repeats the whole
+// batch, which is harmless.
 func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	byNode := make(map[cluster.NodeID][]cluster.AllocReport)
 	for _, report := range reports {
@@ -144,7 +143,7 @@ func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool))
 		for id, part := range byNode {
 			said.Go(func() {
 				if err := r.nodes[id].report(r.ctx, part); err != nil {
-					r.config.Logger.Debug("reports were not taken", "node", id, "error", err)
+					r.config.Logger.Debug("reports failed", "node", id, "error", err)
 					mu.Lock()
 					failed = true
 					mu.Unlock()

@@ -93,8 +93,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(holds), wait.Timeout(patience), wait.Gap(10*time.Millisecond)), must.Sprint(what))
 }
 
-// Clients in another process than the servers run what is placed with them, move
-// it when a node drains, and go on when the leader is lost.
+// Clients in another process than the servers run allocations, move them when a node drains,
+// and continue when the leader is lost.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	agents, addresses := startServers(t, 3, heartbeat.Options{MinTTL: time.Hour}) // none goes down, however busy the machine is
@@ -160,8 +160,8 @@ func leaderOf(t *testing.T, agents []*agent.Agent) *agent.Agent {
 	return leader
 }
 
-// A node whose client falls silent is down, and ready when it is back; one that
-// was deleted is registered again.
+// A node whose client is silent is down, and ready when the client is back. A deleted node is
+// registered again.
 func TestRun_silence(t *testing.T) {
 	t.Parallel()
 	agents, addresses := startServers(t, 1, heartbeat.Options{MinTTL: 200 * time.Millisecond, Grace: 300 * time.Millisecond, MaxRate: 1000})

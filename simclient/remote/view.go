@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// replica is what the nodes of a fleet have heard of the state. It is safe for
+// replica is the part of the state that the nodes of a fleet have read. It is safe for
 // concurrent use.
 type replica struct {
 	mu  sync.Mutex
@@ -21,20 +21,20 @@ type replica struct {
 type view struct {
 	index uint64
 	nodes map[cluster.NodeID]*cluster.Node
-	// allocs are those of each node, whatever became of them, by id.
+	// allocs are the allocations of each node, ended ones included.
 	allocs map[cluster.NodeID][]*cluster.Allocation
-	// placed says on which node to look for an allocation; never nil, and the replica's.
+	// placed holds the node of each allocation; never nil, and shared with the replica.
 	placed *placed
 }
 
-// placed is the node of each allocation that was last heard of. An allocation never
-// changes its node, so that views of any time share it. It is safe for concurrent use.
+// placed holds the node of each allocation. An allocation never changes its node, so all views
+// share it. It is safe for concurrent use.
 type placed struct {
 	mu sync.Mutex
 	on map[cluster.AllocID]cluster.NodeID // guarded by mu
 }
 
-// set notes what was and what is on a node.
+// set replaces a node's allocations.
 func (p *placed) set(id cluster.NodeID, before, after []*cluster.Allocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,14 +66,14 @@ func newReplica(nodes []*cluster.Node) *replica {
 	return &replica{now: v}
 }
 
-// newest returns the present view.
+// newest returns the newest view.
 func (r *replica) newest() *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
 }
 
-// set notes what is on a node.
+// set replaces the allocations of a node.
 func (r *replica) set(id cluster.NodeID, allocs []*cluster.Allocation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *replica) set(id cluster.NodeID, allocs []*cluster.Allocation) {
 	r.now = after
 }
 
-// Index counts what was heard.
+// Index counts the changes.
 func (v *view) Index() uint64 { return v.index }
 
 // Node returns a node of the fleet, or nil.
@@ -103,8 +103,8 @@ func (v *view) Nodes() iter.Seq[*cluster.Node] {
 	}
 }
 
-// Alloc returns an allocation on a node of the fleet, or nil. One that its node has lost
-// since is not found any more: clients do not ask for what is gone.
+// Alloc returns an allocation on a node of the fleet, or nil. An old view does not find an
+// allocation that its node has lost since; clients do not ask for it.
 func (v *view) Alloc(id cluster.AllocID) *cluster.Allocation {
 	allocs := v.allocs[v.placed.node(id)]
 	if i := slices.IndexFunc(allocs, func(a *cluster.Allocation) bool { return a.ID == id }); i >= 0 {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// Entry returns an applied entry as the witness reads it.
+// Entry converts an applied entry to the witness's type.
 func Entry(a shims.Applied) witness.Entry {
 	e := witness.Entry{Index: a.Index, Before: a.Before, After: a.After}
 	t := &e.Touched
 	switch m := a.Message.(type) {
-	case nil: // skipped
+	case nil: // an entry that the FSM skipped
 	case *shims.NodeRegister:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node.ID}
@@ -27,7 +27,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.NodeUpdateEligibility:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
-	case *shims.NodeUpdateDrain: // its end withdraws marks
+	case *shims.NodeUpdateDrain: // the end of a drain withdraws marks
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
 		t.Allocs = ids(a.Before.AllocsByNode(m.Node))
@@ -36,7 +36,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.JobDeregister: // a purge deletes allocations
 		t.Jobs = []cluster.JobKey{m.Job}
 		t.Allocs = ids(a.Before.AllocsByJob(m.Job))
-	case *shims.EvalUpdate: // evaluations are nothing to the witness
+	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)

@@ -9,7 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
@@ -18,18 +18,16 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// log applies messages to an FSM and checks that what each changed is named.
+// log is a replica that checks that each entry names the rows it changed.
 type log struct {
-	*testing.T
-	fsm     *shims.FSM
-	index   uint64
+	*clustertest.Replica
 	seen    map[shims.MessageType]bool
 	entries []witness.Entry
 }
 
 func newLog(t *testing.T) *log {
-	l := &log{T: t, seen: make(map[shims.MessageType]bool)}
-	l.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) {
+	l := &log{seen: make(map[shims.MessageType]bool)}
+	l.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: func(a shims.Applied) {
 		e := applied.Entry(a)
 		must.Eq(t, a.Index, e.Index)
 		l.seen[a.Type] = true
@@ -38,25 +36,11 @@ func newLog(t *testing.T) *log {
 			must.SliceContains(t, names(e), name, must.Sprintf("%s does not name %s", a.Type, name))
 		}
 	}})
+	l.Now = func() time.Time { return epoch }
 	return l
 }
 
-func (l *log) apply(m shims.Message) shims.Response {
-	l.Helper()
-	data, err := shims.Encode(m)
-	must.NoError(l, err)
-	l.index++
-	response, err := l.fsm.ApplyEntry(l.index, data)
-	must.NoError(l, err)
-	if refused, ok := response.(shims.Refused); ok {
-		must.NoError(l, refused.Err)
-	}
-	return response
-}
-
-func (l *log) state() *statestore.Snapshot { return l.fsm.Store().Snapshot() }
-
-// names are the rows an entry names, replacements naming their predecessors.
+// names returns the rows an entry names, including the predecessors of replacements.
 func names(e witness.Entry) (names []string) {
 	for _, id := range e.Touched.Nodes {
 		names = append(names, fmt.Sprint("node ", id))
@@ -73,7 +57,7 @@ func names(e witness.Entry) (names []string) {
 	return names
 }
 
-// changed are the rows that differ between two states in what a witness reads.
+// changed returns the rows that differ between two states in fields that the witness reads.
 func changed(before, after *statestore.Snapshot) (names []string) {
 	rows := func(s *statestore.Snapshot) map[string]string {
 		rows := make(map[string]string)
@@ -107,86 +91,38 @@ func changed(before, after *statestore.Snapshot) (names []string) {
 	return names
 }
 
-func eval(id cluster.EvalID) *cluster.Evaluation {
-	return &cluster.Evaluation{
-		ID: id, Namespace: "default", JobID: "web", Type: cluster.JobService, Priority: 50, Status: cluster.EvalPending,
-	}
-}
-
-// Every type of message names everything that a witness would see change.
+// Every type of message names all rows it changes.
 func TestEntry_namesWhatChanged(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
-		n := &cluster.Node{ID: id, Status: cluster.NodeReady, Resources: cluster.Resources{CPU: 1000}}
-		n.Canonicalize()
-		l.apply(&shims.NodeRegister{At: epoch, Node: n})
+	l.Nodes("n1", "n2", "n3")
+	job := clustertest.Job("web", cluster.JobService, 2)
+	l.Must(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{l.Eval(job)}})
+	l.Must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{l.Eval(job)}})
+	job = l.State().Job(job.Key())
+	alloc := func(id, previous cluster.AllocID, on cluster.NodeID, name string) *cluster.Allocation {
+		a := clustertest.Alloc(job, id, on, epoch)
+		a.PreviousAllocation, a.Name = previous, name
+		return a
 	}
-	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{Name: "g", Count: 2, Tasks: []*cluster.Task{{Name: "t"}}}}}
-	job.Canonicalize()
-	l.apply(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{eval("e1")}})
-	l.apply(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval("e2")}})
-
-	place := func(id, previous cluster.AllocID, on cluster.NodeID, name string) *cluster.Allocation {
-		return &cluster.Allocation{
-			ID: id, Namespace: "default", JobID: "web", Job: l.state().Job(job.Key()), TaskGroup: "g", NodeID: on, Name: name,
-			DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, PreviousAllocation: previous, CreateTime: epoch,
-		}
-	}
-	done := func(id cluster.EvalID) *cluster.Evaluation {
-		e := eval(id)
-		e.Status = cluster.EvalComplete
-		return e
-	}
-	plan := func(p cluster.Plan) {
-		p.At, p.SnapshotIndex = epoch, l.index
-		response := l.apply(&shims.ApplyPlan{Plan: p}).(shims.PlanApplied)
-		must.SliceEmpty(t, response.Refused)
-	}
-	plan(cluster.Plan{Eval: done("e1"), Places: []*cluster.Allocation{place("a1", "", "n1", "web.g[0]"), place("a2", "", "n2", "web.g[1]")}})
-	healthy := true
-	report := func(id cluster.AllocID, on cluster.NodeID, status cluster.ClientStatus) cluster.AllocReport {
-		return cluster.AllocReport{Alloc: id, Node: on, ClientStatus: status, Healthy: &healthy, HealthyAt: epoch, At: epoch}
-	}
-	l.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{
-		report("a1", "n1", cluster.ClientRunning), report("a2", "n2", cluster.ClientRunning),
-	}})
-
-	drain := func(id cluster.DrainID, spec *cluster.DrainSpec) {
-		l.apply(&shims.NodeUpdateDrain{DrainUpdate: statestore.DrainUpdate{Node: "n1", Drain: id, Spec: spec, At: epoch, MarkEligible: true}})
-	}
-	mark := func(id cluster.DrainID, e cluster.EvalID) {
-		n := l.state().Node("n1")
-		response := l.apply(&shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
-			At: epoch, Evals: []*cluster.Evaluation{eval(e)},
-			Marks: []rules.Mark{{
-				Alloc: "a1", Node: "n1", Group: cluster.GroupKey{Job: job.Key(), Name: "g"},
-				Drain: id, Revision: n.Drain.Revision, Class: cluster.MarkPaced,
-			}},
-		}}).(shims.MarksApplied)
-		must.SliceLen(t, 1, response.Accepted)
-	}
-	drain("d1", &cluster.DrainSpec{})
-	mark("d1", "e3")
-	drain("", nil) // withdraws the mark
-	must.False(t, l.state().Alloc("a1").Marked())
-	drain("d2", &cluster.DrainSpec{})
-	mark("d2", "e4")
-	plan(cluster.Plan{
-		Eval:   done("e4"),
-		Stops:  []cluster.PlanStop{{Alloc: "a1", Migrate: true}},
-		Places: []*cluster.Allocation{place("b1", "a1", "n3", "web.g[0]")},
-	})
-	l.apply(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{report("a1", "n1", cluster.ClientComplete)}})
-	completed := l.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: epoch, Completions: []rules.Completion{
-		{Node: "n1", Drain: "d2", Revision: l.state().Node("n1").Drain.Revision},
-	}}}).(shims.CompletionsApplied)
-	must.SliceLen(t, 1, completed.Ended)
-	l.apply(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
-	l.apply(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})
-	l.apply(&shims.NodeDeregister{At: epoch, Nodes: []cluster.NodeID{"n3"}})
-	l.apply(&shims.JobDeregister{Job: job.Key(), Purge: true})
-	l.apply(&shims.RaiseClusterVersion{Version: 2})
+	must.SliceEmpty(t, l.Plan(job, nil, alloc("a1", "", "n1", "web.web[0]"), alloc("a2", "", "n2", "web.web[1]")).Refused)
+	l.Report(cluster.ClientRunning, "a1", "a2")
+	mark := func() { must.SliceLen(t, 1, l.Mark(cluster.MarkPaced, "a1").Accepted) }
+	l.Drain("n1", &cluster.DrainSpec{})
+	mark()
+	l.Drain("n1", nil) // withdraws the mark
+	must.False(t, l.State().Alloc("a1").Marked())
+	l.Must(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
+	l.Drain("n1", &cluster.DrainSpec{})
+	mark()
+	must.SliceEmpty(t, l.Plan(job, []cluster.AllocID{"a1"}, alloc("b1", "a1", "n3", "web.web[0]")).Refused)
+	l.Report(cluster.ClientComplete, "a1")
+	must.SliceLen(t, 1, l.Complete("n1").Ended)
+	l.Must(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
+	l.Must(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})
+	l.Must(&shims.NodeDeregister{At: epoch, Nodes: []cluster.NodeID{"n3"}})
+	l.Must(&shims.JobDeregister{Job: job.Key(), Purge: true})
+	l.Must(&shims.RaiseClusterVersion{Version: 2})
 
 	for i := range 256 {
 		kind := shims.MessageType(i)
@@ -198,7 +134,7 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	for _, e := range l.entries {
 		w.Observe(e)
 	}
-	must.SliceEmpty(t, w.Audit(l.state()))
+	must.SliceEmpty(t, w.Audit(l.State()))
 	found := w.Report()
 	must.SliceEmpty(t, found.Findings)
 	must.SliceLen(t, 2, found.Drains)

@@ -1,4 +1,4 @@
-// Package applied shows a [witness.Witness] what an FSM of package shims applies.
-// It names what each entry may have written by the entry's own words, not by the
-// FSM's answer: what the FSM writes beyond them, the witness's audit finds.
+// Package applied shows a [witness.Witness] the entries that an FSM of package shims applies.
+// It derives the rows that an entry may have written from the entry, not from the FSM's
+// answer. The witness's audit finds any other row that the FSM wrote.
 package applied

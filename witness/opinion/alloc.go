@@ -1,13 +1,14 @@
 package opinion
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Live reports whether the allocation may still run something: its client has
-// not said that it ended, and nobody has given it up.
+// Live reports whether the allocation may still run: its client has not reported its end,
+// and the servers have not declared it lost.
 func Live(a *cluster.Allocation) bool {
 	return a.ClientStatus != "complete" && a.ClientStatus != "failed" && a.ClientStatus != "lost"
 }
@@ -17,23 +18,22 @@ func Stopping(a *cluster.Allocation) bool {
 	return a.DesiredStatus == "stop" || a.DesiredStatus == "evict"
 }
 
-// Asked reports whether anybody has asked for the allocation to go.
+// Asked reports whether a drain has marked the allocation or the servers want it stopped.
 func Asked(a *cluster.Allocation) bool { return a.DesiredTransition.Migrate || Stopping(a) }
 
-// Reachable reports whether a node exists and can say what becomes of its
-// allocations. A nil node does not exist.
+// Reachable reports whether a node exists and can report on its allocations. A nil node
+// does not exist.
 func Reachable(n *cluster.Node) bool {
 	return n != nil && n.Status != "down" && n.Status != "disconnected"
 }
 
-// InTouch reports whether the allocation's client can say what becomes of it. The
-// node is the allocation's own, or nil.
+// InTouch reports whether the allocation's client can report on it. The node is the
+// allocation's own, or nil.
 func InTouch(a *cluster.Allocation, n *cluster.Node) bool {
 	return a.ClientStatus != "unknown" && Reachable(n)
 }
 
-// Verdict returns the verdict on the allocation's health, and whether there is
-// one.
+// Verdict returns the verdict on the allocation's health, and whether it has one.
 func Verdict(a *cluster.Allocation) (healthy, given bool) {
 	if a.DeploymentStatus == nil || a.DeploymentStatus.Healthy == nil {
 		return false, false
@@ -62,7 +62,7 @@ func Healthy(a *cluster.Allocation, n *cluster.Node) bool {
 	return !a.DesiredTransition.Migrate && HealthyButForMark(a, n)
 }
 
-// TypeOf is the type of the job version the allocation was placed for.
+// TypeOf returns the type of the job version for which the allocation was placed.
 func TypeOf(a *cluster.Allocation) cluster.JobType {
 	if a.Job == nil {
 		return cluster.JobService
@@ -79,7 +79,7 @@ const (
 	System
 	Plugin
 
-	// TurnCount is how many turns there are.
+	// TurnCount is the number of turns.
 	TurnCount
 )
 
@@ -104,8 +104,9 @@ func TurnOf(a *cluster.Allocation) Turn {
 	return Consumer
 }
 
-// StoppedBy returns when an allocation that is asked to leave at a time has to be
-// gone. The delays are added one by one: the sum of two may wrap around.
+// StoppedBy returns the time by which an allocation asked to leave at a given time must have
+// stopped. It adds the delays one by one, because the sum of two may wrap around. Together they
+// are at most the largest duration.
 func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
 	if g := groupOf(a.Job, a.TaskGroup); g != nil {
 		end := asked
@@ -117,9 +118,13 @@ func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
 				end = task
 			}
 		}
-		return end.Add(g.ShutdownDelay)
+		end = end.Add(g.ShutdownDelay)
+		if latest := asked.Add(math.MaxInt64); end.After(latest) {
+			return latest
+		}
+		return end
 	}
-	return asked.Add(5 * time.Second) // the kill timeout of a task that names none
+	return asked.Add(5 * time.Second) // the default kill timeout of a task
 }
 
 func groupOf(j *cluster.Job, name string) *cluster.TaskGroup {

@@ -14,8 +14,7 @@ import (
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Two separate pieces of code say the same of rows that make sense, and of rows
-// that do not.
+// Two separate pieces of code give the same results for valid and for damaged rows.
 func TestOpinion_agreesWithTheNouns(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +68,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	}
 	must.Eq(t, d.Strategy.Forced(), cutoff.Equal(d.UpdatedAt))
 
-	// What was asked after the cutoff has its time from then.
+	// An allocation asked to leave after the cutoff has its stop time from then.
 	a.DesiredTransition = cluster.DesiredTransition{Migrate: true, MarkedAt: cutoff.Add(time.Second)}
 	end := opinion.WaitEnd(a, d, time.Minute)
 	must.Eq(t, cutoff.Add(time.Second).Add(a.StopTime()).Add(time.Minute), end)
@@ -84,7 +83,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	a.DesiredTransition, a.DesiredStatus, a.StoppedAt = cluster.DesiredTransition{}, cluster.DesiredStop, cutoff.Add(time.Hour)
 	must.Eq(t, a.StoppedAt.Add(a.StopTime()), opinion.WaitEnd(a, d, 0))
 	a.DesiredStatus = cluster.DesiredRun
-	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("nobody has asked it"))
+	must.False(t, opinion.WaitOver(a, n, d, end.Add(time.Hour), 0), must.Sprint("it was not asked to leave"))
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }

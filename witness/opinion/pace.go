@@ -8,18 +8,18 @@ import (
 
 // Pace is a group's budget in numbers.
 type Pace struct {
-	// Count is how many the group wants healthy, MaxParallel how many of them may
-	// be down for drains.
+	// Count is the number of healthy allocations that the group wants, MaxParallel the number
+	// of them that drains may take down.
 	Count, MaxParallel int
-	// Verdict is how long after its creation an allocation must have been judged.
+	// Verdict is the time from an allocation's creation to the deadline of its verdict.
 	Verdict time.Duration
 }
 
-// defaultVerdict is how long a group waits for verdicts that does not say.
+// defaultVerdict is the wait for verdicts of a group that sets none.
 const defaultVerdict = 5 * time.Minute
 
 // PaceOf returns the pace of a job's group, and false if the job or the group
-// does not exist. A stopped job wants nothing healthy, and a group without a
+// does not exist. A stopped job wants no healthy allocation, and a group without a
 // migrate block moves one at a time.
 func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 	g := groupOf(j, group)
@@ -39,12 +39,12 @@ func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 	return p, true
 }
 
-// Limit is how few healthy allocations the migrate block allows. That may be far below
-// zero, but not so far that nobody can count with it.
+// Limit returns the minimum of healthy allocations that the migrate block allows. It may be
+// far below zero; the lower bound prevents overflow.
 func (p Pace) Limit() int { return max(p.Count-p.MaxParallel, -1<<30) }
 
-// Due is by when an allocation of the group must have been judged, with a grace.
-// Added one by one: the sum of two durations may wrap around.
+// Due returns the time by which an allocation of the group must have a verdict, with a grace.
+// It adds the durations one by one: the sum of two may wrap around.
 func (p Pace) Due(a *cluster.Allocation, grace time.Duration) time.Time {
 	return a.CreateTime.Add(p.Verdict).Add(grace)
 }

@@ -1,10 +1,9 @@
-// Command hunt plays seeds until one fails, and shrinks what fails. It is built with
-// a bug planted in it: see package planted.
+// Command hunt plays small seeds, and then scenarios, until one fails. Command find builds it
+// with the planted bugs.
 //
-//	hunt -first 1 -seeds 10000 -size small
+//	hunt [-first S] -seeds N [FILE...]
 //
-// It prints a JSON object: how many seeds it played, and of the one that failed which
-// check it failed and how many events are left of its scenario.
+// It prints a [planted.Row] in JSON that says which one failed, or an empty one.
 package main
 
 import (
@@ -14,25 +13,23 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/planted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/sim/shrink"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
 func main() {
-	first := flag.Uint64("first", swarm.DefaultFirst, "the first seed")
-	seeds := flag.Int("seeds", swarm.DefaultSeeds, "how many seeds to play at most")
-	size := flag.String("size", "small", "how large the clusters are")
-	patience := flag.Duration("patience", time.Minute, "how long to shrink at most; zero does not")
+	first := flag.Uint64("first", 1, "the first `seed`")
+	seeds := flag.Int("seeds", 0, "how many `seeds` to play at most")
 	flag.Parse()
-	catch, err := hunt(*first, *seeds, *size, *patience)
+	row, err := hunt(*first, *seeds, flag.Args())
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(catch)
+		err = json.NewEncoder(os.Stdout).Encode(row)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,65 +37,67 @@ func main() {
 	}
 }
 
-// hunt plays seeds until one fails.
-func hunt(first uint64, seeds int, name string, patience time.Duration) (planted.Catch, error) {
-	size, err := swarm.ParseSize(name)
+func hunt(first uint64, seeds int, files []string) (planted.Row, error) {
+	failure, err := firstFailure(first, seeds)
 	if err != nil {
-		return planted.Catch{}, err
+		return planted.Row{}, err
+	}
+	if failure != nil {
+		return row(fmt.Sprintf("seed %d", failure.Seed), failure.Violations, string(failure.Kind)), nil
+	}
+	for _, file := range files {
+		violations, err := play(file)
+		if err != nil {
+			return planted.Row{}, err
+		}
+		if len(violations) > 0 {
+			return row("scenario "+strings.TrimSuffix(filepath.Base(file), ".drain"), violations, ""), nil
+		}
+	}
+	return planted.Row{}, nil
+}
+
+// row names the first violation, or the kind of failure if there is none.
+func row(found string, violations []invariant.Violation, kind string) planted.Row {
+	if len(violations) == 0 {
+		return planted.Row{Found: found, Check: kind}
+	}
+	return planted.Row{Found: found, Check: violations[0].Guarantee + " " + violations[0].Check}
+}
+
+// firstFailure plays seeds until one fails.
+func firstFailure(from uint64, seeds int) (first *swarm.Failure, err error) {
+	if seeds == 0 {
+		return nil, nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	report, _ := swarm.Play(ctx, swarm.Options{First: first, Seeds: seeds, Size: size, Each: func(r swarm.Run) {
-		if r.Failure != nil {
-			stop() // what is played already goes on to its end
+	_, err = swarm.Play(ctx, swarm.Options{First: from, Seeds: seeds, Size: swarm.Small, Each: func(r swarm.Run) {
+		if r.Failure != nil && first == nil {
+			first = r.Failure
+			stop()
 		}
 	}})
-	if len(report.Failures) == 0 {
-		return planted.Catch{Seeds: report.Seeds}, nil
+	if errors.Is(err, context.Canceled) {
+		err = nil
 	}
-	failure := report.Failures[0]
-	catch := planted.Catch{Seeds: int(failure.Seed-first) + 1, Seed: failure.Seed, Check: string(failure.Kind), Text: failure.Text}
-	if failure.Kind != swarm.Violated {
-		return catch, nil
-	}
-	v := failure.Violations[0]
-	catch.Check, catch.Text = v.Guarantee+" "+v.Check, v.Text
-	if patience > 0 {
-		catch.Events, catch.Scenario, err = smallest(swarm.Generate(failure.Seed, size), catch.Check, patience)
-	}
-	return catch, err
+	return first, err
 }
 
-// smallest is how many events are left of a scenario that fails a check, and what is
-// left; none if it does not fail when it is played again.
-func smallest(s *scenario.Scenario, check string, patience time.Duration) (events int, left string, err error) {
-	ctx, stop := context.WithTimeout(context.Background(), patience)
-	defer stop()
-	small, report, err := shrink.Shrink(ctx, s, play, shrink.Options{Check: check})
-	switch {
-	case errors.Is(err, shrink.ErrPasses):
-		return 0, "", nil // a bug may take turns: the order of a map, say
-	case err != nil:
-		return 0, "", fmt.Errorf("shrinking: %w", err)
+// play returns the violations of a scenario.
+func play(file string) ([]invariant.Violation, error) {
+	text, err := os.Open(file)
+	if err != nil {
+		return nil, err
 	}
-	var text strings.Builder
-	err = scenario.Print(&text, small)
-	return report.After.Events, text.String(), err
-}
-
-// play plays a scenario for the shrinker.
-func play(s *scenario.Scenario) shrink.Outcome {
+	defer text.Close()
+	s, _, err := scenario.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
 	result, err := sim.Play(s, sim.Options{})
 	if err != nil {
-		return shrink.Outcome{}
+		return nil, err
 	}
-	var outcome shrink.Outcome
-	seen := map[string]bool{}
-	for _, v := range result.Violations {
-		if check := v.Guarantee + " " + v.Check; !seen[check] {
-			seen[check] = true
-			outcome.Failures = append(outcome.Failures, shrink.Failure{Check: check, Text: v.Text})
-		}
-	}
-	return outcome
+	return result.Violations, nil
 }

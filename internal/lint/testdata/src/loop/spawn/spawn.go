@@ -21,8 +21,8 @@ func (t *T) Step(now time.Time) (wakeAt time.Time) {
 	group.Go(t.work)                                            // want "WaitGroup\).Go starts"
 	group.Wait()                                                // want "WaitGroup\).Wait waits"
 	t.cond.Wait()                                               // want "Cond\).Wait waits"
-	t.m.Range(func(_, _ any) bool { return true })              // want "Map\).Range visits a map in no order"
-	ctx, cancel := context.WithTimeout(context.Background(), 1) // want "context.WithTimeout is of a package" "context.Background is of a package"
+	t.m.Range(func(_, _ any) bool { return true })              // want "Map\).Range visits a map in random order"
+	ctx, cancel := context.WithTimeout(context.Background(), 1) // want "context.WithTimeout belongs to a package" "context.Background belongs to a package"
 	_, _ = ctx, cancel
 	return now
 }

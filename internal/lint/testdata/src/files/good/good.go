@@ -1,5 +1,0 @@
-package good
-
-import "time"
-
-func wait() { <-time.After(1) }

@@ -1,1 +1,0 @@
-package nodoc // want "the package has no package comment: write doc.go"

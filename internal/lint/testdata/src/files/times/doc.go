@@ -1,2 +1,0 @@
-// Package times is a fixture: it waits in wrong ways.
-package times

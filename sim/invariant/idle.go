@@ -1,0 +1,36 @@
+package invariant
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// idleItem is an item of an entry that had no effect.
+type idleItem struct {
+	before uint64 // the index of the state that the entry was applied to
+	about  Violation
+	why    string
+}
+
+// noteRefused notes the first item of an entry that was refused.
+func (j *facts) noteRefused(e *entry, refused []rules.Refusal) {
+	item := idleItem{before: e.Before.Index(), why: "the answer does not say what was refused"}
+	if len(refused) > 0 {
+		r := refused[0]
+		item.about, item.why = Violation{Node: r.Node, Alloc: r.Alloc}, fmt.Sprintf("%q", r.Why)
+	}
+	j.idle[e.Index] = item
+}
+
+// whyRefused is why the answer refused a mark, or the end of the node's drain if alloc is
+// empty.
+func whyRefused(refused []rules.Refusal, node cluster.NodeID, alloc cluster.AllocID) string {
+	for _, r := range refused {
+		if r.Node == node && r.Alloc == alloc {
+			return r.Why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// A violation says where an idle wake-up comes from, and why an item was refused.
+func TestViolation_Text(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		run        func(t *testing.T) *stage
+	}{
+		{"an older deadline", "drain dn1, node n1: term 1 woke at 2030-01-01 00:01:00 +0000 UTC, which no state and no wait of its own states: it is a deadline that the drain had before", func(t *testing.T) *stage {
+			s := leading(t, invariant.Options{})
+			s.drain("n1", time.Minute)
+			s.cancel("n1")
+			s.stepUntil(1, true, s.now.Add(time.Minute))
+			s.wait(time.Minute)
+			s.due(1)
+			return s
+		}},
+		{"a wait that is too long", ": 1 writes failed in a row, the last at 2030-01-01 00:00:00 +0000 UTC", func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.fail(raftwrite.Rejected)
+			s.stepUntil(1, false, s.now.Add(time.Second))
+			s.wait(time.Second)
+			s.due(1)
+			return s
+		}},
+		{"an idle write", `node n1, allocation a1: entry 11 had no effect on it in the very state that it was planned from: "the group has no room"`, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.sick("a3")
+			s.look(1)
+			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"a good mark refused", `a mark paced was refused that holds here: "no"`, func(t *testing.T) *stage {
+			s := draining(t, invariant.Options{})
+			s.refuse(s.marks(cluster.MarkPaced, "a1"))
+			return s
+		}},
+		{"a good end refused", `nothing is left to be waited for: "not now"`, func(t *testing.T) *stage {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			s.ended("a1")
+			s.lie(s.ends("n1"), shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "not now"}}}, func(*statestore.Txn) {})
+			return s
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			violations := c.run(t).j.Violations()
+			must.SliceNotEmpty(t, violations)
+			must.StrContains(t, violations[0].String(), c.want)
+		})
+	}
+}

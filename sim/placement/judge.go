@@ -1,0 +1,105 @@
+package placement
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// maxViolations bounds the violations that a judge keeps.
+const maxViolations = 100
+
+// Judge collects the violations of one run. The zero value is ready to use. It is not safe for
+// concurrent use, and never writes to the rows that it reads.
+type Judge struct {
+	violations []invariant.Violation
+}
+
+// Violations returns the violations in the order of the entries. The slice belongs to the judge.
+func (j *Judge) Violations() []invariant.Violation { return j.violations }
+
+// Applied judges an entry. The caller calls it once for each entry, in the order of the log.
+func (j *Judge) Applied(now time.Time, a shims.Applied) {
+	m, isPlan := a.Message.(*shims.ApplyPlan)
+	if !isPlan || m.Eval == nil {
+		return
+	}
+	key := cluster.JobKey{Namespace: m.Eval.Namespace, ID: m.Eval.JobID}
+	p := &plan{judge: j, now: now, index: a.Index, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
+	p.sort(&m.Plan)
+	for _, placed := range p.placed {
+		p.judgeRow(placed)
+		p.judgeNode(placed)
+		p.judgeLineage(placed)
+	}
+	p.judgeCapacity()
+	p.judgeSlots()
+	p.judgeOpen()
+}
+
+// plan is one applied plan, and the state of its job after it.
+type plan struct {
+	judge         *Judge
+	now           time.Time
+	index         uint64
+	before, after *statestore.Snapshot
+	key           cluster.JobKey
+	// job is the current version, or nil if the job is gone.
+	job *cluster.Job
+	// placed are the allocations that the plan made.
+	placed []*cluster.Allocation
+	// groups are the slots of each group of the job, by its name.
+	groups map[string]*slots
+	// took says that the plan took effect: a plan for a closed evaluation changes nothing.
+	took bool
+	// unwanted are the running allocations that no group of the job wants.
+	unwanted []*cluster.Allocation
+}
+
+// sort collects what the plan placed, and the slots of the job's groups.
+func (p *plan) sort(m *cluster.Plan) {
+	for _, planned := range m.Places {
+		if planned == nil || p.before.Alloc(planned.ID) != nil {
+			continue
+		}
+		if a := p.after.Alloc(planned.ID); a != nil {
+			p.placed = append(p.placed, a)
+		}
+	}
+	eval := p.after.Eval(m.Eval.ID)
+	p.took = eval != nil && eval.ModifyIndex == p.index
+	p.groups = make(map[string]*slots)
+	if p.job != nil && !p.job.Stop {
+		for _, g := range p.job.TaskGroups {
+			p.groups[g.Name] = &slots{group: g}
+		}
+	}
+	for a := range p.after.AllocsByJob(p.key) {
+		s := p.groups[a.TaskGroup]
+		switch {
+		case s == nil || a.Job != nil && a.Job.Type != p.job.Type:
+			if runs(a) {
+				p.unwanted = append(p.unwanted, a)
+			}
+		case p.holds(a, s.group):
+			s.held = append(s.held, a)
+		}
+	}
+}
+
+// report notes a violation. The allocation may be nil.
+func (p *plan) report(c Check, a *cluster.Allocation, format string, args ...any) {
+	if len(p.judge.violations) >= maxViolations {
+		return
+	}
+	v := invariant.Violation{Guarantee: Guarantee, Check: string(c), At: p.now, Index: p.index, Text: fmt.Sprintf(format, args...)}
+	if a != nil {
+		v.Node, v.Alloc = a.NodeID, a.ID
+		v.Group = cluster.GroupKey{Job: p.key, Name: a.TaskGroup}
+	}
+	p.judge.violations = append(p.judge.violations, v)
+}

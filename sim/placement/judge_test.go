@@ -1,0 +1,277 @@
+package placement_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/placement"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// world is a state with the nodes n1 to n3 and the job web of two allocations, a1 on n1 and a2 on
+// n2. A test changes the rows before the state is written. The plan is written without a check.
+type world struct {
+	nodes  map[cluster.NodeID]*cluster.Node
+	job    *cluster.Job
+	allocs []*cluster.Allocation
+	evals  []*cluster.Evaluation
+	// drain is applied before the plan, unless it is of no node.
+	drain cluster.DrainUpdate
+	plan  cluster.Plan
+}
+
+func newWorld() *world {
+	w := &world{nodes: map[cluster.NodeID]*cluster.Node{}}
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		w.nodes[id] = &cluster.Node{
+			ID: id, Name: string(id), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
+			Resources: cluster.Resources{CPU: 1000, MemoryMB: 1000}, Reserved: cluster.Resources{CPU: 100},
+		}
+	}
+	w.job = &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
+		Name: "web", Count: 2, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 300, MemoryMB: 100}}},
+	}}}
+	w.job.Canonicalize()
+	w.allocs = []*cluster.Allocation{w.alloc("a1", "web.web[0]", "n1"), w.alloc("a2", "web.web[1]", "n2")}
+	w.evals = []*cluster.Evaluation{w.eval("e1", cluster.EvalPending)}
+	w.plan = cluster.Plan{At: start(), Eval: w.eval("e1", cluster.EvalComplete)}
+	return w
+}
+
+func (w *world) alloc(id cluster.AllocID, name string, on cluster.NodeID) *cluster.Allocation {
+	return &cluster.Allocation{
+		ID: id, Namespace: "default", JobID: "web", TaskGroup: "web", Name: name, NodeID: on,
+		Resources: cluster.Resources{CPU: 300, MemoryMB: 100}, DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
+	}
+}
+
+func (w *world) eval(id cluster.EvalID, s cluster.EvalStatus) *cluster.Evaluation {
+	return &cluster.Evaluation{ID: id, Namespace: "default", JobID: "web", Type: w.job.Type, Status: s}
+}
+
+// replace adds to the plan a stop of a1 and its replacement on n3.
+func (w *world) replace() *cluster.Allocation {
+	a := w.alloc("a3", "web.web[0]", "n3")
+	a.PreviousAllocation = "a1"
+	w.plan.Stops = append(w.plan.Stops, cluster.PlanStop{Alloc: "a1", Description: cluster.DescMigrating})
+	w.plan.Places = append(w.plan.Places, a)
+	return a
+}
+
+// judge writes the state, then the plan, and returns the names of the violations.
+func (w *world) judge(t *testing.T) (found []string) {
+	t.Helper()
+	store := statestore.New()
+	txn := store.Begin(1)
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		must.NoError(t, txn.UpsertNode(w.nodes[id], start()))
+	}
+	must.NoError(t, txn.UpsertJob(w.job))
+	must.NoError(t, txn.UpsertEvals(w.evals))
+	_, err := txn.ApplyPlan(&cluster.Plan{At: start(), Places: w.allocs})
+	must.NoError(t, err)
+	if w.drain.Node != "" {
+		_, err := txn.UpdateNodeDrain(w.drain)
+		must.NoError(t, err)
+	}
+	txn.Commit()
+	before := store.Snapshot()
+	txn = store.Begin(2)
+	_, err = txn.ApplyPlan(&w.plan)
+	must.NoError(t, err)
+	txn.Commit()
+	judge := &placement.Judge{}
+	judge.Applied(start(), shims.Applied{Index: 2, Message: &shims.ApplyPlan{Plan: w.plan}, Before: before, After: store.Snapshot()})
+	for _, v := range judge.Violations() {
+		must.True(t, placement.Known(v.Guarantee+" "+v.Check), must.Sprint(v))
+		found = append(found, v.Check)
+	}
+	return found
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(*world)
+		want   []string
+	}{
+		"a replacement": {func(w *world) { w.replace() }, nil},
+		"no room": {func(w *world) {
+			w.nodes["n3"].Resources.CPU = 399
+			w.replace()
+		}, []string{"overcommitted"}},
+		"room for exactly one": {func(w *world) {
+			w.nodes["n3"].Resources.CPU = 400
+			w.replace()
+		}, nil},
+		"a stopping allocation uses its room": {func(w *world) {
+			w.nodes["n1"].Resources.CPU = 600
+			w.replace().NodeID = "n1"
+		}, []string{"overcommitted"}},
+		"too many for the node": {func(w *world) {
+			w.nodes["n2"].MaxAllocs = 1
+			w.replace().NodeID = "n2"
+		}, []string{"overcommitted"}},
+		"node is ineligible": {func(w *world) {
+			w.nodes["n3"].SchedulingEligibility = cluster.NodeIneligible
+			w.replace()
+		}, []string{"not ready"}},
+		"node is down": {func(w *world) {
+			w.nodes["n3"].Status = cluster.NodeDown
+			w.replace()
+		}, []string{"not ready"}},
+		"node drains": {func(w *world) {
+			w.drain = cluster.DrainUpdate{Node: "n3", Drain: "d1", Spec: &cluster.DrainSpec{}, At: start()}
+			w.replace()
+		}, []string{"not ready"}},
+		"node does not exist": {func(w *world) { w.replace().NodeID = "n9" }, []string{"not ready"}},
+		"another datacenter": {func(w *world) {
+			w.job.Datacenters = []string{"dc1"}
+			w.replace()
+		}, []string{"unsuitable"}},
+		"another class": {func(w *world) {
+			w.job.TaskGroups[0].NodeClasses = []string{"large"}
+			w.replace()
+		}, []string{"unsuitable"}},
+		"another pool": {func(w *world) {
+			w.nodes["n3"].NodePool = "gpu"
+			w.replace()
+		}, []string{"unsuitable"}},
+		"an older version": {func(w *world) {
+			old := w.job.Copy()
+			old.Version = 7
+			w.replace().Job = old
+		}, []string{"other version"}},
+		"other resources": {func(w *world) { w.replace().Resources.CPU = 1 }, []string{"other resources"}},
+		"one too many": {func(w *world) {
+			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
+		}, []string{"above count", "not stopped"}},
+		"a name twice": {func(w *world) { w.replace().Name = "web.web[1]" }, []string{"name twice"}},
+		"a canary has a slot of its own": {func(w *world) {
+			canary := w.alloc("c1", "web.web[0]", "n3")
+			canary.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
+			w.allocs = append(w.allocs, canary)
+			w.replace()
+		}, nil},
+		"unknown on a node that is away": {func(w *world) {
+			w.nodes["n1"].Status = cluster.NodeDisconnected
+			w.allocs[0].ClientStatus = cluster.ClientUnknown
+			w.replace()
+			w.plan.Stops = nil
+		}, nil},
+		"replaced twice": {func(w *world) {
+			w.job.TaskGroups[0].Count = 3
+			w.replace()
+			w.replace().ID, w.plan.Places[1].Name = "a4", "web.web[2]"
+		}, []string{"replaced twice"}},
+		"replaced before": {func(w *world) {
+			w.allocs[0].NextAllocation = "a0"
+			w.replace()
+		}, []string{"replaced twice"}},
+		"replaces another group's": {func(w *world) {
+			w.allocs[0].TaskGroup = "other"
+			w.replace()
+		}, []string{"broken lineage"}},
+		"a canary from nothing": {func(w *world) {
+			canary := w.alloc("c1", "web.web[2]", "n3")
+			canary.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
+			w.plan.Places = append(w.plan.Places, canary)
+		}, []string{"broken lineage"}},
+		"the predecessor runs on": {func(w *world) {
+			w.job.TaskGroups[0].Count = 3
+			w.replace().Name = "web.web[2]"
+			w.plan.Stops = nil
+		}, []string{"still running"}},
+		"ten failures in a row": {func(w *world) {
+			w.failures(10)
+			w.replace()
+		}, nil},
+		"eleven failures in a row": {func(w *world) {
+			w.failures(11)
+			w.replace()
+		}, []string{"replaced too often"}},
+		"a stop without a replacement": {func(w *world) {
+			w.replace()
+			w.plan.Places = nil
+		}, []string{"left short"}},
+		"the evaluation stays pending": {func(w *world) {
+			w.replace()
+			w.plan.Places, w.plan.Eval.Status = nil, cluster.EvalPending
+		}, nil},
+		"one waits for room": {func(w *world) {
+			w.replace()
+			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 1)
+		}, nil},
+		"two wait for room, and one is missing": {func(w *world) {
+			w.replace()
+			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
+		}, []string{"miscounted"}},
+		"two blocked evaluations": {func(w *world) {
+			w.job.TaskGroups[0].Count = 4
+			w.evals = append(w.evals, w.blocked("b1", 1))
+			w.plan.Blocked = w.blocked("b2", 1)
+		}, []string{"two blocked evaluations"}},
+		"stopped job runs": {func(w *world) { w.job.Stop, w.allocs = true, nil }, nil},
+		"batch that a deadline stopped keeps its slot": {func(w *world) {
+			w.batch()
+			w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescMigrating
+			w.allocs[0].DesiredTransition.MigrateDisablePlacement = true
+		}, nil},
+		"batch that was given up as surplus keeps none": {func(w *world) {
+			w.batch()
+			w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescNotNeeded
+			w.allocs[0].DesiredTransition.MigrateDisablePlacement = true
+		}, []string{"left short"}},
+		"batch that is done is run again": {func(w *world) {
+			w.batch()
+			w.allocs[0].ClientStatus = cluster.ClientComplete
+			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
+		}, []string{"above count", "not stopped"}},
+		"a system job lacks a node": {func(w *world) {
+			w.job.Type = cluster.JobSystem
+			w.allocs[1].NodeID = "n3"
+		}, []string{"left short"}},
+		"a system job runs twice on a node": {func(w *world) {
+			w.job.Type = cluster.JobSystem
+			w.allocs = append(w.allocs, w.alloc("a3", "web.web[0]", "n3"))
+			w.plan.Places = append(w.plan.Places, w.alloc("a4", "web.web[0]", "n3"))
+		}, []string{"above count", "not stopped"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			c.change(w)
+			must.Eq(t, c.want, w.judge(t))
+		})
+	}
+}
+
+func (w *world) blocked(id cluster.EvalID, queued int) *cluster.Evaluation {
+	e := w.eval(id, cluster.EvalBlocked)
+	e.Queued = map[string]int{"web": queued}
+	return e
+}
+
+func (w *world) batch() {
+	w.job.Type, w.job.TaskGroups[0].Migrate = cluster.JobBatch, nil
+}
+
+// failures gives a1 so many predecessors that failed and were replaced.
+func (w *world) failures(n int) {
+	last := w.allocs[0]
+	for i := range n {
+		a := w.alloc(cluster.AllocID("f"+string(rune('a'+i))), "web.web[0]", "n1")
+		a.DesiredStatus, a.ClientStatus, a.DesiredDescription = cluster.DesiredStop, cluster.ClientFailed, cluster.DescRescheduled
+		last.PreviousAllocation = a.ID
+		w.allocs = append(w.allocs, a)
+		last = a
+	}
+	w.plan.Stops = nil
+}

@@ -1,0 +1,123 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// slots are the slots of one group.
+type slots struct {
+	group *cluster.TaskGroup
+	// held are the allocations that hold a slot. Some have ended.
+	held []*cluster.Allocation
+}
+
+// mostRescheduled is how often in a row a failed allocation is replaced.
+const mostRescheduled = 10
+
+// onEveryNode reports whether each group of the job has one slot on each node.
+func onEveryNode(j *cluster.Job) bool { return j.Type == "system" || j.Type == "sysbatch" }
+
+// runs reports whether an allocation runs and is meant to.
+func runs(a *cluster.Allocation) bool { return opinion.Live(a) && !opinion.Stopping(a) }
+
+// holds reports whether an allocation of the group holds a slot.
+func (p *plan) holds(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	switch {
+	case opinion.Canary(a):
+		return false
+	case opinion.Stopping(a):
+		return stoppedForGood(a) && sameWork(a, g)
+	case !opinion.Live(a):
+		return p.endedForGood(a, g)
+	case a.ClientStatus == "unknown":
+		return opinion.Reachable(p.after.Node(a.NodeID))
+	}
+	return true
+}
+
+// stoppedForGood reports whether nothing runs the work of a stopped allocation again. A deadline
+// ends batch work for good, and a mark ends sysbatch work for good. Both say so in the description:
+// a marked allocation that was stopped as surplus has given its slot up.
+func stoppedForGood(a *cluster.Allocation) bool {
+	switch opinion.TypeOf(a) {
+	case "batch":
+		return a.DesiredTransition.MigrateDisablePlacement && a.DesiredDescription == "alloc is being migrated"
+	case "sysbatch":
+		return a.DesiredDescription == "alloc not needed as node is tainted"
+	}
+	return false
+}
+
+// endedForGood reports whether an allocation that ended by itself keeps its slot: its work is done,
+// or it has failed too often.
+func (p *plan) endedForGood(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	switch kind := opinion.TypeOf(a); {
+	case !sameWork(a, g):
+		return false
+	case kind == "sysbatch", kind == "batch" && a.ClientStatus == "complete":
+		return true
+	}
+	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && p.rescheduled(a) >= mostRescheduled
+}
+
+// rescheduled counts the predecessors of an allocation that failed and were replaced, in a row. It
+// counts to one more than mostRescheduled.
+func (p *plan) rescheduled(a *cluster.Allocation) int {
+	n := 0
+	for n <= mostRescheduled {
+		a = p.after.Alloc(a.PreviousAllocation)
+		if a == nil || a.DesiredDescription != "alloc was rescheduled because it failed" {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// sameWork reports whether the group still asks for the work that the allocation was placed for:
+// its tasks and its disk.
+func sameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	if a.Job == nil {
+		return true // a damaged row: it does not run again
+	}
+	at := slices.IndexFunc(a.Job.TaskGroups, func(was *cluster.TaskGroup) bool { return was.Name == g.Name })
+	if at < 0 {
+		return false
+	}
+	was := a.Job.TaskGroups[at]
+	return was == g || was.EphemeralDisk == g.EphemeralDisk &&
+		slices.EqualFunc(was.Tasks, g.Tasks, func(a, b *cluster.Task) bool { return *a == *b })
+}
+
+// judgeSlots judges the slots of the groups in which the plan placed something.
+func (p *plan) judgeSlots() {
+	for _, a := range p.placed {
+		s := p.groups[a.TaskGroup]
+		if s == nil || opinion.Canary(a) {
+			continue
+		}
+		inSlot, sameName := 0, 0
+		for _, other := range s.held {
+			if onEveryNode(p.job) && other.NodeID != a.NodeID {
+				continue
+			}
+			inSlot++
+			if other.Name == a.Name {
+				sameName++
+			}
+		}
+		most := s.group.Count
+		if onEveryNode(p.job) {
+			most = 1
+		}
+		switch {
+		case inSlot > most:
+			p.report(AboveCount, a, "%d hold a slot, and there are %d", inSlot, most)
+		case sameName > 1:
+			p.report(NameTwice, a, "another allocation in a slot has the name %s", a.Name)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// setup writes the scenario's nodes, jobs and allocations into the world. The scheduler
+// places the jobs for which the scenario has no allocations.
+func (p *player) setup() error {
+	w, s := p.world, p.scenario
+	var nodes []*cluster.Node
+	for _, n := range s.Nodes {
+		if !n.Unregistered {
+			nodes = append(nodes, setting.Nodes(n)...)
+		}
+	}
+	errs := []error{w.Setup.Write(func(txn *statestore.Txn) error {
+		for _, n := range nodes {
+			if err := txn.UpsertNode(n.Copy(), p.start); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}
+	allocs := map[cluster.JobKey][]scenario.Alloc{}
+	for _, a := range s.Allocs {
+		allocs[a.Group.Job] = append(allocs[a.Group.Job], a)
+	}
+	var placements []world.Placement
+	for _, j := range s.Jobs {
+		job := setting.Job(j)
+		placed := setting.JobAllocs(allocs[j.Key], job, w.Now(), w.Setup.NewAllocID)
+		if j.Unregistered {
+			errs = append(errs, w.Setup.PlaceOrphans(placed...))
+		} else {
+			placements = append(placements, world.Placement{Job: job, Allocs: placed})
+		}
+	}
+	errs = append(errs, w.Setup.Place(placements...))
+	for _, j := range s.Jobs {
+		if !j.Unregistered && len(allocs[j.Key]) == 0 && !j.Stop {
+			errs = append(errs, w.Setup.Commit(w.Operator.Requests.Register(setting.Job(j))))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,226 @@
+package world_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// fixture is a small world that records everything: four nodes, and a job with three
+// allocations on the first three nodes. max_parallel is one.
+type fixture struct {
+	*world.World
+	entries []entry
+	writes  []write
+	steps   []step
+	elected []time.Duration // the starts of terms, without the first
+	ended   map[int]time.Duration
+	strikes []world.Strike
+}
+
+// entry is an applied entry, write a proposal of a drainer with its answer, and step a step
+// of a drainer.
+type (
+	entry struct {
+		world.Applied
+		at time.Duration
+	}
+	write struct {
+		world.Proposal
+		at         time.Duration
+		deposed    bool // the leader was deposed before it proposed the write
+		answered   bool
+		answer     shims.Answer
+		answeredAt time.Duration
+	}
+	step struct {
+		world.DrainerStep
+		at time.Duration
+	}
+)
+
+const (
+	// commits is the duration of a write in a fixture. An allocation stops after stops and
+	// may take kill.
+	commits = 10 * time.Millisecond
+	stops   = 2 * time.Second
+	kill    = 20 * time.Second
+	// drains is when n1 is drained in most tests.
+	drains = 10 * time.Second
+)
+
+var web = cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
+
+func newFixture(t *testing.T, o world.Options) *fixture {
+	t.Helper()
+	if o.Commit == (scenario.Range{}) {
+		o.Commit = scenario.Range{Min: commits, Max: commits}
+	}
+	w, err := world.New(o)
+	must.NoError(t, err)
+	f := &fixture{World: w, ended: map[int]time.Duration{}}
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
+		must.NoError(t, w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: world.NewNode(id)}))
+	}
+	f.place(t, "web", "n1", "n2", "n3")
+	f.observe()
+	return f
+}
+
+// place writes a service job with an allocation on each of the nodes.
+func (w *fixture) place(t *testing.T, id cluster.JobID, on ...cluster.NodeID) {
+	t.Helper()
+	j := world.NewJob(cluster.JobService, id, len(on))
+	j.TaskGroups[0].Tasks[0].KillTimeout = kill
+	allocs := make([]*cluster.Allocation, len(on))
+	for i, node := range on {
+		allocs[i] = w.Setup.NewAlloc(j, string(id), i, node)
+	}
+	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
+}
+
+func (w *fixture) observe() {
+	w.Observe(world.Observer{
+		Applied: func(a world.Applied) { w.entries = append(w.entries, entry{a, w.time()}) },
+		Proposed: func(p world.Proposal) {
+			w.writes = append(w.writes, write{Proposal: p, at: w.time(), deposed: p.Term != w.Term()})
+		},
+		Answered: func(term, n int, a shims.Answer) {
+			i := slices.IndexFunc(w.writes, func(o write) bool { return o.Term == term && o.N == n })
+			w.writes[i].answered, w.writes[i].answer, w.writes[i].answeredAt = true, a, w.time()
+		},
+		Stepped:   func(s world.DrainerStep) { w.steps = append(w.steps, step{s, w.time()}) },
+		Elected:   func(int) { w.elected = append(w.elected, w.time()) },
+		TermEnded: func(term int) { w.ended[term] = w.time() },
+		Struck:    func(s world.Strike) { w.strikes = append(w.strikes, s) },
+	})
+}
+
+// time is the time since the start of the run.
+func (w *fixture) time() time.Duration { return w.Now().Sub(world.Epoch) }
+
+// at queues a function.
+func (w *fixture) at(at time.Duration, do func()) {
+	w.At(world.Epoch.Add(at), func() error {
+		do()
+		return nil
+	})
+}
+
+// drain drains n1 at its time.
+func (w *fixture) drain() {
+	w.at(drains, func() { w.drainNode("n1", 0) })
+}
+
+// drainNode requests a drain; a deadline of zero is none.
+func (w *fixture) drainNode(id cluster.NodeID, deadline time.Duration) {
+	w.Operator.Propose(w.Operator.Requests.Drain(id, &cluster.DrainSpec{Deadline: deadline}, ""), nil)
+}
+
+// editJob requests a new version of a job.
+func (w *fixture) editJob(key cluster.JobKey, edit func(*cluster.Job)) {
+	j := w.Truth().Job(key).Copy()
+	edit(j)
+	w.Operator.Propose(w.Operator.Requests.Register(j), nil)
+}
+
+// run runs until the limit.
+func (w *fixture) run(t *testing.T, limit time.Duration) (idle bool) {
+	t.Helper()
+	idle, err := w.Run(world.Epoch.Add(limit))
+	must.NoError(t, err)
+	return idle
+}
+
+// when is the apply time of the first entry whose message is of type M, or negative.
+func when[M shims.Message](w *fixture) time.Duration {
+	return whenThat(w, func(M) bool { return true })
+}
+
+// whenThat is the apply time of the first entry whose message is of type M and matches.
+func whenThat[M shims.Message](w *fixture, matches func(M) bool) time.Duration {
+	for _, e := range w.entries {
+		if m, is := e.Message.(M); is && matches(m) {
+			return e.at
+		}
+	}
+	return -1
+}
+
+// The messages of most tests.
+type (
+	marks       = *shims.AllocUpdateDesiredTransition
+	completions = *shims.NodesDrainComplete
+	plan        = *shims.ApplyPlan
+	report      = *shims.AllocClientUpdate
+	status      = *shims.NodeUpdateStatus
+)
+
+// first is the drainer's first write whose message is of type M, or nil.
+func first[M shims.Message](w *fixture) *write { return nth[M](w, 0) }
+
+func nth[M shims.Message](w *fixture, n int) *write {
+	for i := range w.writes {
+		if _, is := w.writes[i].Message.(M); is {
+			if n == 0 {
+				return &w.writes[i]
+			}
+			n--
+		}
+	}
+	return nil
+}
+
+// logged reports whether a write of the drainer was committed.
+func (w *fixture) logged(p *write) bool {
+	for _, e := range w.Log.Entries() {
+		if e.Proposed && e.Source == world.FromDrainer && e.N == p.N {
+			return true
+		}
+	}
+	return false
+}
+
+// outcomes counts the outcomes in the drainer's answers.
+func (w *fixture) outcomes() map[raftwrite.Outcome]int {
+	counts := map[raftwrite.Outcome]int{}
+	for _, p := range w.writes {
+		if p.answered {
+			counts[p.answer.Outcome]++
+		}
+	}
+	return counts
+}
+
+// stepped counts the steps of drainers after one time and before another.
+func (w *fixture) stepped(after, before time.Duration) int {
+	n := 0
+	for _, s := range w.steps {
+		if s.at > after && s.at < before {
+			n++
+		}
+	}
+	return n
+}
+
+// sequence is the names of the entries, in order.
+func (w *fixture) sequence() []string {
+	names := make([]string, len(w.entries))
+	for i, e := range w.entries {
+		names[i] = e.Type.String()
+	}
+	return names
+}
+
+func isMarks(m shims.Message) bool {
+	_, is := m.(marks)
+	return is
+}

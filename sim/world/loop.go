@@ -1,0 +1,270 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is the kind of a step.
+type Kind uint8
+
+// The kinds of steps.
+const (
+	// Scripted runs a function of [Loop.At].
+	Scripted Kind = iota
+	// Log applies or fails the next write in the queue of the raft log.
+	Log
+	// Drainer steps the drainer of a server.
+	Drainer
+	// Scheduler steps the leader's scheduler.
+	Scheduler
+	// Clients steps the clients of all nodes.
+	Clients
+
+	// KindCount is the number of kinds.
+	KindCount
+)
+
+// String returns the name of the kind in traces.
+func (k Kind) String() string {
+	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients"}
+	if k >= KindCount {
+		return "unknown kind"
+	}
+	return names[k]
+}
+
+// actor is a part of the world that the loop steps.
+type actor interface {
+	// wants returns when the actor next needs a step. It is at or before now if the actor
+	// was woken, and zero if the actor needs none.
+	wants(now time.Time) time.Time
+	step() error
+}
+
+// slot is an actor's place in the queue. The loop steps an actor only if it was woken or is
+// due. If product code forgets a wake-up, the world stands still.
+type slot struct {
+	number int // counts all slots that were ever added, from 1
+	actor  actor
+	kind   Kind
+	// at is the time of the actor's next step; zero is never.
+	at time.Time
+	// generation counts the changes of at. Events of an older generation are void.
+	generation uint64
+}
+
+// Loop holds the virtual time and the queue of events, and runs one event per step.
+type Loop struct {
+	now      time.Time
+	seed     uint64
+	maxSteps int
+	// ties are the streams of the ties, one for each kind of event.
+	ties  [KindCount]*rand.Rand
+	queue queue
+	slots []*slot
+	added int // slots
+	steps int
+	// kind is the kind of the last step. cause is the step that queued it.
+	kind  Kind
+	cause int
+	// entries is the length of the raft log.
+	entries func() int
+	// failure ends the run after the current step, unless it is nil.
+	failure error
+	hash    hash
+	counts  stepCounts
+	onStep  func(step int) error
+	offered int // the steps for which onStep was called
+	onQuiet func() error
+	onStill func() error
+}
+
+func newLoop(seed uint64, maxSteps int, entries func() int) *Loop {
+	l := &Loop{now: Epoch, seed: seed, maxSteps: maxSteps, entries: entries}
+	for k := range KindCount {
+		l.ties[k] = Stream(seed, "tie/"+k.String())
+	}
+	return l
+}
+
+// Now is the world's virtual time.
+func (l *Loop) Now() time.Time { return l.now }
+
+// Steps is the number of steps so far.
+func (l *Loop) Steps() int { return l.steps }
+
+// Step returns the kind of the last step, and the step that caused it. A write's cause is
+// the step that proposed it. A drainer's cause is the step that woke it or that set its
+// timer. Zero is before the first step.
+func (l *Loop) Step() (k Kind, cause int) { return l.kind, l.cause }
+
+// Hash is the hash of all steps, entries and strikes so far. Equal scripts and seeds have
+// equal hashes on every machine.
+func (l *Loop) Hash() uint64 { return uint64(l.hash) }
+
+// OnStep sets the function that is called before every step, with the number of the step.
+// It may change the world, for example by an election.
+func (l *Loop) OnStep(f func(step int) error) { l.onStep = f }
+
+// OnQuiet sets the function that is called before the time moves on, when no event is left
+// at the current time.
+func (l *Loop) OnQuiet(f func() error) { l.onQuiet = f }
+
+// OnStill sets the function that is called at the end of every pause of five seconds or
+// more: right before the next event, or right before the limit. It must not change the world.
+func (l *Loop) OnStill(f func() error) { l.onStill = f }
+
+// At queues a function for a time that has not passed. Without a seed, functions of one
+// time run in the order of the calls.
+func (l *Loop) At(at time.Time, do func() error) {
+	l.queue.push(&event{at: at, tie: l.tie(Scripted), kind: Scripted, cause: l.steps, do: do})
+}
+
+// Run steps until no event is left, or until the limit. In the second case idle is false
+// and the time is the limit.
+func (l *Loop) Run(limit time.Time) (idle bool, err error) {
+	for {
+		l.queueSlots()
+		e := l.queue.next()
+		if e == nil || e.at.After(l.now) {
+			if err := l.quiet(); err != nil {
+				return false, l.located(err)
+			}
+			if l.queueSlots(); l.queue.next() != e {
+				continue // onQuiet queued an event or woke an actor
+			}
+		}
+		until := limit
+		if e != nil {
+			until = sooner(e.at, limit)
+		}
+		if err := l.still(until); err != nil {
+			return false, l.located(err)
+		}
+		switch {
+		case e == nil:
+			return true, nil
+		case e.at.After(limit):
+			l.now = limit
+			return false, nil
+		}
+		l.now = later(l.now, e.at)
+		if err := l.step(e); err != nil {
+			return false, l.located(err)
+		}
+	}
+}
+
+func (l *Loop) located(err error) error {
+	return fmt.Errorf("at %s, step %d: %w", l.now.Sub(Epoch), l.steps, err)
+}
+
+func (l *Loop) quiet() error {
+	if l.onQuiet == nil {
+		return nil
+	}
+	return l.onQuiet()
+}
+
+// stillAfter is the shortest pause after which onStill is called.
+const stillAfter = 5 * time.Second
+
+// still calls onStill if the next event is far away. The time is then right before that
+// event, so that everything is due that becomes due by time alone.
+func (l *Loop) still(until time.Time) error {
+	if l.onStill == nil || until.Sub(l.now) < stillAfter {
+		return nil
+	}
+	defer func(now time.Time) { l.now = now }(l.now)
+	l.now = until.Add(-1)
+	return l.onStill()
+}
+
+// step runs the next event.
+func (l *Loop) step(e *event) error {
+	if l.onStep != nil && l.offered <= l.steps {
+		l.offered = l.steps + 1 // once for each step, even if another event is next then
+		if err := l.onStep(l.steps); err != nil {
+			return err
+		}
+		if l.queueSlots(); l.queue.next() != e {
+			return nil
+		}
+	}
+	if l.steps++; l.steps > l.maxSteps {
+		return fmt.Errorf("%w, more than %d: %s", ErrTooManySteps, l.maxSteps, &l.counts)
+	}
+	l.counts.kinds[e.kind]++
+	l.queue.pop()
+	l.kind, l.cause = e.kind, e.cause
+	l.hash.add(uint64(l.now.Sub(Epoch)), uint64(e.kind), uint64(l.entries()))
+	if e.slot == nil {
+		l.counts.outside()
+		return errors.Join(e.do(), l.failure)
+	}
+	l.hash.add(uint64(e.slot.number))
+	e.slot.at = time.Time{}
+	return errors.Join(e.slot.actor.step(), l.failure)
+}
+
+// queueSlots asks every actor for the time of its next step, and queues the changed ones.
+func (l *Loop) queueSlots() {
+	for _, s := range l.slots {
+		at := s.actor.wants(l.now)
+		if !at.IsZero() && at.Before(l.now) {
+			at = l.now
+		}
+		if at.Equal(s.at) && at.IsZero() == s.at.IsZero() {
+			continue
+		}
+		s.at = at
+		s.generation++
+		if !at.IsZero() {
+			l.queue.push(&event{at: at, tie: l.tie(s.kind), kind: s.kind, cause: l.steps, slot: s, generation: s.generation})
+		}
+	}
+}
+
+// add adds an actor.
+func (l *Loop) add(k Kind, a actor) {
+	l.added++
+	l.slots = append(l.slots, &slot{number: l.added, actor: a, kind: k})
+}
+
+// drop removes an actor.
+func (l *Loop) drop(a actor) {
+	for i, s := range l.slots {
+		if s.actor == a {
+			s.generation++ // its event is void
+			l.slots = append(l.slots[:i:i], l.slots[i+1:]...)
+			return
+		}
+	}
+}
+
+// tie draws the tie of an event. Without a seed it is zero, so events of one time run in
+// the order in which they were queued. Each kind has its own stream, so that an additional
+// event of one kind does not reorder the events of the others.
+func (l *Loop) tie(k Kind) uint64 {
+	if l.seed == 0 {
+		return 0
+	}
+	return l.ties[k].Uint64()
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

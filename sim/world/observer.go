@@ -1,0 +1,64 @@
+package world
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Observer is called as things happen in a world. It changes nothing. Nil functions are
+// not called.
+type Observer struct {
+	// Applied is called once for each entry, in the order of the log, when the first
+	// server applies it.
+	Applied func(shims.Applied)
+	// ReplicaApplied is called for each entry that a server applies.
+	ReplicaApplied func(server int, a shims.Applied)
+	// Elected is called when a server begins to lead.
+	Elected func(server int)
+	// TermEnded is called when a term has ended and its drainer knows.
+	TermEnded func(term int)
+	// ClockSet is called with how far the clock of a term's server is ahead: by
+	// [World.Observe] for the current term, when a term begins, and when the clock is set.
+	ClockSet func(term int, ahead time.Duration)
+	// Restored is called with the state of which a snapshot was taken, and with the state
+	// that was restored from it.
+	Restored func(taken, restored *statestore.Snapshot)
+	// Proposed is called for every write that a drainer proposes.
+	Proposed func(Proposal)
+	// Answered is called when a drainer gets the answer to its n-th write.
+	Answered func(term, n int, a shims.Answer)
+	// Stepped is called after every step of a drainer.
+	Stepped func(DrainerStep)
+	// Struck is called for every strike of a fault.
+	Struck func(Strike)
+}
+
+// Observe adds an observer.
+func (w *World) Observe(o Observer) {
+	w.observers = append(w.observers, o)
+	if o.ClockSet != nil {
+		o.ClockSet(w.Term(), w.Servers.leader.server.ahead)
+	}
+}
+
+// Applied is one applied entry.
+type Applied = shims.Applied
+
+// DrainerStep is one step of a drainer.
+type DrainerStep struct {
+	Server int // from 0
+	// Term is the drainer's term, from 1.
+	Term int
+	// Woken says that the drainer was woken. Otherwise it was only due.
+	Woken bool
+	// At is the time on the server's clock. WakeAt is the result of the step.
+	At, WakeAt time.Time
+	// View is the last state that the step read, or nil. Looks counts the states that
+	// the step read.
+	View  *statestore.Snapshot
+	Looks int
+	// Held says that the newest state was hidden from the drainer.
+	Held bool
+}

@@ -1,0 +1,96 @@
+package world
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// heartbeat is how long the servers wait for a client before they set its node down or
+// disconnected.
+const heartbeat = 10 * time.Second
+
+// outage is a node whose client sends and receives nothing.
+type outage struct {
+	// status is a change of the node's status: lost, then ready again.
+	status *change
+	// permanent says that the client never returns.
+	permanent bool
+}
+
+// lose makes the client of a node silent for the fault's delay. If that is longer than a
+// heartbeat, the servers change the node's status.
+func (f *fleet) lose(by *fault) {
+	w := f.world
+	id, found := f.candidate(by)
+	if !found || !w.Faults.lucky(by, target{}) {
+		return
+	}
+	status := cluster.NodeDown
+	if by.Name == scenario.NodeDisconnect {
+		status = cluster.NodeDisconnected
+	}
+	away := w.Faults.struck(by, target{Words: []string{string(id)}})
+	o := f.silence(id, status)
+	if away > heartbeat {
+		w.At(w.now.Add(heartbeat), o.status.start)
+	}
+	w.Faults.undoAfter(away, func() error { return f.end(id, o) })
+}
+
+// candidate is the node of a fault, or a drawn reachable node if the fault names none.
+func (f *fleet) candidate(by *fault) (id cluster.NodeID, found bool) {
+	var nodes []cluster.NodeID
+	for n := range f.world.Truth().Nodes() {
+		if f.silent[n.ID] == nil && (by.On == "" && n.Reachable() || cluster.NodeID(by.On) == n.ID) {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	if len(nodes) == 0 {
+		return "", false
+	}
+	return nodes[f.world.chance.stream("fault/"+string(by.Name)).IntN(len(nodes))], true
+}
+
+// silence makes the client of a node silent. The servers will set the node to the status.
+func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
+	w := f.world
+	o := &outage{status: &change{operator: w.Operator}}
+	o.status.apply = func() shims.Message {
+		if !w.Truth().Node(id).Reachable() {
+			return nil
+		}
+		return w.Operator.Requests.NodeStatus(id, s, false)
+	}
+	o.status.revert = func() shims.Message {
+		if n := w.Truth().Node(id); n == nil || n.Reachable() || f.silent[id] != nil {
+			return nil
+		}
+		return w.Operator.Requests.NodeStatus(id, cluster.NodeReady, false)
+	}
+	f.silent[id] = o
+	f.clients.Changed(id) // the client does not send what it was about to send
+	return o
+}
+
+// cutOff makes the client of a node silent for good.
+func (f *fleet) cutOff(id cluster.NodeID) {
+	o := f.silent[id]
+	if o == nil {
+		o = f.silence(id, cluster.NodeDown)
+	}
+	o.permanent = true
+	f.world.At(f.world.now.Add(heartbeat), o.status.start)
+}
+
+// end ends an outage that is not permanent.
+func (f *fleet) end(id cluster.NodeID, o *outage) error {
+	if o.permanent {
+		return nil
+	}
+	delete(f.silent, id)
+	f.clients.Changed(id)
+	return o.status.end()
+}

@@ -1,0 +1,162 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// reader reads a server's state for one drainer. Its snapshots and feeds agree: while it
+// hides newer states, no feed reports their changes; and its snapshots contain every
+// change that a feed has reported.
+type reader struct {
+	drainer.StateReader // of the server's store, never nil
+	server              *server
+	// stale is the old state that the reader shows while a fault makes it stale, or nil.
+	stale *statestore.Snapshot
+	// abandoned says that the store was replaced. Feeds report that even while newer
+	// states are hidden.
+	abandoned bool
+	feeds     []*feed
+	// view is the last state that the current step read, or nil. looks counts the reads.
+	view  *statestore.Snapshot
+	looks int
+}
+
+// newReader returns a reader of a server's state.
+func (ss *Servers) newReader(s *server) *reader {
+	return &reader{StateReader: ss.world.options.Reader(s.replica.fsm.Store()), server: s}
+}
+
+// held reports whether the reader hides the newest state of the server's store.
+func (r *reader) held() bool { return r.stale != nil || r.server.behind != nil }
+
+// state is the state that the reader shows.
+func (r *reader) state() *statestore.Snapshot {
+	if r.stale != nil {
+		return r.stale
+	}
+	return r.server.state()
+}
+
+// Snapshot returns the state that the reader shows.
+func (r *reader) Snapshot() rules.View {
+	r.looks++
+	r.view = r.state()
+	if r.held() {
+		return r.view
+	}
+	return r.StateReader.Snapshot()
+}
+
+// Subscribe returns a feed of the changes in the states that the reader shows.
+func (r *reader) Subscribe(wake chan<- struct{}) drainer.Feed {
+	storeWake := make(chan struct{}, 1)
+	f := &feed{Feed: r.StateReader.Subscribe(storeWake), reader: r, storeWake: storeWake, wake: wake, follows: map[cluster.JobKey]int{}}
+	r.feeds = append(r.feeds, f)
+	return f
+}
+
+// freeze hides newer states than the current one for a while.
+func (r *reader) freeze(w *World, d time.Duration) {
+	if r.stale != nil || d <= 0 {
+		return
+	}
+	frozen := r.server.state()
+	r.stale = frozen
+	w.Faults.undoAfter(d, func() error {
+		r.stale = nil
+		for _, f := range r.feeds {
+			if f.followed && r.server.state().Index() > frozen.Index() {
+				f.miss()
+			}
+			f.followed = false
+		}
+		return nil
+	})
+}
+
+// catchUp shows the newest state of a server that was behind.
+func (r *reader) catchUp() {
+	for _, f := range r.feeds {
+		f.miss()
+	}
+}
+
+// forwardWakes forwards the store's wake-ups, unless newer states are hidden.
+func (r *reader) forwardWakes() {
+	if r.held() {
+		return
+	}
+	for _, f := range r.feeds {
+		select {
+		case <-f.storeWake:
+			send(f.wake)
+		default:
+		}
+	}
+}
+
+// feed reports the changes of the store that its reader shows.
+type feed struct {
+	drainer.Feed
+	reader *reader
+	// storeWake has capacity 1. It holds a wake-up that was not forwarded.
+	storeWake chan struct{}
+	wake      chan<- struct{}
+	// missed says that the feed has not reported every change in the current state.
+	missed bool
+	// followed says that the drainer followed a job while newer states were hidden. The
+	// store may have changed the job after the shown state and before the call.
+	followed bool
+	// follows counts how often the drainer follows each job.
+	follows map[cluster.JobKey]int
+}
+
+// miss makes the next Take report that anything may have changed.
+func (f *feed) miss() {
+	f.missed = true
+	send(f.storeWake)
+}
+
+// Take returns the changes since the last call.
+func (f *feed) Take() drainer.Changes {
+	if f.reader.held() {
+		return drainer.Changes{Abandoned: f.reader.abandoned}
+	}
+	changes := f.Feed.Take()
+	changes.All = changes.All || f.missed
+	f.missed = false
+	return changes
+}
+
+// Follow adds a job to the reported ones.
+func (f *feed) Follow(k cluster.JobKey) {
+	f.Feed.Follow(k)
+	f.follows[k]++
+	f.followed = f.followed || f.reader.held()
+}
+
+// Unfollow takes back one Follow.
+func (f *feed) Unfollow(k cluster.JobKey) {
+	f.Feed.Unfollow(k)
+	if f.follows[k]--; f.follows[k] <= 0 {
+		delete(f.follows, k)
+	}
+}
+
+// followed are the jobs that the drainer follows, in order.
+func (r *reader) followed() []cluster.JobKey {
+	var jobs []cluster.JobKey
+	for _, f := range r.feeds {
+		for job := range f.follows {
+			jobs = append(jobs, job)
+		}
+	}
+	slices.SortFunc(jobs, cluster.JobKey.Compare)
+	return jobs
+}

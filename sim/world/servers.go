@@ -1,0 +1,206 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// Servers are the servers of a world. Exactly one of them leads.
+type Servers struct {
+	world *World
+	all   []*server
+	// leader is the current leadership; never nil once the world is made.
+	leader *leadership
+	// deposed are the leaderships that have ended and do not know it yet.
+	deposed []*leadership
+	terms   int
+	// observed is the index of the newest entry that any server has applied.
+	observed uint64
+	// recent are the states after the last entries, the newest last.
+	recent []*statestore.Snapshot
+}
+
+// server is one server: a state, a clock and a process. Only the leader applies the log
+// as it grows. The others fall behind, and catch up when they lead and an entry of their
+// term is committed. Until then a new leader reads an old state, as in raft.
+type server struct {
+	number int // from 0
+	// replica is the server's own, or shared if the servers are views; never nil.
+	replica *replica
+	// behind is the old state that a view reads while it is behind, or nil.
+	behind *statestore.Snapshot
+	// seen is the index of the newest state that the server has read as a leader.
+	seen uint64
+	// ahead is how far the server's clock is ahead of the world's time.
+	ahead time.Duration
+	// pausedUntil is the end of the last pause of the server's process.
+	pausedUntil time.Time
+	// cutOff says that the process is paused for good and never leads again.
+	cutOff bool
+}
+
+func newServers(w *World) *Servers {
+	ss := &Servers{world: w}
+	var shared *replica
+	for i := range w.options.Servers {
+		s := &server{number: i, replica: shared}
+		if s.replica == nil {
+			s.replica = newReplica(func(a Applied) { ss.applied(i, a) })
+		}
+		if w.options.Views {
+			shared = s.replica
+		}
+		ss.all = append(ss.all, s)
+	}
+	return ss
+}
+
+// maxBehind is the largest number of states that a new leader may be behind.
+const maxBehind = 8
+
+// applied handles an entry that a server has applied.
+func (ss *Servers) applied(server int, a shims.Applied) {
+	for _, o := range ss.world.observers {
+		if o.ReplicaApplied != nil {
+			o.ReplicaApplied(server, a)
+		}
+	}
+	if ss.all[server].replica == ss.leader.server.replica {
+		ss.leader.schedulerAlarm.wake()
+	}
+	if a.Index <= ss.observed {
+		return // the server is catching up
+	}
+	ss.observed = a.Index
+	if len(ss.recent) == maxBehind {
+		ss.recent = append(ss.recent[:0], ss.recent[1:]...)
+	}
+	ss.recent = append(ss.recent, a.After)
+	ss.world.applied(a)
+}
+
+// Count is the number of servers.
+func (ss *Servers) Count() int { return len(ss.all) }
+
+// SetClock sets how far a server's clock is ahead of the world's time.
+func (ss *Servers) SetClock(number int, ahead time.Duration) {
+	s := ss.all[number]
+	s.ahead = ahead
+	for _, l := range append([]*leadership{ss.leader}, ss.deposed...) {
+		if l.server == s {
+			l.drainerAlarm.clockSet(ss.world.now)
+			l.schedulerAlarm.clockSet(ss.world.now)
+			l.notifyClock()
+		}
+	}
+}
+
+// Pause stops a server's process for a while. It takes no steps. If it leads, nothing is
+// written, and writes that were just proposed do not leave the process.
+func (ss *Servers) Pause(number int, d time.Duration) {
+	s := ss.all[number]
+	s.pausedUntil = later(s.pausedUntil, ss.world.now.Add(d))
+}
+
+// WakeDrainer wakes the leader's drainer without a reason.
+func (ss *Servers) WakeDrainer() { ss.leader.drainerAlarm.wake() }
+
+// Reports are the reports of the leader's drainer on all draining nodes, by node.
+func (ss *Servers) Reports() []rules.Report { return ss.leader.drainer.Reports(ss.world.Clock()) }
+
+// Followed are the jobs that the leader's drainer follows, in order.
+func (ss *Servers) Followed() []cluster.JobKey { return ss.leader.reader.followed() }
+
+// Reader returns a reader of the state that the leader's drainer reads.
+func (ss *Servers) Reader() drainer.StateReader {
+	r := ss.newReader(ss.leader.server)
+	r.stale = ss.leader.reader.stale
+	return r
+}
+
+// States lets every server apply the whole log and returns their states, the leader's
+// first. Servers that are views have one state.
+func (ss *Servers) States() ([]*statestore.Snapshot, error) {
+	leader := ss.leader.server.replica
+	replicas := []*replica{leader}
+	for _, s := range ss.all {
+		if s.replica != leader {
+			replicas = append(replicas, s.replica)
+		}
+	}
+	states := make([]*statestore.Snapshot, len(replicas))
+	for i, r := range replicas {
+		if _, err := r.catchUp(ss.world.Log.entries); err != nil {
+			return nil, fmt.Errorf("catching up: %w", err)
+		}
+		states[i] = r.state()
+	}
+	return states, nil
+}
+
+// SameStates returns an error if a server does not have the leader's state after the
+// whole log. Servers that are views are compared with another replica of the log.
+func (ss *Servers) SameStates() error {
+	states, err := ss.States()
+	if err != nil {
+		return err
+	}
+	if ss.world.options.Views {
+		other := newReplica(func(shims.Applied) {})
+		if _, err := other.catchUp(ss.world.Log.entries); err != nil {
+			return fmt.Errorf("catching up: %w", err)
+		}
+		states = append(states, other.state())
+	}
+	var want bytes.Buffer
+	if err := states[0].Dump(&want); err != nil {
+		return fmt.Errorf("dumping a state: %w", err)
+	}
+	for i, s := range states[1:] {
+		var got bytes.Buffer
+		if err := s.Dump(&got); err != nil {
+			return fmt.Errorf("dumping a state: %w", err)
+		}
+		if !bytes.Equal(got.Bytes(), want.Bytes()) {
+			return fmt.Errorf("state %d differs from the leader's: %s", i+1, difference(got.Bytes(), want.Bytes()))
+		}
+	}
+	return nil
+}
+
+// difference shows the first lines in which two dumps differ.
+func difference(got, want []byte) string {
+	ours, theirs := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+	for i := range min(len(ours), len(theirs)) {
+		if !bytes.Equal(ours[i], theirs[i]) {
+			return fmt.Sprintf("%s\ninstead of %s", ours[i], theirs[i])
+		}
+	}
+	return fmt.Sprintf("%d lines instead of %d", len(ours), len(theirs))
+}
+
+// state is the newest state that the server can read.
+func (s *server) state() *statestore.Snapshot {
+	if s.behind != nil {
+		return s.behind
+	}
+	return s.replica.state()
+}
+
+// paused reports whether the server's process is paused.
+func (s *server) paused(now time.Time) bool { return now.Before(s.pausedUntil) }
+
+// awake delays a time until the server's process runs. Zero stays zero.
+func (s *server) awake(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return later(at, s.pausedUntil)
+}
