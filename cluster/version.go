@@ -10,7 +10,8 @@ import (
 // it when every server of the cluster understands the next one. It never decreases.
 //
 //	1  the format from before cluster versions (commit 3dc2024). The state holds no version
-//	2  the entry that raises the version, and snapshots that begin with it
+//	2  the entry that raises the version, and snapshots that begin with it. Batch work that a
+//	   deadline marked, and that a plan then stopped as surplus, gives its slot up
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

@@ -42,7 +42,17 @@ type cell struct {
 	made int
 }
 
-func newCell(t failer) *cell { return &cell{t: t, store: statestore.New(), now: start} }
+// newCell returns a cell of the newest cluster version.
+func newCell(t failer) *cell { return newCellOf(t, cluster.MaxVersion) }
+
+func newCellOf(t failer, v cluster.Version) *cell {
+	c := &cell{t: t, store: statestore.New(), now: start}
+	c.write(func(txn *statestore.Txn) error {
+		txn.RaiseClusterVersion(v)
+		return nil
+	})
+	return c
+}
 
 func (c *cell) view() *statestore.Snapshot { return c.store.Snapshot() }
 

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -318,21 +319,32 @@ func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
 	must.SliceEmpty(t, c.wanted(job))
 }
 
-// Batch that a deadline marked, and that is stopped as surplus, holds no slot: the rest of the group
-// runs on when the job is planned again.
-func TestBatchStoppedAsSurplusKeepsNoSlot(t *testing.T) {
-	c := parallel(t)
-	n1 := c.node("n1")
-	job := c.job("sum", cluster.JobBatch, 3)
-	c.run()
-	c.drain(n1)
-	c.mark(cluster.MarkDeadline, c.wanted(job)[2])
-	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
-	c.run()
-	must.Eq(t, []string{"sum.g[0]", "sum.g[1]"}, namesOf(c.wanted(job)))
-	c.evaluate(job)
-	c.run()
-	must.Eq(t, []string{"sum.g[0]", "sum.g[1]"}, namesOf(c.wanted(job)))
+// A deadline marks one of three batch allocations, and the job then wants two. The marked one is
+// stopped as surplus. From cluster version 2 on it gives its slot up. A server of version 1 lets it
+// keep the slot, and a plan must have the same effect on every server of a cluster.
+func TestBatchStoppedAsSurplus(t *testing.T) {
+	for _, tc := range []struct {
+		version cluster.Version
+		want    []string
+	}{
+		{1, []string{"sum.g[0]"}},
+		{2, []string{"sum.g[0]", "sum.g[1]"}},
+	} {
+		t.Run(fmt.Sprintf("cluster version %d", tc.version), func(t *testing.T) {
+			c := newCellOf(t, tc.version)
+			n1 := c.node("n1")
+			job := c.job("sum", cluster.JobBatch, 3)
+			c.run()
+			c.drain(n1)
+			c.mark(cluster.MarkDeadline, c.wanted(job)[2])
+			c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+			c.run()
+			must.Eq(t, []string{"sum.g[0]", "sum.g[1]"}, namesOf(c.wanted(job)))
+			c.evaluate(job)
+			c.run()
+			must.Eq(t, tc.want, namesOf(c.wanted(job)))
+		})
+	}
 }
 
 // Batch that was stopped at a deadline on a node that died in that moment is not

@@ -130,10 +130,11 @@ func lostAt(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) tim
 }
 
 // isRetained reports whether a stopped allocation keeps its slot: a batch allocation that a
-// drain stopped at its deadline does not run again. One that was
-// stopped as surplus has given its slot up.
+// drain stopped at its deadline does not run again. One that was stopped as surplus has given
+// its slot up, from cluster version 2 on.
 func (l look) isRetained(a *cluster.Allocation) bool {
-	return isStopOnly(a) && a.DesiredDescription == cluster.DescMigrating && l.isSameWork(a)
+	isSurplus := a.DesiredDescription != cluster.DescMigrating && l.view.ClusterVersion() >= 2
+	return isStopOnly(a) && l.isSameWork(a) && !isSurplus
 }
 
 // isStopOnly reports whether the allocation's mark excludes a replacement.

@@ -11,6 +11,8 @@ import (
 type View interface {
 	// Index is the raft index of the newest entry in the view.
 	Index() uint64
+	// ClusterVersion decides which rules apply. A plan must be judged alike on every server.
+	ClusterVersion() cluster.Version
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node
 	// NodesInUse yields all nodes, each with its Usage.

@@ -285,15 +285,18 @@ func (p *applierPlay) testOwnIndex() error {
 		time.Sleep(settleTime / 10)
 	}
 	var want [2]Result
+	free := []uint64{50, 51} // the log's next indexes, for the writes in the order in which it takes them
 	for left := len(writes); left > 0; left-- {
 		if !p.until(func() bool { return len(p.log.waiting()) > 0 }) {
 			return errors.New("two writes were queued, and have not reached the log")
 		}
 		waiting := p.log.waiting()
-		at := waiting[len(waiting)-1]
+		last := min(len(waiting), len(free)) - 1
+		at, index := waiting[last], free[last]
+		free = slices.Delete(free, last, last+1)
 		for i, w := range writes {
 			if is, _ := at.is(w); is {
-				want[i] = Result{Outcome: raftwrite.Applied, Index: uint64(50 + i)}
+				want[i] = Result{Outcome: raftwrite.Applied, Index: index}
 				p.release(w, at, want[i])
 			}
 		}

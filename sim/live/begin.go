@@ -80,8 +80,9 @@ func (p *player) declaredJobs() (rows []jobRows, register []*cluster.Job) {
 	return rows, register
 }
 
-// writeNodes writes the registered nodes.
+// writeNodes writes the registered nodes, and the cluster version of servers of this build.
 func (p *player) writeNodes(txn *statestore.Txn) error {
+	txn.RaiseClusterVersion(cluster.MaxVersion)
 	for _, declared := range p.scenario.Nodes {
 		if declared.Unregistered {
 			continue

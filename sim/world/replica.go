@@ -1,6 +1,7 @@
 package world
 
 import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -13,8 +14,13 @@ type replica struct {
 	applied int
 }
 
+// newReplica returns a replica of a cluster whose servers are all of this build.
 func newReplica(observe func(shims.Applied)) *replica {
-	return &replica{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe}), observe: observe}
+	r := &replica{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe}), observe: observe}
+	txn := r.fsm.Store().Begin(0)
+	txn.RaiseClusterVersion(cluster.MaxVersion)
+	txn.Commit()
+	return r
 }
 
 // catchUp applies the entries that the replica has not applied. It returns the response
