@@ -24,7 +24,7 @@ type Bug struct {
 }
 
 // Guarantee is the name of a guarantee: "G1" to "G12" of package drainer, or "S1" of package
-// sim/placement.
+// sim/internal/placement.
 type Guarantee string
 
 // Guarantees returns all guarantees in order.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
-	"github.com/seed-f9cf0b39/nodedrain/sim/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )

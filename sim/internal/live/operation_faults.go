@@ -6,8 +6,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 )
 
 // provoke performs the operations of faults that strike when an entry is applied.

@@ -14,17 +14,17 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
-	"github.com/seed-f9cf0b39/nodedrain/sim/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/sim/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // scenarios are the scenario files of the repository, by name.
 func scenarios(t testing.TB) map[string]*scenario.Scenario {
 	t.Helper()
-	files, err := filepath.Glob("../scenarios/*.drain")
+	files, err := filepath.Glob("../../scenarios/*.drain")
 	must.NoError(t, err)
 	must.SliceNotEmpty(t, files)
 	all := map[string]*scenario.Scenario{}

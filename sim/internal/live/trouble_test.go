@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/sim/live"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/placement"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/live"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
 )
 
 // silentClient starts an allocation on each of two nodes. One node is disconnected when its

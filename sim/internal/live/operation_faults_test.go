@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/live"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
