@@ -219,14 +219,20 @@ func (c *checker) predecessorReason(a *cluster.Allocation) string {
 		return fmt.Sprintf("its predecessor %s stays", previous.ID)
 	case previous.NextAllocation != "" || c.replaced[previous.ID]:
 		return fmt.Sprintf("its predecessor %s has been replaced", previous.ID)
-	case !a.Canary():
-		return ""
-	case !previous.Canary():
+	case a.Canary() && !previous.Canary():
 		return "a canary only follows a canary"
-	case !previous.Terminal() && !c.left[previous.ID]:
+	case previous.Terminal() || c.left[previous.ID]:
+		return ""
+	case a.Canary(), c.isBack(previous) && c.view.ClusterVersion() >= 2:
 		return fmt.Sprintf("its predecessor %s runs", previous.ID)
 	}
 	return ""
+}
+
+// isBack reports whether the allocation's node is back after the plan's snapshot: the plan replaces
+// the allocation and does not stop it, because it was unknown.
+func (c *checker) isBack(a *cluster.Allocation) bool {
+	return a.ClientStatus != cluster.ClientUnknown || c.view.Node(a.NodeID).Reachable()
 }
 
 func (c *checker) room(n *cluster.Node) *room {

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -143,6 +144,40 @@ func TestNoSecondReplacement(t *testing.T) {
 	c.report(c.says(c.wanted(job)[0], cluster.ClientFailed)) // its slot is free again
 	stale.Eval = c.pending(job).Eval
 	must.Eq(t, []string{"its predecessor " + string(old.ID) + " has been replaced"}, reasons(c.apply(stale)))
+}
+
+// A node returns between plan and apply. Its unknown allocations run again, so they get no
+// replacement, even if another one has freed a slot. A server of cluster version 1 places the
+// replacement.
+func TestNoReplacementForAnAllocationThatIsBack(t *testing.T) {
+	for _, tc := range []struct {
+		version cluster.Version
+		refused func(back *cluster.Allocation) []string
+	}{
+		{1, func(*cluster.Allocation) []string { return []string{"group g has all of its 2"} }},
+		{2, func(back *cluster.Allocation) []string {
+			return []string{"its predecessor " + string(back.ID) + " runs"}
+		}},
+	} {
+		t.Run(fmt.Sprintf("cluster version %d", tc.version), func(t *testing.T) {
+			c := newCellOf(t, tc.version)
+			n1 := c.node("n1")
+			job := c.job("web", cluster.JobService, 2, lostAfter(time.Minute))
+			c.run()
+			old := c.wanted(job)
+			c.status(n1, cluster.NodeDisconnected)
+			c.run()
+			must.Eq(t, cluster.ClientUnknown, c.alloc(old[0].ID).ClientStatus)
+			c.node("n2")
+			stale := c.schedule(first(c.view().BlockedEvals()))
+			must.Len(t, 2, stale.Places)
+			c.status(n1, cluster.NodeReady)
+			c.report(c.says(old[1], cluster.ClientFailed))
+			must.Eq(t, tc.refused(old[0]), reasons(c.apply(stale)))
+			c.run()
+			must.Len(t, 2, c.wanted(job))
+		})
+	}
 }
 
 // A surplus that is gone when the plan is applied stops nobody.

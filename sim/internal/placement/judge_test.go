@@ -212,6 +212,17 @@ func TestJudge(t *testing.T) {
 			w.replace()
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
 		}, []string{"miscounted"}},
+		"two waited for room, and a retry is due": {func(w *world) {
+			w.replace()
+			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
+			w.plan.Blocked.SnapshotIndex = 0
+		}, nil},
+		"one waits for room, and two are missing": {func(w *world) {
+			w.job.TaskGroups[0].Count = 3
+			w.replace()
+			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 1)
+			w.plan.Blocked.SnapshotIndex = 0
+		}, []string{"miscounted"}},
 		"two blocked evaluations": {func(w *world) {
 			w.job.TaskGroups[0].Count = 4
 			w.evals = append(w.evals, w.blocked("b1", 1))
@@ -255,7 +266,7 @@ func TestJudge(t *testing.T) {
 
 func (w *world) blocked(id cluster.EvalID, queued int) *cluster.Evaluation {
 	e := w.eval(id, cluster.EvalBlocked)
-	e.Queued = map[string]int{"web": queued}
+	e.Queued, e.SnapshotIndex = map[string]int{"web": queued}, 1
 	return e
 }
 

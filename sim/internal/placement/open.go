@@ -25,16 +25,18 @@ func (p *plan) judgeOpen() {
 		return
 	}
 	for _, g := range p.job.TaskGroups {
-		s, queued := p.groups[g.Name], 0
+		s, queued, retried := p.groups[g.Name], 0, false
 		for _, e := range blocked {
 			queued += e.Queued[g.Name]
+			retried = retried || e.SnapshotIndex < p.after.CapacityIndex()
 		}
 		empty := p.empty(s)
 		switch {
 		case empty > 0 && queued == 0:
 			p.report(LeftShort, nil, "group %s of job %s lacks %d, and no evaluation is open for them", g.Name, p.key, empty)
-		// The count of a job on every node may be too high: a node may go between plan and apply.
-		case empty > queued, queued > empty && !onEveryNode(p.job) && queued > empty+p.canariesToReplace(g):
+		// The count may be too high until the next retry: an allocation ended, or a node came back,
+		// between plan and apply. A job on every node also needs less when a node goes.
+		case empty > queued, queued > empty+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
