@@ -29,7 +29,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		return
 	}
 	key := cluster.JobKey{Namespace: m.Eval.Namespace, ID: m.Eval.JobID}
-	p := &plan{judge: j, now: now, index: a.Index, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
+	p := &plan{judge: j, now: now, index: a.Index, snapshot: m.SnapshotIndex, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
 	p.sort(&m.Plan)
 	for _, placed := range p.placed {
 		p.judgeRow(placed)
@@ -43,9 +43,11 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 
 // plan is one applied plan, and the state of its job after it.
 type plan struct {
-	judge         *Judge
-	now           time.Time
-	index         uint64
+	judge *Judge
+	now   time.Time
+	index uint64
+	// snapshot is the index of the state that the scheduler planned from.
+	snapshot      uint64
 	before, after *statestore.Snapshot
 	key           cluster.JobKey
 	// job is the current version, or nil if the job is gone.

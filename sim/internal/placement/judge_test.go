@@ -67,6 +67,9 @@ func (w *world) replace() *cluster.Allocation {
 // judge writes the state, then the plan, and returns the names of the violations.
 func (w *world) judge(t *testing.T) (found []string) {
 	t.Helper()
+	if w.plan.SnapshotIndex == 0 {
+		w.plan.SnapshotIndex = 1
+	}
 	store := statestore.New()
 	txn := store.Begin(1)
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {

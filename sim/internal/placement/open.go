@@ -96,6 +96,7 @@ func (p *plan) judgeSurplus(s *slots) {
 		switch {
 		case runs(a):
 			running, last = running+1, a
+		case a.ModifyIndex > p.snapshot: // the plan did not know its end, of which no evaluation comes
 		case a.ClientStatus == "complete" || opinion.Stopping(a):
 			done++ // the slots of what failed too often are given up first
 		}
