@@ -40,15 +40,16 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		return &cluster.Plan{}, []Refusal{{Why: "the plan has no evaluation"}}
 	}
 	c := &checker{
-		look:     look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
-		plan:     plan,
-		eval:     v.Eval(plan.Eval.ID),
-		accepted: &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
-		stays:    make(map[cluster.AllocID]bool),
-		left:     make(map[cluster.AllocID]bool),
-		replaced: make(map[cluster.AllocID]bool),
-		placed:   make(map[cluster.AllocID]bool),
-		rooms:    make(map[cluster.NodeID]*room),
+		look:      look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
+		plan:      plan,
+		eval:      v.Eval(plan.Eval.ID),
+		accepted:  &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
+		stays:     make(map[cluster.AllocID]bool),
+		stayNames: make(map[string]bool),
+		left:      make(map[cluster.AllocID]bool),
+		replaced:  make(map[cluster.AllocID]bool),
+		placed:    make(map[cluster.AllocID]bool),
+		rooms:     make(map[cluster.NodeID]*room),
 	}
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
@@ -76,6 +77,8 @@ type checker struct {
 	// stays are the allocations whose stop was refused. left are those whose stop was
 	// accepted.
 	stays, left map[cluster.AllocID]bool
+	// stayNames are the names of the allocations whose stop was refused.
+	stayNames map[string]bool
 	// replaced are the predecessors of accepted placements. placed are their ids.
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
@@ -108,6 +111,7 @@ func (c *checker) judgeStop(s cluster.PlanStop) {
 		return
 	}
 	if why := c.stayReason(s, a); why != "" {
+		c.stayNames[a.Name] = true
 		c.refuseStop(s, why)
 		return
 	}
@@ -202,6 +206,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	}
 	if why := c.predecessorReason(a); why != "" {
 		return why
+	}
+	if c.stayNames[a.Name] && !a.Canary() && !c.job.Type.EveryNode() && c.view.ClusterVersion() >= 2 {
+		return fmt.Sprintf("%s stays", a.Name)
 	}
 	return c.tally.full(g, a)
 }

@@ -180,6 +180,33 @@ func TestNoReplacementForAnAllocationThatIsBack(t *testing.T) {
 	}
 }
 
+// A drain is cancelled between plan and apply, so the marked allocation stays. Another allocation
+// failed and frees a slot. A placement under the name of the one that stays must not take that slot:
+// two allocations of the group would have one name. A server of cluster version 1 places it.
+func TestNoPlacementUnderANameThatStays(t *testing.T) {
+	for version, placed := range map[cluster.Version]int{1: 1, 2: 0} {
+		t.Run(fmt.Sprintf("cluster version %d", version), func(t *testing.T) {
+			c := newCellOf(t, version)
+			n1 := c.node("n1")
+			job := c.job("web", cluster.JobService, 2)
+			c.run()
+			c.node("n2")
+			old := c.wanted(job)
+			c.drain(n1)
+			c.mark(cluster.MarkPaced, old[0])
+			plan := c.pending(job)
+			must.Len(t, 1, plan.Places)
+			plan.Places[0].PreviousAllocation = "" // an older replacement has been stopped
+			c.cancel(n1)
+			c.report(c.says(old[1], cluster.ClientFailed))
+			c.apply(plan)
+			must.Len(t, placed, c.allocs(job, func(a *cluster.Allocation) bool { return a.ID == plan.Places[0].ID }))
+			c.run()
+			must.Len(t, 2, c.wanted(job))
+		})
+	}
+}
+
 // A surplus that is gone when the plan is applied stops nobody.
 func TestSurplusThatIsGone(t *testing.T) {
 	c := parallel(t)
