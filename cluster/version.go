@@ -11,9 +11,9 @@ import (
 //
 //	1  the format from before cluster versions (commit 3dc2024). The state holds no version
 //	2  the entry that raises the version, and snapshots that begin with it. Batch work that a
-//	   deadline marked, and that a plan then stopped as surplus, gives its slot up. An
-//	   unknown allocation whose node is back gets no replacement from an older plan, and
-//	   no placement has the name of an allocation whose stop was refused
+//	   deadline marked, and that a plan then stopped as surplus, gives its slot up. A plan
+//	   places nothing under a name whose allocation was stopped or away in its snapshot and
+//	   holds a slot when the plan is applied
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

@@ -30,8 +30,8 @@ type Refusal struct {
 //   - a stop of a surplus allocation requires that its group has a surplus, of which marked
 //     allocations go first;
 //   - a placement requires a ready and acceptable node with free resources, a predecessor
-//     that is stopped and has no other replacement, and a free slot: a stale plan never gives
-//     a group more than its count.
+//     that has no other replacement, a free slot and a free name: a stale plan never gives a
+//     group more than its count, nor two of its slots one name.
 //
 // If a part is refused, the evaluation becomes or stays pending, and Check drops the blocked
 // evaluation: the scheduler plans again from a newer state.
@@ -40,21 +40,20 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		return &cluster.Plan{}, []Refusal{{Why: "the plan has no evaluation"}}
 	}
 	c := &checker{
-		look:      look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
-		plan:      plan,
-		eval:      v.Eval(plan.Eval.ID),
-		accepted:  &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
-		stays:     make(map[cluster.AllocID]bool),
-		stayNames: make(map[string]bool),
-		left:      make(map[cluster.AllocID]bool),
-		replaced:  make(map[cluster.AllocID]bool),
-		placed:    make(map[cluster.AllocID]bool),
-		rooms:     make(map[cluster.NodeID]*room),
+		look:     look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
+		plan:     plan,
+		eval:     v.Eval(plan.Eval.ID),
+		accepted: &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
+		stays:    make(map[cluster.AllocID]bool),
+		left:     make(map[cluster.AllocID]bool),
+		replaced: make(map[cluster.AllocID]bool),
+		placed:   make(map[cluster.AllocID]bool),
+		rooms:    make(map[cluster.NodeID]*room),
 	}
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
 	}
-	c.tally = newTally(c.look, plan.Eval.JobKey())
+	c.tally = newTally(c.look, plan)
 	for _, s := range plan.Stops {
 		c.judgeStop(s)
 	}
@@ -77,8 +76,6 @@ type checker struct {
 	// stays are the allocations whose stop was refused. left are those whose stop was
 	// accepted.
 	stays, left map[cluster.AllocID]bool
-	// stayNames are the names of the allocations whose stop was refused.
-	stayNames map[string]bool
 	// replaced are the predecessors of accepted placements. placed are their ids.
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
@@ -111,7 +108,6 @@ func (c *checker) judgeStop(s cluster.PlanStop) {
 		return
 	}
 	if why := c.stayReason(s, a); why != "" {
-		c.stayNames[a.Name] = true
 		c.refuseStop(s, why)
 		return
 	}
@@ -207,9 +203,6 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	if why := c.predecessorReason(a); why != "" {
 		return why
 	}
-	if c.stayNames[a.Name] && !a.Canary() && !c.job.Type.EveryNode() && c.view.ClusterVersion() >= 2 {
-		return fmt.Sprintf("%s stays", a.Name)
-	}
 	return c.tally.full(g, a)
 }
 
@@ -226,20 +219,14 @@ func (c *checker) predecessorReason(a *cluster.Allocation) string {
 		return fmt.Sprintf("its predecessor %s stays", previous.ID)
 	case previous.NextAllocation != "" || c.replaced[previous.ID]:
 		return fmt.Sprintf("its predecessor %s has been replaced", previous.ID)
-	case a.Canary() && !previous.Canary():
-		return "a canary only follows a canary"
-	case previous.Terminal() || c.left[previous.ID]:
+	case !a.Canary():
 		return ""
-	case a.Canary(), c.isBack(previous) && c.view.ClusterVersion() >= 2:
+	case !previous.Canary():
+		return "a canary only follows a canary"
+	case !previous.Terminal() && !c.left[previous.ID]:
 		return fmt.Sprintf("its predecessor %s runs", previous.ID)
 	}
 	return ""
-}
-
-// isBack reports whether the allocation's node is back after the plan's snapshot: the plan replaces
-// the allocation and does not stop it, because it was unknown.
-func (c *checker) isBack(a *cluster.Allocation) bool {
-	return a.ClientStatus != cluster.ClientUnknown || c.view.Node(a.NodeID).Reachable()
 }
 
 func (c *checker) room(n *cluster.Node) *room {

@@ -156,7 +156,7 @@ func TestNoReplacementForAnAllocationThatIsBack(t *testing.T) {
 	}{
 		{1, func(*cluster.Allocation) []string { return []string{"group g has all of its 2"} }},
 		{2, func(back *cluster.Allocation) []string {
-			return []string{"its predecessor " + string(back.ID) + " runs"}
+			return []string{"allocation " + string(back.ID) + " has the name " + back.Name}
 		}},
 	} {
 		t.Run(fmt.Sprintf("cluster version %d", tc.version), func(t *testing.T) {

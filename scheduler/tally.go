@@ -16,6 +16,9 @@ type tally struct {
 	// marked counts the slots of marked allocations that are not stopped, by group: they
 	// are given up before any other.
 	marked map[string]int
+	// news are the allocations, by name, that hold a slot and whose row or node was written
+	// after the plan's snapshot: the plan may have taken their slot for a free one.
+	news map[string]cluster.AllocID
 }
 
 type berthKey struct {
@@ -23,11 +26,19 @@ type berthKey struct {
 	node  cluster.NodeID
 }
 
-func newTally(l look, job cluster.JobKey) *tally {
-	t := &tally{look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int)}
-	for a := range l.view.AllocsByJob(job) {
-		if t.holds(a) {
-			t.add(a, 1)
+func newTally(l look, plan *cluster.Plan) *tally {
+	t := &tally{
+		look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
+		news: make(map[string]cluster.AllocID),
+	}
+	for a := range l.view.AllocsByJob(plan.Eval.JobKey()) {
+		if !t.holds(a) {
+			continue
+		}
+		t.add(a, 1)
+		node := l.view.Node(a.NodeID)
+		if a.ModifyIndex > plan.SnapshotIndex || (node != nil && node.ModifyIndex > plan.SnapshotIndex) {
+			t.news[a.Name] = a.ID
 		}
 	}
 	return t
@@ -55,8 +66,12 @@ func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 		return
 	}
 	forGood := s.Migrate && t.isSameWork(a) && (isStopOnly(a) || a.JobType() == cluster.JobSysBatch)
-	if !forGood {
-		t.add(a, -1)
+	if forGood {
+		return
+	}
+	t.add(a, -1)
+	if t.news[a.Name] == a.ID {
+		delete(t.news, a.Name)
 	}
 }
 
@@ -76,6 +91,8 @@ func (t *tally) full(g *cluster.TaskGroup, a *cluster.Allocation) string {
 		return fmt.Sprintf("node %s has one of group %s", a.NodeID, g.Name)
 	case !t.job.Type.EveryNode() && t.groups[g.Name] >= g.Count:
 		return fmt.Sprintf("group %s has all of its %d", g.Name, g.Count)
+	case !t.job.Type.EveryNode() && t.news[a.Name] != "" && t.view.ClusterVersion() >= 2:
+		return fmt.Sprintf("allocation %s has the name %s", t.news[a.Name], a.Name)
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxAmount bounds every amount in a list. It is far above any machine, and the sum of a whole
@@ -61,8 +62,14 @@ func (t *table) next() (bool, error) {
 	return true, nil
 }
 
-// text returns the field of the current line in that column.
-func (t *table) text(column string) string { return t.record[t.columns[column]] }
+// text returns the field of the current line in that column. It must be valid UTF-8.
+func (t *table) text(column string) string {
+	s := t.record[t.columns[column]]
+	if !utf8.ValidString(s) {
+		t.fail(column, "is not valid UTF-8")
+	}
+	return s
+}
 
 // name returns a field that must not be empty.
 func (t *table) name(column string) string {
