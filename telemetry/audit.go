@@ -17,8 +17,8 @@ import (
 type auditor struct {
 	t       *Telemetry
 	options witness.Options
-	// since is when counting began. The witness also sees entries that are read again at a start,
-	// but events from before since are not counted again.
+	// since is the start of the server. At a start, raft applies old entries again. The witness
+	// judges them, but events before since are not counted again.
 	since time.Time
 
 	queue chan shims.Applied
@@ -26,14 +26,14 @@ type auditor struct {
 	stop, stopped chan struct{}
 	stopOnce      sync.Once
 
-	// missed counts the entries that found the queue full. index is the index of the newest entry
-	// that was judged. size is how much the witness remembers.
+	// missed counts the entries that found the queue full. index is the index of the newest judged
+	// entry. size is the size of the witness.
 	missed, index, size atomic.Uint64
 
 	witness *witness.Witness // nil before the first entry
-	// floor is how much the witness remembered at its start. remembers is how much more it may
-	// remember before a new witness replaces it.
-	floor, remembers int
+	// initial is the size of the witness at its start. If it has grown by more than maxGrowth, a
+	// new witness replaces it.
+	initial, maxGrowth int
 	// found counts all findings, also those that were not logged.
 	found int
 }
@@ -41,7 +41,7 @@ type auditor struct {
 func newAuditor(t *Telemetry, o Options) *auditor {
 	a := &auditor{
 		t: t, since: time.Now().Round(0),
-		remembers: remembers,
+		maxGrowth: maxGrowth,
 		queue:     make(chan shims.Applied, o.QueueSize), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	margin := o.Policy.StopMargin
@@ -53,7 +53,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 		PluginsAfterStop: o.Policy.PluginsAfterDeadline == rules.PluginsAfterStop,
 		AskedIsComplete:  o.Policy.Completion == rules.CompletionMarked,
 		MarksOnly:        true,
-		OnFinding:        a.broken,
+		OnFinding:        a.report,
 	}
 	return a
 }
@@ -62,7 +62,7 @@ func newAuditor(t *Telemetry, o Options) *auditor {
 func (a *auditor) offer(entry shims.Applied) {
 	select {
 	case a.queue <- entry:
-	default: // the next entry shows the gap
+	default: // judge finds the gap at the next entry
 		a.missed.Add(1)
 	}
 }
@@ -78,12 +78,12 @@ func (a *auditor) run() {
 	for {
 		select {
 		case entry := <-a.queue:
-			a.look(entry)
+			a.judge(entry)
 		case <-a.stop:
 			for {
 				select {
 				case entry := <-a.queue:
-					a.look(entry)
+					a.judge(entry)
 				default:
 					return
 				}
@@ -92,17 +92,17 @@ func (a *auditor) run() {
 	}
 }
 
-// remembers is the default of auditor.remembers: some megabytes.
-const remembers = 10_000
+// maxGrowth is the default of auditor.maxGrowth: some megabytes.
+const maxGrowth = 10_000
 
-// look judges one entry. A new witness starts from the state before the entry when the present
-// one has not seen that state: at the start, after missed entries, and after a restore. It also
-// starts when the present one remembers too much.
-func (a *auditor) look(entry shims.Applied) {
-	grown := a.witness != nil && a.witness.Size() > a.floor+max(a.floor, a.remembers)
+// judge shows one entry to the witness. A new witness starts from the state before the entry if
+// the present one does not know that state: at the start, after missed entries, and after a
+// restore. A new witness also replaces one that has grown too much.
+func (a *auditor) judge(entry shims.Applied) {
+	grown := a.witness != nil && a.witness.Size() > a.initial+max(a.initial, a.maxGrowth)
 	if a.witness == nil || grown || entry.Before.Index() != a.index.Load() {
 		a.witness = witness.Resume(a.options, entry.Before)
-		a.floor = a.witness.Size()
+		a.initial = a.witness.Size()
 	}
 	seen := applied.Entry(entry)
 	a.witness.Observe(seen)
@@ -117,8 +117,8 @@ func (a *auditor) look(entry shims.Applied) {
 // not fill its disk with them.
 const maxLogged = 100
 
-// broken counts a broken guarantee and logs which one.
-func (a *auditor) broken(f witness.Finding) {
+// report counts and logs a broken guarantee.
+func (a *auditor) report(f witness.Finding) {
 	a.t.count(violationsTotal, 1, label("guarantee", f.Kind.Guarantee()))
 	if a.found++; a.found > maxLogged {
 		return
@@ -169,7 +169,7 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 		}
 		record := entry.After.DrainRecord(before.Drain.ID)
 		if record == nil || record.EndIndex != entry.Index || record.EndedAt.Before(a.since) {
-			continue // the witness reports what is wrong
+			continue // the witness reports a missing or wrong record
 		}
 		outcome := label("outcome", string(record.Outcome))
 		a.t.count(endedTotal, 1, outcome)

@@ -2,26 +2,28 @@
 //
 // # Where numbers come from
 //
-// Numbers of the present state are read at a scrape: how many drains run, why allocations wait,
-// how far raft is ([Sources]). Nothing is updated between two scrapes, and there is no timer.
+// A scrape reads the numbers of the present state: the running drains, the reasons of waiting
+// allocations, the indexes of raft ([Sources]). Nothing is updated between two scrapes, and there
+// is no timer.
 //
-// Events are counted when they happen: [Telemetry.Answered] by a proposer, [Telemetry.Request] by
-// the HTTP API, [Telemetry.Stepped] by the drainer's goroutine. They go through an own instance
-// of go-metrics into an own Prometheus registry, so several servers in one process have separate
-// numbers.
+// Events are counted when they happen: a proposer calls [Telemetry.Answered], the HTTP API calls
+// [Telemetry.Request], the drainer's goroutine calls [Telemetry.Stepped]. Each Telemetry has its
+// own instance of go-metrics and its own Prometheus registry, so several servers in one process
+// have separate numbers.
 //
-// Each server gives every entry that it applies to [Telemetry.OnApply], which puts it into a
-// queue and returns. Behind the queue, a [witness.Witness] counts again what the drainer and the
-// FSM have decided. It shares no code with them. Every guarantee that it finds broken adds to a
-// counter that must stay zero. Drains are measured there too, by the times in their records.
+// Each server passes every entry that it applies to [Telemetry.OnApply], which puts it into a
+// queue and returns. A goroutine takes the entries from the queue and shows them to a
+// [witness.Witness], which judges the decisions of the drainer and of the FSM. The witness shares
+// no code with them. Each broken guarantee adds to a counter that must stay zero. The goroutine
+// also measures drains, by the times in their records.
 //
 // # Bounds
 //
-// Raft's goroutine for the FSM never waits. An entry that finds the queue full is missed, and
-// counted as missed, and the witness continues from the state behind it. A witness that remembers
-// many ended drains is replaced by a new one that starts from the state. Labels have a fixed set
-// of values. Only the routes of HTTP requests do not: beyond [MaxRoutes] of them the label is
-// "other".
+// Raft's goroutine for the FSM never waits. If the queue is full, an entry is missed and counted
+// as missed. The witness continues from the state after it. A witness that has grown too much is
+// replaced by a new one that starts from the state. All labels have a fixed set of values, except
+// the routes of HTTP requests. Only [MaxRoutes] routes have their own label. The others share the
+// label "other".
 //
 // # Raft's own numbers
 //

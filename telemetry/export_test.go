@@ -2,9 +2,8 @@ package telemetry
 
 import "runtime"
 
-// SetRemembers sets how much more than at its start a witness may remember. Call it before the
-// first entry.
-func (t *Telemetry) SetRemembers(n int) { t.auditor.remembers = n }
+// SetMaxGrowth sets how much a witness may grow. Call it before the first entry.
+func (t *Telemetry) SetMaxGrowth(n int) { t.auditor.maxGrowth = n }
 
 // Settle returns when the queue is empty. The witness may still judge its last entry.
 func (t *Telemetry) Settle() {

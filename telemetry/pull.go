@@ -42,15 +42,15 @@ const (
 	stateDraining = "draining"
 	// statePastDeadline: its deadline has passed, and the servers stop what is left.
 	statePastDeadline = "past deadline"
-	// statePastBound: it should have ended. A bound is computed for the present and is therefore
-	// never past. So the bound counts that was first seen for the drain's revision.
+	// statePastBound: it should have ended. A new bound always lies in the future. So the first
+	// bound of the drain's revision counts.
 	statePastBound = "past bound"
 )
 
-// bound is when a drain ends at the latest, as it was first seen.
+// bound is the first bound of a drain's revision.
 type bound struct {
 	revision cluster.Revision
-	endsBy   time.Time // or zero: it has no such time
+	endsBy   time.Time // zero if the drain has no bound
 }
 
 // puller answers a scrape from the present state.
@@ -59,7 +59,7 @@ type puller struct {
 	descs []*prometheus.Desc // all descriptions below
 
 	mu sync.Mutex
-	// bounds are those of the drains that ran at the last scrape; guarded by mu.
+	// bounds are the bounds of the drains that ran at the last scrape; guarded by mu.
 	bounds map[cluster.DrainID]bound
 
 	drains, waiting, left                    *prometheus.Desc
@@ -78,14 +78,14 @@ func newPuller(t *Telemetry) *puller {
 	p.drains = desc("drains", "Running drains, by state; only on the leader.", "state")
 	p.waiting = desc("allocs_waiting", "Allocations on draining nodes, by the reason why they are still there; only on the leader.", "reason")
 	p.left = desc("allocs_left", "Allocations that have to leave draining nodes and have not stopped, by stage; only on the leader.", "stage")
-	p.leads = desc("raft_leads", "1 on the server that believes to lead, else 0.")
+	p.leads = desc("raft_leads", "1 on a server that believes it is the leader, otherwise 0.")
 	p.last = desc("raft_last_index", "Index of the newest entry in this server's log.")
 	p.commit = desc("raft_commit_index", "Index of the newest entry that this server knows to be committed.")
 	p.applied = desc("raft_applied_index", "Index of the newest entry that this server has applied.")
-	p.contact = desc("raft_last_contact_seconds", "How long ago this server heard of the leader; 0 on the leader, missing if it never has.")
+	p.contact = desc("raft_last_contact_seconds", "Time since this server's last contact with the leader; 0 on the leader, missing before the first contact.")
 	p.queries = desc("blocking_queries", "Blocking queries that wait for a change.")
 	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
-	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness has not seen because it was behind.")
+	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness missed because its queue was full.")
 	p.witnessIndex = desc("witness_index", "Index of the newest entry that the witness has judged.")
 	p.witnessSize = desc("witness_size", "Drains, marks and groups that the witness remembers.")
 	return p
@@ -140,8 +140,8 @@ func (p *puller) collectRaft(r Raft, now time.Time, gauge gauge) {
 		return
 	}
 	gauge(p.leads, 0)
-	if heard := r.LastContact(); !heard.IsZero() {
-		gauge(p.contact, now.Sub(heard).Seconds())
+	if last := r.LastContact(); !last.IsZero() {
+		gauge(p.contact, now.Sub(last).Seconds())
 	}
 }
 
@@ -170,8 +170,7 @@ func (p *puller) collectDrains(all []rules.Status, now time.Time, gauge gauge) {
 	}
 }
 
-// firstSeen returns the bounds of the drains as they were first seen, and keeps them for the next
-// scrape.
+// firstSeen returns the first bound of each running drain, and keeps it for the next scrape.
 func (p *puller) firstSeen(all []rules.Status) map[cluster.DrainID]bound {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"slices"
+
 	"github.com/hashicorp/go-metrics"
 	metricsprometheus "github.com/hashicorp/go-metrics/prometheus"
 
@@ -29,26 +31,25 @@ const (
 	requestSeconds   = "http_request_seconds"
 )
 
-// help describes each of them.
+// help describes each series.
 var help = map[string]string{
 	violationsTotal: "Guarantees of the drainer that an independent witness of the log found broken. Must stay 0.",
-	writesTotal:     "Raft writes that this server proposed, by type and by what became of them.",
-	refusedTotal:    "Marks and completions that were refused when their raft entry was applied, because the state had moved.",
-	marksTotal:      "Allocations marked to leave, by class of mark. Every server counts every one.",
-	endedTotal:      "Drains that ended, by outcome. Every server counts every one.",
+	writesTotal:     "Raft writes that this server proposed, by type and outcome.",
+	refusedTotal:    "Marks and completions that the FSM refused because the state had changed since the plan.",
+	marksTotal:      "Allocations that drains marked to leave, by class of mark. Every server counts all of them.",
+	endedTotal:      "Drains that ended, by outcome. Every server counts all of them.",
 	requestsTotal:   "HTTP requests answered, by route and status code.",
-	heartbeatsTotal: "Nodes that became down or disconnected because they were not heard in time. Every server counts every one.",
+	heartbeatsTotal: "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.",
 
 	firstMarkSeconds: "From the start of a drain to its first mark.",
 	durationSeconds:  "From the start of a drain to its end, by outcome.",
-	latenessSeconds:  "How long after its deadline a drain ended that did not end before it.",
-	stepSeconds:      "How long one step of the drainer took.",
-	requestSeconds:   "How long an HTTP request took, blocking queries included, by route.",
+	latenessSeconds:  "From the deadline of a drain to its end, for drains that ended after their deadline.",
+	stepSeconds:      "Duration of one step of the drainer.",
+	requestSeconds:   "Duration of an HTTP request, including the wait of blocking queries, by route.",
 }
 
-// values are the label values of the series whose values are all known beforehand. These series
-// exist from the start, with zero: a rate over a series that begins with its first event would
-// miss that event.
+// values are the label values of a series with a fixed set of values. Such a series exists with
+// zero from the start. Otherwise a rate over the series would miss its first event.
 type values struct {
 	series, label string
 	of            []string
@@ -63,25 +64,12 @@ func known() []values {
 		classes = append(classes, c.String())
 	}
 	return []values{
-		{violationsTotal, "guarantee", unique(guarantees)},
+		{violationsTotal, "guarantee", slices.Compact(guarantees)},
 		{marksTotal, "class", classes},
 		{endedTotal, "outcome", outcomes()},
 		{refusedTotal, "kind", []string{markKind, completionKind}},
 		{heartbeatsTotal, "status", []string{string(cluster.NodeDown), string(cluster.NodeDisconnected)}},
 	}
-}
-
-// unique returns the values without adjacent repeats.
-func unique(of []string) []string {
-	seen := map[string]bool{}
-	var once []string
-	for _, v := range of {
-		if !seen[v] {
-			seen[v] = true
-			once = append(once, v)
-		}
-	}
-	return once
 }
 
 // The kinds of [refusedTotal].
@@ -90,8 +78,8 @@ const (
 	completionKind = "completion"
 )
 
-// definitions declare the series to the sink. A series with unknown label values is declared by
-// one of them, because the sink has no other place for the help of the whole series.
+// definitions returns the declarations of all series for the sink. For a series without a fixed set
+// of label values, it declares one value, because the sink takes the help of a series from there.
 func definitions() (counters []metricsprometheus.CounterDefinition, summaries []metricsprometheus.SummaryDefinition) {
 	counter := func(series string, labels ...metrics.Label) {
 		counters = append(counters, metricsprometheus.CounterDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})
@@ -120,7 +108,7 @@ func definitions() (counters []metricsprometheus.CounterDefinition, summaries []
 	return counters, summaries
 }
 
-// outcomes are those of drains.
+// outcomes are the outcomes of drains.
 func outcomes() []string {
 	return []string{
 		string(cluster.OutcomeComplete), string(cluster.OutcomeDeadlineReached), string(cluster.OutcomeForced),

@@ -8,13 +8,13 @@ import (
 )
 
 // ServeHTTP answers with all numbers: in Prometheus' text format if the query has
-// format=prometheus, else as a [Summary] in JSON. The caller checks the right to ask.
+// format=prometheus, otherwise as a [Summary] in JSON. The caller checks access rights.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
-	case t.asking <- struct{}{}:
-		defer func() { <-t.asking }()
+	case t.scrapes <- struct{}{}:
+		defer func() { <-t.scrapes }()
 	default:
-		http.Error(w, "too many ask for metrics at once", http.StatusServiceUnavailable)
+		http.Error(w, "too many concurrent requests for metrics", http.StatusServiceUnavailable)
 		return
 	}
 	if r.URL.Query().Get("format") == "prometheus" {

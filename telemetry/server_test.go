@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// clients report what runs, and what has stopped.
+// clients reports the progress of all allocations.
 func clients(ctx context.Context, s *server.Server) error {
 	reports := clustertest.Progress(s.Store().Snapshot().AllocsByJob(webKey), time.Now())
 	if len(reports) == 0 {
@@ -27,8 +27,8 @@ func clients(ctx context.Context, s *server.Server) error {
 	return err
 }
 
-// A server that drains two nodes counts that, and finds nothing broken.
-func TestTelemetry_ofAServer(t *testing.T) {
+// A server counts the drains of two nodes and finds no broken guarantee.
+func TestTelemetry_withAServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		watch, err := telemetry.New(telemetry.Options{})

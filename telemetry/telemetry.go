@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Logger receives every broken guarantee. Nil discards it.
 	Logger hclog.Logger
-	// Policy is the drainer's. The witness needs it. It must be the same on all servers.
+	// Policy is the drainer's policy, for the witness. It must be the same on all servers.
 	Policy rules.Policy
 	// QueueSize is how many applied entries may wait for the witness. Each holds a state in
 	// memory, so a longer queue needs more memory, and a shorter one misses more entries in a
@@ -52,8 +52,8 @@ type Telemetry struct {
 	// sources are asked at a scrape; nil before Watch.
 	sources atomic.Pointer[Sources]
 	auditor *auditor
-	// asking holds one value for each running scrape.
-	asking chan struct{}
+	// scrapes holds one value for each running scrape.
+	scrapes chan struct{}
 }
 
 // maxScrapes bounds the concurrent scrapes: each reads all allocations on draining nodes.
@@ -75,7 +75,7 @@ func New(o Options) (*Telemetry, error) {
 		registry: prometheus.NewRegistry(),
 		routes:   map[string]bool{},
 		expires:  o.CertificateExpires,
-		asking:   make(chan struct{}, maxScrapes),
+		scrapes:  make(chan struct{}, maxScrapes),
 	}
 	var err error
 	counters, summaries := definitions()

@@ -28,9 +28,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write down what is scraped as what is expected")
+var rewrite = flag.Bool("rewrite", false, "write the scrape of the test into testdata")
 
-// log is a replica of which every entry is counted.
+// log is a replica whose entries are all counted.
 type log struct {
 	*clustertest.Replica
 	*telemetry.Telemetry
@@ -49,7 +49,7 @@ func newLog(t *testing.T, o telemetry.Options) *log {
 	return l
 }
 
-// begin begins the log again. Each entry is applied a second after the one before.
+// begin starts a new log. Entries are a second apart.
 func (l *log) begin(t *testing.T, onApply func(shims.Applied)) {
 	l.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: onApply})
 	l.Propose = func(m shims.Message) shims.Response {
@@ -116,7 +116,7 @@ func (l *log) value(series string) string {
 	return ""
 }
 
-// drained drains n1 correctly, with a deadline that passes during the drain.
+// drained drains n1 correctly. The deadline passes during the drain.
 func (l *log) drained() {
 	l.Helper()
 	l.Drain("n1", &cluster.DrainSpec{Deadline: 20 * time.Second})
@@ -128,7 +128,7 @@ func (l *log) drained() {
 	must.SliceLen(l, 1, l.Complete("n1").Ended)
 }
 
-// running are sources as a leader has them.
+// running returns the sources of a leader.
 func (l *log) running() telemetry.Sources {
 	began := time.Now()
 	status := func(id cluster.DrainID, deadline, bound time.Duration) rules.Status {
@@ -220,16 +220,14 @@ func TestScrape_isDocumented(t *testing.T) {
 	must.MapEq(t, series, documented)
 }
 
-// A broken guarantee is counted and logged. Here the FSM was told that the group has more room
-// than it has.
-func TestAudit_countsWhatIsBroken(t *testing.T) {
+// A broken guarantee is counted and logged.
+func TestAudit_countsBrokenGuarantees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
 		drain := l.Drain("n1", &cluster.DrainSpec{}).Drain
 		must.Eq(t, "0", l.value(`nodedrain_invariant_violations_total{guarantee="G1"}`))
-		// The witness sees an entry whose state has lost an allocation. So the group has no room
-		// any more.
+		// In the entry, a3 fails and a1 gets a paced mark, although the group has no room for it.
 		before := l.State()
 		broken := shims.Applied{
 			Index: before.Index() + 1, Type: shims.AllocUpdateDesiredTransitionType, Before: before, After: l.withLess(before, "a3", "a1"),
@@ -242,7 +240,7 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 		for _, field := range []string{"node=n1", "drain=" + string(drain), "alloc=a1", "job=default/web", "group=g"} {
 			must.StrContains(t, l.out.String(), field)
 		}
-		// However often that happens, it is counted, and the log stays short.
+		// Every broken guarantee is counted, but only the first ones are logged.
 		for range 149 {
 			l.OnApply(broken)
 			synctest.Wait()
@@ -254,8 +252,7 @@ func TestAudit_countsWhatIsBroken(t *testing.T) {
 	})
 }
 
-// withLess is a copy of the state after the mark of one allocation, in which another allocation
-// is down.
+// withLess returns the state after a paced mark on one allocation and the failure of another one.
 func (l *log) withLess(before *statestore.Snapshot, lost, marked cluster.AllocID) *statestore.Snapshot {
 	other := clustertest.NewReplica(l, shims.FSMConfig{})
 	other.Restore(before)
@@ -264,8 +261,8 @@ func (l *log) withLess(before *statestore.Snapshot, lost, marked cluster.AllocID
 	return other.State()
 }
 
-// A log that is read again at a start is witnessed, but its drains are not counted as if they
-// ended now. A witness that starts late, or misses entries, continues from the state.
+// Entries that raft applies again at a start are judged, but their drains are not counted again. A
+// witness that starts in the middle of the log continues from the state.
 func TestAudit_replay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -329,14 +326,14 @@ func TestAudit_gaps(t *testing.T) {
 	})
 }
 
-// The witness does not remember drains for ever. When it remembers many ended drains, a new one
-// replaces it and misses nothing.
-func TestAudit_remembersWithinBounds(t *testing.T) {
+// The memory of the witness is bounded: a new witness replaces one that has grown, and misses
+// nothing.
+func TestAudit_boundsItsMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t, telemetry.Options{})
 		const bound = 30
-		l.SetRemembers(bound)
+		l.SetMaxGrowth(bound)
 		most := 0
 		for i := range 60 {
 			id := cluster.DrainID(fmt.Sprint("d", i))
@@ -355,7 +352,8 @@ func TestAudit_remembersWithinBounds(t *testing.T) {
 	})
 }
 
-// A drain has one first mark, however many are made at once. It is late only after its deadline.
+// A drain has one first mark, even if an entry makes several marks. Only a drain that ends after
+// its deadline is late.
 func TestAudit_times(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,8 +400,8 @@ func TestOnApply_neverBlocks(t *testing.T) {
 	})
 }
 
-// A drain is past its bound by the first bound that was seen, until its deadline changes. Ended
-// drains are forgotten.
+// The first bound of a drain's revision decides whether the drain is past its bound. The bounds of
+// ended drains are deleted.
 func TestScrape_pastBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -442,7 +440,7 @@ func TestScrape_pastBound(t *testing.T) {
 	})
 }
 
-// A follower has no numbers of drains. It says how long ago it heard from the leader.
+// A follower has no numbers of drains. It has the time since its last contact with the leader.
 func TestScrape_follower(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

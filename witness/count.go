@@ -26,7 +26,7 @@ func countHealthy(s State, job cluster.JobKey) map[string]int {
 
 // hasToLeave reports whether the drain must wait for the allocation at all.
 func hasToLeave(a *cluster.Allocation, d *cluster.Drain) bool {
-	return opinion.HasToLeave(opinion.TurnOf(a), d)
+	return opinion.HasToLeave(opinion.StageOf(a), d)
 }
 
 // waitOver reports whether, at the given time, the node's drain need no longer wait for a

@@ -1,6 +1,6 @@
 // Package witness re-counts what a drain did from the states before and after each raft
 // entry. It shares no code with the drainer that planned the marks, or with the re-check that
-// accepted them, and it reads only the fields of the nouns in cluster, never their judging
+// accepted them, and it reads only the fields of the rows of package cluster, never their judging
 // methods. Where both agree, two independent programs have counted the same.
 //
 // # What it is shown

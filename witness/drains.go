@@ -215,23 +215,23 @@ func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *c
 // judgeTurn finds a mark on an allocation while an earlier stage was not over in the state
 // before the entry.
 func (w *Witness) judgeTurn(e Entry, f Finding, marked *cluster.Allocation, node *cluster.Node) {
-	at, turn := marked.DesiredTransition.MarkedAt, opinion.TurnOf(marked)
-	if turn == opinion.Consumer {
+	at, stage := marked.DesiredTransition.MarkedAt, opinion.StageOf(marked)
+	if stage == opinion.Consumer {
 		return
 	}
-	patient := turn == opinion.Plugin && w.options.PluginsAfterStop
+	patient := stage == opinion.Plugin && w.options.PluginsAfterStop
 	var waiting cluster.AllocID // the first one by stage and id
-	waitingTurn := turn
+	waitingStage := stage
 	for a := range e.Before.AllocsByNode(node.ID) {
-		if !opinion.Live(a) || opinion.TurnOf(a) >= turn || !hasToLeave(a, node.Drain) {
+		if !opinion.Live(a) || opinion.StageOf(a) >= stage || !hasToLeave(a, node.Drain) {
 			continue
 		}
 		outOfTouch := !opinion.InTouch(a, node)
 		if w.waitOver(a, node, node.Drain, at) && (outOfTouch || !patient) {
 			continue
 		}
-		if c := cmp.Compare(opinion.TurnOf(a), waitingTurn); c < 0 || c == 0 && a.ID < waiting {
-			waiting, waitingTurn = a.ID, opinion.TurnOf(a)
+		if c := cmp.Compare(opinion.StageOf(a), waitingStage); c < 0 || c == 0 && a.ID < waiting {
+			waiting, waitingStage = a.ID, opinion.StageOf(a)
 		}
 	}
 	if waiting != "" {

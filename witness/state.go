@@ -74,7 +74,7 @@ type Options struct {
 	// time.
 	StopMargin time.Duration
 	// PluginsAfterStop means that storage plugins wait, even after the deadline, until no
-	// allocation of an earlier turn that is in touch is left.
+	// allocation of an earlier stage in touch is left.
 	PluginsAfterStop bool
 	// AskedIsComplete means that a drain only has to mark all allocations: an allocation
 	// that was asked to leave counts as gone.

@@ -21,7 +21,7 @@ func web(maxParallel int) *log {
 }
 
 // A correct drain gives no findings, and its counts are right.
-func TestWitness_anHonestDrain(t *testing.T) {
+func TestWitness_acceptsACorrectDrain(t *testing.T) {
 	t.Parallel()
 	l := web(1)
 	l.apply(drained("n1", cluster.DrainSpec{}))
@@ -61,7 +61,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		kind witness.Kind
 		run  func(l *log)
 	}{
-		{"two paced marks at once where one has room", witness.BelowLimit, func(l *log) {
+		{"two paced marks in an entry with room for one", witness.BelowLimit, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
 		}},
@@ -85,7 +85,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(job("web", cluster.JobService, 3, 0))
 			l.apply(marked("a1", cluster.MarkPaced))
 		}},
-		{"a paced mark behind a deadline mark of the same entry", witness.BelowLimit, func(l *log) {
+		{"a paced mark after a deadline mark of the same entry", witness.BelowLimit, func(l *log) {
 			l.apply(drained("n1", deadline), drained("n2", cluster.DrainSpec{}))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a3", cluster.MarkPaced))
@@ -105,7 +105,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(noNode("n1"))
 			l.apply(marked("a1", cluster.MarkGone))
 		}},
-		{"a mark for the drain before", witness.NotDraining, func(l *log) {
+		{"a mark for the previous drain", witness.NotDraining, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(node("n1", func(n *cluster.Node) { n.Drain.ID = "other" }), func(w *world, now time.Time, _ *witness.Touched) {
 				w.records["dn1"] = &cluster.Drain{ID: "dn1", NodeID: "n1", Outcome: cluster.OutcomeCancelled}
@@ -117,7 +117,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.at = epoch.Add(time.Minute - 1)
 			l.apply(marked("a1", cluster.MarkDeadline))
 		}},
-		{"a deadline mark in a drain without one", witness.NotDue, func(l *log) {
+		{"a deadline mark in a drain without a deadline", witness.NotDue, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkDeadline))
 		}},
@@ -135,14 +135,14 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(alloc("s1", "logs", "n1"), alloc("p1", "csi", "n1"), changed("a1", stopped), changed("a2", stopped))
 			l.apply(marked("p1", cluster.MarkStage))
 		}},
-		{"a stage forced before the wait of the one before it is over", witness.OutOfTurn, func(l *log) {
+		{"a system allocation before the stop time of a consumer ends", witness.OutOfTurn, func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{Deadline: -1}))
 			l.apply(alloc("s1", "logs", "n1"))
 			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
 			l.at = epoch.Add(5*time.Second + margin - 1)
 			l.apply(marked("s1", cluster.MarkForced))
 		}},
-		{"a stage before the deadline while a node is out of touch", witness.OutOfTurn, func(l *log) {
+		{"a system allocation before the deadline, while a consumer is out of touch", witness.OutOfTurn, func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", deadline))
 			l.apply(alloc("s1", "logs", "n1"), changed("a2", stopped))
 			l.apply(marked("a1", cluster.MarkFree))
@@ -173,21 +173,21 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(drained("n1", cluster.DrainSpec{}), evaluated("web", 1))
 			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1"}}, marked("a1", cluster.MarkFree))
 		}},
-		{"the deadline's end before the stop time is over", witness.EndedEarly, func(l *log) {
+		{"an end before the stop time ends", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
 			l.at = l.at.Add(5*time.Second + margin - 1)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
 		}},
-		{"the deadline's end before a late mark's stop time is over", witness.EndedEarly, func(l *log) {
+		{"an end before the stop time of a late mark ends", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline), changed("a1", stopped))
 			l.at = epoch.Add(time.Hour)
 			l.apply(marked("a2", cluster.MarkDeadline))
 			l.at = l.at.Add(5*time.Second + margin - 1)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
-		{"the deadline's end before the shutdown delays are over", witness.EndedEarly, func(l *log) {
+		{"an end before the shutdown delays end", witness.EndedEarly, func(l *log) {
 			l.apply(job("slow", cluster.JobBatch, 1, 0), func(w *world, _ time.Time, _ *witness.Touched) {
 				g := w.jobs[key("slow").Job].TaskGroups[0]
 				g.ShutdownDelay, g.Tasks[0].ShutdownDelay = 10*time.Second, 20*time.Second
@@ -198,7 +198,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.at = l.at.Add(35*time.Second + margin - 1)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
-		{"the deadline's end before the time of what others stopped is over", witness.EndedEarly, func(l *log) {
+		{"an end before the stop time of an allocation without a mark ends", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline), changed("a1", stopped))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a2", cluster.MarkDeadline))
@@ -208,43 +208,43 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.at = epoch.Add(2*time.Minute + 5*time.Second + margin - 1)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
-		{"the deadline's end with one not even marked", witness.EndedEarly, func(l *log) {
+		{"an end with an allocation without a mark", witness.EndedEarly, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline))
 			l.at = l.at.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
 		}},
-		{"complete although the deadline marked", witness.UntrueOutcome, func(l *log) {
+		{"complete with a deadline mark", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), changed("a2", stopped))
 			l.apply(changed("a1", stopped))
 			l.apply(ended("n1", cluster.OutcomeComplete, 0))
 		}},
-		{"complete although the deadline gave something up", witness.UntrueOutcome, func(l *log) {
+		{"complete after a deadline with an allocation left", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
-		{"complete although force gave something up", witness.UntrueOutcome, func(l *log) {
+		{"complete after force with an allocation left", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.apply(node("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
-		{"deadline reached although nothing was marked by it", witness.UntrueOutcome, func(l *log) {
+		{"deadline reached without a deadline mark", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.apply(changed("a1", stopped), changed("a2", stopped))
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 0))
 		}},
-		{"complete although the node is gone", witness.UntrueOutcome, func(l *log) {
+		{"complete with a deleted node", witness.UntrueOutcome, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(ended("n1", cluster.OutcomeComplete, 0), noNode("n1"))
 		}},
-		{"a record that miscounts what was stopping", witness.MiscountedStopping, func(l *log) {
+		{"a record that miscounts stopping allocations", witness.MiscountedStopping, func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
@@ -273,7 +273,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(silently(drained("n1", cluster.DrainSpec{})))
 			l.w.Audit(l.now)
 		}},
-		{"a drain that no entry named running again", witness.Unseen, func(l *log) {
+		{"an ended drain that runs again without an entry", witness.Unseen, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(ended("n1", cluster.OutcomeCancelled, 0))
 			l.apply(silently(drained("n1", cluster.DrainSpec{})))
@@ -307,7 +307,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 }
 
 // Cases that only look like violations give no findings.
-func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
+func TestWitness_acceptsValidEntries(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}
 	cases := []struct {
@@ -319,7 +319,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkPaced), marked("a3", cluster.MarkDeadline))
 		}},
-		{"marks without budget below the limit", func(l *log) {
+		{"free marks below the limit", func(l *log) {
 			l.apply(changed("a1", pending), changed("a2", pending))
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkFree), marked("a2", cluster.MarkFree))
@@ -331,31 +331,31 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.apply(drained("n1", cluster.DrainSpec{}), node("n1", func(n *cluster.Node) { n.Drain.Revision = 7 }))
 			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 6}}, marked("a1", cluster.MarkFree), evaluated("web", l.index+1))
 		}},
-		{"a mark at the very deadline", func(l *log) {
+		{"a mark exactly at the deadline", func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline))
 		}},
-		{"a stage forced when the wait of the one before it is over", func(l *log) {
+		{"a system allocation when the stop time of a consumer ends", func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", cluster.DrainSpec{Deadline: -1}))
 			l.apply(alloc("s1", "logs", "n1"))
 			l.apply(marked("a1", cluster.MarkForced), marked("a2", cluster.MarkForced))
 			l.at = epoch.Add(5*time.Second + margin)
 			l.apply(marked("s1", cluster.MarkForced))
 		}},
-		{"a deadline that does not wait for a disconnected node", func(l *log) {
+		{"an end at the deadline with a disconnected node", func(l *log) {
 			l.apply(drained("n1", deadline), changed("a1", unknown), changed("a2", unknown))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
 		}},
-		{"a deadline that does not wait for a node that is down", func(l *log) {
+		{"an end at the deadline with a node that is down", func(l *log) {
 			l.apply(drained("n1", deadline), node("n1", func(n *cluster.Node) { n.Status = cluster.NodeDown }))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a1", cluster.MarkDeadline), marked("a2", cluster.MarkDeadline))
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 2))
 		}},
-		{"a deadline that waited for what was stopped by others", func(l *log) {
+		{"an end after the stop time of an allocation without a mark", func(l *log) {
 			l.apply(drained("n1", deadline), changed("a1", stopped))
 			l.at = epoch.Add(time.Minute)
 			l.apply(marked("a2", cluster.MarkDeadline))
@@ -365,13 +365,13 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.at = epoch.Add(2*time.Minute + 5*time.Second + margin)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
-		{"a deadline that marks nothing and gives something up", func(l *log) {
+		{"deadline reached without a deadline mark, with an allocation left", func(l *log) {
 			l.apply(drained("n1", deadline))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
-		{"a system allocation left by request", func(l *log) {
+		{"an excluded system allocation", func(l *log) {
 			l.apply(job("logs", cluster.JobSystem, 1, 0), pluginJob("csi", cluster.JobSystem, 1))
 			l.apply(drained("n1", cluster.DrainSpec{IgnoreSystemJobs: true}), alloc("s1", "logs", "n1"), alloc("p1", "csi", "n1"))
 			l.apply(changed("a1", stopped), changed("a2", stopped))
@@ -379,7 +379,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 			l.apply(changed("p1", stopped))
 			l.apply(ended("n1", cluster.OutcomeComplete, 0))
 		}},
-		{"a node deleted under its drain", func(l *log) {
+		{"a node deleted during its drain", func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(ended("n1", cluster.OutcomeNodeGone, 2), noNode("n1"))
 		}},
@@ -428,7 +428,7 @@ func TestWitness_findsNothingWhereNothingIs(t *testing.T) {
 }
 
 // The report counts moved, stopped and withdrawn marks separately.
-func TestWitness_countsWhatBecameOfMarks(t *testing.T) {
+func TestWitness_countsResultsOfMarks(t *testing.T) {
 	t.Parallel()
 	l := web(3)
 	l.apply(drained("n1", cluster.DrainSpec{}), drained("n2", cluster.DrainSpec{}))

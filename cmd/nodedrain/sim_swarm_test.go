@@ -208,7 +208,7 @@ func TestSimSwarm_toldOtherwise(t *testing.T) {
 	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
 	must.One(t, report.ToldOtherwise)
 	must.NotEq(t, "", report.Failures[0].Relation)
-	must.Eq(t, "other end", report.Failures[0].Violations[0].Check)
+	must.Eq(t, "facts differ", report.Failures[0].Violations[0].Check)
 }
 
 // forgetful is a simulator that drops the drains of variants of a steady scenario.

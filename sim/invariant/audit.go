@@ -7,18 +7,29 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// auditJudge compares whole states: a state must equal the result of its entries, in each
-// row, whether the entries named the row or not.
+// auditJudge compares the whole state with the tables, which hold the results of all entries.
+// It finds the rows that an entry wrote and did not name.
 type auditJudge struct{ *facts }
 
-// compare reports whether the state is what the entries have made it.
+// compare reports whether the state equals the tables.
 func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 	j.counters.Audits++
 	b := j.tables
-	nodes := compareRows(j, "node", len(b.nodes)-b.absent(), s.Nodes(), digestNode, func(n *cluster.Node) (string, *cluster.Node) {
+	existing, registered := 0, 0
+	for _, n := range b.nodes {
+		if n.row != nil {
+			existing++
+		}
+	}
+	for _, job := range b.jobs {
+		if job.row != nil {
+			registered++
+		}
+	}
+	nodes := compareRows(j, "node", existing, s.Nodes(), digestNode, func(n *cluster.Node) (string, *cluster.Node) {
 		return string(n.ID), b.node(n.ID).row
 	})
-	jobs := compareRows(j, "job", len(b.jobs)-b.unregistered(), s.Jobs(), digestJob, func(row *cluster.Job) (string, *cluster.Job) {
+	jobs := compareRows(j, "job", registered, s.Jobs(), digestJob, func(row *cluster.Job) (string, *cluster.Job) {
 		return keyOf(row).String(), b.job(keyOf(row)).row
 	})
 	allocs := compareRows(j, "allocation", len(b.allocs), s.Allocs(), digestAlloc, func(row *cluster.Allocation) (string, *cluster.Allocation) {
@@ -36,9 +47,9 @@ func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 	return nodes && jobs && allocs && evals && records
 }
 
-// compareRows holds the rows of a table to those that the entries have made, and
-// reports whether they are the same. kept returns a row's name and what the entries
-// have made of it; the very same object needs no look.
+// compareRows reports whether the rows of one kind in the state equal the known ones in the
+// tables. kept returns the name of a row, and its row in the tables. Equal pointers need no
+// comparison.
 func compareRows[T any](j *auditJudge, what string, known int, rows iter.Seq[*T], hash func(*T) digest, kept func(*T) (string, *T)) bool {
 	count, wrong := 0, 0
 	for row := range rows {
@@ -48,41 +59,20 @@ func compareRows[T any](j *auditJudge, what string, known int, rows iter.Seq[*T]
 			continue
 		}
 		if wrong++; wrong == 1 {
-			j.find(Unnamed, Violation{}, "the %s %s is not what the entries have made it", what, name)
+			j.find(Unnamed, Violation{}, "the %s %s differs from the result of the entries", what, name)
 		}
 	}
 	if count != known {
-		j.find(Unnamed, Violation{}, "there are %d rows of the kind %s, and the entries have made %d", count, what, known)
+		j.find(Unnamed, Violation{}, "the state has %d rows of the kind %s, and the entries made %d", count, what, known)
 	}
 	return wrong == 0 && count == known
 }
 
-// absent counts the nodes that are only named.
-func (b *tables) absent() (count int) {
-	for _, n := range b.nodes {
-		if n.row == nil {
-			count++
-		}
-	}
-	return count
-}
-
-// unregistered counts the jobs that are only named.
-func (b *tables) unregistered() (count int) {
-	for _, j := range b.jobs {
-		if j.row == nil {
-			count++
-		}
-	}
-	return count
-}
-
-// checkDrains holds the drains that were ever seen to where they are now: running
-// on their node, or ended.
+// checkDrains checks that each known drain either runs on its node or has ended.
 func (j *auditJudge) checkDrains() {
 	for _, n := range j.tables.draining {
 		if d := j.drains[n.drain().ID]; d == nil || d.ended {
-			j.find(SecondOutcome, on(n), "the drain runs, and no entry has begun it or one has ended it")
+			j.find(SecondOutcome, on(n), "the drain runs, but no entry started it, or an entry ended it")
 		}
 	}
 	running := 0
@@ -92,6 +82,6 @@ func (j *auditJudge) checkDrains() {
 		}
 	}
 	if running != len(j.tables.draining) {
-		j.find(NoRecord, Violation{}, "%d drains have not ended, and %d run", running, len(j.tables.draining))
+		j.find(NoRecord, Violation{}, "by the entries %d drains run, and by the state %d", running, len(j.tables.draining))
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// ruling is what the contract says of an allocation on a draining node that
-// has no mark: under which class it could be marked, room and slots
-// aside, or, with [cluster.MarkNone], why it cannot.
+// ruling says under which class the contract allows a mark on an allocation of a draining
+// node, apart from room and slots. With [cluster.MarkNone] it says why no mark is allowed.
 type ruling struct {
 	class cluster.MarkClass
 	hold  rules.Reason
@@ -17,30 +16,30 @@ type ruling struct {
 func leavesAs(c cluster.MarkClass) ruling { return ruling{class: c} }
 func heldFor(r rules.Reason) ruling       { return ruling{hold: r} }
 
-// rule says what the contract says of the allocation, whose node drains.
+// rule applies the contract to an allocation on a draining node.
 func (m *snapshot) rule(a *alloc) ruling {
 	d := a.node.drain()
 	passed := opinion.Passed(d, m.at)
 	switch {
-	case !opinion.HasToLeave(a.turn, d):
+	case !opinion.HasToLeave(a.stage, d):
 		return heldFor(rules.ReasonLeftByRequest)
-	case a.turn == opinion.Consumer && d.Strategy.Deadline < 0:
+	case a.stage == opinion.Consumer && d.Strategy.Deadline < 0:
 		return leavesAs(cluster.MarkForced)
-	case a.turn == opinion.Consumer && passed:
+	case a.stage == opinion.Consumer && passed:
 		return leavesAs(cluster.MarkDeadline)
-	case !passed && !a.inTouch(): // past it those out of touch are taken, too
+	case !passed && !a.inTouch(): // the deadline also takes allocations out of touch
 		return heldFor(rules.ReasonDisconnected)
-	case a.turn == opinion.Consumer:
+	case a.stage == opinion.Consumer:
 		return m.ruleConsumer(a)
-	case m.waitsFor(a.node, a.turn) != nil:
+	case m.waitsFor(a.node, a.stage) != nil:
 		return heldFor(rules.ReasonWaitingForStage)
-	case passed || a.turn == opinion.System || !a.service():
+	case passed || a.stage == opinion.System || !a.service():
 		return leavesAs(cluster.MarkStage)
 	}
-	return m.ruleService(a) // a storage plugin that keeps its group's pace
+	return m.ruleService(a) // a storage plugin of a service keeps its group's pace
 }
 
-// ruleConsumer rules on a consumer before the deadline.
+// ruleConsumer applies the contract to a consumer before the deadline.
 func (m *snapshot) ruleConsumer(a *alloc) ruling {
 	if m.exists(a.group) && !a.service() {
 		return heldFor(rules.ReasonBatchRunning)
@@ -48,8 +47,8 @@ func (m *snapshot) ruleConsumer(a *alloc) ruling {
 	return m.ruleService(a)
 }
 
-// ruleService rules on an allocation before the deadline, in its turn, that
-// leaves at the pace of its group as long as there is one.
+// ruleService applies the contract to an allocation before the deadline whose turn has come.
+// The allocation leaves at the pace of its group, if the group exists.
 func (m *snapshot) ruleService(a *alloc) ruling {
 	pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name)
 	healthy, given := opinion.Verdict(a.row)
@@ -74,8 +73,7 @@ func (m *snapshot) exists(g *group) bool {
 	return exists
 }
 
-// withNode reports whether marks of the class are made for a node as a whole
-// rather than at the pace of a group.
-func withNode(c cluster.MarkClass) bool {
+// ofWholeNode reports whether marks of the class ignore the pace of the group.
+func ofWholeNode(c cluster.MarkClass) bool {
 	return c == cluster.MarkStage || c == cluster.MarkDeadline || c == cluster.MarkForced
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// testCluster is a cluster in which nothing goes wrong: the real state machine, drainer and
-// scheduler, and clients that do as they are told within a second. What happens is
-// told to whoever hears, and can be told again.
+// testCluster is a cluster without faults: the real FSM, drainer and scheduler, and clients that
+// react within a second. It records all events, and can replay them to a judge.
 type testCluster struct {
 	fsm       *shims.FSM
 	now       time.Time
@@ -37,58 +36,58 @@ type testCluster struct {
 	looks     int
 	view      *statestore.Snapshot
 
-	tellings []func(*invariant.Judge)
-	quiets   int // every how many quiet points is told of
-	points   int
+	events      []func(*invariant.Judge)
+	quietEvery  int // record every nth quiet point, or none if zero
+	quietPoints int
 }
 
-func newTestCluster(t testing.TB, nodes, perNode, drains, quiets int) *testCluster {
-	w := &testCluster{now: epoch, woken: make(chan struct{}, 1), quiets: quiets}
+func newTestCluster(t testing.TB, nodes, perNode, drains, quietEvery int) *testCluster {
+	w := &testCluster{now: epoch, woken: make(chan struct{}, 1), quietEvery: quietEvery}
 	w.fsm = shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) {
-		w.tell(func(j *invariant.Judge, now time.Time) { j.Applied(now, a) })
+		w.observe(func(j *invariant.Judge, now time.Time) { j.Applied(now, a) })
 	}})
-	w.settle(nodes, perNode)
+	w.populate(nodes, perNode)
 	var err error
 	w.drainer, err = drainer.NewTerm(drainer.NodeDrainerConfig{
-		Raft: shims.NewDrainerApplier(townLog{w, true}), NewEvalID: func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
-	}, townReader{w.fsm.Store().Reader(), w}, w.woken)
+		Raft: shims.NewDrainerApplier(clusterLog{w, true}), NewEvalID: func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
+	}, clusterReader{w.fsm.Store().Reader(), w}, w.woken)
 	must.NoError(t, err)
 	w.scheduler, err = scheduler.New(scheduler.Config{
 		Snapshot: func() scheduler.View { return w.fsm.Store().Snapshot() },
-		Applier:  shims.NewSchedulerApplier(townLog{w, false}),
+		Applier:  shims.NewSchedulerApplier(clusterLog{w, false}),
 		IDs: scheduler.IDs{
 			Alloc: func() cluster.AllocID { return cluster.AllocID(w.id("a")) },
 			Eval:  func() cluster.EvalID { return cluster.EvalID(w.id("e")) },
 		},
 	})
 	must.NoError(t, err)
-	w.tell(func(j *invariant.Judge, now time.Time) { j.Began(now, 0, 1) })
+	w.observe(func(j *invariant.Judge, now time.Time) { j.Began(now, 0, 1) })
 	w.woken <- struct{}{}
 	for i := range drains {
 		m := cluster.DrainUpdate{
-			Node: townNode(i * nodes / drains), Drain: cluster.DrainID(w.id("d")), Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: w.now,
+			Node: nodeName(i * nodes / drains), Drain: cluster.DrainID(w.id("d")), Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: w.now,
 		}
 		w.queue = append(w.queue, func() { w.commit(&shims.NodeUpdateDrain{DrainUpdate: m}) })
 	}
 	return w
 }
 
-func townNode(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%04d", i)) }
+func nodeName(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%04d", i)) }
 
 func (w *testCluster) id(kind string) string {
 	w.ids++
 	return fmt.Sprintf("%s%06d", kind, w.ids)
 }
 
-func (w *testCluster) tell(f func(*invariant.Judge, time.Time)) {
+func (w *testCluster) observe(f func(*invariant.Judge, time.Time)) {
 	now := w.now
-	w.tellings = append(w.tellings, func(j *invariant.Judge) { f(j, now) })
+	w.events = append(w.events, func(j *invariant.Judge) { f(j, now) })
 }
 
-// settle registers nodes, and jobs of eight with their allocations.
-func (w *testCluster) settle(nodes, perNode int) {
+// populate registers nodes, and jobs of eight allocations each.
+func (w *testCluster) populate(nodes, perNode int) {
 	for i := range nodes {
-		n := &cluster.Node{ID: townNode(i), Name: string(townNode(i)), Status: cluster.NodeReady}
+		n := &cluster.Node{ID: nodeName(i), Name: string(nodeName(i)), Status: cluster.NodeReady}
 		n.Resources = cluster.Resources{CPU: math.MaxInt32, MemoryMB: math.MaxInt32, DiskMB: math.MaxInt32}
 		w.commit(&shims.NodeRegister{At: w.now, Node: n})
 	}
@@ -99,7 +98,7 @@ func (w *testCluster) settle(nodes, perNode int) {
 		for i := range 8 {
 			p.Places = append(p.Places, &cluster.Allocation{
 				ID: cluster.AllocID(w.id("a")), Namespace: "default", JobID: j.ID, TaskGroup: string(j.ID), Name: fmt.Sprintf("%s[%d]", j.ID, i),
-				NodeID: townNode((first + i) % nodes), ClientStatus: cluster.ClientRunning, DeploymentStatus: &cluster.DeploymentStatus{Healthy: pointer(true)},
+				NodeID: nodeName((first + i) % nodes), ClientStatus: cluster.ClientRunning, DeploymentStatus: &cluster.DeploymentStatus{Healthy: pointer(true)},
 			})
 		}
 		_ = txn.UpsertJob(j)
@@ -135,14 +134,14 @@ func (w *testCluster) commit(m shims.Message) shims.Answer {
 	return shims.Answer{Outcome: raftwrite.Applied, Index: w.index, Response: response}
 }
 
-// townLog is the log as the drainer and the scheduler see it.
-type townLog struct {
-	testCluster *testCluster
-	drainer     bool
+// clusterLog is the raft log of the drainer or of the scheduler.
+type clusterLog struct {
+	cluster *testCluster
+	drainer bool
 }
 
-func (l townLog) Propose(m shims.Message, reply func(shims.Answer)) bool {
-	w := l.testCluster
+func (l clusterLog) Propose(m shims.Message, reply func(shims.Answer)) bool {
+	w := l.cluster
 	w.writes++
 	n := w.writes
 	if l.drainer {
@@ -151,7 +150,7 @@ func (l townLog) Propose(m shims.Message, reply func(shims.Answer)) bool {
 			data, _ := shims.Encode(m)
 			bytes = len(data)
 		}
-		w.tell(func(j *invariant.Judge, now time.Time) {
+		w.observe(func(j *invariant.Judge, now time.Time) {
 			j.Proposed(now, invariant.Write{Term: 1, N: n, Message: m, Bytes: bytes})
 		})
 	}
@@ -161,28 +160,28 @@ func (l townLog) Propose(m shims.Message, reply func(shims.Answer)) bool {
 			answer = w.commit(m)
 		}
 		if l.drainer {
-			w.tell(func(j *invariant.Judge, now time.Time) { j.Answered(now, 1, n, answer) })
+			w.observe(func(j *invariant.Judge, now time.Time) { j.Answered(now, 1, n, answer) })
 		}
 		reply(answer)
 	})
 	return true
 }
 
-func (l townLog) Barrier(reply func(shims.Answer)) bool { return l.Propose(nil, reply) }
+func (l clusterLog) Barrier(reply func(shims.Answer)) bool { return l.Propose(nil, reply) }
 
-// townReader counts looks.
-type townReader struct {
+// clusterReader counts looks.
+type clusterReader struct {
 	drainer.StateReader
-	testCluster *testCluster
+	cluster *testCluster
 }
 
-func (r townReader) Snapshot() rules.View {
-	r.testCluster.looks++
-	r.testCluster.view = r.testCluster.fsm.Store().Snapshot()
-	return r.testCluster.view
+func (r clusterReader) Snapshot() rules.View {
+	r.cluster.looks++
+	r.cluster.view = r.cluster.fsm.Store().Snapshot()
+	return r.cluster.view
 }
 
-// run has everything happen until nothing is left to be done.
+// run runs the cluster until it is idle.
 func (w *testCluster) run() *testCluster {
 	for {
 		switch due := !w.wakeAt.IsZero() && !w.now.Before(w.wakeAt); {
@@ -223,12 +222,12 @@ func (w *testCluster) step() {
 	w.looks, w.view = 0, nil
 	w.wakeAt = w.drainer.Step(w.now)
 	s.Looks, s.View, s.WakeAt = w.looks, w.view, w.wakeAt
-	w.tell(func(j *invariant.Judge, now time.Time) { j.Stepped(now, s) })
+	w.observe(func(j *invariant.Judge, now time.Time) { j.Stepped(now, s) })
 }
 
-// quiet tells of a quiet point.
+// quiet records a quiet point.
 func (w *testCluster) quiet() {
-	if w.points++; w.quiets == 0 || w.points%w.quiets != 0 {
+	if w.quietPoints++; w.quietEvery == 0 || w.quietPoints%w.quietEvery != 0 {
 		return
 	}
 	q := invariant.Quiet{Term: 1, Clock: w.now, State: w.fsm.Store().Snapshot()}
@@ -236,22 +235,22 @@ func (w *testCluster) quiet() {
 		r, _ := w.drainer.Explain(n.ID, w.now)
 		q.Reports = append(q.Reports, r)
 	}
-	w.tell(func(j *invariant.Judge, now time.Time) { j.Quiet(now, q) })
+	w.observe(func(j *invariant.Judge, now time.Time) { j.Quiet(now, q) })
 }
 
-// judge tells a judge of all that happened.
+// judge replays all events to a new judge.
 func (w *testCluster) judge(o invariant.Options) *invariant.Judge {
 	j := invariant.New(o)
 	j.Calm(epoch)
-	for _, tell := range w.tellings {
+	for _, tell := range w.events {
 		tell(j)
 	}
 	j.End(w.now, w.fsm.Store().Snapshot())
 	return j
 }
 
-// Where nothing goes wrong nothing is found, and drains end.
-func TestJudge_findsNothingInACluster(t *testing.T) {
+// The judge accepts the run of a correct cluster, in which all drains end.
+func TestJudge_acceptsACorrectCluster(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 10, 8, 3, 1).run()
 	j := w.judge(invariant.Options{Every: 1, Digests: true})
@@ -268,8 +267,8 @@ func TestJudge_findsNothingInACluster(t *testing.T) {
 	must.Eq(t, 3, ended)
 }
 
-// BenchmarkJudge tells a judge of a whole run: of clusters of about as many nodes, allocations
-// and drains as seeds of each size have. The cost of an entry is that of all its tellings.
+// BenchmarkJudge replays whole runs to a judge. The clusters are about as large as those of small,
+// medium and large seeds. The cost of an entry includes all of its events.
 func BenchmarkJudge(b *testing.B) {
 	for _, size := range []struct {
 		name                          string

@@ -4,30 +4,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Counters count the events that a judge has seen. If they are low, a run without violations
-// proves little.
+// Counters count the judged events. If they are low, a run without violations proves little.
 type Counters struct {
-	// Entries counts all entries, Marks those of marks and Ends those of
-	// completions. Rows counts the rows that entries have written.
+	// Entries counts all entries, Marks the entries of marks, Ends the entries of ends. Rows
+	// counts the written rows.
 	Entries, Marks, Ends, Rows int
-	// Marked counts the marks made, Refused the items that were refused.
+	// Marked counts the accepted marks, Refused the refused marks and ends.
 	Marked, Refused int
-	// Called counts the evaluations that entries had to have made of jobs which they
-	// concern, Evaluated those that none of them carried.
-	Called, Evaluated int
-	// Steps counts the steps of drainers, Looks those in which they looked at the
-	// state, Idle those that wrote nothing, and Unasked those that no event had
-	// asked for.
+	// Required counts the evaluations that entries had to make. Evaluated counts those that
+	// the FSM made itself, because the entry did not carry them.
+	Required, Evaluated int
+	// Steps counts the steps of drainers, Looks their looks at the state, Idle the steps
+	// without a write, and Unasked the steps that no event asked for.
 	Steps, Looks, Idle, Unasked int
-	// Writes counts the writes that drainers proposed, Failures those that were
-	// rejected or of unknown outcome.
+	// Writes counts the proposed writes, Failures the writes that were rejected or have an
+	// unknown outcome.
 	Writes, Failures int
-	// QuietPoints counts the quiet points judged, Settled those at which nothing
-	// held the drainer up, Reasons the reasons. Stills counts the long times without
-	// an event at whose end nothing held it up.
+	// QuietPoints counts the judged quiet points, Settled those with a drainer that was up to
+	// date, and Reasons the judged reasons. Stills counts the judged silences with a drainer
+	// that was up to date.
 	QuietPoints, Settled, Reasons, Stills int
-	// Audits counts how often everything was counted, Replicas the entries that
-	// were compared with another server's.
+	// Audits counts the audits, Replicas the entries compared with those of another server.
 	Audits, Replicas int
 }
 

@@ -33,7 +33,7 @@ func (d digest) bool(b bool) digest {
 	return d.number(2)
 }
 
-// text adds the length too, so that no two texts run into one.
+// text adds a text and its length. So "ab" and "c" differ from "a" and "bc".
 func text[S ~string](d digest, s S) digest {
 	d = d.int(len(s))
 	for len(s) >= 8 {
@@ -47,7 +47,7 @@ func text[S ~string](d digest, s S) digest {
 	return d.number(last)
 }
 
-// time adds an instant, whatever its place.
+// time adds an instant. The time zone does not matter.
 func (d digest) time(t time.Time) digest {
 	if t.IsZero() {
 		return d.number(3)
@@ -66,31 +66,29 @@ func (d digest) table(m map[string]string) digest {
 	return d
 }
 
-// Digest is a hash of all rows that the entry may have written, as they are after
-// it: equal for equal states on every server and machine. Rows are named by the
-// entry and the state before it, so it depends on nothing that an earlier entry
-// has written elsewhere.
+// Digest returns a hash of all rows that the entry may have written, as they are after it.
+// Equal rows have equal digests on every machine.
 func Digest(a shims.Applied) uint64 {
 	var e entry
-	e.names.collect(a)
+	e.ids.collect(a)
 	return uint64(e.digest(a))
 }
 
 func (e *entry) digest(a shims.Applied) digest {
 	d := digestStart.number(a.Index).number(uint64(a.Type))
-	for _, id := range e.names.nodes {
+	for _, id := range e.ids.nodes {
 		d = d.number(uint64(digestNode(a.After.Node(id))))
 	}
-	for _, key := range e.names.jobs {
+	for _, key := range e.ids.jobs {
 		d = d.number(uint64(digestJob(a.After.Job(key))))
 	}
-	for _, id := range e.names.allocs {
+	for _, id := range e.ids.allocs {
 		d = d.number(uint64(digestAlloc(a.After.Alloc(id))))
 	}
-	for _, id := range e.names.evals {
+	for _, id := range e.ids.evals {
 		d = d.number(uint64(digestEval(a.After.Eval(id))))
 	}
-	for _, id := range e.names.records {
+	for _, id := range e.ids.records {
 		d = d.number(uint64(digestDrain(a.After.DrainRecord(id))))
 	}
 	return d
@@ -179,8 +177,8 @@ func (d digest) group(g *cluster.TaskGroup) digest {
 	return d
 }
 
-// digestAlloc names the job version that the allocation shares with others: what
-// is in it was in an entry about the job.
+// digestAlloc includes only the version of the allocation's job. The digest of the job's own
+// entry has covered its content.
 func digestAlloc(a *cluster.Allocation) digest {
 	if a == nil {
 		return 0

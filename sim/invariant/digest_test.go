@@ -13,15 +13,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// Every field of every row is in the digest, those below it included: a field that
-// is added later and forgotten in the digest would be seen by no replica.
-func TestDigest_holdsEveryField(t *testing.T) {
+// The digest covers every field of every row, also nested ones. Without this test, a new field
+// that the digest misses would never be compared between replicas.
+func TestDigest_coversEveryField(t *testing.T) {
 	t.Parallel()
 	t.Run("node", func(t *testing.T) { checkDigest(t, invariant.DigestNode) })
 	t.Run("record", func(t *testing.T) { checkDigest(t, invariant.DigestDrain) })
 	t.Run("job", func(t *testing.T) { checkDigest(t, invariant.DigestJob) })
 	t.Run("evaluation", func(t *testing.T) { checkDigest(t, invariant.DigestEval) })
-	// Of the job an allocation shares with others it is named which version it is.
+	// An allocation's digest includes only the version of its job.
 	t.Run("allocation", func(t *testing.T) {
 		checkDigest(t, invariant.DigestAlloc, "Job.Type", "Job.Priority", "Job.Stop", "Job.NodePool", "Job.Datacenters", "Job.TaskGroups", "Job.ModifyIndex")
 	})
@@ -48,7 +48,7 @@ func checkDigest[T any](t *testing.T, digest func(*T) uint64, but ...string) {
 	}
 }
 
-// fill sets every field below v to something that is not its zero value.
+// fill sets every field below v to a value that is not zero.
 func fill(v reflect.Value, n int64) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
@@ -86,7 +86,7 @@ func fill(v reflect.Value, n int64) {
 	}
 }
 
-// paths names every field below v.
+// paths returns the path of every field below v.
 func paths(v reflect.Value, at string) []string {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return []string{at}
@@ -112,7 +112,7 @@ func paths(v reflect.Value, at string) []string {
 	return all
 }
 
-// change changes the field of that path below v.
+// change changes the field with that path below v.
 func change(v reflect.Value, path []string) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(v.Interface().(time.Time).Add(1)))
@@ -156,7 +156,7 @@ func change(v reflect.Value, path []string) {
 	}
 }
 
-// The digest of an entry is the same on every server, and another for another state.
+// The digests of an entry are equal for equal states, and differ for different ones.
 func TestDigest_ofAnEntry(t *testing.T) {
 	t.Parallel()
 	one, two := web(t, invariant.Options{}, 3, 1), web(t, invariant.Options{}, 3, 1)

@@ -10,12 +10,11 @@ import (
 type drain struct {
 	id   cluster.DrainID
 	node cluster.NodeID
-	// marked counts the marks that entries have made, by class.
+	// marked counts the drain's marks by class.
 	marked [cluster.MarkClassCount]int
 	ended  bool
-	// deadlines are all that its strategies have had.
+	// deadlines are all deadlines that the drain has had.
 	deadlines []time.Time
-	// keys are the idempotency keys of the requests that made the drain what it is, by the
-	// log, oldest first.
+	// keys are the idempotency keys of all requests for the drain, oldest first.
 	keys []string
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// names are the rows that an entry may have written. They follow from the entry
-// and the state before it, but for the evaluations that its change called for,
-// which its response names, and are the same on every server. Whether it names those
-// that there have to be is for [Judge.judgeEvals].
-type names struct {
+// rowIDs are the rows that an entry may have written. They follow from the entry, from its
+// response, and from the state before it, so they are the same on every server. The response
+// only names the evaluations that the FSM made itself. [Judge.judgeEvals] checks these.
+type rowIDs struct {
 	nodes   []cluster.NodeID
 	jobs    []cluster.JobKey
 	allocs  []cluster.AllocID
@@ -22,12 +21,12 @@ type names struct {
 	records []cluster.DrainID
 }
 
-// collect names what the entry may have written, each once and in order. It
-// reuses what the names hold.
-func (t *names) collect(a shims.Applied) {
+// collect finds the rows that the entry may have written, sorted and each once. It uses the
+// memory of t again.
+func (t *rowIDs) collect(a shims.Applied) {
 	t.nodes, t.jobs, t.allocs, t.evals, t.records = t.nodes[:0], t.jobs[:0], t.allocs[:0], t.evals[:0], t.records[:0]
 	switch m := a.Message.(type) {
-	case nil: // skipped
+	case nil: // the FSM skipped the entry
 	case *shims.NodeRegister:
 		t.nodes = append(t.nodes, m.Node.ID)
 		t.addEvals(m.Evals...)
@@ -73,8 +72,8 @@ func (t *names) collect(a shims.Applied) {
 	t.sort()
 }
 
-// evalsMade are the evaluations that an entry is said to have made, those that it
-// carried among them.
+// evalsMade returns the evaluations that the response names: those that the entry carried and
+// those that the FSM made itself.
 func evalsMade(r shims.Response) []cluster.EvalID {
 	switch r := r.(type) {
 	case shims.ChangeApplied:
@@ -87,12 +86,12 @@ func evalsMade(r shims.Response) []cluster.EvalID {
 	return nil
 }
 
-func (t *names) sort() {
+func (t *rowIDs) sort() {
 	t.nodes, t.allocs = sorted(t.nodes), sorted(t.allocs)
 	t.evals, t.records = sorted(t.evals), sorted(t.records)
 }
 
-// sorted sorts the ids in place, and returns them each once.
+// sorted sorts the ids in place and removes duplicates.
 func sorted[T cmp.Ordered](ids []T) []T {
 	if len(ids) > 1 {
 		slices.Sort(ids)
@@ -101,7 +100,7 @@ func sorted[T cmp.Ordered](ids []T) []T {
 	return ids
 }
 
-func (t *names) addEvals(evals ...*cluster.Evaluation) {
+func (t *rowIDs) addEvals(evals ...*cluster.Evaluation) {
 	for _, e := range evals {
 		if e != nil {
 			t.evals = append(t.evals, e.ID)
@@ -109,9 +108,9 @@ func (t *names) addEvals(evals ...*cluster.Evaluation) {
 	}
 }
 
-// addEnd names what the end of a node's drain writes: the node, the drain's record,
-// and the records that have to make room for it.
-func (t *names) addEnd(before *statestore.Snapshot, id cluster.NodeID) {
+// addEnd adds the rows that the end of a node's drain may write: the node, the drain's record,
+// and the two oldest records, which the store may delete to make room.
+func (t *rowIDs) addEnd(before *statestore.Snapshot, id cluster.NodeID) {
 	t.nodes = append(t.nodes, id)
 	n := before.Node(id)
 	if n == nil || n.Drain == nil {
@@ -128,22 +127,22 @@ func (t *names) addEnd(before *statestore.Snapshot, id cluster.NodeID) {
 	}
 }
 
-// addRequest names what a request about a drain writes.
-func (t *names) addRequest(before *statestore.Snapshot, m *shims.NodeUpdateDrain) {
+// addRequest adds the rows that a request for a drain may write.
+func (t *rowIDs) addRequest(before *statestore.Snapshot, m *shims.NodeUpdateDrain) {
 	t.nodes = append(t.nodes, m.Node)
 	t.addEvals(m.Evals...)
 	if m.Spec != nil {
 		return
 	}
 	t.addEnd(before, m.Node)
-	for a := range before.LiveAllocsByNode(m.Node) { // any drain may have marked them
+	for a := range before.LiveAllocsByNode(m.Node) { // a cancel withdraws marks
 		t.allocs = append(t.allocs, a.ID)
 	}
 }
 
-// addDeregistration names what the end of a job writes: a purge everything of it,
-// and the account of what still ran.
-func (t *names) addDeregistration(before *statestore.Snapshot, m *shims.JobDeregister) {
+// addDeregistration adds the rows that the end of a job may write. A purge deletes all rows of
+// the job, and counts the running allocations in the drains of their nodes.
+func (t *rowIDs) addDeregistration(before *statestore.Snapshot, m *shims.JobDeregister) {
 	t.jobs = append(t.jobs, m.Job)
 	t.addEvals(m.Evals...)
 	if !m.Purge {
@@ -158,7 +157,7 @@ func (t *names) addDeregistration(before *statestore.Snapshot, m *shims.JobDereg
 	}
 }
 
-func (t *names) addPlan(p *cluster.Plan) {
+func (t *rowIDs) addPlan(p *cluster.Plan) {
 	for _, s := range p.Stops {
 		t.allocs = append(t.allocs, s.Alloc)
 	}
@@ -175,8 +174,8 @@ func (t *names) addPlan(p *cluster.Plan) {
 	t.addEvals(p.Answers...)
 }
 
-// registeredKey is the key under which a job is registered that may name no
-// namespace.
+// registeredKey is the key of a job after its registration. An empty namespace becomes the
+// default one.
 func registeredKey(j *cluster.Job) cluster.JobKey {
 	k := keyOf(j)
 	if k.Namespace == "" {
@@ -185,16 +184,16 @@ func registeredKey(j *cluster.Job) cluster.JobKey {
 	return k
 }
 
-// change is one row before and after an entry; nil where there was or is none.
+// change is one row before and after an entry. Nil is a missing row.
 type change[T any] struct{ before, after *T }
 
-// entry is one applied entry with the rows that it has written.
+// entry is one applied entry with the rows that it changed.
 type entry struct {
 	shims.Applied
 	// at is the proposer's time, or zero if the entry has none.
-	at    time.Time
-	names names
-	// The changes are in the order of the names.
+	at  time.Time
+	ids rowIDs
+	// The changes are in the order of the ids.
 	nodes   []change[cluster.Node]
 	jobs    []change[cluster.Job]
 	allocs  []change[cluster.Allocation]
@@ -202,13 +201,13 @@ type entry struct {
 	records []change[cluster.Drain]
 }
 
-// read takes in an applied entry: what it was before is in the tables, what it is
-// now in the state after it. Rows that are the very same have not changed.
+// read finds the rows that an applied entry changed. The tables hold the rows before the
+// entry. Equal pointers are unchanged rows.
 func (e *entry) read(b *tables, a shims.Applied) {
 	e.Applied, e.at = a, timeOf(a.Message)
-	e.names.collect(a)
+	e.ids.collect(a)
 	e.nodes, e.jobs, e.allocs, e.evals, e.records = e.nodes[:0], e.jobs[:0], e.allocs[:0], e.evals[:0], e.records[:0]
-	for _, id := range e.names.nodes {
+	for _, id := range e.ids.nodes {
 		var before *cluster.Node
 		if n := b.nodes[id]; n != nil {
 			before = n.row
@@ -217,13 +216,13 @@ func (e *entry) read(b *tables, a shims.Applied) {
 			e.nodes = append(e.nodes, change[cluster.Node]{before, after})
 		}
 	}
-	for _, key := range e.names.jobs {
+	for _, key := range e.ids.jobs {
 		before, after := b.job(key).row, a.After.Job(key)
 		if after != before {
 			e.jobs = append(e.jobs, change[cluster.Job]{before, after})
 		}
 	}
-	for _, id := range e.names.allocs {
+	for _, id := range e.ids.allocs {
 		var before *cluster.Allocation
 		if known := b.allocs[id]; known != nil {
 			before = known.row
@@ -232,19 +231,19 @@ func (e *entry) read(b *tables, a shims.Applied) {
 			e.allocs = append(e.allocs, change[cluster.Allocation]{before, after})
 		}
 	}
-	for _, id := range e.names.evals {
+	for _, id := range e.ids.evals {
 		if before, after := b.evals[id], a.After.Eval(id); after != before {
 			e.evals = append(e.evals, change[cluster.Evaluation]{before, after})
 		}
 	}
-	for _, id := range e.names.records {
+	for _, id := range e.ids.records {
 		if before, after := b.records[id], a.After.DrainRecord(id); after != before {
 			e.records = append(e.records, change[cluster.Drain]{before, after})
 		}
 	}
 }
 
-// timeOf is the proposer's time of a message, or zero.
+// timeOf is the proposer's time in a message, or zero.
 func timeOf(m shims.Message) time.Time {
 	switch m := m.(type) {
 	case *shims.NodeRegister:
@@ -267,28 +266,28 @@ func timeOf(m shims.Message) time.Time {
 	return time.Time{}
 }
 
-// put writes the entry's rows into the tables.
-func (e *entry) put(b *tables) {
+// update writes the changed rows into the tables.
+func (e *entry) update(b *tables) {
 	for _, c := range e.nodes {
-		b.putNode(either(c).ID, c.after)
+		b.putNode(newest(c).ID, c.after)
 	}
 	for _, c := range e.jobs {
-		b.putJob(keyOf(either(c)), c.after)
+		b.putJob(keyOf(newest(c)), c.after)
 	}
 	for _, c := range e.allocs {
-		b.putAlloc(either(c).ID, c.after)
+		b.putAlloc(newest(c).ID, c.after)
 	}
 	for _, c := range e.evals {
-		b.putEval(either(c).ID, c.after)
+		b.putEval(newest(c).ID, c.after)
 	}
 	for _, c := range e.records {
-		b.putRecord(either(c).ID, c.after)
+		b.putRecord(newest(c).ID, c.after)
 	}
 	b.index = e.Index
 }
 
-// either is the row after the entry, or before it if it is gone.
-func either[T any](c change[T]) *T {
+// newest is the row after the entry, or the row before it if the entry deleted the row.
+func newest[T any](c change[T]) *T {
 	if c.after != nil {
 		return c.after
 	}

@@ -10,63 +10,62 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// G10 quiet: with nothing changing, nothing is written and nothing wakes before
-// the next stated time: a deadline, when health is due, the end of a stage's wait,
-// a retry, an evaluation that is made again.
+// G10 quiet: without a change, the drainer writes nothing and sleeps until the next time that
+// it has to wait for. Such a time is a deadline, the time of a verdict, the end of a stage's
+// wait, a retry, or a repeated request for an evaluation.
 
-// maxIdle is how many steps may follow each other at one time with nothing else
-// happening: some steps ask for another at once, to look at what they follow.
+// maxIdle is how many steps may follow each other at one time without another event. Some
+// steps ask for another one at once, to look at the state.
 const maxIdle = 32
 
 // wakeJudge judges the steps of drainers: G10, and the looks of G9.
 type wakeJudge struct{ *facts }
 
-// checkCircles finds steps that follow each other without end.
-func (j *wakeJudge) checkCircles(t *term) {
+// checkEndless finds steps that follow each other without end.
+func (j *wakeJudge) checkEndless(t *term) {
 	if t.last.any && t.last.at.Equal(j.now) && t.last.events == j.events {
 		if t.last.idle++; t.last.idle == maxIdle {
-			j.find(Circles, Violation{}, "term %d has stepped %d times at one time, and nothing happened", t.number, t.last.idle)
+			j.find(EndlessSteps, Violation{}, "term %d stepped %d times at one time without another event", t.number, t.last.idle)
 		}
 		return
 	}
 	t.last.idle, t.last.events = 0, j.events
 }
 
-// checkWake judges a step that no event asked for. It comes at a time that the drainer has
-// named, and the state or a wait of the drainer must state that time.
+// checkWake judges a step that no event asked for. The drainer has chosen its time. The time
+// must follow from the state, or from a wait of the drainer.
 func (j *wakeJudge) checkWake(t *term, s Step) {
 	w := t.last.wakeAt
 	if s.Woken || s.Held || !t.last.any || w.IsZero() {
 		return
 	}
-	if t.last.own || j.retries(t, w) || j.statedIn(j.tables, w) {
+	if t.last.own || j.retries(t, w) || j.isDue(j.tables, w) {
 		return
 	}
-	if v := t.last.view; v != nil && v.Index() != j.tables.index && j.statedIn(tablesOf(v), w) {
+	if v := t.last.view; v != nil && v.Index() != j.tables.index && j.isDue(tablesOf(v), w) {
 		return
 	}
 	about, why := j.origin(t, w)
-	j.find(IdleWake, about, "term %d woke at %s, which no state and no wait of its own states: %s", t.number, w, why)
+	j.find(IdleWake, about, "term %d woke at %s, but nothing was due: %s", t.number, w, why)
 }
 
-// origin says where a time may come from that nothing states any more: from a drain that
-// has ended or has another deadline now, from an allocation that nothing is due for, or from
-// a wait of another length.
+// origin guesses where a needless wake-up comes from: an earlier deadline, a verdict or a stop
+// that the drainer need not wait for, or a wait of the wrong length.
 func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
 	p, o := j.options.Policy, &j.options
 	for _, id := range slices.Sorted(maps.Keys(j.drains)) {
 		d := j.drains[id]
 		if slices.ContainsFunc(d.deadlines, func(at time.Time) bool { return !w.Before(at) && !w.After(at.Add(o.Coalesce)) }) {
-			return Violation{Drain: id, Node: d.node}, "it is a deadline that the drain had before"
+			return Violation{Drain: id, Node: d.node}, "the drain had its deadline then, but has another one now"
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.tables.allocs)) {
 		a := j.tables.allocs[id]
 		if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && pace.Due(a.row, p.HealthGrace).Equal(w) {
-			return of(a), "its verdict would be due then, and is not waited for"
+			return of(a), "the time for its verdict ends then, but no drain waits for the verdict"
 		}
-		if at := stamped(a.row); !at.IsZero() && opinion.StoppedBy(a.row, at).Add(p.StopMargin).Equal(w) {
-			return of(a), "the wait for its stop would end then, and nothing waits for it"
+		if at := askedAt(a.row); !at.IsZero() && opinion.StoppedBy(a.row, at).Add(p.StopMargin).Equal(w) {
+			return of(a), "its stop time ends then, but no drain waits for the stop"
 		}
 	}
 	for _, item := range slices.SortedFunc(maps.Keys(t.refused), refusedItem.compare) {
@@ -85,9 +84,9 @@ func (j *wakeJudge) origin(t *term, w time.Time) (Violation, string) {
 	return Violation{}, fmt.Sprintf("the last step was at %s", t.last.clock)
 }
 
-// follows reports whether the time at which a step wants the next one follows from what
-// the drainer did itself: it has to look again at once, waits for a look, for a newer state
-// or for the next round, tries again what failed, or logs a write without an answer.
+// follows reports whether the time of the next step follows from the drainer's own actions. The
+// drainer looks again at once, waits for the next look, for a newer state or for the next
+// round, retries a failed write, or logs a write without an answer.
 func (j *wakeJudge) follows(t *term, s Step) bool {
 	const rounding = 1e-3
 	w, o, l := s.WakeAt, &j.options, &t.last
@@ -98,7 +97,7 @@ func (j *wakeJudge) follows(t *term, s Step) bool {
 		return true
 	case s.Looks == 0 && limited && !w.After(s.Clock.Add(j.lookWait(t))):
 		return true
-	case s.Looks > 0 && t.sawOld() && w.Equal(s.Clock.Add(o.RetryBase)):
+	case s.Looks > 0 && t.viewIsOld() && w.Equal(s.Clock.Add(o.RetryBase)):
 		return true
 	case o.MinInterval > 0 && w.Equal(t.lastWrite.Add(o.MinInterval)):
 		return true
@@ -106,8 +105,8 @@ func (j *wakeJudge) follows(t *term, s Step) bool {
 	return t.failures.waits(o, s.Clock) && w.Equal(t.failures.until(o)) || t.stalls(w)
 }
 
-// retries reports whether a term may try an item again at a time that was refused, or
-// evaluate a group again.
+// retries reports whether a term may, at a time, retry a refused item or request another
+// evaluation of a group.
 func (j *wakeJudge) retries(t *term, w time.Time) bool {
 	for _, a := range t.refused {
 		if a.mayEnd(&j.options, w) {
@@ -125,8 +124,8 @@ func (j *wakeJudge) retries(t *term, w time.Time) bool {
 // stalledAfter is how long a write may be without an answer before the drainer logs it.
 const stalledAfter = 30 * time.Second
 
-// statedIn reports whether the state says of the time that something is due then.
-func (j *wakeJudge) statedIn(b *tables, w time.Time) bool {
+// isDue reports whether, by the state, the drainer has something to do at a time.
+func (j *wakeJudge) isDue(b *tables, w time.Time) bool {
 	p := j.options.Policy
 	for _, n := range b.draining {
 		d := n.drain()
@@ -145,8 +144,8 @@ func (j *wakeJudge) statedIn(b *tables, w time.Time) bool {
 	return false
 }
 
-// due reports whether a verdict on any allocation of the group is due at a time,
-// one that was judged and does not run included.
+// due reports whether the time for a verdict on an allocation of the group ends at w. A
+// running allocation with a verdict has no such time.
 func (g *group) due(p opinion.Pace, grace time.Duration, w time.Time) bool {
 	for _, a := range g.members {
 		if _, given := opinion.Verdict(a.row); given && a.row.ClientStatus == "running" {

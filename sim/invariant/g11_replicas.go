@@ -12,14 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// G11 replicas: the same log gives the same state on every server; restore of a
-// snapshot gives the state it was taken from. Entry by entry the rows that an
-// entry names are compared by their digest; whole states, after a restore and at
-// the end, line by line. That entries write no more than they name is found when
-// everything is counted.
+// G11 replicas: the same log gives the same state on every server, and the restore of a
+// snapshot gives its state. The judge compares the rows of each entry by their digests. It
+// compares whole states line by line after a restore and at the end. Audits find the rows that
+// an entry wrote and did not name.
 
-// checkOrder holds the items of an entry to the order that they are to be in: with
-// another, equal states would not give equal entries.
+// checkOrder checks that the items of an entry are sorted, so that equal states give equal
+// entries.
 func (j *writeJudge) checkOrder(w Write) {
 	sorted := true
 	switch m := w.Message.(type) {
@@ -30,53 +29,52 @@ func (j *writeJudge) checkOrder(w Write) {
 		sorted = slices.IsSortedFunc(m.Completions.Completions, func(a, b rules.Completion) int { return cmp.Compare(a.Node, b.Node) })
 	}
 	if !sorted {
-		j.find(Unordered, Violation{}, "the items of a %s are in no order", w.Message.Type())
+		j.find(Unordered, Violation{}, "the items of a %s are not sorted", w.Message.Type())
 	}
 }
 
 // replicaJudge judges G11.
 type replicaJudge struct {
 	*facts
-	// digests are those of the entries, by index; at zero is none.
+	// digests are the digests of the entries, by index.
 	digests map[uint64]uint64
 }
 
-// Replica compares what an entry has made on another server with what it made on
-// the first. It may be told before or after [Judge.Applied] is.
+// Replica compares the rows that an entry wrote on another server with those on the first
+// server. It may come before or after the call of [Judge.Applied].
 func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
 	j.now, j.index = now, max(j.index, a.Index)
 	j.counters.Replicas++
 	j.replicas.compareDigest(a.Index, Digest(a), server)
 }
 
-// compareDigest keeps the digest of an entry, and compares it with that of the
-// server which has applied the entry first.
+// compareDigest compares the digest of an entry with that of the server that applied the entry
+// first.
 func (j *replicaJudge) compareDigest(index, digest uint64, server int) {
 	first, known := j.digests[index]
 	switch {
 	case !known:
 		j.digests[index] = digest
 	case first != digest:
-		j.find(ReplicasDiffer, Violation{}, "entry %d has made other rows on server %d than on the first that applied it", index, server)
+		j.find(ReplicasDiffer, Violation{}, "entry %d wrote other rows on server %d than on the server that applied it first", index, server)
 	}
 }
 
-// Restored compares a state that was restored with the one of which the snapshot
-// was taken.
+// Restored compares a restored state with the state of its snapshot.
 func (j *Judge) Restored(now time.Time, taken, restored *statestore.Snapshot) {
 	j.now = now
 	j.replicas.compareDumps(RestoreDiffers, []*statestore.Snapshot{taken, restored})
 }
 
-// compareDumps compares whole states with the first.
+// compareDumps compares whole states with the first one.
 func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	if len(states) < 2 {
 		return
 	}
 	want := dump(states[0])
 	for i, s := range states[1:] {
-		rest := remainder{want: want}
-		if err := s.Dump(&rest); err == nil && rest.same() {
+		rest := comparer{rest: want}
+		if err := s.Dump(&rest); err == nil && rest.equal() {
 			continue
 		}
 		ours, theirs := difference(want, dump(s))
@@ -84,25 +82,25 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	}
 }
 
-// remainder is what is still to be written to come to the same as was written before.
-type remainder struct {
-	want   []byte
-	differ bool
+// comparer is a writer that compares its input with given bytes.
+type comparer struct {
+	rest    []byte // the bytes that are still expected
+	differs bool
 }
 
-// Write takes what is written next.
-func (r *remainder) Write(b []byte) (int, error) {
-	rest, is := bytes.CutPrefix(r.want, b)
-	r.want, r.differ = rest, r.differ || !is
+// Write compares the next bytes.
+func (c *comparer) Write(b []byte) (int, error) {
+	rest, is := bytes.CutPrefix(c.rest, b)
+	c.rest, c.differs = rest, c.differs || !is
 	return len(b), nil
 }
 
-func (r *remainder) same() bool { return !r.differ && len(r.want) == 0 }
+func (c *comparer) equal() bool { return !c.differs && len(c.rest) == 0 }
 
 func dump(s *statestore.Snapshot) []byte {
 	var b bytes.Buffer
 	if err := s.Dump(&b); err != nil {
-		return []byte("no dump: " + err.Error()) // which differs from one that is
+		return []byte("no dump: " + err.Error()) // differs from every dump
 	}
 	return b.Bytes()
 }
@@ -115,5 +113,5 @@ func difference(a, b []byte) (ours, theirs string) {
 			return string(as[i]), string(bs[i])
 		}
 	}
-	return "more", "less"
+	return "more lines", "fewer lines"
 }

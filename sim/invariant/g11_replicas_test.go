@@ -14,7 +14,7 @@ import (
 
 func brokenReplicas() []broken {
 	return []broken{
-		{"another server makes another row of an entry", invariant.ReplicasDiffer, nil, func(t *testing.T) *stage {
+		{"another server writes another row", invariant.ReplicasDiffer, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{Digests: true}, 1, 1)
 			s.drain("n1", 0)
 			other := s.last
@@ -22,44 +22,44 @@ func brokenReplicas() []broken {
 			s.j.Replica(s.now, 1, other)
 			return s
 		}},
-		{"another server ends up elsewhere", invariant.ReplicasDiffer, nil, func(t *testing.T) *stage {
+		{"another server has another final state", invariant.ReplicasDiffer, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			other := s.changed(s.state(), func(state *statestore.Snapshot) { state.Alloc("a1").ClientDescription = "odd" })
 			s.j.End(s.now, s.state(), other)
 			return s
 		}},
-		{"a restore that loses something", invariant.RestoreDiffers, nil, func(t *testing.T) *stage {
+		{"a restore that changes a row", invariant.RestoreDiffers, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			restored := s.changed(s.state(), func(state *statestore.Snapshot) { state.Alloc("a1").CreateTime = epoch.Add(time.Nanosecond) })
 			s.j.Restored(s.now, s.state(), restored)
 			return s
 		}},
-		{"an entry that writes more than it names", invariant.Unnamed, nil, func(t *testing.T) *stage {
+		{"an entry that writes a row that it does not name", invariant.Unnamed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Alloc("a2").ClientStatus = cluster.ClientLost })
 			return s
 		}},
-		{"a row that comes from nowhere", invariant.Unnamed, nil, func(t *testing.T) *stage {
+		{"an entry that adds a row that it does not name", invariant.Unnamed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{Every: 100}, 1, 1)
-			s.lie(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { _ = txn.UpsertJob(service("hidden", 1, 1)) })
+			s.fake(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { _ = txn.UpsertJob(service("hidden", 1, 1)) })
 			s.j.End(s.now, s.state())
 			return s
 		}},
-		{"an entry in no order", invariant.Unordered, nil, func(t *testing.T) *stage {
+		{"ends that are not sorted", invariant.Unordered, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.drain("n2", 0)
 			s.propose(1, 1, s.ends("n2", "n1"))
 			return s
 		}},
-		{"marks in no order", invariant.Unordered, nil, func(t *testing.T) *stage {
+		{"marks that are not sorted", invariant.Unordered, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.drain("n2", 0)
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a2", "a1"))
 			return s
 		}},
-		{"a row that goes", invariant.Unnamed, nil, func(t *testing.T) *stage {
+		{"an entry that deletes a row that it does not name", invariant.Unnamed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
-			s.lie(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })
+			s.fake(reportOf("a1", "n1"), shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.DeleteNodes([]cluster.NodeID{"n3"}, epoch) })
 			return s
 		}},
 	}
@@ -67,8 +67,8 @@ func brokenReplicas() []broken {
 
 func fineReplicas() []fine {
 	return []fine{
-		{"the same log on two servers, and a restore between", func(t *testing.T) *stage {
-			s := newStage(t, invariant.Options{Digests: true})
+		{"the same log on two servers, and a restore between", func(t *testing.T) *fixture {
+			s := newFixture(t, invariant.Options{Digests: true})
 			other := shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { s.j.Replica(s.now, 1, a) }})
 			both := func(m shims.Message) {
 				s.apply(m)
@@ -85,7 +85,7 @@ func fineReplicas() []fine {
 			s.j.Restored(s.now, taken, s.changed(taken, func(*statestore.Snapshot) {}))
 			return s
 		}},
-		{"writes past the log between two entries", func(t *testing.T) *stage {
+		{"writes past the log between two entries", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.index++
 			txn := s.fsm.Store().Begin(s.index)
@@ -94,21 +94,21 @@ func fineReplicas() []fine {
 			s.drain("n1", 0)
 			return s
 		}},
-		{"what a world begins with", func(t *testing.T) *stage {
+		{"a skipped entry that sets up the world", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.index++
 			before := s.state()
 			txn := s.fsm.Store().Begin(s.index)
 			must.NoError(t, txn.UpsertJob(service("more", 2, 1)))
 			txn.Commit()
-			s.tell(shims.Applied{Index: s.index, Response: shims.Skipped{}, Before: before, After: s.state()})
+			s.observe(shims.Applied{Index: s.index, Response: shims.Skipped{}, Before: before, After: s.state()})
 			return s
 		}},
 	}
 }
 
-// changed is a copy of a state, changed past every rule.
-func (s *stage) changed(state *statestore.Snapshot, edit func(*statestore.Snapshot)) *statestore.Snapshot {
+// changed returns a copy of a state with edited rows.
+func (s *fixture) changed(state *statestore.Snapshot, edit func(*statestore.Snapshot)) *statestore.Snapshot {
 	copied, err := statestore.Restore(s.persist(state))
 	must.NoError(s.t, err)
 	edit(copied.Snapshot())

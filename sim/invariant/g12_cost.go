@@ -2,11 +2,12 @@ package invariant
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// G12 cost: work follows what changed. A drainer that follows a job looks at each of its
-// changes. So it follows no job longer than a drain needs it.
+// G12 cost: the work of a drainer is proportional to the changes that concern a drain. A
+// drainer looks at each change of a job that it follows. So it follows a job only as long as a
+// drain needs it.
 
-// checkFollowed finds jobs that a drainer follows and that no running drain concerns: none of
-// their allocations is live on a draining node, or was marked by its drain.
+// checkFollowed finds jobs that the drainer follows needlessly: none of their allocations is
+// live on a draining node or has a mark of a running drain.
 func (j *progressJudge) checkFollowed(followed []cluster.JobKey) {
 	if len(followed) == 0 {
 		return
@@ -22,7 +23,7 @@ func (j *progressJudge) checkFollowed(followed []cluster.JobKey) {
 	}
 	for _, job := range followed {
 		if !needed[job] {
-			j.find(FollowedForNothing, aboutJob(job), "job %s is followed, and no running drain concerns it", job)
+			j.find(NeedlesslyFollowed, aboutJob(job), "the drainer follows job %s, but no running drain concerns it", job)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// followed has the drainer follow jobs.
+// followed reports jobs that the drainer follows.
 func followed(ids ...cluster.JobID) func(*invariant.Quiet) {
 	return func(q *invariant.Quiet) {
 		for _, id := range ids {
@@ -19,14 +19,14 @@ func followed(ids ...cluster.JobID) func(*invariant.Quiet) {
 
 func brokenCost() []broken {
 	return []broken{
-		{"a job that is followed after its drain", invariant.FollowedForNothing, nil, func(t *testing.T) *stage {
+		{"a job followed after the end of its drain", invariant.NeedlesslyFollowed, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.cancel("n1")
 			s.look(1)
 			s.still(followed("web"))
 			return s
 		}},
-		{"a job that is followed while another drains", invariant.FollowedForNothing, nil, func(t *testing.T) *stage {
+		{"a job without a drain, followed beside another one", invariant.NeedlesslyFollowed, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.quiet(followed("other", "web"))
@@ -37,7 +37,7 @@ func brokenCost() []broken {
 
 func fineCost() []fine {
 	return []fine{
-		{"a job that is followed while a drain waits for its replacement", func(t *testing.T) *stage {
+		{"a job followed while a drain waits for its replacement", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.quiet(followed("web"))
@@ -45,7 +45,7 @@ func fineCost() []fine {
 			s.still(followed("web"))
 			return s
 		}},
-		{"a job that is followed although the drainer has not looked since", func(t *testing.T) *stage {
+		{"a job followed after a drain that the drainer has not seen end", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.cancel("n1")
 			s.still(held, followed("web"))

@@ -7,41 +7,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// G1 budget: a paced mark leaves, in the state in which it is applied and over all
-// draining nodes at once, at least count − max_parallel healthy allocations in its
-// group. A mark of another class is applied only if that class holds there.
+// G1 budget: a paced mark leaves at least count − max_parallel healthy allocations in its
+// group, in the state where it is applied and over all draining nodes together. A mark of
+// another class is applied only if the contract allows the class there.
 
-// checkClass judges the class of a mark on an allocation that could leave as the
-// ruling says.
+// checkClass compares the class of a mark with the ruling for its allocation.
 func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 	t := m.tally(a.group)
 	switch {
 	case r.class == cluster.MarkNone:
-		return fails(ClassUntrue, "it is held: "+r.hold.String())
+		return fails(WrongClass, "it may not leave: "+r.hold.String())
 	case c == cluster.MarkProceed && r.class == cluster.MarkPaced:
 		if !m.mayProceed(a.group) {
-			return fails(ClassUntrue, t.String()+" and may not go further below its budget")
+			return fails(WrongClass, t.String()+" and may not go below its limit")
 		}
 	case c != r.class:
-		return fails(ClassUntrue, fmt.Sprintf("its class here is %s", r.class))
+		return fails(WrongClass, fmt.Sprintf("its class must be %s", r.class))
 	case c == cluster.MarkPaced && t.room() <= 0:
 		return fails(BelowLimit, t.String())
 	case (c == cluster.MarkFree || c == cluster.MarkCanary) && t.slotsLeft() <= 0:
-		return fails(SlotsTaken, fmt.Sprintf("%d moves of its group that take no room are under way, max_parallel %d", t.slots, t.pace.MaxParallel))
+		return fails(SlotsTaken, fmt.Sprintf("its group has %d free and canary marks under way, max_parallel %d", t.slots, t.pace.MaxParallel))
 	}
-	return held()
+	return allowed()
 }
 
-// String is the tally in numbers.
+// String returns the numbers of the budget.
 func (t *tally) String() string {
 	return fmt.Sprintf("its group has %d healthy of %d, max_parallel %d", t.healthy, t.pace.Count, t.pace.MaxParallel)
 }
 
-// checkPolicy holds the policy that an entry carries to the configured one: by
-// another, a class would hold that does not.
+// checkPolicy compares the policy of an entry with the configured one. Another policy would
+// allow other classes.
 func (j *facts) checkPolicy(p rules.Policy) {
 	o := Options{Policy: p}.withDefaults()
 	if o.Policy != j.options.Policy {
-		j.find(ClassUntrue, Violation{}, "an entry judges by the policy %+v and not by %+v", o.Policy, j.options.Policy)
+		j.find(WrongClass, Violation{}, "the entry carries the policy %+v, and the configured one is %+v", o.Policy, j.options.Policy)
 	}
 }

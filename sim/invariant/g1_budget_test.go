@@ -12,95 +12,95 @@ import (
 
 func brokenBudget() []broken {
 	return []broken{
-		{"a paced mark too many", invariant.BelowLimit, nil, func(t *testing.T) *stage {
+		{"one paced mark too many on two nodes", invariant.BelowLimit, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
 			s.markAnyway(cluster.MarkPaced, "a1", "a2") // two nodes, one budget
 			return s
 		}},
-		{"a paced mark while another is sick", invariant.BelowLimit, nil, func(t *testing.T) *stage {
+		{"a paced mark while another allocation is unhealthy", invariant.BelowLimit, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
-			s.sick("a3")
+			s.unhealthy("a3")
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a paced mark while another's node is down", invariant.BelowLimit, nil, func(t *testing.T) *stage {
+		{"a paced mark while another node is down", invariant.BelowLimit, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.status("n3", cluster.NodeDown)
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a paced mark after a scale up", invariant.BelowLimit, nil, func(t *testing.T) *stage {
+		{"a paced mark after a scale up", invariant.BelowLimit, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.job(service("web", 4, 1))
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a paced mark of what is not healthy", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a paced mark on an unhealthy allocation", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
-			s.sick("a1")
+			s.unhealthy("a1")
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a paced mark where the owner allows none", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a paced mark with max_parallel 0", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 0)
 			s.drain("n1", 0)
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a free mark of what is healthy", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a free mark on a healthy allocation", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.markAnyway(cluster.MarkFree, "a1")
 			return s
 		}},
-		{"a free mark just before the verdict is due", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a free mark just before the verdict is due", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := unjudged(t)
 			s.wait(5*time.Minute + invariant.DefaultHealthGrace - 1)
 			s.markAnyway(cluster.MarkFree, "b1")
 			return s
 		}},
-		{"a gone mark while the group is there", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a gone mark while the group exists", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.markAnyway(cluster.MarkGone, "a1")
 			return s
 		}},
-		{"a deadline mark before the deadline", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a deadline mark before the deadline", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", time.Minute)
 			s.wait(time.Minute - 1)
 			s.markAnyway(cluster.MarkDeadline, "a1")
 			return s
 		}},
-		{"a forced mark without force", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a forced mark without force", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", time.Minute)
 			s.wait(time.Hour)
 			s.markAnyway(cluster.MarkForced, "a1")
 			return s
 		}},
-		{"a paced mark after the deadline", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a paced mark after the deadline", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Minute)
 			s.wait(time.Minute)
 			s.markAnyway(cluster.MarkPaced, "a1")
 			return s
 		}},
-		{"a mark on a node out of touch", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a mark on a disconnected node", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
-			s.sick("a1")
+			s.unhealthy("a1")
 			s.status("n1", cluster.NodeDisconnected)
 			s.markAnyway(cluster.MarkFree, "a1")
 			return s
 		}},
-		{"a mark of what has stopped", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a mark on an ended allocation", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
@@ -109,22 +109,22 @@ func brokenBudget() []broken {
 			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
-		{"a mark to proceed without the policy", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a mark to proceed without the policy", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 4, 1)
 			s.drain("n1", 0)
 			s.markAnyway(cluster.MarkProceed, "a1")
 			return s
 		}},
-		{"a second mark to proceed", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"a second mark to proceed", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, proceed(), 4, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
 			m := s.marks(cluster.MarkProceed, "a1", "a2")
 			m.Policy = proceed().Policy
-			s.believe(m)
+			s.applyUnchecked(m)
 			return s
 		}},
-		{"a policy of its own", invariant.ClassUntrue, nil, func(t *testing.T) *stage {
+		{"an entry with another policy", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -132,16 +132,16 @@ func brokenBudget() []broken {
 			s.apply(m)
 			return s
 		}},
-		{"two free marks with one slot", invariant.SlotsTaken, nil, func(t *testing.T) *stage {
+		{"two free marks with one slot", invariant.SlotsTaken, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
-			s.sick("a1", "a2")
+			s.unhealthy("a1", "a2")
 			s.mark(cluster.MarkFree, "a1")
 			s.markAnyway(cluster.MarkFree, "a2")
 			return s
 		}},
-		{"a canary while the place of another is not judged", invariant.SlotsTaken, nil, func(t *testing.T) *stage {
+		{"a canary mark before the verdict on another canary's replacement", invariant.SlotsTaken, nil, func(t *testing.T) *fixture {
 			s := canaries(t)
 			s.place("c3", "web", "n3", canary, replacing("c1"))
 			s.report(cluster.ClientRunning, nil, "c3")
@@ -153,14 +153,14 @@ func brokenBudget() []broken {
 
 func fineBudget() []fine {
 	return []fine{
-		{"as many paced marks as there is room", func(t *testing.T) *stage {
+		{"as many paced marks as the budget allows", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 2)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
 			s.mark(cluster.MarkPaced, "a1", "a2")
 			return s
 		}},
-		{"a scale down makes room", func(t *testing.T) *stage {
+		{"a scale down makes room", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
@@ -168,13 +168,13 @@ func fineBudget() []fine {
 			s.mark(cluster.MarkPaced, "a1", "a2")
 			return s
 		}},
-		{"a free mark when the verdict is due", func(t *testing.T) *stage {
+		{"a free mark when the verdict is due", func(t *testing.T) *fixture {
 			s := unjudged(t)
 			s.wait(5*time.Minute + invariant.DefaultHealthGrace)
 			s.mark(cluster.MarkFree, "b1")
 			return s
 		}},
-		{"a deadline mark at the deadline, whatever the budget", func(t *testing.T) *stage {
+		{"deadline marks below the limit", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", time.Minute)
 			s.drain("n2", time.Minute)
@@ -182,7 +182,7 @@ func fineBudget() []fine {
 			s.mark(cluster.MarkDeadline, "a1", "a2")
 			return s
 		}},
-		{"a paced mark beside a deadline mark of its group, each judged in its turn", func(t *testing.T) *stage {
+		{"a paced mark before a deadline mark of the same entry", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", time.Minute)
@@ -193,16 +193,16 @@ func fineBudget() []fine {
 			s.apply(m)
 			return s
 		}},
-		{"one mark to proceed", func(t *testing.T) *stage {
+		{"one mark to proceed", func(t *testing.T) *fixture {
 			s := web(t, proceed(), 4, 1)
 			s.drain("n1", 0)
-			s.answered("web")
+			s.closeEvals("web")
 			m := s.marks(cluster.MarkProceed, "a1")
 			m.Policy = proceed().Policy
 			s.apply(m)
 			return s
 		}},
-		{"a gone mark of a group that was renamed", func(t *testing.T) *stage {
+		{"a gone mark of a group that was renamed", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			j := service("web", 3, 1)
@@ -211,18 +211,18 @@ func fineBudget() []fine {
 			s.mark(cluster.MarkGone, "a1")
 			return s
 		}},
-		{"a canary once the place of another is judged", func(t *testing.T) *stage {
+		{"a canary mark after the verdict on another canary's replacement", func(t *testing.T) *fixture {
 			s := canaries(t)
 			s.place("c3", "web", "n3", canary, replacing("c1"))
 			s.run("c3")
 			s.mark(cluster.MarkCanary, "c2")
 			return s
 		}},
-		{"a free mark once the one before has ended", func(t *testing.T) *stage {
+		{"a free mark after the end of the previous one", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
-			s.sick("a1", "a2")
+			s.unhealthy("a1", "a2")
 			s.mark(cluster.MarkFree, "a1")
 			s.ended("a1")
 			s.mark(cluster.MarkFree, "a2")
@@ -231,8 +231,8 @@ func fineBudget() []fine {
 	}
 }
 
-// unjudged has b1, without a verdict, on a node that drains.
-func unjudged(t *testing.T) *stage {
+// unjudged is a fixture with the allocation b1 without a verdict on the draining node n1.
+func unjudged(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 4, 1)
 	s.place("b1", "web", "n1")
 	s.report(cluster.ClientRunning, nil, "b1")
@@ -240,8 +240,8 @@ func unjudged(t *testing.T) *stage {
 	return s
 }
 
-// canaries has two healthy canaries on draining nodes, of which c1 has left.
-func canaries(t *testing.T) *stage {
+// canaries is a fixture with two healthy canaries on draining nodes. c1 has left.
+func canaries(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 3, 1)
 	s.place("c1", "web", "n1", canary)
 	s.place("c2", "web", "n2", canary)

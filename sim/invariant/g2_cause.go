@@ -9,23 +9,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// G2 cause: only allocations on a node that is draining at apply are marked;
-// nothing planned for a cancelled or replaced drain is applied, and nothing of
-// class deadline, forced or stage, and no end, planned against an older revision.
+// G2 cause: an entry marks only allocations on a node that drains at apply. No item of a
+// cancelled or replaced drain is applied. A mark of class deadline, forced or stage, and an
+// end, is applied only if the drain still has the revision of the plan.
 
-// checkCause judges whether a mark has its cause where it is applied.
+// checkCause judges whether the drain of a mark allows it.
 func checkCause(a *alloc, mark rules.Mark) verdict {
 	switch {
 	case a == nil:
-		return fails(ClassUntrue, "there is no such allocation")
+		return fails(WrongClass, "the allocation does not exist")
 	case a.group.key != mark.Group || a.node.id != mark.Node:
-		return fails(ClassUntrue, fmt.Sprintf("the allocation is of %s on %s", a.group.key, a.node.id))
+		return fails(WrongClass, fmt.Sprintf("the allocation belongs to %s on %s", a.group.key, a.node.id))
 	case !a.live():
-		return fails(ClassUntrue, "it has ended")
+		return fails(WrongClass, "the allocation has ended")
 	case a.leaving():
-		return fails(ClassUntrue, "it was asked to leave before")
+		return fails(WrongClass, "the allocation was already asked to leave")
 	}
-	if v := checkDrain(a.node, mark.Drain); !v.holds {
+	if v := checkDrain(a.node, mark.Drain); !v.allowed {
 		return v
 	}
 	d := a.node.drain()
@@ -33,10 +33,10 @@ func checkCause(a *alloc, mark rules.Mark) verdict {
 	switch {
 	case bound && d.Revision != mark.Revision:
 		return fails(StaleRevision, fmt.Sprintf("the drain is at revision %d, the plan at %d", d.Revision, mark.Revision))
-	case !opinion.HasToLeave(a.turn, d):
-		return fails(MarkedLeftBehind, "it was to be left by request")
+	case !opinion.HasToLeave(a.stage, d):
+		return fails(MarkedExcluded, "the request excludes system jobs")
 	}
-	return held()
+	return allowed()
 }
 
 // checkDrain judges whether the drain runs on the node.
@@ -47,13 +47,13 @@ func checkDrain(n *node, id cluster.DrainID) verdict {
 	case d.ID != id:
 		return fails(NotDraining, fmt.Sprintf("the node is in drain %s", d.ID))
 	}
-	return held()
+	return allowed()
 }
 
 // causeJudge judges G2.
 type causeJudge struct{ *facts }
 
-// judgeRows judges what entries of any kind do to marks and drains.
+// judgeRows judges the changes of an entry of any type to marks and drains.
 func (j *Judge) judgeRows(e *entry) {
 	for i := range e.allocs {
 		j.causes.judgeMarkRow(e, e.allocs[i])
@@ -79,14 +79,14 @@ func (j *causeJudge) judgeMarkRow(e *entry, c change[cluster.Allocation]) {
 	about := Violation{Drain: is.Drain, Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)}
 	switch {
 	case newlyMarked(c) && e.Type != shims.AllocUpdateDesiredTransitionType:
-		j.find(MarkOutOfNowhere, about, "marked %s in an entry that makes no marks", is.Class)
+		j.find(UnexplainedMark, about, "an entry without marks marked it %s", is.Class)
 	case !newlyMarked(c) && is.Migrate && (is.Drain != was.Drain || is.Class != was.Class || !is.MarkedAt.Equal(was.MarkedAt)):
-		j.find(MarkOutOfNowhere, about, "the mark is another than before")
+		j.find(UnexplainedMark, about, "the entry changed its mark")
 	case was.Migrate && !is.Migrate && was.Drain == "":
-		j.find(OthersMarkTaken, about, "a mark that no drain made was withdrawn")
+		j.find(ForeignMarkWithdrawn, about, "a mark that no drain made was withdrawn")
 	case was.Migrate && !is.Migrate && !e.cancels(was.Drain):
 		about.Drain = was.Drain
-		j.find(MarkLost, about, "the mark of drain %s is gone, and the drain was not cancelled", was.Drain)
+		j.find(MarkLost, about, "the entry removed the mark of drain %s, but did not cancel the drain", was.Drain)
 	}
 }
 
@@ -113,7 +113,7 @@ func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 		}
 		if !c.before.DesiredTransition.Migrate {
 			j.find(StoppedWithoutMark, Violation{Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)},
-				"stopped to be moved, and its mark was gone")
+				"a plan stopped it to migrate it, but it has no mark")
 		}
 	}
 	for _, c := range e.allocs {
@@ -122,13 +122,13 @@ func (j *causeJudge) judgePlan(e *entry, m *shims.ApplyPlan) {
 		}
 		if p := e.change(c.after.PreviousAllocation); p != nil && p.after != nil && stoppedForGood(p.after) {
 			j.find(PlacedAgain, Violation{Node: p.after.NodeID, Alloc: p.after.ID, Group: groupOf(p.after)},
-				"a deadline stopped it, and %s takes its place on %s", c.after.ID, c.after.NodeID)
+				"a deadline stopped it, but %s replaces it on %s", c.after.ID, c.after.NodeID)
 		}
 	}
 }
 
-// stoppedForGood reports whether a deadline has stopped batch work, and nothing
-// else has ended it: what failed, or was lost, is placed again for that.
+// stoppedForGood reports whether a deadline stopped batch work. Batch work that failed or was
+// lost does not count: the scheduler may place it again.
 func stoppedForGood(a *cluster.Allocation) bool {
 	ended := a.ClientStatus == "failed" || a.ClientStatus == "lost" || a.ClientStatus == "unknown"
 	return a.DesiredTransition.MigrateDisablePlacement && opinion.Stopping(a) && !ended

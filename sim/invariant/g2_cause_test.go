@@ -13,7 +13,7 @@ import (
 
 func brokenCause() []broken {
 	return []broken{
-		{"a mark on a node that does not drain", invariant.NotDraining, nil, func(t *testing.T) *stage {
+		{"a mark on a node that does not drain", invariant.NotDraining, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -21,7 +21,7 @@ func brokenCause() []broken {
 			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
-		{"a mark planned for the drain before", invariant.NotDraining, nil, func(t *testing.T) *stage {
+		{"a mark planned for the previous drain", invariant.NotDraining, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -35,7 +35,7 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"an end of the drain before", invariant.NotDraining, []invariant.Check{invariant.Unanswered}, func(t *testing.T) *stage {
+		{"an end planned for the previous drain", invariant.NotDraining, []invariant.Check{invariant.WrongAnswer}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.ends("n1")
@@ -45,30 +45,30 @@ func brokenCause() []broken {
 			s.apply(r)
 			s.ended("a1")
 			e := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
-			s.lie(m, shims.CompletionsApplied{Ended: e}, nothing)
+			s.fake(m, shims.CompletionsApplied{Ended: e}, nothing)
 			return s
 		}},
-		{"a deadline mark planned before the deadline moved", invariant.StaleRevision, nil, func(t *testing.T) *stage {
+		{"a deadline mark planned before the deadline changed", invariant.StaleRevision, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Minute)
 			m := s.marks(cluster.MarkDeadline, "a1")
 			s.drain("n1", time.Second)
 			s.wait(time.Minute)
 			m.At = s.now
-			s.believe(m)
+			s.applyUnchecked(m)
 			return s
 		}},
-		{"an end planned before the strategy moved", invariant.StaleRevision, nil, func(t *testing.T) *stage {
+		{"an end planned before the strategy changed", invariant.StaleRevision, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
 			s.drain("n1", 0)
 			m := s.ends("n1")
 			s.drain("n1", time.Minute)
 			e := endings("n1", "dn1", cluster.OutcomeComplete)
-			s.lie(m, shims.CompletionsApplied{Ended: e}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, e) })
+			s.fake(m, shims.CompletionsApplied{Ended: e}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, e) })
 			return s
 		}},
-		{"a mark on what was to be left", invariant.MarkedLeftBehind, nil, func(t *testing.T) *stage {
+		{"a mark on an excluded system allocation", invariant.MarkedExcluded, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.job(newJob(cluster.JobSystem, "logs", 1))
 			s.place("s1", "logs", "n1")
@@ -77,7 +77,7 @@ func brokenCause() []broken {
 			s.markAnyway(cluster.MarkStage, "s1")
 			return s
 		}},
-		{"a mark in a report", invariant.MarkOutOfNowhere, nil, func(t *testing.T) *stage {
+		{"a mark in a report", invariant.UnexplainedMark, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) {
@@ -85,18 +85,18 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"a mark that dates from another time", invariant.MarkOutOfNowhere, nil, func(t *testing.T) *stage {
+		{"a mark with another time than its entry", invariant.UnexplainedMark, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
+			s.fake(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
 				_ = txn.ApplyMarks(m.At.Add(time.Second), m.Marks.Marks, m.Evals)
 			})
 			return s
 		}},
-		{"a mark of another class than the entry says", invariant.MarkOutOfNowhere, []invariant.Check{
-			invariant.GoodRefused, invariant.Unanswered, invariant.MiscountedMarks, invariant.IdleWrite,
-		}, func(t *testing.T) *stage {
+		{"a mark of another class than the entry says", invariant.UnexplainedMark, []invariant.Check{
+			invariant.ValidRefused, invariant.WrongAnswer, invariant.MiscountedMarks, invariant.IdleWrite,
+		}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -106,7 +106,7 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"a cancel that leaves a mark", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+		{"a cancel that leaves a mark", invariant.NotWithdrawn, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -116,7 +116,7 @@ func brokenCause() []broken {
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition = mark })
 			return s
 		}},
-		{"a cancel that leaves the class of a mark", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+		{"a cancel that leaves the class of a mark", invariant.NotWithdrawn, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -127,7 +127,7 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"a cancel that leaves the note of batch work", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+		{"a cancel that leaves MigrateDisablePlacement", invariant.NotWithdrawn, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -138,16 +138,16 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"a cancel that miscounts", invariant.NotWithdrawn, nil, func(t *testing.T) *stage {
+		{"a cancel that miscounts the withdrawn marks", invariant.NotWithdrawn, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
 			s.stop("a1", true)
 			m := s.request("n1", nil)
-			s.lie(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
+			s.fake(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
 			return s
 		}},
-		{"a cancel that takes what somebody else asked for", invariant.OthersMarkTaken, nil, func(t *testing.T) *stage {
+		{"an entry that removes a mark of no drain", invariant.ForeignMarkWithdrawn, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.place("b1", "web", "n1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
@@ -156,7 +156,7 @@ func brokenCause() []broken {
 			})
 			return s
 		}},
-		{"a stop whose mark was withdrawn", invariant.StoppedWithoutMark, nil, func(t *testing.T) *stage {
+		{"a plan that stops an allocation after its mark was withdrawn", invariant.StoppedWithoutMark, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -164,7 +164,7 @@ func brokenCause() []broken {
 			s.stop("a1", true)
 			return s
 		}},
-		{"batch work that a deadline stopped, placed again", invariant.PlacedAgain, nil, func(t *testing.T) *stage {
+		{"batch work placed again after a deadline stopped it", invariant.PlacedAgain, nil, func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "b1")
@@ -172,38 +172,38 @@ func brokenCause() []broken {
 			s.place("b2", "sum", "n3", replacing("b1"))
 			return s
 		}},
-		{"a deadline mark on batch work that may be placed again", invariant.PlacedAgain, nil, func(t *testing.T) *stage {
+		{"a deadline mark on batch work that may be placed again", invariant.PlacedAgain, nil, func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
 			m := s.marks(cluster.MarkDeadline, "b1")
 			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
 			return s
 		}},
-		{"a request repeated that acts again", invariant.RepeatedActed, []invariant.Check{invariant.RevisionMoved}, func(t *testing.T) *stage {
+		{"a repeated request that acts again", invariant.RepeatedActed, []invariant.Check{invariant.RevisionMoved}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			m.Key = "once"
 			s.apply(m)
 			again := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			again.At, again.Key = s.now.Add(time.Minute), "once"
-			s.lie(again, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
+			s.fake(again, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, func(txn *statestore.Txn) {
 				again.Key = ""
 				_, _ = txn.UpdateNodeDrain(again.DrainUpdate)
 				again.Key = "once"
 			})
 			return s
 		}},
-		{"a new request taken for a repeated one", invariant.RepeatedActed, nil, func(t *testing.T) *stage {
+		{"a new request answered as a repeated one", invariant.RepeatedActed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			m := s.request("n1", &cluster.DrainSpec{})
 			m.Key = "once"
 			s.apply(m)
 			next := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			next.Key = "another"
-			s.lie(next, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, nothing)
+			s.fake(next, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Repeated: true}}, nothing)
 			return s
 		}},
-		{"a drain that forgets a key too early", invariant.RepeatedActed, nil, func(t *testing.T) *stage {
+		{"a drain that loses a key", invariant.RepeatedActed, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			m := s.request("n1", &cluster.DrainSpec{})
 			m.Key = "once"
@@ -211,7 +211,7 @@ func brokenCause() []broken {
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Keys = nil })
 			return s
 		}},
-		{"a mark that sets more than a mark", invariant.MarkOutOfNowhere, nil, func(t *testing.T) *stage {
+		{"a mark that sets NoShutdownDelay", invariant.UnexplainedMark, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -219,7 +219,7 @@ func brokenCause() []broken {
 				func(state *statestore.Snapshot) { state.Alloc("a1").DesiredTransition.NoShutdownDelay = true })
 			return s
 		}},
-		{"a revision that moves by itself", invariant.RevisionMoved, nil, func(t *testing.T) *stage {
+		{"a revision that changes without a request", invariant.RevisionMoved, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := &shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeReady}
@@ -227,7 +227,7 @@ func brokenCause() []broken {
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Revision++ })
 			return s
 		}},
-		{"a strategy that moves without its revision", invariant.RevisionMoved, nil, func(t *testing.T) *stage {
+		{"a strategy that changes without its revision", invariant.RevisionMoved, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			was := s.state().Node("n1").Drain.Revision
@@ -236,7 +236,7 @@ func brokenCause() []broken {
 			s.forge(m, r, s.updates(m), func(state *statestore.Snapshot) { state.Node("n1").Drain.Revision = was })
 			return s
 		}},
-		{"a proposal after the end of its term", invariant.WroteAfterTerm, nil, func(t *testing.T) *stage {
+		{"a proposal after the end of its term", invariant.WroteAfterTerm, nil, func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", 0)
 			s.j.Ended(s.now, 1)
@@ -248,7 +248,7 @@ func brokenCause() []broken {
 
 func fineCause() []fine {
 	return []fine{
-		{"a paced mark planned before the deadline was extended", func(t *testing.T) *stage {
+		{"a paced mark planned before the deadline was extended", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Minute)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -256,7 +256,7 @@ func fineCause() []fine {
 			s.apply(m)
 			return s
 		}},
-		{"marks and an end of a drain that was cancelled, refused", func(t *testing.T) *stage {
+		{"a refused mark and a refused end of a cancelled drain", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m, e := s.marks(cluster.MarkPaced, "a1"), s.ends("n1")
@@ -265,7 +265,7 @@ func fineCause() []fine {
 			s.apply(e)
 			return s
 		}},
-		{"a cancel with a mark, a stop and somebody else's mark", func(t *testing.T) *stage {
+		{"a cancel with a mark, a stop, and a mark of no drain", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 3)
 			s.place("b1", "web", "n1")
 			s.place("b2", "web", "n1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
@@ -276,7 +276,7 @@ func fineCause() []fine {
 			s.cancel("n1")
 			return s
 		}},
-		{"batch work that failed by itself after the deadline, placed again", func(t *testing.T) *stage {
+		{"batch work placed again after it failed", func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "b1")
@@ -284,7 +284,7 @@ func fineCause() []fine {
 			s.place("b2", "sum", "n3", replacing("b1"))
 			return s
 		}},
-		{"a request twice, with its key and without", func(t *testing.T) *stage {
+		{"repeated requests with a key, and requests without one", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			for range 2 {
 				m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
@@ -295,10 +295,10 @@ func fineCause() []fine {
 			s.cancel("n1")
 			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
 			m.Key = "once"
-			s.apply(m) // it lives as long as the record
+			s.apply(m) // the record keeps the key
 			return s
 		}},
-		{"a term that ends in time", func(t *testing.T) *stage {
+		{"a term that ends", func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.j.Ended(s.now, 1)
 			return s
@@ -306,8 +306,8 @@ func fineCause() []fine {
 	}
 }
 
-// batch has b1, batch work, on a node that drains within a minute.
-func batch(t *testing.T) *stage {
+// batch is a fixture with batch work, b1, on n1, which drains with a deadline of a minute.
+func batch(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 1, 1)
 	s.job(newJob(cluster.JobBatch, "sum", 1))
 	s.place("b1", "sum", "n1")
@@ -316,8 +316,8 @@ func batch(t *testing.T) *stage {
 	return s
 }
 
-// updates writes what a request about a drain writes.
-func (s *stage) updates(m *shims.NodeUpdateDrain) func(*statestore.Txn) {
+// updates writes the rows of a request for a drain.
+func (s *fixture) updates(m *shims.NodeUpdateDrain) func(*statestore.Txn) {
 	return func(txn *statestore.Txn) { _, _ = txn.UpdateNodeDrain(m.DrainUpdate) }
 }
 

@@ -11,30 +11,30 @@ import (
 
 func brokenOrder() []broken {
 	return []broken{
-		{"a system allocation while a consumer stops", invariant.OutOfTurn, nil, func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, 0)
+		{"a system allocation while a consumer stops", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, 0)
 			s.mark(cluster.MarkPaced, "a1")
 			s.stop("a1", true)
 			s.markAnyway(cluster.MarkStage, "s1")
 			return s
 		}},
-		{"a storage plugin while a system allocation runs", invariant.OutOfTurn, nil, func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, 0)
+		{"a storage plugin while a system allocation runs", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, 0)
 			s.ended("a1")
 			s.markAnyway(cluster.MarkStage, "p1")
 			return s
 		}},
-		{"a system allocation just before the wait for a consumer is over", invariant.OutOfTurn, nil, func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, time.Minute)
+		{"a system allocation just before the stop time of a consumer ends", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, time.Minute)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "a1")
 			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
 			s.markAnyway(cluster.MarkStage, "s1")
 			return s
 		}},
-		{"a plugin before what does not stop is over, told to wait for it", invariant.OutOfTurn, nil, func(t *testing.T) *stage {
+		{"a plugin while a consumer in touch does not stop, with PluginsAfterStop", invariant.OutOfTurn, nil, func(t *testing.T) *fixture {
 			o := invariant.Options{Policy: rules.Policy{PluginsAfterDeadline: rules.PluginsAfterStop}}
-			s := layers(t, o, -1)
+			s := allStages(t, o, -1)
 			s.ended("s1")
 			m := s.marks(cluster.MarkForced, "a1")
 			m.Policy = o.Policy
@@ -42,10 +42,10 @@ func brokenOrder() []broken {
 			s.wait(time.Hour)
 			m = s.marks(cluster.MarkStage, "p1")
 			m.Policy = o.Policy
-			s.believe(m)
+			s.applyUnchecked(m)
 			return s
 		}},
-		{"batch work before the deadline", invariant.BatchEarly, nil, func(t *testing.T) *stage {
+		{"batch work before the deadline", invariant.BatchEarly, nil, func(t *testing.T) *fixture {
 			s := batch(t)
 			s.markAnyway(cluster.MarkFree, "b1")
 			return s
@@ -55,8 +55,8 @@ func brokenOrder() []broken {
 
 func fineOrder() []fine {
 	return []fine{
-		{"each in its turn", func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, 0)
+		{"each allocation in its turn", func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, 0)
 			for _, id := range []cluster.AllocID{"a1", "s1", "p1"} {
 				class := cluster.MarkStage
 				if id == "a1" {
@@ -69,30 +69,30 @@ func fineOrder() []fine {
 			s.end("n1")
 			return s
 		}},
-		{"a system allocation when the wait for a consumer is over", func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, time.Minute)
+		{"a system allocation when the stop time of a consumer ends", func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, time.Minute)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "a1")
 			s.wait(5*time.Second + invariant.DefaultStopMargin)
 			s.mark(cluster.MarkStage, "s1")
 			return s
 		}},
-		{"a plugin past what does not stop and is out of touch", func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, -1)
+		{"a plugin while a consumer on the disconnected node does not stop", func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, -1)
 			s.ended("s1")
 			s.mark(cluster.MarkForced, "a1")
 			s.status("n1", cluster.NodeDisconnected)
 			s.mark(cluster.MarkStage, "p1")
 			return s
 		}},
-		{"a plugin past system allocations that are left", func(t *testing.T) *stage {
-			s := layers(t, invariant.Options{}, 0)
+		{"a plugin while excluded system allocations run", func(t *testing.T) *fixture {
+			s := allStages(t, invariant.Options{}, 0)
 			s.apply(s.request("n1", &cluster.DrainSpec{IgnoreSystemJobs: true}))
 			s.ended("a1")
 			s.mark(cluster.MarkStage, "p1")
 			return s
 		}},
-		{"batch work at the deadline", func(t *testing.T) *stage {
+		{"batch work at the deadline", func(t *testing.T) *fixture {
 			s := batch(t)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "b1")
@@ -101,9 +101,9 @@ func fineOrder() []fine {
 	}
 }
 
-// layers has a consumer a1, a system allocation s1 and a storage plugin p1 on a node
-// that drains.
-func layers(t *testing.T, o invariant.Options, deadline time.Duration) *stage {
+// allStages is a fixture with a consumer a1, a system allocation s1 and a storage plugin p1 on
+// the draining node n1.
+func allStages(t *testing.T, o invariant.Options, deadline time.Duration) *fixture {
 	s := web(t, o, 1, 1)
 	s.job(newJob(cluster.JobSystem, "logs", 1))
 	s.job(plugin(newJob(cluster.JobSystem, "csi", 1)))

@@ -9,93 +9,96 @@ import (
 )
 
 // G4 end: while there is a leader with a quorum, a drain with a deadline ends by
-// deadline + B, where B follows from the configuration and the stop times on the
-// node. One without a deadline ends as soon as nothing that had to leave is left.
+// deadline + B. B follows from the configuration and from the stop times on the node.
+// A drain without a deadline ends as soon as every allocation that had to leave has left.
 //
-// Faults may take the leader away, so both hold from the calm on. There each drain
-// is given its bound: the later of its deadline and of when all that faults have
-// begun is over; then, stage after stage, the time to write the marks of what has
-// not been asked, and the longest stop time with the margin; then the time to write
-// the end. Only what lengthens a drain in truth gives it another bound: another
-// strategy, an allocation that lands on the node, another leader, a leader's clock
-// that was set, or a mark or a stop that was stamped before the clock was set back.
+// Faults may take the leader away. So the judge sets bounds only after the end of all
+// faults. The bound of a drain is the sum of these times:
+//
+//   - the deadline, or the end of the effects of faults if that is later;
+//   - for each stage, the time to write the missing marks, and the longest stop time with
+//     the margin;
+//   - the time to write the end of the drain.
+//
+// A drain gets a later bound only for a reason: a new strategy, a new allocation on the node,
+// a new leader, a change of the leader's clock, or a mark or stop with a time that lies in
+// the future because the clock was set back.
 
-// endJudge judges when drains end, once faults have ended.
+// endJudge judges when drains end, once all faults have ended.
 type endJudge struct {
 	*facts
-	// calm says that faults have ended, over is when all that they have begun is over.
-	calm   bool
-	over   time.Time
-	bounds map[cluster.NodeID]*bound
-	// next is when the first bound is passed, or zero.
+	// calm says that all faults have ended. Their effects last until settled.
+	calm    bool
+	settled time.Time
+	bounds  map[cluster.NodeID]*bound
+	// next is the earliest end of a bound, or zero.
 	next time.Time
 }
 
-// bound is by when one drain has to end, by the world's time.
+// bound holds the times by which one drain must end, in the world's time. Zero is no bound.
 type bound struct {
 	drain    cluster.DrainID
 	revision cluster.Revision
-	// by is zero for a drain that has no bound.
-	by time.Time
-	// done is by when it has to end because nothing that had to leave is left, or
-	// zero.
-	done time.Time
-	// shown is the latest end that the drainer has shown, or zero.
+	// computed follows from the deadline and the stop times.
+	computed time.Time
+	// finished applies to a drain that has nothing left to wait for.
+	finished time.Time
+	// shown is the latest end that a report has shown.
 	shown time.Time
 }
 
-// recount gives every drain that runs its bound.
-func (j *endJudge) recount() {
+// setBounds sets the bound of every running drain.
+func (j *endJudge) setBounds() {
 	if !j.calm {
 		return
 	}
 	clear(j.bounds)
 	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
 	for _, n := range j.tables.draining {
-		j.bind(now, n)
+		j.setBound(now, n)
 	}
-	j.findNext()
+	j.updateNext()
 }
 
-// rebound gives every drain another bound: the leader is another, or its clock.
-func (j *endJudge) rebound() {
+// resetBounds sets all bounds again after a change of the leader or of its clock.
+func (j *endJudge) resetBounds() {
 	if j.calm {
-		j.over = later(j.over, j.now.Add(j.options.Bounds.Settle))
-		j.recount()
+		j.settled = later(j.settled, j.now.Add(j.options.Bounds.Settle))
+		j.setBounds()
 	}
 }
 
-// bind gives the drain of a node its bound, as the state is now.
-func (j *endJudge) bind(now *snapshot, n *node) {
+// setBound sets the bound of a node's drain from the present state.
+func (j *endJudge) setBound(now *snapshot, n *node) {
 	d := n.drain()
 	b := &bound{drain: d.ID, revision: d.Revision}
 	if old := j.bounds[n.id]; old != nil && old.drain == d.ID && old.revision == d.Revision {
 		b.shown = old.shown
 	}
-	b.by = j.boundOf(now, n, j.leader.ahead())
-	j.noteDone(now, n, b)
+	b.computed = j.computeBound(now, n, j.leader.ahead())
+	j.noteFinished(now, n, b)
 	j.bounds[n.id] = b
 }
 
-// boundOf is by when the node's drain has to end, by the world's time, which the
-// leader's clock is ahead of; zero if it has no bound.
-func (j *endJudge) boundOf(m *snapshot, n *node, ahead time.Duration) time.Time {
+// computeBound returns the time by which the node's drain must end, in the world's time, or
+// zero if the drain has no bound. ahead is how far the leader's clock is ahead of the world.
+func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.Time {
 	d := n.drain()
 	cutoff, ends := opinion.Cutoff(d)
 	if !ends {
 		return time.Time{}
 	}
-	at := later(j.over.Add(ahead), cutoff)
+	at := later(j.settled.Add(ahead), cutoff)
 	at = later(at, j.now.Add(ahead))
 	write := j.writeTime(m)
-	for turn := range opinion.TurnCount {
-		over := at
+	for stage := range opinion.StageCount {
+		over := at // the end of the stage
 		for _, a := range n.live {
-			if a.turn != turn || !opinion.HasToLeave(turn, d) {
+			if a.stage != stage || !opinion.HasToLeave(stage, d) {
 				continue
 			}
-			if turn == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == rules.PluginsAfterStop {
-				return time.Time{} // it waits for all that is in touch, however long
+			if stage == opinion.Plugin && j.options.Policy.PluginsAfterDeadline == rules.PluginsAfterStop {
+				return time.Time{} // plugins wait for the other allocations without a limit
 			}
 			end := opinion.StoppedBy(a.row, at.Add(write)).Add(j.options.Policy.StopMargin)
 			if a.leaving() {
@@ -108,140 +111,138 @@ func (j *endJudge) boundOf(m *snapshot, n *node, ahead time.Duration) time.Time 
 	return at.Add(write).Add(-ahead)
 }
 
-// writeTime is how long a drainer may take to have what it wants written: the
-// deadline's coalescing, one wait after a failure or a refusal, looks at the state,
-// and rounds of as many entries as may be in flight, for all that drains, each woken
-// for and answered.
-//
-// The longest mark and evaluation are taken to have so many bytes.
+// writeTime is how long a drainer may take to write all items for all draining nodes. It
+// includes the coalescing window, one wait after a failure or refusal, the looks at the state,
+// and the rounds of writes. A round has as many entries as may be in flight.
 func (j *endJudge) writeTime(m *snapshot) time.Duration {
-	const longest = 4096
+	const longest = 4096 // the assumed size of a mark with its evaluation, in bytes
 	left, o := len(m.draining), &j.options
 	for _, n := range m.draining {
-		left += m.turns(n).total()
+		left += m.stages(n).total()
 	}
 	atOnce := max(1, min(o.MaxIDs/2, o.MaxBytes/longest)) * o.MaxInFlight
 	rounds := time.Duration(3 + left/atOnce)
 	return o.Coalesce + o.RetryMax + rounds*(o.Bounds.Wake+o.Bounds.Write+o.MinInterval+2*o.query())
 }
 
-// watchEnds follows the drains that an entry concerns.
-func (j *endJudge) watchEnds(e *entry) {
+// updateBounds updates the bounds of the drains that an entry concerns.
+func (j *endJudge) updateBounds(e *entry) {
 	if !j.calm {
 		return
 	}
 	now := j.tables.snapshot(j.clock(j.leader), j.options.Policy)
 	for _, c := range e.nodes {
-		j.watchNode(now, j.tables.node(either(c).ID), false)
+		j.updateBound(now, j.tables.node(newest(c).ID), false)
 	}
 	for _, c := range e.allocs {
-		lengthens := c.after != nil && (c.before == nil || stamped(c.after).After(now.at))
-		j.watchNode(now, j.tables.node(either(c).NodeID), lengthens)
+		lengthens := c.after != nil && (c.before == nil || askedAt(c.after).After(now.at))
+		j.updateBound(now, j.tables.node(newest(c).NodeID), lengthens)
 	}
 	if p := j.options.Policy.Completion; p == rules.CompletionReplaced || p == rules.CompletionMigrated {
-		for _, n := range j.tables.draining { // their ends wait for what is elsewhere
-			j.watchNode(now, n, false)
+		for _, n := range j.tables.draining { // their ends wait for replacements on other nodes
+			j.updateBound(now, n, false)
 		}
 	}
-	j.findNext()
-	j.watchTime(j.now)
+	j.updateNext()
+	j.findLate(j.now)
 }
 
-// stamped is when an allocation was asked to leave, by the clock of the server that asked.
-func stamped(a *cluster.Allocation) time.Time {
+// askedAt is when an allocation was asked to leave, by the clock of the server that asked.
+func askedAt(a *cluster.Allocation) time.Time {
 	return later(a.DesiredTransition.MarkedAt, a.StoppedAt)
 }
 
-// watchNode follows the drain of one node. Lengthens says that the drain gets another bound.
-func (j *endJudge) watchNode(now *snapshot, n *node, lengthens bool) {
+// updateBound updates the bound of one node's drain. lengthens says that the drain may take
+// longer than its present bound allows.
+func (j *endJudge) updateBound(now *snapshot, n *node, lengthens bool) {
 	d, b := n.drain(), j.bounds[n.id]
 	switch {
 	case d == nil:
 		delete(j.bounds, n.id)
 	case b == nil || b.drain != d.ID || b.revision != d.Revision || lengthens:
-		j.bind(now, n)
+		j.setBound(now, n)
 	default:
-		j.noteDone(now, n, b)
+		j.noteFinished(now, n, b)
 	}
 }
 
-// noteDone notes by when a drain has to end that could end now.
-func (j *endJudge) noteDone(m *snapshot, n *node, b *bound) {
+// noteFinished starts or clears the bound of a drain that has nothing left to wait for.
+func (j *endJudge) noteFinished(m *snapshot, n *node, b *bound) {
 	_, why := m.unfinished(n)
 	switch {
 	case why != "":
-		b.done = time.Time{}
-	case b.done.IsZero():
-		b.done = later(j.now, j.over).Add(j.writeTime(m))
+		b.finished = time.Time{}
+	case b.finished.IsZero():
+		b.finished = later(j.now, j.settled).Add(j.writeTime(m))
 	}
 }
 
-// first is by when the drain has to end, of all the times that say so, or zero.
-func (b *bound) first() time.Time { return sooner(sooner(b.by, b.done), b.shown) }
+// earliest is the earliest time by which the drain must end, or zero.
+func (b *bound) earliest() time.Time { return earlier(earlier(b.computed, b.finished), b.shown) }
 
-// sooner is the earlier of two times, where zero is none.
-func sooner(a, b time.Time) time.Time {
+// earlier is the earlier of two times. Zero is no time.
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// findNext finds when the first drain will be too late.
-func (j *endJudge) findNext() {
+// updateNext finds the earliest end of all bounds.
+func (j *endJudge) updateNext() {
 	j.next = time.Time{}
 	for _, b := range j.bounds { //lint:order the earliest, whatever the order
-		j.next = sooner(j.next, b.first())
+		j.next = earlier(j.next, b.earliest())
 	}
 }
 
-// watchTime finds drains that are too late.
-func (j *endJudge) watchTime(now time.Time) {
+// findLate finds drains that ran on past a bound.
+func (j *endJudge) findLate(now time.Time) {
 	if !j.calm || j.next.IsZero() || !now.After(j.next) {
 		return
 	}
 	passed := func(t time.Time) bool { return !t.IsZero() && now.After(t) }
 	for _, n := range j.tables.draining {
 		b := j.bounds[n.id]
-		if b == nil || !passed(b.first()) {
+		if b == nil || !passed(b.earliest()) {
 			continue
 		}
-		switch left := j.tables.snapshot(now, j.options.Policy).turns(n).total(); {
-		case passed(b.done):
-			j.find(EndForgotten, on(n), "it could have ended and was to %s ago", now.Sub(b.done))
-		case passed(b.by):
-			j.find(LateEnd, on(n), "it was to end %s ago, and %d are left", now.Sub(b.by), left)
+		switch left := j.tables.snapshot(now, j.options.Policy).stages(n).total(); {
+		case passed(b.finished):
+			j.find(EndForgotten, on(n), "the drain has nothing left to wait for and should have ended %s ago", now.Sub(b.finished))
+		case passed(b.computed):
+			j.find(LateEnd, on(n), "the drain should have ended %s ago, and %d allocations are left", now.Sub(b.computed), left)
 		default:
-			j.find(BoundBroken, on(n), "it was shown to end %s ago, and %d are left", now.Sub(b.shown), left)
+			j.find(BoundBroken, on(n), "the report showed an end %s ago, and %d allocations are left", now.Sub(b.shown), left)
 		}
-		*b = bound{drain: b.drain, revision: b.revision} // once is enough
+		*b = bound{drain: b.drain, revision: b.revision} // one violation for each drain is enough
 	}
-	j.findNext()
+	j.updateNext()
 }
 
-// judgeShown judges the bound that a report shows: every drain with a deadline has
-// one, unless its storage plugins wait for ever, and it is none that the stop times
-// and the configuration do not give. It is kept, but for what writes take that the
-// drainer cannot know.
+// judgeShown judges the bound that a report shows. Every drain with a deadline has a bound,
+// unless its storage plugins wait without a limit. The shown bound must not be later than the
+// one that follows from the stop times and the configuration. The drain must keep it, with an
+// allowance for the time of writes, which the drainer cannot know.
 func (r *reasons) judgeShown(n *node, report *rules.Report) {
 	ahead := r.q.Clock.Sub(r.facts.now)
-	own, shown := r.ends.boundOf(r.now, n, ahead), report.EndsBy
+	own, shown := r.ends.computeBound(r.now, n, ahead), report.EndsBy
 	if own.IsZero() != shown.IsZero() {
-		r.find(BoundUnshown, on(n), "it is shown to end by %s, and its bound is %s", shown, own)
+		r.find(WrongBound, on(n), "the report shows the bound %s, and the bound is %s", shown, own)
 	}
 	if own.IsZero() || shown.IsZero() {
 		return
 	}
 	if shown.After(own.Add(ahead)) {
-		r.find(BoundUnshown, on(n), "it is shown to end by %s, and has to by %s", shown, own.Add(ahead))
+		r.find(WrongBound, on(n), "the report shows the bound %s, and the drain must end by %s", shown, own.Add(ahead))
 	}
 	b := r.ends.bounds[n.id]
 	if b == nil || r.now.tables != r.tables || b.drain != n.drain().ID || r.q.Term != r.leader.number {
 		return
 	}
-	latency := time.Duration(opinion.TurnCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write)
-	b.shown = later(b.shown, later(shown.Add(-ahead), r.ends.over).Add(latency))
-	r.ends.findNext()
+	latency := time.Duration(opinion.StageCount+1) * 3 * (r.options.Bounds.Wake + r.options.Bounds.Write)
+	b.shown = later(b.shown, later(shown.Add(-ahead), r.ends.settled).Add(latency))
+	r.ends.updateNext()
 }
 
 func later(a, b time.Time) time.Time {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// bounded is options with figures that are easy to add up: a write takes 4 s, of
-// which 1 s is the wait before it is tried again and three rounds take 1 s each.
+// bounded returns options with round numbers: a write takes 4 s, which are one retry of 1 s and
+// three rounds of 1 s.
 func bounded() invariant.Options {
 	return invariant.Options{
 		Coalesce: -1, RetryMax: time.Second, QueriesPerSecond: 1e9,
@@ -30,21 +30,21 @@ const (
 
 func brokenEnd() []broken {
 	return []broken{
-		{"a drain that runs on past deadline, marks, stop time and end", invariant.LateEnd, nil, func(t *testing.T) *stage {
+		{"a drain past its bound", invariant.LateEnd, nil, func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Minute)
 			s.wait(time.Minute + writeTime + stopTime + writeTime + 1)
 			s.look(1)
 			return s
 		}},
-		{"a drain whose stages take longer than they may", invariant.LateEnd, nil, func(t *testing.T) *stage {
-			s := layers(t, bounded(), time.Minute)
+		{"a drain with all stages past its bound", invariant.LateEnd, nil, func(t *testing.T) *fixture {
+			s := allStages(t, bounded(), time.Minute)
 			s.lead(1)
 			s.j.Calm(s.now)
 			s.wait(time.Minute + 3*(writeTime+stopTime) + writeTime + 1)
 			s.look(1)
 			return s
 		}},
-		{"a drain whose deadline had passed in the storm", invariant.LateEnd, nil, func(t *testing.T) *stage {
+		{"a drain past its bound, with a deadline before the end of the faults", invariant.LateEnd, nil, func(t *testing.T) *fixture {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
 			s.wait(time.Hour)
@@ -53,13 +53,13 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
-		{"a drain past the wait for a mark that was stamped by a clock which was set back since", invariant.LateEnd, nil, func(t *testing.T) *stage {
-			s := aheadInFlight(t)
+		{"a drain past its bound, with a mark from before the clock was set back", invariant.LateEnd, nil, func(t *testing.T) *fixture {
+			s := markFromTheFuture(t)
 			s.wait(time.Hour + stopTime + writeTime + 1)
 			s.look(1)
 			return s
 		}},
-		{"an empty node that drains on", invariant.EndForgotten, nil, func(t *testing.T) *stage {
+		{"a drain that runs on with an empty node", invariant.EndForgotten, nil, func(t *testing.T) *fixture {
 			s := calm(t, bounded(), 0)
 			s.wait(20 * time.Second)
 			s.ended("a1")
@@ -67,19 +67,19 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
-		{"a paced mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a paced mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.quiet(waiting)
 			return s
 		}},
-		{"an end that is not planned", invariant.Stalled, nil, func(t *testing.T) *stage {
+		{"an end that is not planned", invariant.Stalled, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.ended("a1")
 			s.look(1)
 			s.quiet()
 			return s
 		}},
-		{"a deadline mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a deadline mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.wait(time.Minute + invariant.DefaultCoalesce)
@@ -87,44 +87,44 @@ func brokenEnd() []broken {
 			s.quiet(waiting)
 			return s
 		}},
-		{"a deadline that passes while nothing happens, and the drainer does not wake", invariant.Stalled, nil, func(t *testing.T) *stage {
+		{"a drainer that sleeps past a deadline", invariant.Stalled, nil, func(t *testing.T) *fixture {
 			s := unmoved(t)
 			s.wait(time.Minute + invariant.DefaultCoalesce)
 			s.still()
 			return s
 		}},
-		{"a deadline that a clock set right shows to have passed, and no look at the clock", invariant.Stalled, nil, func(t *testing.T) *stage {
-			s := setRight(t)
+		{"a drainer that does not notice a corrected clock", invariant.Stalled, nil, func(t *testing.T) *fixture {
+			s := clockCorrected(t)
 			s.wait(30 * time.Second)
 			s.still()
 			return s
 		}},
-		{"a free mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a free mark that is not planned", invariant.Stalled, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
-			s.sick("a1")
+			s.unhealthy("a1")
 			s.look(1)
 			s.quiet(waiting)
 			return s
 		}},
-		{"a drain with a deadline that shows no bound", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+		{"a drain with a deadline that shows no bound", invariant.WrongBound, nil, func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = time.Time{} })
 			return s
 		}},
-		{"a drain without a deadline that shows a bound", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+		{"a drain without a deadline that shows a bound", invariant.WrongBound, nil, func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", 0)
 			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Hour) })
 			return s
 		}},
-		{"a bound that nothing gives", invariant.BoundUnshown, nil, func(t *testing.T) *stage {
+		{"a shown bound that is too late", invariant.WrongBound, nil, func(t *testing.T) *fixture {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
 			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute + 2*writeTime + stopTime + 1) })
 			return s
 		}},
-		{"a bound that was shown and is not kept", invariant.BoundBroken, nil, func(t *testing.T) *stage {
+		{"a drain past its shown bound", invariant.BoundBroken, nil, func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Hour)
 			s.wait(20 * time.Second)
 			s.quiet(held, func(q *invariant.Quiet) { q.Reports[0].EndsBy = s.now.Add(time.Minute) })
@@ -132,7 +132,7 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
-		{"an entry that carries another time", invariant.Mistimed, nil, func(t *testing.T) *stage {
+		{"an entry with another time than the clock", invariant.Mistimed, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.At = m.At.Add(time.Second)
@@ -140,7 +140,7 @@ func brokenEnd() []broken {
 			s.look(1)
 			return s
 		}},
-		{"a deadline that counts from the drain's start", invariant.DeadlineMoved, nil, func(t *testing.T) *stage {
+		{"a new deadline that counts from the start of the drain", invariant.DeadlineMoved, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Hour)
 			s.wait(time.Minute)
@@ -153,8 +153,8 @@ func brokenEnd() []broken {
 	}
 }
 
-// unmoved is a stage with a drain that moves nothing for a minute, until its deadline.
-func unmoved(t *testing.T) *stage {
+// unmoved is a fixture with a drain that makes no marks until its deadline in a minute.
+func unmoved(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 3, 0)
 	s.lead(1)
 	s.drain("n1", time.Minute)
@@ -162,9 +162,9 @@ func unmoved(t *testing.T) *stage {
 	return s
 }
 
-// setRight is a stage whose clock was set back before a deadline and is right again after it.
-// The drainer has not stepped since the drain began.
-func setRight(t *testing.T) *stage {
+// clockCorrected is a fixture whose clock was set back before a deadline and corrected after it.
+// The drainer has not stepped since.
+func clockCorrected(t *testing.T) *fixture {
 	s := unmoved(t)
 	s.wait(50 * time.Second)
 	s.j.ClockSet(s.now, 1, -10*time.Second)
@@ -175,15 +175,14 @@ func setRight(t *testing.T) *stage {
 
 func fineEnd() []fine {
 	return []fine{
-		// Small seed 5021365: the judge took a clock that is right again for one that was
-		// never set.
-		{"a deadline that a clock set right shows to have passed, before the next look at the clock", func(t *testing.T) *stage {
-			s := setRight(t)
+		// Small seed 5021365: the judge overlooked a clock that was set and corrected.
+		{"a deadline after a corrected clock, before the drainer checks its clock", func(t *testing.T) *fixture {
+			s := clockCorrected(t)
 			s.wait(30*time.Second - 1)
 			s.still()
 			return s
 		}},
-		{"nothing happens, and nothing is due or the drainer is held up", func(t *testing.T) *stage {
+		{"a silence before the deadline, and one of a delayed drainer", func(t *testing.T) *fixture {
 			s := unmoved(t)
 			s.wait(time.Minute - 1)
 			s.still()
@@ -191,7 +190,7 @@ func fineEnd() []fine {
 			s.still(held)
 			return s
 		}},
-		{"a drain that ends at its bound", func(t *testing.T) *stage {
+		{"a drain that ends at its bound", func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Minute)
 			s.wait(time.Minute)
 			s.mark(cluster.MarkDeadline, "a1")
@@ -199,15 +198,15 @@ func fineEnd() []fine {
 			s.end("n1")
 			return s
 		}},
-		{"stages that take all of their time", func(t *testing.T) *stage {
-			s := layers(t, bounded(), time.Minute)
+		{"stages that take their longest time", func(t *testing.T) *fixture {
+			s := allStages(t, bounded(), time.Minute)
 			s.lead(1)
 			s.j.Calm(s.now)
 			s.wait(time.Minute + 3*(writeTime+stopTime) + writeTime)
 			s.look(1)
 			return s
 		}},
-		{"a deadline that is extended in the calm, and an allocation that lands", func(t *testing.T) *stage {
+		{"an extended deadline and a new allocation after the end of the faults", func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Minute)
 			s.drain("n1", time.Hour)
 			s.wait(time.Hour)
@@ -216,17 +215,17 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
-		{"a leader whose clock is behind", func(t *testing.T) *stage {
+		{"a leader whose clock is behind", func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Minute)
 			s.j.ClockSet(s.now, 1, -time.Hour)
 			s.wait(time.Hour + time.Minute)
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now.Add(-time.Hour), Woken: true, View: s.state(), Looks: 1})
 			return s
 		}},
-		{"plugins that wait for what never stops", func(t *testing.T) *stage {
+		{"plugins that wait for an allocation that never stops", func(t *testing.T) *fixture {
 			o := bounded()
 			o.Policy.PluginsAfterDeadline = rules.PluginsAfterStop
-			s := layers(t, o, time.Minute)
+			s := allStages(t, o, time.Minute)
 			s.lead(1)
 			s.j.Calm(s.now)
 			s.wait(24 * time.Hour)
@@ -234,14 +233,14 @@ func fineEnd() []fine {
 			return s
 		}},
 		// Small seed 7056254: the mark was in flight when the clock was set back.
-		{"a mark that was stamped by a clock which was set back since", func(t *testing.T) *stage {
-			s := aheadInFlight(t)
+		{"a mark from before the clock was set back", func(t *testing.T) *fixture {
+			s := markFromTheFuture(t)
 			s.wait(time.Hour + stopTime + writeTime)
 			s.look(1)
 			return s
 		}},
-		// Small seed 7066521: the judge knew nothing of the allocation.
-		{"an allocation placed past the log, in the calm, on a node that was empty", func(t *testing.T) *stage {
+		// Small seed 7066521: the judge did not know the allocation.
+		{"an allocation placed past the log on an empty node, after the end of the faults", func(t *testing.T) *fixture {
 			s := calm(t, bounded(), time.Hour)
 			s.ended("a1")
 			s.placePastTheLog("a9", "n1")
@@ -249,7 +248,7 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
-		{"an allocation placed past the log, the last before the calm, on a node that was empty", func(t *testing.T) *stage {
+		{"an allocation placed past the log on an empty node, just before the end of the faults", func(t *testing.T) *fixture {
 			s := leading(t, bounded())
 			s.drain("n1", time.Hour)
 			s.ended("a1")
@@ -260,14 +259,14 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
-		{"a storm, whatever it takes", func(t *testing.T) *stage {
+		{"a long drain while faults last", func(t *testing.T) *fixture {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
 			s.wait(24 * time.Hour)
 			s.look(1)
 			return s
 		}},
-		{"a deadline within its coalescing window", func(t *testing.T) *stage {
+		{"a deadline within its coalescing window", func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.wait(time.Minute + invariant.DefaultCoalesce - 1)
@@ -275,7 +274,7 @@ func fineEnd() []fine {
 			s.quiet()
 			return s
 		}},
-		{"what could be done while something holds the drainer up", func(t *testing.T) *stage {
+		{"possible items of a drainer that has to wait", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.quiet(held, waiting)
 			s.stepUntil(1, false, s.now.Add(time.Millisecond)) // it waits for a look
@@ -285,12 +284,12 @@ func fineEnd() []fine {
 			s.quiet(waiting)
 			return s
 		}},
-		{"a mark that was refused not long ago", func(t *testing.T) *stage {
+		{"a mark that was just refused", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
 			s.propose(1, 1, m)
 			s.look(1)
-			s.sick("a3")
+			s.unhealthy("a3")
 			r := s.apply(m)
 			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
 			s.run("a3")
@@ -302,9 +301,9 @@ func fineEnd() []fine {
 	}
 }
 
-// aheadInFlight is a stage in the calm, whose deadline mark was proposed by a clock an hour
-// ahead and applied when the clock was right again.
-func aheadInFlight(t *testing.T) *stage {
+// markFromTheFuture is a fixture after the end of the faults. A leader with a clock an hour ahead
+// proposed a deadline mark, and the FSM applied it after the clock was corrected.
+func markFromTheFuture(t *testing.T) *fixture {
 	s := calm(t, bounded(), time.Minute)
 	s.wait(time.Minute)
 	m := s.marks(cluster.MarkDeadline, "a1")
@@ -313,8 +312,8 @@ func aheadInFlight(t *testing.T) *stage {
 	return s
 }
 
-// placePastTheLog places an allocation of the job web, which no entry says.
-func (s *stage) placePastTheLog(id cluster.AllocID, on cluster.NodeID) {
+// placePastTheLog places an allocation of the job web without an entry.
+func (s *fixture) placePastTheLog(id cluster.AllocID, on cluster.NodeID) {
 	s.index++
 	before := s.state()
 	txn := s.fsm.Store().Begin(s.index)
@@ -324,11 +323,11 @@ func (s *stage) placePastTheLog(id cluster.AllocID, on cluster.NodeID) {
 	}}})
 	must.NoError(s.t, err)
 	txn.Commit()
-	s.tell(shims.Applied{Index: s.index, Response: shims.Skipped{}, Before: before, After: s.state()})
+	s.observe(shims.Applied{Index: s.index, Response: shims.Skipped{}, Before: before, After: s.state()})
 }
 
-// calm is a stage in the calm, with a leader and n1 that drains.
-func calm(t *testing.T, o invariant.Options, deadline time.Duration) *stage {
+// calm is a fixture after the end of the faults, with a leader and the draining node n1.
+func calm(t *testing.T, o invariant.Options, deadline time.Duration) *fixture {
 	s := leading(t, o)
 	s.drain("n1", deadline)
 	s.look(1)

@@ -1,8 +1,8 @@
 package invariant
 
 // G4 and G6 at a quiet point: every possible item is applied or planned, unless the drainer
-// has a reason to wait. These reasons are known: a missing answer, the wait after a failure
-// or a refusal, a clock that was set since the last look, and delays in the world.
+// has a reason to wait. The judge knows these reasons: a missing answer, the wait after a
+// failure or a refusal, a clock that was set since the last look, and delays in the world.
 
 // progressJudge judges the items that a drainer has not planned: G4, G6, G7 and G12.
 type progressJudge struct{ *facts }
@@ -28,12 +28,12 @@ func (j *progressJudge) checkProgress(m *snapshot, t *term) {
 	}
 	for key := range t.reevaluated { //lint:order each group by itself
 		if !m.tally(m.group(key)).stuck {
-			delete(t.reevaluated, key) // the next time counts from one again
+			delete(t.reevaluated, key) // the drainer counts from one again
 		}
 	}
 	for _, key := range w.Reevaluate {
 		if !j.reevaluates(t, m.at, key) {
-			j.find(NotReevaluated, Violation{Group: key}, "marked allocations run on, no evaluation of their job is open, and none is planned")
+			j.find(NotReevaluated, Violation{Group: key}, "marked allocations run on, their job has no open evaluation, and none is planned")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func brokenTruth() []broken {
 	return []broken{
-		{"complete with a consumer that stops", invariant.EndedEarly, []invariant.Check{invariant.UntrueOutcome}, func(t *testing.T) *stage {
+		{"complete while a consumer stops", invariant.EndedEarly, []invariant.Check{invariant.UntrueOutcome}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -22,13 +22,13 @@ func brokenTruth() []broken {
 			s.endAnyway("n1", cluster.OutcomeComplete, 1)
 			return s
 		}},
-		{"the deadline's end just before the stop time is over", invariant.EndedEarly, nil, func(t *testing.T) *stage {
+		{"an end just before the stop time ends", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
 			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 1)
 			return s
 		}},
-		{"complete without the replacement that it promises", invariant.EndedEarly, nil, func(t *testing.T) *stage {
+		{"complete without the promised replacement", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
 			s := web(t, replaced(), 3, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -38,16 +38,16 @@ func brokenTruth() []broken {
 			e := s.ends("n1")
 			e.Policy = replaced().Policy
 			r := endings("n1", "dn1", cluster.OutcomeComplete)
-			s.lie(e, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
+			s.fake(e, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
 			return s
 		}},
-		{"complete although the deadline marked", invariant.UntrueOutcome, nil, func(t *testing.T) *stage {
+		{"complete with a deadline mark", invariant.UntrueOutcome, nil, func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.ended("a1")
 			s.endAnyway("n1", cluster.OutcomeComplete, 0)
 			return s
 		}},
-		{"a cancel that is recorded as complete", invariant.UntrueOutcome, nil, func(t *testing.T) *stage {
+		{"a cancel recorded as complete", invariant.UntrueOutcome, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
@@ -56,13 +56,13 @@ func brokenTruth() []broken {
 			})
 			return s
 		}},
-		{"a record that miscounts what was left", invariant.MiscountedLeft, nil, func(t *testing.T) *stage {
+		{"a record that miscounts the allocations left", invariant.MiscountedLeft, nil, func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.wait(time.Hour)
 			s.endAnyway("n1", cluster.OutcomeDeadlineReached, 2)
 			return s
 		}},
-		{"a mark that is not counted", invariant.MiscountedMarks, nil, func(t *testing.T) *stage {
+		{"a mark that is not counted", invariant.MiscountedMarks, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -70,7 +70,7 @@ func brokenTruth() []broken {
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Marked = [cluster.MarkClassCount]int{} })
 			return s
 		}},
-		{"a purge that is not counted", invariant.MiscountedPurged, nil, func(t *testing.T) *stage {
+		{"a purge that is not counted", invariant.MiscountedPurged, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.forge(&shims.JobDeregister{Job: jobKey("web"), Purge: true}, shims.ChangeApplied{},
@@ -78,32 +78,32 @@ func brokenTruth() []broken {
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.PurgedRunning = 0 })
 			return s
 		}},
-		{"an end without an outcome", invariant.NoRecord, nil, func(t *testing.T) *stage {
+		{"an end without an outcome", invariant.NoRecord, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
 			s.drain("n1", 0)
 			s.endAnyway("n1", cluster.OutcomeNone, 0)
 			return s
 		}},
-		{"a drain that is nowhere any more", invariant.NoRecord, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
+		{"a drain that disappears", invariant.NoRecord, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{Every: -1}, 1, 1)
 			s.drain("n1", 0)
 			s.forge(reportOf("a1", "n1"), shims.ChangeApplied{}, nothing, func(state *statestore.Snapshot) { state.Node("n1").Drain = nil })
 			s.j.End(s.now, s.state())
 			return s
 		}},
-		{"the id of a drain used again", invariant.SecondOutcome, nil, func(t *testing.T) *stage {
+		{"a drain with the id of an earlier one", invariant.SecondOutcome, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drainAs("n1", "first")
 			s.cancel("n1")
-			for i := range cluster.MaxDrainRecordsPerNode { // until the store has forgotten it
+			for i := range cluster.MaxDrainRecordsPerNode { // until the store has deleted the record
 				s.drainAs("n1", cluster.DrainID(fmt.Sprintf("d%02d", i)))
 				s.cancel("n1")
 			}
 			s.drainAs("n1", "first")
 			return s
 		}},
-		{"a record that is changed", invariant.SecondOutcome, nil, func(t *testing.T) *stage {
+		{"a record that is changed", invariant.SecondOutcome, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.cancel("n1")
@@ -115,14 +115,14 @@ func brokenTruth() []broken {
 			s.forge(last, r, s.updates(last), func(state *statestore.Snapshot) { state.DrainRecord("dn1").Outcome = cluster.OutcomeForced })
 			return s
 		}},
-		{"a drain that ends in a change of eligibility", invariant.EndedByNothing, nil, func(t *testing.T) *stage {
+		{"a drain that ends in a change of eligibility", invariant.EndedWithoutCause, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{Every: -1}, 1, 1)
 			s.drain("n1", 0)
 			m := &shims.NodeUpdateEligibility{At: s.now, Node: "n1", Eligibility: cluster.NodeEligible}
-			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.CompleteDrains(s.now, endings("n1", "dn1", cluster.OutcomeComplete)) })
+			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.CompleteDrains(s.now, endings("n1", "dn1", cluster.OutcomeComplete)) })
 			return s
 		}},
-		{"a node that its drain's end makes eligible", invariant.MadeEligible, nil, func(t *testing.T) *stage {
+		{"a node that its drain's end makes eligible", invariant.MadeEligible, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
 			s.drain("n1", 0)
@@ -137,7 +137,7 @@ func brokenTruth() []broken {
 
 func fineTruth() []fine {
 	return []fine{
-		{"complete when the last has ended", func(t *testing.T) *stage {
+		{"complete after the last allocation ended", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -145,13 +145,13 @@ func fineTruth() []fine {
 			s.end("n1")
 			return s
 		}},
-		{"the deadline's end when the stop time is over", func(t *testing.T) *stage {
+		{"an end when the stop time ends", func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.wait(5*time.Second + invariant.DefaultStopMargin)
 			s.end("n1")
 			return s
 		}},
-		{"forced, with one left on an unreachable node", func(t *testing.T) *stage {
+		{"forced with an allocation left on an unreachable node", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", -1)
 			s.mark(cluster.MarkForced, "a1")
@@ -159,21 +159,21 @@ func fineTruth() []fine {
 			s.end("n1")
 			return s
 		}},
-		{"complete with a replacement placed, or a blocked evaluation", func(t *testing.T) *stage {
+		{"complete with a blocked evaluation", func(t *testing.T) *fixture {
 			s := web(t, replaced(), 3, 2)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.Policy = replaced().Policy
 			s.apply(m)
 			s.stop("a1", true)
-			s.blocked("web")
+			s.blockEvals("web")
 			s.ended("a1")
 			e := s.ends("n1")
 			e.Policy = replaced().Policy
 			s.apply(e)
 			return s
 		}},
-		{"a node deleted under its drain, and a job purged", func(t *testing.T) *stage {
+		{"a node deleted during its drain, and a purged job", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
@@ -182,7 +182,7 @@ func fineTruth() []fine {
 			s.end("n2")
 			return s
 		}},
-		{"more drains of a node than records are kept", func(t *testing.T) *stage {
+		{"more drains of a node than records are kept", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			for i := range cluster.MaxDrainRecordsPerNode + 3 {
 				s.drainAs("n1", cluster.DrainID(fmt.Sprintf("d%02d", i)))
@@ -190,7 +190,7 @@ func fineTruth() []fine {
 			}
 			return s
 		}},
-		{"an end that was planned too early, refused", func(t *testing.T) *stage {
+		{"a refused end before the stop time ends", func(t *testing.T) *fixture {
 			s := atDeadline(t)
 			s.wait(5*time.Second + invariant.DefaultStopMargin - 1)
 			s.end("n1")
@@ -199,8 +199,8 @@ func fineTruth() []fine {
 	}
 }
 
-// atDeadline has a1 marked by the deadline of its node.
-func atDeadline(t *testing.T) *stage {
+// atDeadline is a fixture in which a1 has a deadline mark.
+func atDeadline(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 1, 1)
 	s.drain("n1", time.Minute)
 	s.wait(time.Minute)

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// tenants is a stage on which n1 carries the job web of two namespaces, n2 that of
-// one of them, and the system job logs may run on every node but n3.
-func tenants(t *testing.T) *stage {
+// twoNamespaces is a fixture in which n1 runs the job web of two namespaces, and n2 that of the
+// default one. The system job logs may run on n1 and n2.
+func twoNamespaces(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 1, 1)
 	other := service("web", 1, 1)
 	other.Namespace = "other"
@@ -35,17 +35,17 @@ func tenants(t *testing.T) *stage {
 	return s
 }
 
-// down is an entry in which n1 goes down, which has evaluations of these jobs made,
-// and says so.
-func (s *stage) down(evals ...*cluster.Evaluation) {
+// nodeDown applies an entry in which n1 goes down. The FSM makes the given evaluations and names
+// them in its answer.
+func (s *fixture) nodeDown(evals ...*cluster.Evaluation) {
 	m := &shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeDown}
-	s.lie(m, named(evals), func(txn *statestore.Txn) {
+	s.fake(m, named(evals), func(txn *statestore.Txn) {
 		must.NoError(s.t, txn.UpdateNodeStatus(m.Node, m.Status, m.At))
 		must.NoError(s.t, txn.UpsertEvals(evals))
 	})
 }
 
-// named is the answer that names the evaluations.
+// named returns an answer that names the evaluations.
 func named(evals []*cluster.Evaluation) shims.ChangeApplied {
 	var r shims.ChangeApplied
 	for _, e := range evals {
@@ -54,9 +54,9 @@ func named(evals []*cluster.Evaluation) shims.ChangeApplied {
 	return r
 }
 
-// fall are the evaluations that have to be made when n1 changes, in the order of the
-// jobs: logs, web, and the web of the other namespace.
-func (s *stage) fall() []*cluster.Evaluation {
+// nodeEvals returns the required evaluations for a change of n1: of logs, of web, and of web in
+// the other namespace.
+func (s *fixture) nodeEvals() []*cluster.Evaluation {
 	logs, ours, theirs := s.eval("logs"), s.eval("web"), s.eval("web")
 	logs.Type, theirs.Namespace = cluster.JobSystem, "other"
 	for _, e := range []*cluster.Evaluation{logs, ours, theirs} {
@@ -66,162 +66,164 @@ func (s *stage) fall() []*cluster.Evaluation {
 }
 
 func brokenEvals() []broken {
-	// fallen has n1 go down with evaluations that are almost as they have to be.
-	fallen := func(change func(*stage, []*cluster.Evaluation) []*cluster.Evaluation) func(*testing.T) *stage {
-		return func(t *testing.T) *stage {
-			s := tenants(t)
-			s.down(change(s, s.fall())...)
+	// nodeDownWith takes n1 down with changed evaluations.
+	nodeDownWith := func(change func(*fixture, []*cluster.Evaluation) []*cluster.Evaluation) func(*testing.T) *fixture {
+		return func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			s.nodeDown(change(s, s.nodeEvals())...)
 			return s
 		}
 	}
-	without := func(i int) func(*stage, []*cluster.Evaluation) []*cluster.Evaluation {
-		return func(_ *stage, evals []*cluster.Evaluation) []*cluster.Evaluation { return slices.Delete(evals, i, i+1) }
+	without := func(i int) func(*fixture, []*cluster.Evaluation) []*cluster.Evaluation {
+		return func(_ *fixture, evals []*cluster.Evaluation) []*cluster.Evaluation {
+			return slices.Delete(evals, i, i+1)
+		}
 	}
-	with := func(change func(*cluster.Evaluation)) func(*stage, []*cluster.Evaluation) []*cluster.Evaluation {
-		return func(_ *stage, evals []*cluster.Evaluation) []*cluster.Evaluation {
+	with := func(change func(*cluster.Evaluation)) func(*fixture, []*cluster.Evaluation) []*cluster.Evaluation {
+		return func(_ *fixture, evals []*cluster.Evaluation) []*cluster.Evaluation {
 			change(evals[1])
 			return evals
 		}
 	}
 	return []broken{
-		{"a node falls and no evaluation is made", invariant.JobForgotten, nil, fallen(func(*stage, []*cluster.Evaluation) []*cluster.Evaluation { return nil })},
-		{"a node falls and the system job is forgotten", invariant.JobForgotten, nil, fallen(without(0))},
-		{"a node falls and one namespace is forgotten", invariant.JobForgotten, nil, fallen(without(1))},
-		{"a node falls and the other namespace is forgotten", invariant.JobForgotten, nil, fallen(without(2))},
-		{"an evaluation that the scheduler ignores", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.Status = cluster.EvalComplete }))},
-		{"an evaluation with another cause", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.TriggeredBy = cluster.TriggerNodeDrain }))},
-		{"an evaluation of another node", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.NodeID = "n2" }))},
-		{"an evaluation of another time", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.CreateTime = e.CreateTime.Add(time.Second) }))},
-		{"an evaluation as of another kind of job", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.Type = cluster.JobBatch }))},
-		{"an evaluation with another priority", invariant.JobForgotten, nil, fallen(with(func(e *cluster.Evaluation) { e.Priority = 1 }))},
-		{"two evaluations of a job", invariant.EvaluatedForNothing, nil, fallen(func(s *stage, evals []*cluster.Evaluation) []*cluster.Evaluation {
-			return append(evals, s.fall()[1])
+		{"a node goes down without an evaluation", invariant.JobForgotten, nil, nodeDownWith(func(*fixture, []*cluster.Evaluation) []*cluster.Evaluation { return nil })},
+		{"a node goes down without an evaluation of the system job", invariant.JobForgotten, nil, nodeDownWith(without(0))},
+		{"a node goes down without an evaluation in the default namespace", invariant.JobForgotten, nil, nodeDownWith(without(1))},
+		{"a node goes down without an evaluation in the other namespace", invariant.JobForgotten, nil, nodeDownWith(without(2))},
+		{"a required evaluation that is complete", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.Status = cluster.EvalComplete }))},
+		{"an evaluation with another trigger", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.TriggeredBy = cluster.TriggerNodeDrain }))},
+		{"an evaluation of another node", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.NodeID = "n2" }))},
+		{"an evaluation with another time", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.CreateTime = e.CreateTime.Add(time.Second) }))},
+		{"an evaluation with another job type", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.Type = cluster.JobBatch }))},
+		{"an evaluation with another priority", invariant.JobForgotten, nil, nodeDownWith(with(func(e *cluster.Evaluation) { e.Priority = 1 }))},
+		{"two evaluations of a job", invariant.NeedlessEvaluation, nil, nodeDownWith(func(s *fixture, evals []*cluster.Evaluation) []*cluster.Evaluation {
+			return append(evals, s.nodeEvals()[1])
 		})},
-		{"an evaluation of a job that is elsewhere", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"an evaluation of a job on another node", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.job(service("elsewhere", 1, 1))
-			s.down(append(s.fall(), s.eval("elsewhere"))...)
+			s.nodeDown(append(s.nodeEvals(), s.eval("elsewhere"))...)
 			return s
 		}},
-		{"a system job that cannot run there", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
-			e := s.fall()
+		{"an evaluation of a system job that cannot run on the node", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			e := s.nodeEvals()
 			for _, e := range e {
 				e.NodeID = "n3"
 			}
 			m := &shims.NodeUpdateStatus{At: s.now, Node: "n3", Status: cluster.NodeDown}
-			s.lie(m, named(e[:2]), func(txn *statestore.Txn) {
+			s.fake(m, named(e[:2]), func(txn *statestore.Txn) {
 				must.NoError(s.t, txn.UpdateNodeStatus(m.Node, m.Status, m.At))
 				must.NoError(s.t, txn.UpsertEvals(e[:2]))
 			})
 			return s
 		}},
-		{"made of a node that is what it was", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
-			e := s.fall()
-			s.lie(&shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeReady}, named(e), func(txn *statestore.Txn) {
+		{"evaluations for a node with an unchanged status", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			e := s.nodeEvals()
+			s.fake(&shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeReady}, named(e), func(txn *statestore.Txn) {
 				must.NoError(s.t, txn.UpsertEvals(e))
 			})
 			return s
 		}},
-		{"made although the entry carries one", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
-			e := append(s.fall(), s.fall()[1])
+		{"an evaluation of a job beside a carried one", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			e := append(s.nodeEvals(), s.nodeEvals()[1])
 			m := &shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeDown, Evals: e[3:]}
-			s.lie(m, named(e), func(txn *statestore.Txn) {
+			s.fake(m, named(e), func(txn *statestore.Txn) {
 				must.NoError(s.t, txn.UpdateNodeStatus(m.Node, m.Status, m.At))
 				must.NoError(s.t, txn.UpsertEvals(e))
 			})
 			return s
 		}},
-		{"carried and not made", invariant.JobForgotten, []invariant.Check{invariant.Unanswered}, func(t *testing.T) *stage {
-			s := tenants(t)
-			s.lie(&shims.EvalUpdate{Evals: s.fall()}, shims.ChangeApplied{}, nothing)
+		{"a carried evaluation that is not written", invariant.JobForgotten, []invariant.Check{invariant.WrongAnswer}, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			s.fake(&shims.EvalUpdate{Evals: s.nodeEvals()}, shims.ChangeApplied{}, nothing)
 			return s
 		}},
-		{"a node that is deleted", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a deleted node without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			m := &shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n3", "n2"}}
-			s.lie(m, shims.NodesDeregistered{}, func(txn *statestore.Txn) { txn.DeleteNodes(m.Nodes, m.At) })
+			s.fake(m, shims.NodesDeregistered{}, func(txn *statestore.Txn) { txn.DeleteNodes(m.Nodes, m.At) })
 			return s
 		}},
-		{"a node that registers", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a registered node without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			n := s.state().Node("n1").Copy()
 			n.ID = "n4"
-			s.lie(&shims.NodeRegister{At: s.now, Node: n}, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertNode(n, s.now)) })
+			s.fake(&shims.NodeRegister{At: s.now, Node: n}, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertNode(n, s.now)) })
 			return s
 		}},
-		{"a node that becomes eligible", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"an eligible node without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.apply(&shims.NodeUpdateEligibility{At: s.now, Node: "n2", Eligibility: cluster.NodeIneligible})
 			m := &shims.NodeUpdateEligibility{At: s.now, Node: "n2", Eligibility: cluster.NodeEligible}
-			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At)) })
+			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpdateNodeEligibility(m.Node, m.Eligibility, m.At)) })
 			return s
 		}},
-		{"a node that returns from its drain", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a node made eligible by a cancel, without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.drain("n1", 0)
 			m := s.request("n1", nil)
 			m.MarkEligible = true
-			s.lie(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, func(txn *statestore.Txn) {
+			s.fake(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, func(txn *statestore.Txn) {
 				_, err := txn.UpdateNodeDrain(m.DrainUpdate)
 				must.NoError(s.t, err)
 			})
 			return s
 		}},
-		{"a job that is stopped", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a stopped job without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			m := &shims.JobDeregister{Job: jobKey("web")}
-			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.DeleteJob(m.Job, false)) })
+			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { must.NoError(s.t, txn.DeleteJob(m.Job, false)) })
 			return s
 		}},
-		{"a job that fails", invariant.JobForgotten, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a failed allocation without an evaluation", invariant.JobForgotten, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			m := reportOf("a1", "n1")
 			m.Reports[0].ClientStatus = cluster.ClientFailed
-			s.lie(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) })
+			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) })
 			return s
 		}},
-		{"the end of what was to end", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"an evaluation for the failure of a stopped allocation", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.stop("a1", false)
 			e := s.eval("web")
 			e.TriggeredBy = cluster.TriggerAllocFailure
 			m := reportOf("a1", "n1")
 			m.Reports[0].ClientStatus = cluster.ClientFailed
-			s.lie(m, named([]*cluster.Evaluation{e}), func(txn *statestore.Txn) {
+			s.fake(m, named([]*cluster.Evaluation{e}), func(txn *statestore.Txn) {
 				txn.UpdateAllocsFromClient(m.Reports)
 				must.NoError(s.t, txn.UpsertEvals([]*cluster.Evaluation{e}))
 			})
 			return s
 		}},
-		{"an answer without an evaluation", invariant.Unanswered, nil, func(t *testing.T) *stage {
-			s := tenants(t)
-			m := &shims.EvalUpdate{Evals: s.fall()}
-			s.lie(m, named(m.Evals[:2]), func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) })
+		{"an answer that misses an evaluation", invariant.WrongAnswer, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			m := &shims.EvalUpdate{Evals: s.nodeEvals()}
+			s.fake(m, named(m.Evals[:2]), func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) })
 			return s
 		}},
-		{"refused and done all the same", invariant.Unanswered, nil, func(t *testing.T) *stage {
-			s := tenants(t)
-			m := &shims.EvalUpdate{Evals: s.fall()}
-			s.lie(m, shims.Refused{Err: statestore.ErrNodeNotFound}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) })
+		{"a refused entry that changes rows", invariant.WrongAnswer, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			m := &shims.EvalUpdate{Evals: s.nodeEvals()}
+			s.fake(m, shims.Refused{Err: statestore.ErrNodeNotFound}, func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) })
 			return s
 		}},
-		{"two evaluations of a job beside its marks", invariant.EvaluatedForNothing, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"two evaluations of a job beside its marks", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.Evals = append(m.Evals, s.eval("web"))
-			s.believe(m)
+			s.applyUnchecked(m)
 			return s
 		}},
-		{"a mark with an evaluation of another cause", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a mark whose evaluation has another trigger", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.Evals[0].TriggeredBy = cluster.TriggerNodeUpdate
-			s.believe(m)
+			s.applyUnchecked(m)
 			return s
 		}},
 	}
@@ -229,40 +231,40 @@ func brokenEvals() []broken {
 
 func fineEvals() []fine {
 	return []fine{
-		{"a node falls and all are looked at", func(t *testing.T) *stage {
-			s := tenants(t)
-			s.down(s.fall()...)
+		{"a node goes down with all evaluations", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			s.nodeDown(s.nodeEvals()...)
 			return s
 		}},
-		{"a node falls again before it has risen", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a node goes down twice", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.status("n1", cluster.NodeDown)
 			s.status("n1", cluster.NodeDown)
 			s.status("n1", cluster.NodeReady)
 			return s
 		}},
-		{"a node with nothing that still runs", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a node without live allocations goes down", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.failed("a3")
 			s.status("n3", cluster.NodeDown)
 			return s
 		}},
-		{"two nodes with one job are deleted", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"two deleted nodes with the same job", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1", "n2", "none", "n1"}})
-			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1"}}) // its allocations are there still
+			s.apply(&shims.NodeDeregister{At: s.now, Nodes: []cluster.NodeID{"n1"}}) // its allocations still exist
 			return s
 		}},
-		{"a job is stopped twice and purged", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a job stopped twice and purged", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.apply(&shims.JobDeregister{Job: jobKey("web")})
 			s.apply(&shims.JobDeregister{Job: jobKey("web")})
 			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true})
 			s.apply(&shims.JobDeregister{Job: jobKey("web")})
 			return s
 		}},
-		{"batch work that is done, and that it failed is said too late", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"batch work that completes, with a late report of a failure", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.job(newJob(cluster.JobBatch, "once", 1))
 			s.place("c1", "once", "n2")
 			m := reportOf("c1", "n2")
@@ -271,14 +273,14 @@ func fineEvals() []fine {
 			s.apply(m)
 			return s
 		}},
-		{"an evaluation that an entry carries and nothing calls for", func(t *testing.T) *stage {
-			s := tenants(t)
+		{"a carried evaluation that is not required", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
 			s.apply(&shims.NodeUpdateStatus{At: s.now, Node: "n3", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{s.eval("logs")}})
 			return s
 		}},
-		{"a complete evaluation that an entry carries", func(t *testing.T) *stage {
-			s := tenants(t)
-			e := s.fall()
+		{"a carried evaluation that is complete", func(t *testing.T) *fixture {
+			s := twoNamespaces(t)
+			e := s.nodeEvals()
 			e[1].Status = cluster.EvalComplete
 			s.apply(&shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeDown, Evals: e})
 			return s
@@ -286,29 +288,29 @@ func fineEvals() []fine {
 	}
 }
 
-// What is counted here agrees with what the state machine makes, whatever of it
-// entries carry, and there was something to count.
-func TestJudge_agreesOnWhoIsToBeLookedAt(t *testing.T) {
+// The judge and the FSM require the same evaluations in random histories. Entries carry some of
+// these evaluations.
+func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 	t.Parallel()
 	called, made := 0, 0
 	for seed := range uint64(60) {
-		c := newChance(t, seed)
+		c := newRandomFixture(t, seed)
 		for range 30 {
-			c.act()
+			c.randomEntry()
 			c.changeNode()
 		}
 		c.j.End(c.now, c.state())
 		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d: %v", seed, c.j.Violations()))
-		called, made = called+c.j.Counters().Called, made+c.j.Counters().Evaluated
+		called, made = called+c.j.Counters().Required, made+c.j.Counters().Evaluated
 	}
 	t.Logf("%d evaluations called for, %d made that none carried", called, made)
 	must.Greater(t, 1000, made)
 	must.Greater(t, made+500, called)
 }
 
-// changeNode changes a node, in an entry that carries some of the evaluations which
-// that calls for, and perhaps others.
-func (c *chance) changeNode() {
+// changeNode changes a node. The entry carries some of the required evaluations, and perhaps
+// others.
+func (c *randomFixture) changeNode() {
 	id := c.someNode()
 	evals := scheduler.NodeEvals(c.state(), id, cluster.TriggerNodeUpdate, c.now, func() cluster.EvalID { return c.eval("").ID })
 	evals = slices.DeleteFunc(evals, func(*cluster.Evaluation) bool { return c.rng.IntN(2) == 0 })

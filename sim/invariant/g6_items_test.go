@@ -12,56 +12,56 @@ import (
 
 func brokenItems() []broken {
 	return []broken{
-		{"a mark whose evaluation was dropped", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
+		{"a mark without its evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, nil) })
+			s.fake(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, nil) })
 			return s
 		}},
-		{"a stuck group whose evaluation was dropped", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
+		{"a stuck group without its evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
 			s := stuck(t)
 			m := s.again("web")
-			s.lie(m, shims.MarksApplied{}, nothing)
+			s.fake(m, shims.MarksApplied{}, nothing)
 			return s
 		}},
-		{"a good mark refused", invariant.GoodRefused, nil, func(t *testing.T) *stage {
+		{"a valid mark refused", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.refuse(s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"good marks refused with a bad one", invariant.GoodRefused, nil, func(t *testing.T) *stage {
+		{"a valid mark refused with an invalid one", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
 			s.refuse(s.marks(cluster.MarkPaced, "a1", "a2"))
 			return s
 		}},
-		{"a good end refused", invariant.GoodRefused, nil, func(t *testing.T) *stage {
+		{"a valid end refused", invariant.ValidRefused, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
 			s.drain("n1", 0)
 			m := s.ends("n1")
-			s.lie(m, shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "no"}}}, nothing)
+			s.fake(m, shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "no"}}}, nothing)
 			return s
 		}},
-		{"an answer without one of the items", invariant.Unanswered, nil, func(t *testing.T) *stage {
+		{"an answer that misses an item", invariant.WrongAnswer, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
-			s.lie(m, shims.MarksApplied{}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
+			s.fake(m, shims.MarksApplied{}, func(txn *statestore.Txn) { _ = txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals) })
 			return s
 		}},
-		{"an answer that says ended", invariant.Unanswered, []invariant.Check{invariant.EndedEarly}, func(t *testing.T) *stage {
+		{"an answer that claims an end", invariant.WrongAnswer, []invariant.Check{invariant.EndedEarly}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.ends("n1")
 			r := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: cluster.OutcomeComplete}}
-			s.lie(m, shims.CompletionsApplied{Ended: r}, nothing)
+			s.fake(m, shims.CompletionsApplied{Ended: r}, nothing)
 			return s
 		}},
-		{"a mark that is lost", invariant.MarkLost, nil, func(t *testing.T) *stage {
+		{"an entry that removes a mark", invariant.MarkLost, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.mark(cluster.MarkPaced, "a1")
@@ -75,21 +75,21 @@ func brokenItems() []broken {
 
 func fineItems() []fine {
 	return []fine{
-		{"a bad mark refused, the rest made", func(t *testing.T) *stage {
+		{"an invalid mark refused beside a valid one", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.drain("n2", 0)
 			s.mark(cluster.MarkPaced, "a1", "a2")
 			return s
 		}},
-		{"a mark twice in its entry", func(t *testing.T) *stage {
+		{"a mark twice in its entry", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1", "a1")
 			s.apply(m)
 			return s
 		}},
-		{"a mark without an evaluation, refused", func(t *testing.T) *stage {
+		{"a refused mark without an evaluation", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			m := s.marks(cluster.MarkPaced, "a1")
@@ -97,13 +97,13 @@ func fineItems() []fine {
 			s.apply(m)
 			return s
 		}},
-		{"a stuck group that is evaluated again, one that is not", func(t *testing.T) *stage {
+		{"another evaluation of a group, stuck and then not stuck", func(t *testing.T) *fixture {
 			s := stuck(t)
 			s.apply(s.again("web"))
 			s.apply(s.again("web"))
 			return s
 		}},
-		{"an end twice in its entry", func(t *testing.T) *stage {
+		{"an end twice in its entry", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.ended("a1")
 			s.drain("n1", 0)
@@ -113,17 +113,17 @@ func fineItems() []fine {
 	}
 }
 
-// stuck has a1 marked, and its evaluation closed without a stop.
-func stuck(t *testing.T) *stage {
+// stuck is a fixture in which a1 is marked and its evaluation is complete, but no plan stopped it.
+func stuck(t *testing.T) *fixture {
 	s := web(t, invariant.Options{}, 1, 1)
 	s.drain("n1", 0)
 	s.mark(cluster.MarkPaced, "a1")
-	s.answered("web")
+	s.closeEvals("web")
 	return s
 }
 
-// again is an entry that has a group evaluated again.
-func (s *stage) again(id cluster.JobID) *shims.AllocUpdateDesiredTransition {
+// again returns an entry that evaluates a group again.
+func (s *fixture) again(id cluster.JobID) *shims.AllocUpdateDesiredTransition {
 	return &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{
 		At: s.now, Reevaluate: []cluster.GroupKey{groupKey(id)}, Evals: []*cluster.Evaluation{s.eval(id)},
 	}}

@@ -13,21 +13,21 @@ import (
 
 func brokenWrites() []broken {
 	return []broken{
-		{"planned at the beginning of a term", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+		{"a plan at the start of a term before a barrier", invariant.PlannedBeforeBarrier, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
 			s.j.Began(s.now, 0, 1)
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"sent again after an unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+		{"a retry after an unknown outcome before a barrier", invariant.PlannedBeforeBarrier, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Unknown)
 			s.wait(time.Minute)
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"a barrier that was asked for before the write of unknown outcome", invariant.PlannedBehind, nil, func(t *testing.T) *stage {
+		{"a plan after a barrier that is older than the unknown outcome", invariant.PlannedBeforeBarrier, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.ask(1, 8)
 			s.fail(raftwrite.Unknown)
@@ -36,7 +36,7 @@ func brokenWrites() []broken {
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"planned from a state older than the barrier's", invariant.PlannedFromOld, nil, func(t *testing.T) *stage {
+		{"a plan from a state older than the barrier", invariant.PlannedFromOldState, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			old := s.state()
 			s.ask(1, 8)
@@ -46,26 +46,26 @@ func brokenWrites() []broken {
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Looks: 1})
 			return s
 		}},
-		{"the same mark in flight twice", invariant.SentTwice, nil, func(t *testing.T) *stage {
+		{"the same mark in flight twice", invariant.SentTwice, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"the same end in flight twice", invariant.SentTwice, nil, func(t *testing.T) *stage {
+		{"the same end in flight twice", invariant.SentTwice, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, s.ends("n1"))
 			s.propose(1, 2, s.ends("n1"))
 			return s
 		}},
-		{"a mark that was rejected and is forgotten", invariant.NotRetried, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *stage {
+		{"a rejected mark that is not planned again", invariant.NotRetried, []invariant.Check{invariant.UntrueReason}, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
 			s.wait(invariant.DefaultRetryBase)
 			s.quiet(waiting)
 			return s
 		}},
-		{"an end that was rejected and is forgotten", invariant.NotRetried, nil, func(t *testing.T) *stage {
+		{"a rejected end that is not planned again", invariant.NotRetried, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.ended("a1")
 			s.propose(1, 1, s.ends("n1"))
@@ -76,7 +76,7 @@ func brokenWrites() []broken {
 			s.quiet()
 			return s
 		}},
-		{"a barrier that failed and is not asked for again", invariant.NotRetried, nil, func(t *testing.T) *stage {
+		{"a failed barrier that is not proposed again", invariant.NotRetried, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
@@ -87,17 +87,17 @@ func brokenWrites() []broken {
 			s.quiet()
 			return s
 		}},
-		{"a mark proposed without an evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *stage {
+		{"a mark proposed without an evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			m := s.marks(cluster.MarkPaced, "a1")
 			m.Evals = nil
 			s.propose(1, 1, m)
 			return s
 		}},
-		{"marked, its evaluation failed, and no other is made", invariant.NotReevaluated, nil, func(t *testing.T) *stage {
+		{"a marked allocation without an open evaluation", invariant.NotReevaluated, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.answered("web")
+			s.closeEvals("web")
 			s.look(1)
 			s.quiet()
 			return s
@@ -107,7 +107,7 @@ func brokenWrites() []broken {
 
 func fineWrites() []fine {
 	return []fine{
-		{"an unknown outcome, a barrier, and planned again", func(t *testing.T) *stage {
+		{"a retry after an unknown outcome and a barrier", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Unknown)
 			s.wait(invariant.DefaultRetryBase)
@@ -118,17 +118,17 @@ func fineWrites() []fine {
 			s.quiet()
 			return s
 		}},
-		{"a rejected mark that still has time", func(t *testing.T) *stage {
+		{"a rejected mark during its wait", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
 			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet(waiting)
 			return s
 		}},
-		{"two writes of unknown outcome, and a barrier after both", func(t *testing.T) *stage {
+		{"two writes of unknown outcome, and a barrier after both", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.drain("n2", 0)
-			s.sick("a2")
+			s.unhealthy("a2")
 			s.propose(1, 1, s.marks(cluster.MarkFree, "a2"))
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
@@ -144,18 +144,18 @@ func fineWrites() []fine {
 			s.write(1, 4, s.marks(cluster.MarkFree, "a2"))
 			return s
 		}},
-		{"a stuck group that was evaluated again not long ago", func(t *testing.T) *stage {
+		{"a stuck group with a recent evaluation", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
-			s.answered("web")
+			s.closeEvals("web")
 			s.write(1, 2, s.again("web"))
-			s.answered("web")
+			s.closeEvals("web")
 			s.look(1)
 			s.wait(invariant.DefaultRetryBase - 1)
 			s.quiet()
 			return s
 		}},
-		{"a barrier that failed, with time to ask again", func(t *testing.T) *stage {
+		{"a failed barrier during its wait", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
@@ -169,23 +169,23 @@ func fineWrites() []fine {
 	}
 }
 
-// draining is a stage with a leader on which n1 drains, and the leader has seen it.
-func draining(t *testing.T, o invariant.Options) *stage {
+// draining is a fixture with a leader that has seen the drain of n1.
+func draining(t *testing.T, o invariant.Options) *fixture {
 	s := leading(t, o)
 	s.drain("n1", 0)
 	s.look(1)
 	return s
 }
 
-// fail has a mark of a1 fail, and the drainer take it in.
-func (s *stage) fail(o raftwrite.Outcome) {
+// fail lets a mark of a1 fail. The drainer processes the failure.
+func (s *fixture) fail(o raftwrite.Outcome) {
 	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 	s.look(1)
 	s.answer(1, 1, o)
 	s.look(1)
 }
 
-// waiting has the report say of a1 that it waits for room, although it need not.
+// waiting sets the reason of a1 to "write pending".
 func waiting(q *invariant.Quiet) {
 	for i := range q.Reports[0].Allocs {
 		if a := &q.Reports[0].Allocs[i]; a.Alloc == "a1" {

@@ -11,17 +11,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// G7 from state: a new leader, or a drainer that has lost all it remembered,
-// reaches the same end from the state alone. At a quiet point it wants nothing
-// that the running one has neither planned nor in flight. And a story that is told
-// again with drainers that forget comes to the same facts.
+// G7 from state: a drainer that knows only the state, such as a new leader's, reaches the same
+// end. At a quiet point, a fresh drainer plans only items that the running one has planned or
+// has in flight. A run of the same story with drainers that lose their memory reaches the same
+// facts.
 
-// checkFresh finds what a drainer wants that remembers nothing and the running one
-// has neither planned nor in flight. Of a group it is the number that counts: which
-// of equal candidates go may depend on what was planned before.
+// checkFreshWants finds the items that a fresh drainer plans and that the running one has
+// neither planned nor in flight. For paced marks only their number in a group matters, because
+// the choice among equal candidates may depend on earlier plans.
 func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned map[cluster.AllocID]bool) {
 	if j.options.MinInterval > 0 && m.at.Before(t.lastWrite.Add(j.options.MinInterval)) {
-		return // a fresh drainer has no round behind it that it had to wait for
+		return // the running drainer waits after its last round; a fresh one has none
 	}
 	waiting := map[cluster.GroupKey]bool{}
 	for _, n := range m.draining {
@@ -46,16 +46,15 @@ func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned m
 		switch {
 		case planned[mark.Alloc] || t.marks[mark.Alloc] > 0:
 		case waiting[mark.Group]:
-		case withNode(mark.Class) || mark.Class == cluster.MarkGone:
+		case ofWholeNode(mark.Class) || mark.Class == cluster.MarkGone:
 			j.find(Forgotten, about, "a fresh drainer would mark it %s", mark.Class)
 		case wanted[mark.Group] > has[mark.Group]:
-			j.find(Forgotten, about, "a fresh drainer would mark %d of the group, and %d are planned", wanted[mark.Group], has[mark.Group])
+			j.find(Forgotten, about, "a fresh drainer would mark %d allocations of the group, but only %d marks are planned", wanted[mark.Group], has[mark.Group])
 		}
 	}
 	if t.inFlight > 0 {
-		// A round is on its way, and what has become due since is gathered for the
-		// next. Reports show which marks are; the rest is judged when the round is
-		// over, by [Judge.checkProgress] too.
+		// The drainer collects further items for its next round. Reports show only the marks
+		// among them. The judge checks the rest after the round.
 		return
 	}
 	for _, c := range w.Completions {
@@ -70,8 +69,7 @@ func (j *progressJudge) checkFreshWants(m *snapshot, t *term, w Wants, planned m
 	}
 }
 
-// SameFacts finds that another run of the same story, with drainers that forget,
-// say, came to another end. Both are the [Facts] of the last state.
+// SameFacts compares the [Facts] of the last state with those of another run of the same story.
 func (j *Judge) SameFacts(now time.Time, want, got []string) {
 	j.now = now
 	for i := range max(len(want), len(got)) {
@@ -83,16 +81,15 @@ func (j *Judge) SameFacts(now time.Time, want, got []string) {
 			g = got[i]
 		}
 		if w != g {
-			j.find(OtherEnd, Violation{}, "%q instead of %q", g, w)
+			j.find(FactsDiffer, Violation{}, "the other run has %q instead of %q", g, w)
 			return
 		}
 	}
 }
 
-// Facts are what a run has come to, in an order of their own: how each drain
-// ended, what it left behind on its node, and how the groups of the jobs stand.
-// They name allocations by what they are and not by ids, which another run draws
-// otherwise, and hold no times.
+// Facts returns the result of a run, sorted: how each drain ended, which allocations are left on
+// draining nodes, and how many allocations of each group run. The facts contain no times and no
+// ids of allocations, because these differ between runs.
 func Facts(s *statestore.Snapshot) []string {
 	b := tablesOf(s)
 	var facts []string
@@ -123,7 +120,7 @@ func Facts(s *statestore.Snapshot) []string {
 	return facts
 }
 
-// leftOn names what is live on a node.
+// leftOn names the live allocations of a node.
 func leftOn(n *node) string {
 	if len(n.live) == 0 {
 		return ""
@@ -136,7 +133,7 @@ func leftOn(n *node) string {
 	return ", left: " + strings.Join(names, " ")
 }
 
-// standing is how many of a group are as its owner wants them.
+// standing counts the running and the healthy allocations of a group.
 func standing(g *group, count int) string {
 	running, healthy := 0, 0
 	for _, a := range g.members {
@@ -149,17 +146,4 @@ func standing(g *group, count int) string {
 		}
 	}
 	return fmt.Sprintf("group %s runs %d of %d, %d healthy", g.key, running, count, healthy)
-}
-
-// MarkFacts are the marks that are in the state, by drain, class and what they are
-// on: more than [Facts], and the same only of runs that chose alike.
-func MarkFacts(s *statestore.Snapshot) []string {
-	var facts []string
-	for a := range s.Allocs() {
-		if t := a.DesiredTransition; t.Migrate && t.Drain != "" {
-			facts = append(facts, fmt.Sprintf("drain %s marked %s %s/%s", t.Drain, t.Class, a.Namespace, a.Name))
-		}
-	}
-	slices.Sort(facts)
-	return facts
 }

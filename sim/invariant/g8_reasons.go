@@ -10,12 +10,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// G8 reasons: every allocation still on a draining node has exactly one reason,
-// the first of the closed set that matches, true in the world, with its numbers and
-// since when. A reason is found again from the state, from what is in flight, and
-// from what the client has said. Two are the drainer's word: that a mark is
-// planned, which is believed as long as it could be made and something holds the
-// drainer up; and which of equal candidates it is that waits.
+// G8 reasons: every live allocation on a draining node has exactly one reason, with its numbers
+// and its start. It is the first matching reason of a fixed set. The judge computes the reason
+// again from the state, from the items in flight, and from the reports of the client. It relies
+// on the drainer for two things only: which marks are planned, if the contract allows them and
+// the drainer has to wait, and which of several equal candidates waits.
 
 // reasons judges the reports of one quiet point.
 type reasons struct {
@@ -24,13 +23,13 @@ type reasons struct {
 	term *term
 	now  *snapshot
 	q    Quiet
-	// behind says that the drainer may not have had its say on the state.
-	behind bool
-	// planned are the allocations whose mark is said to be pending. paced and slots
-	// count those of them, by group, that take room and slots; all counts all.
+	// mayLag says that the drainer may not have acted on the newest state yet.
+	mayLag bool
+	// planned are the allocations with the reason "write pending". all counts them by group.
+	// paced and slots count those of them that take room and slots.
 	planned           map[cluster.AllocID]bool
 	all, paced, slots map[*group]int
-	// seen says of which allocations there was a report.
+	// seen are the allocations with a reason.
 	seen map[*alloc]bool
 }
 
@@ -47,7 +46,7 @@ func (r *reasons) judge() {
 	for i := range r.q.Reports {
 		report := &r.q.Reports[i]
 		if d := report.Drain; d == nil || reports[d.ID] != nil {
-			r.find(TwoReasons, Violation{}, "a report of no drain, or a second of the same")
+			r.find(TwoReasons, Violation{}, "a report has no drain, or a drain has two reports")
 		} else {
 			reports[d.ID] = report
 			r.plan(report)
@@ -56,7 +55,7 @@ func (r *reasons) judge() {
 	for _, n := range r.now.draining {
 		report := reports[n.drain().ID]
 		if report == nil {
-			r.find(NoReason, on(n), "there is no report of the drain")
+			r.find(NoReason, on(n), "the drain has no report")
 			continue
 		}
 		delete(reports, n.drain().ID)
@@ -64,12 +63,12 @@ func (r *reasons) judge() {
 	}
 	for _, report := range r.q.Reports {
 		if report.Drain != nil && reports[report.Drain.ID] != nil {
-			r.find(ReasonForNone, Violation{Drain: report.Drain.ID, Node: report.Drain.NodeID}, "a report of a drain that does not run")
+			r.find(ReasonOfAbsent, Violation{Drain: report.Drain.ID, Node: report.Drain.NodeID}, "the drain has a report, but does not run")
 		}
 	}
 }
 
-// plan notes what the report says is pending.
+// plan records the marks that the report calls pending.
 func (r *reasons) plan(report *rules.Report) {
 	for i := range report.Allocs {
 		if report.Allocs[i].Reason != rules.ReasonWritePending {
@@ -82,7 +81,7 @@ func (r *reasons) plan(report *rules.Report) {
 		r.planned[a.id()] = true
 		r.all[a.group]++
 		if a.healthy() {
-			// A mark in flight that the present state does not allow will be refused.
+			// The FSM will refuse a mark in flight that the present state does not allow.
 			if a.leaving() || a.node.drain() == nil || r.now.rule(a).class != cluster.MarkNone {
 				r.paced[a.group]++
 			}
@@ -106,9 +105,9 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 		about := Violation{Drain: n.drain().ID, Node: n.id, Alloc: ar.Alloc, Group: ar.Group}
 		switch {
 		case a == nil || a.node != n || !a.live():
-			r.find(ReasonForNone, about, "%q, and nothing of it is on the node", ar.Reason)
+			r.find(ReasonOfAbsent, about, "it has the reason %q, but is not live on the node", ar.Reason)
 		case r.seen[a]:
-			r.find(TwoReasons, about, "a second reason: %q", ar.Reason)
+			r.find(TwoReasons, about, "it has a second reason, %q", ar.Reason)
 		default:
 			r.seen[a] = true
 			r.judgeReason(a, ar)
@@ -116,7 +115,7 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 	}
 	for _, a := range n.live {
 		if !r.seen[a] {
-			r.find(NoReason, of(a), "it is still there and has no reason")
+			r.find(NoReason, of(a), "it is live on the node and has no reason")
 		}
 	}
 	r.judgeTotals(n, report, waiting)
@@ -126,41 +125,41 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 // judgeReason judges one reason.
 func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 	r.counters.Reasons++
-	if ar.Group != a.group.key || int(ar.Stage) != int(a.turn) {
-		r.find(WrongNumbers, of(a), "the reason is of %s, stage %s", ar.Group, ar.Stage)
+	if ar.Group != a.group.key || int(ar.Stage) != int(a.stage) {
+		r.find(WrongNumbers, of(a), "the report has the group %s and the stage %s", ar.Group, ar.Stage)
 	}
 	if r.q.Truth != nil && r.now.tables == r.tables && r.q.Truth.Ended(a.id()) {
-		r.find(UntrueReason, of(a), "%q, and its client was told that its end is known", ar.Reason)
+		r.find(UntrueReason, of(a), "the reason is %q, but a leader has confirmed to the client that the allocation ended", ar.Reason)
 	}
 	want, why := r.reason(a)
 	if ar.Reason != want {
-		r.find(UntrueReason, of(a), "%q, and it is %q%s", ar.Reason, want, why)
+		r.find(UntrueReason, of(a), "the reason is %q and must be %q%s", ar.Reason, want, why)
 		return
 	}
 	r.judgeNumbers(a, ar)
 	r.judgeSince(a, ar)
 }
 
-// reason is the first reason of the set that matches.
+// reason returns the first matching reason.
 func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 	switch d := a.node.drain(); {
-	case !opinion.HasToLeave(a.turn, d):
+	case !opinion.HasToLeave(a.stage, d):
 		return rules.ReasonLeftByRequest, ""
 	case r.term.marks[a.id()] > 0 && !a.leaving():
 		return rules.ReasonWritePending, ": its mark is in flight"
-	case a.stopping(): // a mark in flight of what stops already moves nothing
+	case a.stopping(): // a mark in flight changes nothing for it
 		return rules.ReasonStopping, ""
 	case a.marked():
 		return rules.ReasonWaitingForScheduler, ""
 	}
 	rule := r.now.rule(a)
 	switch c := rule.class; {
-	case c == cluster.MarkNone && r.planned[a.id()] && r.behind:
-		return rules.ReasonWritePending, "" // planned when it held
+	case c == cluster.MarkNone && r.planned[a.id()] && r.mayLag:
+		return rules.ReasonWritePending, "" // an earlier state allowed its mark
 	case c == cluster.MarkNone:
 		return rule.hold, ""
-	case withNode(c) || c == cluster.MarkGone:
-		return rules.ReasonWritePending, ": it may leave now, as " + c.String()
+	case ofWholeNode(c) || c == cluster.MarkGone:
+		return rules.ReasonWritePending, ": it may leave now, with a mark " + c.String()
 	case c == cluster.MarkFree || c == cluster.MarkCanary:
 		return r.reasonForSlot(a)
 	}
@@ -171,8 +170,8 @@ func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 func (r *reasons) reasonForSlot(a *alloc) (rules.Reason, string) {
 	left := r.now.tally(a.group).slotsLeft() - r.slots[a.group]
 	switch planned := r.planned[a.id()]; {
-	case planned && (left >= 0 || r.behind), !planned && left > 0:
-		return rules.ReasonWritePending, ": there are slots left"
+	case planned && (left >= 0 || r.mayLag), !planned && left > 0:
+		return rules.ReasonWritePending, ": its group has free slots"
 	}
 	return rules.ReasonWaitingForRoom, ""
 }
@@ -182,7 +181,7 @@ func (r *reasons) reasonForRoom(a *alloc) (rules.Reason, string) {
 	t := r.now.tally(a.group)
 	left := t.room() - r.paced[a.group]
 	switch planned := r.planned[a.id()]; {
-	case planned && (left >= 0 || r.behind || r.now.mayProceed(a.group)), !planned && left > 0:
+	case planned && (left >= 0 || r.mayLag || r.now.mayProceed(a.group)), !planned && left > 0:
 		return rules.ReasonWritePending, ": " + t.String()
 	case a.group.blocked() != nil:
 		return rules.ReasonWaitingForReplacement, ""
@@ -192,60 +191,58 @@ func (r *reasons) reasonForRoom(a *alloc) (rules.Reason, string) {
 	return rules.ReasonBelowBudget, ""
 }
 
-// checkSettled finds marks that are said to be pending although nothing holds the
-// drainer up.
+// checkSettled finds pending marks of a drainer that has nothing to wait for.
 func (r *reasons) checkSettled() {
 	for _, n := range r.now.draining {
 		for _, a := range n.live {
 			if r.planned[a.id()] && !r.waits(r.term, r.now.at, refusedItem{n.drain().ID, a.id()}) && !r.coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
-				r.find(UntrueReason, of(a), "%q, and nothing is in flight nor waited for", rules.ReasonWritePending)
+				r.find(UntrueReason, of(a), "the reason is %q, but no write is in flight and the drainer does not have to wait", rules.ReasonWritePending)
 			}
 		}
 	}
 }
 
-// coalescesElsewhere reports whether the group has allocations on a node whose
-// deadline has passed and may still wait for others.
+// coalescesElsewhere reports whether the group has an allocation on a node whose deadline may
+// still wait for the deadlines of other nodes.
 func (r *reasons) coalescesElsewhere(g *group) bool {
 	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.coalesces(r.now, a.node) })
 }
 
-// groupWaits reports whether the term may wait with a mark of the group, because it was
-// refused.
+// groupWaits reports whether the term may wait with a mark of the group after a refusal.
 func (r *reasons) groupWaits(g *group, clock time.Time) bool {
 	return slices.ContainsFunc(g.members, func(a *alloc) bool {
 		return a.node.drain() != nil && r.waits(r.term, clock, refusedItem{a.node.drain().ID, a.id()})
 	})
 }
 
-// judgeNumbers judges the numbers of a reason that is so.
+// judgeNumbers judges the numbers of a correct reason.
 func (r *reasons) judgeNumbers(a *alloc, ar *rules.AllocExplanation) {
 	t := r.now.tally(a.group)
 	if due := r.due(a, ar.Reason); !ar.Due.Equal(due) {
-		r.find(WrongNumbers, of(a), "%q is due at %s, and it is at %s", ar.Reason, ar.Due, due)
+		r.find(WrongNumbers, of(a), "%q is due at %s and must be due at %s", ar.Reason, ar.Due, due)
 	}
 	if ar.Reason >= rules.ReasonWaitingForHealth {
 		got, want := [3]int{ar.Healthy, ar.Count, ar.MaxParallel}, [3]int{t.healthy, t.pace.Count, t.pace.MaxParallel}
 		if got != want {
-			r.find(WrongNumbers, of(a), "%q says healthy, count, max_parallel %v, and it is %v", ar.Reason, got, want)
+			r.find(WrongNumbers, of(a), "%q has healthy, count, max_parallel %v and must have %v", ar.Reason, got, want)
 		}
 	}
 	switch ar.Reason {
 	case rules.ReasonWaitingForScheduler:
 		open := a.group.job.open
 		if (len(open) > 0) != (ar.Eval != nil) || ar.Eval != nil && !slices.Contains(open, r.now.evals[ar.Eval.ID]) {
-			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %d of the job are open", ar.Reason, evalID(ar.Eval), len(open))
+			r.find(WrongNumbers, of(a), "%q names evaluation %q, but that is none of the %d open ones of the job", ar.Reason, evalID(ar.Eval), len(open))
 		}
 	case rules.ReasonWaitingForReplacement:
 		if evalID(ar.Eval) != evalID(a.group.blocked()) {
-			r.find(WrongNumbers, of(a), "%q names evaluation %q, and %q is blocked", ar.Reason, evalID(ar.Eval), evalID(a.group.blocked()))
+			r.find(WrongNumbers, of(a), "%q names evaluation %q, but the blocked one is %q", ar.Reason, evalID(ar.Eval), evalID(a.group.blocked()))
 		}
 	case rules.ReasonWaitingForRoom:
 		r.judgeOutstanding(a, ar.Outstanding)
 	}
 }
 
-// due is when a reason ends by itself or is overdue, or zero.
+// due is when a reason ends by itself or becomes overdue, or zero.
 func (r *reasons) due(a *alloc, reason rules.Reason) time.Time {
 	switch reason {
 	case rules.ReasonStopping:
@@ -267,31 +264,30 @@ func evalID(e *cluster.Evaluation) cluster.EvalID {
 	return e.ID
 }
 
-// judgeOutstanding judges what an allocation is said to wait for: each is on its
-// way, and of those of its group that were asked and are to leave none is missing.
-func (r *reasons) judgeOutstanding(a *alloc, said []cluster.AllocID) {
-	if len(said) == 0 || !slices.IsSorted(said) {
-		r.find(WrongNumbers, of(a), "it waits for room, and for %v", said)
+// judgeOutstanding judges the list of allocations that an allocation waits for. Each of them must
+// be outstanding, and the list must contain all allocations of the group that are leaving.
+func (r *reasons) judgeOutstanding(a *alloc, listed []cluster.AllocID) {
+	if len(listed) == 0 || !slices.IsSorted(listed) {
+		r.find(WrongNumbers, of(a), "it waits for room, but its list of outstanding allocations is empty or not sorted: %v", listed)
 	}
 	pace := r.now.tally(a.group).pace
-	for _, id := range said {
+	for _, id := range listed {
 		o := r.now.allocs[id]
 		if o == nil || o.group != a.group || !r.planned[id] && !(o.live() && r.now.outstanding(o, pace)) && r.now.slots(o, pace) == 0 {
-			r.find(WrongNumbers, of(a), "it waits for %s, which is not on its way", id)
+			r.find(WrongNumbers, of(a), "it waits for %s, which is not outstanding", id)
 		}
 	}
 	if r.now.rule(a).class != cluster.MarkPaced {
-		return // it waits for those with a slot
+		return // it waits for a slot, and the list names only the allocations that take one
 	}
 	for _, o := range a.group.members {
-		if o.live() && o.leaving() && !slices.Contains(said, o.id()) {
-			r.find(WrongNumbers, of(a), "it waits for %v, and %s is on its way", said, o.id())
+		if o.live() && o.leaving() && !slices.Contains(listed, o.id()) {
+			r.find(WrongNumbers, of(a), "it waits for %v, but %s is leaving too", listed, o.id())
 		}
 	}
 }
 
-// since is when the reason began to hold, by the times that are in the state, or
-// zero if none says.
+// since is the start of the reason by the times in the state, or zero if the state has none.
 func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 	d := a.node.drain()
 	here := later(a.row.CreateTime, d.Strategy.StartedAt)
@@ -314,41 +310,41 @@ func (r *reasons) since(a *alloc, reason rules.Reason) time.Time {
 	return time.Time{}
 }
 
-// judgeSince judges since when a reason is said to be so.
+// judgeSince judges the start of a reason.
 func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
 	want, s := r.since(a, ar.Reason), ar.Since
 	switch {
 	case !want.IsZero() && (s.Seen || !s.At.Equal(want)):
-		r.find(WrongSince, of(a), "%q since %s, and it is since %s", ar.Reason, s.At, want)
+		r.find(WrongSince, of(a), "%q starts at %s and must start at %s", ar.Reason, s.At, want)
 	case !s.Seen && s.At.IsZero():
-		r.find(WrongSince, of(a), "%q since no time, and the leader did not see it begin", ar.Reason)
+		r.find(WrongSince, of(a), "%q has no start, neither from the state nor from the leader", ar.Reason)
 	case s.At.IsZero() && ar.Reason == rules.ReasonWritePending && r.term.marksFor(a.id(), a.node.drain().ID):
-		r.find(WrongSince, of(a), "%q since no time, and its mark is in flight", ar.Reason)
-	case r.term.clockSet: // what was seen before has times of another clock
+		r.find(WrongSince, of(a), "%q has no start, although its mark is in flight", ar.Reason)
+	case r.term.clockSet: // earlier times are those of another clock
 	case s.Seen && !s.At.IsZero() && r.began(a, ar.Reason) && s.At.Before(r.term.quiet.clock):
-		r.find(WrongSince, of(a), "%q seen since %s, and at %s it was not so", ar.Reason, s.At, r.term.quiet.clock)
+		r.find(WrongSince, of(a), "%q starts at %s, but at %s the reason was another one", ar.Reason, s.At, r.term.quiet.clock)
 	case s.At.After(later(later(r.q.Clock, r.facts.now), r.latest)):
-		r.find(WrongSince, of(a), "%q since %s, which is to come", ar.Reason, s.At)
+		r.find(WrongSince, of(a), "%q starts at %s, in the future", ar.Reason, s.At)
 	}
 }
 
-// heard is the report of a drainer at one quiet point, if the drainer was up to date.
-type heard struct {
-	// clock is the time on its clock, zero if there was none.
+// lastReports holds the reports of a quiet point, if the drainer was up to date.
+type lastReports struct {
+	// clock is the time on the drainer's clock, or zero if there is no report.
 	clock time.Time
-	// groups are the reasons of each group on a draining node, allocs those whose
-	// mark was pending.
+	// groups are the reasons of each group on a draining node. allocs are the allocations
+	// with a pending mark.
 	groups map[cluster.GroupKey][rules.ReasonCount]bool
 	allocs map[cluster.AllocID]bool
 }
 
-// began reports whether a reason that only a leader dates cannot have held at the
-// quiet point before: what is pending is dated by allocation, the rest by group. A
-// group that waits because something of it was refused has not been looked at since.
+// began reports whether a reason began after the previous quiet point. It concerns reasons whose
+// start only the leader knows. The leader dates pending marks by allocation, and other reasons
+// by group. It does not look at a group that waits after a refusal.
 func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 	before := &r.term.quiet
 	switch {
-	case r.behind || before.clock.IsZero() || !before.clock.Before(r.q.Clock):
+	case r.mayLag || before.clock.IsZero() || !before.clock.Before(r.q.Clock):
 		return false
 	case r.groupWaits(a.group, before.clock) || r.groupWaits(a.group, r.q.Clock):
 		return false
@@ -362,8 +358,8 @@ func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 
 // remember keeps the report for the next quiet point.
 func (r *reasons) remember() {
-	h := heard{groups: map[cluster.GroupKey][rules.ReasonCount]bool{}, allocs: r.planned}
-	if !r.behind {
+	h := lastReports{groups: map[cluster.GroupKey][rules.ReasonCount]bool{}, allocs: r.planned}
+	if !r.mayLag {
 		h.clock = r.q.Clock
 	}
 	hold := func(key cluster.GroupKey, reason rules.Reason) {
@@ -384,10 +380,9 @@ func (r *reasons) remember() {
 	r.term.quiet = h
 }
 
-// hidden is the reason that an allocation would have whose mark is in flight and would
-// not be planned now. Reports say that it is pending, and that is so; but the drainer
-// has seen its group held, and dates by that what it says when the mark is refused or
-// another of the group is held.
+// hidden is the reason that the mark in flight of an allocation hides. The present state does not
+// allow that mark, so the reason of the group has already begun. The drainer reports that start
+// when the FSM refuses the mark, or for another allocation of the group.
 func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) {
 	a := r.now.allocs[id]
 	if a == nil || a.leaving() || r.term.marks[id] == 0 || a.node.drain() == nil {
@@ -413,22 +408,22 @@ func (r *reasons) judgeTotals(n *node, report *rules.Report, waiting [rules.Reas
 	var left [cluster.StageCount]int
 	ignored := 0
 	for _, a := range n.live {
-		if opinion.HasToLeave(a.turn, n.drain()) {
-			left[a.turn]++
+		if opinion.HasToLeave(a.stage, n.drain()) {
+			left[a.stage]++
 		} else {
 			ignored++
 		}
 	}
 	if report.Left != left || report.Ignored != ignored || report.Waiting != waiting {
-		r.find(WrongTotals, on(n), "left %v, ignored %d, waiting %v; it is %v, %d, %v",
+		r.find(WrongTotals, on(n), "the report has left %v, ignored %d, waiting %v and must have %v, %d, %v",
 			report.Left, report.Ignored, report.Waiting, left, ignored, waiting)
 	}
 	if len(report.Allocs) > 0 && (report.Reason >= rules.ReasonCount || waiting[report.Reason] == 0) {
-		r.find(WrongTotals, on(n), "the worst reason is said to be %q, and no allocation has it", report.Reason)
+		r.find(WrongTotals, on(n), "the worst reason is %q, but no allocation has it", report.Reason)
 	}
 	if !slices.IsSortedFunc(report.Allocs, func(a, b rules.AllocExplanation) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Alloc, b.Alloc))
 	}) {
-		r.find(WrongTotals, on(n), "the allocations are in no order")
+		r.find(WrongTotals, on(n), "the allocations of the report are not sorted")
 	}
 }

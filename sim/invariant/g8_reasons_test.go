@@ -12,27 +12,27 @@ import (
 
 func brokenReasons() []broken {
 	var all []broken
-	add := func(name string, c invariant.Check, change func(s *stage, q *invariant.Quiet), also ...invariant.Check) {
-		all = append(all, broken{name, c, also, func(t *testing.T) *stage {
+	add := func(name string, c invariant.Check, change func(s *fixture, q *invariant.Quiet), also ...invariant.Check) {
+		all = append(all, broken{name, c, also, func(t *testing.T) *fixture {
 			s := reasons(t)
 			s.quiet(held, func(q *invariant.Quiet) { change(s, q) })
 			return s
 		}})
 	}
-	add("a report too few", invariant.NoReason, func(_ *stage, q *invariant.Quiet) { q.Reports = q.Reports[1:] })
-	add("an allocation too few", invariant.NoReason, func(_ *stage, q *invariant.Quiet) {
+	add("a missing report", invariant.NoReason, func(_ *fixture, q *invariant.Quiet) { q.Reports = q.Reports[1:] })
+	add("a missing allocation", invariant.NoReason, func(_ *fixture, q *invariant.Quiet) {
 		q.Reports[0].Allocs = q.Reports[0].Allocs[1:]
 	}, invariant.WrongTotals)
-	add("an allocation twice", invariant.TwoReasons, func(_ *stage, q *invariant.Quiet) {
+	add("an allocation twice", invariant.TwoReasons, func(_ *fixture, q *invariant.Quiet) {
 		q.Reports[0].Allocs = append(q.Reports[0].Allocs[:1:1], q.Reports[0].Allocs...)
 	}, invariant.WrongTotals)
-	add("a report twice", invariant.TwoReasons, func(_ *stage, q *invariant.Quiet) { q.Reports = append(q.Reports, q.Reports[0]) })
-	add("an allocation that is elsewhere", invariant.ReasonForNone, func(s *stage, q *invariant.Quiet) {
+	add("a report twice", invariant.TwoReasons, func(_ *fixture, q *invariant.Quiet) { q.Reports = append(q.Reports, q.Reports[0]) })
+	add("an allocation of another node", invariant.ReasonOfAbsent, func(s *fixture, q *invariant.Quiet) {
 		extra := q.Reports[0].Allocs[0]
 		extra.Alloc = "a3"
 		q.Reports[0].Allocs = append([]rules.AllocExplanation{extra}, q.Reports[0].Allocs...)
 	}, invariant.WrongTotals)
-	add("a report of a drain that is over", invariant.ReasonForNone, func(_ *stage, q *invariant.Quiet) {
+	add("a report of an ended drain", invariant.ReasonOfAbsent, func(_ *fixture, q *invariant.Quiet) {
 		r := q.Reports[0]
 		d := *r.Drain
 		d.ID = "over"
@@ -40,73 +40,73 @@ func brokenReasons() []broken {
 		q.Reports = append(q.Reports, r)
 	})
 	for _, id := range reasonIDs() {
-		add("another reason for "+string(id), invariant.UntrueReason, func(_ *stage, q *invariant.Quiet) {
+		add("a wrong reason for "+string(id), invariant.UntrueReason, func(_ *fixture, q *invariant.Quiet) {
 			a := reportOfAlloc(q, id)
 			a.Reason = (a.Reason + 5) % rules.ReasonCount
 		}, invariant.WrongTotals)
 	}
-	add("a reason for what has ended, as its client knows", invariant.UntrueReason, func(_ *stage, q *invariant.Quiet) {
+	add("a reason for an allocation whose end was confirmed", invariant.UntrueReason, func(_ *fixture, q *invariant.Quiet) {
 		q.Truth = known{held: true, ended: "stopping"}
 	})
-	add("a number of a group", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "a1").Healthy++ })
-	add("when a stop is due", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) {
+	add("a wrong number of healthy allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Healthy++ })
+	add("a wrong time for a stop", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) {
 		a := reportOfAlloc(q, "stopping")
 		a.Due = a.Due.Add(time.Second)
 	})
-	add("when a verdict is due", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Due = epoch })
-	add("the evaluation of what is marked", invariant.WrongNumbers, func(s *stage, q *invariant.Quiet) { reportOfAlloc(q, "marked").Eval = nil })
-	add("what is waited for", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "a1").Outstanding = nil })
-	add("what is waited for and is not on its way", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) {
+	add("a wrong time for a verdict", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Due = epoch })
+	add("a missing evaluation of a marked allocation", invariant.WrongNumbers, func(s *fixture, q *invariant.Quiet) { reportOfAlloc(q, "marked").Eval = nil })
+	add("a missing list of outstanding allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Outstanding = nil })
+	add("a list with an allocation that is not outstanding", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) {
 		a := reportOfAlloc(q, "a1")
 		a.Outstanding = append([]cluster.AllocID{"a2"}, a.Outstanding...)
 	})
-	add("the group of an allocation", invariant.WrongNumbers, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "a1").Group.Name = "another" })
-	add("since another time than the stop", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) {
+	add("a wrong group", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Group.Name = "another" })
+	add("another start than the stop", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
 		a := reportOfAlloc(q, "stopping")
 		a.Since.At = a.Since.At.Add(-1)
 	})
-	add("since a time that only the leader has seen, although the state has one", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) {
+	add("a start seen by the leader, although the state has one", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
 		reportOfAlloc(q, "marked").Since.Seen = true
 	})
-	add("since no time", invariant.WrongSince, func(_ *stage, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = rules.Since{} })
-	add("since a time to come", invariant.WrongSince, func(s *stage, q *invariant.Quiet) {
+	add("no start", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = rules.Since{} })
+	add("a start in the future", invariant.WrongSince, func(s *fixture, q *invariant.Quiet) {
 		reportOfAlloc(q, "unjudged").Since.At = s.now.Add(time.Second)
 	})
-	add("the sum of a stage", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
-	add("the worst reason", invariant.WrongTotals, func(_ *stage, q *invariant.Quiet) { q.Reports[0].Reason = rules.ReasonLeftByRequest })
-	all = append(all, broken{"a hold that dates from before it began", invariant.WrongSince, nil, func(t *testing.T) *stage {
-		s := blockedUp(t)
-		s.quiet(sinceEver)
+	add("a wrong sum of a stage", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
+	add("a wrong worst reason", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Reason = rules.ReasonLeftByRequest })
+	all = append(all, broken{"a group's reason with a start before it began", invariant.WrongSince, nil, func(t *testing.T) *fixture {
+		s := withoutRoom(t)
+		s.quiet(sinceBefore)
 		s.wait(time.Second)
 		s.job(service("web", 3, 0))
 		s.look(1)
-		s.quiet(sinceEver)
+		s.quiet(sinceBefore)
 		return s
-	}}, broken{"a pending mark that dates from before it was wanted", invariant.WrongSince, nil, func(t *testing.T) *stage {
-		s := blockedUp(t)
+	}}, broken{"a pending mark with a start before it was planned", invariant.WrongSince, nil, func(t *testing.T) *fixture {
+		s := withoutRoom(t)
 		s.wait(time.Second)
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 		s.look(1)
-		s.quiet(sinceEver)
+		s.quiet(sinceBefore)
 		return s
 	}})
-	all = append(all, broken{"a mark in flight since no time", invariant.WrongSince, nil, func(t *testing.T) *stage {
-		s := blockedUp(t)
+	all = append(all, broken{"a mark in flight without a start", invariant.WrongSince, nil, func(t *testing.T) *fixture {
+		s := withoutRoom(t)
 		s.run("a3")
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 		s.look(1)
 		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Seen: true} })
 		return s
 	}})
-	return append(all, broken{"a mark said to be pending that is not planned", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
-		func(t *testing.T) *stage {
+	return append(all, broken{"a reported pending mark that is not planned", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
+		func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.quiet()
 			return s
-		}}, broken{"a mark in flight that is not said to be", invariant.UntrueReason, []invariant.Check{invariant.WrongTotals},
-		func(t *testing.T) *stage {
-			s := blockedUp(t)
+		}}, broken{"a mark in flight that is not reported", invariant.UntrueReason, []invariant.Check{invariant.WrongTotals},
+		func(t *testing.T) *fixture {
+			s := withoutRoom(t)
 			s.run("a3")
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
@@ -117,35 +117,35 @@ func brokenReasons() []broken {
 
 func fineReasons() []fine {
 	return []fine{
-		{"every reason there is", func(t *testing.T) *stage {
+		{"every reason", func(t *testing.T) *fixture {
 			s := reasons(t)
 			s.quiet(held)
 			return s
 		}},
-		{"a group that waits for a replacement, one below its budget, one that may not move", func(t *testing.T) *stage {
+		{"a group below its budget, waiting for a replacement, and without paced moves", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 5, 1)
 			s.drain("n1", time.Hour)
 			s.drain("n2", 0)
 			s.quiet(held)
-			s.blocked("web")
+			s.blockEvals("web")
 			s.quiet(held)
 			s.job(service("web", 3, 0))
 			s.quiet(held)
 			return s
 		}},
-		{"a hold that goes on, another that begins", func(t *testing.T) *stage {
-			s := blockedUp(t)
-			s.quiet(sinceEver)
+		{"a reason that goes on, and another one that begins", func(t *testing.T) *fixture {
+			s := withoutRoom(t)
+			s.quiet(sinceBefore)
 			s.wait(time.Second)
-			s.quiet(sinceEver)
+			s.quiet(sinceBefore)
 			s.job(service("web", 3, 0))
 			s.look(1)
 			s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since.At = s.now })
 			return s
 		}},
-		{"a hold that a mark in flight hides, without room", hiddenHold(func(s *stage) { s.sick("a3") })},
-		{"a hold that a mark in flight hides, of all moves", hiddenHold(func(s *stage) { s.job(service("web", 3, 0)) })},
-		{"a leader that has yet to catch up", func(t *testing.T) *stage {
+		{"a lack of room hidden by a mark in flight", hiddenHold(func(s *fixture) { s.unhealthy("a3") })},
+		{"a ban of paced moves hidden by a mark in flight", hiddenHold(func(s *fixture) { s.job(service("web", 3, 0)) })},
+		{"a leader with an old state", func(t *testing.T) *fixture {
 			s := reasons(t)
 			old, reports := s.state(), s.explain()
 			s.ended("a1", "marked")
@@ -153,7 +153,7 @@ func fineReasons() []fine {
 			s.quiet(held, func(q *invariant.Quiet) { q.State, q.Reports = old, reports })
 			return s
 		}},
-		{"marks that could be made, and are planned", func(t *testing.T) *stage {
+		{"possible marks that are planned", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.drain("n2", time.Minute)
 			s.quiet(held)
@@ -164,10 +164,10 @@ func fineReasons() []fine {
 	}
 }
 
-// hiddenHold has what begins to hold a group while a mark of it is in flight. The write
-// fails, and the drainer says since when it has seen the group held.
-func hiddenHold(begin func(*stage)) func(t *testing.T) *stage {
-	return func(t *testing.T) *stage {
+// hiddenHold starts a reason of a group while a mark in flight hides it. The write fails, and the
+// drainer reports the start of the reason.
+func hiddenHold(begin func(*fixture)) func(t *testing.T) *fixture {
+	return func(t *testing.T) *fixture {
 		s := draining(t, invariant.Options{})
 		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 		s.look(1)
@@ -188,8 +188,8 @@ func hiddenHold(begin func(*stage)) func(t *testing.T) *stage {
 	}
 }
 
-// sinceEver dates what the leader has seen from the beginning.
-func sinceEver(q *invariant.Quiet) {
+// sinceBefore sets the start of the reasons that only the leader dates to a time before the run.
+func sinceBefore(q *invariant.Quiet) {
 	for i := range q.Reports {
 		for k := range q.Reports[i].Allocs {
 			if s := &q.Reports[i].Allocs[k].Since; s.Seen {
@@ -199,14 +199,14 @@ func sinceEver(q *invariant.Quiet) {
 	}
 }
 
-// reasonIDs are the allocations of [reasons].
+// reasonIDs returns the allocations of [reasons].
 func reasonIDs() []cluster.AllocID {
 	return []cluster.AllocID{"a1", "away", "batch", "marked", "p1", "s1", "stopping", "unjudged"}
 }
 
-// reasons has an allocation for almost every reason, on n1; one that is out of touch
-// on n2.
-func reasons(t *testing.T) *stage {
+// reasons is a fixture with an allocation for almost every reason on n1, and one out of touch on
+// n2.
+func reasons(t *testing.T) *fixture {
 	s := leading(t, invariant.Options{})
 	for _, j := range []*cluster.Job{
 		newJob(cluster.JobBatch, "sum", 1), newJob(cluster.JobSystem, "logs", 1), plugin(newJob(cluster.JobSystem, "csi", 1)), service("far", 1, 1),
@@ -232,7 +232,7 @@ func reasons(t *testing.T) *stage {
 	return s
 }
 
-// reportOfAlloc is what the reports say of an allocation.
+// reportOfAlloc returns the report on an allocation, or nil.
 func reportOfAlloc(q *invariant.Quiet, id cluster.AllocID) *rules.AllocExplanation {
 	for i := range q.Reports {
 		for k := range q.Reports[i].Allocs {

@@ -13,28 +13,28 @@ import (
 
 func brokenBounds() []broken {
 	return []broken{
-		{"a mark and its evaluation too many", invariant.TooManyIDs, nil, func(t *testing.T) *stage {
+		{"too many marks and evaluations in an entry", invariant.TooManyIDs, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{MaxIDs: 2})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1", "a2"))
 			return s
 		}},
-		{"an entry too large", invariant.TooManyBytes, nil, func(t *testing.T) *stage {
+		{"an entry too large", invariant.TooManyBytes, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{MaxBytes: 1000})
 			s.j.Proposed(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1"), Bytes: 1001})
 			return s
 		}},
-		{"too many in flight", invariant.TooManyInFlight, nil, func(t *testing.T) *stage {
+		{"too many entries in flight", invariant.TooManyInFlight, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{MaxInFlight: 1})
 			s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a2"))
 			return s
 		}},
-		{"two looks in a step", invariant.TooManyQueries, nil, func(t *testing.T) *stage {
+		{"two looks in a step", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: s.state(), Looks: 2})
 			return s
 		}},
-		{"more looks than the rate", invariant.TooManyQueries, nil, func(t *testing.T) *stage {
+		{"more looks than the rate allows", invariant.TooManyQueries, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{QueriesPerSecond: 2}, 3, 1)
 			s.lead(1)
 			for range 8 {
@@ -43,7 +43,7 @@ func brokenBounds() []broken {
 			}
 			return s
 		}},
-		{"more records than are to be kept", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
+		{"too many records of a node", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			for i := range cluster.MaxDrainRecordsPerNode + 1 {
 				id := cluster.NodeID([]string{"n1", "n2"}[i%2])
@@ -57,7 +57,7 @@ func brokenBounds() []broken {
 			})
 			return s
 		}},
-		{"rounds too close to each other", invariant.TooSoon, nil, func(t *testing.T) *stage {
+		{"rounds within the minimum interval", invariant.TooSoon, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{MinInterval: time.Second})
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			s.wait(time.Second - 1)
@@ -65,21 +65,21 @@ func brokenBounds() []broken {
 			s.look(1)
 			return s
 		}},
-		{"again at once after a failure", invariant.TooSoon, nil, func(t *testing.T) *stage {
+		{"a retry at once after a failure", invariant.TooSoon, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
 			s.propose(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
 			return s
 		}},
-		{"behind a full queue at once", invariant.TooSoon, nil, func(t *testing.T) *stage {
+		{"a retry at once after the log had no room", invariant.TooSoon, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
 			s.look(1)
 			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"before the longer wait after a third failure", invariant.TooSoon, nil, func(t *testing.T) *stage {
+		{"a retry before the end of the third wait", invariant.TooSoon, nil, func(t *testing.T) *fixture {
 			s := failedTwice(t)
 			s.propose(1, 3, s.marks(cluster.MarkPaced, "a1"))
 			s.look(1)
@@ -89,7 +89,7 @@ func brokenBounds() []broken {
 			s.write(1, 4, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"a barrier again at once", invariant.TooSoon, nil, func(t *testing.T) *stage {
+		{"a barrier at once after a failed barrier", invariant.TooSoon, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.j.Began(s.now, 0, 1)
 			s.ask(1, 0)
@@ -104,13 +104,13 @@ func brokenBounds() []broken {
 
 func fineBounds() []fine {
 	return []fine{
-		{"an entry as large as it may be", func(t *testing.T) *stage {
+		{"an entry of the largest size", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{MaxIDs: 2, MaxBytes: 1000, MaxInFlight: 1})
 			s.j.Proposed(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1"), Bytes: 1000})
 			s.ask(1, 2) // no entry
 			return s
 		}},
-		{"looks at the rate, the first of them at once", func(t *testing.T) *stage {
+		{"looks at the allowed rate, the first two at once", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{QueriesPerSecond: 2}, 3, 1)
 			s.lead(1)
 			s.look(1)
@@ -120,7 +120,7 @@ func fineBounds() []fine {
 			}
 			return s
 		}},
-		{"a round after the wait behind a full queue", func(t *testing.T) *stage {
+		{"a round after the wait for room in the log", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.j.NotTaken(s.now, invariant.Write{Term: 1, N: 1, Message: s.marks(cluster.MarkPaced, "a1")})
 			s.look(1)
@@ -128,8 +128,8 @@ func fineBounds() []fine {
 			s.write(1, 2, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		// Medium seed 766: the round seemed to have begun after its first failure.
-		{"the second failure of a round, and the clock set back before the first", func(t *testing.T) *stage {
+		// Medium seed 766: the judge dated the round after its first failure.
+		{"a second failure in a round after the clock was set back", func(t *testing.T) *fixture {
 			s := twoInFlight(t)
 			s.j.ClockSet(s.now, 1, -300*time.Millisecond)
 			back := func() { s.lookAt(1, s.now.Add(-300*time.Millisecond)) }
@@ -144,8 +144,8 @@ func fineBounds() []fine {
 			back()
 			return s
 		}},
-		// Small seeds 110576 and 1021429: a clock that was set back showed an earlier time.
-		{"a write and a barrier by a clock that was set back to before the last failure", func(t *testing.T) *stage {
+		// Small seeds 110576 and 1021429: the clock was set back to before the failure.
+		{"a write and a barrier after the clock was set back to before the last failure", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			failed := s.now
 			s.fail(raftwrite.Unknown)
@@ -168,7 +168,7 @@ func fineBounds() []fine {
 			s.lookAt(1, failed)
 			return s
 		}},
-		{"the second failure of a round, and its backoff over", func(t *testing.T) *stage {
+		{"a retry after the wait for the first failure of a round", func(t *testing.T) *fixture {
 			s := twoInFlight(t)
 			s.answer(1, 1, raftwrite.Rejected)
 			s.look(1)
@@ -181,19 +181,19 @@ func fineBounds() []fine {
 	}
 }
 
-// twoInFlight is a round of two writes that are not answered.
-func twoInFlight(t *testing.T) *stage {
+// twoInFlight is a fixture with a round of two writes in flight.
+func twoInFlight(t *testing.T) *fixture {
 	s := draining(t, invariant.Options{})
 	s.drain("n2", 0)
-	s.sick("a2")
+	s.unhealthy("a2")
 	s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
 	s.propose(1, 2, s.marks(cluster.MarkFree, "a2"))
 	s.look(1)
 	return s
 }
 
-// drainAs begins a drain under an id.
-func (s *stage) drainAs(id cluster.NodeID, drain cluster.DrainID) {
+// drainAs starts a drain with an id.
+func (s *fixture) drainAs(id cluster.NodeID, drain cluster.DrainID) {
 	m := s.request(id, &cluster.DrainSpec{})
 	m.Drain = drain
 	s.apply(m)

@@ -17,8 +17,7 @@ import (
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// history is a state machine and a judge of its entries. Honest entries go through the state
-// machine, others are written past it.
+// history is an FSM and a judge of its entries. Tests write wrong entries past the FSM.
 type history struct {
 	t     testing.TB
 	fsm   *shims.FSM
@@ -30,14 +29,14 @@ type history struct {
 	last shims.Applied
 }
 
-func (s *history) tell(a shims.Applied) {
+func (s *history) observe(a shims.Applied) {
 	s.last = a
 	s.j.Applied(s.now, a)
 }
 
 func (s *history) state() *statestore.Snapshot { return s.fsm.Store().Snapshot() }
 
-// apply applies a message as the state machine does.
+// apply lets the FSM apply a message.
 func (s *history) apply(m shims.Message) shims.Response {
 	s.t.Helper()
 	data, err := shims.Encode(m)
@@ -48,8 +47,8 @@ func (s *history) apply(m shims.Message) shims.Response {
 	return response
 }
 
-// lie shows the judge an entry that has written something else.
-func (s *history) lie(m shims.Message, r shims.Response, write func(*statestore.Txn)) {
+// fake shows the judge an entry with a given response and given writes.
+func (s *history) fake(m shims.Message, r shims.Response, write func(*statestore.Txn)) {
 	s.t.Helper()
 	s.index++
 	store := s.fsm.Store()
@@ -58,10 +57,10 @@ func (s *history) lie(m shims.Message, r shims.Response, write func(*statestore.
 	write(txn)
 	txn.Commit()
 	a.After = store.Snapshot()
-	s.tell(a)
+	s.observe(a)
 }
 
-// wait lets time pass.
+// wait advances the time.
 func (s *history) wait(d time.Duration) { s.now = s.now.Add(d) }
 
 func (s *history) node(id cluster.NodeID) {
@@ -102,7 +101,7 @@ func groupKey(id cluster.JobID) cluster.GroupKey {
 	return cluster.GroupKey{Job: jobKey(id), Name: string(id)}
 }
 
-// eval is an evaluation that waits for the scheduler.
+// eval returns a new pending evaluation.
 func (s *history) eval(id cluster.JobID) *cluster.Evaluation {
 	s.evals++
 	return &cluster.Evaluation{
@@ -111,8 +110,8 @@ func (s *history) eval(id cluster.JobID) *cluster.Evaluation {
 	}
 }
 
-// answered has no evaluation of the job open any more.
-func (s *history) answered(id cluster.JobID) {
+// closeEvals completes all open evaluations of the job.
+func (s *history) closeEvals(id cluster.JobID) {
 	var evals []*cluster.Evaluation
 	for e := range s.state().OpenEvals(jobKey(id)) {
 		e = e.Copy()
@@ -122,15 +121,15 @@ func (s *history) answered(id cluster.JobID) {
 	s.apply(&shims.EvalUpdate{Evals: evals})
 }
 
-// blocked has the evaluations of the job wait for capacity.
-func (s *history) blocked(id cluster.JobID) {
-	s.answered(id)
+// blockEvals completes all open evaluations of the job, and adds a blocked one.
+func (s *history) blockEvals(id cluster.JobID) {
+	s.closeEvals(id)
 	e := s.eval(id)
 	e.Status = cluster.EvalBlocked
 	s.apply(&shims.EvalUpdate{Evals: []*cluster.Evaluation{e}})
 }
 
-// place places an allocation, past the scheduler's own judgement.
+// place places an allocation without a scheduler.
 func (s *history) place(id cluster.AllocID, of cluster.JobID, on cluster.NodeID, change ...func(*cluster.Allocation)) {
 	a := &cluster.Allocation{
 		ID: id, Name: fmt.Sprintf("%s.%s[%s]", of, of, id), Namespace: "default", JobID: of, Job: s.state().Job(jobKey(of)),
@@ -142,7 +141,7 @@ func (s *history) place(id cluster.AllocID, of cluster.JobID, on cluster.NodeID,
 	e := s.eval(of)
 	e.Status = cluster.EvalComplete
 	m := &shims.ApplyPlan{Plan: cluster.Plan{At: s.now, Eval: e, Places: []*cluster.Allocation{a}}}
-	s.lie(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) {
+	s.fake(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) {
 		dropped, err := txn.ApplyPlan(&m.Plan)
 		must.NoError(s.t, err)
 		must.SliceEmpty(s.t, dropped)
@@ -155,18 +154,18 @@ func replacing(id cluster.AllocID) func(*cluster.Allocation) {
 	return func(a *cluster.Allocation) { a.PreviousAllocation = id }
 }
 
-// stop has a plan stop an allocation.
+// stop applies a plan that stops an allocation.
 func (s *history) stop(id cluster.AllocID, migrate bool) {
 	e := s.eval(s.state().Alloc(id).JobID)
 	e.Status = cluster.EvalComplete
 	m := &shims.ApplyPlan{Plan: cluster.Plan{At: s.now, Eval: e, Stops: []cluster.PlanStop{{Alloc: id, Migrate: migrate}}}}
-	s.lie(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) {
+	s.fake(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) {
 		_, err := txn.ApplyPlan(&m.Plan)
 		must.NoError(s.t, err)
 	})
 }
 
-// report has clients report.
+// report applies reports of clients.
 func (s *history) report(status cluster.ClientStatus, healthy *bool, ids ...cluster.AllocID) {
 	m := &shims.AllocClientUpdate{}
 	for _, id := range ids {
@@ -177,10 +176,10 @@ func (s *history) report(status cluster.ClientStatus, healthy *bool, ids ...clus
 	s.apply(m)
 }
 
-// run has allocations run well, sick have them run badly.
+// run reports allocations as running and healthy, unhealthy as running and unhealthy.
 func (s *history) run(ids ...cluster.AllocID) { s.report(cluster.ClientRunning, pointer(true), ids...) }
 
-func (s *history) sick(ids ...cluster.AllocID) {
+func (s *history) unhealthy(ids ...cluster.AllocID) {
 	s.report(cluster.ClientRunning, pointer(false), ids...)
 }
 
@@ -190,9 +189,8 @@ func (s *history) failed(ids ...cluster.AllocID) { s.report(cluster.ClientFailed
 
 func pointer[T any](v T) *T { return &v }
 
-// forge shows the judge an entry that has written something else and changed rows
-// past every rule of the store: in a copy of the state, which the state machine then
-// goes on with.
+// forge is like fake, and also edits rows past the rules of the store. It works on a copy of the
+// state, and the FSM continues with the copy.
 func (s *history) forge(m shims.Message, r shims.Response, write func(*statestore.Txn), edit func(*statestore.Snapshot)) {
 	s.t.Helper()
 	s.index++
@@ -205,7 +203,7 @@ func (s *history) forge(m shims.Message, r shims.Response, write func(*statestor
 	edit(copied.Snapshot())
 	must.NoError(s.t, s.fsm.Restore(io.NopCloser(s.persist(copied.Snapshot()))))
 	a.After = s.state()
-	s.tell(a)
+	s.observe(a)
 }
 
 func (s *history) persist(state *statestore.Snapshot) *bytes.Buffer {

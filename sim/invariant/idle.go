@@ -7,16 +7,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// idleItem is an item of an entry that had no effect.
+// idleItem is an item without effect.
 type idleItem struct {
 	before uint64 // the index of the state that the entry was applied to
 	about  Violation
 	why    string
 }
 
-// noteRefused notes the first item of an entry that was refused.
+// noteRefused records the first refused item of an entry.
 func (j *facts) noteRefused(e *entry, refused []rules.Refusal) {
-	item := idleItem{before: e.Before.Index(), why: "the answer does not say what was refused"}
+	item := idleItem{before: e.Before.Index(), why: "the answer does not name the refused item"}
 	if len(refused) > 0 {
 		r := refused[0]
 		item.about, item.why = Violation{Node: r.Node, Alloc: r.Alloc}, fmt.Sprintf("%q", r.Why)
@@ -24,8 +24,7 @@ func (j *facts) noteRefused(e *entry, refused []rules.Refusal) {
 	j.idle[e.Index] = item
 }
 
-// whyRefused is why the answer refused a mark, or the end of the node's drain if alloc is
-// empty.
+// whyRefused is the answer's reason for the refusal of a mark, or of an end if alloc is empty.
 func whyRefused(refused []rules.Refusal, node cluster.NodeID, alloc cluster.AllocID) string {
 	for _, r := range refused {
 		if r.Node == node && r.Alloc == alloc {

@@ -9,19 +9,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Judge holds one run of a cluster to the guarantees G1 to G12. Make it with
-// [New]. It is told what happens in the order in which it does, and is not safe
-// for concurrent use. It writes to nothing that it is shown.
+// Judge checks one run of a cluster against the guarantees G1 to G12. Make it with [New]. The
+// caller reports all events in their order. A Judge is not safe for concurrent use, and does
+// not change the rows that it receives.
 type Judge struct {
 	*facts
-	// began says that the tables hold the state after the last entry.
-	began bool
-	// placed is the state after changes that bypassed the log, or nil.
-	placed *statestore.Snapshot
-	// entry is the one that is judged; it is used again.
+	// loaded says that the tables hold the state after the last entry.
+	loaded bool
+	// bypassed is the state after a write that bypassed the log, or nil.
+	bypassed *statestore.Snapshot
+	// entry is the present entry. Its memory is used again for the next one.
 	entry entry
-	// unread counts the entries since everything was counted.
-	unread int
+	// sinceAudit counts the entries since the last audit.
+	sinceAudit int
 
 	causes   causeJudge
 	requests requestJudge
@@ -34,7 +34,7 @@ type Judge struct {
 	audits   auditJudge
 }
 
-// New returns a judge of a run that is about to begin.
+// New returns a judge for a run that has not begun.
 func New(o Options) *Judge {
 	f := &facts{
 		options: o.withDefaults(), tables: newTables(0),
@@ -49,20 +49,20 @@ func New(o Options) *Judge {
 	}
 }
 
-// Applied judges an entry. It is told of every entry once, in the order of the
-// log, by whichever server applies it first. What the state has before the first
-// one, or was written by no message between two, is taken as it is.
+// Applied judges an entry. The caller passes every entry once, in the order of the log, from
+// the first server that applies it. The judge accepts the state before the first entry, and
+// every write that bypasses the log, without judging it.
 func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.now, j.index = now, a.Index
 	j.events++
 	if a.Message == nil && !a.Type.Ignorable() {
-		if j.began, j.placed = false, a.After; j.ends.calm {
-			j.take(a.After) // before the calm it may be one of many that a world begins with
+		if j.loaded, j.bypassed = false, a.After; j.ends.calm {
+			j.load(a.After) // earlier, the world may write many of these to set itself up
 		}
 		return
 	}
-	if !j.began || a.Before.Index() != j.tables.index {
-		j.take(a.Before)
+	if !j.loaded || a.Before.Index() != j.tables.index {
+		j.load(a.Before)
 	}
 	e := &j.entry
 	e.read(j.tables, a)
@@ -80,21 +80,21 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	case *shims.ApplyPlan:
 		j.causes.judgePlan(e, m)
 	}
-	e.put(j.tables)
+	e.update(j.tables)
 	if j.options.Digests {
 		j.replicas.compareDigest(a.Index, uint64(e.digest(a)), 0)
 	}
-	j.ends.watchEnds(e)
-	if j.unread++; j.auditIsDue() {
+	j.ends.updateBounds(e)
+	if j.sinceAudit++; j.auditIsDue() {
 		j.audit(a.After)
 	}
 }
 
-// rowsPerEntry is how many rows are counted for each entry, at most, on account of
-// everything being counted: of a large state that is done less often.
+// rowsPerEntry bounds the cost of audits: at most so many audited rows for each entry. A large
+// state is audited less often.
 const rowsPerEntry = 16
 
-// auditIsDue reports whether it is time to count everything.
+// auditIsDue reports whether it is time for an audit.
 func (j *Judge) auditIsDue() bool {
 	every := j.options.Every
 	switch {
@@ -103,12 +103,12 @@ func (j *Judge) auditIsDue() bool {
 	case every == 1:
 		return true
 	}
-	return j.unread >= every && j.unread*rowsPerEntry >= j.tables.rows()
+	return j.sinceAudit >= every && j.sinceAudit*rowsPerEntry >= j.tables.rows()
 }
 
-// take takes a state as it is.
-func (j *Judge) take(s *statestore.Snapshot) {
-	j.began, j.placed = true, nil
+// load fills the tables from a state without judging it.
+func (j *Judge) load(s *statestore.Snapshot) {
+	j.loaded, j.bypassed = true, nil
 	j.tables = tablesOf(s)
 	for _, n := range j.tables.draining {
 		d := n.drain()
@@ -117,43 +117,42 @@ func (j *Judge) take(s *statestore.Snapshot) {
 	for id, d := range j.tables.records {
 		j.drains[id] = &drain{id: id, node: d.NodeID, marked: d.Marked, ended: true, keys: slices.Clone(d.Keys)}
 	}
-	j.ends.recount()
+	j.ends.setBounds()
 }
 
-// audit counts everything. A state that is not what the entries have made it is taken
-// as it is from then on.
+// audit compares the whole state with the tables. If they differ, the judge continues with the
+// state.
 func (j *Judge) audit(s *statestore.Snapshot) {
-	j.unread = 0
+	j.sinceAudit = 0
 	if !j.audits.compare(s) {
-		j.take(s)
+		j.load(s)
 	}
 	j.audits.checkRecords()
 	j.audits.checkDrains()
 }
 
-// Calm says that faults have stopped.
+// Calm reports the end of all faults.
 func (j *Judge) Calm(now time.Time) {
 	j.now = now
-	j.ends.calm, j.ends.over = true, now.Add(j.options.Bounds.Settle)
+	j.ends.calm, j.ends.settled = true, now.Add(j.options.Bounds.Settle)
 	clear(j.ends.bounds)
-	if j.placed != nil {
-		j.take(j.placed)
+	if j.bypassed != nil {
+		j.load(j.bypassed)
 	}
-	j.ends.recount()
+	j.ends.setBounds()
 }
 
-// End judges the state in which the run ended: everything is counted. The states
-// are those of the servers, that of the one which is furthest first; the others
-// have applied the same log.
+// End audits the final states of all servers. The first state is that of the server that has
+// applied the most entries. All servers have applied the same log.
 func (j *Judge) End(now time.Time, states ...*statestore.Snapshot) {
 	j.now = now
 	if len(states) == 0 {
 		return
 	}
-	if !j.began || states[0].Index() != j.tables.index {
-		j.take(states[0])
+	if !j.loaded || states[0].Index() != j.tables.index {
+		j.load(states[0])
 	}
 	j.audit(states[0])
-	j.ends.watchTime(now)
+	j.ends.findLate(now)
 	j.replicas.compareDumps(ReplicasDiffer, states)
 }

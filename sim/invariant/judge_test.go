@@ -8,19 +8,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// broken is a history that breaks one guarantee, in one way.
+// broken is a history with one violation.
 type broken struct {
 	name  string
 	check invariant.Check
-	// also are checks that fail with it.
+	// also are the checks that fail too.
 	also []invariant.Check
-	run  func(t *testing.T) *stage
+	run  func(t *testing.T) *fixture
 }
 
-// fine is a history that only looks as if it broke something.
+// fine is a history without a violation that looks like a broken one.
 type fine struct {
 	name string
-	run  func(t *testing.T) *stage
+	run  func(t *testing.T) *fixture
 }
 
 func allBroken() (all []broken) {
@@ -43,8 +43,8 @@ func allFine() (all []fine) {
 	return all
 }
 
-// Each check finds what breaks it, and nothing else does.
-func TestJudge_findsWhatIsBroken(t *testing.T) {
+// A broken history fails its own check, and no other.
+func TestJudge_findsEachViolation(t *testing.T) {
 	t.Parallel()
 	for _, c := range allBroken() {
 		t.Run(c.check.Guarantee()+" "+c.name, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 	}
 }
 
-// What is close to breaking a guarantee does not break it.
-func TestJudge_findsNothingWhereNothingIs(t *testing.T) {
+// Histories that only look broken fail no check.
+func TestJudge_acceptsValidHistories(t *testing.T) {
 	t.Parallel()
 	for _, c := range allFine() {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestJudge_findsNothingWhereNothingIs(t *testing.T) {
 	}
 }
 
-// A check that cannot fail is a defect: each has a history here that it fails.
-func TestChecks_canAllFail(t *testing.T) {
+// Every check has a history that fails it.
+func TestChecks_canFail(t *testing.T) {
 	t.Parallel()
 	failed := map[invariant.Check]bool{}
 	for _, c := range allBroken() {
@@ -89,7 +89,7 @@ func TestChecks_canAllFail(t *testing.T) {
 	names := map[string]bool{}
 	for c := range invariant.CheckCount {
 		must.True(t, failed[c], must.Sprintf("no history fails %s %q", c.Guarantee(), c))
-		must.False(t, names[c.String()], must.Sprintf("%q is the name of two", c))
+		must.False(t, names[c.String()], must.Sprintf("two checks have the name %q", c))
 		names[c.String()] = true
 	}
 	must.Eq(t, "unknown check", invariant.CheckCount.String())
@@ -101,10 +101,10 @@ func TestCheck_Guarantee(t *testing.T) {
 	for c, want := range map[invariant.Check]string{
 		invariant.BelowLimit: "G1", invariant.SlotsTaken: "G1", invariant.NotDraining: "G2", invariant.WroteAfterTerm: "G2",
 		invariant.OutOfTurn: "G3", invariant.BatchEarly: "G3", invariant.LateEnd: "G4", invariant.DeadlineMoved: "G4",
-		invariant.EndedEarly: "G5", invariant.MadeEligible: "G5", invariant.NoEvaluation: "G6", invariant.NotReevaluated: "G6", invariant.EvaluatedForNothing: "G6",
-		invariant.Forgotten: "G7", invariant.OtherEnd: "G7", invariant.NoReason: "G8", invariant.WrongTotals: "G8",
-		invariant.TooManyIDs: "G9", invariant.TooSoon: "G9", invariant.IdleWake: "G10", invariant.Circles: "G10",
-		invariant.ReplicasDiffer: "G11", invariant.Unnamed: "G11", invariant.FollowedForNothing: "G12",
+		invariant.EndedEarly: "G5", invariant.MadeEligible: "G5", invariant.NoEvaluation: "G6", invariant.NotReevaluated: "G6", invariant.NeedlessEvaluation: "G6",
+		invariant.Forgotten: "G7", invariant.FactsDiffer: "G7", invariant.NoReason: "G8", invariant.WrongTotals: "G8",
+		invariant.TooManyIDs: "G9", invariant.TooSoon: "G9", invariant.IdleWake: "G10", invariant.EndlessSteps: "G10",
+		invariant.ReplicasDiffer: "G11", invariant.Unnamed: "G11", invariant.NeedlesslyFollowed: "G12",
 	} {
 		must.Eq(t, want, c.Guarantee(), must.Sprint(c))
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// leader is a drainer that proposes writes and takes steps before a judge.
+// leader is a history with a drainer that proposes writes and takes steps.
 type leader struct{ history }
 
-// leading is a stage with three nodes and a job of three, limit one, and a drainer
-// that leads in term 1 behind its barrier.
-func leading(t *testing.T, o invariant.Options) *stage {
+// leading is a fixture with three nodes, a job of three allocations with max_parallel 1, and a
+// drainer that leads in term 1 after its barrier.
+func leading(t *testing.T, o invariant.Options) *fixture {
 	s := web(t, o, 3, 1)
 	s.lead(1)
 	return s
@@ -34,17 +34,17 @@ func (s *leader) lead(term int) {
 // ask proposes a barrier.
 func (s *leader) ask(term, n int) { s.j.Proposed(s.now, invariant.Write{Term: term, N: n}) }
 
-// propose proposes a write of a reasonable size.
+// propose proposes a write of 100 bytes.
 func (s *leader) propose(term, n int, m shims.Message) {
 	s.j.Proposed(s.now, invariant.Write{Term: term, N: n, Message: m, Bytes: 100})
 }
 
-// answer says what became of a write that was not applied.
+// answer reports the outcome of a write that was not applied.
 func (s *leader) answer(term, n int, o raftwrite.Outcome) {
 	s.j.Answered(s.now, term, n, shims.Answer{Outcome: o})
 }
 
-// write proposes a write in a step, has it applied and says so in another.
+// write proposes a write in a step, applies it, and delivers the answer in another step.
 func (s *leader) write(term, n int, m shims.Message) {
 	s.propose(term, n, m)
 	s.look(term)
@@ -53,19 +53,17 @@ func (s *leader) write(term, n int, m shims.Message) {
 	s.look(term)
 }
 
-// step is a step for which somebody asked, and in which the drainer may have looked
-// at the newest state.
+// step is a step that an event asked for. The drainer may look at the newest state.
 func (s *leader) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
 
 func (s *leader) look(term int) { s.step(term, true) }
 
-// lookAt is a step in which the drainer looks at the newest state and its clock shows that
-// time.
+// lookAt is a step with a look at the newest state, at a time on the drainer's clock.
 func (s *leader) lookAt(term int, clock time.Time) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: clock, Woken: true, View: s.state(), Looks: 1})
 }
 
-// stepUntil is a step that names the time of the next.
+// stepUntil is a step that sets the time of the next one.
 func (s *leader) stepUntil(term int, looks bool, wakeAt time.Time) {
 	st := invariant.Step{Term: term, Clock: s.now, Woken: true, WakeAt: wakeAt}
 	if looks {
@@ -79,7 +77,7 @@ func (s *leader) due(term int) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Looks: 1})
 }
 
-// known is what the world knows.
+// known is a fixed [invariant.Truth].
 type known struct {
 	held  bool
 	ended cluster.AllocID
@@ -88,7 +86,7 @@ type known struct {
 func (w known) Held() bool                    { return w.held }
 func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
 
-// explain is what a drainer that knows nothing of itself says of all that drains.
+// explain returns the reports of a fresh drainer on all draining nodes.
 func (s *leader) explain() (reports []rules.Report) {
 	for n := range s.state().DrainingNodes() {
 		r, _ := rules.Explain(s.state(), rules.Pending{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
@@ -97,8 +95,7 @@ func (s *leader) explain() (reports []rules.Report) {
 	return reports
 }
 
-// quiet judges a quiet point at which the drainer says what it should, but for what
-// is changed of it.
+// quiet judges a quiet point with correct reports and the given changes.
 func (s *leader) quiet(change ...func(q *invariant.Quiet)) {
 	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: known{}}
 	for _, c := range change {
@@ -107,7 +104,7 @@ func (s *leader) quiet(change ...func(q *invariant.Quiet)) {
 	s.j.Quiet(s.now, q)
 }
 
-// still judges the end of a time in which nothing has happened.
+// still judges the end of a silence.
 func (s *leader) still(change ...func(q *invariant.Quiet)) {
 	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Truth: known{}}
 	for _, c := range change {
@@ -118,5 +115,5 @@ func (s *leader) still(change ...func(q *invariant.Quiet)) {
 
 func held(q *invariant.Quiet) { q.Truth = known{held: true} }
 
-// oneSecond is how long the drainers of these tests take to get a write applied.
+// oneSecond is the time that a write takes.
 func oneSecond() time.Duration { return time.Second }

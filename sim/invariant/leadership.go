@@ -7,8 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// ClockSet tells how far the clock of the server on which a term runs is ahead of
-// the world's from now on.
+// ClockSet reports how far the clock of a term's server is ahead of the world's from now on.
 func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
 	j.now = now
 	t := j.term(number)
@@ -20,26 +19,26 @@ func (j *Judge) ClockSet(now time.Time, number int, ahead time.Duration) {
 		t.setAt = now
 	}
 	if t == j.leader {
-		j.ends.rebound()
+		j.ends.resetBounds()
 	}
 }
 
-// Began tells of the beginning of a drainer's term: terms have numbers of their
-// own. A drainer that has lost all it remembered begins one, too.
+// Began reports the start of a drainer's term. Each term has its own number. A drainer that lost
+// its memory starts a new term, too.
 func (j *Judge) Began(now time.Time, server, number int) {
 	j.now = now
 	j.events++
 	j.leader = j.begin(server, number)
-	j.ends.rebound()
+	j.ends.resetBounds()
 }
 
-// Ended tells that a term has ended: its drainer was told to stop.
+// Ended reports the end of a term: its drainer was told to stop.
 func (j *Judge) Ended(now time.Time, number int) {
 	j.now = now
 	j.term(number).ended = true
 }
 
-// Proposed judges a write when a drainer proposes it, in the step that does.
+// Proposed judges a write. The caller passes it during the step that proposes it.
 func (j *Judge) Proposed(now time.Time, w Write) {
 	j.now = now
 	j.events++
@@ -48,7 +47,7 @@ func (j *Judge) Proposed(now time.Time, w Write) {
 	t.sequence++
 	p := &write{Write: w, sequence: t.sequence, barrier: w.Message == nil}
 	if t.ended {
-		j.find(WroteAfterTerm, Violation{}, "term %d of server %d proposed although it had ended", t.number, t.server)
+		j.find(WroteAfterTerm, Violation{}, "term %d of server %d proposed a write after its end", t.number, t.server)
 	}
 	j.writes.checkPlan(t, p)
 	j.writes.checkSize(w)
@@ -60,22 +59,22 @@ func (j *Judge) Proposed(now time.Time, w Write) {
 		return
 	}
 	if t.inFlight++; t.inFlight > j.options.MaxInFlight {
-		j.find(TooManyInFlight, Violation{}, "%d entries are in flight, and %d may be", t.inFlight, j.options.MaxInFlight)
+		j.find(TooManyInFlight, Violation{}, "%d entries are in flight, the maximum is %d", t.inFlight, j.options.MaxInFlight)
 	}
-	j.writes.launch(t, p)
+	j.writes.send(t, p)
 }
 
-// NotTaken tells of a write that the log had no room for.
+// NotTaken reports a write for which the log had no room.
 func (j *Judge) NotTaken(now time.Time, w Write) {
 	j.now = now
 	j.events++
 	t := j.term(w.Term)
 	t.news.entryFull = t.news.entryFull || w.Message != nil
 	t.news.barrierFull = t.news.barrierFull || w.Message == nil
-	t.lose(w.Message)
+	t.fail(w.Message)
 }
 
-// Answered judges the answer to a write when the drainer's side is told of it.
+// Answered judges the answer to a write when the drainer's side receives it.
 func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 	j.now = now
 	j.events++
@@ -87,7 +86,7 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 	delete(t.writes, n)
 	if !p.barrier {
 		t.inFlight--
-		t.land(p.Message)
+		t.arrive(p.Message)
 	}
 	switch {
 	case a.Outcome != raftwrite.Applied:
@@ -96,7 +95,7 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 		}
 		j.counters.Failures++
 		t.news.any, t.news.failed = true, true
-		t.lose(p.Message)
+		t.fail(p.Message)
 	case p.barrier:
 		if t.needsBarrier && p.sequence > t.barrierAfter {
 			t.needsBarrier = false
@@ -104,6 +103,6 @@ func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 		t.minIndex = max(t.minIndex, a.Index)
 	default:
 		t.minIndex = max(t.minIndex, a.Index)
-		j.writes.settle(t, p, a)
+		j.writes.receive(t, p, a)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// verdict is what the contract says of one item of an entry where it is applied:
-// that it holds, or which check it fails if it is applied all the same.
+// verdict says whether the contract allows one item of an entry in the state where it is
+// applied. If not, check is the violation of an entry that applies it.
 type verdict struct {
-	holds bool
-	check Check
-	why   string
+	allowed bool
+	check   Check
+	why     string
 }
 
-func held() verdict                     { return verdict{holds: true} }
+func allowed() verdict                  { return verdict{allowed: true} }
 func fails(c Check, why string) verdict { return verdict{check: c, why: why} }
 
 func compareMarks(a, b rules.Mark) int {
@@ -31,23 +31,19 @@ type markJudge struct {
 	e   *entry
 	m   *shims.AllocUpdateDesiredTransition
 	now *snapshot
-	// claimed counts the marks that an item of the entry has asked for, refused the
-	// items that were not marked.
+	// claimed counts the applied items, refused the others.
 	claimed, refused int
-	// refusals are those of the answer.
+	// refusals are the refusals in the answer.
 	refusals []rules.Refusal
-	// accepted are the marks that the answer says were made, those that come before
-	// the one that is judged taken out.
+	// accepted are the accepted marks of the answer, from the present item on.
 	accepted []rules.Mark
-	// made counts the marks made, by node and class, and jobs are those with one,
-	// in order.
+	// made counts the applied marks by node and class. jobs are their jobs, sorted.
 	made map[*node]*[cluster.MarkClassCount]int
 	jobs []cluster.JobKey
 }
 
-// judgeMarks judges an entry of marks in the state that it is applied in: what was
-// marked has to hold, and what holds has to be marked. Marks are judged in their
-// order, each in the state left by those before it.
+// judgeMarks judges an entry of marks. The FSM must apply an item exactly if the contract allows
+// it in the state after the items before it.
 func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	w := &markJudge{
 		facts: j.facts, e: e, m: m, now: j.tables.snapshot(m.At, j.options.Policy),
@@ -64,7 +60,7 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	made := false
 	for i, mark := range marks {
 		if made = made && marks[i-1].Alloc == mark.Alloc; made {
-			w.refused++ // the one before it has been made
+			w.refused++ // the allocation has its mark already
 			continue
 		}
 		made = w.judge(mark)
@@ -77,8 +73,8 @@ func (j *Judge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) {
 	}
 }
 
-// judge judges one mark, and reports whether it was made. Of several for one
-// allocation it is the one that the answer names.
+// judge judges one mark and reports whether the entry made it. If the entry has several marks
+// for one allocation, the answer names the one that was made.
 func (w *markJudge) judge(mark rules.Mark) (made bool) {
 	v := w.now.judgeMark(mark)
 	about := Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group}
@@ -90,22 +86,22 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 	if !w.e.made(mark) || another && !accepted {
 		w.refused++
 		switch {
-		case accepted && !v.holds:
-			w.find(v.check, about, "accepted as %s, and %s", mark.Class, v.why)
-		case v.holds && w.evalled(mark.Group.Job):
-			w.find(GoodRefused, about, "a mark %s was refused that holds here: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
+		case accepted && !v.allowed:
+			w.find(v.check, about, "the answer accepts the mark %s, but %s", mark.Class, v.why)
+		case v.allowed && w.carriesEval(mark.Group.Job):
+			w.find(ValidRefused, about, "the FSM refused a valid mark %s: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
 		}
 		return false
 	}
-	if !v.holds {
-		w.find(v.check, about, "marked %s, and %s", mark.Class, v.why)
+	if !v.allowed {
+		w.find(v.check, about, "the FSM marked it %s, but %s", mark.Class, v.why)
 	}
 	w.claimed++
 	a := w.tables.allocs[mark.Alloc]
 	if a == nil {
-		return true // the verdict has said so
+		return true // the verdict above is a violation
 	}
-	w.now.take(a, mark.Class)
+	w.now.countMark(a, mark.Class)
 	if w.made[a.node] == nil {
 		w.made[a.node] = new([cluster.MarkClassCount]int)
 	}
@@ -118,14 +114,14 @@ func (w *markJudge) judge(mark rules.Mark) (made bool) {
 	return true
 }
 
-// judgeMark judges a mark in the state left by those before it.
+// judgeMark judges a mark in the state after the marks before it.
 func (m *snapshot) judgeMark(mark rules.Mark) verdict {
 	a := m.allocs[mark.Alloc]
-	if v := checkCause(a, mark); !v.holds {
+	if v := checkCause(a, mark); !v.allowed {
 		return v
 	}
 	r := m.rule(a)
-	if v := m.checkTurn(a, r); !v.holds {
+	if v := m.checkTurn(a, r); !v.allowed {
 		return v
 	}
 	return m.checkClass(a, mark.Class, r)
@@ -134,7 +130,7 @@ func (m *snapshot) judgeMark(mark rules.Mark) verdict {
 // change is the change of the entry to an allocation, or nil.
 func (e *entry) change(id cluster.AllocID) *change[cluster.Allocation] {
 	at, ok := slices.BinarySearchFunc(e.allocs, id, func(c change[cluster.Allocation], id cluster.AllocID) int {
-		return cmp.Compare(either(c).ID, id)
+		return cmp.Compare(newest(c).ID, id)
 	})
 	if !ok {
 		return nil
@@ -159,8 +155,7 @@ func newlyMarked(c change[cluster.Allocation]) bool {
 		c.before.DesiredTransition.Class != c.after.DesiredTransition.Class
 }
 
-// checkMarked holds the drains' own counts, and what the marks say, to the marks
-// that were made.
+// checkMarked checks the contents of the new marks, and the counts of the drains.
 func (w *markJudge) checkMarked() {
 	for _, c := range w.e.allocs {
 		if !newlyMarked(c) {
@@ -171,18 +166,18 @@ func (w *markJudge) checkMarked() {
 		t := c.after.DesiredTransition
 		about := Violation{Drain: t.Drain, Node: c.after.NodeID, Alloc: c.after.ID, Group: groupOf(c.after)}
 		if !t.MarkedAt.Equal(w.m.At) {
-			w.find(MarkOutOfNowhere, about, "the mark dates from %s and its entry from %s", t.MarkedAt, w.m.At)
+			w.find(UnexplainedMark, about, "the mark has the time %s and its entry %s", t.MarkedAt, w.m.At)
 		}
 		if c.before != nil && unmarked(t) != unmarked(c.before.DesiredTransition) {
-			w.find(MarkOutOfNowhere, about, "the mark has made %+v of %+v", t, c.before.DesiredTransition)
+			w.find(UnexplainedMark, about, "the mark changed more than its own fields: %+v became %+v", c.before.DesiredTransition, t)
 		}
 		last := opinion.TypeOf(c.after) == cluster.JobBatch && (t.Class == cluster.MarkDeadline || t.Class == cluster.MarkForced)
 		if t.MigrateDisablePlacement != last {
-			w.find(PlacedAgain, about, "a mark %s of %s work says %t of not being placed again", t.Class, opinion.TypeOf(c.after), t.MigrateDisablePlacement)
+			w.find(PlacedAgain, about, "a mark %s on %s work has MigrateDisablePlacement %t", t.Class, opinion.TypeOf(c.after), t.MigrateDisablePlacement)
 		}
 	}
 	if w.claimed != 0 {
-		w.find(MarkOutOfNowhere, Violation{}, "%d marks were made that no item of the entry asks for", -w.claimed)
+		w.find(UnexplainedMark, Violation{}, "the entry made %d marks without an item", -w.claimed)
 	}
 	for _, c := range w.e.nodes {
 		if c.before == nil || c.after == nil || c.before.Drain == nil || c.after.Drain == nil {
@@ -195,7 +190,7 @@ func (w *markJudge) checkMarked() {
 		for class := range made {
 			if got := c.after.Drain.Marked[class] - c.before.Drain.Marked[class]; got != made[class] {
 				w.find(MiscountedMarks, Violation{Drain: c.after.Drain.ID, Node: c.after.ID},
-					"the drain counts %d more marks %s and has %d", got, cluster.MarkClass(class), made[class])
+					"the drain counts %d more marks %s, but the entry made %d", got, cluster.MarkClass(class), made[class])
 			}
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A violation says where an idle wake-up comes from, and why an item was refused.
+// The text of a violation names the origin of an idle wake-up, and the reason of a refusal.
 func TestViolation_Text(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, want string
-		run        func(t *testing.T) *stage
+		run        func(t *testing.T) *fixture
 	}{
-		{"an older deadline", "drain dn1, node n1: term 1 woke at 2030-01-01 00:01:00 +0000 UTC, which no state and no wait of its own states: it is a deadline that the drain had before", func(t *testing.T) *stage {
+		{"an older deadline", "drain dn1, node n1: term 1 woke at 2030-01-01 00:01:00 +0000 UTC, but nothing was due: the drain had its deadline then, but has another one now", func(t *testing.T) *fixture {
 			s := leading(t, invariant.Options{})
 			s.drain("n1", time.Minute)
 			s.cancel("n1")
@@ -30,7 +30,7 @@ func TestViolation_Text(t *testing.T) {
 			s.due(1)
 			return s
 		}},
-		{"a wait that is too long", ": 1 writes failed in a row, the last at 2030-01-01 00:00:00 +0000 UTC", func(t *testing.T) *stage {
+		{"a wait that is too long", ": 1 writes failed in a row, the last at 2030-01-01 00:00:00 +0000 UTC", func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.fail(raftwrite.Rejected)
 			s.stepUntil(1, false, s.now.Add(time.Second))
@@ -38,23 +38,23 @@ func TestViolation_Text(t *testing.T) {
 			s.due(1)
 			return s
 		}},
-		{"an idle write", `node n1, allocation a1: entry 11 had no effect on it in the very state that it was planned from: "the group has no room"`, func(t *testing.T) *stage {
+		{"an idle write", `node n1, allocation a1: an item of entry 11 had no effect in the state from which it was planned: "the group has no room"`, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
-			s.sick("a3")
+			s.unhealthy("a3")
 			s.look(1)
 			s.write(1, 1, s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"a good mark refused", `a mark paced was refused that holds here: "no"`, func(t *testing.T) *stage {
+		{"a valid mark refused", `the FSM refused a valid mark paced: "no"`, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.refuse(s.marks(cluster.MarkPaced, "a1"))
 			return s
 		}},
-		{"a good end refused", `nothing is left to be waited for: "not now"`, func(t *testing.T) *stage {
+		{"a valid end refused", `the drain has nothing left to wait for: "not now"`, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.ended("a1")
-			s.lie(s.ends("n1"), shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "not now"}}}, func(*statestore.Txn) {})
+			s.fake(s.ends("n1"), shims.CompletionsApplied{Refused: []rules.Refusal{{Node: "n1", Why: "not now"}}}, func(*statestore.Txn) {})
 			return s
 		}},
 	} {

@@ -6,56 +6,48 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Options are the facts that a [Judge] cannot observe: what the drainer was
-// configured to promise, and what lies between it and the state. The zero value
-// of each is its default.
+// Options are the facts that a [Judge] cannot observe: the configuration of the drainers, and the
+// delays of the world.
 type Options struct {
-	// Policy is the drainers' policy, which every entry of theirs has to carry.
+	// Policy is the policy that every entry of the drainers must carry.
 	Policy rules.Policy
 
 	// MaxIDs, MaxBytes and MaxInFlight bound the drainers' entries. Zero is
 	// [DefaultMaxIDs], [DefaultMaxBytes] and [DefaultMaxInFlight].
 	MaxIDs, MaxBytes, MaxInFlight int
-	// QueriesPerSecond bounds the looks at the state, with a burst of as many as a tenth
-	// of a second allows, and at least one. Zero is [DefaultQueriesPerSecond].
+	// QueriesPerSecond bounds the looks at the state. The burst is a tenth of that number, and
+	// at least one. Zero is [DefaultQueriesPerSecond].
 	QueriesPerSecond float64
-	// MinInterval is the least time between rounds of writes. Zero is none.
+	// MinInterval is the shortest time between rounds of writes.
 	MinInterval time.Duration
-	// Coalesce is how late a deadline may be. Zero is [DefaultCoalesce], negative
-	// not at all.
+	// Coalesce is how late a deadline may be. Zero is [DefaultCoalesce]. Negative is no delay.
 	Coalesce time.Duration
-	// RetryBase is how long a drainer waits after the first failure, and RetryMax how
-	// long it waits at most. Zero is [DefaultRetryBase], and [DefaultRetryMax] or
-	// RetryBase if that is longer.
+	// RetryBase is the wait after the first failure, and RetryMax the longest wait. Zero is
+	// [DefaultRetryBase] and [DefaultRetryMax]. RetryMax is at least RetryBase by default.
 	RetryBase, RetryMax time.Duration
 
-	// Bounds are how long things take once faults have ended.
+	// Bounds are the longest delays after the end of all faults.
 	Bounds Bounds
 
-	// Every is after how many entries everything is counted. Zero is
-	// [DefaultEvery], 1 after each; below zero only at the end. Of a large state it
-	// is done less often, so that an entry never costs more than a few rows.
+	// Every is the number of entries between two audits. Zero is [DefaultEvery], negative audits
+	// only at the end. Above one, large states are audited less often.
 	Every int
-	// Digests has the digest of every entry kept, for [Judge.Replica] to be compared
-	// with.
+	// Digests keeps the digests of entries, for [Judge.Replica].
 	Digests bool
 	// MaxViolations is how many violations are kept. Zero is [DefaultMaxViolations].
 	MaxViolations int
 }
 
-// Bounds are how long at most what a drainer does not do itself takes, once
-// faults have ended. Zero is no time at all.
+// Bounds are the longest delays of the world after the end of all faults. Zero is no delay.
 type Bounds struct {
-	// Settle is how long what faults have begun goes on after their end: a write
-	// that is late, a process that is paused, a clock that the drainer has not read, a
-	// new leader's first step.
+	// Settle is how long the effects of faults last after their end: a late write, a paused
+	// process, a clock that the drainer has not checked, the first step of a new leader.
 	Settle time.Duration
-	// Write is from a proposal to its answer, Wake from a wake-up to its step.
+	// Write is the time from a proposal to its answer, Wake from a wake-up to its step.
 	Write, Wake time.Duration
 }
 
-// Defaults of [Options]. They are what the drainer's documentation says, written
-// down again.
+// The defaults of [Options] repeat the drainer's documentation. They share no constants with it.
 const (
 	DefaultMaxIDs           = 500
 	DefaultMaxBytes         = 512 * 1024

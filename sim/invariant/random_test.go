@@ -18,22 +18,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
-// chance is a stage on which anything happens.
-type chance struct {
-	*stage
+// randomFixture is a fixture with random entries.
+type randomFixture struct {
+	*fixture
 	rng    *rand.Rand
 	policy rules.Policy
 	placed int
 	drains int
 }
 
-func newChance(t *testing.T, seed uint64) *chance {
+func newRandomFixture(t *testing.T, seed uint64) *randomFixture {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	c := &chance{rng: rng, policy: rules.Policy{
+	c := &randomFixture{rng: rng, policy: rules.Policy{
 		HealthGrace: time.Second, StopMargin: 2 * time.Second,
 		BelowBudget: rules.BelowBudget(rng.IntN(2)), PluginsAfterDeadline: rules.PluginOrder(rng.IntN(2)), Completion: rules.CompletionPolicy(rng.IntN(4)),
 	}}
-	c.stage = newStage(t, invariant.Options{Policy: c.policy, Every: 10})
+	c.fixture = newFixture(t, invariant.Options{Policy: c.policy, Every: 10})
 	for i := range 4 {
 		c.node(c.nodeID(i))
 	}
@@ -41,16 +41,16 @@ func newChance(t *testing.T, seed uint64) *chance {
 		c.job(c.randomJob(i))
 	}
 	for range 30 {
-		c.act()
+		c.randomEntry()
 	}
 	return c
 }
 
-func (c *chance) nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
+func (c *randomFixture) nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
 
-func (c *chance) someNode() cluster.NodeID { return c.nodeID(c.rng.IntN(4)) }
+func (c *randomFixture) someNode() cluster.NodeID { return c.nodeID(c.rng.IntN(4)) }
 
-func (c *chance) randomJob(i int) *cluster.Job {
+func (c *randomFixture) randomJob(i int) *cluster.Job {
 	kinds := [...]cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobService, cluster.JobSysBatch}
 	j := newJob(kinds[i], cluster.JobID(fmt.Sprintf("j%d", i)), c.rng.IntN(6))
 	g := j.TaskGroups[0]
@@ -68,8 +68,8 @@ func (c *chance) randomJob(i int) *cluster.Job {
 	return j
 }
 
-// someAlloc is an allocation, nil if there is none.
-func (c *chance) someAlloc() *cluster.Allocation {
+// someAlloc returns a random allocation, or nil.
+func (c *randomFixture) someAlloc() *cluster.Allocation {
 	all := slices.Collect(c.state().Allocs())
 	if len(all) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (c *chance) someAlloc() *cluster.Allocation {
 	return all[c.rng.IntN(len(all))]
 }
 
-// act has something happen, which is as it should be.
-func (c *chance) act() {
+// randomEntry applies a random valid entry.
+func (c *randomFixture) randomEntry() {
 	c.wait(time.Duration(c.rng.IntN(4)) * time.Second)
 	a, n := c.someAlloc(), c.someNode()
 	switch what := c.rng.IntN(20); {
@@ -103,9 +103,9 @@ func (c *chance) act() {
 	case what == 15:
 		c.apply(&shims.JobDeregister{Job: a.JobKey(), Purge: c.rng.IntN(4) == 0})
 	case what == 16:
-		c.answered(a.JobID)
+		c.closeEvals(a.JobID)
 	case what == 17:
-		c.blocked(a.JobID)
+		c.blockEvals(a.JobID)
 	case what == 18:
 		c.unknown(a)
 	default:
@@ -114,8 +114,8 @@ func (c *chance) act() {
 	}
 }
 
-// placeSome places an allocation, perhaps in the place of another.
-func (c *chance) placeSome(on cluster.NodeID, instead *cluster.Allocation) {
+// placeSome places an allocation, perhaps as the replacement of another one.
+func (c *randomFixture) placeSome(on cluster.NodeID, instead *cluster.Allocation) {
 	of := cluster.JobID(fmt.Sprintf("j%d", c.rng.IntN(6)))
 	if j := c.state().Job(jobKey(of)); j == nil || j.Stop {
 		c.job(c.randomJob(int(of[1] - '0')))
@@ -133,19 +133,18 @@ func (c *chance) placeSome(on cluster.NodeID, instead *cluster.Allocation) {
 	})
 }
 
-// unknown has an allocation out of touch.
-func (c *chance) unknown(a *cluster.Allocation) {
+// unknown sets the client status of an allocation to unknown.
+func (c *randomFixture) unknown(a *cluster.Allocation) {
 	e := c.eval(a.JobID)
 	e.Status = cluster.EvalComplete
 	m := &shims.ApplyPlan{Plan: cluster.Plan{At: c.now, Eval: e, Stops: []cluster.PlanStop{{Alloc: a.ID, Unknown: true}}}}
-	c.lie(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) { _, _ = txn.ApplyPlan(&m.Plan) })
+	c.fake(m, shims.PlanApplied{Accepted: &m.Plan}, func(txn *statestore.Txn) { _, _ = txn.ApplyPlan(&m.Plan) })
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// someMarks is an entry that marks whatever it likes, mostly under a class that
-// could be.
-func (c *chance) someMarks(count int) *shims.AllocUpdateDesiredTransition {
+// someMarks returns an entry that marks random allocations, mostly with a likely class.
+func (c *randomFixture) someMarks(count int) *shims.AllocUpdateDesiredTransition {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: c.now, Policy: c.policy}}
 	for range count {
 		a := c.someAlloc()
@@ -165,8 +164,8 @@ func (c *chance) someMarks(count int) *shims.AllocUpdateDesiredTransition {
 	return m
 }
 
-// wanted is an entry that marks everything on draining nodes.
-func (c *chance) wanted() *shims.AllocUpdateDesiredTransition {
+// markAll returns an entry that marks all live allocations on draining nodes.
+func (c *randomFixture) markAll() *shims.AllocUpdateDesiredTransition {
 	m := c.someMarks(0)
 	for n := range c.state().DrainingNodes() {
 		for a := range c.state().LiveAllocsByNode(n.ID) {
@@ -179,8 +178,8 @@ func (c *chance) wanted() *shims.AllocUpdateDesiredTransition {
 	return m
 }
 
-// someClass is a guess at the class that an allocation may leave under, or any.
-func (c *chance) someClass(a *cluster.Allocation) cluster.MarkClass {
+// someClass returns a likely class for an allocation, or sometimes a random one.
+func (c *randomFixture) someClass(a *cluster.Allocation) cluster.MarkClass {
 	switch n := c.state().Node(a.NodeID); {
 	case c.rng.IntN(4) == 0 || !n.Draining():
 		return cluster.MarkClass(1 + c.rng.IntN(int(cluster.MarkClassCount)-1))
@@ -200,27 +199,26 @@ func (c *chance) someClass(a *cluster.Allocation) cluster.MarkClass {
 	return cluster.MarkFree
 }
 
-// Two separate pieces of code judge marks, ends, reasons and bounds: whatever
-// happens, the judge has nothing to say about what the drainer's own re-checks and
-// explanations come to.
-func TestJudge_agreesWithTheDrainer(t *testing.T) {
+// The judge and the drainer's rules are separate code. In random histories, the judge accepts all
+// results of the re-checks and of the explanations.
+func TestJudge_agreesWithTheDrainersRules(t *testing.T) {
 	t.Parallel()
 	made, refused, ended, said := 0, 0, 0, 0
 	for seed := range uint64(80) {
-		c := newChance(t, seed)
+		c := newRandomFixture(t, seed)
 		for range 40 {
 			switch c.rng.IntN(6) {
 			case 0:
 				c.apply(c.someMarks(1 + c.rng.IntN(4)))
 			case 1, 2:
-				c.apply(c.wanted())
+				c.apply(c.markAll())
 			case 3:
 				c.apply(c.someEnds())
 			case 4:
 				c.reevaluateAll()
 			}
-			c.quietly()
-			c.act()
+			c.judgeQuiet()
+			c.randomEntry()
 		}
 		c.j.End(c.now, c.state())
 		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d, policy %+v: %v", seed, c.policy, c.j.Violations()))
@@ -229,12 +227,12 @@ func TestJudge_agreesWithTheDrainer(t *testing.T) {
 	}
 	t.Logf("%d marks, %d refused, %d entries of ends, %d reasons", made, refused, ended, said)
 	for _, count := range []int{made, refused, ended, said} {
-		must.Greater(t, 200, count, must.Sprint("the worlds are too poor to say anything"))
+		must.Greater(t, 200, count, must.Sprint("too few events for a meaningful test"))
 	}
 }
 
-// someEnds is an entry that ends whatever drains.
-func (c *chance) someEnds() *shims.NodesDrainComplete {
+// someEnds returns an entry that ends all running drains.
+func (c *randomFixture) someEnds() *shims.NodesDrainComplete {
 	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: c.now, Policy: c.policy}}
 	for n := range c.state().DrainingNodes() {
 		end := rules.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
@@ -246,8 +244,8 @@ func (c *chance) someEnds() *shims.NodesDrainComplete {
 	return m
 }
 
-// reevaluateAll has groups evaluated again, stuck or not.
-func (c *chance) reevaluateAll() {
+// reevaluateAll applies an entry that evaluates random groups again, stuck or not.
+func (c *randomFixture) reevaluateAll() {
 	m := c.someMarks(0)
 	for i := range 6 {
 		key := groupKey(cluster.JobID(fmt.Sprintf("j%d", i)))
@@ -259,8 +257,8 @@ func (c *chance) reevaluateAll() {
 	c.apply(m)
 }
 
-// quietly judges what a drainer says that remembers nothing.
-func (c *chance) quietly() {
+// judgeQuiet judges the reports of a fresh drainer.
+func (c *randomFixture) judgeQuiet() {
 	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
 	for n := range c.state().DrainingNodes() {
 		r, _ := rules.Explain(c.state(), rules.Pending{WriteTime: oneSecond}, n.ID, c.now, c.policy)
@@ -274,23 +272,23 @@ func (c *chance) quietly() {
 	c.j.Quiet(c.now, q)
 }
 
-// Where everything is applied that is proposed, the judge finds exactly what the
-// drainer's re-check would have refused, and at least what the witness finds.
-func TestJudge_findsWhatTheRecheckWouldRefuse(t *testing.T) {
+// The test applies every proposed mark without a re-check. The judge finds exactly the marks that
+// the re-check refuses, and each mark that the witness finds.
+func TestJudge_agreesWithTheRecheck(t *testing.T) {
 	t.Parallel()
 	good, bad, witnessed := 0, 0, 0
 	for seed := range uint64(150) {
-		c := newChance(t, seed)
+		c := newRandomFixture(t, seed)
 		w := witness.New(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop})
 		for range 20 {
-			c.act()
+			c.randomEntry()
 			m := c.someMarks(1)
 			if len(m.Marks.Marks) == 0 || m.Marks.Marks[0].Drain == "" || c.state().Alloc(m.Marks.Marks[0].Alloc).Leaving() {
-				continue // a store would not take it
+				continue // the store would refuse it
 			}
 			accepted, _, _ := rules.Recheck(c.state(), &m.Marks)
 			before, was := c.j.Found(), c.state()
-			c.believe(m)
+			c.applyUnchecked(m)
 			if made := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !made {
 				continue
 			}
@@ -316,7 +314,7 @@ func TestJudge_findsWhatTheRecheckWouldRefuse(t *testing.T) {
 	must.Greater(t, 50, witnessed)
 }
 
-// reset has another judge go on: the one before has found all that it keeps.
-func (c *chance) reset() {
+// reset continues with a new judge, because a judge keeps only a limited number of violations.
+func (c *randomFixture) reset() {
 	c.j = invariant.New(invariant.Options{Policy: c.policy, Every: 10})
 }

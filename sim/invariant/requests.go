@@ -8,22 +8,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// requestJudge judges the requests of operators about drains: G2, and the deadlines of G4.
+// requestJudge judges the requests of operators for drains: G2, and the deadlines of G4.
 type requestJudge struct{ *facts }
 
-// judge judges what an operator's request did: one whose key was seen
-// before changes nothing, a strategy is what was asked for and its deadline counts
-// from then, and a cancel takes back the marks of its drain and no others.
+// judge judges the effect of an operator's request. A repeated request changes nothing. A new
+// strategy equals the requested one, and its deadline counts from the request. A cancel withdraws
+// the marks of its drain, and no others.
 func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	updated, ok := e.Response.(shims.DrainRequestApplied)
 	if !ok {
-		return // refused: nothing was asked of anything
+		return // the FSM refused the request
 	}
 	n := j.tables.node(m.Node)
 	about := on(n)
 	if seen := j.seenKey(n, m.Key); seen != "" || updated.Repeated {
 		if seen == "" || !updated.Repeated || e.changed() {
-			j.find(RepeatedActed, about, "a request with key %q, seen in drain %q, was taken as repeated %t and changed %d rows",
+			j.find(RepeatedActed, about, "a request with key %q, known to drain %q, was answered with repeated %t and changed %d rows",
 				m.Key, seen, updated.Repeated, len(e.nodes)+len(e.allocs)+len(e.evals)+len(e.records))
 		}
 		return
@@ -38,8 +38,8 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	}
 }
 
-// seenKey returns the drain of the node, running or kept as a record, that a
-// request with the key has made what it is. Each drain keeps its newest keys.
+// seenKey returns the node's drain that knows the key, or the empty id. The drain runs, or its
+// record is kept.
 func (j *requestJudge) seenKey(n *node, key string) cluster.DrainID {
 	if key == "" {
 		return ""
@@ -54,15 +54,15 @@ func (j *requestJudge) seenKey(n *node, key string) cluster.DrainID {
 	return seen
 }
 
-// newestKeys are the keys that the drain still knows.
+// newestKeys are the keys that the drain still keeps.
 func (d *drain) newestKeys() []string { return d.keys[max(0, len(d.keys)-cluster.MaxDrainKeys):] }
 
-// noteKey notes the key of a request that was not repeated, and holds the row of its drain
-// to the log of requests.
+// noteKey records the key of a new request, and compares the keys of the drain's row with the
+// recorded ones.
 func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdateDrain) {
 	d := j.drains[id]
 	if d == nil {
-		return // the drain's own judge has said so
+		return // judgeStart finds the missing drain
 	}
 	if m.Key != "" {
 		d.keys = append(d.keys, m.Key)
@@ -72,12 +72,11 @@ func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdate
 		row = n.Drain
 	}
 	if row != nil && !slices.Equal(row.Keys, d.newestKeys()) {
-		j.find(RepeatedActed, Violation{Drain: id, Node: m.Node}, "the drain keeps the keys %q, and by the log its newest are %q", row.Keys, d.newestKeys())
+		j.find(RepeatedActed, Violation{Drain: id, Node: m.Node}, "the drain keeps the keys %q, but its newest requests have %q", row.Keys, d.newestKeys())
 	}
 }
 
-// changed reports whether the entry has changed anything at all. Rows of another
-// store may be other objects with the same content.
+// changed reports whether the entry changed the content of a row.
 func (e *entry) changed() bool {
 	return slices.ContainsFunc(e.nodes, func(c change[cluster.Node]) bool { return digestNode(c.before) != digestNode(c.after) }) ||
 		slices.ContainsFunc(e.allocs, func(c change[cluster.Allocation]) bool { return digestAlloc(c.before) != digestAlloc(c.after) }) ||
@@ -85,11 +84,11 @@ func (e *entry) changed() bool {
 		slices.ContainsFunc(e.records, func(c change[cluster.Drain]) bool { return digestDrain(c.before) != digestDrain(c.after) })
 }
 
-// judgeStrategy judges the strategy that a request has made.
+// judgeStrategy judges the strategy after a request.
 func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about Violation) {
 	n := e.After.Node(m.Node)
 	if n == nil || n.Drain == nil {
-		j.find(DeadlineMoved, about, "a drain was asked for and the node does not drain")
+		j.find(DeadlineMoved, about, "the FSM accepted a request for a drain, but the node does not drain")
 		return
 	}
 	about.Drain = n.Drain.ID
@@ -103,11 +102,11 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, about V
 	}
 	s := n.Drain.Strategy
 	if s.DrainSpec != *m.Spec || !s.ForceDeadline.Equal(want) || !n.Drain.UpdatedAt.Equal(m.At) {
-		j.find(DeadlineMoved, about, "asked for %+v at %s, and the strategy is %+v, its deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
+		j.find(DeadlineMoved, about, "the request has %+v at %s, but the strategy is %+v with the deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
 	}
 }
 
-// judgeCancel judges what became of a drain's marks when it was cancelled.
+// judgeCancel judges the effect of a cancel on the drain's marks.
 func (j *requestJudge) judgeCancel(e *entry, d *cluster.Drain, said cluster.DrainResult) {
 	about := Violation{Drain: d.ID, Node: d.NodeID}
 	withdrawn, stopping := 0, []cluster.AllocID{}
@@ -122,22 +121,22 @@ func (j *requestJudge) judgeCancel(e *entry, d *cluster.Drain, said cluster.Drai
 		withdrawn++
 		c := e.change(a.id())
 		if c == nil || c.after == nil || c.after.DesiredTransition.Migrate {
-			j.find(NotWithdrawn, of(a), "its mark outlives the drain, and it was to run on")
+			j.find(NotWithdrawn, of(a), "the cancel left its mark")
 			continue
 		}
-		// A class that is left behind would hold a slot of the group for good.
+		// A class without its mark would take a slot of the group for ever.
 		if left, want := c.after.DesiredTransition, unmarked(c.before.DesiredTransition); left != want {
-			j.find(NotWithdrawn, of(a), "its mark is withdrawn, and %+v is left instead of %+v", left, want)
+			j.find(NotWithdrawn, of(a), "the cancel withdrew its mark, but left %+v instead of %+v", left, want)
 		}
 	}
 	slices.Sort(stopping)
 	if said.Drain != d.ID || said.Withdrawn != withdrawn || !slices.Equal(said.Stopping, slices.Compact(stopping)) {
-		j.find(NotWithdrawn, about, "the answer says %d marks were withdrawn and %v stop already; it were %d and %v",
+		j.find(NotWithdrawn, about, "the answer says that %d marks were withdrawn and %v already stop, but it must be %d and %v",
 			said.Withdrawn, said.Stopping, withdrawn, stopping)
 	}
 }
 
-// unmarked is what is left of an allocation's transition without its mark.
+// unmarked returns an allocation's transition without its mark.
 func unmarked(t cluster.DesiredTransition) cluster.DesiredTransition {
 	t.Migrate, t.MigrateDisablePlacement = false, false
 	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}

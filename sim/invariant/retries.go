@@ -2,11 +2,10 @@ package invariant
 
 import "time"
 
-// attempts counts failures in a row, and dates the last one by the drainer's clock. The
-// zero value is none.
+// attempts counts failures in a row. The zero value has none.
 type attempts struct {
 	count int
-	at    time.Time
+	at    time.Time // of the last failure, by the drainer's clock
 }
 
 func (a *attempts) fail(clock time.Time) { a.count, a.at = a.count+1, clock }
@@ -35,9 +34,8 @@ func (a attempts) waits(o *Options, clock time.Time) bool {
 	return a.count > 0 && !clock.Before(a.at) && clock.Before(a.until(o))
 }
 
-// mayEnd reports whether the wait after the last failure may end at a time. The drainer
-// forgets earlier failures of an item that was not wanted in between, so it may have
-// counted fewer.
+// mayEnd reports whether the wait after the last failure may end at a time. The drainer forgets
+// the failures of an item that it did not want for a while, so it may have counted fewer.
 func (a attempts) mayEnd(o *Options, at time.Time) bool {
 	for n := 1; n <= a.count; n++ {
 		wait := o.retryAfter(n)

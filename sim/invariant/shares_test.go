@@ -12,18 +12,17 @@ import (
 
 const module = "github.com/seed-f9cf0b39/nodedrain/"
 
-// A judge that shares code with what it judges shares its mistakes: of the packages
-// below only types, constants and fields may be used, and those functions that name
-// or print and judge nothing.
-func TestPackage_sharesNothing(t *testing.T) {
+// A judge that shares code with the drainer shares its mistakes. The judge may use types,
+// constants and fields of other packages, and only functions that decide nothing.
+func TestPackage_sharesNoCode(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]bool{
 		"String": true, "Compare": true, "Ignorable": true, "Type": true,
-		// Reads of the state by id, and whole tables: no index that decides anything.
+		// Reads of the state by id, and of whole tables.
 		"Index": true, "Node": true, "Nodes": true, "Job": true, "Jobs": true, "Alloc": true, "Allocs": true, "Eval": true, "Evals": true,
 		"Drains": true, "DrainRecord": true, "Dump": true,
-		// Names of rows that an entry may write, of the state before it. What they leave
-		// out is found when everything is counted.
+		// Indexes that give the ids of rows which an entry may have written. Audits find missing
+		// ids.
 		"DrainsByNode": true, "LiveAllocsByNode": true, "AllocsByJob": true, "EvalsByJob": true,
 	}
 	m, err := lint.Load(".", ".")

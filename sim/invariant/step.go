@@ -9,43 +9,41 @@ import (
 // Step is one step of a drainer.
 type Step struct {
 	Term int
-	// Clock is the time the drainer was given.
+	// Clock is the time on the drainer's clock.
 	Clock time.Time
-	// Woken says that an event asked for the step: it is not for a time that the
-	// drainer had named.
+	// Woken says that an event asked for the step. Otherwise the drainer's timer did.
 	Woken bool
-	// View is the state that it looked at, or nil if it did not look. Looks is how
-	// many it looked at.
+	// View is the state that the drainer looked at, or nil. Looks counts its looks.
 	View  *statestore.Snapshot
 	Looks int
-	// WakeAt is when it wants its next step, or zero.
+	// WakeAt is the time for the drainer's next step, or zero.
 	WakeAt time.Time
-	// Held says that the newest state, or the news of it, is kept from the drainer:
-	// what it waits for may have gone.
+	// Held says that the world hides the newest state from the drainer. So it may wait for
+	// something that is no longer due.
 	Held bool
 }
 
 // steps is the judge's record of a term's last steps.
 type steps struct {
 	any bool
-	// at is the world's time of the last, clock the drainer's.
+	// at is the world's time of the last step, clock the drainer's time.
 	at, clock time.Time
 	wakeAt    time.Time
-	// view is the newest state it has looked at, or nil.
+	// view is the last state that the drainer looked at, or nil.
 	view *statestore.Snapshot
-	// idle counts the steps at the same time without anything else happening;
-	// events is what had happened by then.
+	// idle counts the steps at one time without another event. events is the number of events
+	// at that time.
 	idle   int
 	events uint64
-	// tokens are the looks that the rate leaves. setBack counts how often the clock
-	// was set back: each time, a look that was granted is lost.
+	// tokens are the looks that the rate allows now. setBack counts how often the clock was set
+	// back. Each time, the drainer may lose a granted look.
 	tokens  float64
 	setBack int
-	// own says that wakeAt follows from what the drainer did itself.
+	// own says that wakeAt follows from the drainer's own actions.
 	own bool
 }
 
-// Stepped judges a step when it has ended.
+// Stepped judges a step at its end.
 func (j *Judge) Stepped(now time.Time, s Step) {
 	j.now = now
 	j.latest = later(j.latest, s.Clock)
@@ -57,9 +55,9 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	}
 	j.wakes.checkQueries(t, s)
 	j.wakes.checkWake(t, s)
-	t.takeIn(s.Clock)
+	t.processNews(s.Clock)
 	j.writes.checkFresh(t, s, seen)
-	j.wakes.checkCircles(t)
+	j.wakes.checkEndless(t)
 	if t.last.any && s.Clock.Before(t.last.clock) {
 		t.last.setBack++
 	}
@@ -70,5 +68,5 @@ func (j *Judge) Stepped(now time.Time, s Step) {
 	t.last.own = j.wakes.follows(t, s)
 	j.ClockSet(now, s.Term, s.Clock.Sub(now))
 	t.setAt = time.Time{}
-	j.ends.watchTime(now)
+	j.ends.findLate(now)
 }

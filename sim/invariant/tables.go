@@ -9,9 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// tables holds the rows of one state, the very objects of the store, arranged so
-// that a group or a node is counted without a search in the store. It uses none
-// of the store's indexes: what these hide is found when everything is counted.
+// tables holds the row objects of one state by node, job and group. So the judge counts a node or
+// a group without the store's indexes. Audits find the rows that a wrong index hides.
 type tables struct {
 	// index is the raft index of the state.
 	index   uint64
@@ -22,31 +21,30 @@ type tables struct {
 	records map[cluster.DrainID]*cluster.Drain
 	// draining are the nodes that drain, by id.
 	draining []*node
-	// everywhere are the jobs that are to run on every node which can have them, by key.
+	// everywhere are the system and sysbatch jobs that are not stopped, by key.
 	everywhere []*job
-	// marked are the allocations that a drain has marked, those included whose
-	// mark was withdrawn since.
+	// marked are the allocations that a drain has marked, including withdrawn marks.
 	marked map[cluster.DrainID][]*alloc
-	// snapshots counts the snapshots of the tables. Counts of one are stale in the next.
+	// snapshots counts the snapshots of the tables.
 	snapshots uint64
 }
 
-// node is a node, or one that allocations name and that does not exist.
+// node is a node of the state, or a missing node that an allocation names.
 type node struct {
 	id  cluster.NodeID
 	row *cluster.Node // nil if it does not exist
-	// live are its allocations that are not client-terminal, in no order.
+	// live are its allocations that are not client-terminal, unsorted.
 	live []*alloc
-	// turns caches the turns of one snapshot.
-	turns turns
+	// stages caches the counts of one snapshot.
+	stages stageCounts
 }
 
-// job is a job, or one that allocations name and that does not exist.
+// job is a job of the state, or a missing job that an allocation names.
 type job struct {
 	key    cluster.JobKey
 	row    *cluster.Job // nil if it does not exist
 	groups []*group
-	// open are its evaluations that are pending or blocked, by creation and id.
+	// open are its pending and blocked evaluations, by creation and id.
 	open []*cluster.Evaluation
 }
 
@@ -54,8 +52,8 @@ type job struct {
 type group struct {
 	key cluster.GroupKey
 	job *job
-	// members are its allocations that count: those that are not client-terminal,
-	// and canaries that wait for their replacement. In no order.
+	// members are its allocations that are not client-terminal, and its ended canaries that
+	// wait for their replacement, unsorted.
 	members []*alloc
 	tally   tally
 }
@@ -65,12 +63,12 @@ type alloc struct {
 	row   *cluster.Allocation
 	node  *node
 	group *group
-	turn  opinion.Turn
-	// atNode and atGroup are where it stands in live and members, or -1.
+	stage opinion.Stage
+	// atNode and atGroup are its positions in live and members, or -1.
 	atNode, atGroup int
 }
 
-// newTables is empty, with room for so many allocations.
+// newTables returns empty tables with space for that many allocations.
 func newTables(allocs int) *tables {
 	return &tables{
 		nodes:   make(map[cluster.NodeID]*node),
@@ -82,7 +80,7 @@ func newTables(allocs int) *tables {
 	}
 }
 
-// tablesOf reads a whole state.
+// tablesOf returns the tables of a state.
 func tablesOf(s *statestore.Snapshot) *tables {
 	allocs := slices.Collect(s.Allocs())
 	b := newTables(len(allocs))
@@ -105,7 +103,7 @@ func tablesOf(s *statestore.Snapshot) *tables {
 	return b
 }
 
-// rows is how many rows the state has.
+// rows counts the rows of the state.
 func (b *tables) rows() int {
 	return len(b.nodes) + len(b.jobs) + len(b.allocs) + len(b.evals) + len(b.records)
 }
@@ -116,7 +114,7 @@ func groupOf(a *cluster.Allocation) cluster.GroupKey {
 	return cluster.GroupKey{Job: cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}, Name: a.TaskGroup}
 }
 
-// node returns the node of that id, which may not exist.
+// node returns the node with that id. It adds a node without a row if the tables have none.
 func (b *tables) node(id cluster.NodeID) *node {
 	n := b.nodes[id]
 	if n == nil {
@@ -126,7 +124,7 @@ func (b *tables) node(id cluster.NodeID) *node {
 	return n
 }
 
-// job returns the job of that key, which may not exist.
+// job returns the job with that key. It adds a job without a row if the tables have none.
 func (b *tables) job(key cluster.JobKey) *job {
 	j := b.jobs[key]
 	if j == nil {
@@ -136,7 +134,7 @@ func (b *tables) job(key cluster.JobKey) *job {
 	return j
 }
 
-// group returns the group of that key, which may not exist.
+// group returns the group with that key. It adds an empty group if the tables have none.
 func (b *tables) group(key cluster.GroupKey) *group {
 	j := b.job(key.Job)
 	for _, g := range j.groups {
@@ -186,8 +184,7 @@ func (b *tables) putJob(key cluster.JobKey, row *cluster.Job) {
 	}
 }
 
-// onEveryNode reports whether the job is to run on every node which can have it. A nil
-// job is not.
+// onEveryNode reports whether the job exists, is not stopped, and runs on every suitable node.
 func onEveryNode(j *cluster.Job) bool {
 	return j != nil && !j.Stop && (j.Type == "system" || j.Type == "sysbatch")
 }
@@ -225,61 +222,44 @@ func (b *tables) putAlloc(id cluster.AllocID, row *cluster.Allocation) {
 	a := b.allocs[id]
 	if row == nil {
 		if a != nil {
-			a.leaveNode()
-			a.leaveGroup()
+			a.list(false, false)
 			delete(b.allocs, id)
 		}
 		return
 	}
 	if a == nil {
-		a = &alloc{atNode: -1, atGroup: -1, node: b.node(row.NodeID), group: b.group(groupOf(row)), turn: opinion.TurnOf(row)}
+		a = &alloc{atNode: -1, atGroup: -1, node: b.node(row.NodeID), group: b.group(groupOf(row)), stage: opinion.StageOf(row)}
 		b.allocs[id] = a
 	} else if a.row.Job != row.Job {
-		a.turn = opinion.TurnOf(row)
+		a.stage = opinion.StageOf(row)
 	}
 	if drain := row.DesiredTransition.Drain; drain != "" && (a.row == nil || a.row.DesiredTransition.Drain != drain) {
 		b.marked[drain] = append(b.marked[drain], a)
 	}
 	a.row = row
-	a.settle()
+	a.list(a.live(), a.live() || a.leftHealthy() && a.row.NextAllocation == "")
 }
 
-// settle has the allocation listed where it counts, and nowhere else.
-func (a *alloc) settle() {
-	switch live := a.live(); {
-	case live && a.atNode < 0:
-		a.atNode = len(a.node.live)
-		a.node.live = append(a.node.live, a)
-	case !live:
-		a.leaveNode()
-	}
-	switch counts := a.live() || a.leftWell() && a.row.NextAllocation == ""; {
-	case counts && a.atGroup < 0:
-		a.atGroup = len(a.group.members)
-		a.group.members = append(a.group.members, a)
-	case !counts:
-		a.leaveGroup()
-	}
+// list adds the allocation to the lists of its node and its group, or removes it.
+func (a *alloc) list(onNode, inGroup bool) {
+	a.node.live = a.place(a.node.live, onNode, func(a *alloc) *int { return &a.atNode })
+	a.group.members = a.place(a.group.members, inGroup, func(a *alloc) *int { return &a.atGroup })
 }
 
-func (a *alloc) leaveNode() {
-	if a.atNode < 0 {
-		return
+// place returns the list with or without the allocation. position is the field with the position
+// of an allocation in the list.
+func (a *alloc) place(list []*alloc, listed bool, position func(*alloc) *int) []*alloc {
+	switch at := *position(a); {
+	case listed && at < 0:
+		*position(a) = len(list)
+		return append(list, a)
+	case !listed && at >= 0:
+		last := len(list) - 1
+		list[at] = list[last]
+		*position(list[at]), *position(a) = at, -1
+		return list[:last]
 	}
-	last := len(a.node.live) - 1
-	moved := a.node.live[last]
-	a.node.live[a.atNode], moved.atNode = moved, a.atNode
-	a.node.live, a.atNode = a.node.live[:last], -1
-}
-
-func (a *alloc) leaveGroup() {
-	if a.atGroup < 0 {
-		return
-	}
-	last := len(a.group.members) - 1
-	moved := a.group.members[last]
-	a.group.members[a.atGroup], moved.atGroup = moved, a.atGroup
-	a.group.members, a.atGroup = a.group.members[:last], -1
+	return list
 }
 
 func (a *alloc) id() cluster.AllocID { return a.row.ID }
@@ -291,9 +271,9 @@ func (a *alloc) healthy() bool       { return opinion.Healthy(a.row, a.node.row)
 func (a *alloc) inTouch() bool       { return opinion.InTouch(a.row, a.node.row) }
 func (a *alloc) service() bool       { return opinion.TypeOf(a.row) == cluster.JobService }
 
-// leftWell reports whether the allocation is a canary that a drain marked while
-// it was healthy, and that has ended.
-func (a *alloc) leftWell() bool {
+// leftHealthy reports whether the allocation is a canary that a drain marked while it was
+// healthy, and that has ended.
+func (a *alloc) leftHealthy() bool {
 	healthy, _ := opinion.Verdict(a.row)
 	return healthy && a.row.DesiredTransition.Class == cluster.MarkCanary && !a.live()
 }

@@ -14,15 +14,14 @@ type term struct {
 	ended          bool
 	// offset is how far the clock is ahead of the world's.
 	offset time.Duration
-	// clockSet says that the clock was set while the term ran. setAt is when it was last set
-	// since the last step, by the world's time, or zero.
+	// clockSet says that the clock was set while the term ran. setAt is the world's time of the
+	// last change since the last step, or zero.
 	clockSet bool
 	setAt    time.Time
 	// sequence counts the term's proposals.
 	sequence int
 	writes   map[int]*write // proposed and not answered, by N
-	// inFlight counts the entries among them; marks, groups and ends are their
-	// items.
+	// inFlight counts the entries among the writes. marks, groups and ends count their items.
 	inFlight int
 	marks    map[cluster.AllocID]int
 	groups   map[cluster.GroupKey]int
@@ -30,21 +29,21 @@ type term struct {
 	// fresh are the writes that were proposed since the last step.
 	fresh []*write
 
-	// owes says that nothing may be planned before a barrier is applied that was
-	// proposed after the proposal of that number: the term is new, or the outcome
-	// of a write is unknown.
+	// needsBarrier says that the term may plan nothing before a barrier is applied: it is new,
+	// or the outcome of a write is unknown. barrierAfter is the number of that write. Only a
+	// later barrier counts.
 	needsBarrier bool
 	barrierAfter int
-	// minIndex is the least index of a state that shows all that was answered.
+	// minIndex is the lowest index of a state that includes all answers.
 	minIndex uint64
-	// failed are the allocations whose marks were in a write that failed, and which
-	// were not proposed again; failedEnds the same of nodes.
+	// failed are the allocations with a mark in a failed write that the term has not proposed
+	// again. failedEnds are the nodes with such an end.
 	failed     map[cluster.AllocID]bool
 	failedEnds map[cluster.NodeID]bool
 
-	// failures counts the rounds that failed in a row. refused counts the refusals of
-	// each item, reevaluated the evaluations that were made again of each group: only that
-	// item or group may wait for them.
+	// failures counts the rounds that failed in a row. refused counts the refusals of each
+	// item, reevaluated the requested evaluations of each group. Each delays only its own item
+	// or group.
 	failures    attempts
 	refused     map[refusedItem]attempts
 	reevaluated map[cluster.GroupKey]attempts
@@ -52,15 +51,15 @@ type term struct {
 	round round
 	// lastWrite is when the last round of entries began, by the drainer's clock, or zero.
 	lastWrite time.Time
-	// news is the answers that it processes in its next step.
+	// news holds the answers for its next step.
 	news news
 
 	last steps
-	// quiet is its report at the last quiet point.
-	quiet heard
+	// quiet holds its reports at the last quiet point.
+	quiet lastReports
 }
 
-// refusedItem is a mark, or a completion if alloc is empty, that a drain wanted.
+// refusedItem is a mark of a drain, or its end if alloc is empty.
 type refusedItem struct {
 	drain cluster.DrainID
 	alloc cluster.AllocID
@@ -70,11 +69,11 @@ func (i refusedItem) compare(o refusedItem) int {
 	return cmp.Or(cmp.Compare(i.drain, o.drain), cmp.Compare(i.alloc, o.alloc))
 }
 
-// round is the proposals of one step: entries, or a barrier. It counts as one
-// failure, however many of its entries fail.
+// round is the proposals of one step: entries, or a barrier. Several failed entries of a round
+// count as one failure.
 type round struct{ barrier, failed bool }
 
-// news is the answers that a drainer has received since its last step.
+// news holds the answers that a drainer received since its last step.
 type news struct {
 	any                    bool
 	failed                 bool // an entry or a barrier
@@ -83,7 +82,7 @@ type news struct {
 	reevaluated            []cluster.GroupKey
 }
 
-// ahead is how far the drainer's clock is ahead of the world's, as far as is known.
+// ahead is how far the drainer's clock is ahead of the world's, if the judge knows it.
 func (t *term) ahead() time.Duration {
 	if t == nil {
 		return 0
@@ -91,13 +90,13 @@ func (t *term) ahead() time.Duration {
 	return t.offset
 }
 
-// clockCheck is how often a drainer that waits for a time looks at its clock.
+// clockCheck is the interval at which a waiting drainer checks its clock.
 const clockCheck = 30 * time.Second
 
-// unseen reports whether the drainer may not know that its clock was set. Its timer does not
-// follow the clock: until the drainer looks at the clock or steps, it wakes as if the clock
-// had not been set, even if the clock is right again by now.
-func (t *term) unseen(now time.Time) bool {
+// missedClockSet reports whether the drainer may not know that its clock was set. Its timer does
+// not follow the clock. Until the drainer checks the clock or steps, it wakes as if the clock had
+// not been set, even if the clock is right again.
+func (t *term) missedClockSet(now time.Time) bool {
 	return !t.setAt.IsZero() && now.Before(t.setAt.Add(clockCheck))
 }
 
@@ -114,7 +113,7 @@ func (j *facts) begin(server, number int) *term {
 	return t
 }
 
-// term returns the term of that number.
+// term returns the term with that number.
 func (j *facts) term(number int) *term {
 	if t := j.terms[number]; t != nil {
 		return t
@@ -122,15 +121,14 @@ func (j *facts) term(number int) *term {
 	return j.begin(0, number)
 }
 
-// clock is the time on the term's clock, as far as it is known.
+// clock is the time on the term's clock, if the judge knows it.
 func (j *facts) clock(t *term) time.Time { return j.now.Add(t.ahead()) }
 
-// sawOld reports whether the newest state that a term has looked at does not show all it was
-// told of.
-func (t *term) sawOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
+// viewIsOld reports whether the last state that the term looked at misses one of its answers.
+func (t *term) viewIsOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
 
-// marksFor reports whether a mark of the allocation is in flight that the drain wanted. The
-// leader does not know since when a mark of an earlier drain is one of a later drain.
+// marksFor reports whether a mark of that drain on the allocation is in flight. A mark of an
+// earlier drain does not count, because it does not date the reason of the present drain.
 func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
 	for _, p := range t.writes { //lint:order each write by itself
 		marks, _, _ := items(p.Message)
@@ -143,8 +141,8 @@ func (t *term) marksFor(id cluster.AllocID, drain cluster.DrainID) bool {
 	return false
 }
 
-// land notes that the items of a write are in flight no longer.
-func (t *term) land(m shims.Message) {
+// arrive records that the items of a write are no longer in flight.
+func (t *term) arrive(m shims.Message) {
 	marks, reevaluate, ends := items(m)
 	for _, m := range marks {
 		if t.marks[m.Alloc]--; t.marks[m.Alloc] <= 0 {
@@ -163,8 +161,8 @@ func (t *term) land(m shims.Message) {
 	}
 }
 
-// lose notes that the items of a write were not written, or may not have been.
-func (t *term) lose(m shims.Message) {
+// fail records that the items of a write failed or have an unknown outcome.
+func (t *term) fail(m shims.Message) {
 	marks, _, ends := items(m)
 	for _, m := range marks {
 		t.failed[m.Alloc] = true
@@ -174,10 +172,10 @@ func (t *term) lose(m shims.Message) {
 	}
 }
 
-// takeIn counts the answers that the drainer processes in a step, and dates them.
-func (t *term) takeIn(clock time.Time) {
+// processNews counts the answers that the drainer processes in a step, at a time on its clock.
+func (t *term) processNews(clock time.Time) {
 	n := &t.news
-	answered := len(t.writes) == len(t.fresh) // all that was proposed before this step
+	answered := len(t.writes) == len(t.fresh) // all writes of earlier steps have an answer
 	switch {
 	case n.failed && !t.round.failed:
 		t.round.failed = true
@@ -198,13 +196,13 @@ func (t *term) takeIn(clock time.Time) {
 	*n = news{entryFull: n.entryFull, barrierFull: n.barrierFull, items: n.items[:0], reevaluated: n.reevaluated[:0]}
 }
 
-// proposesEntries reports whether the step has proposed entries, taken or not.
+// proposesEntries reports whether the step proposed entries, even if the log had no room.
 func (t *term) proposesEntries() bool {
 	return t.news.entryFull || len(t.fresh) > 0 && !t.fresh[0].barrier
 }
 
-// beginRound notes the round that a step has begun, if it has. A round for which the log
-// had no room failed at once. A step that looked and wants nothing has nothing to try again.
+// beginRound records the round of a step, if the step began one. A round fails at once if the log
+// has no room. A step that looked at the state and proposed nothing ends the retries.
 func (t *term) beginRound(s Step, looked, waits bool) {
 	switch {
 	case len(t.fresh) > 0:
@@ -219,8 +217,7 @@ func (t *term) beginRound(s Step, looked, waits bool) {
 	t.fresh = t.fresh[:0]
 }
 
-// stalls reports whether a write of the term has been without an answer for so long at the
-// time that the drainer logs it.
+// stalls reports whether, at a time, the drainer logs a write that has had no answer for long.
 func (t *term) stalls(w time.Time) bool {
 	for _, p := range t.writes {
 		if w.Equal(p.clock.Add(stalledAfter)) {

@@ -8,12 +8,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Violation is one guarantee that was broken. Which of its names are set depends
-// on the check.
+// Violation is one broken guarantee. The check determines which of its ids are set.
 type Violation struct {
-	// Guarantee is "G1" to "G12", Check the name of the [Check].
+	// Guarantee is "G1" to "G12". Check is the name of the [Check].
 	Guarantee, Check string
-	// At is the world's time, Index the raft index of the newest entry, or zero.
+	// At is the world's time. Index is the raft index of the newest entry, or zero.
 	At    time.Time
 	Index uint64
 
@@ -21,7 +20,7 @@ type Violation struct {
 	Node  cluster.NodeID
 	Alloc cluster.AllocID
 	Group cluster.GroupKey
-	// Text says in words what was wrong.
+	// Text describes the violation.
 	Text string
 }
 
@@ -46,7 +45,7 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// find notes a violation of a check. The violation names its subject.
+// find records a violation of a check. v has the ids of its subject.
 func (j *facts) find(c Check, v Violation, format string, args ...any) {
 	if j.found++; len(j.violations) >= j.options.MaxViolations {
 		return
@@ -56,7 +55,7 @@ func (j *facts) find(c Check, v Violation, format string, args ...any) {
 	j.violations = append(j.violations, v)
 }
 
-// of is a violation about an allocation.
+// of returns a violation that concerns an allocation.
 func of(a *alloc) Violation {
 	v := Violation{Node: a.node.id, Alloc: a.id(), Group: a.group.key}
 	if d := a.node.drain(); d != nil {
@@ -65,7 +64,7 @@ func of(a *alloc) Violation {
 	return v
 }
 
-// on is a violation about the drain of a node.
+// on returns a violation that concerns the drain of a node.
 func on(n *node) Violation {
 	v := Violation{Node: n.id}
 	if d := n.drain(); d != nil {

@@ -6,23 +6,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// Wants are all writes of a drainer over one state, if none of them were planned or in
-// flight.
+// Wants are all items that a drainer plans for one state if none of them is in flight yet.
 type Wants struct {
 	Marks       []rules.Mark
 	Reevaluate  []cluster.GroupKey
 	Completions []rules.Completion
 }
 
-// groupWants is what of a group may be marked at its pace.
+// groupWants are the candidates of a group: allocations that take room or slots.
 type groupWants struct {
 	group        *group
-	paced, slots []*alloc // candidates, by what they take
+	paced, slots []*alloc
 }
 
-// wants is what the contract wants a term to do at this snapshot; of equal candidates of a
-// group any. An item that the term may wait with takes no room. What a deadline takes is only wanted once the coalescing window has
-// passed: until then nothing is wanted of the node, nor of the groups on it, whose
+// wants returns the items that a term must plan at this snapshot. Among equal candidates of a
+// group, any choice is right. An item that the term may wait with takes no room. Within the
+// coalescing window of a deadline, the node and the groups on it need no items, because their
 // room may be kept for the deadline.
 func (j *facts) wants(m *snapshot, t *term) Wants {
 	var w Wants
@@ -58,14 +57,14 @@ func (j *facts) wants(m *snapshot, t *term) Wants {
 	return w
 }
 
-// coalesces reports whether the node's deadline has passed and may still wait for
-// others.
+// coalesces reports whether the node's deadline has passed and may still wait for the deadlines
+// of other nodes.
 func (j *facts) coalesces(m *snapshot, n *node) bool {
 	d := n.drain()
 	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(j.options.Coalesce))
 }
 
-// addAlloc sorts out an allocation on a draining node.
+// addAlloc adds the mark of an allocation on a draining node, or a candidate of its group.
 func (w *Wants) addAlloc(m *snapshot, a *alloc, g *groupWants) {
 	if a.leaving() {
 		return
@@ -86,7 +85,7 @@ func markOf(a *alloc, c cluster.MarkClass) rules.Mark {
 	return rules.Mark{Alloc: a.id(), Group: a.group.key, Node: a.node.id, Drain: d.ID, Revision: d.Revision, Class: c}
 }
 
-// addGroup adds what is wanted of a group.
+// addGroup adds the items of a group.
 func (w *Wants) addGroup(m *snapshot, g *groupWants) {
 	t := m.tally(g.group)
 	for i := range min(len(g.slots), max(0, t.slotsLeft())) {

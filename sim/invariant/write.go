@@ -10,27 +10,26 @@ import (
 
 // Write is one write that a drainer proposed: marks, ends of drains, or a barrier.
 type Write struct {
-	// Term is the drainer's term, N tells the write from the term's others.
+	// Term is the drainer's term. N is the write's number in the term.
 	Term, N int
-	// Message is what was proposed, nil for a barrier.
+	// Message is the proposed message, or nil for a barrier.
 	Message shims.Message
-	// Bytes is the size of the entry; zero for a barrier.
+	// Bytes is the size of the entry, or zero for a barrier.
 	Bytes int
 }
 
-// write is one that was proposed.
+// write is a proposed write.
 type write struct {
 	Write
 	sequence int
 	barrier  bool
-	// seen is the index of the state that it was planned from, known once the step
-	// has ended.
-	seen uint64
-	// clock is the drainer's time of the step, known once the step has ended.
+	// seen is the index of the state that the drainer planned from, and clock the time on its
+	// clock. Both are set at the end of the step.
+	seen  uint64
 	clock time.Time
 }
 
-// items are what a write of a drainer carries, besides evaluations.
+// items returns the items of a drainer's write, without evaluations.
 func items(m shims.Message) (marks []rules.Mark, reevaluate []cluster.GroupKey, ends []rules.Completion) {
 	switch m := m.(type) {
 	case *shims.AllocUpdateDesiredTransition:

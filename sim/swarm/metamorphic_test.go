@@ -135,7 +135,7 @@ func TestPlay_otherFacts(t *testing.T) {
 		must.Eq(t, swarm.Metamorphic, f.Kind, must.Sprint(f.Text))
 		must.SliceContains(t, []string{"terms", "writes"}, f.Relation)
 		must.SliceLen(t, 1, f.Violations)
-		must.Eq(t, "other end", f.Violations[0].Check)
+		must.Eq(t, "facts differ", f.Violations[0].Check)
 		must.StrContains(t, f.Text, "told steadily and with "+f.Relation+" (")
 		must.StrHasSuffix(t, " --metamorphic 1", f.String())
 		var names []string

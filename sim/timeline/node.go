@@ -122,7 +122,7 @@ func (n *node) settle(at time.Duration, w *row) {
 // counts reports whether the running drain waits for the row's allocation.
 func (n *node) counts(w *row) bool {
 	d := n.running()
-	return d != nil && w.phase() != Gone && (!d.ignores || w.turn != opinion.System)
+	return d != nil && w.phase() != Gone && (!d.ignores || w.stage != opinion.System)
 }
 
 func (n *node) nowLeft() int {

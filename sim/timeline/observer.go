@@ -128,7 +128,7 @@ func (o *observer) row(n *node, a *cluster.Allocation) {
 		o.rows[a.ID] = w
 		n.rows = append(n.rows, w)
 	}
-	w.turn = opinion.TurnOf(a)
+	w.stage = opinion.StageOf(a)
 	w.enter(o.at, phaseOf(a))
 	n.settle(o.at, w)
 	if n.running() != nil && opinion.TypeOf(a) == cluster.JobService && opinion.Live(a) {

@@ -58,7 +58,7 @@ type row struct {
 	id    cluster.AllocID
 	name  string // "web[0]"
 	group cluster.GroupKey
-	turn  opinion.Turn
+	stage opinion.Stage
 	// changes are the changes of its phase.
 	changes []change
 	// counted says that the running drain waits for it.

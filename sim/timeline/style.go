@@ -8,7 +8,8 @@ import (
 // shade is a colour of a class of shapes, in light and dark mode.
 type shade struct{ class, property, light, dark string }
 
-// shades are the colours of the picture.
+// shades are the colours of the picture. A colour has one meaning: orange is a stopping
+// allocation, indigo a deadline, brown force.
 func shades() []shade {
 	return []shade{
 		{".page", "fill", "#ffffff", "#12161d"},
@@ -27,7 +28,7 @@ func shades() []shade {
 		{".server0", "fill", "#5b7fb9", "#5777ab"},
 		{".server1", "fill", "#4f9a94", "#45847f"},
 		{".server2", "fill", "#9a78b5", "#8669a0"},
-		{".server3", "fill", "#b98a4e", "#a07640"},
+		{".server3", "fill", "#7f8f45", "#72803f"},
 		{".server4", "fill", "#7d8b99", "#65727f"},
 		{".noleader", "stroke", "#d1242f", "#f0525c"},
 
@@ -49,12 +50,12 @@ func shades() []shade {
 		{".onbar", "fill", "#10202f", "#f2f5f9"},
 
 		{".complete", "fill", "#2f9e6e", "#3cba83"},
-		{".deadline", "fill", "#d9822b", "#e0953f"},
-		{".forced", "fill", "#c2571a", "#dd7433"},
+		{".deadline", "fill", "#3f51b5", "#7f9cff"},
+		{".forced", "fill", "#6d4c41", "#bcaaa4"},
 		{".cancelled", "fill", "#7d8b99", "#8593a1"},
 		{".nodegone", "fill", "#4a5561", "#b6c0cb"},
 		{".runson", "fill", "#6ba3d6", "#3f79b0"},
-		{".due", "stroke", "#d9822b", "#e0953f"},
+		{".due", "stroke", "#3f51b5", "#7f9cff"},
 
 		{".room", "fill", "#bfe3cf", "#1f5138"},
 		{".tight", "fill", "#f8dd94", "#6d551a"},

@@ -163,7 +163,7 @@ func (s svgNodes) notReady(n *node, height int) {
 func (s svgNodes) gantt(id string, n *node, height int) {
 	rows := slices.Clone(n.rows)
 	slices.SortStableFunc(rows, func(a, b *row) int {
-		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.leaves(), b.leaves()), natural(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.leaves(), b.leaves()), natural(a.name, b.name))
 	})
 	for i, w := range rows {
 		y := s.y + i*height

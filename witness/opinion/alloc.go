@@ -70,21 +70,21 @@ func TypeOf(a *cluster.Allocation) cluster.JobType {
 	return a.Job.Type
 }
 
-// Turn is the place of an allocation in the order of leaving.
-type Turn int
+// Stage is the place of an allocation in the order of leaving.
+type Stage int
 
-// The turns, in their order.
+// The stages in their order.
 const (
-	Consumer Turn = iota
+	Consumer Stage = iota
 	System
 	Plugin
 
-	// TurnCount is the number of turns.
-	TurnCount
+	// StageCount is the number of stages.
+	StageCount
 )
 
-// TurnOf returns the allocation's turn.
-func TurnOf(a *cluster.Allocation) Turn {
+// StageOf returns the allocation's stage.
+func StageOf(a *cluster.Allocation) Stage {
 	if a.Job == nil {
 		return Consumer
 	}

@@ -15,7 +15,7 @@ import (
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Two separate pieces of code give the same results for valid and for damaged rows.
-func TestOpinion_agreesWithTheNouns(t *testing.T) {
+func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -34,7 +34,7 @@ func TestOpinion_agreesWithTheNouns(t *testing.T) {
 		unmarked.DesiredTransition.Migrate = false
 		must.Eq(t, unmarked.Healthy(n), opinion.HealthyButForMark(a, n))
 		must.Eq(t, a.JobType(), opinion.TypeOf(a))
-		must.Eq(t, int(a.Stage()), int(opinion.TurnOf(a)))
+		must.Eq(t, int(a.Stage()), int(opinion.StageOf(a)))
 		must.Eq(t, epoch.Add(a.StopTime()), opinion.StoppedBy(a, epoch))
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
@@ -59,7 +59,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	t.Helper()
 	d := randomDrain(rng)
 	at := epoch.Add(time.Duration(rng.IntN(7)-3) * time.Second)
-	must.Eq(t, d.Leaves(a.Stage()), opinion.HasToLeave(opinion.TurnOf(a), d))
+	must.Eq(t, d.Leaves(a.Stage()), opinion.HasToLeave(opinion.StageOf(a), d))
 	must.Eq(t, d.Strategy.Passed(at), opinion.Passed(d, at))
 	cutoff, ends := opinion.Cutoff(d)
 	must.Eq(t, d.Strategy.Finite(), ends)

@@ -140,20 +140,20 @@ func (c *chaos) rare() {
 
 // After every entry of random histories, the incremental counts of the recorder equal the counts
 // of the whole state.
-func TestRecorder_agreesWithItsTwin(t *testing.T) {
+func TestRecorder_agreesWithFullCounts(t *testing.T) {
 	t.Parallel()
 	followed, drained, rows := 0, 0, 0
 	outcomes := make(map[cluster.Outcome]int)
 	var phases [timeline.PhaseCount]int
 	for seed := range uint64(40) {
 		c, r := newChaos(t, seed), timeline.New(timeline.Options{})
-		twin := &twin{groups: map[cluster.GroupKey]bool{}, nodes: map[cluster.NodeID]bool{}, rows: map[cluster.AllocID]bool{}}
+		full := &fullCount{groups: map[cluster.GroupKey]bool{}, nodes: map[cluster.NodeID]bool{}, rows: map[cluster.AllocID]bool{}}
 		c.observers = append(c.observers, r.Applied, func(_ time.Duration, a shims.Applied) {
-			twin.follow(a.After)
-			must.Eq(t, twin.standings(a.After), r.Standings(), must.Sprintf("seed %d: groups at index %d, %s", seed, a.Index, a.Type))
-			must.Eq(t, twin.left(a.After), r.Left(), must.Sprintf("seed %d: nodes at index %d, %s", seed, a.Index, a.Type))
-			must.Eq(t, twin.phases(a.After), r.Phases(), must.Sprintf("seed %d: rows at index %d, %s", seed, a.Index, a.Type))
-			must.Eq(t, twin.outcomes(a.After), r.Outcomes(), must.Sprintf("seed %d: outcomes at index %d, %s", seed, a.Index, a.Type))
+			full.follow(a.After)
+			must.Eq(t, full.standings(a.After), r.Standings(), must.Sprintf("seed %d: groups at index %d, %s", seed, a.Index, a.Type))
+			must.Eq(t, full.left(a.After), r.Left(), must.Sprintf("seed %d: nodes at index %d, %s", seed, a.Index, a.Type))
+			must.Eq(t, full.phases(a.After), r.Phases(), must.Sprintf("seed %d: rows at index %d, %s", seed, a.Index, a.Type))
+			must.Eq(t, full.outcomes(a.After), r.Outcomes(), must.Sprintf("seed %d: outcomes at index %d, %s", seed, a.Index, a.Type))
 			for _, p := range r.Phases() {
 				phases[p]++
 			}
@@ -178,14 +178,14 @@ func TestRecorder_agreesWithItsTwin(t *testing.T) {
 	}
 }
 
-// twin counts whole states. It remembers only the lanes.
-type twin struct {
+// fullCount counts whole states. It remembers only the lanes.
+type fullCount struct {
 	groups map[cluster.GroupKey]bool
 	nodes  map[cluster.NodeID]bool
 	rows   map[cluster.AllocID]bool
 }
 
-func (w *twin) follow(s *statestore.Snapshot) {
+func (w *fullCount) follow(s *statestore.Snapshot) {
 	for n := range s.Nodes() {
 		if n.Draining() {
 			w.nodes[n.ID] = true
@@ -202,7 +202,7 @@ func (w *twin) follow(s *statestore.Snapshot) {
 	}
 }
 
-func (w *twin) standings(s *statestore.Snapshot) map[cluster.GroupKey]timeline.Standing {
+func (w *fullCount) standings(s *statestore.Snapshot) map[cluster.GroupKey]timeline.Standing {
 	all := make(map[cluster.GroupKey]timeline.Standing)
 	for g := range w.groups {
 		var now timeline.Standing
@@ -219,7 +219,7 @@ func (w *twin) standings(s *statestore.Snapshot) map[cluster.GroupKey]timeline.S
 	return all
 }
 
-func (w *twin) left(s *statestore.Snapshot) map[cluster.NodeID]int {
+func (w *fullCount) left(s *statestore.Snapshot) map[cluster.NodeID]int {
 	all := make(map[cluster.NodeID]int)
 	for id := range w.nodes {
 		all[id] = 0
@@ -233,7 +233,7 @@ func (w *twin) left(s *statestore.Snapshot) map[cluster.NodeID]int {
 	return all
 }
 
-func (w *twin) phases(s *statestore.Snapshot) map[cluster.AllocID]timeline.Phase {
+func (w *fullCount) phases(s *statestore.Snapshot) map[cluster.AllocID]timeline.Phase {
 	all := make(map[cluster.AllocID]timeline.Phase)
 	for id := range w.rows {
 		a := s.Alloc(id)
@@ -257,7 +257,7 @@ func (w *twin) phases(s *statestore.Snapshot) map[cluster.AllocID]timeline.Phase
 	return all
 }
 
-func (w *twin) outcomes(s *statestore.Snapshot) map[cluster.NodeID]cluster.Outcome {
+func (w *fullCount) outcomes(s *statestore.Snapshot) map[cluster.NodeID]cluster.Outcome {
 	all := make(map[cluster.NodeID]cluster.Outcome)
 	for id := range w.nodes {
 		if s.Node(id).Draining() {

@@ -12,13 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// twin counts every group of the whole world again after every entry.
-type twin struct {
+// fullCount counts every group of the whole world again after every entry.
+type fullCount struct {
 	followed map[cluster.GroupKey]bool
 	lowest   map[cluster.GroupKey]witness.Level
 }
 
-func (t *twin) count(w *world, index uint64, at time.Time) {
+func (t *fullCount) count(w *world, index uint64, at time.Time) {
 	for _, a := range w.allocs {
 		n := w.nodes[a.NodeID]
 		if n.Draining() && !a.ClientTerminal() || a.DesiredTransition.Drain != "" {
@@ -43,14 +43,14 @@ func (t *twin) count(w *world, index uint64, at time.Time) {
 }
 
 // Counting only the touched groups gives the same results as counting all groups each time.
-func TestWitness_twin(t *testing.T) {
+func TestWitness_agreesWithFullCounts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 0))
 			l := newLog(witness.Options{MaxFindings: 1})
-			all := &twin{followed: make(map[cluster.GroupKey]bool), lowest: make(map[cluster.GroupKey]witness.Level)}
+			all := &fullCount{followed: make(map[cluster.GroupKey]bool), lowest: make(map[cluster.GroupKey]witness.Level)}
 			for i := range 30 {
 				l.apply(job(jobName(i), cluster.JobService, 8, 1), node(nodeName(i), ready), alloc(allocName(i), jobName(i), nodeName(i)))
 			}

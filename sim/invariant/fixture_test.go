@@ -14,22 +14,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// stage is a history in which a drainer leads and drains nodes.
-type stage struct{ leader }
+// fixture is a history in which a drainer leads and drains nodes.
+type fixture struct{ leader }
 
-func newStage(t testing.TB, o invariant.Options) *stage {
+func newFixture(t testing.TB, o invariant.Options) *fixture {
 	if o.Every == 0 {
 		o.Every = 1
 	}
-	s := &stage{leader{history{t: t, j: invariant.New(o), now: epoch}}}
-	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: s.tell})
+	s := &fixture{leader{history{t: t, j: invariant.New(o), now: epoch}}}
+	s.fsm = shims.NewFSM(shims.FSMConfig{OnApply: s.observe})
 	return s
 }
 
-// web is a stage with three nodes, a job of that count and limit, and allocations
-// a1, a2, a3 of it, one on each node.
-func web(t testing.TB, o invariant.Options, count, maxParallel int) *stage {
-	s := newStage(t, o)
+// web is a fixture with three nodes, a job with that count and max_parallel, and its healthy
+// allocations a1, a2, a3, one on each node.
+func web(t testing.TB, o invariant.Options, count, maxParallel int) *fixture {
+	s := newFixture(t, o)
 	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
 		s.node(id)
 	}
@@ -41,23 +41,21 @@ func web(t testing.TB, o invariant.Options, count, maxParallel int) *stage {
 	return s
 }
 
-// request is a request about the drain of a node; its id is the node's with a d
-// before it.
-func (s *stage) request(id cluster.NodeID, spec *cluster.DrainSpec) *shims.NodeUpdateDrain {
+// request returns a request for the drain of a node. The drain's id is "d" and the node's id.
+func (s *fixture) request(id cluster.NodeID, spec *cluster.DrainSpec) *shims.NodeUpdateDrain {
 	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: id, Spec: spec, Drain: drainOf(id), At: s.now}}
 }
 
 func drainOf(id cluster.NodeID) cluster.DrainID { return cluster.DrainID("d" + id) }
 
-func (s *stage) drain(id cluster.NodeID, deadline time.Duration) {
+func (s *fixture) drain(id cluster.NodeID, deadline time.Duration) {
 	s.apply(s.request(id, &cluster.DrainSpec{Deadline: deadline}))
 }
 
-func (s *stage) cancel(id cluster.NodeID) { s.apply(s.request(id, nil)) }
+func (s *fixture) cancel(id cluster.NodeID) { s.apply(s.request(id, nil)) }
 
-// marks is an entry that marks allocations under a class, planned now, with the
-// evaluations of their jobs.
-func (s *stage) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
+// marks returns an entry that marks allocations, planned now, with the evaluations of their jobs.
+func (s *fixture) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}}
 	seen := map[cluster.JobID]bool{}
 	for _, id := range ids {
@@ -75,31 +73,31 @@ func (s *stage) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocU
 	return m
 }
 
-func (s *stage) mark(c cluster.MarkClass, ids ...cluster.AllocID) { s.apply(s.marks(c, ids...)) }
+func (s *fixture) mark(c cluster.MarkClass, ids ...cluster.AllocID) { s.apply(s.marks(c, ids...)) }
 
-// believe applies an entry of marks and judges nothing of it.
-func (s *stage) believe(m *shims.AllocUpdateDesiredTransition) {
-	s.lie(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
+// applyUnchecked applies an entry of marks without a re-check.
+func (s *fixture) applyUnchecked(m *shims.AllocUpdateDesiredTransition) {
+	s.fake(m, shims.MarksApplied{Accepted: m.Marks.Marks}, func(txn *statestore.Txn) {
 		must.NoError(s.t, txn.ApplyMarks(m.At, m.Marks.Marks, m.Evals))
 	})
 }
 
 // markAnyway makes marks that break the contract.
-func (s *stage) markAnyway(c cluster.MarkClass, ids ...cluster.AllocID) {
-	s.believe(s.marks(c, ids...))
+func (s *fixture) markAnyway(c cluster.MarkClass, ids ...cluster.AllocID) {
+	s.applyUnchecked(s.marks(c, ids...))
 }
 
-// refuse refuses all of an entry of marks.
-func (s *stage) refuse(m *shims.AllocUpdateDesiredTransition) {
+// refuse refuses all marks of an entry.
+func (s *fixture) refuse(m *shims.AllocUpdateDesiredTransition) {
 	r := shims.MarksApplied{}
 	for _, mark := range m.Marks.Marks {
 		r.Refused = append(r.Refused, rules.Refusal{Alloc: mark.Alloc, Node: mark.Node, Why: "no"})
 	}
-	s.lie(m, r, func(*statestore.Txn) {})
+	s.fake(m, r, func(*statestore.Txn) {})
 }
 
-// ends is an entry that ends the drains of nodes, planned now.
-func (s *stage) ends(ids ...cluster.NodeID) *shims.NodesDrainComplete {
+// ends returns an entry that ends the drains of nodes, planned now.
+func (s *fixture) ends(ids ...cluster.NodeID) *shims.NodesDrainComplete {
 	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: s.now}}
 	for _, id := range ids {
 		d := s.state().Node(id).Drain
@@ -108,22 +106,22 @@ func (s *stage) ends(ids ...cluster.NodeID) *shims.NodesDrainComplete {
 	return m
 }
 
-func (s *stage) end(ids ...cluster.NodeID) { s.apply(s.ends(ids...)) }
+func (s *fixture) end(ids ...cluster.NodeID) { s.apply(s.ends(ids...)) }
 
-// endAnyway ends a drain against the contract, with that outcome.
-func (s *stage) endAnyway(id cluster.NodeID, o cluster.Outcome, left int) {
+// endAnyway ends a drain without a re-check.
+func (s *fixture) endAnyway(id cluster.NodeID, o cluster.Outcome, left int) {
 	m := s.ends(id)
 	endings := []rules.Ending{{Completion: m.Completions.Completions[0], Outcome: o, StillStopping: left}}
-	s.lie(m, shims.CompletionsApplied{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) })
+	s.fake(m, shims.CompletionsApplied{Ended: endings}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, endings) })
 }
 
-// evalsOf writes the evaluations of an entry.
-func (s *stage) evalsOf(m *shims.AllocUpdateDesiredTransition) func(*statestore.Txn) {
+// evalsOf returns a function that writes the evaluations of an entry.
+func (s *fixture) evalsOf(m *shims.AllocUpdateDesiredTransition) func(*statestore.Txn) {
 	return func(txn *statestore.Txn) { must.NoError(s.t, txn.UpsertEvals(m.Evals)) }
 }
 
-// markRows writes the marks of an entry into the rows, and counts them.
-func (s *stage) markRows(m *shims.AllocUpdateDesiredTransition) func(*statestore.Snapshot) {
+// markRows returns a function that writes the marks of an entry into the rows, and counts them.
+func (s *fixture) markRows(m *shims.AllocUpdateDesiredTransition) func(*statestore.Snapshot) {
 	return func(state *statestore.Snapshot) {
 		for _, mark := range m.Marks.Marks {
 			state.Alloc(mark.Alloc).DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: mark.Drain, Class: mark.Class, MarkedAt: m.At}
@@ -134,7 +132,7 @@ func (s *stage) markRows(m *shims.AllocUpdateDesiredTransition) func(*statestore
 	}
 }
 
-// endings is what ends one drain.
+// endings returns the end of one drain.
 func endings(id cluster.NodeID, d cluster.DrainID, o cluster.Outcome) []rules.Ending {
 	return []rules.Ending{{Completion: rules.Completion{Node: id, Drain: d}, Outcome: o}}
 }

@@ -1,0 +1,150 @@
+package invariant
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// stageCounts counts the allocations on a draining node by stage, in one snapshot.
+type stageCounts struct {
+	snapshot uint64
+	// These are the allocation with the lowest id of each stage, or nil: one that the next
+	// stage waits for, one without a mark or a stop, and one that is in touch.
+	awaited, unasked, inTouch [opinion.StageCount]*alloc
+	// left counts the live allocations that have to leave, by stage.
+	left [opinion.StageCount]int
+}
+
+// stages returns the counts of a draining node.
+func (m *snapshot) stages(n *node) *stageCounts {
+	t := &n.stages
+	if t.snapshot == m.number {
+		return t
+	}
+	*t = stageCounts{snapshot: m.number}
+	d := n.drain()
+	for _, a := range n.live {
+		if !opinion.HasToLeave(a.stage, d) {
+			continue
+		}
+		t.left[a.stage]++
+		if !opinion.WaitOver(a.row, n.row, d, m.at, m.policy.StopMargin) {
+			keepLowest(&t.awaited[a.stage], a)
+		}
+		if !a.leaving() {
+			keepLowest(&t.unasked[a.stage], a)
+		}
+		if a.inTouch() {
+			keepLowest(&t.inTouch[a.stage], a)
+		}
+	}
+	return t
+}
+
+// keepLowest keeps the allocation with the lower id.
+func keepLowest(kept **alloc, a *alloc) {
+	if *kept == nil || a.id() < (*kept).id() {
+		*kept = a
+	}
+}
+
+// total counts the live allocations that have to leave.
+func (t *stageCounts) total() (total int) {
+	for _, left := range t.left {
+		total += left
+	}
+	return total
+}
+
+// waitsFor is an allocation that the stage waits for, or nil if its turn has come. With the policy
+// [rules.PluginsAfterStop], storage plugins wait for all other allocations in touch, even after
+// the deadline.
+func (m *snapshot) waitsFor(n *node, stage opinion.Stage) *alloc {
+	t := m.stages(n)
+	toTheEnd := stage == opinion.Plugin && m.policy.PluginsAfterDeadline == rules.PluginsAfterStop
+	for before := range stage {
+		if t.awaited[before] != nil {
+			return t.awaited[before]
+		}
+		if toTheEnd && t.inTouch[before] != nil {
+			return t.inTouch[before]
+		}
+	}
+	return nil
+}
+
+// unfinished returns an allocation that keeps the drain from its end, and why. The reason is empty
+// if the completion contract holds.
+func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
+	d, contract := n.drain(), m.policy.Completion
+	if contract != rules.CompletionMarked && opinion.Passed(d, m.at) {
+		contract = rules.CompletionStopped
+	}
+	t := m.stages(n)
+	for stage := range opinion.StageCount {
+		switch {
+		case contract == rules.CompletionMarked && t.unasked[stage] != nil:
+			return t.unasked[stage], "was not asked to leave"
+		case contract != rules.CompletionMarked && t.awaited[stage] != nil:
+			return t.awaited[stage], "has not left"
+		}
+	}
+	if contract != rules.CompletionReplaced && contract != rules.CompletionMigrated {
+		return nil, ""
+	}
+	for _, a := range m.marked[d.ID] {
+		switch {
+		case m.allocs[a.id()] != a || !a.markedBy(d.ID):
+		case !m.replaced(a):
+			return a, "has no replacement and may still get one"
+		case contract == rules.CompletionMigrated && !m.migrated(a):
+			return a, "has not moved its data"
+		}
+	}
+	return nil, ""
+}
+
+func (a *alloc) markedBy(d cluster.DrainID) bool {
+	return a.marked() && a.row.DesiredTransition.Drain == d
+}
+
+// replaced reports whether an allocation that left has a replacement, or a blocked evaluation, or
+// gets no replacement. A pending evaluation means that the scheduler has not decided yet.
+func (m *snapshot) replaced(a *alloc) bool {
+	if a.row.NextAllocation != "" || !a.service() || a.row.DesiredTransition.MigrateDisablePlacement {
+		return true
+	}
+	if j := a.group.job.row; j == nil || j.Stop || !m.exists(a.group) {
+		return true
+	}
+	if a.group.job.pending() {
+		return false
+	}
+	return !a.live() || a.stopping() || len(a.group.job.open) > 0
+}
+
+// migrated reports whether the data of an allocation that left has moved or cannot move. A
+// replacement with data starts only when it has the data.
+func (m *snapshot) migrated(a *alloc) bool {
+	if !movesData(a.row) || a.row.ClientStatus == "lost" {
+		return true
+	}
+	if a.row.NextAllocation == "" {
+		return m.replaced(a) && len(a.group.job.open) == 0
+	}
+	next := m.allocs[a.row.NextAllocation]
+	return next == nil || next.row.ClientStatus != "pending"
+}
+
+func movesData(a *cluster.Allocation) bool {
+	if a.Job == nil {
+		return false
+	}
+	for _, g := range a.Job.TaskGroups {
+		if g != nil && g.Name == a.TaskGroup {
+			return g.EphemeralDisk.Migrate
+		}
+	}
+	return false
+}
