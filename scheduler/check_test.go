@@ -145,7 +145,7 @@ func TestNoSecondReplacement(t *testing.T) {
 	must.Eq(t, []string{"its predecessor " + string(old.ID) + " has been replaced"}, reasons(c.apply(stale)))
 }
 
-// A surplus that is gone when the plan is applied stops nobody.
+// A surplus that is gone when the plan is applied stops no allocation.
 func TestSurplusThatIsGone(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
@@ -309,7 +309,7 @@ func TestDamagedPlans(t *testing.T) {
 	must.Nil(t, small.Job)
 }
 
-// A job has at most one blocked evaluation, whoever made it.
+// A job has at most one blocked evaluation, also if the evaluation has another origin.
 func TestOneBlockedEvaluation(t *testing.T) {
 	c := parallel(t)
 	job := c.job("web", cluster.JobService, 2)

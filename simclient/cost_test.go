@@ -72,7 +72,7 @@ func TestFleet_costs_waiting(t *testing.T) {
 	*w.state.reads = 0
 	w.fleet.Changed("n")
 	w.settle()
-	must.Less(t, 5, *w.state.reads, must.Sprint("nobody waits any more"))
+	must.Less(t, 5, *w.state.reads, must.Sprint("no allocation waits"))
 }
 
 // What has ended costs nothing, not even where it was.

@@ -148,8 +148,8 @@ type chaos struct {
 	twins map[cluster.AllocID]*twin
 	// last is when the last step was.
 	last time.Time
-	// late are batches that land when their time has come, although nobody in
-	// this world waits for them any more.
+	// late are batches that land when their time has come, although no fleet
+	// waits for them.
 	late []*flight
 }
 
@@ -164,8 +164,8 @@ var (
 	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, doubted, full})
 )
 
-// Whatever happens, however often batches are not applied, and whenever the fleet
-// is replaced: in the end the servers know of every allocation how it is.
+// Batches fail and fleets are replaced at random. In the end the servers know the state of every
+// allocation.
 func TestFleet_random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -287,7 +287,7 @@ func (c *chaos) landLate() {
 	}
 }
 
-// second settles what is to be done now, has the twins look, and goes on.
+// second does the work of this instant, compares the twins, and advances by a second.
 func (c *chaos) second() {
 	c.rewind()
 	before := c.state

@@ -138,7 +138,7 @@ func TestFleet_refused(t *testing.T) {
 	w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(5)})
 	w.fate = func(reports []cluster.AllocReport) fate {
 		for i := range reports {
-			reports[i].Node = "another" // so that nobody takes it; the reports are the applier's
+			reports[i].Node = "another" // no fleet takes it; the reports belong to the applier
 		}
 		return taken
 	}

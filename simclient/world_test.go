@@ -129,7 +129,7 @@ type world struct {
 	told []string
 }
 
-// flight is a batch that nobody has answered.
+// flight is a batch without an answer.
 type flight struct {
 	reports []cluster.AllocReport
 	reply   func(bool)
@@ -166,7 +166,7 @@ func newWorld(t must.T, edit ...func(*simclient.Options)) *world {
 }
 
 // restart replaces the fleet by a new one. A batch of the old one stays in flight
-// for whoever holds it.
+// for the test that holds it.
 func (w *world) restart() {
 	f, err := simclient.New(w.options)
 	must.NoError(w.t, err)

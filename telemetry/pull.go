@@ -82,7 +82,7 @@ func newPuller(t *Telemetry) *puller {
 	p.last = desc("raft_last_index", "Index of the newest entry in this server's log.")
 	p.commit = desc("raft_commit_index", "Index of the newest entry that this server knows to be committed.")
 	p.applied = desc("raft_applied_index", "Index of the newest entry that this server has applied.")
-	p.contact = desc("raft_last_contact_seconds", "How long ago this server heard of the leader; 0 on the leader, missing if it never has.")
+	p.contact = desc("raft_last_contact_seconds", "Time since the last message of the leader; 0 on the leader, missing if it never has.")
 	p.queries = desc("blocking_queries", "Blocking queries that wait for a change.")
 	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
 	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness has not seen because it was behind.")

@@ -20,8 +20,8 @@ import (
 )
 
 // testCluster is a cluster in which nothing goes wrong: the real state machine, drainer and
-// scheduler, and clients that do as they are told within a second. What happens is
-// told to whoever hears, and can be told again.
+// scheduler, and clients that do as they are told within a second. The judges
+// get all that happens, and can get it again.
 type testCluster struct {
 	fsm       *shims.FSM
 	now       time.Time
@@ -38,7 +38,7 @@ type testCluster struct {
 	view      *statestore.Snapshot
 
 	tellings []func(*invariant.Judge)
-	quiets   int // every how many quiet points is told of
+	quiets   int // the judges get every n-th quiet point
 	points   int
 }
 

@@ -47,7 +47,7 @@ func text[S ~string](d digest, s S) digest {
 	return d.number(last)
 }
 
-// time adds an instant, whatever its place.
+// time adds an instant without its time zone.
 func (d digest) time(t time.Time) digest {
 	if t.IsZero() {
 		return d.number(3)

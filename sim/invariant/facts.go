@@ -70,8 +70,8 @@ func (j *facts) awaitsLook(t *term, clock time.Time) bool {
 	return !t.last.wakeAt.IsZero() && !t.last.wakeAt.After(clock.Add(j.lookWait(t)))
 }
 
-// awaitsState reports whether a term waits to see a state that shows all it was told of. No
-// news may come of that state, so the term has to have named a time to look again.
+// awaitsState reports whether a term waits for a state that shows all reported changes. That
+// state may bring no news, so the term must have named a time of its next look.
 func (j *facts) awaitsState(t *term, clock time.Time) bool {
 	wakeAt := t.last.wakeAt
 	return t.sawOld() && !wakeAt.IsZero() && !wakeAt.After(clock.Add(j.options.RetryBase))

@@ -18,8 +18,8 @@ import (
 // the end, line by line. That entries write no more than they name is found when
 // everything is counted.
 
-// checkOrder holds the items of an entry to the order that they are to be in: with
-// another, equal states would not give equal entries.
+// checkOrder checks the order of an entry's items: in another order, equal states would not
+// give equal entries.
 func (j *writeJudge) checkOrder(w Write) {
 	sorted := true
 	switch m := w.Message.(type) {

@@ -174,7 +174,7 @@ func fineBudget() []fine {
 			s.mark(cluster.MarkFree, "b1")
 			return s
 		}},
-		{"a deadline mark at the deadline, whatever the budget", func(t *testing.T) *stage {
+		{"a deadline mark at the deadline, without a budget", func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", time.Minute)
 			s.drain("n2", time.Minute)

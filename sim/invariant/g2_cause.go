@@ -34,7 +34,7 @@ func checkCause(a *alloc, mark rules.Mark) verdict {
 	case bound && d.Revision != mark.Revision:
 		return fails(StaleRevision, fmt.Sprintf("the drain is at revision %d, the plan at %d", d.Revision, mark.Revision))
 	case !opinion.HasToLeave(a.turn, d):
-		return fails(MarkedLeftBehind, "it was to be left by request")
+		return fails(MarkedLeftBehind, "the request leaves it on the node")
 	}
 	return held()
 }

@@ -68,7 +68,7 @@ func brokenCause() []broken {
 			s.lie(m, shims.CompletionsApplied{Ended: e}, func(txn *statestore.Txn) { txn.CompleteDrains(m.At, e) })
 			return s
 		}},
-		{"a mark on what was to be left", invariant.MarkedLeftBehind, nil, func(t *testing.T) *stage {
+		{"a mark on an allocation that the request leaves", invariant.MarkedLeftBehind, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.job(newJob(cluster.JobSystem, "logs", 1))
 			s.place("s1", "logs", "n1")
@@ -147,7 +147,7 @@ func brokenCause() []broken {
 			s.lie(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1", Withdrawn: 1}}, s.updates(m))
 			return s
 		}},
-		{"a cancel that takes what somebody else asked for", invariant.OthersMarkTaken, nil, func(t *testing.T) *stage {
+		{"a cancel that takes another writer's mark", invariant.OthersMarkTaken, nil, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
 			s.place("b1", "web", "n1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })
@@ -265,7 +265,7 @@ func fineCause() []fine {
 			s.apply(e)
 			return s
 		}},
-		{"a cancel with a mark, a stop and somebody else's mark", func(t *testing.T) *stage {
+		{"a cancel with a mark, a stop and another writer's mark", func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 3)
 			s.place("b1", "web", "n1")
 			s.place("b2", "web", "n1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true })

@@ -190,7 +190,7 @@ func sooner(a, b time.Time) time.Time {
 // findNext finds when the first drain will be too late.
 func (j *endJudge) findNext() {
 	j.next = time.Time{}
-	for _, b := range j.bounds { //lint:order the earliest, whatever the order
+	for _, b := range j.bounds { //lint:order the earliest is the same in every order
 		j.next = sooner(j.next, b.first())
 	}
 }

@@ -260,7 +260,7 @@ func fineEnd() []fine {
 			s.look(1)
 			return s
 		}},
-		{"a storm, whatever it takes", func(t *testing.T) *stage {
+		{"a storm of any length", func(t *testing.T) *stage {
 			s := leading(t, bounded())
 			s.drain("n1", time.Minute)
 			s.wait(24 * time.Hour)

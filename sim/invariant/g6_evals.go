@@ -231,7 +231,7 @@ func comesTo(j *cluster.Job, n *cluster.Node) bool {
 }
 
 // reportCall is what reports call for: the jobs of which something has ended that was
-// to run on. It is as old as the newest report, whatever that is about.
+// to run on. It is as old as the newest of all reports.
 func (w *evalJudge) reportCall(m *shims.AllocClientUpdate) call {
 	c := call{trigger: "alloc-failure"}
 	for _, r := range m.Reports {

@@ -286,8 +286,8 @@ func fineEvals() []fine {
 	}
 }
 
-// What is counted here agrees with what the state machine makes, whatever of it
-// entries carry, and there was something to count.
+// The judge counts the evaluations that the FSM makes, with and without evaluations in the
+// entries, and there are some to count.
 func TestJudge_agreesOnWhoIsToBeLookedAt(t *testing.T) {
 	t.Parallel()
 	called, made := 0, 0

@@ -53,7 +53,7 @@ func (j *writeJudge) checkFresh(t *term, s Step, seen uint64) {
 			j.find(Mistimed, Violation{}, "an entry says %s, and its proposer's clock said %s", says, s.Clock)
 		}
 		if seen < t.minIndex {
-			j.find(PlannedFromOld, Violation{}, "planned from the state at index %d, and was told of index %d", seen, t.minIndex)
+			j.find(PlannedFromOld, Violation{}, "planned from the state at index %d, after news of index %d", seen, t.minIndex)
 		}
 	}
 	if t.proposesEntries() {

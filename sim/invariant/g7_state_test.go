@@ -109,7 +109,7 @@ func blockedUp(t *testing.T) *stage {
 	return s
 }
 
-// sawOld is a stage whose drainer was told of a barrier, and the step in which it looks at an
+// sawOld is a stage whose drainer knows a barrier, and the step in which it looks at an
 // older state and names a time to look again.
 func sawOld(t *testing.T) (*stage, invariant.Step) {
 	s := web(t, invariant.Options{}, 3, 1)

@@ -43,7 +43,7 @@ func brokenBounds() []broken {
 			}
 			return s
 		}},
-		{"more records than are to be kept", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
+		{"more records than the state may keep", invariant.TooManyRecords, []invariant.Check{invariant.Unnamed}, func(t *testing.T) *stage {
 			s := web(t, invariant.Options{}, 1, 1)
 			for i := range cluster.MaxDrainRecordsPerNode + 1 {
 				id := cluster.NodeID([]string{"n1", "n2"}[i%2])

@@ -49,8 +49,8 @@ func New(o Options) *Judge {
 	}
 }
 
-// Applied judges an entry. It is told of every entry once, in the order of the
-// log, by whichever server applies it first. What the state has before the first
+// Applied judges an entry. It gets every entry once, in the order of the
+// log, from the server that applies it first. What the state has before the first
 // one, or was written by no message between two, is taken as it is.
 func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	j.now, j.index = now, a.Index

@@ -53,7 +53,7 @@ func (s *leader) write(term, n int, m shims.Message) {
 	s.look(term)
 }
 
-// step is a step for which somebody asked, and in which the drainer may have looked
+// step is a step after a wake-up, in which the drainer may have looked
 // at the newest state.
 func (s *leader) step(term int, looks bool) { s.stepUntil(term, looks, time.Time{}) }
 

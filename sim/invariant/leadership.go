@@ -75,7 +75,7 @@ func (j *Judge) NotTaken(now time.Time, w Write) {
 	t.lose(w.Message)
 }
 
-// Answered judges the answer to a write when the drainer's side is told of it.
+// Answered judges the answer to a write when the drainer's side gets it.
 func (j *Judge) Answered(now time.Time, number, n int, a shims.Answer) {
 	j.now = now
 	j.events++

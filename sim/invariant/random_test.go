@@ -200,8 +200,8 @@ func (c *chance) someClass(a *cluster.Allocation) cluster.MarkClass {
 	return cluster.MarkFree
 }
 
-// Two separate pieces of code judge marks, ends, reasons and bounds: whatever
-// happens, the judge has nothing to say about what the drainer's own re-checks and
+// Two separate pieces of code judge marks, ends, reasons and bounds. In every
+// random run, the judge has nothing to say about what the drainer's own re-checks and
 // explanations come to.
 func TestJudge_agreesWithTheDrainer(t *testing.T) {
 	t.Parallel()

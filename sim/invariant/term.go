@@ -125,8 +125,8 @@ func (j *facts) term(number int) *term {
 // clock is the time on the term's clock, as far as it is known.
 func (j *facts) clock(t *term) time.Time { return j.now.Add(t.ahead()) }
 
-// sawOld reports whether the newest state that a term has looked at does not show all it was
-// told of.
+// sawOld reports whether the newest state that a term has looked at lacks reported
+// changes.
 func (t *term) sawOld() bool { return t.last.view == nil || t.last.view.Index() < t.minIndex }
 
 // marksFor reports whether a mark of the allocation is in flight that the drain wanted. The

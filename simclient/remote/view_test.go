@@ -32,8 +32,8 @@ func TestView_Alloc(t *testing.T) {
 }
 
 // To find an allocation costs no look at other nodes than its own, however many there are,
-// nor does to find none: on each of a thousand others lie allocations of the same ids that
-// the replica never heard of, and a look at any of them would find those.
+// nor does to find none: each of a thousand other nodes has allocations with the same ids that the
+// replica lacks, and a look at one of those nodes would find them.
 func TestView_Alloc_looksAtOneNode(t *testing.T) {
 	t.Parallel()
 	r := newReplica(nil)
