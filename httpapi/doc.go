@@ -73,7 +73,7 @@
 //	413  the body is larger than [Options.MaxBody], its route's bound or an entry of the log
 //	429  too many readers wait already
 //	500  the request failed; if the write may have been made, the text says so
-//	503  the write was not made: retry
+//	503  the server cannot write or read now: retry
 //
 // An answer other than 200 and 500 means that nothing has changed.
 //
