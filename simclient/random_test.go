@@ -50,8 +50,8 @@ type twin struct {
 	late bool
 }
 
-// look is what the twin learns in a second in which its client is in touch.
-func (p *twin) look(s *state, a *cluster.Allocation, now time.Time) {
+// learn updates the twin in a second in which its client reaches the servers.
+func (p *twin) learn(s *state, a *cluster.Allocation, now time.Time) {
 	if p.seen.IsZero() {
 		p.seen, p.ran, p.unheard = now, a.ClientStatus != cluster.ClientPending, a.ServerTerminal()
 		if a.HasVerdict() {
@@ -161,7 +161,7 @@ var (
 		}
 		return seconds(n)
 	})
-	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, doubted, full})
+	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, appliedButFailed, full})
 )
 
 // Batches fail and fleets are replaced at random. In the end the servers know the state of every
@@ -291,15 +291,15 @@ func (c *chaos) landLate() {
 func (c *chaos) second() {
 	c.rewind()
 	before := c.state
-	c.lookAll(before, before)
+	c.learnAll(before, before)
 	c.settle()
-	c.lookAll(before, c.state)
+	c.learnAll(before, c.state)
 	c.last = c.now
 	c.now = c.now.Add(time.Second)
 }
 
-// lookAll has the twins of what lived before look at a state.
-func (c *chaos) lookAll(before, s *state) {
+// learnAll updates the twins of the allocations that lived before from a state.
+func (c *chaos) learnAll(before, s *state) {
 	for id, a := range before.allocs {
 		if a.ClientTerminal() || !before.nodes[a.NodeID].Reachable() {
 			continue
@@ -313,7 +313,7 @@ func (c *chaos) lookAll(before, s *state) {
 			p.seen, p.ran = c.now, true
 		}
 		p.late = false
-		p.look(s, a, c.now)
+		p.learn(s, a, c.now)
 	}
 }
 

@@ -90,14 +90,14 @@ func (s *state) apply(r cluster.AllocReport) bool {
 	return true
 }
 
-// fate is what becomes of a batch.
+// fate is the outcome of a batch.
 type fate uint8
 
 const (
-	taken   fate = iota // applied, and said so
-	failed              // not applied
-	doubted             // applied, but said not to be
-	full                // not even queued
+	taken            fate = iota // applied and answered
+	failed                       // not applied
+	appliedButFailed             // applied, and answered as failed
+	full                         // not queued
 )
 
 // world is a state, the fleet that lives in it, and a clock. It is its own
