@@ -60,7 +60,7 @@ func TestIdentify(t *testing.T) {
 	}{
 		{"a reader", reader.Reveal(), httpapi.Identity{Name: "dashboard", Read: true}, true},
 		{"a writer", writer.Reveal(), httpapi.Identity{Name: "ops", Read: true, Write: true}, true},
-		{"nobody", "", httpapi.Identity{}, false},
+		{"no token", "", httpapi.Identity{}, false},
 		{"a stranger", stranger.Reveal(), httpapi.Identity{}, false},
 		{"half a secret", writer.Reveal()[:20], httpapi.Identity{}, false},
 		{"a secret and more", writer.Reveal() + "x", httpapi.Identity{}, false},
@@ -165,7 +165,7 @@ func TestParse_errors(t *testing.T) {
 	}
 	cases := []struct{ name, text, want string }{
 		{"empty", "", "holds no token"},
-		{"only comments", "# nobody\n\n", "holds no token"},
+		{"only comments", "# no token\n\n", "holds no token"},
 		{"two words", "ops write", "line 1: it has 2 words and must have 3"},
 		{"four words", "\n" + ops.Line() + " more", "line 2: it has 4 words"},
 		{"no right", "ops admin " + words[2], "line 1: the right must be read or write"},

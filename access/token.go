@@ -77,7 +77,7 @@ func (t Token) Line() string {
 	return t.Name + " " + t.Right.String() + " " + hex.EncodeToString(t.hash[:])
 }
 
-// Format writes name and right, whatever the verb. The hash is not secret, but no log needs it.
+// Format writes name and right for every verb. The hash is not secret, but no log needs it.
 func (t Token) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s (%s)", t.Name, t.Right) }
 
 // Secret is what a request shows. It prints as "[secret]" in every way except [Secret.Reveal].
@@ -116,7 +116,7 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// Format writes "[secret]", whatever the verb.
+// Format writes "[secret]" for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
 
 // MarshalText returns "[secret]".

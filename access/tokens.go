@@ -126,7 +126,7 @@ func (t *Tokens) Names() []string {
 	return names
 }
 
-// Format writes the file and how many tokens it has, whatever the verb.
+// Format writes the file and how many tokens it has, for every verb.
 func (t *Tokens) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "tokens of %s: %d", t.path, len(*t.known.Load()))
 }

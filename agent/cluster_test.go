@@ -472,7 +472,7 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
 	must.NoError(t, leader.Stop())
 
-	must.ErrorIs(t, second.Backend().Peers.Remove(t.Context(), "nobody"), httpapi.ErrNotFound)
+	must.ErrorIs(t, second.Backend().Peers.Remove(t.Context(), "unknown"), httpapi.ErrNotFound)
 	third := w.start(agent.Config{Name: "s5"})
 	ready(t, third)
 	w.network.isolate(third, true)

@@ -168,8 +168,8 @@ func tell(c *scenario.Scenario, how telling) told {
 	}
 }
 
-// jumps reports whether clocks of leaders are set on the way. Then nothing ends when
-// it was to end, and a step for nothing has somebody look at the clock sooner.
+// jumps reports whether clocks of leaders are set on the way. Then nothing ends at
+// the expected time, and an extra step looks at the clock sooner.
 func jumps(c *scenario.Scenario) bool {
 	return slices.ContainsFunc(c.Events, func(e scenario.Event) bool {
 		set, is := e.Op.(*scenario.Clock)

@@ -18,8 +18,8 @@ type promised struct {
 }
 
 // check says which drain runs on beyond the last time by which it was said to end.
-// A drain may say later and later times while things land on its node, but never
-// be past all that it has said: not by a moment, whatever one thing has gone wrong.
+// A drain may promise later and later times while allocations arrive on its node.
+// It must not outlast all its promises, with any one fault.
 func (p promises) check(clock time.Time, reports []rules.Report) error {
 	for i := range reports {
 		report := &reports[i]

@@ -26,7 +26,7 @@ type town struct {
 }
 
 // sizeAt is the town for a pace: the real one at the middle pace, and a tenth of it at the
-// others, which take as long again and are no different, unless every point is to be told.
+// others, which take as long and show nothing new, unless every point is wanted.
 // Under the race detector it is a tenth.
 func sizeAt(pace int) town {
 	if raceEnabled || pace != middlePace && os.Getenv(everyPoint) == "" {

@@ -140,7 +140,7 @@ const (
 	ended        kind = "complete"
 	stopping     kind = "desired stop, still running"
 	pending      kind = "pending with an old verdict"
-	disconnected kind = "healthy when last heard of"
+	disconnected kind = "healthy at the last report"
 	onDownNode   kind = "on a node that is down"
 	onNoNode     kind = "on a node that does not exist"
 )

@@ -11,7 +11,7 @@ const (
 	StageConsumers Stage = iota
 	// StageSystem are the allocations of system jobs that are no storage plugin.
 	StageSystem
-	// StagePlugins are the allocations of jobs with a storage plugin task, whatever their type.
+	// StagePlugins are the allocations of jobs with a storage plugin task, of every type.
 	// Consumers may still unmount through them.
 	StagePlugins
 

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
-// Clients are told of an entry by each server that applies it: the server whose state they read
+// Each server tells the clients when it has applied an entry: the server whose state they read
 // may be the last one. The witness sees the entry once.
 func TestObserver(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.NotNil(t, env.Logger)
 	must.Eq[StateReader](t, r.state, env.State, must.Cmp())
 	r.settle()
-	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker was not told of the node"))
+	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker does not know the node"))
 	must.True(t, nodes.looks[0].Changes.All)
 
 	// The node watcher reports the node. The groups on it are registered and its deadline is
@@ -104,7 +104,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.Eq(t, []cluster.GroupKey{fixture.Group}, replies[1].Reevaluated)
 
 	// A batch is a hint: the deadline has not passed, so it is watched again.
-	deadlines.batch <- []cluster.NodeID{"n1", "nobody"}
+	deadlines.batch <- []cluster.NodeID{"n1", "unknown"}
 	env.Wake()
 	r.settle()
 	must.Eq(t, []string{"watch n1 in 1h0m0s", "watch n1 in 1h0m0s"}, deadlines.watched)

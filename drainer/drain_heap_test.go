@@ -39,7 +39,7 @@ func stepAt(h *deadlineHeap, now time.Time) ([]cluster.NodeID, time.Time) {
 }
 
 // Stepped at the times that it returns, the notifier offers each deadline once, never early, and
-// late by less than the window, whatever is watched, moved and removed meanwhile.
+// late by less than the window, while others are watched, moved and removed.
 func TestDeadlineHeap_NeverEarlyAndLateByLessThanTheWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -199,7 +199,7 @@ func TestNodeDrainer_Errors(t *testing.T) {
 
 		s.enable(t, true)
 		synctest.Wait()
-		for _, id := range []cluster.NodeID{"n1", "nobody"} {
+		for _, id := range []cluster.NodeID{"n1", "unknown"} {
 			_, err = s.Explain(id)
 			must.ErrorIs(t, err, rules.ErrNotDraining)
 			must.EqError(t, err, "explaining node "+string(id)+": node is not draining")

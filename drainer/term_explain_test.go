@@ -51,7 +51,7 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 		r.settle()
 	}
 	must.Eq(t, rules.ReasonWaitingForScheduler, explain("n2").Reason)
-	_, err := r.term.Explain("nobody", r.now)
+	_, err := r.term.Explain("unknown", r.now)
 	must.ErrorIs(t, err, rules.ErrNotDraining)
 }
 

@@ -48,7 +48,7 @@ func TestNodeWatcher(t *testing.T) {
 		"deleted":                   {func(w *fixture.Cluster) { w.Nodes = nil }, map[cluster.NodeID]cluster.Revision{"n1": 7}, n1, []string{"remove n1"}},
 		"does not drain":            {nil, nil, n1, nil},
 		"an unknown node":           {nil, nil, Changes{Nodes: []cluster.NodeID{"n9"}}, nil},
-		"not told of":               {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{Groups: []cluster.GroupKey{fixture.Group}}, nil},
+		"not reported":              {func(w *fixture.Cluster) { w.StartDrain("n1", 0) }, nil, Changes{Groups: []cluster.GroupKey{fixture.Group}}, nil},
 		"anything may have changed": {
 			func(w *fixture.Cluster) { w.StartDrain("n1", 0); w.StartDrain("n3", 0) },
 			map[cluster.NodeID]cluster.Revision{"n2": 5, "n3": 7, "gone": 1}, Changes{All: true},

@@ -25,7 +25,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// childVariable is set in the environment of a process that is to be a server.
+// childVariable is set in the environment of a process that runs as a server.
 const childVariable = "NODEDRAIN_E2E_SERVER"
 
 // childConfig is what such a process is told, as JSON.

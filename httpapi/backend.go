@@ -120,8 +120,8 @@ type Writer interface {
 var (
 	// ErrNotLeader: another server leads, or none does. The handler forwards.
 	ErrNotLeader = errors.New("this server does not lead")
-	// ErrUnavailable: the change was not made. Retry.
-	ErrUnavailable = errors.New("the write was not made")
+	// ErrUnavailable: the server cannot write or read now, and nothing has changed. Retry.
+	ErrUnavailable = errors.New("the server is not available, and nothing has changed")
 	// ErrUnknown: the change may have been made. Read the state, or retry with the same key.
 	ErrUnknown = errors.New("the outcome of the write is not known")
 	// ErrNotFound: the subject of the request does not exist.

@@ -27,7 +27,7 @@ func TestClient(t *testing.T) {
 	}
 	body, err := json.Marshal(wire.NewRegistration(node))
 	must.NoError(t, err)
-	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("nobody knows it yet"))
+	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("no server knows it yet"))
 	joined := decode[wire.HeartbeatResponse](t, ask(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", "writer-token"))
 	must.Eq(t, 10*time.Second, joined.HeartbeatTTL)
 	stored := w.State().Node(nodeID(1))

@@ -30,7 +30,7 @@
 // too. They show every write that was acknowledged before: the leader checks that it still
 // leads ([Reader.Consistent]), which costs a round among the servers. A read with the stale
 // parameter is answered by the server that receives it, from its own state;
-// X-Nomad-LastContact is the time since that server heard of a leader. The command's monitor
+// X-Nomad-LastContact is the time since the last message of a leader. The command's monitor
 // reads nodes and allocations with stale. Simulated clients do not: they must not see an
 // older state after a newer one.
 //
@@ -73,7 +73,7 @@
 //	413  the body is larger than [Options.MaxBody], its route's bound or an entry of the log
 //	429  too many readers wait already
 //	500  the request failed; if the write may have been made, the text says so
-//	503  the write was not made: retry
+//	503  the server cannot write or read now: retry
 //
 // An answer other than 200 and 500 means that nothing has changed.
 //

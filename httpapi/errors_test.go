@@ -284,7 +284,7 @@ func TestErrors_writer(t *testing.T) {
 		code int
 		text string
 	}{
-		{fmt.Errorf("no quorum: %w", httpapi.ErrUnavailable), 503, "no quorum: the write was not made"},
+		{fmt.Errorf("no quorum: %w", httpapi.ErrUnavailable), 503, "no quorum: the server is not available, and nothing has changed"},
 		{fmt.Errorf("timed out: %w", httpapi.ErrUnknown), 500, "timed out: the outcome of the write is not known"},
 		{fmt.Errorf("registering: %w", httpapi.ErrTooLarge), 413, "registering: too large"},
 		{fmt.Errorf("registering: %w", httpapi.ErrForbidden), 403, "Permission denied"},

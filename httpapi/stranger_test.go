@@ -135,7 +135,7 @@ func TestSlow(t *testing.T) {
 	}{
 		"no body":               {"PUT /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", true, 30 * time.Second},
 		"no body to throw away": {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
-		"no body to nobody":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
+		"no body, no route":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", true, 30 * time.Second},
 		"takes nothing":         {"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
 		"takes no metrics":      {"GET /v1/metrics HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Minute},
 		"takes no news":         {"GET /v1/nodes?index=9999&wait=160s HTTP/1.1\r\nHost: x\r\n\r\n", false, 220 * time.Second},

@@ -240,8 +240,8 @@ func TestWithoutTroubleCountsAreKept(t *testing.T) {
 	})
 }
 
-// Whatever happens to nodes, jobs, leaders and writes, no state ever holds too
-// much, and when the trouble is over every job gets what it wants.
+// Nodes, jobs, leaders and writes change and fail at random. No state holds more than its jobs
+// want, and after the trouble every job gets what it wants.
 func TestAfterTroubleCountsAreReached(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

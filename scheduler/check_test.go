@@ -371,7 +371,7 @@ func TestDamagedPlans(t *testing.T) {
 	must.Nil(t, small.Job)
 }
 
-// A job has at most one blocked evaluation, whoever made it.
+// A job has at most one blocked evaluation, also if the evaluation has another origin.
 func TestOneBlockedEvaluation(t *testing.T) {
 	c := parallel(t)
 	job := c.job("web", cluster.JobService, 2)

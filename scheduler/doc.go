@@ -40,7 +40,7 @@
 // stop never waits for a placement.
 //
 // System and sysbatch jobs have one slot for each group on every node that is
-// ready and fits, whatever their Count. A marked allocation of theirs is stopped
+// ready and fits, for every Count. A marked allocation of theirs is stopped
 // and not placed again on its node until the node is ready. A sysbatch job runs
 // once on a node, however it ended, until its work changes. The parts of a job
 // that are work are its tasks and its disk: an edit of anything else runs nothing

@@ -141,7 +141,7 @@ func TestBatchStoppedAtDeadlineAndEdited(t *testing.T) {
 	must.Len(t, 1, c.wanted(job))
 }
 
-// A job registered again as another type starts anew.
+// A job registered again as another type starts from the beginning.
 func TestJobOfAnotherType(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")

@@ -234,7 +234,7 @@ func TestDrainingNodeGoesDown(t *testing.T) {
 }
 
 // An allocation that was stopped already when its node goes down becomes lost
-// too: nobody else will say that it stopped, and a drain waits for that.
+// too: no client will report that it stopped, and a drain waits for that.
 func TestStoppingOnDownNodeBecomesLost(t *testing.T) {
 	c := parallel(t)
 	n1 := c.node("n1")

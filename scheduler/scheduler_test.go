@@ -350,8 +350,8 @@ func TestLostOnTime(t *testing.T) {
 	}
 }
 
-// What a node that is down or gone has lost is found by a new leader though nobody has
-// asked for it to be looked at.
+// A new leader finds the lost allocations of a node that is down or gone, without an evaluation
+// for them.
 func TestLostAndForgotten(t *testing.T) {
 	down := func(txn *statestore.Txn, at time.Time) { _ = txn.UpdateNodeStatus("n1", cluster.NodeDown, at) }
 	deleted := func(txn *statestore.Txn, at time.Time) { txn.DeleteNodes([]cluster.NodeID{"n1"}, at) }

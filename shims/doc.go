@@ -63,8 +63,8 @@
 // Applying an entry reads the state and the entry and nothing else: no clock, no randomness,
 // no order of a map. So the same log gives the same state everywhere, and the proposer makes
 // times and ids. Only the ids of evaluations that a change requires follow from the entry's
-// index and the job. After each entry the index of the state is the entry's, whatever the
-// entry did.
+// index and the job. After each entry the index of the state is the entry's, also
+// if the entry did nothing.
 //
 // # The cluster version
 //

@@ -35,7 +35,7 @@ func (o *outbox) fill(limit int, now time.Time) (*batch, []cluster.AllocReport) 
 	for len(o.clients) > 0 {
 		c := o.clients[0]
 		for _, t := range c.order {
-			if c.mute || !t.unreported() {
+			if c.unreachable || !t.unreported() {
 				continue
 			}
 			if len(reports) == limit {

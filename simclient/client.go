@@ -14,14 +14,14 @@ type client struct {
 	tasks map[cluster.AllocID]*task
 	// order are the tasks by allocation id.
 	order []*task
-	// looks counts how often all of the node's rows were read.
-	looks uint64
+	// reads counts how often all of the node's rows were read.
+	reads uint64
 
-	// mute says that the node was unreachable when it was last read.
-	mute bool
-	// doubts says that a report failed and may still be applied later, without an answer.
-	// Reports after it are applied after it, so an applied one ends the doubt.
-	doubts bool
+	// unreachable says that the node was unreachable when it was last read.
+	unreachable bool
+	// mayChangeLate says that a failed report may still be applied later, without an answer. A
+	// later report is applied after it, so an applied later report ends this.
+	mayChangeLate bool
 	// listed says that the client is in the fleet's outbox.
 	listed bool
 }
@@ -39,14 +39,14 @@ type stepped struct {
 // step reads the changes and does what is due. A client whose node is unreachable learns
 // nothing and reports nothing.
 func (c *client) step(o *Options, state State, v visit, now time.Time) (result stepped) {
-	if v.look {
-		c.look(o, state, now)
+	if v.readAll {
+		c.readAll(o, state, now)
 	} else {
 		for _, id := range v.settled {
 			c.check(state, id, now)
 		}
 	}
-	if c.mute {
+	if c.unreachable {
 		return stepped{}
 	}
 	for _, t := range c.order {
@@ -71,32 +71,32 @@ func (c *client) rewind(by time.Duration) {
 	}
 }
 
-// look reads all live allocations of the node.
-func (c *client) look(o *Options, state State, now time.Time) {
-	c.mute = !state.Node(c.node).Reachable()
-	c.looks++
+// readAll reads all live allocations of the node.
+func (c *client) readAll(o *Options, state State, now time.Time) {
+	c.unreachable = !state.Node(c.node).Reachable()
+	c.reads++
 	live, next := 0, 0
 	var t *task
 	for a := range state.LiveAllocsByNode(c.node) {
 		t, next = c.shown(a, next)
 		switch {
-		case t == nil && c.mute:
+		case t == nil && c.unreachable:
 			continue
 		case t == nil:
 			b := o.Behave(a, o.stream(a.ID))
 			t = newTask(a, b, o.verdict(a, b), now)
 			c.begin(t)
-		case !c.mute:
-			t.hear(a, now)
+		case !c.unreachable:
+			t.update(a, now)
 		}
-		t.seen = c.looks
+		t.seen = c.reads
 		live++
 	}
 	if live == len(c.tasks) {
 		return
 	}
 	c.order = slices.DeleteFunc(c.order, func(t *task) bool {
-		if t.seen == c.looks {
+		if t.seen == c.reads {
 			return false
 		}
 		delete(c.tasks, t.alloc.ID)
@@ -132,8 +132,8 @@ func (c *client) check(state State, id cluster.AllocID, now time.Time) {
 		at, _ := c.find(id)
 		c.order = slices.Delete(c.order, at, at+1)
 		delete(c.tasks, id)
-	case !c.mute:
-		t.hear(a, now)
+	case !c.unreachable:
+		t.update(a, now)
 	}
 }
 

@@ -26,10 +26,10 @@ func TestFleet_costs(t *testing.T) {
 		w.wakeAt = w.fleet.Step(w.now)
 		return *w.state.reads
 	}
-	const look = 2 // its node, and its live allocations with the table below them
-	perNode := look + 1
+	const readAll = 2 // its node, and its live allocations with the table below them
+	perNode := readAll + 1
 
-	must.Eq(t, 1+nodes*perNode, step(), must.Sprint("the first step looks at all nodes"))
+	must.Eq(t, 1+nodes*perNode, step(), must.Sprint("the first step reads all nodes"))
 	w.settle()
 	for range 10 {
 		must.Zero(t, step(), must.Sprint("nothing is due"))
@@ -42,13 +42,13 @@ func TestFleet_costs(t *testing.T) {
 	for _, due := range []cluster.NodeID{"n001", "n002", "n003"} {
 		w.now = w.wakeAt
 		w.fleet.Changed(due)
-		must.Eq(t, perNode, step(), must.Sprint("one node is due, and looked at once although it changed too"))
+		must.Eq(t, perNode, step(), must.Sprint("one node is due and changed, and is read once"))
 		w.settle()
 		must.Zero(t, step())
 	}
 }
 
-// Who waits for a predecessor is looked at when that one's node changes, and
+// An allocation that waits for a predecessor is read when the predecessor's node changes, and
 // costs nothing until then.
 func TestFleet_costs_waiting(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestFleet_costs_waiting(t *testing.T) {
 	*w.state.reads = 0
 	w.fleet.Changed("n")
 	w.settle()
-	must.Less(t, 5, *w.state.reads, must.Sprint("nobody waits any more"))
+	must.Less(t, 5, *w.state.reads, must.Sprint("no allocation waits"))
 }
 
 // What has ended costs nothing, not even where it was.
@@ -89,7 +89,7 @@ func TestFleet_costs_ended(t *testing.T) {
 	*w.state.reads = 0
 	w.fleet.ChangedAll()
 	w.settle()
-	must.Eq(t, 1, *w.state.reads, must.Sprint("there are no nodes to look at"))
+	must.Eq(t, 1, *w.state.reads, must.Sprint("there are no nodes to read"))
 }
 
 // For a due task the fleet does not read the other allocations of its node. For an answered
@@ -108,13 +108,13 @@ func TestFleet_costs_due(t *testing.T) {
 		w.now = w.wakeAt
 		w.settle()
 		must.Len(t, told+1+n, w.told, must.Sprint("one more runs"))
-		must.Eq(t, 1, *w.state.reads, must.Sprint("it is seen that this was written"))
+		must.Eq(t, 1, *w.state.reads, must.Sprint("the client sees that its report was applied"))
 	}
 }
 
 // A report may be applied long after its failure was answered, without another answer. Until a
-// later report is applied, the client reads all allocations of its node in each look.
-func TestFleet_doubts(t *testing.T) {
+// later report is applied, the client reads all allocations of its node in each step.
+func TestFleet_readsAllAfterAFailedReport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fate = w.firstFails
@@ -126,10 +126,10 @@ func TestFleet_doubts(t *testing.T) {
 	w.write(func(s *state) { s.apply(w.batches[0][0]) })
 	w.pass(seconds(1))
 	must.Len(t, 2, w.batches)
-	must.Len(t, 1, w.batches[1], must.Sprint("what is known is not said again"))
+	must.Len(t, 1, w.batches[1], must.Sprint("the client does not repeat a report that the state shows"))
 	must.Eq(t, "second", w.batches[1][0].Alloc)
 	*w.state.reads = 0
 	w.pass(seconds(10))
 	must.Eq(t, []string{"2s second running", "11s first running healthy", "11.001s second running healthy"}, w.told)
-	must.Eq(t, 2, *w.state.reads, must.Sprint("it has no doubts any more"))
+	must.Eq(t, 2, *w.state.reads, must.Sprint("the client no longer reads all allocations"))
 }

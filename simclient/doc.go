@@ -1,8 +1,8 @@
 // Package simclient simulates the clients of a cluster. They start the allocations that are
 // placed on their nodes, report their health, and stop them within their stop time.
 //
-// A [Fleet] holds the clients of all nodes. It is told which nodes have changed, and reads
-// their allocations from the [State]. An [Applier] takes the reports to the servers, those of
+// A [Fleet] holds the clients of all nodes. Its owner names the nodes that have changed, and the
+// fleet reads their allocations from the [State]. An [Applier] takes the reports to the servers, those of
 // many clients in one batch. An allocation follows its [Behaviour], which is drawn when its
 // client first sees it:
 //
@@ -23,8 +23,8 @@
 //     newest status.
 //   - A client whose node is down or disconnected learns nothing and reports nothing. Its
 //     allocations continue, and it reports them when the node is back.
-//   - Equal seeds make equal behaviours for equal allocation ids, in whatever order the
-//     allocations are seen.
+//   - Equal seeds make equal behaviours for equal allocation ids, in any order of the
+//     allocations.
 //
 // # Time
 //

@@ -156,8 +156,8 @@ func (f *Fleet) settle(a answer, now time.Time) {
 		f.failed(a.batch, now)
 	}
 	for _, l := range a.batch.lines {
-		if c := f.clients[l.node]; c != nil && c.doubts {
-			c.doubts = !a.applied
+		if c := f.clients[l.node]; c != nil && c.mayChangeLate {
+			c.mayChangeLate = !a.applied
 			f.unread.changed = append(f.unread.changed, l.node)
 		}
 	}
@@ -171,7 +171,7 @@ func (f *Fleet) failed(b *batch, now time.Time) {
 	for _, l := range b.lines {
 		if c := f.clients[l.node]; c != nil && c.tasks[l.alloc] != nil {
 			c.tasks[l.alloc].acked = condition{}
-			c.doubts = true
+			c.mayChangeLate = true
 			f.outbox.add(c)
 		}
 	}
@@ -180,9 +180,9 @@ func (f *Fleet) failed(b *batch, now time.Time) {
 // visit is the step of one client.
 type visit struct {
 	node cluster.NodeID
-	// look says that anything on the node may have changed. Otherwise settled are the
+	// readAll says that anything on the node may have changed. Otherwise settled are the
 	// allocations whose reports were answered, and the others have not changed.
-	look    bool
+	readAll bool
 	settled []cluster.AllocID
 }
 
@@ -201,7 +201,7 @@ func (f *Fleet) visits(state State, now time.Time) []visit {
 	slices.Sort(changed)
 	visits := make([]visit, 0, len(changed)+len(f.unread.settled))
 	for _, id := range slices.Compact(changed) {
-		visits = append(visits, visit{node: id, look: true})
+		visits = append(visits, visit{node: id, readAll: true})
 	}
 	for _, l := range f.unread.settled {
 		visits = append(visits, visit{node: l.node, settled: []cluster.AllocID{l.alloc}})
@@ -225,7 +225,7 @@ func merged(visits []visit) []visit {
 	each := visits[:0]
 	for _, v := range visits {
 		if last := len(each) - 1; last >= 0 && each[last].node == v.node {
-			each[last].look = each[last].look || v.look
+			each[last].readAll = each[last].readAll || v.readAll
 			each[last].settled = append(each[last].settled, v.settled...)
 		} else {
 			each = append(each, v)
@@ -241,9 +241,9 @@ func (f *Fleet) step(state State, v visit, now time.Time) {
 	if c == nil {
 		c = &client{node: id, tasks: make(map[cluster.AllocID]*task)}
 		f.clients[id] = c
-		v.look = true
+		v.readAll = true
 	}
-	v.look = v.look || c.doubts
+	v.readAll = v.readAll || c.mayChangeLate
 	result := c.step(&f.options, state, v, now)
 	f.due.Wake(id, result.next)
 	if result.unreported {

@@ -216,12 +216,12 @@ func TestFleet_inherits(t *testing.T) {
 			w.pass(seconds(20))
 		}, []string{"3s old complete", "20s new complete"}},
 
-		{"who has no predecessor waits for nobody", func(w *world) {
+		{"an allocation without a predecessor does not wait", func(w *world) {
 			w.place("new", "m", withData(service()), data)
 			w.pass(seconds(20))
 		}, []string{"2s new running"}},
 
-		{"without data nobody waits", func(w *world) {
+		{"an allocation without data does not wait", func(w *world) {
 			w.place("new", "m", service(), data, replaces("old"))
 			w.pass(seconds(20))
 		}, []string{"2s new running"}},
@@ -406,7 +406,7 @@ func TestFleet_ChangedAll(t *testing.T) {
 		s.allocs["a"] = &cluster.Allocation{ID: "a", NodeID: "n", ClientStatus: cluster.ClientPending}
 	})
 	w.settle()
-	must.SliceEmpty(t, w.told, must.Sprint("nobody said anything"))
+	must.SliceEmpty(t, w.told, must.Sprint("no event says that an allocation changed"))
 	w.fleet.ChangedAll()
 	w.settle()
 	must.Eq(t, []string{"0s a running"}, w.told)

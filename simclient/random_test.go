@@ -50,8 +50,8 @@ type twin struct {
 	late bool
 }
 
-// look is what the twin learns in a second in which its client is in touch.
-func (p *twin) look(s *state, a *cluster.Allocation, now time.Time) {
+// learn updates the twin in a second in which its client reaches the servers.
+func (p *twin) learn(s *state, a *cluster.Allocation, now time.Time) {
 	if p.seen.IsZero() {
 		p.seen, p.ran, p.unheard = now, a.ClientStatus != cluster.ClientPending, a.ServerTerminal()
 		if a.HasVerdict() {
@@ -148,8 +148,8 @@ type chaos struct {
 	twins map[cluster.AllocID]*twin
 	// last is when the last step was.
 	last time.Time
-	// late are batches that land when their time has come, although nobody in
-	// this world waits for them any more.
+	// late are batches that land when their time has come, although no fleet
+	// waits for them.
 	late []*flight
 }
 
@@ -161,11 +161,11 @@ var (
 		}
 		return seconds(n)
 	})
-	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, doubted, full})
+	someFates = rapid.SampledFrom([]fate{taken, taken, taken, failed, appliedButFailed, full})
 )
 
-// Whatever happens, however often batches are not applied, and whenever the fleet
-// is replaced: in the end the servers know of every allocation how it is.
+// Batches fail and fleets are replaced at random. In the end the servers know the state of every
+// allocation.
 func TestFleet_random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -287,19 +287,19 @@ func (c *chaos) landLate() {
 	}
 }
 
-// second settles what is to be done now, has the twins look, and goes on.
+// second does the work of this instant, compares the twins, and advances by a second.
 func (c *chaos) second() {
 	c.rewind()
 	before := c.state
-	c.lookAll(before, before)
+	c.learnAll(before, before)
 	c.settle()
-	c.lookAll(before, c.state)
+	c.learnAll(before, c.state)
 	c.last = c.now
 	c.now = c.now.Add(time.Second)
 }
 
-// lookAll has the twins of what lived before look at a state.
-func (c *chaos) lookAll(before, s *state) {
+// learnAll updates the twins of the allocations that lived before from a state.
+func (c *chaos) learnAll(before, s *state) {
 	for id, a := range before.allocs {
 		if a.ClientTerminal() || !before.nodes[a.NodeID].Reachable() {
 			continue
@@ -313,7 +313,7 @@ func (c *chaos) lookAll(before, s *state) {
 			p.seen, p.ran = c.now, true
 		}
 		p.late = false
-		p.look(s, a, c.now)
+		p.learn(s, a, c.now)
 	}
 }
 

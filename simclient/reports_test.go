@@ -115,14 +115,14 @@ func TestFleet_retrySaysNews(t *testing.T) {
 	w.stop("a")
 	w.pass(seconds(5))
 	must.Eq(t, []string{"1s a complete"}, w.told)
-	must.Len(t, 1, w.batches[1], must.Sprint("of what is purged nothing is said"))
+	must.Len(t, 1, w.batches[1], must.Sprint("the client does not report a purged allocation"))
 }
 
 // A report that may have been applied is repeated unless the state shows it.
-func TestFleet_doubt(t *testing.T) {
+func TestFleet_repeatsUnlessTheStateShowsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fate = func([]cluster.AllocReport) fate { return doubted }
+	w.fate = func([]cluster.AllocReport) fate { return appliedButFailed }
 	w.node("n", cluster.NodeReady)
 	w.place("a", "n", service(), quiet)
 	w.pass(seconds(60))
@@ -138,7 +138,7 @@ func TestFleet_refused(t *testing.T) {
 	w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(5)})
 	w.fate = func(reports []cluster.AllocReport) fate {
 		for i := range reports {
-			reports[i].Node = "another" // so that nobody takes it; the reports are the applier's
+			reports[i].Node = "another" // no fleet takes it; the reports belong to the applier
 		}
 		return taken
 	}

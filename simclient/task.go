@@ -15,7 +15,7 @@ type task struct {
 	behaviour Behaviour
 	// verdict is the time from running to the verdict on health.
 	verdict time.Duration
-	// seen is the number of the client's last look that found the allocation.
+	// seen is the number of the client's last read that found the allocation.
 	seen uint64
 
 	// waits says that the task waits for the end of its predecessor. Then runs is unknown.
@@ -128,8 +128,8 @@ func (t *task) stop(told, now time.Time) {
 	}
 }
 
-// hear takes in a new row. The row last seen brings nothing new: rows are never written to.
-func (t *task) hear(a *cluster.Allocation, now time.Time) {
+// update takes in a new row. The row last seen brings nothing new: rows are never written to.
+func (t *task) update(a *cluster.Allocation, now time.Time) {
 	if a == t.alloc {
 		return
 	}

@@ -90,14 +90,14 @@ func (s *state) apply(r cluster.AllocReport) bool {
 	return true
 }
 
-// fate is what becomes of a batch.
+// fate is the outcome of a batch.
 type fate uint8
 
 const (
-	taken   fate = iota // applied, and said so
-	failed              // not applied
-	doubted             // applied, but said not to be
-	full                // not even queued
+	taken            fate = iota // applied and answered
+	failed                       // not applied
+	appliedButFailed             // applied, and answered as failed
+	full                         // not queued
 )
 
 // world is a state, the fleet that lives in it, and a clock. It is its own
@@ -129,7 +129,7 @@ type world struct {
 	told []string
 }
 
-// flight is a batch that nobody has answered.
+// flight is a batch without an answer.
 type flight struct {
 	reports []cluster.AllocReport
 	reply   func(bool)
@@ -166,7 +166,7 @@ func newWorld(t must.T, edit ...func(*simclient.Options)) *world {
 }
 
 // restart replaces the fleet by a new one. A batch of the old one stays in flight
-// for whoever holds it.
+// for the test that holds it.
 func (w *world) restart() {
 	f, err := simclient.New(w.options)
 	must.NoError(w.t, err)

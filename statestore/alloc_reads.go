@@ -50,7 +50,7 @@ func (r allocReads) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation
 	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, groupKey(g).bool(false))
 }
 
-// DrainAllocs yields the allocations that the drain has marked, by id, whatever their status.
+// DrainAllocs yields the allocations that the drain has marked, by id, in every status.
 // It leaves out withdrawn marks.
 func (r allocReads) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {

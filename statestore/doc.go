@@ -81,7 +81,7 @@
 //
 // # Large transactions
 //
-// go-memdb remembers, in each index, up to 8,192 tree nodes that watchers have to be told of;
+// go-memdb remembers, in each index, up to 8,192 tree nodes with watchers to wake;
 // beyond that it compares the whole tree before and after the transaction, and a row costs
 // several times more. BenchmarkKnee finds the number of rows. Writes to many allocations read
 // all of them before they write the first, because every read between two writes makes

@@ -223,6 +223,6 @@ func figureHook(b *testing.B, of func() *figureCluster) {
 	}).Report(b)
 	measure.Count(b, measure.Bytes(all), "hook-bytes")
 	if len(wake) > 0 {
-		b.Fatal("the feed was told of something")
+		b.Fatal("the feed has woken its subscriber")
 	}
 }

@@ -24,10 +24,10 @@ type Timers struct {
 	// due holds the times of timers that are not writing: the deadline of the next heartbeat, or
 	// the time at which the change may be written.
 	due alarm.Heap[cluster.NodeID]
-	// writes is how many are.
+	// writes is the number of timers that are writing.
 	writes int
-	// looked is the time of the last call, or zero.
-	looked time.Time
+	// lastCall is the time of the last call, or zero.
+	lastCall time.Time
 }
 
 // New returns timers without nodes. The chance spreads TTLs, and belongs to them
@@ -36,13 +36,13 @@ func New(o Options, chance *rand.Rand) *Timers {
 	return &Timers{options: o.withDefaults(), chance: chance, timers: make(map[cluster.NodeID]*timer)}
 }
 
-// Len is how many nodes are waited for or being written.
+// Len is the number of nodes with a timer or a write in flight.
 func (t *Timers) Len() int { return len(t.timers) }
 
-// Expect waits for nodes of which nothing is known but that they were not down:
-// an earlier leader may have given each as long as it gives any of that many.
+// Expect starts the timers of nodes that were not down under an earlier leader. Each timer has the
+// longest TTL that the earlier leader may have given in a cluster of this size.
 func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
-	t.look(now)
+	t.noteCall(now)
 	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace
 	for _, id := range nodes {
 		if t.timers[id] == nil {
@@ -56,7 +56,7 @@ func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 // Heard records a heartbeat of a node, and returns its TTL. The timer waits for the TTL and the
 // grace.
 func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
-	t.look(now)
+	t.noteCall(now)
 	n := t.get(id)
 	base := t.options.base(len(t.timers))
 	ttl = base + time.Duration(t.chance.Int64N(int64(base)))
@@ -64,7 +64,7 @@ func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 	switch n.state {
 	case writing:
 		n.heard = true
-	case returned: // waits to be written first
+	case returned: // its change to ready comes first
 	default:
 		t.arm(n)
 	}
@@ -82,7 +82,7 @@ func (t *Timers) Forget(id cluster.NodeID) {
 // Settle takes the answer to a change that Step returned. A change that was made, or whose node is
 // deleted, is done; any other is retried.
 func (t *Timers) Settle(c Change, made bool, now time.Time) {
-	t.look(now)
+	t.noteCall(now)
 	n := t.timers[c.Node]
 	if n == nil || n.state != writing {
 		return
@@ -107,8 +107,8 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	}
 }
 
-// MaxPause is how far apart two calls may be before the second one counts the
-// time between them as not having passed.
+// MaxPause is the longest time between two calls that counts as time. After a longer one the
+// timers continue where they were at the first call.
 const MaxPause = 5 * time.Second
 
 // longestWait bounds the time between two calls of Step while there is a node: often enough to tell
@@ -118,7 +118,7 @@ const longestWait = time.Second
 // Step returns the changes to write now, each to be answered with Settle, and the latest time of
 // the next call; zero is never.
 func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
-	t.look(now)
+	t.noteCall(now)
 	for t.writes < t.options.MaxWrites {
 		id, due := t.due.PopFirst(now)
 		if !due {
@@ -143,18 +143,18 @@ func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	return changes, wakeAt
 }
 
-// look notes a call by the owner. It moves every timer by the time in which the process was
+// noteCall notes a call by the owner. It moves every timer by the time in which the process was
 // paused, or by which the clock was set back.
-func (t *Timers) look(now time.Time) {
-	gone := now.Sub(t.looked)
-	t.looked = now
-	if gone >= 0 && gone <= MaxPause {
+func (t *Timers) noteCall(now time.Time) {
+	passed := now.Sub(t.lastCall)
+	t.lastCall = now
+	if passed >= 0 && passed <= MaxPause {
 		return
 	}
 	for _, n := range t.timers { //lint:order each timer by itself
-		n.until = n.until.Add(gone)
+		n.until = n.until.Add(passed)
 	}
-	t.due.Shift(gone)
+	t.due.Shift(passed)
 }
 
 // get returns the node's timer, which is new if there is none.

@@ -16,7 +16,7 @@ import (
 // does no input or output.
 type follower struct {
 	node string
-	// skipSystem means that system jobs need not stop, whatever the strategy says.
+	// skipSystem means that system jobs need not stop, for every strategy.
 	skipSystem bool
 	// strategy is the last one read, or nil before the first.
 	strategy *wire.DrainStrategy

@@ -104,7 +104,7 @@ func (p *applierPlay) write(n int) *testedWrite {
 
 // begin hands the write to the applier.
 func (p *applierPlay) begin(w *testedWrite) {
-	defer p.watch.began("%s: it must return at once, whatever the log does; it", w.name)()
+	defer p.watch.began("%s: it must return at once, in every state of the log; it", w.name)()
 	switch {
 	case w.marks != nil:
 		m := *w.marks

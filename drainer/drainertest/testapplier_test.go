@@ -61,8 +61,8 @@ func TestTestApplier_mistakes(t *testing.T) {
 		{"marks that lose their evaluations", applierFlaws{marks: func(m *rules.Marks) { m.Evals = nil }}, "lacks the evaluation"},
 		{"marks that lose their time", applierFlaws{marks: func(m *rules.Marks) { m.At = time.Now() }}, "has another time or policy"},
 		{"marks that lose their policy", applierFlaws{marks: func(m *rules.Marks) { m.Policy = rules.Policy{} }}, "has another time or policy"},
-		{"a method that waits for the log", applierFlaws{waits: true}, "must return at once, whatever the log does; it has not returned within"},
-		{"a method that waits for room", applierFlaws{waitsForRoom: true}, "must return at once, whatever the log does; it has not returned within"},
+		{"a method that waits for the log", applierFlaws{waits: true}, "must return at once, in every state of the log; it has not returned within"},
+		{"a method that waits for room", applierFlaws{waitsForRoom: true}, "must return at once, in every state of the log; it has not returned within"},
 		{"a method that calls Explain", applierFlaws{calls: func(d *drainer.NodeDrainer) { d.Explain("n1") }}, "must not call the NodeDrainer"},             //nolint:errcheck // it never returns
 		{"a method that calls Status", applierFlaws{calls: func(d *drainer.NodeDrainer) { d.Status() }}, "must not call the NodeDrainer"},                   //nolint:errcheck // it never returns
 		{"a method that calls SetEnabled", applierFlaws{calls: func(d *drainer.NodeDrainer) { d.SetEnabled(false, nil) }}, "must not call the NodeDrainer"}, //nolint:errcheck // it never returns

@@ -213,11 +213,11 @@ func readWhole(f FSM, stop chan struct{}) error {
 				evals++
 			}
 			if evals == 0 {
-				return fmt.Errorf("a view of index %d shows the mark of allocation %s without its evaluation: they are to be written in one transaction", v.Index(), a.ID)
+				return fmt.Errorf("a view of index %d shows the mark of allocation %s without its evaluation: the FSM must write both in one transaction", v.Index(), a.ID)
 			}
 		}
 		if n := v.Node("n1"); n != nil && n.Drain != nil && n.Drain.Marked[cluster.MarkPaced] != marked {
-			return fmt.Errorf("a view of index %d shows %d marks, and the drain counts %d: they are to be written in one transaction", v.Index(), marked, n.Drain.Marked[cluster.MarkPaced])
+			return fmt.Errorf("a view of index %d shows %d marks, and the drain counts %d: the FSM must write both in one transaction", v.Index(), marked, n.Drain.Marked[cluster.MarkPaced])
 		}
 		if want := uint64(2 + marked); v.Index() != want {
 			return fmt.Errorf("a view of index %d shows %d marks: the index and the rows of an entry are to become visible together", v.Index(), marked)

@@ -192,7 +192,7 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 func untold[T comparable](what string, due, told []T) error {
 	for _, item := range due {
 		if !slices.Contains(told, item) {
-			return fmt.Errorf("a feed has not told of %s %v, which changed", what, item)
+			return fmt.Errorf("a feed has not reported %s %v, which changed", what, item)
 		}
 	}
 	return nil

@@ -118,7 +118,7 @@ func (s *subscriber) look() {
 	s.found.index = view.Index()
 	for i := 0; i < visibleCommits && s.found.wrong == nil && !told.All; i++ {
 		if toldOf(told, i) && !shows(view, i) {
-			s.found.wrong = fmt.Errorf("a subscriber was woken before the commit was visible: the feed told of the commit of index %d, and the snapshot after it has index %d", i+2, view.Index())
+			s.found.wrong = fmt.Errorf("a subscriber was woken before the commit was visible: the feed reported the commit of index %d, and the snapshot after it has index %d", i+2, view.Index())
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestExplain_Reasons(t *testing.T) {
 				Detail: "its node is disconnected, the allocation unknown"},
 		},
 		// The node is back since minute 3. The allocation has been unknown for longer.
-		"not heard of since its node is back": {
+		"not reported since its node is back": {
 			edit: func(w *fixture.Cluster) {
 				w.Node("n1").StatusChangedAt = minute(3)
 				w.Alloc("a1").ClientStatus, w.Alloc("a1").ModifyTime = cluster.ClientUnknown, minute(1)
@@ -291,7 +291,7 @@ func TestExplain_Reasons(t *testing.T) {
 func TestExplain_NotDraining(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(1, 1)
-	for _, id := range []cluster.NodeID{"n1", "nobody"} {
+	for _, id := range []cluster.NodeID{"n1", "unknown"} {
 		report, err := Explain(w, Pending{}, id, fixture.Epoch, Policy{})
 		must.ErrorIs(t, err, ErrNotDraining)
 		must.Eq(t, Report{}, report)

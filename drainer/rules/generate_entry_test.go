@@ -69,7 +69,7 @@ func anyEntry(t *rapid.T, w *fixture.World, now time.Time, p Policy) *Marks {
 func spoil(t *rapid.T, m *Mark) {
 	switch rapid.IntRange(0, 6).Draw(t, "what is wrong") {
 	case 0:
-		m.Alloc = "nobody"
+		m.Alloc = "unknown"
 	case 1:
 		m.Group.Name = "elsewhere"
 	case 2:

@@ -51,7 +51,7 @@ const (
 	// PluginsAfterWait stops plugins when the wait for the stages before them has ended.
 	PluginsAfterWait PluginOrder = iota
 	// PluginsAfterStop stops plugins only when the stages before them have stopped. With a client
-	// that never stops, the drain never ends, whatever its deadline.
+	// that never stops, the drain never ends, with any deadline.
 	PluginsAfterStop
 )
 

@@ -10,7 +10,7 @@ import (
 // yields everything in a fixed order, given with each method. The order is part of every
 // decision, and decisions must be the same on every server.
 //
-// The cost of every method must follow what it returns, whatever else the state holds. A view
+// The cost of every method must depend on what it returns only, not on the size of the state. A view
 // without such indexes is correct but slow.
 type View interface {
 	// Index is the raft index of the newest entry in the view.

@@ -89,8 +89,8 @@ type Answer struct {
 	Index uint64
 	// NextToken is where the next page begins, or empty.
 	NextToken string
-	// KnownLeader reports whether the server knew a leader, LastContact how long it had not heard
-	// of it.
+	// KnownLeader reports whether the server knew a leader. LastContact is the time since the
+	// leader's last message to it.
 	KnownLeader bool
 	LastContact time.Duration
 }

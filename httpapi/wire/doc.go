@@ -9,14 +9,14 @@
 // and the shapes for agents and operators have the keys, the types and the meaning of the
 // compatible API, so that its Go client decodes them:
 //
-//   - Keys are Go field names as they stand: PascalCase.
+//   - Keys are the Go field names: PascalCase.
 //   - A duration is a whole number of nanoseconds.
 //   - A time is RFC 3339 with nanoseconds in UTC; the zero time is null ([Time]).
 //   - StatusUpdatedAt is in Unix seconds, CreateTime and ModifyTime in Unix
 //     nanoseconds.
-//   - A nil map or list is null. Of an [Allocation] and an [Evaluation] every field
-//     that is zero is left out; of a [Node] none is.
-//   - A node's SecretID is never told: the key is there, and empty.
+//   - A nil map or list is null. The JSON of an [Allocation] or an [Evaluation]
+//     omits zero fields, the JSON of a [Node] has all fields.
+//   - A node's SecretID is never in an answer: the key has the empty string.
 //
 // A field that the compatible API does not have is documented as "ours", and is left out when
 // it is zero.
@@ -29,7 +29,7 @@
 //
 // # Conversions
 //
-// New functions convert a noun to a shape. Methods named after the noun convert back, and
-// return the mistakes of the shape. Fields that the nouns lack are dropped: [Job.Job] says
-// which of them matter.
+// Functions that begin with New convert an object of package cluster to a shape. A method with the
+// name of the object converts back, and returns an error if the shape is invalid. It drops fields
+// that the object lacks: [Job.Job] says which of them matter.
 package wire

@@ -30,7 +30,7 @@ func observed() *cluster.Node {
 		return day.Add(t.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)))
 	}
 	return &cluster.Node{
-		ID: "7c6b3110-d0f8-951f-b791-e76fce97e405", SecretID: "for nobody's eyes", Name: "cl1", Datacenter: "dc1", NodePool: "default",
+		ID: "7c6b3110-d0f8-951f-b791-e76fce97e405", SecretID: "the secret", Name: "cl1", Datacenter: "dc1", NodePool: "default",
 		HTTPAddr: "127.0.0.1:21746", Attributes: map[string]string{}, Meta: map[string]string{}, Links: map[string]string{},
 		Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 258019},
 		LastDrain: &cluster.DrainMetadata{

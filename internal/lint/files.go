@@ -32,7 +32,7 @@ func ReadFiles(dir fs.FS) (*Files, error) {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata"):
+		case d.IsDir() && isIgnored(name):
 			return fs.SkipDir
 		case d.IsDir() || path.Ext(name) != ".go" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"):
 			return nil
@@ -52,6 +52,12 @@ func ReadFiles(dir fs.FS) (*Files, error) {
 		return nil, fmt.Errorf("reading the Go files: %w", err)
 	}
 	return f, nil
+}
+
+// isIgnored reports whether the go command ignores a folder.
+func isIgnored(name string) bool {
+	base := path.Base(name)
+	return name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata")
 }
 
 func (f *Files) at(n ast.Node, format string, args ...any) Finding {

@@ -45,7 +45,7 @@ func (j *requestJudge) seenKey(n *node, key string) cluster.DrainID {
 		return ""
 	}
 	seen := cluster.DrainID("")
-	for id, d := range j.drains { //lint:order the lowest of them, whatever the order
+	for id, d := range j.drains { //lint:order the lowest is the same in every order
 		kept := j.tables.records[id] != nil || n.drain() != nil && n.drain().ID == id
 		if kept && d.node == n.id && slices.Contains(d.newestKeys(), key) && (seen == "" || id < seen) {
 			seen = id

@@ -169,7 +169,7 @@ func (p review) odd(e *Event) {
 	switch o := e.Op.(type) {
 	case *Drain:
 		if o.Deadline > 0 && o.Deadline < shortDeadline {
-			p.warn(e.Line, "a deadline of %s: say force if nothing is to be waited for", durationText(o.Deadline))
+			p.warn(e.Line, "a deadline of %s: say force if the drain must not wait", durationText(o.Deadline))
 		} else if o.Deadline > longDeadline && o.Deadline != Never {
 			p.warn(e.Line, "a deadline of %s is more than a month", durationText(o.Deadline))
 		}

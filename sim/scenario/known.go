@@ -114,7 +114,7 @@ func (s *Scenario) soundCore() error {
 	case run.Calm == 0 && (run.CutServers != nil || run.CutNodes != nil):
 		return errors.New("what is cut off is so from the calm on: say calm=")
 	case 2*len(run.CutServers) >= max(1, s.Cluster.Servers) && run.CutServers != nil:
-		return fmt.Errorf("%d of %d servers are no minority: nobody could lead", len(run.CutServers), max(1, s.Cluster.Servers))
+		return fmt.Errorf("%d of %d servers are no minority: no server could lead", len(run.CutServers), max(1, s.Cluster.Servers))
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s fault client/mute on=default/web":  `on: "default/web": write web`,
 		"at 5s fault node/crash delay=1s on=n9":   `on: there is no node n9`,
 		"run until=5m":                            `unknown word "until": there are for, calm, cut-servers, cut-nodes, drained, brief`,
-		"run calm=1m cut-servers=s1":              `1 of 1 servers are no minority: nobody could lead`,
+		"run calm=1m cut-servers=s1":              `1 of 1 servers are no minority: no server could lead`,
 		"run calm=1m cut-servers=n1":              `cut-servers: "n1" is no server: servers are s1, s2`,
 		"run cut-nodes=n1":                        `what is cut off is so from the calm on: say calm=`,
 		"at 5s drain " + strings.Repeat("x", 101): `a name of 101 characters: 100 are enough`,
@@ -122,7 +122,7 @@ func TestParse_Errors(t *testing.T) {
 	}
 }
 
-// Several mistakes are told at once, but no more than anybody reads.
+// The parser reports several mistakes at once, up to a limit.
 func TestParse_ManyErrors(t *testing.T) {
 	t.Parallel()
 	_, _, err := scenario.Parse("case.drain", strings.NewReader("# why\nnode n1 cpu=x dsk=1\n\nfoo\nat 0s drain n2\n"))
@@ -231,7 +231,7 @@ func TestParse_RangesOfJobs(t *testing.T) {
 	must.EqError(t, err, "case.drain:3: on: 3 jobs need one node, or a range of 3")
 }
 
-// More allocations than anybody would wait for are refused, where they are asked for.
+// The parser refuses too many allocations, at the line that asks for them.
 func TestParse_wanted(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -255,7 +255,7 @@ func TestParse_Warnings(t *testing.T) {
 		"job x classes=a":                           "x: no node above is of class a",
 		"cluster commit=2m":                         "commit=2m is more than a minute",
 		"run for=5m calm=5m":                        "calm=5m is not before the end after 5m",
-		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: say force if nothing is to be waited for",
+		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: say force if the drain must not wait",
 		"at 0s drain n1 deadline=87600h":            "a deadline of 87600h is more than a month",
 		"at 0s clock ahead=-48h":                    "a clock that is -48h ahead",
 		"at 0s elect believes=2m":                   "a leader that believes it leads for 2m after its end",

@@ -60,8 +60,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever scenario is made, its text reads as the same one, in the one form that it
-// has; and its copy is its own.
+// The text of every generated scenario parses to the same scenario, and has one form. Its copy
+// shares nothing with it.
 func TestPrint_ReadsAsItWas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -132,7 +132,7 @@ func TestRewrite(t *testing.T) {
 	must.Eq(t, setup+"\n", string(scenario.Rewrite([]byte(setup+"\n----\nold\n"), "", "")))
 }
 
-// A writer that fails is told of.
+// Print returns the error of its writer.
 func TestPrint_WriteError(t *testing.T) {
 	t.Parallel()
 	s, _ := parse(t, string(everything(t)))

@@ -72,7 +72,7 @@ type Alloc struct {
 	// Client and Desired are its statuses; empty is running and run.
 	Client  cluster.ClientStatus
 	Desired cluster.DesiredStatus
-	// Marked says that somebody else, no drain, has asked it to leave.
+	// Marked says that it has a mark that no drain made.
 	Marked bool
 	// Replaces is the index of the allocation of the group that it has replaced, or
 	// nil.

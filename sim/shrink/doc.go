@@ -29,7 +29,7 @@
 //
 // The run is ended soon after the failure, for all that follows to be short. Events
 // and faults go first, together, since what is left is then cheaper to play;
-// then jobs, nodes, allocations and clients that nobody needs, and what refers to
+// then jobs, nodes, allocations and clients without a use, and what refers to
 // them; then settings; then counts are halved, ranges become times that are known,
 // times become round, and faults become lighter ones. Early and late the seeds that
 // draw nothing or little are tried, for what happens at one time to happen in the

@@ -47,9 +47,8 @@ run calm=5m for=1h
 // sound reports whether a scenario is played and keeps every guarantee.
 func sound(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
 
-// rejectedTwice has a scenario fail that the judge has nothing against, if the
-// drainer's writes were rejected twice after anybody's was slow. It stands for a bug
-// that needs both.
+// rejectedTwice fails a sound scenario if the drainer's writes were rejected twice after a slow
+// write. It stands for a bug that needs both.
 func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
 	o := shrink.Judged(s)
 	slow, rejected := false, 0
@@ -79,7 +78,7 @@ func TestJudged(t *testing.T) {
 	must.SliceNotEmpty(t, rejectedTwice(frozen).Failures)
 	must.Zero(t, frozen.Seed)
 	must.SliceNotEmpty(t, rejectedTwice(s).Vain)
-	must.SliceEmpty(t, rejectedTwice(frozen).Vain, must.Sprint("what is kept warns of nothing that nobody wrote"))
+	must.SliceEmpty(t, rejectedTwice(frozen).Vain, must.Sprint("the frozen scenario has no event without effect"))
 	for _, e := range frozen.Events {
 		if f, is := e.Op.(*scenario.Fault); is {
 			must.True(t, f.Probability == 0 && f.For == 0 && f.Count == 0)

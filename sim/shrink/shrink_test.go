@@ -175,7 +175,7 @@ func TestShrink_counts(t *testing.T) {
 	must.StrContains(t, text(t, small), "at 0s drain n2..n4 deadline=10m\n")
 }
 
-// Whatever the language can say can be left out or made simpler.
+// Shrink can leave out or simplify every word of the language.
 func TestShrink_everything(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../scenario/testdata/everything.drain")
@@ -230,9 +230,9 @@ func TestShrink_bounded(t *testing.T) {
 	must.True(t, has(small, 3, 77, 130, 131))
 }
 
-// Whatever it is that makes a scenario fail: what is left fails for it, none of its
-// events can be missed, it is no larger than it was, it reads as it is written, and it
-// is the same every time.
+// With random causes of a failure: the small scenario fails for the same cause and needs each of
+// its events. It is no larger than before, its text parses to the same scenario, and a second run
+// finds the same.
 func TestShrink_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

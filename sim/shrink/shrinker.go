@@ -118,9 +118,9 @@ func (m *shrinker) pass(edits []edit) (progress bool) {
 	return progress
 }
 
-// finished returns the smallest scenario as its file will be read, and the report. Of its
-// events those are meant even so, from now on, that nothing comes of: they cannot be missed,
-// since chance would fall otherwise, or nobody has tried to.
+// finished returns the smallest scenario as its file will be read, and the report. Its
+// events without effect are from now on marked as meant: without them the random numbers would
+// differ, or the shrinker has not tried to leave them out.
 func (m *shrinker) finished(of *scenario.Scenario, made string) (*scenario.Scenario, Report, error) {
 	s := m.best.Copy()
 	for i := range s.Events {

@@ -21,12 +21,10 @@
 //
 // # Told otherwise
 //
-// Of some seeds the story is told twice more: steadily ([Steady]), with everything left
-// out that its end may hang on without anybody being wrong, and otherwise, by one of
-// [Relations]: with another seed, with writes that fail, with terms that end. When things
-// happen may change, and what comes of them may not: the facts of both ends are the same,
-// or the seed fails. No bound and no model is needed for that, so it finds what all judges
-// take for granted.
+// The swarm plays some seeds twice more: steadily ([Steady]), without the parts that may rightly
+// change the end, and otherwise, by one of [Relations]: with another seed, with writes that fail,
+// with terms that end. The times may differ. The facts of both ends must be the same, or the seed
+// fails. This needs no bound and no model, so it finds bugs that all judges take for granted.
 //
 // # Not vacuous
 //

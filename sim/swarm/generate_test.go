@@ -197,7 +197,7 @@ func happenings(s *scenario.Scenario) map[string]bool {
 	return seen
 }
 
-// Whatever the language has, some seed has, and none has all.
+// Some seed has each word of the language, and no seed has all.
 func TestGenerate_everythingComes(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000

@@ -54,7 +54,7 @@ func (o Options) retell(s *scenario.Scenario, r Relation) *Failure {
 
 // facts are what a scenario comes to.
 func (o Options) facts(s *scenario.Scenario) ([]string, *Failure) {
-	var end *world.World // nil if nobody was shown it
+	var end *world.World // nil if the play did not reach it
 	_, failure := o.play(s, sim.Options{Watch: func(w *world.World) { end = w }})
 	if failure != nil || end == nil {
 		return nil, failure

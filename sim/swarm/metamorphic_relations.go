@@ -23,7 +23,7 @@ type Relation struct {
 // Relations returns every relation.
 func Relations() []Relation {
 	return []Relation{
-		{"chance", "another seed: other ties, and all that is drawn is drawn anew", tellChance},
+		{"chance", "another seed: other ties and other random numbers", tellChance},
 		{"wakes", "wake-ups of the drainer that are for nothing, late, or merged", tellWakes},
 		{"writes", "writes of the drainer that are rejected, late, not taken or of unknown outcome", tellWrites},
 		{"terms", "terms that end, drainers that forget, snapshots that are restored", tellTerms},
@@ -111,7 +111,7 @@ func tellEntries(s *scenario.Scenario, d dice) {
 func tellServers(s *scenario.Scenario, d dice) {
 	s.Cluster.Replicas = !s.Cluster.Replicas
 	s.Cluster.Servers = d.between(2, 5)
-	for range 2 { // or nobody looks at any but the first
+	for range 2 { // with one, only the first leader looks
 		happens(s, meanwhile(d), &scenario.Elect{})
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// How a steady story goes. Whatever ends by itself has ended long before a deadline
-// comes, and whatever stops has stopped long before a stage's wait is over: so no fact
-// hangs on what comes first.
+// The times of a steady story. Work that ends by itself ends long before a deadline, and an
+// allocation stops long before a stage's wait is over. So no fact depends on which comes first.
 const (
-	// steadyBegin is when the first drain begins, steadyApart how far the next is from
-	// it: in one order, whoever tells it.
+	// steadyBegin is when the first drain begins, steadyApart the time to the next. The order of
+	// drains is the same in every play.
 	steadyBegin = time.Second
 	steadyApart = 10 * time.Millisecond
 	// steadyDeadline is the deadline of every drain. What moves because of one deadline may
@@ -29,11 +28,10 @@ const (
 	steadyStop  = 2 * time.Second
 )
 
-// Steady is the scenario with everything left out of it that a story's end may hang on
-// without anybody being wrong: what has to be there in time, what goes to whoever comes
-// first, and what is but likely. What is left are its nodes, jobs and allocations, the
-// drainer's configuration and the first drain of each node. Its facts are the same with
-// every seed, and whatever delays it.
+// Steady is the scenario without the parts that may rightly change its end: races with time,
+// races for room, and chance. It keeps the nodes, jobs and allocations, the drainer's
+// configuration and the first drain of each node. Its facts are the same with every seed and
+// every delay.
 func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steady := s.Copy()
 	steady.Name += "-steady"

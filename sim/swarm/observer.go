@@ -46,8 +46,8 @@ type writeKey struct{ term, n int }
 // write is one write of a drainer.
 type write struct {
 	term int
-	// applied says that it was applied, unknown that its drainer was told that
-	// nobody knows.
+	// applied says that it was applied. unknown says that its drainer got the answer "outcome
+	// unknown".
 	applied, unknown bool
 }
 

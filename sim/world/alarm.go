@@ -6,8 +6,8 @@ import "time"
 const clockCheck = 30 * time.Second
 
 // alarm says when to step a server's drainer or scheduler: after a wake-up, or at a time on
-// the server's clock. Like a real timer, it counts the world's time, whatever the clock
-// does, and looks at the clock when it fires.
+// the server's clock. Like a real timer, it counts the world's time, also when the
+// clock jumps, and reads the clock when it fires.
 type alarm struct {
 	woken chan struct{} // capacity 1
 	// wokenAt is the arrival time of a wake-up that was sent; zero is none.

@@ -3,7 +3,7 @@
 // real clients do.
 //
 // [Run] does so over the HTTP API, from any process. If a server is down, does not answer or
-// knows no leader, the node turns to the next one of [Config].Addresses. Requests that failed
+// knows no leader, the node turns to the next one of [Config].Addresses. Failed requests
 // are repeated. [KeepAlive] performs one node's registration and heartbeats alone, for
 // callers that reach the servers in another way.
 //

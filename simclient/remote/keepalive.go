@@ -12,7 +12,7 @@ import (
 
 // Servers take registrations and heartbeats.
 type Servers interface {
-	// RegisterNode and Heartbeat return the time within which the node must be heard again.
+	// RegisterNode and Heartbeat return the TTL: the time within which the node must send the next heartbeat.
 	// A heartbeat of a node that is not registered fails with an error that wraps
 	// [ErrNotRegistered].
 	RegisterNode(context.Context, *cluster.Node) (ttl time.Duration, err error)
@@ -30,8 +30,7 @@ const registerTimeout = 10 * time.Second
 
 // KeepAlive registers a node and sends its heartbeats, until the context ends. It calls
 // registered after each registration, unless that is nil. The context of an attempt ends
-// after half the time within which the node must be heard, or after RetryInterval if that is
-// longer.
+// after half the TTL of the node, or after RetryInterval if that is longer.
 func KeepAlive(ctx context.Context, s Servers, n *cluster.Node, logger hclog.Logger, registered func()) {
 	known, logged := false, ""
 	timeout := registerTimeout

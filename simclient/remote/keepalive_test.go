@@ -13,31 +13,31 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
-// mute are servers of which every other does not answer.
-type mute struct {
-	ttl   time.Duration
-	asked int
-	heard []time.Time // when one answered
+// unreliable are servers that leave every second request without an answer.
+type unreliable struct {
+	ttl      time.Duration
+	requests int
+	answers  []time.Time
 }
 
-func (m *mute) answer(ctx context.Context) (time.Duration, error) {
-	if m.asked++; m.asked%2 == 1 {
+func (s *unreliable) answer(ctx context.Context) (time.Duration, error) {
+	if s.requests++; s.requests%2 == 1 {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
-	m.heard = append(m.heard, time.Now())
-	return m.ttl, nil
+	s.answers = append(s.answers, time.Now())
+	return s.ttl, nil
 }
 
-func (m *mute) RegisterNode(ctx context.Context, _ *cluster.Node) (time.Duration, error) {
-	return m.answer(ctx)
+func (s *unreliable) RegisterNode(ctx context.Context, _ *cluster.Node) (time.Duration, error) {
+	return s.answer(ctx)
 }
 
-func (m *mute) Heartbeat(ctx context.Context, _ cluster.NodeID) (time.Duration, error) {
-	return m.answer(ctx)
+func (s *unreliable) Heartbeat(ctx context.Context, _ cluster.NodeID) (time.Duration, error) {
+	return s.answer(ctx)
 }
 
-// A server that does not answer costs a node less than it has time: another is asked.
+// A server that does not answer costs a node less than its TTL: the node turns to another server.
 func TestKeepAlive_serversThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{200 * time.Millisecond, 20 * time.Second} {
@@ -46,12 +46,12 @@ func TestKeepAlive_serversThatDoNotAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
-				m := &mute{ttl: ttl}
-				remote.KeepAlive(ctx, m, nodes(1)[0], hclog.NewNullLogger(), nil)
-				must.Greater(t, 10, len(m.heard))
+				s := &unreliable{ttl: ttl}
+				remote.KeepAlive(ctx, s, nodes(1)[0], hclog.NewNullLogger(), nil)
+				must.Greater(t, 10, len(s.answers))
 				longest := time.Duration(0)
-				for i := range m.heard[1:] {
-					longest = max(longest, m.heard[i+1].Sub(m.heard[i]))
+				for i := range s.answers[1:] {
+					longest = max(longest, s.answers[i+1].Sub(s.answers[i]))
 				}
 				must.LessEq(t, max(ttl, ttl/2+remote.RetryInterval)+remote.RetryInterval, longest)
 			})

@@ -34,8 +34,8 @@ type Config struct {
 	Registered func(cluster.NodeID)
 }
 
-// Run runs the clients until the context ends. The error says what of the configuration
-// cannot work.
+// Run runs the clients until the context ends. The error names the mistake in the
+// configuration.
 func Run(ctx context.Context, c Config) error {
 	r, err := newRunner(c)
 	if err != nil {
@@ -137,11 +137,11 @@ func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool))
 		byNode[report.Node] = append(byNode[report.Node], report)
 	}
 	r.running.Go(func() {
-		var said sync.WaitGroup
+		var parts sync.WaitGroup
 		var mu sync.Mutex
 		failed := false
 		for id, part := range byNode {
-			said.Go(func() {
+			parts.Go(func() {
 				if err := r.nodes[id].report(r.ctx, part); err != nil {
 					r.config.Logger.Debug("reports failed", "node", id, "error", err)
 					mu.Lock()
@@ -150,7 +150,7 @@ func (r *runner) Report(reports []cluster.AllocReport, reply func(applied bool))
 				}
 			})
 		}
-		said.Wait()
+		parts.Wait()
 		reply(!failed)
 	})
 	return true

@@ -20,12 +20,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
-// startServers starts a cluster of agents that wait for clients so long, and returns where
-// their APIs are.
+// startServers starts a cluster of agents with these heartbeats, and returns the addresses of
+// their APIs.
 func startServers(t *testing.T, n int, beats heartbeat.Options) (agents []*agent.Agent, addresses []string) {
 	t.Helper()
 	settings := raft.DefaultConfig()
-	settings.LeaderLeaseTimeout = settings.HeartbeatTimeout // or leaders of a busy machine lose their office
+	settings.LeaderLeaseTimeout = settings.HeartbeatTimeout // otherwise leaders of a busy machine step down
 	var join []string
 	for i := range n {
 		a, err := agent.New(agent.Config{

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// An allocation is found by its id, on its node, in views that were taken when it was there.
+// A view finds an allocation by its id if the allocation was on its node when the view was taken.
 func TestView_Alloc(t *testing.T) {
 	t.Parallel()
 	r := newReplica([]*cluster.Node{{ID: "n1"}, {ID: "n2"}})
@@ -31,10 +31,9 @@ func TestView_Alloc(t *testing.T) {
 	must.Eq(t, b, both.Alloc("b"))
 }
 
-// To find an allocation costs no look at other nodes than its own, however many there are,
-// nor does to find none: on each of a thousand others lie allocations of the same ids that
-// the replica never heard of, and a look at any of them would find those.
-func TestView_Alloc_looksAtOneNode(t *testing.T) {
+// Alloc reads only the allocation's node. The other thousand nodes of this test have allocations
+// with the same ids, which a search of all nodes would find.
+func TestView_Alloc_readsOneNode(t *testing.T) {
 	t.Parallel()
 	r := newReplica(nil)
 	r.set("here", []*cluster.Allocation{{ID: "a", NodeID: "here"}})

@@ -1,10 +1,9 @@
-// Package setting turns what a scenario says into what a cluster is made of: nodes,
-// jobs, allocations, requests, the behaviour of clients and the configuration of
-// drainers. Whoever plays a scenario, stepped or with goroutines, begins here, so
-// that both play the same.
+// Package setting makes the parts of a cluster from a scenario: nodes, jobs, allocations,
+// requests, the behaviour of clients and the configuration of drainers. The stepped player and
+// the player with goroutines both begin here, so they play the same.
 //
-// An [Operator] does what operators do, by [Requests] that whoever plays has written; an
-// [Armed] fault says what it is on and whether it has ended, and whoever plays when it
-// strikes; [Provocations] are the opportunities of an entry for faults that have something
-// operated. Nothing here steps, waits, draws by itself or keeps a state but for that.
+// An [Operator] makes the requests of operators. A player writes them by [Requests]. An [Armed]
+// fault knows its target and whether it has ended. The player decides when it strikes.
+// [Provocations] are the opportunities of an entry for faults with a request of an operator.
+// The package does not step or wait, draws nothing, and keeps no other state.
 package setting

@@ -20,7 +20,7 @@ type Provocation struct {
 }
 
 // Provocations are the opportunities of an entry that was applied, in the order in which
-// they are to be offered.
+// faults see them.
 func Provocations(a shims.Applied) []Provocation {
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:

@@ -16,9 +16,8 @@ type Requests struct {
 	Truth func() *statestore.Snapshot
 	// Now is the time of those who ask, Clock the leader's.
 	Now, Clock func() time.Time
-	// Races reports whether what is asked for comes between plan and apply of another
-	// write: then it is the bare write, as of a server that knows of nobody whom it
-	// concerns.
+	// Races reports whether the request comes between plan and apply of another write. Then it
+	// is the bare write, as of a server that has no client to inform.
 	Races func() bool
 	// NewEvalID and NewDrainID make ids.
 	NewEvalID  func() cluster.EvalID
@@ -33,8 +32,8 @@ func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string)
 	}}
 }
 
-// Cancel is a request to end a node's drain, and to use the node again if it is to be
-// eligible.
+// Cancel is a request to end a node's drain, and to use the node again if the request
+// makes it eligible.
 func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.NodeUpdateDrain {
 	m := r.Drain(id, nil, key)
 	m.MarkEligible = eligible
