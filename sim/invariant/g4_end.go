@@ -191,7 +191,7 @@ func earlier(a, b time.Time) time.Time {
 // updateNext finds the earliest end of all bounds.
 func (j *endJudge) updateNext() {
 	j.next = time.Time{}
-	for _, b := range j.bounds { //lint:order the earliest, whatever the order
+	for _, b := range j.bounds { //lint:order the earliest in any order
 		j.next = earlier(j.next, b.earliest())
 	}
 }
