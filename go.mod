@@ -23,6 +23,7 @@ require (
 	github.com/seed-f9cf0b39/nodedrain/drainer v0.0.0
 	github.com/shoenig/test v1.13.2
 	github.com/vbauerster/mpb/v8 v8.9.3
+	go.etcd.io/bbolt v1.3.6
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/term v0.47.0
 	golang.org/x/tools v0.52.0
@@ -82,7 +83,6 @@ require (
 	github.com/spf13/cast v1.3.1 // indirect
 	github.com/timonwong/loggercheck v0.13.1 // indirect
 	go-simpler.org/sloglint v0.12.0 // indirect
-	go.etcd.io/bbolt v1.3.6 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20260824195058-e88cd73687aa // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect

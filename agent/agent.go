@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -25,7 +26,7 @@ type Agent struct {
 	config  Config
 	started time.Time
 
-	disk       *disk // or nil: in memory
+	disk       *datadir.Dir // or nil: in memory
 	port       *port
 	server     *server.Server
 	heartbeats *heartbeats
@@ -70,10 +71,10 @@ func New(config Config) (*Agent, error) {
 func (a *Agent) start() (err error) {
 	c := &a.config
 	if c.DataDir != "" {
-		if a.disk, err = openDisk(c.DataDir, c.Name, c.Logger); err != nil {
+		if a.disk, err = datadir.Open(c.DataDir, datadir.Options{Name: c.Name, Logger: c.Logger}); err != nil {
 			return err
 		}
-		c.Name = a.disk.name
+		c.Name = a.disk.Name()
 	}
 	if c.Name == "" {
 		c.Name = uuid.NewString()
@@ -117,7 +118,7 @@ func (a *Agent) startServer() (err error) {
 		settings.Voters = []raft.Server{{ID: settings.ID, Address: settings.Transport.LocalAddr()}}
 	}
 	if a.disk != nil {
-		settings.Log, settings.Stable, settings.Snapshots = a.disk.cached, a.disk.log, a.disk.snapshots
+		settings.Log, settings.Stable, settings.Snapshots = a.disk.Log(), a.disk.Stable(), a.disk.Snapshots()
 	}
 	a.countServer(&settings)
 	if a.server, err = server.New(settings); err != nil {
@@ -310,7 +311,7 @@ func (a *Agent) release() error {
 	}
 	a.running.Wait()
 	if a.disk != nil {
-		errs = append(errs, a.disk.close())
+		errs = append(errs, a.disk.Close())
 	}
 	return errors.Join(errs...)
 }

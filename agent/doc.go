@@ -57,13 +57,8 @@
 //
 // # The data directory
 //
-//	LOCK              locked while a process uses the directory
-//	name              the server's name, for good
-//	cluster           the id of its cluster
-//	promise           the server with which it has promised to begin a cluster
-//	raft/log.db       raft's log and its vote (hashicorp/raft-boltdb)
-//	raft/snapshots/   the last three snapshots of the state
-//
+// Package datadir keeps it. [New] verifies the log and the newest snapshot. It refuses a directory
+// that has lost a part, by an error that wraps [datadir.ErrUnsafe]: the server must not vote.
 // A write is acknowledged when most servers have synced it to their logs. A killed process
 // or a loss of power loses no acknowledged write.
 //

@@ -59,5 +59,5 @@ func (m *membership) keep(id string) error {
 	if m.agent.disk == nil {
 		return nil
 	}
-	return m.agent.disk.keep(clusterFile, id)
+	return m.agent.disk.KeepCluster(id)
 }

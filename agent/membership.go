@@ -42,7 +42,7 @@ type membership struct {
 func newMembership(a *Agent) *membership {
 	m := &membership{agent: a}
 	if a.disk != nil {
-		m.cluster, m.promised = a.disk.cluster, a.disk.promised
+		m.cluster, m.promised = a.disk.Cluster(), a.disk.Promised()
 	}
 	m.looking, m.settle = context.WithCancel(a.life)
 	return m
@@ -219,7 +219,7 @@ func (m *membership) promise(p promise) error {
 	if err := m.commit(p); err != nil || m.agent.disk == nil {
 		return err
 	}
-	return errors.Join(m.agent.disk.keep(promiseFile, p.By), m.agent.disk.keep(clusterFile, p.Cluster))
+	return errors.Join(m.agent.disk.KeepPromise(p.By), m.agent.disk.KeepCluster(p.Cluster))
 }
 
 func (m *membership) commit(p promise) error {
@@ -229,8 +229,8 @@ func (m *membership) commit(p promise) error {
 	case p.By == "" || !slices.ContainsFunc(p.Voters, func(v raft.Server) bool { return string(v.ID) == m.agent.Name() }):
 		return errors.New("a promise for a cluster without this server")
 	case m.promised != "" && m.promised != p.By:
-		return fmt.Errorf("promised to server %s already; if that server never begins a cluster, delete the file %s in the data directory and start again",
-			m.promised, promiseFile)
+		return fmt.Errorf("promised to server %s already; if that server never begins a cluster, delete the file promise in the data directory and start again",
+			m.promised)
 	case len(m.agent.peers().configuration().Servers) > 0:
 		return errors.New("in a cluster already")
 	}

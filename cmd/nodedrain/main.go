@@ -63,6 +63,7 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"server":           is(&serverCommand{operate}),
 		"server join":      is(&serverJoinCommand{operate}),
 		"server members":   is(&serverMembersCommand{operate}),
+		"server recover":   is(&serverRecoverCommand{operate}),
 		"server remove":    is(&serverRemoveCommand{operate}),
 
 		"demo":       is(&demoCommand{ctx: ctx, out: std.out, errs: std.errs}),

@@ -158,6 +158,7 @@ func TestOperator_help(t *testing.T) {
 		"server members":   new(serverMembersFlags).set(),
 		"server join":      new(connectFlags).flags("server join"),
 		"server remove":    new(connectFlags).flags("server remove"),
+		"server recover":   new(serverRecoverFlags).set(),
 	} {
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
@@ -40,6 +41,10 @@ Usage: nodedrain server -dev [options]
   A server that finds a raft entry or a snapshot it must not apply, as after a
   downgrade, prints which one and exits with code %d. Its data is intact. A restart of
   the same build fails again: start a newer build instead.
+
+  A server that finds its data directory damaged, or its log or a snapshot lost, prints
+  the file and the remedy and exits with the same code: it must not vote without what
+  it has acknowledged. See "nodedrain server recover -help".
 
 Options:
 
@@ -98,7 +103,7 @@ func (c *serverCommand) run(args []string) (err error) {
 		return err
 	}
 	s := &serving{logger: logger}
-	if err := s.start(c.ctx, &f); errors.Is(err, cluster.ErrVersion) {
+	if err := s.start(c.ctx, &f); errors.Is(err, cluster.ErrVersion) || errors.Is(err, datadir.ErrUnsafe) {
 		return c.refuse(err)
 	} else if err != nil {
 		return err
@@ -116,7 +121,7 @@ func (c *serverCommand) run(args []string) (err error) {
 }
 
 // exitRefused is the exit code of a server that found an entry or a snapshot it must not
-// apply: the code of a wrong configuration in sysexits.h. A supervisor must not start the
+// apply, or that has lost a part of its data: the code of a wrong configuration in sysexits.h. A supervisor must not start the
 // same build again.
 const exitRefused exitCode = 78
 

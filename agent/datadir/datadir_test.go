@@ -1,0 +1,398 @@
+package datadir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+	"go.etcd.io/bbolt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func reopened(t *testing.T, path string) *Dir {
+	t.Helper()
+	d, err := Open(path, Options{})
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// command is an entry that registers a node.
+func command(t *testing.T, index, term uint64) *raft.Log {
+	t.Helper()
+	data, err := shims.Encode(&shims.NodeRegister{Node: &cluster.Node{ID: cluster.NodeID(fmt.Sprint("node-", index)), Name: strings.Repeat("x", 100), Status: cluster.NodeReady}})
+	must.NoError(t, err)
+	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: data}
+}
+
+// configuration is the first entry of a cluster.
+func configuration(servers ...raft.Server) *raft.Log {
+	return &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: servers})}
+}
+
+// member makes the directory of server s2, a member with 40 entries in term 3.
+func member(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "data")
+	d, err := Open(path, Options{Name: "s2"})
+	must.NoError(t, err)
+	must.NoError(t, d.KeepPromise("s1"))
+	must.NoError(t, d.KeepCluster("of s1"))
+	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 3))
+	must.NoError(t, d.Stable().SetUint64([]byte(keyVote), 3))
+	must.NoError(t, d.Log().StoreLog(configuration(raft.Server{ID: "s1", Address: "127.0.0.1:1"}, raft.Server{ID: "s2", Address: "127.0.0.1:2"})))
+	for index := range uint64(39) {
+		must.NoError(t, d.Log().StoreLog(command(t, index+2, 3)))
+	}
+	must.NoError(t, d.Close())
+	return path
+}
+
+// compact makes a snapshot at an index and deletes the entries up to another.
+func compact(t *testing.T, path string, at, to uint64) (dir string) {
+	t.Helper()
+	d := reopened(t, path)
+	_, transport := raft.NewInmemTransport("")
+	sink, err := d.Snapshots().Create(1, at, 3, raft.Configuration{Servers: []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}}, 1, transport)
+	must.NoError(t, err)
+	must.NoError(t, statestore.New().Snapshot().Persist(sink))
+	must.NoError(t, sink.Close())
+	must.NoError(t, d.Log().DeleteRange(1, to))
+	must.NoError(t, d.Close())
+	return filepath.Join(path, raftDir, snapshotsDir, sink.ID())
+}
+
+// A directory that has lost or damaged a part is refused. The error names the file and the remedy,
+// and a second start says the same: the first one changes nothing.
+func TestOpen_refuses(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(raftDir, logFile)
+	older := func(t *testing.T, path string, change func(d *Dir)) {
+		before, err := os.ReadFile(filepath.Join(path, log))
+		must.NoError(t, err)
+		d := reopened(t, path)
+		change(d)
+		must.NoError(t, d.Close())
+		must.NoError(t, os.WriteFile(filepath.Join(path, log), before, 0o600))
+	}
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, path string)
+		want   []string
+	}{
+		"a missing log": {func(t *testing.T, path string) {
+			must.NoError(t, os.Remove(filepath.Join(path, log)))
+		}, []string{"server s2 was a member of a cluster and had come to term 3, index 40", "log.db is missing or empty", "server recover -discard"}},
+		"an emptied log": {func(t *testing.T, path string) {
+			must.NoError(t, os.Truncate(filepath.Join(path, log), 0))
+		}, []string{"log.db is missing or empty", "server recover -discard"}},
+		"a missing raft directory": {func(t *testing.T, path string) {
+			must.NoError(t, os.RemoveAll(filepath.Join(path, raftDir)))
+		}, []string{"log.db is missing or empty", "server recover -discard"}},
+		"a missing log and record": {func(t *testing.T, path string) {
+			must.NoError(t, os.Remove(filepath.Join(path, log)))
+			must.NoError(t, os.Remove(filepath.Join(path, recordFile)))
+		}, []string{"log.db is missing or empty", "server recover -discard"}},
+		"the log of a new server": {func(t *testing.T, path string) {
+			other := filepath.Join(t.TempDir(), "other")
+			must.NoError(t, reopened(t, other).Close())
+			text, err := os.ReadFile(filepath.Join(other, log))
+			must.NoError(t, err)
+			must.NoError(t, os.WriteFile(filepath.Join(path, log), text, 0o600))
+		}, []string{"log.db has no entry, term or vote", "server recover -discard"}},
+		"a log that was cut": {func(t *testing.T, path string) {
+			must.NoError(t, os.Truncate(filepath.Join(path, log), 5*4096))
+		}, []string{"log.db is damaged: it was cut to 20480 bytes", "server recover -discard"}},
+		"a log of a few bytes": {func(t *testing.T, path string) {
+			must.NoError(t, os.Truncate(filepath.Join(path, log), 100))
+		}, []string{"log.db is damaged", "server recover -discard"}},
+		"no log at all": {func(t *testing.T, path string) {
+			must.NoError(t, os.WriteFile(filepath.Join(path, log), []byte(strings.Repeat("no log\n", 10000)), 0o600))
+		}, []string{"log.db is damaged: invalid database", "server recover -discard"}},
+		"a log without its last entry": {func(t *testing.T, path string) {
+			older(t, path, func(d *Dir) { must.NoError(t, d.Log().StoreLog(command(t, 41, 3))) })
+		}, []string{"older copy or was cut: it ends at index 40, and the server had come to index 41", "server recover -discard"}},
+		"a log of before a vote": {func(t *testing.T, path string) {
+			older(t, path, func(d *Dir) {
+				must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 4))
+				must.NoError(t, d.Stable().SetUint64([]byte(keyVote), 4))
+			})
+		}, []string{"it ends at term 3, and the server had come to term 4"}},
+		"a changed byte in an entry": {func(t *testing.T, path string) {
+			change(t, filepath.Join(path, log), "xxxxxxxxxx", 'y')
+		}, []string{"log.db is damaged: raft entry", "does not match its checksum", "server recover -discard"}},
+		"a missing name": {func(t *testing.T, path string) {
+			must.NoError(t, os.Remove(filepath.Join(path, nameFile)))
+		}, []string{"name is missing", `write "s2" into it`}},
+		"an empty name": {func(t *testing.T, path string) {
+			must.NoError(t, os.Truncate(filepath.Join(path, nameFile), 0))
+		}, []string{"name is empty", `write "s2" into it`}},
+		"a missing name and record": {func(t *testing.T, path string) {
+			must.NoError(t, os.Remove(filepath.Join(path, nameFile)))
+			must.NoError(t, os.Remove(filepath.Join(path, recordFile)))
+		}, []string{"name is missing", "server members"}},
+		"the name of another server": {func(t *testing.T, path string) {
+			must.NoError(t, os.WriteFile(filepath.Join(path, nameFile), []byte("s1\n"), 0o600))
+		}, []string{`says "s1"`, `is the record of server "s2"`}},
+		"a missing cluster": {func(t *testing.T, path string) {
+			must.NoError(t, os.Remove(filepath.Join(path, clusterFile)))
+		}, []string{"cluster is missing", `write "of s1" into it`}},
+		"an empty cluster": {func(t *testing.T, path string) {
+			must.NoError(t, os.Truncate(filepath.Join(path, clusterFile), 0))
+		}, []string{"cluster is empty", "on the other servers"}},
+		"another cluster": {func(t *testing.T, path string) {
+			must.NoError(t, os.WriteFile(filepath.Join(path, clusterFile), []byte("of s9\n"), 0o600))
+		}, []string{`says "of s9"`, `of cluster "of s1"`}},
+		"a damaged record": {func(t *testing.T, path string) {
+			must.NoError(t, os.WriteFile(filepath.Join(path, recordFile), []byte("nodedrain member 1\nterm  0000x"), 0o600))
+		}, []string{"member is damaged", "delete the file"}},
+		"a missing snapshot": {func(t *testing.T, path string) {
+			must.NoError(t, os.RemoveAll(compact(t, path, 30, 20)))
+		}, []string{"the snapshot in", "is missing", "lacks entry 1", "server recover -discard"}},
+		"a missing snapshot after an older one": {func(t *testing.T, path string) {
+			compact(t, path, 10, 5)
+			must.NoError(t, os.RemoveAll(compact(t, path, 30, 20)))
+		}, []string{"a newer snapshot than", "lacks entry 11"}},
+		"a missing snapshot, and nothing else": {func(t *testing.T, path string) {
+			must.NoError(t, os.RemoveAll(compact(t, path, 40, 40)))
+		}, []string{"it ends at index 0, and the server had come to index 40"}},
+		"a damaged snapshot": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 30, 20), "state.bin"), "nodedrain", 'N')
+		}, []string{"the newest snapshot is damaged", "CRC mismatch", "lacks entry 1", "server recover -discard"}[1:]},
+		"a damaged description of a snapshot": {func(t *testing.T, path string) {
+			must.NoError(t, os.WriteFile(filepath.Join(compact(t, path, 30, 20), "meta.json"), []byte("{"), 0o600))
+		}, []string{"newest snapshot is damaged", "lacks entry 1"}},
+		"a damaged snapshot that is not needed": {func(t *testing.T, path string) {
+			compact(t, path, 10, 5)
+			change(t, filepath.Join(compact(t, path, 30, 8), "state.bin"), "nodedrain", 'N')
+		}, []string{"so nothing is lost: delete the directory"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := member(t)
+			c.damage(t, path)
+			for range 2 {
+				_, err := Open(path, Options{})
+				must.ErrorIs(t, err, ErrUnsafe)
+				for _, want := range append(c.want, path) {
+					must.StrContains(t, err.Error(), want)
+				}
+				must.StrNotContains(t, err.Error(), "\n")
+			}
+		})
+	}
+}
+
+// change changes the first byte of each place in a file that has these bytes.
+func change(t *testing.T, file, at string, into byte) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must.NoError(t, err)
+	must.StrContains(t, string(text), at)
+	must.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), at, string(into)+at[1:])), 0o600))
+}
+
+// No damage of one page of the log ends in a panic. A log that is accepted has every entry.
+func TestOpen_damagedPages(t *testing.T) {
+	t.Parallel()
+	good := member(t)
+	whole, err := os.ReadFile(filepath.Join(good, raftDir, logFile))
+	must.NoError(t, err)
+	refused := 0
+	for page := range len(whole) / 4096 {
+		if page >= 30 {
+			break
+		}
+		path := filepath.Join(t.TempDir(), "data")
+		must.NoError(t, os.CopyFS(path, os.DirFS(good)))
+		damaged := append([]byte(nil), whole...)
+		for i := range 64 {
+			damaged[page*4096+i] ^= 0xff
+		}
+		must.NoError(t, os.WriteFile(filepath.Join(path, raftDir, logFile), damaged, 0o600))
+		d, err := Open(path, Options{})
+		if err != nil {
+			must.ErrorIs(t, err, ErrUnsafe)
+			must.StrContains(t, err.Error(), logFile)
+			refused++
+			continue
+		}
+		for index := range uint64(40) {
+			must.NoError(t, d.log.GetLog(index+1, new(raft.Log)), must.Sprint(page))
+		}
+		must.NoError(t, d.Close())
+	}
+	must.Positive(t, refused)
+}
+
+// Entries keep what raft gave them, also entries with extensions and without a checksum.
+func TestLog_checksums(t *testing.T) {
+	t.Parallel()
+	d := reopened(t, filepath.Join(t.TempDir(), "data"))
+	plain := &raft.Log{Index: 1, Term: 1, Type: raft.LogNoop}
+	extended := &raft.Log{Index: 2, Term: 1, Type: raft.LogNoop, Data: []byte("data"), Extensions: []byte("extension")}
+	must.NoError(t, d.log.StoreLogs([]*raft.Log{plain, extended}))
+	must.Nil(t, plain.Extensions)
+	must.NoError(t, d.log.BoltStore.StoreLog(&raft.Log{Index: 3, Term: 1, Data: []byte("of an older build")}))
+	var read raft.Log
+	must.NoError(t, d.log.GetLog(1, &read))
+	must.Nil(t, read.Extensions)
+	must.NoError(t, d.log.GetLog(2, &read))
+	must.Eq(t, "extension", string(read.Extensions))
+	must.Eq(t, "data", string(read.Data))
+	must.NoError(t, d.log.GetLog(3, &read))
+	changed := withChecksum(extended)
+	changed.Data = []byte("dbta")
+	must.NoError(t, d.log.BoltStore.StoreLog(changed))
+	must.ErrorIs(t, d.log.GetLog(2, &read), ErrUnsafe)
+}
+
+// A follower that takes its end back, a directory of a build without the record, one that such a
+// build has used in a later term, and a server that is no member yet all start.
+func TestOpen_accepts(t *testing.T) {
+	t.Parallel()
+	path := member(t)
+	d := reopened(t, path)
+	must.NoError(t, d.Log().DeleteRange(35, 40))
+	must.NoError(t, d.Close())
+	d = reopened(t, path)
+	must.Eq(t, 34, d.recorder.next.Index)
+	must.NoError(t, d.Close())
+
+	must.NoError(t, os.Remove(filepath.Join(path, recordFile)))
+	d = reopened(t, path)
+	kept, err := readRecord(filepath.Join(path, recordFile))
+	must.NoError(t, err)
+	must.Eq(t, record{position{Term: 3, Vote: 3, Index: 34}, "s2", "of s1"}, *kept)
+	must.NoError(t, d.log.BoltStore.SetUint64([]byte(keyTerm), 4))
+	must.NoError(t, d.log.BoltStore.DeleteRange(30, 34))
+	must.NoError(t, d.Close())
+	d = reopened(t, path)
+	must.Eq(t, position{Term: 4, Vote: 3, Index: 29}, d.recorder.next.position)
+	must.NoError(t, d.Close())
+
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	d = reopened(t, fresh)
+	must.NoError(t, d.KeepPromise("s1"))
+	must.NoError(t, d.KeepCluster("of s1"))
+	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 0)) // as raft does at its start
+	must.NoError(t, d.Close())
+	_, err = os.Stat(filepath.Join(fresh, recordFile))
+	must.ErrorIs(t, err, os.ErrNotExist)
+	must.NoError(t, reopened(t, fresh).Close())
+}
+
+// A lost page of free pages is damage too.
+func TestOpen_damagedFreeList(t *testing.T) {
+	t.Parallel()
+	path := member(t)
+	file := filepath.Join(path, raftDir, logFile)
+	text, err := os.ReadFile(file)
+	must.NoError(t, err)
+	db, err := bbolt.Open(file, 0, nil)
+	must.NoError(t, err)
+	page := 0
+	must.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		for i := range int(tx.Size()) / 4096 {
+			if info, err := tx.Page(i); err == nil && info != nil && info.Type == "freelist" {
+				page = i
+			}
+		}
+		return nil
+	}))
+	must.NoError(t, db.Close())
+	must.Positive(t, page)
+	binary.LittleEndian.PutUint16(text[page*4096+10:], 0) // it lists no page
+	must.NoError(t, os.WriteFile(file, text, 0o600))
+	_, err = Open(path, Options{})
+	must.ErrorIs(t, err, ErrUnsafe)
+	must.StrContains(t, err.Error(), "unreachable unfreed")
+}
+
+// Discarded data is put aside, and the directory is that of a new server with another name.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	path := member(t)
+	must.NoError(t, os.Remove(filepath.Join(path, raftDir, logFile)))
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	done, err := Discard(path, now)
+	must.NoError(t, err)
+	must.Eq(t, Discarded{Name: "s2", Dir: filepath.Join(path, "discarded-20260102T030405Z")}, done)
+	_, err = Discard(path, now)
+	must.ErrorContains(t, err, "holds no data")
+	_, err = Open(path, Options{Name: "s2"})
+	must.ErrorContains(t, err, "choose another name")
+	d, err := Open(path, Options{Name: "s4"})
+	must.NoError(t, err)
+	must.Eq(t, "", d.Cluster()+d.Promised())
+	_, err = Discard(path, now)
+	must.ErrorContains(t, err, "in use by another process")
+	must.NoError(t, d.Close())
+	_, err = Discard(filepath.Join(path, "absent"), now)
+	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// The only server that is left goes on with the whole state in another cluster, also with an older
+// copy of its log. It refuses while another server listens, and then its record is as before.
+func TestMakeAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must.NoError(t, err)
+	d, err := Open(path, Options{Name: "s2"})
+	must.NoError(t, err)
+	must.NoError(t, d.KeepCluster("of s1"))
+	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 1))
+	must.NoError(t, d.Log().StoreLog(configuration(
+		raft.Server{ID: "s1", Address: raft.ServerAddress(listener.Addr().String())}, raft.Server{ID: "s2", Address: "127.0.0.1:2"})))
+	must.NoError(t, d.Log().StoreLog(command(t, 2, 1)))
+	must.NoError(t, d.Close())
+	text, err := os.ReadFile(filepath.Join(path, raftDir, logFile))
+	must.NoError(t, err)
+	d = reopened(t, path)
+	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 2))
+	must.NoError(t, d.Log().StoreLog(command(t, 3, 2)))
+	must.NoError(t, d.Close())
+	must.NoError(t, os.WriteFile(filepath.Join(path, raftDir, logFile), text, 0o600))
+
+	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
+	must.ErrorContains(t, err, "server s1 is not gone")
+	_, err = Open(path, Options{})
+	must.ErrorContains(t, err, "older copy")
+	must.NoError(t, listener.Close())
+	done, err := MakeAlone(t.Context(), path, hclog.NewNullLogger())
+	must.NoError(t, err)
+	must.Eq(t, 2, done.Index)
+	must.StrContains(t, done.Lost, "ends at term 1, and the server had come to term 2")
+	must.SliceLen(t, 1, done.Gone)
+
+	d = reopened(t, path)
+	must.Eq(t, done.Cluster, d.Cluster())
+	must.NotEq(t, "of s1", d.Cluster())
+	term, err := d.Stable().GetUint64([]byte(keyTerm))
+	must.NoError(t, err)
+	must.Eq(t, 2, term)
+	snapshots, err := d.Snapshots().List()
+	must.NoError(t, err)
+	must.Eq(t, []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}, snapshots[0].Configuration.Servers)
+	_, state, err := d.Snapshots().Open(snapshots[0].ID)
+	must.NoError(t, err)
+	restored, err := statestore.Restore(io.NopCloser(state))
+	must.NoError(t, err)
+	must.NotNil(t, restored.Snapshot().Node("node-2"))
+	must.NoError(t, state.Close())
+	must.NoError(t, d.Close())
+	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
+	must.ErrorContains(t, err, "the only one of its cluster already")
+}

@@ -1,0 +1,279 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+)
+
+// The content of a data directory.
+const (
+	lockFile     = "LOCK"
+	nameFile     = "name"
+	clusterFile  = "cluster"
+	promiseFile  = "promise"
+	recordFile   = "member"
+	raftDir      = "raft"
+	logFile      = "log.db"
+	snapshotsDir = "snapshots"
+	snapshotKeep = 3
+	// logCacheSize is how many of the newest entries are kept in memory, for peers
+	// that are a little behind. Each may be as large as a request.
+	logCacheSize = 64
+)
+
+// Dir is a data directory, open and locked.
+type Dir struct {
+	path      string
+	lock      *os.File
+	log       *logStore
+	cached    *raft.LogCache // over log
+	snapshots *raft.FileSnapshotStore
+	recorder  *recorder
+	// name is the server's name, never empty.
+	name string
+	// cluster is the id of its cluster, promised the server that was promised to begin one, both as
+	// of the opening of the directory; or empty.
+	cluster, promised string
+	// found is where the log was as of the opening of the directory.
+	found position
+
+	writing sync.Mutex // one file at a time
+}
+
+// Options configure [Open].
+type Options struct {
+	// Name is the server's name. Empty is the name in the directory, or a new UUID.
+	Name string
+	// Logger receives what an operator may want to know. Nil discards it.
+	Logger hclog.Logger
+
+	// acceptLoss opens a log that is behind the record.
+	acceptLoss bool
+}
+
+// Open opens a data directory, and makes it if it does not exist. It refuses a second process, and a
+// name that is not the directory's. It refuses data on which a server must not run, with an error
+// that wraps [ErrUnsafe].
+func Open(path string, o Options) (*Dir, error) {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if err := makeDir(filepath.Join(path, raftDir)); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	d := &Dir{path: path}
+	if err := d.open(o); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, d.Close()))
+	}
+	return d, nil
+}
+
+func (d *Dir) open(o Options) (err error) {
+	if d.lock, err = lock(d.file(lockFile)); err != nil {
+		return err
+	}
+	identity, err := readIdentity(d.path)
+	if err != nil {
+		return err
+	}
+	d.cluster, d.promised = identity.cluster, identity.promised
+	if d.snapshots, err = raft.NewFileSnapshotStoreWithLogger(d.file(raftDir), snapshotKeep, o.Logger.Named("snapshots")); err != nil {
+		return fmt.Errorf("opening raft's snapshots: %w", err)
+	}
+	stored, err := d.verify(o.Logger)
+	if err != nil {
+		return err
+	}
+	if err := d.judge(identity, stored, o.acceptLoss); err != nil {
+		return err
+	}
+	if d.name, err = d.keptName(identity.name, o.Name); err != nil {
+		return err
+	}
+	d.found = position{Term: stored.term, Vote: stored.vote, Index: stored.index()}
+	if err := d.openLog(o.Logger, identity.record); err != nil {
+		return fmt.Errorf("opening raft's log: %w", err)
+	}
+	if o.acceptLoss { // the record stays until the loss is accepted for good
+		return nil
+	}
+	return d.recorder.startAt(d.found)
+}
+
+// openLog opens a log that was verified.
+func (d *Dir) openLog(logger hclog.Logger, kept *record) error {
+	bolt, err := raftboltdb.New(raftboltdb.Options{Path: d.logPath(), MsgpackUseNewTimeFormat: true})
+	if err != nil {
+		return err
+	}
+	d.recorder = newRecorder(d.file(recordFile), kept, logger.Named("member"))
+	d.log = &logStore{BoltStore: bolt, path: d.logPath(), recorder: d.recorder, snapshots: d.snapshots}
+	if d.cached, err = raft.NewLogCache(logCacheSize, d.log); err != nil {
+		return err
+	}
+	if err := d.recorder.identify(d.name, d.cluster); err != nil {
+		return err
+	}
+	return syncDir(d.file(raftDir)) // the log's file may be new
+}
+
+// Name is the server's name, never empty.
+func (d *Dir) Name() string { return d.name }
+
+// Cluster is the id of the server's cluster as of the opening of the directory, or empty.
+func (d *Dir) Cluster() string { return d.cluster }
+
+// Promised is the server that was promised to begin a cluster, as of the opening of the directory,
+// or empty.
+func (d *Dir) Promised() string { return d.promised }
+
+// Log is raft's log.
+func (d *Dir) Log() raft.LogStore { return d.cached }
+
+// Stable is where raft keeps its term and its vote.
+func (d *Dir) Stable() raft.StableStore { return d.log }
+
+// Snapshots are raft's snapshots.
+func (d *Dir) Snapshots() raft.SnapshotStore { return d.snapshots }
+
+// KeepCluster keeps the id of the server's cluster, for good.
+func (d *Dir) KeepCluster(id string) error {
+	if err := d.keep(clusterFile, id); err != nil {
+		return err
+	}
+	return d.recorder.identify(d.name, id)
+}
+
+// KeepPromise keeps the name of the server that was promised to begin a cluster.
+func (d *Dir) KeepPromise(by string) error { return d.keep(promiseFile, by) }
+
+// keep keeps a line in a file of the directory, for good.
+func (d *Dir) keep(file, line string) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := writeFile(d.file(file), line+"\n"); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// Close closes the open files. Raft must have been shut down.
+func (d *Dir) Close() error {
+	var errs []error
+	if d.log != nil {
+		errs = append(errs, d.log.Close())
+	}
+	if d.recorder != nil {
+		errs = append(errs, d.recorder.close())
+	}
+	if d.lock != nil {
+		errs = append(errs, unlock(d.lock)) // last
+	}
+	return errors.Join(errs...)
+}
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+func (d *Dir) logPath() string { return filepath.Join(d.path, raftDir, logFile) }
+
+// identity is what the files beside the log say about the server.
+type identity struct {
+	// name, cluster and promised are empty if their file is missing.
+	name, cluster, promised string
+	record                  *record // or nil: the file is missing
+}
+
+func readIdentity(dir string) (i identity, err error) {
+	for file, into := range map[string]*string{nameFile: &i.name, clusterFile: &i.cluster, promiseFile: &i.promised} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return i, err
+		}
+		if *into = strings.TrimSpace(string(text)); *into == "" && file != promiseFile {
+			return i, unsafe("the file %s is empty: %s", filepath.Join(dir, file), restoreLine(dir, file))
+		}
+	}
+	i.record, err = readRecord(filepath.Join(dir, recordFile))
+	return i, err
+}
+
+// keptName returns the name that is kept, and keeps the wanted one or a new one if there is none.
+func (d *Dir) keptName(kept, want string) (string, error) {
+	switch {
+	case kept != "" && want != "" && want != kept:
+		return "", fmt.Errorf("belongs to server %q, and Config.Name is %q", kept, want)
+	case kept != "":
+		return kept, nil
+	case want == "":
+		want = uuid.NewString()
+	}
+	discarded, err := filepath.Glob(d.file(discardedPrefix + "*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range discarded {
+		if nameOf(dir) == want {
+			return "", fmt.Errorf("%s holds the discarded data of server %q, and a new server must not have that name: choose another name", dir, want)
+		}
+	}
+	return want, writeFile(d.file(nameFile), want+"\n")
+}
+
+// nameOf is the name of the server whose data a directory holds, or empty.
+func nameOf(dir string) string {
+	if text, err := os.ReadFile(filepath.Join(dir, nameFile)); err == nil && strings.TrimSpace(string(text)) != "" {
+		return strings.TrimSpace(string(text))
+	}
+	if r, err := readRecord(filepath.Join(dir, recordFile)); err == nil && r != nil {
+		return r.Name
+	}
+	return ""
+}
+
+// writeFile writes a file atomically: after a crash it is whole or absent.
+func writeFile(file, text string) error {
+	unfinished := file + ".new"
+	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, file); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(file))
+}
+
+// makeDir makes a directory and those above it that are missing, so that a loss of
+// power does not take them away again.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := makeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(above)
+}

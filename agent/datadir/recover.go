@@ -1,0 +1,172 @@
+package datadir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+const discardedPrefix = "discarded-"
+
+// Discarded is the result of [Discard].
+type Discarded struct {
+	// Name is the name that the server had, or empty.
+	Name string
+	// Dir holds its data now.
+	Dir string
+}
+
+// Discard puts the data of a server aside, so that its directory is that of a new server. It deletes
+// nothing. No process may use the directory. The new server must have another name.
+func Discard(path string, now time.Time) (done Discarded, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("data directory %s: %w", path, err)
+		}
+	}()
+	locked, err := lockExisting(path)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, unlock(locked)) }()
+	done = Discarded{Name: nameOf(path), Dir: filepath.Join(path, discardedPrefix+now.UTC().Format("20060102T150405Z"))}
+	var found []string
+	for _, name := range []string{raftDir, clusterFile, promiseFile, nameFile, recordFile} { // the record is last: without it the rest is unprotected
+		if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
+			found = append(found, name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return done, err
+		}
+	}
+	if len(found) == 0 {
+		return done, errors.New("holds no data of a server")
+	}
+	if err := os.Mkdir(done.Dir, 0o700); err != nil {
+		return done, err
+	}
+	for _, name := range found {
+		if err := os.Rename(filepath.Join(path, name), filepath.Join(done.Dir, name)); err != nil {
+			return done, err
+		}
+	}
+	return done, errors.Join(syncDir(done.Dir), syncDir(path))
+}
+
+// lockExisting locks a directory that must exist.
+func lockExisting(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, errors.New("is not a directory")
+	}
+	return lock(filepath.Join(path, lockFile))
+}
+
+// Alone is the result of [MakeAlone].
+type Alone struct {
+	Name string
+	// Term and Index are those of the last entry that the server has.
+	Term, Index uint64
+	// Lost says what the server had acknowledged and lost, or is empty.
+	Lost string
+	// Gone are the other servers that the cluster had.
+	Gone []raft.Server
+	// Cluster is the id of the new cluster.
+	Cluster string
+}
+
+// MakeAlone makes the only server that is left the only member of a new cluster, with the state that
+// it has. It counts every entry of its log as committed. It refuses a damaged log, and refuses while
+// another server accepts connections. A log that is behind the record is taken as it is.
+func MakeAlone(ctx context.Context, path string, logger hclog.Logger) (done Alone, err error) {
+	locked, err := lockExisting(path) // Open would make the directory
+	if err != nil {
+		return done, fmt.Errorf("data directory %s: %w", path, err)
+	}
+	if err := unlock(locked); err != nil {
+		return done, err
+	}
+	kept, err := readIdentity(path)
+	if err != nil {
+		return done, fmt.Errorf("data directory %s: %w", path, err)
+	}
+	d, err := Open(path, Options{Logger: logger, acceptLoss: true})
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if kept.record != nil {
+		done.Lost = d.found.behind(kept.record.position)
+	}
+	if err := d.makeAlone(ctx, &done, kept.record, logger); err != nil {
+		return done, fmt.Errorf("data directory %s: %w", path, err)
+	}
+	return done, nil
+}
+
+func (d *Dir) makeAlone(ctx context.Context, done *Alone, kept *record, logger hclog.Logger) error {
+	settings := raft.DefaultConfig()
+	settings.LocalID, settings.Logger = raft.ServerID(d.name), logger
+	_, transport := raft.NewInmemTransport("")
+	known, err := raft.GetConfiguration(settings, shims.NewFSM(shims.FSMConfig{Logger: logger}), d.cached, d.log, d.snapshots, transport)
+	if err != nil {
+		return fmt.Errorf("reading the servers of the cluster: %w", err)
+	}
+	var self *raft.Server
+	for _, s := range known.Servers {
+		if s.ID == settings.LocalID {
+			self = &s
+		} else {
+			done.Gone = append(done.Gone, s)
+		}
+	}
+	switch {
+	case self == nil:
+		return fmt.Errorf("server %s is in no cluster: it has nothing to recover", d.name)
+	case len(done.Gone) == 0 && done.Lost == "":
+		return fmt.Errorf("server %s is the only one of its cluster already, and its log is whole: start it", d.name)
+	}
+	for _, s := range done.Gone {
+		if conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", string(s.Address)); err == nil {
+			return errors.Join(fmt.Errorf("server %s is not gone: %s accepts connections: if the other servers have a majority, start this one as it is", s.ID, s.Address), conn.Close())
+		}
+	}
+	fsm := shims.NewFSM(shims.FSMConfig{Logger: logger})
+	alone := raft.Configuration{Servers: []raft.Server{{ID: self.ID, Address: self.Address}}}
+	if err := raft.RecoverCluster(settings, fsm, d.cached, d.log, d.snapshots, transport, alone); err != nil {
+		return fmt.Errorf("recovering: %w", cmp.Or(fsm.Err(), err))
+	}
+	snapshots, err := d.snapshots.List()
+	if err != nil {
+		return err
+	}
+	now := position{Term: d.found.Term, Vote: d.found.Vote, Index: snapshots[0].Index}
+	if kept != nil {
+		now.Term = max(now.Term, kept.Term) // the server may have voted in it
+	}
+	if err := d.log.SetUint64([]byte(keyTerm), now.Term); err != nil {
+		return err
+	}
+	if err := d.recorder.startAt(now); err != nil {
+		return err
+	}
+	done.Name, done.Term, done.Index, done.Cluster = d.name, snapshots[0].Term, snapshots[0].Index, uuid.NewString()
+	return d.KeepCluster(done.Cluster)
+}
+
+// dialTimeout bounds the wait for a server that may be gone.
+const dialTimeout = 2 * time.Second

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
+)
+
+// serverRecoverCommand is "nodedrain server recover".
+type serverRecoverCommand struct{ operatorCommand }
+
+// serverRecoverFlags are its flags.
+type serverRecoverFlags struct {
+	dataDir             string
+	discard, alone, yes bool
+}
+
+func (f *serverRecoverFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("server recover", flag.ContinueOnError)
+	set.StringVar(&f.dataDir, "data-dir", "", "")
+	set.BoolVar(&f.discard, "discard", false, "")
+	set.BoolVar(&f.alone, "alone", false, "")
+	set.BoolVar(&f.yes, "yes", false, "")
+	return set
+}
+
+func (c *serverRecoverCommand) Synopsis() string {
+	return "Recover a server that has lost data, offline"
+}
+
+func (c *serverRecoverCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain server recover -data-dir DIR -discard [-yes]
+       nodedrain server recover -data-dir DIR -alone [-yes]
+
+  Changes the data directory of a server that does not run. It asks no other server.
+  First copy the directory.
+
+  -discard is for a server that has lost a part of its data, while a majority of the
+  other servers runs. It moves the data into DIR/discarded-TIME and deletes nothing.
+  Then the directory is that of a new server. Remove the old server from the cluster
+  and let the new one join, under another name and at another address. The new server
+  gets the whole state from the others.
+
+  -alone is for the only server that is left, when the others will never run again. It
+  makes this server the only member of a new cluster, with the state that it has. Every
+  entry of its log takes effect, also an entry that no client got an answer for. Writes
+  that only the other servers had are lost. The command refuses a damaged log, and it
+  refuses while another server accepts connections. It accepts a log that is an older
+  copy, and says what is lost. Never start one of the other servers with its data
+  afterwards: it could overwrite this one.
+
+Options:
+
+  -data-dir DIR  Data directory of the server.
+  -discard       Put the data aside, to join again as a new member.
+  -alone         Go on alone, with the state of this server.
+  -yes           Do not ask for confirmation.
+`)
+}
+
+func (c *serverRecoverCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *serverRecoverCommand) run(args []string) error {
+	var f serverRecoverFlags
+	about, err := arguments(f.set(), "server recover", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return misused("server recover", "This command takes no arguments")
+	case f.dataDir == "":
+		return misused("server recover", "-data-dir is required")
+	case f.discard == f.alone:
+		return misused("server recover", "Exactly one of -discard and -alone is required")
+	}
+	question := "Make this server the only member of a new cluster? Writes that only other servers have are lost. [y/N]"
+	if f.discard {
+		question = "Put aside all data of this server? [y/N]"
+	}
+	if !f.yes {
+		answer, err := c.ask(question)
+		if err != nil {
+			return err
+		}
+		if answer != answerYes {
+			return errors.New("nothing was changed")
+		}
+	}
+	if f.discard {
+		return c.discard(f.dataDir)
+	}
+	return c.alone(f.dataDir)
+}
+
+func (c *serverRecoverCommand) discard(dir string) error {
+	done, err := datadir.Discard(dir, time.Now())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "The data is in %s now.\n", done.Dir)
+	if done.Name == "" {
+		done.Name = "NAME"
+	}
+	fmt.Fprintf(c.out, `Next:
+  1. nodedrain server remove %s
+  2. Start a server on %s with another -name and another -bind address, with -join and
+     without -bootstrap-expect.
+  3. When "nodedrain server members" shows the new server, delete the discarded data.
+`, done.Name, dir)
+	return nil
+}
+
+func (c *serverRecoverCommand) alone(dir string) error {
+	logger := hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: hclog.Error, Output: c.errs})
+	done, err := datadir.MakeAlone(c.ctx, dir, logger)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Server %s is the only member of the new cluster %s, with the state of index %d.\n", done.Name, done.Cluster, done.Index)
+	if done.Lost != "" {
+		fmt.Fprintf(c.out, "Acknowledged writes are lost: of the log, %s.\n", done.Lost)
+	}
+	for _, s := range done.Gone {
+		fmt.Fprintf(c.out, "Never start server %s (%s) with its data again. Empty its data directory first.\n", s.ID, s.Address)
+	}
+	return nil
+}
