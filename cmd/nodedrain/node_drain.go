@@ -20,16 +20,16 @@ func (c *nodeDrainCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node drain [options] NODE
 
-  Starts, changes or cancels the drain of a node. NODE is the node's id or a prefix of
-  it. Services leave at the pace of their migrate block, and batch work when it is
-  done. System jobs leave next, then storage plugins. At the deadline all remaining
-  allocations leave, in the same order. A draining node gets no new work. After the
-  drain it gets none until "nodedrain node eligibility -enable".
+  Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
+  prefix of the id. Services leave at the pace of their migrate block, and batch work
+  when it is done. System jobs leave next, then storage plugins. At the deadline all
+  remaining allocations leave, in the same order. A draining node gets no new work.
+  After the drain it gets none until "nodedrain node eligibility -enable".
 
   After -enable the command monitors the drain until it has ended and all allocations
   have stopped. It prints each event as a line. On a terminal it also shows a bar with
   the time left at the present pace and why allocations have not moved. Ctrl-C stops
-  the monitor, not the drain.
+  the monitor, not the drain; the command then says how to watch it again.
 
 Options:
 
@@ -55,7 +55,7 @@ Options:
   -detach           Do not monitor the drain.
   -plain            Print lines only, even on a terminal.
   -self             Use the node of the agent at -address.
-  -yes              Do not ask for confirmation when NODE is a prefix.
+  -yes              Do not ask for confirmation when NODE is no whole id.
 ` + connectHelp + `
 Exit code:
 
@@ -204,5 +204,20 @@ func (c *nodeDrainCommand) watch(asked *client.Client, f *nodeDrainFlags, follow
 	if terminal(c.out) > 0 && !f.plain {
 		m.show = newDrainBar(c.out)
 	}
-	return m.Run(c.ctx)
+	err := m.Run(c.ctx)
+	if err == exitInterrupted {
+		c.interrupted(f, m)
+	}
+	return err
+}
+
+// interrupted tells what goes on after the monitor was interrupted.
+func (c *nodeDrainCommand) interrupted(f *nodeDrainFlags, m *monitor) {
+	node := m.follow.node
+	if m.follow.drainEnded {
+		fmt.Fprintf(c.out, "The drain of node %q has ended. %s still to stop: nodedrain node status%s %s\n",
+			node, counted(m.follow.left(), "allocation"), f.again(), node)
+		return
+	}
+	fmt.Fprintf(c.out, "The drain of node %q goes on. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
 }

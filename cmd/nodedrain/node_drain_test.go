@@ -58,7 +58,7 @@ func TestNodeDrain_conflicts(t *testing.T) {
 		{"-enable -address ftp://x abcd", "Error initializing client: invalid address 'ftp://x': it must begin with http:// or https://"},
 		{"-enable -address http://127.0.0.1:1 abcd", "Error toggling drain mode: Get "},
 		{"-enable -self -address http://127.0.0.1:1", "Error querying agent info: failed querying self endpoint: Get "},
-		{"-enable -metal abcd", `flag provided but not defined: -metal; "nodedrain node drain -h" lists the options`},
+		{"-enable -metal abcd", `flag provided but not defined: -metal (did you mean -meta?); "nodedrain node drain -h" lists the options`},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			t.Parallel()
