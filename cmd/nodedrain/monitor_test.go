@@ -193,7 +193,7 @@ func TestDrainBar(t *testing.T) {
 	var out syncBuffer
 	b := newDrainBar(&out)
 	b.event(began, "something happened")
-	b.progress(drainLook{pace: pacer{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
+	b.progress(drainLook{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
 	b.trouble(began, "trouble")
 	b.close()
 	must.StrContains(t, out.String(), ": something happened\n")
