@@ -17,8 +17,11 @@ const (
 	needsWrite
 )
 
-// unrestricted is the identity of every caller without access control; the name is the reference's.
-func unrestricted() Identity { return Identity{Name: "token:acls-disabled", Read: true, Write: true} }
+// AnonymousName is the author of every change without access control. The name is the reference's.
+const AnonymousName = "token:acls-disabled"
+
+// unrestricted is the identity of every caller without access control.
+func unrestricted() Identity { return Identity{Name: AnonymousName, Read: true, Write: true} }
 
 // admit refuses a caller without rights before the server spends anything on the request: reading
 // its body, waiting or asking other servers. A token that may be the secret of a node is left to

@@ -3,17 +3,19 @@ package main
 import (
 	"context"
 	"flag"
+	"regexp"
 	"time"
 
 	"github.com/posener/complete"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // completionTimeout bounds how long a shell waits for ids.
 const completionTimeout = 2 * time.Second
 
-// nodeIDs completes a prefix of a node's id. It offers nothing if no server answers.
+// nodeIDs completes a prefix of a node's id or name. It offers nothing if no server answers.
 func (c *operatorCommand) nodeIDs() complete.Predictor {
 	return complete.PredictFunc(func(typed complete.Args) []string {
 		asked, err := c.connect(&connectFlags{})
@@ -27,8 +29,27 @@ func (c *operatorCommand) nodeIDs() complete.Predictor {
 		if err != nil {
 			return nil
 		}
-		return found.Matches[searchNodes]
+		return append(found.Matches[searchNodes], namesWith(ctx, asked, typed.Last)...)
 	})
+}
+
+// mostNames bounds how many names of nodes a shell is offered.
+const mostNames = 20
+
+// namesWith returns names of nodes that begin with a prefix.
+func namesWith(ctx context.Context, asked *client.Client, prefix string) (names []string) {
+	literal, ok := filterText("^" + regexp.QuoteMeta(prefix))
+	if !ok {
+		return nil
+	}
+	stubs, _, err := asked.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: "Name matches " + literal, PerPage: mostNames}})
+	if err != nil {
+		return nil
+	}
+	for _, n := range stubs {
+		names = append(names, n.Name)
+	}
+	return names
 }
 
 // searchNodes is the context of a search for nodes.

@@ -52,6 +52,15 @@ General options:
                     Accepted for compatibility. Output is never coloured.
 `
 
+// again returns the flags that name the same servers, for a command line that the user can repeat.
+// It leaves the token out.
+func (f *connectFlags) again() string {
+	if f.config.Address == "" {
+		return ""
+	}
+	return " -address " + f.config.Address
+}
+
 // connect returns a client configured by the flags, then by the environment.
 func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
 	config, err := f.over(c.getenv)

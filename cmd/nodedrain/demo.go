@@ -108,8 +108,8 @@ func (errFailed) Error() string { return "the demonstration failed; the summary 
 func (c *demoCommand) run(args []string) error {
 	var f demoFlags
 	set := f.set()
-	if err := set.Parse(args); err != nil {
-		return fmt.Errorf("%w; \"nodedrain demo -h\" lists the options", err)
+	if err := parse(set, "demo", args); err != nil {
+		return err
 	}
 	if err := refuseZeros(set); err != nil {
 		return err

@@ -30,13 +30,18 @@ func process() int {
 // run runs the command that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.
 func run(ctx context.Context, args []string, std stdio) int {
+	all := commands(ctx, std)
+	if what := misspelled(args, all); what != "" {
+		fmt.Fprintln(std.errs, what)
+		return exitUnknownCommand
+	}
 	app := &cli.CLI{
 		Name:         "nodedrain",
 		Version:      version(),
 		Args:         args,
 		HelpWriter:   std.out,
 		ErrorWriter:  std.errs,
-		Commands:     commands(ctx, std),
+		Commands:     all,
 		Autocomplete: true,
 	}
 	code, err := app.Run()

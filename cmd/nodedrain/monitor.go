@@ -93,7 +93,7 @@ func (m *monitor) tell(s seen, now time.Time) {
 	case s.report != nil:
 		lines = m.follow.sawReport(s.report)
 	default:
-		lines = m.follow.sawAllocs(s.allocs, now)
+		lines = m.follow.sawAllocs(s.allocs)
 	}
 	for _, line := range lines {
 		m.show.event(now, line)

@@ -29,18 +29,13 @@ func newDrainBar(out io.Writer) *drainBar {
 	b := &drainBar{container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
 	b.look.Store(new(drainLook))
 	b.bar = b.container.AddBar(0, mpb.BarWidth(drainBarWidth),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.line(time.Now()) })),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.line() })),
 		mpb.BarExtender(mpb.BarFillerFunc(b.reasons), false))
 	return b
 }
 
-// line returns the text beside the bar. It uses the present time: time goes on between two
-// reads.
-func (b *drainBar) line(now time.Time) string {
-	look := *b.look.Load()
-	look.at = now
-	return look.String()
-}
+// line returns the text beside the bar.
+func (b *drainBar) line() string { return b.look.Load().String() }
 
 // reasons writes the lines below the bar. Each must fit the terminal: the bar does not
 // erase a wrapped line.
@@ -63,8 +58,8 @@ func (b *drainBar) trouble(at time.Time, text string) { stamped(b.container, at,
 
 func (b *drainBar) progress(look drainLook) {
 	b.look.Store(&look)
-	b.bar.SetTotal(int64(max(look.pace.most, 1)), false) // false: the drain's end completes the bar, not its count
-	b.bar.SetCurrent(int64(look.pace.most - look.pace.left))
+	b.bar.SetTotal(int64(max(look.most, 1)), false) // false: the drain's end completes the bar, not its count
+	b.bar.SetCurrent(int64(look.most - look.left))
 }
 
 func (b *drainBar) close() {

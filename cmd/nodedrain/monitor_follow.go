@@ -21,8 +21,8 @@ type follower struct {
 	// strategy is the last one read, or nil before the first.
 	strategy *wire.DrainStrategy
 	// allocs are the node's allocations as last read, by id, or nil before the first read.
-	allocs map[string]*wire.Allocation
-	pace   pacer
+	allocs  map[string]*wire.Allocation
+	leaving leaving
 
 	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
 	// means that the drain ended by a cancel.
@@ -31,6 +31,8 @@ type follower struct {
 	// end of the drain, or zero. Both come from the server.
 	held   []heldGroup
 	endsBy time.Time
+	// reported are the allocations left as the server last reported them.
+	reported []wire.DrainAlloc
 }
 
 // over reports whether the monitor can end.
@@ -92,7 +94,7 @@ func outcomeText(record *wire.Drain) []string {
 }
 
 // sawAllocs returns the changes of the node's allocations.
-func (f *follower) sawAllocs(list []*wire.Allocation, now time.Time) (lines []string) {
+func (f *follower) sawAllocs(list []*wire.Allocation) (lines []string) {
 	before := f.allocs
 	f.allocs = make(map[string]*wire.Allocation, len(list))
 	for _, a := range list {
@@ -102,7 +104,7 @@ func (f *follower) sawAllocs(list []*wire.Allocation, now time.Time) (lines []st
 		f.allocs[a.ID] = a
 	}
 	left := f.left()
-	f.pace.saw(left, now)
+	f.leaving.saw(left)
 	if left == 0 {
 		f.allStopped = true
 		lines = append(lines, fmt.Sprintf("All allocations on node %q have stopped", f.node))
@@ -128,11 +130,16 @@ func changes(was, is *wire.Allocation) (lines []string) {
 // left counts the allocations that still have to stop.
 func (f *follower) left() (n int) {
 	for _, a := range f.allocs {
-		if alive := a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning); alive && !f.stays(a) {
+		if alive(a) && !f.stays(a) {
 			n++
 		}
 	}
 	return n
+}
+
+// alive reports whether an allocation runs or starts.
+func alive(a *wire.Allocation) bool {
+	return a.ClientStatus == string(cluster.ClientPending) || a.ClientStatus == string(cluster.ClientRunning)
 }
 
 // stays reports whether the allocation need not leave: the drain may ignore system jobs,
@@ -165,9 +172,9 @@ func marked(a *wire.Allocation) bool {
 
 // look returns the progress of the drain.
 func (f *follower) look(now time.Time) drainLook {
-	l := drainLook{pace: f.pace, endsBy: f.endsBy, held: f.held, at: now}
+	l := drainLook{leaving: f.leaving, rounds: roundsLeft(f.reported, f.strategy, now), endsBy: f.endsBy, held: f.held, at: now}
 	if f.drainEnded {
-		l.held, l.endsBy = nil, time.Time{}
+		l.held, l.endsBy, l.rounds = nil, time.Time{}, 0
 	}
 	return l
 }
@@ -195,7 +202,7 @@ func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
 		return nil // the drain has ended, or this server does not lead
 	}
 	before := f.held
-	f.held, f.endsBy = heldGroups(r.Allocs), r.Progress.EndsBy.Time
+	f.held, f.endsBy, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Allocs
 	for _, h := range f.held {
 		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
 		if !known && !onItsWay(h.reason) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,20 +36,19 @@ func TestFollower_story(t *testing.T) {
 	must.SliceEmpty(t, f.sawNode(seenNode(time.Hour), nil))
 	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "service", "run", "running", false),
-	}, began))
+	}))
 	must.Eq(t, []string{`Alloc "a1" marked for migration`}, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
-	}, began))
+	}))
 	must.Eq(t, []string{`Node "n1" drain updated: drain with deadline at 2026-01-02 12:30:00 +0000 UTC`}, f.sawNode(seenNode(30*time.Minute), nil))
 	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
 	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
-	}, began.Add(time.Second)))
+	}))
 	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
-	}, began.Add(10*time.Second)))
-	must.Eq(t, "1 of 2 allocations left, 10s at this pace", f.look(began.Add(10*time.Second)).String())
-	must.Eq(t, "1 of 2 allocations left, 1h00m at this pace", f.look(began.Add(time.Hour)).String())
+	}))
+	must.Eq(t, "1 of 2 allocations left", f.look(began.Add(10*time.Second)).String())
 
 	down := seenNode(30 * time.Minute)
 	down.Status = "down"
@@ -59,7 +59,7 @@ func TestFollower_story(t *testing.T) {
 	must.False(t, f.over())
 	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "complete", true),
-	}, began.Add(20*time.Second)))
+	}))
 	must.True(t, f.over())
 	must.False(t, f.cancelled)
 }
@@ -68,9 +68,9 @@ func TestFollower_story(t *testing.T) {
 func TestFollower_several(t *testing.T) {
 	t.Parallel()
 	var f follower
-	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)}, began)
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)})
 	must.Eq(t, []string{`Alloc "a1" marked for migration`, `Alloc "a1" draining`, `Alloc "a1" status running -> complete`},
-		f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)}, began))
+		f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)}))
 }
 
 func TestFollower_ended(t *testing.T) {
@@ -124,7 +124,7 @@ func TestFollower_left(t *testing.T) {
 		4: {strategy: &wire.DrainStrategy{}},
 		3: {strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
 	} {
-		f.sawAllocs(all, began)
+		f.sawAllocs(all)
 		must.Eq(t, want, f.left())
 		f.skipSystem = true
 		must.Eq(t, 3, f.left())
@@ -153,8 +153,8 @@ func TestFollower_report(t *testing.T) {
 		f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy"))))
 	must.SliceEmpty(t, f.sawReport(&wire.NodeDrain{State: wire.StateEnded}))
 
-	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)}, began)
-	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, ends by ")
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
+	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
 }
 
 // Every reason outside the set holds an allocation: no reason is lost.
@@ -165,43 +165,49 @@ func TestOnItsWay(t *testing.T) {
 	must.False(t, onItsWay("a reason of a newer server"))
 }
 
-// The pace is that of the last departures. Arrivals increase the total.
-func TestPacer(t *testing.T) {
+// Allocations that arrive increase the total.
+func TestLeaving(t *testing.T) {
 	t.Parallel()
-	var p pacer
-	p.saw(100, began)
-	_, ok := p.remaining(began)
-	must.False(t, ok)
-	for i := range 10 {
-		p.saw(99-i, began.Add(time.Duration(i+1)*time.Minute))
-	}
-	left, ok := p.remaining(began.Add(10 * time.Minute))
-	must.True(t, ok)
-	must.Eq(t, 90*time.Minute, left)
-
-	p.saw(95, began.Add(10*time.Minute)) // five came
-	must.Eq(t, 105, p.most)
-	p.saw(0, began.Add(11*time.Minute))
-	left, _ = p.remaining(began.Add(12 * time.Minute))
-	must.Zero(t, left)
+	var l leaving
+	l.saw(100)
+	l.saw(90)
+	must.Eq(t, leaving{left: 90, most: 100}, l)
+	l.saw(95)
+	must.Eq(t, leaving{left: 95, most: 105}, l)
 }
 
-// The estimate follows a change of pace: old departures do not count.
-func TestPacer_window(t *testing.T) {
+// A group needs a round for every max_parallel allocations, and each stage waits for the one before.
+func TestRoundsLeft(t *testing.T) {
 	t.Parallel()
-	var p pacer
-	now := began
-	p.saw(1000, now)
-	for i := range 100 {
-		now = now.Add(time.Second)
-		p.saw(999-i, now)
+	of := func(n int, stage, group, reason string, maxParallel int) (list []wire.DrainAlloc) {
+		for range n {
+			list = append(list, wire.DrainAlloc{Stage: stage, JobID: "shop", TaskGroup: group, Reason: reason, MaxParallel: maxParallel})
+		}
+		return list
 	}
-	for i := range 2 * paceWindow {
-		now = now.Add(time.Minute)
-		p.saw(899-i, now)
+	web := of(5, "consumers", "web", "waiting for room", 2)
+	db := of(4, "consumers", "db", "waiting for room", 1)
+	logs := of(3, "system", "logs", "waiting for stage", 0)
+	ignored := of(3, "system", "logs", "left by request", 0)
+	plugin := of(1, "storage plugins", "csi", "waiting for stage", 0)
+	finite := &wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: wire.NewTime(began.Add(time.Hour))}
+	for _, c := range []struct {
+		name   string
+		allocs []wire.DrainAlloc
+		s      *wire.DrainStrategy
+		want   int
+	}{
+		{"nothing", nil, nil, 0},
+		{"one group", web, finite, 3},
+		{"the slower group", slices.Concat(web, db), finite, 4},
+		{"all stages", slices.Concat(web, logs, plugin), finite, 5},
+		{"left by request", slices.Concat(web, ignored), finite, 3},
+		{"no paced moves", of(3, "consumers", "frozen", "no paced moves", 0), finite, 1},
+		{"forced", slices.Concat(web, db, logs), &wire.DrainStrategy{Deadline: -1}, 2},
+		{"deadline reached", web, &wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: wire.NewTime(began)}, 1},
+	} {
+		must.Eq(t, c.want, roundsLeft(c.allocs, c.s, began), must.Sprint(c.name))
 	}
-	left, _ := p.remaining(now)
-	must.Eq(t, time.Duration(p.left)*time.Minute, left)
 }
 
 // Without a terminal a line is written only after a change.
@@ -210,7 +216,7 @@ func TestDrainLines(t *testing.T) {
 	var out, errs strings.Builder
 	l := newDrainLines(&out, &errs)
 	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
-		l.progress(drainLook{pace: pacer{left: left, most: 2}, at: began})
+		l.progress(drainLook{leaving: leaving{left: left, most: 2}, at: began})
 	}
 	l.event(began, "something")
 	l.trouble(began, "trouble")

@@ -20,21 +20,23 @@ type drainDisplay interface {
 
 // drainLook is the progress of a drain at one time.
 type drainLook struct {
-	pace pacer
+	leaving
+	// rounds is the minimum number of rounds left, or zero if it is not known.
+	rounds int
 	// endsBy is the latest end of the drain, or zero if it is not known.
 	endsBy time.Time
 	held   []heldGroup
 	at     time.Time
 }
 
-// String returns the progress in one line. The pace falls while no allocation leaves.
+// String returns the progress in one line.
 func (l drainLook) String() string {
-	text := fmt.Sprintf("%d of %s left", l.pace.left, counted(l.pace.most, "allocation"))
-	if l.pace.left == 0 {
+	text := fmt.Sprintf("%d of %s left", l.left, counted(l.most, "allocation"))
+	if l.left == 0 {
 		return text
 	}
-	if d, ok := l.pace.remaining(l.at); ok {
-		text += ", " + rough(d) + " at this pace"
+	if l.rounds > 0 {
+		text += fmt.Sprintf(", at least %s", counted(l.rounds, "round"))
 	}
 	if !l.endsBy.IsZero() {
 		text += ", ends by " + l.endsBy.Local().Format(time.RFC3339)
@@ -69,10 +71,10 @@ func (l *drainLines) trouble(at time.Time, text string) { stamped(l.errs, at, te
 
 // progress writes a line when the number of allocations left changes.
 func (l *drainLines) progress(look drainLook) {
-	if look.pace.left == l.told {
+	if look.left == l.told {
 		return
 	}
-	l.told = look.pace.left
+	l.told = look.left
 	stamped(l.out, look.at, look.String())
 }
 

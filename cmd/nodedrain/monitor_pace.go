@@ -1,43 +1,48 @@
 package main
 
-import "time"
+import (
+	"time"
 
-// pacer knows how fast allocations leave. Its zero value has seen nothing.
-type pacer struct {
-	began time.Time
-	left  int
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// leaving counts the allocations that a drain moves. Its zero value has counted nothing.
+type leaving struct {
+	left int
 	// most is how many there were to leave: those that left and those that are left.
 	most int
-	// gone are when the last that left did, oldest first, at most paceWindow.
-	gone []time.Time
 }
-
-// paceWindow is the number of recent departures that determine the pace.
-const paceWindow = 32
 
 // saw records the number of allocations left. If it grew, new allocations have come.
-func (p *pacer) saw(left int, now time.Time) {
-	if p.began.IsZero() {
-		p.began, p.most = now, left
-	} else if left > p.left {
-		p.most += left - p.left
-	}
-	for range p.left - left {
-		p.gone = append(p.gone, now)
-	}
-	if extra := len(p.gone) - paceWindow; extra > 0 {
-		p.began = p.gone[extra-1]
-		p.gone = p.gone[extra:]
-	}
-	p.left = left
+func (l *leaving) saw(left int) {
+	l.most += max(0, left-l.left)
+	l.left = left
 }
 
-// remaining estimates the time left from the recent pace. ok is false before the first
-// departure.
-func (p *pacer) remaining(now time.Time) (d time.Duration, ok bool) {
-	if len(p.gone) == 0 {
-		return 0, false
+// roundsLeft returns the minimum number of rounds until the node is empty. A group of a service
+// leaves max_parallel allocations in a round; each other stage leaves in one. Groups leave side by
+// side, and the stages one after the other. There may be more rounds, because allocations on other
+// nodes share the pace. A time would be a guess: how long a round takes is known only afterwards.
+func roundsLeft(allocs []wire.DrainAlloc, s *wire.DrainStrategy, now time.Time) (rounds int) {
+	atOnce := s != nil && (s.Deadline < 0 || s.Deadline > 0 && !now.Before(s.ForceDeadline.Time))
+	groups := map[[3]string]int{} // by namespace, job and group
+	byStage := map[string]int{}
+	for _, a := range allocs {
+		if a.Reason == rules.ReasonLeftByRequest.String() {
+			continue
+		}
+		needs := 1
+		if a.Stage == cluster.StageConsumers.String() && a.MaxParallel > 0 && !atOnce {
+			key := [3]string{a.Namespace, a.JobID, a.TaskGroup}
+			groups[key]++
+			needs = (groups[key] + a.MaxParallel - 1) / a.MaxParallel
+		}
+		byStage[a.Stage] = max(byStage[a.Stage], needs)
 	}
-	took := now.Sub(p.began)
-	return time.Duration(float64(took) / float64(len(p.gone)) * float64(p.left)), true
+	for _, needs := range byStage { //lint:order a sum
+		rounds += needs
+	}
+	return rounds
 }

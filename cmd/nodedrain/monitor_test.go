@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -98,6 +99,7 @@ func TestMonitor_exitCodes(t *testing.T) {
 	code, out, _ = watched(interrupted, c, enable+pinnedNode, "Waiting: 2 of default/db.db", interrupt)
 	must.Eq(t, 130, code)
 	must.StrNotContains(t, out, "Drain complete")
+	must.StrHasSuffix(t, fmt.Sprintf("The drain of node %q goes on. To watch it again: nodedrain node drain -monitor %s\n", pinnedNode, pinnedNode), out)
 	must.True(t, c.Server().Store().Snapshot().Node(pinnedNode).Draining())
 
 	code, out, errs = watched(ctx, c, "node drain -monitor "+pinnedNode, "Waiting: 2 of default/db.db", func() {
@@ -191,7 +193,7 @@ func TestDrainBar(t *testing.T) {
 	var out syncBuffer
 	b := newDrainBar(&out)
 	b.event(began, "something happened")
-	b.progress(drainLook{pace: pacer{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
+	b.progress(drainLook{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
 	b.trouble(began, "trouble")
 	b.close()
 	must.StrContains(t, out.String(), ": something happened\n")

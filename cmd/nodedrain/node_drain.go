@@ -20,22 +20,23 @@ func (c *nodeDrainCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain node drain [options] NODE
 
-  Starts, changes or cancels the drain of a node. NODE is the node's id or a prefix of
-  it. Services leave at the pace of their migrate block, and batch work when it is
-  done. System jobs leave next, then storage plugins. At the deadline all remaining
-  allocations leave, in the same order. A draining node gets no new work. After the
-  drain it gets none until "nodedrain node eligibility -enable".
+  Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
+  prefix of the id. Services leave at the pace of their migrate block, and batch work
+  when it is done. System jobs leave next, then storage plugins. At the deadline all
+  remaining allocations leave, in the same order. A draining node gets no new work.
+  After the drain it gets none until "nodedrain node eligibility -enable".
 
   After -enable the command monitors the drain until it has ended and all allocations
   have stopped. It prints each event as a line. On a terminal it also shows a bar with
-  the time left at the present pace and why allocations have not moved. Ctrl-C stops
-  the monitor, not the drain.
+  the rounds left at least and why allocations have not moved. Ctrl-C stops
+  the monitor, not the drain; the command then says how to watch it again.
 
 Options:
 
   -enable           Start the drain, or change a running one.
   -disable          Cancel the drain. Lists allocations that stop all the same. The
-                    node gets new work again, unless -keep-ineligible is set.
+                    node gets new work again, unless -keep-ineligible is set. A node
+                    that does not drain is an error.
   -monitor          Monitor a running drain.
 
   -deadline D       Time after which all remaining allocations leave, such as 30m or
@@ -55,7 +56,8 @@ Options:
   -detach           Do not monitor the drain.
   -plain            Print lines only, even on a terminal.
   -self             Use the node of the agent at -address.
-  -yes              Do not ask for confirmation when NODE is a prefix.
+  -yes              Do not ask for confirmation. Without it the command asks when
+                    NODE is no whole id, and before it changes a running drain.
 ` + connectHelp + `
 Exit code:
 
@@ -99,15 +101,22 @@ func (c *nodeDrainCommand) run(args []string) error {
 	if f.monitor {
 		return c.resume(asked, &f, node, index)
 	}
-	if id != node.ID && !f.yes {
-		if err := c.confirmed(fmt.Sprintf("Are you sure you want to %s drain mode for node %q? [y/N]", f.verb(), node.ID)); err != nil {
-			return err
-		}
+	if f.disable && node.DrainStrategy == nil && f.key == "" {
+		return notDraining(node)
+	}
+	before := c.drainBefore(asked, node)
+	if err := c.confirm(asked, &f, node, id, before); err != nil {
+		return err
 	}
 	if f.disable {
 		return c.disable(asked, &f, node)
 	}
-	return c.enable(asked, &f, node, limit)
+	return c.enable(asked, &f, node, limit, before)
+}
+
+// notDraining is the error of a cancel without a drain.
+func notDraining(node *wire.Node) error {
+	return saidf("Node %q does not drain: there is nothing to disable", node.ID)
 }
 
 func (f *nodeDrainFlags) verb() string {
@@ -139,6 +148,9 @@ func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node
 	if err != nil {
 		return saidf("Error updating drain specification: %v", err)
 	}
+	if node.DrainStrategy == nil && !written.Repeated {
+		return notDraining(node)
+	}
 	fmt.Fprintf(c.out, "Node %q drain strategy unset\n", node.ID)
 	c.printRepeated(written)
 	c.printStopping(written)
@@ -167,7 +179,7 @@ func (c *nodeDrainCommand) printStopping(written *wire.DrainResponse) {
 }
 
 // enable starts or changes the drain of a node and monitors it.
-func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node *wire.Node, limit time.Duration) error {
+func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node *wire.Node, limit time.Duration, before *wire.Drain) error {
 	written, answer, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(nil, "message", f.message),
 		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.ignoreSystem},
@@ -178,12 +190,14 @@ func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node 
 	if f.detach {
 		fmt.Fprintf(c.out, "Node %q drain strategy set\n", node.ID)
 		c.printRepeated(written)
+		c.printReplaced(before, written)
 		return nil
 	}
 	now := time.Now()
 	stamped(c.out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	stamped(c.out, now, fmt.Sprintf("Node %q drain strategy set", node.ID))
 	c.printRepeated(written)
+	c.printReplaced(before, written)
 	return c.watch(asked, f, follower{node: node.ID, skipSystem: f.ignoreSystem}, answer.Index)
 }
 
@@ -204,5 +218,20 @@ func (c *nodeDrainCommand) watch(asked *client.Client, f *nodeDrainFlags, follow
 	if terminal(c.out) > 0 && !f.plain {
 		m.show = newDrainBar(c.out)
 	}
-	return m.Run(c.ctx)
+	err := m.Run(c.ctx)
+	if err == exitInterrupted {
+		c.interrupted(f, m)
+	}
+	return err
+}
+
+// interrupted tells what goes on after the monitor was interrupted.
+func (c *nodeDrainCommand) interrupted(f *nodeDrainFlags, m *monitor) {
+	node := m.follow.node
+	if m.follow.drainEnded {
+		fmt.Fprintf(c.out, "The drain of node %q has ended. %s still to stop: nodedrain node status%s %s\n",
+			node, counted(m.follow.left(), "allocation"), f.again(), node)
+		return
+	}
+	fmt.Fprintf(c.out, "The drain of node %q goes on. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Invalid flags are refused with the messages of Nomad's command, in its order, before any
@@ -58,7 +61,7 @@ func TestNodeDrain_conflicts(t *testing.T) {
 		{"-enable -address ftp://x abcd", "Error initializing client: invalid address 'ftp://x': it must begin with http:// or https://"},
 		{"-enable -address http://127.0.0.1:1 abcd", "Error toggling drain mode: Get "},
 		{"-enable -self -address http://127.0.0.1:1", "Error querying agent info: failed querying self endpoint: Get "},
-		{"-enable -metal abcd", `flag provided but not defined: -metal; "nodedrain node drain -h" lists the options`},
+		{"-enable -metal abcd", `flag provided but not defined: -metal (did you mean -meta?); "nodedrain node drain -h" lists the options`},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			t.Parallel()
@@ -168,4 +171,27 @@ func TestOperator_help(t *testing.T) {
 			must.LessEq(t, 90, len(line), must.Sprintf("%s: line %d: %s", name, i+1, line))
 		}
 	}
+}
+
+// A confirmation names the largest jobs first, and no job without end.
+func TestMovingText(t *testing.T) {
+	t.Parallel()
+	node := &wire.Node{ID: "n1", Name: "first"}
+	var allocs []*wire.Allocation
+	add := func(n int, namespace, job, jobType, status string) {
+		for range n {
+			allocs = append(allocs, &wire.Allocation{Namespace: namespace, JobID: job, ClientStatus: status, Job: &wire.Job{Type: &jobType}})
+		}
+	}
+	must.Eq(t, `Node "n1" (first) has no allocations to move`, movingText(node, nil, false))
+	add(2, "default", "web", "service", "running")
+	add(1, "ops", "web", "service", "pending")
+	add(1, "default", "logs", "system", "running")
+	add(3, "default", "old", "service", "complete")
+	must.Eq(t, `Node "n1" (first) has 4 allocations to move: 2 of web, 1 of logs, 1 of ops/web`, movingText(node, allocs, false))
+	must.Eq(t, `Node "n1" (first) has 3 allocations to move: 2 of web, 1 of ops/web`, movingText(node, allocs, true))
+	for i := range 10 {
+		add(1, "default", fmt.Sprintf("job-%d", i), "batch", "running")
+	}
+	must.StrHasSuffix(t, "1 of job-6, and others of 5 jobs", movingText(node, allocs, false))
 }

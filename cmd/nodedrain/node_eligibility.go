@@ -34,9 +34,9 @@ func (c *nodeEligibilityCommand) Help() string {
 Usage: nodedrain node eligibility [options] NODE
 
   Sets whether a node gets new work. Allocations on the node stay. NODE is the node's
-  id or a prefix of it. A draining node cannot be enabled: cancel its drain with
-  "nodedrain node drain -disable". After a drain has ended, use -enable to return the
-  node to service.
+  name, its id or a prefix of the id. A draining node cannot be enabled: cancel its
+  drain with "nodedrain node drain -disable". After a drain has ended, use -enable to
+  return the node to service.
 
 Options:
 

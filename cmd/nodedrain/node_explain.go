@@ -38,7 +38,8 @@ Usage: nodedrain node explain [options] NODE
   Shows why each allocation is still on a draining node: one reason with its numbers,
   when the reason began, and when it is due to end by itself. "seen" before a time
   means that the leader first saw the reason then. For a node that does not drain the
-  command shows how its last drain ended. NODE is the node's id or a prefix of it.
+  command shows how its last drain ended. NODE is the node's name, its id or a
+  prefix of the id.
 
 Options:
 

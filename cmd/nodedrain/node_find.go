@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -10,18 +14,18 @@ import (
 // minPrefix is the minimum length of an id prefix.
 const minPrefix = 2
 
-// find returns the node whose id begins with the prefix, and the index of the read.
+// find returns the node that a name, an id or a prefix of an id names, and the index of the read.
 // doing begins the texts of server errors, as in "Error querying node info".
-func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wire.Node, uint64, error) {
-	if len(prefix) < minPrefix {
+func (c *operatorCommand) find(asked *client.Client, given, doing string) (*wire.Node, uint64, error) {
+	if len(given) < minPrefix {
 		return nil, 0, said("Identifier must contain at least two characters.")
 	}
-	stubs, _, err := asked.Nodes(c.ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(prefix)}})
+	stubs, err := c.matches(asked, given)
 	switch {
 	case err != nil:
 		return nil, 0, saidf("%s: %v", doing, err)
 	case len(stubs) == 0:
-		return nil, 0, saidf("No node(s) with prefix or id %q found", prefix)
+		return nil, 0, saidf("No node(s) with prefix or id %q found, and no node has this name", given)
 	case len(stubs) > 1:
 		return nil, 0, saidf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
 	}
@@ -30,6 +34,54 @@ func (c *operatorCommand) find(asked *client.Client, prefix, doing string) (*wir
 		return nil, 0, saidf("%s: %v", doing, err)
 	}
 	return node, answer.Index, nil
+}
+
+// matches returns the nodes with this name and those whose id begins with it. A whole id matches one
+// node alone, even if another has that name.
+func (c *operatorCommand) matches(asked *client.Client, given string) ([]*wire.NodeListStub, error) {
+	stubs, _, err := asked.Nodes(c.ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(given)}})
+	if err != nil && !notAnID(err) {
+		return nil, err
+	}
+	stubs = slices.DeleteFunc(stubs, func(n *wire.NodeListStub) bool { return !hasPrefixFold(n.ID, given) })
+	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == given }); i >= 0 {
+		return stubs[i : i+1], nil
+	}
+	literal, ok := filterText(given)
+	if !ok {
+		return stubs, nil
+	}
+	named, _, err := asked.Nodes(c.ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range named {
+		if !slices.ContainsFunc(stubs, func(o *wire.NodeListStub) bool { return o.ID == n.ID }) {
+			stubs = append(stubs, n)
+		}
+	}
+	return stubs, nil
+}
+
+// notAnID reports whether the servers refused a prefix because no node's id can have it.
+func notAnID(err error) bool {
+	answer, is := errors.AsType[*client.Error](err)
+	return is && strings.HasPrefix(answer.Body, "node lookup failed: index error")
+}
+
+func hasPrefixFold(text, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
+}
+
+// filterText returns a text as a literal of a filter. A literal cannot hold both kinds of quotes.
+func filterText(text string) (literal string, ok bool) {
+	switch {
+	case !strings.Contains(text, `"`):
+		return strconv.Quote(text), true
+	case !strings.Contains(text, "`"):
+		return "`" + text + "`", true
+	}
+	return "", false
 }
 
 // only returns the node that a command is given, or with -self the agent's own; see find.

@@ -45,8 +45,8 @@ func (c *nodeStatusCommand) Help() string {
 Usage: nodedrain node status [options] [NODE]
 
   Without NODE, lists all nodes. With NODE, shows the node's status, drain, resources
-  and allocations, and its events, newest first. NODE is the node's id or a prefix of
-  it.
+  and allocations, and its events, newest first. NODE is the node's name, its id
+  or a prefix of the id.
 
 Options of the list:
 

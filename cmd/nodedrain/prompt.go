@@ -14,13 +14,21 @@ const (
 	// answerAlmost is a yes other than the required "y".
 	answerAlmost
 	answerOther
+	// answerNone is the end of the input before any answer.
+	answerNone
 )
+
+// errNoAnswer is the error of a question without an answer: the input of a script may be empty.
+var errNoAnswer = fmt.Errorf("the input ended before an answer: %w", exitCode(0))
 
 // ask asks a question and reads one line. The end of the input is an empty line.
 func (c *operatorCommand) ask(question string) (answer int, err error) {
 	fmt.Fprint(c.out, question+" ")
 	line, err := bufio.NewReader(c.in).ReadString('\n')
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF && line == "":
+		return answerNone, nil
+	case err != nil && err != io.EOF:
 		return answerNo, saidf("Failed to parse answer: %v", err)
 	}
 	line = strings.TrimSpace(line)
@@ -44,6 +52,9 @@ func (c *operatorCommand) confirmed(question string) error {
 		return err
 	case answer == answerYes:
 		return nil
+	case answer == answerNone:
+		fmt.Fprintln(c.out, "Canceling drain toggle")
+		return errNoAnswer
 	case answer == answerNo:
 		fmt.Fprintln(c.out, "Canceling drain toggle")
 		return exitCode(0)

@@ -34,6 +34,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await": awaitInScript,
 			"api":   askInScript,
+
+			"register": registerInScript,
 		},
 	})
 }
@@ -122,6 +124,19 @@ func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return false, fmt.Errorf("%q is nothing to wait for", args[0])
 	}))
+}
+
+// registerInScript is "register NAME ID": it registers a node without allocations.
+func registerInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: register NAME ID")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	n := &cluster.Node{ID: cluster.NodeID(args[1]), SecretID: "secret", Name: args[0], NodeClass: "none", Status: cluster.NodeReady}
+	n.Canonicalize()
+	_, err := ts.Value(scriptKey{}).(*scriptCluster).writer.RegisterNode(ctx, n)
+	ts.Check(err)
 }
 
 // askInScript is "api METHOD PATH [BODY]": it sends a request and prints the answer.

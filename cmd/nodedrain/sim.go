@@ -76,8 +76,8 @@ func (c *simCommand) until(ctx context.Context) func(*scenario.Scenario, sim.Opt
 func arguments(set *flag.FlagSet, command string, args []string) (about []string, err error) {
 	set.SetOutput(io.Discard) // the caller prints the error
 	for {
-		if err := set.Parse(args); err != nil {
-			return nil, fmt.Errorf("%w; \"nodedrain %s -h\" lists the options", err, command)
+		if err := parse(set, command, args); err != nil {
+			return nil, err
 		}
 		if set.NArg() == 0 {
 			return about, nil

@@ -52,9 +52,9 @@ func (c *tokenCreateCommand) run(args []string) error {
 	set.SetOutput(io.Discard) // Run prints the error
 	name := set.String("name", "", "")
 	rightName := set.String("right", "", "")
-	switch err := set.Parse(args); {
+	switch err := parse(set, "token create", args); {
 	case err != nil:
-		return fmt.Errorf("%w; %s", err, more)
+		return err
 	case set.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q; %s", set.Arg(0), more)
 	case *name == "" || *rightName == "":

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// drainBefore returns the drain that runs on the node before the request, or nil.
+func (c *nodeDrainCommand) drainBefore(asked *client.Client, node *wire.Node) *wire.Drain {
+	if node.DrainStrategy == nil {
+		return nil
+	}
+	report, _, err := asked.NodeDrain(c.ctx, node.ID, client.Query{})
+	if err == nil && report.State == wire.StateDraining {
+		return report.Drain
+	}
+	before := &wire.Drain{NodeID: node.ID, Strategy: node.DrainStrategy}
+	if node.LastDrain != nil {
+		before.Meta, before.UpdatedBy = node.LastDrain.Meta, node.LastDrain.AccessorID
+	}
+	return before
+}
+
+// drainLine returns a running drain in one line: its limit, its start, who set it and why.
+func drainLine(d *wire.Drain) string {
+	text := strings.TrimPrefix(drainText(d.Strategy), "true; ") + ", started " + clock(d.Strategy.StartedAt)
+	if d.UpdatedBy != "" && d.UpdatedBy != httpapi.AnonymousName {
+		text += fmt.Sprintf(", set by %q", d.UpdatedBy)
+	}
+	if meta := pairsText(d.Meta); meta != "" {
+		text += ", " + meta
+	}
+	return singleLine(text)
+}
+
+// confirm shows what a request would change and asks, unless the user gave a whole id or -yes. A
+// change of a running drain is asked for in any case: a colleague may have set its deadline.
+func (c *nodeDrainCommand) confirm(asked *client.Client, f *nodeDrainFlags, node *wire.Node, given string, before *wire.Drain) error {
+	changes := f.enable && before != nil
+	if f.yes || given == node.ID && !changes {
+		return nil
+	}
+	if f.enable {
+		moving, err := c.moving(asked, f, node)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, moving)
+	}
+	if !changes {
+		return c.confirmed(fmt.Sprintf("Are you sure you want to %s drain mode for node %q? [y/N]", f.verb(), node.ID))
+	}
+	fmt.Fprintf(c.out, "Node %q drains already: %s\n", node.ID, drainLine(before))
+	err := c.confirmed(fmt.Sprintf("Are you sure you want to change the drain of node %q? [y/N]", node.ID))
+	if errors.Is(err, errNoAnswer) {
+		return saidf("Node %q drains already, and the change was not confirmed: use -yes", node.ID)
+	}
+	return err
+}
+
+// moving returns how many allocations of which jobs a drain moves.
+func (c *nodeDrainCommand) moving(asked *client.Client, f *nodeDrainFlags, node *wire.Node) (string, error) {
+	allocs, _, err := asked.NodeAllocations(c.ctx, node.ID, client.Query{})
+	if err != nil {
+		return "", saidf("Error querying node allocations: %v", err)
+	}
+	return movingText(node, allocs, f.ignoreSystem), nil
+}
+
+// mostJobs bounds the jobs that a confirmation names.
+const mostJobs = 8
+
+func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) string {
+	type share struct {
+		job   string
+		count int
+	}
+	var jobs []share
+	total := 0
+	leaves := follower{skipSystem: skipSystem}
+	for _, a := range allocs {
+		if !alive(a) || leaves.stays(a) {
+			continue
+		}
+		name := jobName(a.Namespace, a.JobID)
+		i := slices.IndexFunc(jobs, func(s share) bool { return s.job == name })
+		if i < 0 {
+			i = len(jobs)
+			jobs = append(jobs, share{job: name})
+		}
+		jobs[i].count++
+		total++
+	}
+	slices.SortFunc(jobs, func(a, b share) int { return cmp.Or(-cmp.Compare(a.count, b.count), strings.Compare(a.job, b.job)) })
+	var parts []string
+	for i, s := range jobs {
+		if i == mostJobs {
+			parts = append(parts, fmt.Sprintf("and others of %s", counted(len(jobs)-i, "job")))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", s.count, s.job))
+	}
+	if total == 0 {
+		return fmt.Sprintf("Node %q (%s) has no allocations to move", node.ID, singleLine(node.Name))
+	}
+	return singleLine(fmt.Sprintf("Node %q (%s) has %s to move: %s", node.ID, node.Name, counted(total, "allocation"), strings.Join(parts, ", ")))
+}
+
+// jobName returns a job's id, with its namespace unless that is the default one.
+func jobName(namespace, id string) string {
+	if namespace == "" || namespace == string(cluster.DefaultNamespace) {
+		return id
+	}
+	return namespace + "/" + id
+}
+
+// printReplaced tells which drain a request replaced.
+func (c *nodeDrainCommand) printReplaced(before *wire.Drain, written *wire.DrainResponse) {
+	if before != nil && !written.Repeated {
+		fmt.Fprintf(c.out, "This replaced the limit of the drain that ran already: %s\n", drainLine(before))
+	}
+}
