@@ -16,9 +16,9 @@ type tally struct {
 	// marked counts the slots of marked allocations that are not stopped, by group: they
 	// are given up before any other.
 	marked map[string]int
-	// news counts, by name, the allocations that hold a slot and whose row or node was written
+	// changed counts, by name, the allocations that hold a slot and whose row or node was written
 	// after the plan's snapshot: the plan may have taken their slot for a free one.
-	news map[string]int
+	changed map[string]int
 	// snapshot is the index of the plan's snapshot.
 	snapshot uint64
 }
@@ -31,15 +31,15 @@ type berthKey struct {
 func newTally(l look, plan *cluster.Plan) *tally {
 	t := &tally{
 		look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
-		news: make(map[string]int), snapshot: plan.SnapshotIndex,
+		changed: make(map[string]int), snapshot: plan.SnapshotIndex,
 	}
 	for a := range l.view.AllocsByJob(plan.Eval.JobKey()) {
 		if !t.holds(a) {
 			continue
 		}
 		t.add(a, 1)
-		if t.isNews(a) {
-			t.news[a.Name]++
+		if t.isChanged(a) {
+			t.changed[a.Name]++
 		}
 	}
 	return t
@@ -50,8 +50,8 @@ func (t *tally) holds(a *cluster.Allocation) bool {
 	return t.look.holds(a) || (t.group(a) != nil && t.ranOnce(a))
 }
 
-// isNews reports whether the allocation or its node was written after the plan's snapshot.
-func (t *tally) isNews(a *cluster.Allocation) bool {
+// isChanged reports whether the allocation or its node was written after the plan's snapshot.
+func (t *tally) isChanged(a *cluster.Allocation) bool {
 	node := t.view.Node(a.NodeID)
 	return a.ModifyIndex > t.snapshot || (node != nil && node.ModifyIndex > t.snapshot)
 }
@@ -77,8 +77,8 @@ func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 		return
 	}
 	t.add(a, -1)
-	if t.isNews(a) {
-		t.news[a.Name]--
+	if t.isChanged(a) {
+		t.changed[a.Name]--
 	}
 }
 
@@ -98,7 +98,7 @@ func (t *tally) full(g *cluster.TaskGroup, a *cluster.Allocation) string {
 		return fmt.Sprintf("node %s has one of group %s", a.NodeID, g.Name)
 	case !t.job.Type.EveryNode() && t.groups[g.Name] >= g.Count:
 		return fmt.Sprintf("group %s has all of its %d", g.Name, g.Count)
-	case !t.job.Type.EveryNode() && t.news[a.Name] > 0 && t.view.ClusterVersion() >= 2:
+	case !t.job.Type.EveryNode() && t.changed[a.Name] > 0 && t.view.ClusterVersion() >= 2:
 		return fmt.Sprintf("another allocation has the name %s", a.Name)
 	}
 	return ""

@@ -41,7 +41,7 @@ func roundsLeft(allocs []wire.DrainAlloc, s *wire.DrainStrategy, now time.Time) 
 		}
 		byStage[a.Stage] = max(byStage[a.Stage], needs)
 	}
-	for _, needs := range byStage { //lint:order a sum
+	for _, needs := range byStage {
 		rounds += needs
 	}
 	return rounds

@@ -94,6 +94,7 @@ func (p *plan) judgeSurplus(s *slots) {
 	var last *cluster.Allocation
 	for _, a := range s.held {
 		switch {
+		case runs(a) && !opinion.Reachable(p.after.Node(a.NodeID)): // an evaluation follows when the node returns or is lost
 		case runs(a):
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // the plan did not know its end, of which no evaluation comes
