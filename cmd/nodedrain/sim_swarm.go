@@ -245,7 +245,7 @@ func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint
 			if failure.Relation == "" {
 				s = c.frozen(s)
 			}
-			file := filepath.Join(f.keep, s.Name+scenario.Ending)
+			file := filepath.Join(f.keep, s.Name+scenario.Extension)
 			if err := created(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
 				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 			}

@@ -145,6 +145,6 @@ func printed(s *scenario.Scenario) []byte {
 
 // reread returns the scenario as its file will be read.
 func reread(s *scenario.Scenario) (*scenario.Scenario, error) {
-	again, _, err := scenario.Parse(s.Name+scenario.Ending, bytes.NewReader(printed(s)))
+	again, _, err := scenario.Parse(s.Name+scenario.Extension, bytes.NewReader(printed(s)))
 	return again, err
 }

@@ -42,7 +42,7 @@ func TestGenerate_isRead(t *testing.T) {
 		for seed := range seeds[size] {
 			made := swarm.Generate(seed, size)
 			text := printed(t, made)
-			read, _, err := scenario.Parse(made.Name+scenario.Ending, strings.NewReader(text))
+			read, _, err := scenario.Parse(made.Name+scenario.Extension, strings.NewReader(text))
 			must.NoError(t, err, must.Sprintf("%s:\n%s", made.Name, text))
 			for i := range read.Events {
 				read.Events[i].Line = 0

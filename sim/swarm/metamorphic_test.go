@@ -29,7 +29,7 @@ func TestRelations_goOtherwise(t *testing.T) {
 		told := r.Tell(steady)
 		must.Eq(t, printed(t, told), printed(t, r.Tell(steady)))
 		must.Eq(t, before, printed(t, steady), must.Sprint("the steady story stays as it is"))
-		read, _, err := scenario.Parse(told.Name+scenario.Ending, strings.NewReader(printed(t, told)))
+		read, _, err := scenario.Parse(told.Name+scenario.Extension, strings.NewReader(printed(t, told)))
 		must.NoError(t, err)
 		is, err := sim.Play(read, sim.Options{})
 		must.NoError(t, err)

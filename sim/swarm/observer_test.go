@@ -14,7 +14,7 @@ import (
 // observed plays a scenario and returns what was seen.
 func observed(t *testing.T, text string) map[swarm.Event]int {
 	t.Helper()
-	s, _, err := scenario.Parse("test"+scenario.Ending, strings.NewReader(text))
+	s, _, err := scenario.Parse("test"+scenario.Extension, strings.NewReader(text))
 	must.NoError(t, err)
 	o := swarm.NewObserver()
 	_, err = sim.Play(s, sim.Options{Watch: o.Watch, Reports: o.Reports})
