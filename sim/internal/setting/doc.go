@@ -1,10 +1,10 @@
-// Package setting turns what a scenario says into what a cluster is made of: nodes,
-// jobs, allocations, requests, the behaviour of clients and the configuration of
-// drainers. Whoever plays a scenario, stepped or with goroutines, begins here, so
-// that both play the same.
+// Package setting converts the parts of a scenario into parts of a cluster: nodes, jobs, allocations,
+// requests, the behaviour of clients, and the configuration of drainers. Both simulators begin with
+// this package: package sim, which steps, and package live, which has goroutines. So both play the same
+// scenario.
 //
-// An [Operator] does what operators do, by [Requests] that whoever plays has written; an
-// [Armed] fault says what it is on and whether it has ended, and whoever plays when it
-// strikes; [Provocations] are the opportunities of an entry for faults that have something
-// operated. Nothing here steps, waits, draws by itself or keeps a state but for that.
+// An [Operator] performs operations with [Requests], and the simulator writes them. An [Armed] fault
+// knows its target and its end, and the simulator decides when it strikes. [Opportunities] are the
+// opportunities of an entry for faults that perform operations. The package does not step, wait or
+// draw by itself. Only an armed fault has a state.
 package setting
