@@ -183,7 +183,7 @@ func TestSim_interrupted(t *testing.T) {
 	must.Eq(t, "", s.stdout.String())
 	s.stderr.Reset()
 	must.One(t, (&simShrinkCommand{s.simCommand}).Run([]string{"testdata/limited.drain"}))
-	must.Eq(t, "shrinking limited: it was not played to its end once: context canceled\n", s.stderr.String())
+	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", s.stderr.String())
 }
 
 // A seed whose variant ends differently fails, and the swarm keeps both scenarios.
