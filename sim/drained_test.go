@@ -15,7 +15,7 @@ import (
 func lasted(t *testing.T, events string) time.Duration {
 	t.Helper()
 	const setup = "node n1..n3\njob web count=2\nalloc web[0..1] on=n1,n2\n"
-	s, _, err := scenario.Parse("test"+scenario.Ending, strings.NewReader(setup+events))
+	s, _, err := scenario.Parse("test"+scenario.Extension, strings.NewReader(setup+events))
 	must.NoError(t, err)
 	result, err := sim.Play(s, sim.Options{})
 	must.NoError(t, err)

@@ -238,7 +238,7 @@ func (p *player) countBusy() {
 func (p *player) schedule() {
 	events := p.scenario.Events
 	for i := 0; i < len(events); {
-		first, batch := i, events[i:i+scenario.Together(events[i:])]
+		first, batch := i, events[i:i+scenario.BeforeOneEntry(events[i:])]
 		i += len(batch)
 		p.faultEvents += faultEvents(batch)
 		p.drainEvents += drainEvents(batch)

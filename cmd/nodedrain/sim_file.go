@@ -25,7 +25,7 @@ type playing struct {
 
 // playing reads a scenario file and prints its warnings.
 func (c *simRunCommand) playing(file string) playing {
-	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Ending), replay: "nodedrain sim run " + quoted(file), file: file}
+	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Extension), replay: "nodedrain sim run " + quoted(file), file: file}
 	if p.text, p.err = os.ReadFile(file); p.err != nil {
 		return p
 	}

@@ -197,7 +197,7 @@ func (c *simSwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]st
 		verdict = "FAIL"
 	}
 	fmt.Fprintf(c.out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d as a variant, hash %s\n",
-		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, r.Retold, hexHash(r.Hash))
+		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, r.Variants, hexHash(r.Hash))
 	fmt.Fprintf(c.out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
@@ -206,12 +206,12 @@ func (c *simSwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]st
 func (c *simSwarmCommand) printFailure(f *swarm.Failure, kept []string) {
 	fmt.Fprintf(c.out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
 	fmt.Fprintf(c.out, "      replay: %s\n", replay(f))
-	if f.Relation == "" {
+	if f.Variant == "" {
 		fmt.Fprintf(c.out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
 	}
 	switch {
 	case len(kept) == 0:
-	case f.Relation == "":
+	case f.Variant == "":
 		fmt.Fprintf(c.out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
 	default:
 		fmt.Fprintf(c.out, "      kept, to compare: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
@@ -242,10 +242,10 @@ func (c *simSwarmCommand) keep(f *simSwarmFlags, r *swarm.Report) (kept map[uint
 	}
 	for _, failure := range r.Failures {
 		for _, s := range failure.Scenarios() {
-			if failure.Relation == "" {
+			if failure.Variant == "" {
 				s = c.frozen(s)
 			}
-			file := filepath.Join(f.keep, s.Name+scenario.Ending)
+			file := filepath.Join(f.keep, s.Name+scenario.Extension)
 			if err := created(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
 				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 			}

@@ -20,15 +20,15 @@ type swarmReport struct {
 	OK   bool   `json:"ok"`
 	Size string `json:"size"`
 	// First is the first seed, Asked the requested number of seeds, Seeds the number
-	// played. Interrupted means that Seeds is below Asked. PlayedTwice and ToldOtherwise
+	// played. Interrupted means that Seeds is below Asked. PlayedTwice and Variants
 	// count the seeds played twice and those also played as a variant.
-	First         uint64 `json:"first"`
-	Asked         int    `json:"asked"`
-	Interrupted   bool   `json:"interrupted"`
-	Seeds         int    `json:"seeds"`
-	PlayedTwice   int    `json:"played_twice"`
-	ToldOtherwise int    `json:"told_otherwise"`
-	Workers       int    `json:"workers"`
+	First       uint64 `json:"first"`
+	Asked       int    `json:"asked"`
+	Interrupted bool   `json:"interrupted"`
+	Seeds       int    `json:"seeds"`
+	PlayedTwice int    `json:"played_twice"`
+	Variants    int    `json:"told_otherwise"`
+	Workers     int    `json:"workers"`
 
 	Seconds            float64 `json:"seconds"`
 	SeedsPerMinute     float64 `json:"seeds_per_minute"`
@@ -65,8 +65,8 @@ type seedFailure struct {
 	Text string `json:"text"`
 	// Violations are in order of occurrence; null if there are none.
 	Violations []violation `json:"violations"`
-	// Relation is the relation between the original and the variant that failed, or empty.
-	Relation string `json:"relation,omitempty"`
+	// Variant is the name of the variant that failed, or empty.
+	Variant string `json:"relation,omitempty"`
 	// Replay is the command that plays the seed again. Files are the files in which the
 	// seed is kept, or null.
 	Replay string   `json:"replay"`
@@ -104,7 +104,7 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 	}
 	report := swarmReport{
 		Version: swarmReportVersion, OK: r.OK() && r.Seeds == seeds, Size: r.Size.String(),
-		First: r.First, Asked: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, ToldOtherwise: r.Retold, Workers: r.Workers,
+		First: r.First, Asked: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Variants: r.Variants, Workers: r.Workers,
 		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
 		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
 		Steps: r.Steps, Entries: r.Entries,
@@ -114,7 +114,7 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 	for _, f := range r.Failures {
 		report.Failures = append(report.Failures, seedFailure{
 			Seed: f.Seed, Kind: string(f.Kind), Text: f.Text, Violations: violations(f.Violations),
-			Relation: f.Relation, Replay: replay(f), Files: kept[f.Seed],
+			Variant: f.Variant, Replay: replay(f), Files: kept[f.Seed],
 		})
 	}
 	for event, seen := range r.Tally.Events {
@@ -148,7 +148,7 @@ func hexHash(h uint64) string { return fmt.Sprintf("%016x", h) }
 
 // replay returns the command that plays a failed seed again.
 func replay(f *swarm.Failure) string {
-	if f.Relation != "" {
+	if f.Variant != "" {
 		return f.Replay()
 	}
 	return replaySeed(f.Size, f.Seed)

@@ -183,11 +183,11 @@ func TestSim_interrupted(t *testing.T) {
 	must.Eq(t, "", s.stdout.String())
 	s.stderr.Reset()
 	must.One(t, (&simShrinkCommand{s.simCommand}).Run([]string{"testdata/limited.drain"}))
-	must.Eq(t, "shrinking limited: it was not played to its end once: context canceled\n", s.stderr.String())
+	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", s.stderr.String())
 }
 
 // A seed whose variant ends differently fails, and the swarm keeps both scenarios.
-func TestSimSwarm_toldOtherwise(t *testing.T) {
+func TestSimSwarm_variant(t *testing.T) {
 	t.Parallel()
 	s := &simulating{}
 	s.simCommand = simCommand{ctx: t.Context(), out: &s.stdout, errs: &s.stderr, getenv: func(string) string { return "" }, play: forgetful}
@@ -197,7 +197,7 @@ func TestSimSwarm_toldOtherwise(t *testing.T) {
 	must.NoError(t, err)
 	must.SliceLen(t, 2, kept)
 	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
-	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: told steadily and with ", s.stdout.String())
+	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: steady run and variant ", s.stdout.String())
 	must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
 		"      kept, to compare: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
 	must.StrContains(t, s.stdout.String(), "1 failed, 0 played twice, 1 as a variant")
@@ -206,8 +206,8 @@ func TestSimSwarm_toldOtherwise(t *testing.T) {
 	must.One(t, (&simSwarmCommand{s.simCommand}).Run([]string{"-seeds", "1", "-metamorphic", "1", "-json"}))
 	var report swarmReport
 	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
-	must.One(t, report.ToldOtherwise)
-	must.NotEq(t, "", report.Failures[0].Relation)
+	must.One(t, report.Variants)
+	must.NotEq(t, "", report.Failures[0].Variant)
 	must.Eq(t, "facts differ", report.Failures[0].Violations[0].Check)
 }
 

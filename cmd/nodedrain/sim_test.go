@@ -106,12 +106,12 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim run -cluster testdata/openb -drains 15", "cannot drain 15 of 20 nodes at once"},
 		{"sim run -cluster testdata/openb -drains 0", "-drains is 0 and must be above 0"},
 		{"sim run -cluster testdata/openb -deadline -1s", "-deadline is -1s and must not be below 0"},
-		{"sim run -size tiny", `-size: "tiny" is no size: there are small, medium and large`},
+		{"sim run -size tiny", `-size: "tiny" is not a size: the sizes are small, medium and large`},
 		{"sim run -size small -seed 0", "-seed is 0 and must be above 0"},
 		{"sim swarm -seeds 0", "-seeds is 0 and must be above 0"},
 		{"sim swarm -seeds many", `invalid value "many" for flag -seeds`},
 		{"sim swarm -seed 0", "-seed is 0 and must be above 0"},
-		{"sim swarm -size huge", `"huge" is no size`},
+		{"sim swarm -size huge", `"huge" is not a size`},
 		{"sim swarm -workers -2", "-workers is -2 and must be above 0"},
 		{"sim swarm -fresh -seed 1", "-fresh and -seed are mutually exclusive"},
 		{"sim swarm now", `unexpected argument "now"; "nodedrain sim swarm -h" lists the options`},
@@ -120,7 +120,7 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim shrink a.drain b.drain", "b.drain: one scenario at a time"},
 		{"sim shrink a.drain -seed 3", "a.drain: a scenario file excludes -seed"},
 		{"sim shrink a.drain -size small", "-size needs -seed"},
-		{"sim shrink -seed 3 -size huge", `"huge" is no size`},
+		{"sim shrink -seed 3 -size huge", `"huge" is not a size`},
 		{"sim shrink -seed 3 -plays 0", "-plays is 0 and must be above 0"},
 	}
 	for _, c := range cases {

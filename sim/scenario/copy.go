@@ -2,7 +2,7 @@ package scenario
 
 import "slices"
 
-// Copy returns a copy that shares nothing with s that either may write to.
+// Copy returns a deep copy.
 func (s *Scenario) Copy() *Scenario {
 	c := *s
 	c.Prose = slices.Clone(s.Prose)
@@ -53,7 +53,7 @@ func (c Client) clone() Client {
 	return c
 }
 
-// copied returns a pointer to a copy, or nil.
+// copied returns a pointer to a copy, or nil for nil.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The parameters of the directives that say what a world begins with, in the order
-// in which they are written.
+// The parameters of directives, in the order in which they are printed.
 
 func (c *Cluster) fields() []field {
 	return []field{
@@ -54,8 +53,7 @@ func (n *Node) fields() []field {
 	}
 }
 
-// fields are the parameters of the job itself; those of its own group stand on the
-// same line.
+// fields are the parameters of the job itself. Those of its own group are on the same line.
 func (j *Job) fields() []field {
 	return []field{
 		choice("type", &j.Type, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch),
@@ -69,7 +67,7 @@ func (g *Group) fields() []field {
 	count := value("count", &g.Count, parseCount, wholeText[int])
 	return []field{
 		count.always(func() string { return wholeText(g.Count) }),
-		maybeNumber("max-parallel", &g.MaxParallel),
+		optionalCount("max-parallel", &g.MaxParallel),
 		span("min-healthy", &g.MinHealthy),
 		span("healthy-deadline", &g.HealthyDeadline),
 		spanBy(parseAnyDuration, "kill", &g.Kill),
@@ -95,19 +93,19 @@ func (a *Alloc) fields(p *scope) []field {
 			cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown),
 		choice("desired", &a.Desired, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict),
 		flag("marked", &a.Marked),
-		maybeNumber("replaces", &a.Replaces),
+		optionalCount("replaces", &a.Replaces),
 	}
 }
 
 func (c *Client) fields() []field {
 	return []field{
 		flag("replacements", &c.Match.Replacement),
-		maybeDrawn("start", &c.Start),
-		maybeDrawn("copy", &c.Copy),
-		maybeDrawn("verdict", &c.Verdict),
-		maybeDrawn("run", &c.Run),
-		maybeDrawn("stop", &c.Stop),
-		maybe("unhealthy", &c.Unhealthy, func(v string) (float64, error) { return parseFraction(v, 1) }, fractionText),
+		optionalRange("start", &c.Start),
+		optionalRange("copy", &c.Copy),
+		optionalRange("verdict", &c.Verdict),
+		optionalRange("run", &c.Run),
+		optionalRange("stop", &c.Stop),
+		pointer("unhealthy", &c.Unhealthy, func(v string) (float64, error) { return parseFraction(v, 1) }, fractionText),
 	}
 }
 
@@ -125,7 +123,7 @@ func (r *Run) fields(p *scope) []field {
 func parseRate(v string) (float64, error) {
 	x, err := parseFraction(v, 1e9)
 	if err == nil && x == 0 {
-		err = fmt.Errorf("%q: then nothing is ever looked at", v)
+		err = fmt.Errorf("%q: the drainer would never read the state", v)
 	}
 	return x, err
 }

@@ -1,9 +1,8 @@
-// Package scenario is the language of simulations: .drain files, which say what a
-// cluster begins with, what happens in it and when, and what is to come of it. This
-// is its manual.
+// Package scenario is the language of simulations. A .drain file describes a cluster at the
+// beginning, the events in it with their times, and the expected result. This comment is the manual.
 //
-//	# Both of a service's allocations are on draining nodes. One budget has to hold
-//	# over both.
+//	# Both allocations of a service are on draining nodes. One budget limits
+//	# both drains.
 //
 //	node n1..n3
 //
@@ -18,75 +17,76 @@
 //	n1 complete
 //	...
 //
-// [Parse] reads a file, [Print] writes one in the canonical form, [Rewrite] puts
-// other expectations into one and leaves the rest as it is. A [Scenario] is what both
-// mean; it says nothing of how it is played.
+// [Parse] reads a file, [Print] writes one in the canonical form, [Rewrite] replaces the expected
+// results of one. A [Scenario] is the content of a file. Package sim plays it.
 //
 // # Files
 //
-// A line is a directive: a word, what it is about, and parameters, which are words or
-// name=value, in any order, each once. A # at the beginning of a word makes the rest
-// of the line a comment; blank lines are free. The comment that a file begins with is
-// its prose and says why the scenario exists; one that is kept has it.
+// A line is a directive: a word, its subject, and parameters. A parameter is a word or name=value.
+// Parameters come in any order, each at most once. A # at the beginning of a word starts a comment,
+// which ends with the line. Blank lines have no meaning.
 //
-// What is spoken of is declared above: nodes and jobs before what is on them, all of
-// that before the first at. A word that is not known or has no effect is an error with
-// its line; several are told at once. What can be and hardly is meant, such as a
-// deadline of a millisecond, is a warning. What only the run can know is a warning of the
-// run: an event that finds nothing to do, a fault that never strikes.
+// The comment at the beginning of a file is its prose. It says why the scenario exists. Each file in
+// sim/scenarios has one.
 //
-// After a line of ---- comes the story, after another the end: what is expected, to
-// the letter. A file without expects that no guarantee is broken.
+// Names are declared before they are used: nodes and jobs first, then allocations and clients, and
+// all of them before the first "at". An unknown word, or one without effect, is an error with its
+// line number. A valid but unlikely value, such as a deadline of a millisecond, is a warning. The run
+// itself warns of an event that changes nothing and of a fault that never strikes.
 //
-// Names are letters, digits, - and _. Names in a row are a range, n1..n6, and several
-// a list, n1,n4..n6; a range keeps the width of its numbers, n08..n12. A job is "web",
-// or "blue/web" in another namespace than the default; a group is "web.api", and the
-// one that is named as its job is "web"; allocations are "web[0]", "web.api[0..5]".
-// A selector matches allocations: "*" all, "web" those of a job, "web.api" of a group,
-// "web[0]" of one index, and with "@n1" after it, or alone, only those on a node.
+// A line of ---- begins the expected story, and a second one the expected end. The run must produce
+// exactly these texts. A file without them only expects that no guarantee is broken.
 //
-// Times are as in Go, 500ms, 10m, 1h30m, and count from the beginning. A range of times,
-// 1s..3s, is drawn from.
+// A name has letters, digits, - and _. Numbered names form a range, n1..n6, and several names a list,
+// n1,n4..n6. A range keeps the width of its numbers: n08..n12. A job is "web", or "blue/web" in
+// another namespace than the default. A group is "web.api"; the group with the name of its job is
+// "web". Allocations are "web[0]", "web.api[0..5]".
 //
-// # What a world is made of
+// A selector matches allocations: "*" all, "web" those of a job, "web.api" those of a group, "web[0]"
+// those with one index. With "@n1" after it, it matches only allocations on that node. "@n1" alone
+// matches all allocations on the node.
+//
+// Times have the format of Go: 500ms, 10m, 1h30m. They count from the beginning. From a range of
+// times, such as 1s..3s, the run draws one.
+//
+// # Servers and the drainer
 //
 //	seed 7
 //
-// What ranges and probabilities leave open is drawn from it, and the order of what
-// happens at one time. Without, or with 0, nothing is drawn: ranges are at their least,
-// what is unhealthy=0.1 is well, and the order is that of the file.
+// The run uses the seed to draw from ranges and probabilities, and to order events with equal times.
+// Without a seed, or with 0, nothing is drawn: a range gives its least time, a probability below 1
+// gives no, and events with equal times keep the order of the file.
 //
 //	cluster servers=3 replicas commit=1ms..20ms
 //
-// says what the servers are:
+// describes the servers:
 //
-//   - servers=N: how many there are; 1 if left out, which succeeds itself.
-//   - replicas: each server applies the log to a store of its own. Otherwise they are
-//     views of one store.
-//   - commit=RANGE: from proposal to apply of a write; no time if left out.
-//   - late=RANGE: how late a write is that a fault makes late; 3s if left out.
-//   - establish=RANGE: from an election to the first step of the leader's drainer; no
-//     time if left out.
-//   - wake=RANGE, schedule=RANGE: from a wake-up to the step of the drainer, and of the
-//     scheduler, that it asks for; no time if left out.
-//   - gather=TIME: clients gather what they have to say, and say it at whole multiples of
-//     TIME; at once if left out.
+//   - servers=N: the number of servers; 1 by default. A single server succeeds itself.
+//   - replicas: each server applies the log to its own store. Otherwise all servers share one store.
+//   - commit=RANGE: the time from the proposal of a write to its apply; 0 by default.
+//   - late=RANGE: the delay of a write that a fault makes late; 3s by default.
+//   - establish=RANGE: the time from an election to the first step of the new leader's drainer; 0 by
+//     default.
+//   - wake=RANGE, schedule=RANGE: the time from a wake-up to the step of the drainer, and of the
+//     scheduler; 0 by default.
+//   - gather=TIME: clients collect their reports and send them at multiples of TIME. By default
+//     they send each report at once.
 //
 // The drainer is configured by
 //
 //	drainer max-ids=4 below-budget=proceed
 //
-// and what is left out is its own default:
+// Parameters that are left out have the drainer's own defaults:
 //
-//   - max-ids=N, max-bytes=N, in-flight=N: bounds of an entry, and of the entries that
-//     are not answered.
-//   - queries=X: looks at the state per second. min-interval=TIME: the least between
-//     rounds of writes. coalesce=TIME|none: how late a deadline may be to share a batch.
-//   - retry=TIME, retry-max=TIME: how long what failed waits at first, and at most.
-//   - health-grace=TIME, stop-margin=TIME: how long past its time a verdict, and a stop,
-//     is waited for.
+//   - max-ids=N, max-bytes=N: the limits of one entry. in-flight=N: the limit of entries without an
+//     answer.
+//   - queries=X: reads of the state per second. min-interval=TIME: the least time between rounds of
+//     writes. coalesce=TIME|none: how long a deadline may wait to share an entry with others.
+//   - retry=TIME, retry-max=TIME: the first and the longest wait before a failed write is repeated.
+//   - health-grace=TIME, stop-margin=TIME: how long the drainer waits for an overdue verdict, and for
+//     an overdue stop.
 //   - below-budget=hold|proceed, plugins=after-wait|after-stop,
-//     completion=stopped|replaced|migrated|asked: its policy, each the first if left out.
+//     completion=stopped|replaced|migrated|asked: its policy. The first value is the default.
 //
 // # Nodes, jobs and allocations
 //
@@ -94,217 +94,209 @@
 //
 // declares nodes:
 //
-//   - cpu=MHZ, memory=MB, disk=MB, gpu=THOUSANDTHS: what it has; plenty if left out.
+//   - cpu=MHZ, memory=MB, disk=MB, gpu=THOUSANDTHS: its resources. By default cpu, memory and disk
+//     are plenty, and gpu is 0.
 //   - max-allocs=N: the most allocations on it. class=NAME: its class.
-//   - status=ready|initializing|down|disconnected: what it begins with; ready if left
-//     out. ineligible: nothing may be placed on it.
-//   - absent: the servers do not know it. It can register later, and allocations may be
-//     on it all the same.
+//   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
+//     ineligible: the scheduler places nothing on it.
+//   - absent: the servers do not know the node. It can register later. Allocations may be on it.
 //
-// A job of one group stands on one line. Others of its groups, or those it has instead
-// of one of its own name, follow right below:
+// A job of one group is one line. Further groups follow directly below:
 //
 //	job web count=6 max-parallel=1
 //	job blue/shop
 //	group blue/shop.api count=3
 //	group blue/shop.cart count=2
 //
-// A job has a group of its own name if its line says anything of one, or if no group
-// follows. Of the job:
+// A job has a group with its own name if its line has a parameter of a group, or if no group follows.
+// Parameters of a job:
 //
-//   - type=service|batch|system|sysbatch; service if left out. priority=N: 1 to 100.
-//   - stopped: it is not to run. absent: it is not registered, as after a purge; it can
-//     be later, and allocations of it may be there all the same.
+//   - type=service|batch|system|sysbatch; service by default. priority=N: 1 to 100.
+//   - stopped: the job is stopped. absent: the job is not registered, as after a purge. It can
+//     register later. Allocations of it may exist.
 //
-// Of a group:
+// Parameters of a group:
 //
-//   - count=N: 1 if left out. max-parallel=N: how many may be down for drains.
-//   - min-healthy=TIME, healthy-deadline=TIME: how long it runs well before it is
-//     healthy, and by when there has to be a verdict.
-//   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay, which make its stop time.
-//   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: what it asks for; nothing if left out.
-//   - classes=NAME,...: the classes of nodes that it may run on.
-//   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and
-//     its data moves with it.
-//   - lost-after=TIME: how long it waits for a node that is out of touch.
+//   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
+//   - min-healthy=TIME: how long an allocation runs before it is healthy. healthy-deadline=TIME: when
+//     its verdict is due.
+//   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time.
+//   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: the resources that it asks for; none by default.
+//   - classes=NAME,...: the classes of nodes on which it may run.
+//   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and its data
+//     moves with it.
+//   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
 //
-// What is left out is the product's own default. A job of which no allocation is named
-// is placed by the scheduler when the scenario begins; that of others is left to what
-// happens.
+// Parameters that are left out have the defaults of the product. If a file names no allocation of a
+// job, the scheduler places the job at the beginning. Otherwise it does so only after an event.
 //
 //	alloc web[0..5] on=n1..n3
 //
-// These are one after the other on the nodes, again from the first when they are more.
-// Without indexes they are as many as the nodes named, from 0 on.
+// declares allocations. They take the nodes in turn. Without indexes there is one on each named node,
+// and their indexes begin at 0.
 //
-//   - on=NODES: where they are. This one is needed.
-//   - health=good|bad|none: the verdict; good if left out, and none for batch work.
-//   - canary: they are canaries. age=TIME: how long ago they were placed; 1h if left out.
-//   - client=running|pending|complete|failed|lost|unknown, desired=run|stop|evict: what
-//     their client and the servers say; the first if left out.
-//   - marked: an operator, and no drain, has marked them.
-//   - replaces=INDEX: which of the group they have replaced.
+//   - on=NODES: their nodes. This parameter is required.
+//   - health=good|bad|none: the verdict; good by default, and none for batch work.
+//   - canary: they are canaries. age=TIME: how long ago they were placed; 1h by default.
+//   - client=running|pending|complete|failed|lost|unknown, desired=run|stop|evict: their client
+//     status and their desired status. The first value is the default.
+//   - marked: an operator has marked them, without a drain.
+//   - replaces=INDEX: the allocation of the group which they have replaced.
 //
-// Jobs in a row that are alike share a line, and so do their allocations, on one node or
-// each on the next of a range:
+// Numbered jobs with equal parameters share a line. So do their allocations, if they are all on one
+// node, or each on the next node of a range:
 //
 //	job sum1..sum9 type=batch count=2
 //	alloc sum1..sum9[0..1] on=n1..n9
 //
-// Allocations start after a second, are healthy after their group's min-healthy, run
-// for an hour if they are to end by themselves, and stop after two seconds, unless
+// An allocation starts within a second. It is healthy after the min-healthy of its group. Batch work
+// ends after an hour. A stop takes two seconds. A client line changes this for the allocations that
+// its selector matches:
 //
 //	client web@n1 start=1s..3s stop=never unhealthy=0.1
 //
-// says otherwise of those that a selector matches; of several lines that match, what a
-// later one names holds.
+// If several lines match, the last line with a parameter decides that parameter.
 //
-//   - replacements: only of those that have replaced another.
-//   - start=RANGE, copy=RANGE: how long they take to start, and to copy the data that
-//     they inherit. run=RANGE: how long batch work runs. stop=RANGE: how long they take
-//     to stop, if their kill timeout lets them.
-//   - verdict=RANGE: how long after their start they are judged. unhealthy=P: how likely
-//     the verdict is bad.
+//   - replacements: only allocations that have replaced another match.
+//   - start=RANGE: the time to start. copy=RANGE: the time to copy inherited data. run=RANGE: how
+//     long batch work runs. stop=RANGE: the time to stop, limited by the kill timeout.
+//   - verdict=RANGE: the time from start to verdict. unhealthy=P: the probability that the verdict
+//     is bad.
 //
-// Each range may be never.
+// Each of these ranges may be never.
 //
-// # What happens
+// # Events
 //
 //	at 5s drain n1 deadline=10m
 //	at 5s before marks edit web max-parallel=1
 //
-// What happens at one time happens in the order of the file. With before it happens just
-// before an entry is applied, between plan and apply: the first of its kind from that
-// time on, be it of marks, completion, plan or report. Several that come before one
-// entry stand one below the other.
+// Events with equal times happen in the order of the file, unless a seed orders them. An event with
+// "before" happens between plan and apply of an entry: the first entry of the kind from that time on.
+// The kinds are marks, completion, plan and report. Several events before one entry are on
+// consecutive lines.
 //
 //	at 9s maybe cancel n1
 //
-// Maybe, right before the operation, says that it is meant even if nothing comes of it;
-// otherwise the run warns of an operation that changes nothing, of an entry that never
-// comes, and of a fault without p that never has an opportunity.
+// The run warns of an operation without effect, of an entry that never comes, and of a fault without
+// p that has no opportunity. "maybe" before the operation suppresses this warning.
 //
-// What operators do:
+// Operations of operators:
 //
-//   - drain NODES: deadline=none|force|infinite|TIME, none if left out; ignore-system:
-//     system jobs stay; key=NAME: of the request; twice: it is sent again although it
-//     worked. Of a node that drains it is another strategy.
-//   - cancel NODES: eligible gives them back; key=NAME.
-//   - register JOB: as it is declared.
-//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N; of one group also remove, or
-//     rename=NAME. With nothing it is only registered again.
-//   - stop JOB, purge JOB: purge also forgets it. stop web[0]: the servers stop one
-//     allocation.
-//   - finish web[0], fail web[0]@n2: an allocation ends by itself, well or not.
-//   - place web[3] on=n1: allocations land past the scheduler, with the parameters of
-//     alloc; count=N: and the group is to have so many from that write on.
-//   - node NODES down, disconnected, ready, register, delete, eligible or ineligible:
-//     changes of nodes. A node registers as it is declared. unnoticed: the write carries no
-//     evaluations. The state machine still makes those that the change calls for.
+//   - drain NODES: deadline=none|force|infinite|TIME; none by default. ignore-system: system jobs
+//     stay. key=NAME: the key of the request. twice: the request is sent a second time. On a draining
+//     node it changes the drain's strategy.
+//   - cancel NODES: eligible makes the nodes eligible again; key=NAME.
+//   - register JOB: registers the job as the file declares it.
+//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N. For one group also remove, or rename=NAME.
+//     Without a parameter the job is registered again without a change.
+//   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: the servers stop one allocation.
+//   - finish web[0], fail web[0]@n2: the allocation ends by itself, complete or failed.
+//   - place web[3] on=n1: places allocations without the scheduler, with the parameters of alloc.
+//     count=N: the same write sets the count of the group.
+//   - node NODES down, disconnected, ready, register, delete, eligible or ineligible: changes nodes.
+//     A node registers as the file declares it. unnoticed: the write carries no evaluations. The
+//     state machine still makes those that the change requires.
 //
-// What becomes of servers:
+// Operations on servers:
 //
-//   - elect, elect s2: the leader's term ends, and s2 or the next leads. lost: what the
-//     old one had in flight is lost; otherwise it survives. believes=TIME: how long the
-//     old one goes on believing that it leads.
-//   - pause, pause s2: the leader, or s2, stands still; for=TIME is needed.
-//   - clock, clock s2: all clocks, or that of s2, are set; ahead=TIME is needed, below
-//     zero for behind.
-//   - restore: the leader restores a snapshot. forget: its drainer loses all that it
-//     remembers.
+//   - elect, elect s2: ends the leader's term. s2 or the next server leads. lost: the old leader's
+//     entries in flight are lost; otherwise they survive. believes=TIME: how long the old leader
+//     still believes that it leads.
+//   - pause, pause s2: the leader, or s2, stands still for the time for=TIME, which is required.
+//   - clock, clock s2: sets all clocks, or that of s2, to ahead=TIME, which is required. It is
+//     negative for a clock that is behind.
+//   - restore: the leader restores a snapshot. forget: its drainer loses its memory.
 //
 // # Faults
 //
 //	at 12s fault apply/reject on=drainer p=0.2 count=3 for=1m
 //
-// arms a fault. Each has opportunities, and takes one by one:
+// arms a fault. An armed fault strikes at its opportunities:
 //
-//   - on=WHAT: only those of it. p=P: how likely one is taken; all if left out.
-//   - count=N: how many are taken at most. for=TIME: how long it stays armed. With
-//     neither, the first.
-//   - delay=RANGE: how late, or how long, as the fault has it.
+//   - on=TARGET: only at opportunities with this target. p=P: the probability of each strike; 1 by
+//     default.
+//   - count=N: the most strikes. for=TIME: how long it stays armed. Without both it strikes once.
+//   - delay=RANGE: a delay or a duration, as the fault describes it.
 //
-// Of each write, on=drainer, scheduler, clients or operator, or on=marks, completion,
-// plan, report or barrier for entries of that kind:
+// At each write. The target is drainer, scheduler, clients or operator for the writer, or marks,
+// completion, plan, report or barrier for the kind of entry:
 //
-//   - apply/reject: it is surely not applied, and its writer is told.
-//   - apply/full: it is not taken; its writer tries again.
-//   - apply/ambiguous-applied, apply/ambiguous-lost: its writer is told that the outcome
-//     is unknown, and it is applied, or never.
-//   - apply/ambiguous-late: its writer is told so at once, and it is applied after delay,
-//     or the cluster's late.
-//   - apply/slow: it is applied after delay, or the cluster's late, and those behind it
-//     are too.
+//   - apply/reject: the write is not applied, and its writer knows it.
+//   - apply/full: the write is not accepted. Its writer tries again.
+//   - apply/ambiguous-applied, apply/ambiguous-lost: its writer learns that the outcome is unknown.
+//     The write is applied, or it never is.
+//   - apply/ambiguous-late: the same, and the write is applied after delay, or after the cluster's
+//     late.
+//   - apply/slow: the write and those behind it are applied after delay, or after the cluster's late.
 //
-// Of each entry of marks, on=JOB or on=JOB.GROUP:
+// At each entry of marks, on=JOB or on=JOB.GROUP:
 //
-//   - apply/partial-refuse: just before it an allocation of a group that it marks fails,
-//     so that some of its marks are not true any more.
+//   - apply/partial-refuse: just before the entry, an allocation of a marked group fails. The state
+//     machine refuses some of the marks.
 //
-// Of leaders:
+// At terms of leaders:
 //
-//   - leader/lose-mid-batch, of each write of the drainer: the term ends after delay,
-//     before the answer.
-//   - leader/flap, when armed and of each term that begins: it ends after delay.
-//   - leader/two, of each election: the old leader believes that it leads for delay.
-//   - leader/paused, of each step of the drainer: its server stands still for delay, and
-//     what the step wrote does not leave before.
+//   - leader/lose-mid-batch, at each write of the drainer: the term ends after delay, before the
+//     answer.
+//   - leader/flap, when armed and at the beginning of each term: the term ends after delay.
+//   - leader/two, at each election: the old leader believes for delay that it still leads.
+//   - leader/paused, at each step of the drainer: its server stands still for delay. The writes of
+//     the step leave only after it.
 //
-// Of each wake-up of the drainer:
+// At each wake-up of the drainer:
 //
-//   - watch/delay: it comes delay later.
-//   - watch/coalesce: it comes with the next one, or delay later.
-//   - watch/spurious: another comes, delay later, for nothing.
+//   - watch/delay: the wake-up comes after delay.
+//   - watch/coalesce: the wake-up comes with the next one, or after delay.
+//   - watch/spurious: a second wake-up comes after delay, without a reason.
 //
-// Of each step of the drainer:
+// At each step of the drainer:
 //
-//   - view/stale: it sees the state of some entries ago, and no other until delay later.
+//   - view/stale: the drainer sees the state of some entries ago, and no newer one until delay has
+//     passed.
 //
-// Of each allocation when its client first sees it, on=SELECTOR:
+// At each allocation when its client first sees it, on=SELECTOR:
 //
-//   - client/slow-stop: it takes all of its stop time. client/never-stop: it never stops.
-//   - client/fail-new: it is judged unhealthy. client/mute: it is never judged.
+//   - client/slow-stop: it uses all of its stop time. client/never-stop: it never stops.
+//   - client/fail-new: its verdict is unhealthy. client/mute: it never has a verdict.
 //
-// Of the scheduler:
+// At the scheduler:
 //
-//   - sched/slow, of each wake-up: it comes delay later.
-//   - sched/fail-eval, of each evaluation of a drain, on=JOB: it fails.
-//   - sched/unplaceable, when armed: nothing can be placed anywhere for delay.
+//   - sched/slow, at each wake-up: the wake-up comes after delay.
+//   - sched/fail-eval, at each evaluation of a drain, on=JOB: the evaluation fails.
+//   - sched/unplaceable, when armed: for delay, no node accepts an allocation.
 //
-// Of one node, on=NODE or one that is drawn, when armed:
+// At one node when armed, on=NODE or a node that is drawn:
 //
-//   - node/crash, node/disconnect: its client is silent for delay. If that is long the
-//     servers say of the node that it is down, or disconnected.
+//   - node/crash, node/disconnect: its client is silent for delay. After a long silence the servers
+//     set the node down, or disconnected.
 //
-// What operators do, and what is done to servers, at opportunities instead of at times; what
-// the operation needs is drawn:
+// Faults that perform an operation. The run draws the parameters of the operation:
 //
-//   - api/dup, of each request about a drain, on=NODE: it comes twice, with one key.
-//     api/timeout: its answer is lost, and it comes again with its key delay later.
-//   - drain/update, drain/cancel, of each node of which an entry marks something, on=NODE:
-//     its drain gets another deadline, or is cancelled, delay later. drain/again, of each
-//     drain that is over: its node is drained again delay later.
-//   - job/edit, job/scale, job/purge, of each job of which an entry marks something, on=JOB:
-//     its groups get another max-parallel, or another count, or it is forgotten, delay later.
-//   - node/return, of each node that is said to be lost, on=NODE: it is back delay later.
-//   - clock/forward, clock/back, clock/skew, of each step of the drainer: its server's clock
-//     is set forward by delay, or back by it, or to delay ahead or behind.
-//   - store/restore, of each entry of marks: the leader restores a snapshot delay later.
+//   - api/dup, at each drain request, on=NODE: the request comes twice with one key. api/timeout: its
+//     answer is lost, and the request comes again with its key after delay.
+//   - drain/update, drain/cancel, at each node on which an entry marks allocations, on=NODE: after
+//     delay the drain gets another deadline, or is cancelled. drain/again, at the end of each drain:
+//     the node is drained again after delay.
+//   - job/edit, job/scale, job/purge, at each job of which an entry marks allocations, on=JOB: after
+//     delay its groups get another max-parallel, or another count, or the job is purged.
+//   - node/return, at each node that is lost, on=NODE: it returns after delay.
+//   - clock/forward, clock/back, clock/skew, at each step of the drainer: its server's clock is set
+//     forward or back by delay, or to delay ahead or behind.
+//   - store/restore, at each entry of marks: the leader restores a snapshot after delay.
 //
-// # How long
+// # The end of a run
 //
 //	run for=20m calm=10m
 //
-// says when it ends, and how it is told:
+// sets the end and the form of the story:
 //
-//   - for=TIME: when the scenario ends; when nothing is left to be done if left out.
-//   - calm=TIME: when all faults end, so that drains have to end within their bounds. If
-//     left out, they have to from the time on at which no fault is on any more.
-//   - cut-servers=s2,s3, cut-nodes=NODES: what is not mended then, and stays outside of the
-//     core: a minority of the servers, which stand still from the calm on and never lead,
-//     and nodes whose clients are silent for good. What clients were born with, such as that
-//     they never stop, stays anyway.
-//   - drained: it ends before that, a while after the last drain has ended, if nothing that
-//     is left to happen begins another.
-//   - brief: the story counts nodes and allocations rather than name them.
+//   - for=TIME: when the scenario ends. By default it ends when nothing is left to do.
+//   - calm=TIME: when all faults end. From then on drains must end within their bounds. By default
+//     this holds as soon as no fault is active.
+//   - cut-servers=s2,s3, cut-nodes=NODES: servers and nodes that stay broken after the calm. The
+//     servers are a minority, stand still and never lead. The clients of the nodes stay silent.
+//     Allocations that never stop stay so without this parameter.
+//   - drained: the scenario ends soon after the last drain has ended, if no later event begins
+//     another.
+//   - brief: the story gives numbers of nodes and allocations instead of their names.
 package scenario

@@ -12,14 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The manual speaks of every word of the language: what an error says that there is
-// stands there, as a parameter with its value or as a word.
-func TestDoc_SpeaksOfEveryWord(t *testing.T) {
+// The manual contains every word that an error lists.
+func TestDoc_ContainsEveryWord(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("doc.go")
 	must.NoError(t, err)
 	manual := string(source)
-	listed := regexp.MustCompile(`(?:there are|is none of) (.*)`)
+	listed := regexp.MustCompile(`expected one of (.*)`)
 	for _, line := range []string{
 		"???????????", "cluster ???????????", "drainer ???????????", "node n7 ???????????", "job x ???????????",
 		"alloc web ???????????", "client web ???????????", "run ???????????", "at 0s ???????????",
@@ -35,13 +34,13 @@ func TestDoc_SpeaksOfEveryWord(t *testing.T) {
 		words := listed.FindStringSubmatch(err.Error())
 		must.Len(t, 2, words, must.Sprint(err))
 		for word := range strings.SplitSeq(words[1], ", ") {
-			spoken := regexp.MustCompile(fmt.Sprintf(`(^|[^a-z-])%s($|[^a-z-])`, regexp.QuoteMeta(word)))
-			must.True(t, spoken.MatchString(manual), must.Sprintf("doc.go does not speak of %q: %s", word, line))
+			pattern := regexp.MustCompile(fmt.Sprintf(`(^|[^a-z-])%s($|[^a-z-])`, regexp.QuoteMeta(word)))
+			must.True(t, pattern.MatchString(manual), must.Sprintf("doc.go does not contain %q: %s", word, line))
 		}
 	}
 }
 
-// The scenario that the manual begins with is one.
+// The first example of the manual is a valid scenario.
 func TestDoc_Example(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("doc.go")
@@ -53,7 +52,7 @@ func TestDoc_Example(t *testing.T) {
 	must.StrContains(t, s.End, "n1 complete")
 }
 
-// example is the first block of code in a comment.
+// example returns the first block of code in a comment.
 func example(source string) string {
 	var block []string
 	for line := range strings.SplitSeq(source, "\n") {

@@ -6,24 +6,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Event is something that happens.
+// Event is an operation at a time.
 type Event struct {
-	// Line is where the event stands in its file, or zero.
+	// Line is the line number in the file, or zero.
 	Line int
-	// At is when, from the beginning.
+	// At is the time since the beginning.
 	At time.Duration
-	// Before is the kind of entry just before which it happens, between plan and
-	// apply: the first such entry from At on. Empty is at the time itself. Events
-	// that come before one entry happen in their order, each at once.
+	// Before delays the event until just before the apply of the first entry of this kind from
+	// At on. Empty means no delay. Events before one entry happen in their order.
 	Before EntryKind
-	// Maybe says that it is meant even if nothing comes of it; otherwise a run warns.
+	// Maybe suppresses the warning of the run if the event has no effect.
 	Maybe bool
 	Op    Op // never nil
 }
 
-// Together is how many of the events, from the first on, come before one entry. There is
-// one at least.
-func Together(events []Event) int {
+// BeforeOneEntry counts the leading events that come before the same entry as the first. It
+// returns 1 if the first event waits for no entry. events may not be empty.
+func BeforeOneEntry(events []Event) int {
 	n := 1
 	for events[0].Before != "" && n < len(events) && events[n].At == events[0].At && events[n].Before == events[0].Before {
 		n++
@@ -45,28 +44,27 @@ const (
 // Force is the deadline of a drain by force.
 const Force = -time.Second
 
-// Op is what is done. The set is closed; each type is a verb of the language, or
-// two.
+// Op is an operation. The set is closed. Each type has one or two verbs of the language.
 type Op interface {
-	// words are what the operation is written as, up to its parameters.
+	// words are the printed words of the operation, without its parameters.
 	words() []string
-	// fields are its parameters. The parser is nil when nothing is read.
+	// fields are its parameters. The scope is nil for printing.
 	fields(*scope) []field
-	// clone returns a copy that shares nothing that either may write to.
+	// clone returns a deep copy.
 	clone() Op
 }
 
-// The operations of operators, and of what they operate.
+// The operations on nodes, jobs and allocations.
 type (
-	// Drain drains nodes or changes their drains' strategy, with a request for each.
+	// Drain drains nodes, or changes the strategy of their drains. Each node has a request.
 	Drain struct {
 		Nodes []cluster.NodeID // never empty
-		// Deadline is as in [cluster.DrainSpec]: zero none, [Force] force, [Never]
-		// the longest there is.
+		// Deadline is as in [cluster.DrainSpec]: zero is none, [Force] forces, [Never] is the
+		// longest.
 		Deadline     time.Duration
 		IgnoreSystem bool
 		Key          string
-		// Twice has the request sent again although it worked.
+		// Twice sends the request a second time.
 		Twice bool
 	}
 	// Cancel ends drains.
@@ -77,47 +75,47 @@ type (
 	}
 	// Register registers a job as the file declares it.
 	Register struct{ Job cluster.JobKey }
-	// Edit changes groups of a job, and registers it again. Nil is left as it is;
-	// Group empty is all.
+	// Edit changes groups of a job and registers it again. Nil leaves a value as it is. An
+	// empty Group means all groups.
 	Edit struct {
 		Job         cluster.JobKey
 		Group       string
 		Count       *int
 		MaxParallel *int
-		// Remove removes the group, Rename gives it another name; only of one group.
+		// Remove removes the group, Rename renames it. Both need a Group.
 		Remove bool
 		Rename string
 	}
-	// Stop stops a job; Purge also forgets it.
+	// Stop stops a job. Purge also deletes it.
 	Stop struct {
 		Job   cluster.JobKey
 		Purge bool
 	}
-	// StopAlloc has the servers stop one allocation: written "stop web[0]".
+	// StopAlloc makes the servers stop one allocation. It is printed as "stop web[0]".
 	StopAlloc struct{ Alloc AllocName }
-	// Exit has an allocation end by itself: written "finish web[0]", or "fail web[0]".
+	// Exit makes an allocation end by itself. It is printed as "finish web[0]" or "fail web[0]".
 	Exit struct {
 		Alloc  AllocName
 		Failed bool
 	}
-	// Place has allocations land on nodes, past the scheduler, as an entry of one that
-	// did not look would.
+	// Place places allocations without the scheduler. Its entry is like that of a scheduler
+	// which did not know of a drain.
 	Place struct {
 		Alloc Alloc
-		// Count is the group's count from the same write on, or nil if it stays.
+		// Count is the new count of the group in the same write, or nil for no change.
 		Count *int
 	}
-	// NodeChange is what becomes of nodes.
+	// NodeChange changes nodes.
 	NodeChange struct {
 		Nodes  []cluster.NodeID // never empty
 		Change Change
-		// Unnoticed has no evaluation go with it but those that are made when it is
-		// applied.
+		// Unnoticed leaves the evaluations out of the write. The state machine still makes
+		// those that the change requires.
 		Unnoticed bool
 	}
 )
 
-// Change is what becomes of a node.
+// Change is a change of a node.
 type Change string
 
 // The changes of nodes.
@@ -131,16 +129,15 @@ const (
 	NodeIneligible   Change = "ineligible"
 )
 
-// The operations on servers and on what lies between them.
+// The operations on servers, and faults.
 type (
 	// Elect ends the leader's term.
 	Elect struct {
-		// Server is the next leader, from 1; zero is the next server.
+		// Server is the number of the next leader, from 1. Zero is the next server.
 		Server int
-		// Lost says that what the old leader had in flight is lost; otherwise it
-		// survives.
+		// Lost drops the old leader's entries in flight. Otherwise they survive.
 		Lost bool
-		// Believes is how long the old leader goes on believing that it leads.
+		// Believes is how long the old leader still believes that it leads.
 		Believes time.Duration
 	}
 	// Pause stops a server's process for a while.
@@ -148,29 +145,28 @@ type (
 		Server int // from 1; zero is the leader
 		For    time.Duration
 	}
-	// Clock sets a server's clock: how far it is ahead, negative for behind.
+	// Clock sets the clock of a server. Ahead is negative for a clock that is behind.
 	Clock struct {
-		Server int // from 1; zero is all of them
+		Server int // from 1; zero is all servers
 		Ahead  time.Duration
 	}
-	// Restore has the leader restore a snapshot of its state.
+	// Restore makes the leader restore a snapshot of its state.
 	Restore struct{}
-	// Forget makes the drainer lose its memory: its term starts again.
+	// Forget deletes the drainer's memory: its term starts again.
 	Forget struct{}
 	// Fault arms a fault.
 	Fault struct {
 		Name FaultName
-		// On is what is hit, in the words that the fault's kind has: see [Faults].
-		// Empty is anything.
+		// On is the target, in the form of the fault's [Target]. Empty is any target.
 		On string
-		// Probability that an opportunity is taken. Zero is 1.
+		// Probability of a strike at each opportunity. Zero is 1.
 		Probability float64
-		// Count is how many times at most. Zero is once if there is no window, and
-		// without bound otherwise.
+		// Count is the most strikes. Zero is one strike if For is zero, and no limit
+		// otherwise.
 		Count int
-		// For is how long it stays armed. Zero is until Count is used up.
+		// For is how long the fault stays armed. Zero is until its last strike.
 		For time.Duration
-		// Delay is how late, how long or how far, as the fault has it.
+		// Delay is a delay, a duration or a clock difference, as the fault defines it.
 		Delay Range
 	}
 )

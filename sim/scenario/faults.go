@@ -3,101 +3,99 @@ package scenario
 // FaultName names a fault.
 type FaultName string
 
-// The faults. [Faults] says what each does, and to whom.
+// The faults, by their opportunities.
 const (
-	// Of each write, when it is proposed.
-	ApplyReject           FaultName = "apply/reject"            // surely not applied, and said so
-	ApplyFull             FaultName = "apply/full"              // not taken
-	ApplyAmbiguousApplied FaultName = "apply/ambiguous-applied" // applied, and said to be unknown
-	ApplyAmbiguousLate    FaultName = "apply/ambiguous-late"    // said to be unknown, and applied later
-	ApplyAmbiguousLost    FaultName = "apply/ambiguous-lost"    // said to be unknown, and never applied
-	ApplySlow             FaultName = "apply/slow"              // applied late, and those behind it too
-	// Of each entry of marks, just before it is applied: another write makes some of
-	// them untrue.
+	// At each write, when it is proposed.
+	ApplyReject           FaultName = "apply/reject"            // not applied, and the writer knows it
+	ApplyFull             FaultName = "apply/full"              // not accepted
+	ApplyAmbiguousApplied FaultName = "apply/ambiguous-applied" // outcome unknown; applied
+	ApplyAmbiguousLate    FaultName = "apply/ambiguous-late"    // outcome unknown; applied later
+	ApplyAmbiguousLost    FaultName = "apply/ambiguous-lost"    // outcome unknown; never applied
+	ApplySlow             FaultName = "apply/slow"              // applied late, with the writes behind it
+	// At each entry of marks, just before its apply: another write makes some marks invalid.
 	ApplyPartialRefuse FaultName = "apply/partial-refuse"
-	// Of each write of the drainer, once proposed: the term ends before its answer.
+	// At each write of the drainer: the term ends before the answer.
 	LeaderLoseMidBatch FaultName = "leader/lose-mid-batch"
-	// Of each beginning of a term while it is armed: the term ends after Delay.
+	// At the beginning of each term: the term ends after Delay.
 	LeaderFlap FaultName = "leader/flap"
-	// Of each election: the old leader goes on believing for Delay.
+	// At each election: the old leader believes for Delay that it still leads.
 	LeaderTwo FaultName = "leader/two"
-	// Of each step of the drainer: its server stops for Delay just after it, before
-	// what it wrote has left.
+	// At each step of the drainer: its server stops for Delay, before the writes of the step
+	// leave.
 	LeaderPaused FaultName = "leader/paused"
-	// Of each wake-up of the drainer.
-	WatchDelay    FaultName = "watch/delay"    // it comes Delay later
-	WatchCoalesce FaultName = "watch/coalesce" // it comes with the next, or Delay later
-	WatchSpurious FaultName = "watch/spurious" // another comes Delay later, for nothing
-	// Of each look at the state: it is that of some entries ago, until Delay later.
+	// At each wake-up of the drainer.
+	WatchDelay    FaultName = "watch/delay"    // it comes after Delay
+	WatchCoalesce FaultName = "watch/coalesce" // it comes with the next one, or after Delay
+	WatchSpurious FaultName = "watch/spurious" // a second one comes after Delay, without a reason
+	// At each step of the drainer: it reads the state of some entries ago, for Delay.
 	ViewStale FaultName = "view/stale"
-	// Of each allocation, when its client first sees it.
-	ClientSlowStop  FaultName = "client/slow-stop"  // it takes all of its stop time
+	// At each allocation, when its client first sees it.
+	ClientSlowStop  FaultName = "client/slow-stop"  // it uses all of its stop time
 	ClientNeverStop FaultName = "client/never-stop" // it never stops
-	ClientFailNew   FaultName = "client/fail-new"   // it is judged unhealthy
-	ClientMute      FaultName = "client/mute"       // it is never judged
-	// Of each step of the scheduler.
-	SchedSlow FaultName = "sched/slow" // it comes Delay later
-	// Of each evaluation of a drain, when applied: it is set to failed.
+	ClientFailNew   FaultName = "client/fail-new"   // its verdict is unhealthy
+	ClientMute      FaultName = "client/mute"       // it never has a verdict
+	// At each step of the scheduler.
+	SchedSlow FaultName = "sched/slow" // it comes after Delay
+	// At the apply of each evaluation of a drain: the evaluation fails.
 	SchedFailEval FaultName = "sched/fail-eval"
-	// When armed nothing can be placed: all nodes are ineligible for Delay.
+	// When armed: all nodes are ineligible for Delay.
 	SchedUnplaceable FaultName = "sched/unplaceable"
-	// When armed, of On or a node drawn: its client dies, or is out of touch, and
+	// When armed, at the node On or a drawn node: its client dies, or is unreachable, and
 	// returns after Delay.
 	NodeCrash      FaultName = "node/crash"
 	NodeDisconnect FaultName = "node/disconnect"
-	// Of each node that the servers say is lost: it is back Delay later.
+	// At each node that becomes down or disconnected: it returns after Delay.
 	NodeReturn FaultName = "node/return"
-	// Of each request of operators about a drain.
+	// At each drain request.
 	APIDup     FaultName = "api/dup"     // it comes twice, with one key
-	APITimeout FaultName = "api/timeout" // its answer is lost, and it comes again with its key
-	// Of each node on which an entry marks something: an operator changes its drain's
-	// strategy, or ends the drain. Of each drain that is over: its node is drained again.
+	APITimeout FaultName = "api/timeout" // its answer is lost, and it comes again with the same key
+	// At each node on which an entry marks allocations: the drain gets another strategy, or is
+	// cancelled. At the end of each drain: its node is drained again.
 	DrainUpdate FaultName = "drain/update"
 	DrainCancel FaultName = "drain/cancel"
 	DrainAgain  FaultName = "drain/again"
-	// Of each job of which an entry marks something: its limits or counts are changed,
-	// or it is forgotten.
+	// At each job of which an entry marks allocations: its limits or counts change, or it is
+	// purged.
 	JobEdit  FaultName = "job/edit"
 	JobScale FaultName = "job/scale"
 	JobPurge FaultName = "job/purge"
-	// Of each step of the drainer: its server's clock is set forward or back by Delay, or
-	// to Delay before or behind.
+	// At each step of the drainer: its server's clock is set forward or back by Delay, or to
+	// Delay ahead or behind.
 	ClockForward FaultName = "clock/forward"
 	ClockBack    FaultName = "clock/back"
 	ClockSkew    FaultName = "clock/skew"
-	// Of each entry of marks: the leader restores a snapshot.
+	// At each entry of marks: the leader restores a snapshot.
 	StoreRestore FaultName = "store/restore"
 )
 
-// Target is what a fault may be on.
+// Target is the kind of target of a fault.
 type Target uint8
 
 // The targets of faults.
 const (
-	// NoTarget: the fault hits what it hits.
+	// NoTarget: the fault has no target.
 	NoTarget Target = iota
-	// OnWrites: "drainer", "scheduler", "clients" or "operator" for the writes of one
-	// source, or "marks", "completion", "plan", "report" or "barrier" for the entries
-	// of one kind.
+	// OnWrites: a writer ("drainer", "scheduler", "clients", "operator") or a kind of entry
+	// ("marks", "completion", "plan", "report", "barrier").
 	OnWrites
-	// OnAllocs: what a [Selector] matches.
+	// OnAllocs: the allocations that a [Selector] matches.
 	OnAllocs
-	// OnJob: a [Selector] of a job alone.
+	// OnJob: a [Selector] with only a job.
 	OnJob
-	// OnGroup: a [Selector] of a job or a group.
+	// OnGroup: a [Selector] with only a job, or a job and a group.
 	OnGroup
 	// OnNode: a node.
 	OnNode
 )
 
-// Delays is whether a fault draws a delay.
+// Delays says whether a fault has a delay.
 type Delays uint8
 
-// Whether a fault draws a delay.
+// The values of [Delays].
 const (
-	NoDelay   Delays = iota // it has none
-	MayDelay                // it may, and strikes at once otherwise
-	MustDelay               // it does nothing without
+	NoDelay   Delays = iota // no delay
+	MayDelay                // an optional delay; zero is at once
+	MustDelay               // a required delay
 )
 
 // FaultKind describes a fault.
@@ -105,12 +103,12 @@ type FaultKind struct {
 	Name   FaultName
 	On     Target
 	Delays Delays
-	// Lasts says that it strikes once, when it is armed, and lasts for its delay: it
-	// has neither a count nor a window.
+	// Lasts is true if the fault strikes once, when it is armed, and lasts for its delay. It has
+	// neither Count nor For.
 	Lasts bool
 }
 
-// Faults returns every fault there is.
+// Faults returns all faults.
 func Faults() []FaultKind {
 	return []FaultKind{
 		{ApplyReject, OnWrites, NoDelay, false},
@@ -153,8 +151,7 @@ func Faults() []FaultKind {
 	}
 }
 
-// Operates reports whether what the fault does is an operation, which it has done at its
-// opportunities as an event has it done at its time.
+// Operates reports whether the fault performs an operation of the language at its opportunities.
 func (n FaultName) Operates() bool {
 	switch n {
 	case NodeReturn, APIDup, APITimeout, DrainUpdate, DrainCancel, DrainAgain, JobEdit, JobScale, JobPurge,
@@ -164,8 +161,7 @@ func (n FaultName) Operates() bool {
 	return false
 }
 
-// Kind returns the description of a fault. That of a name that is none is zero: it has
-// no name.
+// Kind returns the description of a fault. It is zero for an unknown name.
 func (n FaultName) Kind() FaultKind {
 	for _, k := range Faults() {
 		if k.Name == n {

@@ -10,29 +10,27 @@ import (
 	"time"
 )
 
-// field is one parameter of a directive: how its value is read and how it is
-// written. Reading and printing use the same fields, so that neither knows a
-// parameter that the other does not.
+// field is one parameter of a directive. Reading and printing use the same fields, so that both
+// know the same parameters.
 type field struct {
 	name string
-	// flag says that the name stands alone.
+	// flag is true if the parameter has no value.
 	flag bool
-	// needed says that the directive is nothing without.
-	needed bool
-	// set reads a value; that of a flag is empty.
+	// required is true if the directive must have the parameter.
+	required bool
+	// set reads a value. The value of a flag is empty.
 	set func(value string) error
-	// text writes the value, or nothing if the parameter is left out; that of a flag
-	// is its name.
+	// text returns the printed value, the name of a flag, or empty if the parameter is left out.
 	text func() string
 }
 
-// must is the field where it is needed.
+// must returns the field as a required one.
 func (f field) must() field {
-	f.needed = true
+	f.required = true
 	return f
 }
 
-// word is the parameter as it stands in its line, or empty if it does not.
+// word returns the printed parameter, or empty if it is left out.
 func (f field) word() string {
 	text := f.text()
 	if text == "" || f.flag {
@@ -41,7 +39,7 @@ func (f field) word() string {
 	return f.name + "=" + text
 }
 
-// written returns the words of fields.
+// written returns the printed parameters.
 func written(fields []field) []string {
 	var words []string
 	for _, f := range fields {
@@ -65,7 +63,7 @@ func flag(name string, to *bool) field {
 	}
 }
 
-// value is a field of which the zero value is left out.
+// value is a field that is left out if it is zero.
 func value[T comparable](name string, to *T, parse func(string) (T, error), text func(T) string) field {
 	var zero T
 	return field{
@@ -83,8 +81,8 @@ func value[T comparable](name string, to *T, parse func(string) (T, error), text
 	}
 }
 
-// maybe is a field of which nil is left out.
-func maybe[T any](name string, to **T, parse func(string) (T, error), text func(T) string) field {
+// pointer is a field that is left out if it is nil.
+func pointer[T any](name string, to **T, parse func(string) (T, error), text func(T) string) field {
 	return field{
 		name: name,
 		set: func(v string) error {
@@ -101,7 +99,7 @@ func maybe[T any](name string, to **T, parse func(string) (T, error), text func(
 	}
 }
 
-// always is a field that is written whatever its value.
+// always returns the field with a text that prints every value.
 func (f field) always(text func() string) field {
 	f.text = text
 	return f
@@ -116,13 +114,13 @@ func whole[T int | int64](least int64) func(string) (T, error) {
 
 func wholeText[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// number is a whole number above zero, which is its default.
+// number is a whole number above zero. The default is zero.
 func number[T int | int64](name string, to *T) field {
 	return value(name, to, whole[T](1), wholeText[T])
 }
 
-func maybeNumber(name string, to **int) field {
-	return maybe(name, to, parseCount, wholeText[int])
+func optionalCount(name string, to **int) field {
+	return pointer(name, to, parseCount, wholeText[int])
 }
 
 func parseCount(v string) (int, error) {
@@ -130,10 +128,10 @@ func parseCount(v string) (int, error) {
 	return int(n), err
 }
 
-// span is a time above zero, which is its default.
+// span is a time above zero. The default is zero.
 func span(name string, to *time.Duration) field { return spanBy(parseDuration, name, to) }
 
-// spanBy is a span that a function reads.
+// spanBy is a span with a parser of its own.
 func spanBy(parse func(string) (time.Duration, error), name string, to *time.Duration) field {
 	return value(name, to, func(v string) (time.Duration, error) {
 		d, err := parse(v)
@@ -144,25 +142,25 @@ func spanBy(parse func(string) (time.Duration, error), name string, to *time.Dur
 	}, durationText)
 }
 
-// drawn is a time that comes, or is left out: then it is none.
+// drawn is a range that is never [Never].
 func drawn(name string, to *Range) field {
 	return value(name, to, func(v string) (Range, error) {
 		r, err := parseRange(v)
 		if r.Min == Never {
-			err = errors.New("never: then nothing would go on")
+			err = errors.New("never is not allowed: the run would stop")
 		}
 		return r, err
 	}, Range.String)
 }
 
-func maybeDrawn(name string, to **Range) field { return maybe(name, to, parseRange, Range.String) }
+func optionalRange(name string, to **Range) field { return pointer(name, to, parseRange, Range.String) }
 
 // chance is a probability above zero.
 func chance(name string, to *float64) field {
 	return value(name, to, func(v string) (float64, error) {
 		x, err := parseFraction(v, 1)
 		if err == nil && x == 0 {
-			err = fmt.Errorf("%q: leave the line out", v)
+			err = fmt.Errorf("%q: a fault that never strikes has no effect", v)
 		}
 		return x, err
 	}, fractionText)
@@ -174,25 +172,25 @@ func choice[T ~string](name string, to *T, words ...T) field {
 		if slices.Contains(words, T(v)) {
 			return T(v), nil
 		}
-		return "", fmt.Errorf("%q is none of %s", v, enumerate(words))
+		return "", unknown("value", v, texts(words))
 	}, func(v T) string { return string(v) })
 }
 
-func enumerate[T ~string](words []T) string {
+func texts[T ~string](words []T) []string {
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = string(w)
 	}
-	return strings.Join(texts, ", ")
+	return texts
 }
 
-// name is a name of something.
+// name is a parameter with one name.
 func name(label string, to *string) field {
 	return value(label, to, func(v string) (string, error) { return v, checkName(v) },
 		func(v string) string { return v })
 }
 
-// names is several names of something.
+// names is a parameter with several names.
 func names(label string, to *[]string) field {
 	return field{
 		name: label,

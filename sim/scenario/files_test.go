@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Every file that is kept says why, is as it is meant, and says what is to come of it.
+// Every file in sim/scenarios is valid without a warning and has prose, a story and an end.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../scenarios/*.drain")

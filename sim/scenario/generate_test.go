@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// maker makes random scenarios that are right, and many whose lines can be joined.
+// maker makes random valid scenarios. Many have lines that can be joined.
 type maker struct{ *rapid.T }
 
 func (m maker) some(label string) bool { return rapid.Bool().Draw(m.T, label) }
@@ -47,12 +47,12 @@ func (m maker) maybe(label string) *int {
 	return &n
 }
 
-// oneOf is one of the words, or none.
+// oneOf draws one of the words, or empty.
 func oneOf[T ~string](m maker, label string, words ...T) T {
 	return rapid.SampledFrom(append(words, "")).Draw(m.T, label)
 }
 
-// scenario makes a whole one.
+// scenario makes a scenario.
 func (m maker) scenario() *scenario.Scenario {
 	s := &scenario.Scenario{Name: "case", Seed: uint64(m.upTo("seed", 3))}
 	for range m.upTo("prose", 2) {
@@ -99,7 +99,7 @@ func (m maker) scenario() *scenario.Scenario {
 	return s
 }
 
-// nodes makes nodes; the numbers of some leave gaps.
+// nodes makes nodes. Some numbers are left out.
 func (m maker) nodes(s *scenario.Scenario) {
 	number := m.upTo("first node", 12)
 	for range 1 + m.upTo("nodes", 3) {
@@ -117,7 +117,7 @@ func (m maker) nodes(s *scenario.Scenario) {
 	}
 }
 
-// jobs makes jobs, many of them alike but for their names.
+// jobs makes jobs. Many differ only in their names.
 func (m maker) jobs(s *scenario.Scenario) {
 	number := 7
 	for range 1 + m.upTo("jobs", 3) {
@@ -174,7 +174,7 @@ func (m maker) aGroup(s *scenario.Scenario) cluster.GroupKey {
 	return cluster.GroupKey{Job: j.Key, Name: rapid.SampledFrom(j.Groups).Draw(m.T, "group").Name}
 }
 
-// alloc makes allocations: often like the last ones, of the next job.
+// alloc makes allocations. They are often equal to the last ones, except for the next job.
 func (m maker) alloc(s *scenario.Scenario) scenario.Alloc {
 	a := scenario.Alloc{
 		Group: m.aGroup(s), On: m.someNodes(s), Health: oneOf(m, "health", "bad"), Canary: m.some("canary"),

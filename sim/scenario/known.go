@@ -44,7 +44,7 @@ func (p *scope) theNodes(text string) ([]cluster.NodeID, error) {
 	seen := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
 		if seen[id] {
-			return nil, fmt.Errorf("%s stands there twice", id)
+			return nil, fmt.Errorf("%s is listed twice", id)
 		}
 		seen[id] = true
 	}
@@ -89,9 +89,9 @@ func (p *scope) serverList(name string, to *[]int) field {
 				case err != nil:
 					return err
 				case n == 0 || len(rest) > 0:
-					return fmt.Errorf("%q is no server: servers are s1, s2", word)
+					return fmt.Errorf("%q is not a server: servers are s1, s2", word)
 				case slices.Contains(*to, n):
-					return fmt.Errorf("%s stands there twice", word)
+					return fmt.Errorf("%s is listed twice", word)
 				}
 				*to = append(*to, n)
 			}
@@ -107,14 +107,14 @@ func (p *scope) serverList(name string, to *[]int) field {
 	}
 }
 
-// soundCore checks the servers and nodes that stay cut off after the calm.
-func (s *Scenario) soundCore() error {
+// checkCut checks the servers and nodes that stay broken after the calm.
+func (s *Scenario) checkCut() error {
 	run := &s.Run
 	switch {
 	case run.Calm == 0 && (run.CutServers != nil || run.CutNodes != nil):
-		return errors.New("what is cut off is so from the calm on: say calm=")
+		return errors.New("cut-servers and cut-nodes need calm=")
 	case 2*len(run.CutServers) >= max(1, s.Cluster.Servers) && run.CutServers != nil:
-		return fmt.Errorf("%d of %d servers are no minority: no server could lead", len(run.CutServers), max(1, s.Cluster.Servers))
+		return fmt.Errorf("%d of %d servers are not a minority: no server could lead", len(run.CutServers), max(1, s.Cluster.Servers))
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (p *scope) target(name string, f *Fault) field {
 
 func (p *scope) checkTarget(kind FaultKind, v string) error {
 	if kind.On == NoTarget {
-		return fmt.Errorf("%s is on nothing in particular", kind.Name)
+		return fmt.Errorf("%s has no target", kind.Name)
 	}
 	if kind.On == OnNode {
 		return p.knowsNode(cluster.NodeID(v))
@@ -185,9 +185,9 @@ func (p *scope) checkTarget(kind FaultKind, v string) error {
 	case v == "*" || s.String() != v:
 		return fmt.Errorf("%q: write %s", v, strings.TrimPrefix(s.String(), "*"))
 	case kind.On == OnJob && s != Selector{Job: s.Job}:
-		return fmt.Errorf("%s is on a job", kind.Name)
+		return fmt.Errorf("the target of %s is a job", kind.Name)
 	case kind.On == OnGroup && s != Selector{Job: s.Job, Group: s.Group}:
-		return fmt.Errorf("%s is on a job or a group", kind.Name)
+		return fmt.Errorf("the target of %s is a job or a group", kind.Name)
 	}
 	return nil
 }

@@ -9,10 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Names are letters, digits, dashes and underscores. Dots, slashes and brackets are
-// for what is made of them: "namespace/job.group[index]@node".
-
-// maxName bounds a name.
+// maxName limits the length of a name.
 const maxName = 100
 
 func checkName(text string) error {
@@ -20,11 +17,11 @@ func checkName(text string) error {
 		return errors.New("a name is missing")
 	}
 	if len(text) > maxName {
-		return fmt.Errorf("a name of %d characters: %d are enough", len(text), maxName)
+		return fmt.Errorf("a name of %d characters: at most %d", len(text), maxName)
 	}
 	for _, r := range text {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", r) {
-			return fmt.Errorf("%q is no name: letters, digits, - and _", text)
+			return fmt.Errorf("%q is not a name: a name has letters, digits, - and _", text)
 		}
 	}
 	return nil
@@ -46,7 +43,7 @@ func jobText(key cluster.JobKey) string {
 	return key.String()
 }
 
-// parseGroup reads a group. The group that is named as its job needs no naming.
+// parseGroup reads a group. "web" is the group with the name of its job.
 func parseGroup(text string) (cluster.GroupKey, error) {
 	job, name, named := strings.Cut(text, ".")
 	key, err := parseJob(job)
@@ -81,9 +78,9 @@ func parseIndexes(text string) (head string, at Indexes, err error) {
 	last, err2 := strconv.Atoi(to)
 	switch {
 	case !ends || errors.Join(err1, err2) != nil || first < 0:
-		return "", Indexes{}, fmt.Errorf("%q has no index: say web[0] or web[0..5]", text)
+		return "", Indexes{}, fmt.Errorf("%q has no valid index: write web[0] or web[0..5]", text)
 	case last < first || last > maxIndex:
-		return "", Indexes{}, fmt.Errorf("%q: indexes go upwards, to %d at most", text, maxIndex)
+		return "", Indexes{}, fmt.Errorf("%q: indexes must increase, to at most %d", text, maxIndex)
 	}
 	return head, Indexes{First: first, Count: last - first + 1}, nil
 }
@@ -106,7 +103,7 @@ func parseAlloc(text string) (AllocName, error) {
 		return AllocName{}, err
 	}
 	if at.Count != 1 {
-		return AllocName{}, fmt.Errorf("%q is not one allocation: say web[0]", text)
+		return AllocName{}, fmt.Errorf("%q is not one allocation: write web[0]", text)
 	}
 	group, err := parseGroup(head)
 	if placed {
@@ -115,7 +112,7 @@ func parseAlloc(text string) (AllocName, error) {
 	return AllocName{Group: group, Index: at.First, Node: cluster.NodeID(node)}, err
 }
 
-// String returns the name as it is written: "web[0]" or "blue/web.api[0]@n1".
+// String returns the printed name: "web[0]" or "blue/web.api[0]@n1".
 func (n AllocName) String() string {
 	text := fmt.Sprintf("%s[%d]", groupText(n.Group), n.Index)
 	if n.Node != "" {

@@ -14,25 +14,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Bounds of a file. A larger file is refused before it is read.
+// Limits of a file.
 const (
 	MaxBytes  = 1 << 20
 	MaxLines  = 10_000
 	MaxNodes  = 100_000
 	MaxJobs   = 100_000
 	MaxAllocs = 1_000_000
-	// MaxWanted is how many allocations all jobs together may want, and one edit may ask
-	// for: a scheduler that has to place them one by one takes minutes for as many.
+	// MaxWanted limits the sum of all counts, and the count of one edit. The scheduler takes
+	// minutes to place more allocations.
 	MaxWanted = 100_000
 
-	// maxProblems bounds the errors that are told at once, and the warnings.
+	// maxProblems limits the reported errors, and the warnings.
 	maxProblems = 20
 )
 
-// Ending is the ending of the names of scenario files.
-const Ending = ".drain"
+// Extension is the extension of scenario files.
+const Extension = ".drain"
 
-// Warning describes a part of a file that is valid and probably not meant.
+// Warning describes a part of a file that is valid and probably a mistake.
 type Warning struct {
 	File string
 	Line int
@@ -42,10 +42,9 @@ type Warning struct {
 // String returns the warning with its place: "case.drain:12: ...".
 func (w Warning) String() string { return fmt.Sprintf("%s:%d: warning: %s", w.File, w.Line, w.Text) }
 
-// Parse reads a scenario. The name is the file's, for errors and warnings; without
-// its folder and its ending it is the scenario's. An error tells of the first
-// mistakes, each on a line of its own with the file's name and the line: correct the
-// file. The scenario is nil if there is an error.
+// Parse reads a scenario. name is the name of the file, for errors and warnings. Without its folder
+// and its extension it is the name of the scenario. The error lists the first mistakes, one on each
+// line, with the name of the file and the line number. The scenario is nil if there is an error.
 func Parse(name string, r io.Reader) (*Scenario, []Warning, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
@@ -58,7 +57,7 @@ func Parse(name string, r io.Reader) (*Scenario, []Warning, error) {
 	case len(lines) > MaxLines:
 		return nil, nil, fmt.Errorf("%s has more than %d lines", name, MaxLines)
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
-		return nil, nil, fmt.Errorf("%s is no text", name)
+		return nil, nil, fmt.Errorf("%s is not text", name)
 	}
 	p := newParser(name)
 	p.read(lines)
@@ -74,21 +73,21 @@ func (s *Scenario) Check() error {
 	if err := Print(&text, s); err != nil {
 		return err
 	}
-	_, _, err := Parse(s.Name+Ending, &text)
+	_, _, err := Parse(s.Name+Extension, &text)
 	return err
 }
 
 // parser reads one file.
 type parser struct {
 	file     string
-	line     int // the one that is read
+	line     int // the current line
 	scenario *Scenario
 	problems []error
 	warnings []Warning
 	scope
 	// open is the job whose groups may follow, or nil.
 	open *declared
-	// once are the directives that there may be one of, and where they stand.
+	// once holds the lines of the directives that a file may have once.
 	once map[string]int
 	// allocs counts the allocations.
 	allocs int
@@ -96,28 +95,28 @@ type parser struct {
 
 // scope holds the names that a line may use: what the lines above it declare.
 type scope struct {
-	// nodes and jobs are declared, each with its line.
+	// nodes and jobs are the declared ones; nodes have their line.
 	nodes map[cluster.NodeID]int
 	jobs  map[cluster.JobKey]*declared
 	// classes are the classes of nodes.
 	classes map[string]bool
 	cluster *Cluster
-	// room is how many more names the ranges of the file may stand for.
+	// room is how many more names ranges may expand to.
 	room int
 }
 
-// declared is a job that is declared.
+// declared is a declared job.
 type declared struct {
 	line int
-	// at is where it stands among the scenario's jobs.
+	// at is its index in the scenario's jobs.
 	at     int
 	groups map[string]bool
-	// own says that its line speaks of its own group.
+	// own is true if its line has a parameter of a group.
 	own bool
 }
 
 func newParser(file string) *parser {
-	s := &Scenario{Name: strings.TrimSuffix(path.Base(file), Ending)}
+	s := &Scenario{Name: strings.TrimSuffix(path.Base(file), Extension)}
 	return &parser{
 		file:     file,
 		scenario: s,
@@ -129,7 +128,7 @@ func newParser(file string) *parser {
 	}
 }
 
-// problem notes an error of the line.
+// problem records an error of the current line.
 func (p *parser) problem(err error) {
 	if err != nil && !p.full() {
 		for text := range strings.SplitSeq(err.Error(), "\n") {
@@ -141,7 +140,7 @@ func (p *parser) problem(err error) {
 // full reports whether no more errors are kept.
 func (p *parser) full() bool { return len(p.problems) >= maxProblems }
 
-// warn notes a warning of a line.
+// warn records a warning of a line.
 func (p *parser) warn(line int, format string, args ...any) {
 	if len(p.warnings) < maxProblems {
 		p.warnings = append(p.warnings, Warning{File: p.file, Line: line, Text: fmt.Sprintf(format, args...)})
@@ -161,7 +160,7 @@ func (p *parser) read(lines []string) {
 	p.close()
 	if len(expected) > 2 {
 		p.line = len(lines)
-		p.problem(errors.New("more than two sections after the first: there are only the story and the end"))
+		p.problem(errors.New("more than two expected texts: there are only the story and the end"))
 	}
 	for i, to := range []*string{&p.scenario.Story, &p.scenario.End} {
 		if i < len(expected) {
@@ -169,7 +168,7 @@ func (p *parser) read(lines []string) {
 		}
 	}
 	p.wanted()
-	review{p}.implausible()
+	review{p}.wholeFile()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 }
 
@@ -181,7 +180,7 @@ func (p *parser) wanted() {
 		for _, g := range j.Groups {
 			if left -= g.Count; left < 0 {
 				p.line = p.jobs[j.Key].line
-				p.problem(fmt.Errorf("the jobs down to %s want more than %d allocations", jobText(j.Key), MaxWanted))
+				p.problem(fmt.Errorf("the sum of counts down to job %s is more than %d", jobText(j.Key), MaxWanted))
 				return
 			}
 		}
@@ -190,7 +189,7 @@ func (p *parser) wanted() {
 		e := &p.scenario.Events[i]
 		if edit, is := e.Op.(*Edit); is && edit.Count != nil && *edit.Count > MaxWanted {
 			p.line = e.Line
-			p.problem(fmt.Errorf("count=%d: more than %d allocations", *edit.Count, MaxWanted))
+			p.problem(fmt.Errorf("count=%d: at most %d", *edit.Count, MaxWanted))
 		}
 	}
 }
@@ -202,7 +201,7 @@ func (p *parser) directive(words []string) error {
 		p.close()
 	}
 	if len(p.scenario.Events) > 0 && verb != "at" && verb != "run" && slices.Contains(directiveNames(), verb) {
-		return fmt.Errorf("%q belongs before the first \"at\"", verb)
+		return fmt.Errorf("%q must come before the first \"at\"", verb)
 	}
 	switch verb {
 	case "seed":
@@ -213,7 +212,7 @@ func (p *parser) directive(words []string) error {
 		return p.single(verb, p.scenario.Drainer.fields(), rest)
 	case "run":
 		err := p.single(verb, p.scenario.Run.fields(&p.scope), rest)
-		return errors.Join(err, p.scenario.soundCore())
+		return errors.Join(err, p.scenario.checkCut())
 	case "node":
 		return p.node(rest)
 	case "job":

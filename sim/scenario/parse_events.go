@@ -33,7 +33,7 @@ func (p *parser) event(words []string) error {
 	if len(words) > 0 && words[0] == "maybe" {
 		e.Maybe, words = true, words[1:]
 	}
-	verb, words, err := subject("what happens", words)
+	verb, words, err := subject("the operation", words)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (p *parser) event(words []string) error {
 	_, err = params(op.fields(&p.scope), words)
 	e.Op = op
 	p.scenario.Events = append(p.scenario.Events, e)
-	return errors.Join(err, p.sound(op))
+	return errors.Join(err, p.checkOp(op))
 }
 
 func entryKinds() []string {
@@ -76,7 +76,7 @@ func (p *parser) op(verb string, words []string) (Op, []string, error) {
 	if !slices.Contains(verbs(), verb) {
 		return nil, nil, unknown("operation", verb, verbs())
 	}
-	what, words, err := subject("what to "+verb, words)
+	what, words, err := subject("the subject of "+verb, words)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,13 +138,13 @@ func faultNames() []string {
 	return names
 }
 
-// nodeChange reads what becomes of nodes.
+// nodeChange reads a change of nodes.
 func (p *parser) nodeChange(what string, words []string) (Op, []string, error) {
 	ids, err := p.theNodes(what)
 	if err != nil {
 		return nil, nil, err
 	}
-	change, words, err := subject("what becomes of "+what, words)
+	change, words, err := subject("the change of "+what, words)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,7 +156,7 @@ func (p *parser) nodeChange(what string, words []string) (Op, []string, error) {
 	return &NodeChange{Nodes: ids, Change: Change(change)}, words, nil
 }
 
-// server reads "s2", if it stands there.
+// server reads "s2" if it is the first word. Otherwise it returns 0.
 func (p *scope) server(words []string) (int, []string, error) {
 	if len(words) == 0 {
 		return 0, words, nil
@@ -168,36 +168,36 @@ func (p *scope) server(words []string) (int, []string, error) {
 	}
 	servers := max(1, p.cluster.Servers)
 	if n < 1 || n > servers || digits[0] == '0' {
-		return 0, nil, fmt.Errorf("there is no server %s of %d", words[0], servers)
+		return 0, nil, fmt.Errorf("there is no server %s: the cluster has %d", words[0], servers)
 	}
 	return n, words[1:], nil
 }
 
-// sound says what is wrong with an operation as a whole, and notes what it makes
-// known.
-func (p *parser) sound(op Op) error {
+// checkOp checks an operation as a whole. It records the allocations and names that the operation
+// adds.
+func (p *parser) checkOp(op Op) error {
 	switch o := op.(type) {
 	case *Edit:
-		return p.soundEdit(o)
+		return p.checkEdit(o)
 	case *Place:
 		return p.addAllocs(o.Alloc)
 	case *Fault:
-		return o.sound()
+		return o.check()
 	}
 	return nil
 }
 
-func (p *parser) soundEdit(o *Edit) error {
+func (p *parser) checkEdit(o *Edit) error {
 	if !o.Remove && o.Rename == "" {
 		return nil
 	}
 	switch {
 	case o.Group == "":
-		return errors.New("only one group can be removed or renamed: say job.group")
+		return errors.New("remove and rename need one group: write job.group")
 	case o.Remove && o.Rename != "":
-		return errors.New("either removed or renamed")
+		return errors.New("remove and rename exclude each other")
 	case o.Remove && (o.Count != nil || o.MaxParallel != nil):
-		return errors.New("what is removed has neither a count nor a limit")
+		return errors.New("remove excludes count and max-parallel")
 	case o.Rename != "":
 		if known := p.jobs[o.Job]; known != nil {
 			known.groups[o.Rename] = true
@@ -206,16 +206,16 @@ func (p *parser) soundEdit(o *Edit) error {
 	return nil
 }
 
-// sound says what is wrong with the fault as a whole.
-func (o *Fault) sound() error {
+// check checks the fault as a whole.
+func (o *Fault) check() error {
 	kind := o.Name.Kind()
 	switch {
 	case kind.Delays == NoDelay && o.Delay != (Range{}):
 		return fmt.Errorf("%s has no delay", o.Name)
 	case kind.Delays == MustDelay && o.Delay == (Range{}):
-		return fmt.Errorf("%s does nothing without a delay", o.Name)
+		return fmt.Errorf("%s needs a delay", o.Name)
 	case kind.Lasts && (o.Count != 0 || o.For != 0):
-		return fmt.Errorf("%s strikes once, when it is armed: it has neither count nor for", o.Name)
+		return fmt.Errorf("%s strikes once, when it is armed: it takes neither count nor for", o.Name)
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ func (p *parser) seed(words []string) error {
 	}
 	n, err := strconv.ParseUint(words[0], 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no seed: a number from 0 to 2^64-1", words[0])
+		return fmt.Errorf("%q is not a seed: a seed is a number from 0 to 2^64-1", words[0])
 	}
 	p.scenario.Seed = n
 	return nil
 }
 
-// single reads a directive that there may be one of.
+// single reads a directive that a file may have once.
 func (p *parser) single(verb string, fields []field, words []string) error {
 	if err := p.onlyOnce(verb); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (p *parser) single(verb string, fields []field, words []string) error {
 
 func (p *parser) onlyOnce(verb string) error {
 	if line := p.once[verb]; line != 0 {
-		return fmt.Errorf("%q stands on line %d already", verb, line)
+		return fmt.Errorf("%q is already on line %d", verb, line)
 	}
 	p.once[verb] = p.line
 	return nil
@@ -56,7 +56,7 @@ func (p *parser) node(words []string) error {
 	n := Node{IDs: nodeIDs(ids)}
 	for _, id := range n.IDs {
 		if line := p.nodes[id]; line != 0 {
-			return fmt.Errorf("node %s stands on line %d already", id, line)
+			return fmt.Errorf("node %s is already on line %d", id, line)
 		}
 		p.nodes[id] = p.line
 	}
@@ -99,7 +99,7 @@ func (p *scope) jobKeys(text string) ([]cluster.JobKey, error) {
 	return keys, nil
 }
 
-// job reads "job web count=6". A range of jobs is short for a line for each.
+// job reads "job web count=6". A range of jobs replaces one line for each job.
 func (p *parser) job(words []string) error {
 	what, words, err := subject("the job's name", words)
 	if err != nil {
@@ -116,16 +116,16 @@ func (p *parser) job(words []string) error {
 	own := Group{Count: 1}
 	fields := own.fields()
 	seen, err := params(append(job.fields(), fields...), words)
-	speaks := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
+	ownGroup := slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(seen, f.name) })
 	for _, key := range keys {
 		if known := p.jobs[key]; known != nil {
-			return fmt.Errorf("job %s stands on line %d already", jobText(key), known.line)
+			return fmt.Errorf("job %s is already on line %d", jobText(key), known.line)
 		}
 		p.close()
 		own.Name = string(key.ID)
 		one := job
 		one.Key, one.Groups = key, []Group{own.clone()}
-		p.open = &declared{line: p.line, at: len(p.scenario.Jobs), groups: map[string]bool{own.Name: true}, own: speaks}
+		p.open = &declared{line: p.line, at: len(p.scenario.Jobs), groups: map[string]bool{own.Name: true}, own: ownGroup}
 		p.jobs[key] = p.open
 		p.scenario.Jobs = append(p.scenario.Jobs, one)
 	}
@@ -135,24 +135,24 @@ func (p *parser) job(words []string) error {
 	return err
 }
 
-// close ends the lines of a job.
+// close ends a job: no more groups of it may follow.
 func (p *parser) close() {
 	if p.open == nil {
 		return
 	}
 	job := &p.scenario.Jobs[p.open.at]
-	if !p.open.own && len(job.Groups) > 1 { // the line did not speak of one
+	if !p.open.own && len(job.Groups) > 1 { // the line has no parameter of a group
 		job.Groups = job.Groups[1:]
 		delete(p.open.groups, string(job.Key.ID))
 		for _, g := range job.Groups {
 			p.open.groups[g.Name] = true
 		}
 	}
-	review{p}.paces(job, p.open.line)
+	review{p}.groups(job, p.open.line)
 	p.open = nil
 }
 
-// group reads "group web.api count=3", which belongs to the job right above.
+// group reads "group web.api count=3", which follows the line of its job.
 func (p *parser) group(words []string) error {
 	what, words, err := subject("the group's name", words)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *parser) group(words []string) error {
 		return err
 	}
 	if p.open == nil || p.scenario.Jobs[p.open.at].Key != key.Job {
-		return fmt.Errorf("group %s belongs right below the line of one job %s", groupText(key), jobText(key.Job))
+		return fmt.Errorf("group %s must follow the line of job %s", groupText(key), jobText(key.Job))
 	}
 	job := &p.scenario.Jobs[p.open.at]
 	known := job.Groups
@@ -171,7 +171,7 @@ func (p *parser) group(words []string) error {
 		known = known[1:]
 	}
 	if slices.ContainsFunc(known, func(g Group) bool { return g.Name == key.Name }) {
-		return fmt.Errorf("group %s is there already", groupText(key))
+		return fmt.Errorf("group %s is already declared", groupText(key))
 	}
 	g := Group{Name: key.Name, Count: 1}
 	_, err = params(g.fields(), words)
@@ -180,8 +180,7 @@ func (p *parser) group(words []string) error {
 	return err
 }
 
-// alloc reads "alloc web[0..5] on=n1..n3". A range of jobs is short for a line for
-// each.
+// alloc reads "alloc web[0..5] on=n1..n3". A range of jobs replaces one line for each job.
 func (p *parser) alloc(words []string) error {
 	what, words, err := subject("the group", words)
 	if err != nil {
@@ -199,7 +198,7 @@ func (p *parser) alloc(words []string) error {
 	return errors.Join(err, p.addAllocs(a))
 }
 
-// someAllocs reads what allocations of one group are called.
+// someAllocs reads the name of allocations of one group.
 func (p *parser) someAllocs(text string) (Alloc, error) {
 	head, at, err := parseIndexes(text)
 	if err != nil {
@@ -212,8 +211,8 @@ func (p *parser) someAllocs(text string) (Alloc, error) {
 	return Alloc{Group: group, Indexes: at}, err
 }
 
-// allocEach reads allocations of the own groups of a range of jobs: on one node, or
-// those of each on the next of a range of as many.
+// allocEach reads allocations of a range of jobs, in the groups with the names of the jobs. They are
+// all on one node, or those of each job on the next node of a range.
 func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 	keys, err := p.jobKeys(jobs)
 	if err != nil {
@@ -226,7 +225,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 	on := a.On
 	a.On = nil
 	if len(on) != 1 && (len(on) != len(keys) || !inRow(on)) {
-		return fmt.Errorf("on: %d jobs need one node, or a range of %d", len(keys), len(keys))
+		return fmt.Errorf("on: %d jobs need one node, or a range of %d nodes", len(keys), len(keys))
 	}
 	for i, key := range keys {
 		each := a.clone()
@@ -240,7 +239,7 @@ func (p *parser) allocEach(jobs string, at Indexes, words []string) error {
 	return nil
 }
 
-// inRow reports whether each of the names follows the one before.
+// inRow reports whether the names are consecutive.
 func inRow(ids []cluster.NodeID) bool {
 	for i := 1; i < len(ids); i++ {
 		if !follows(string(ids[i]), string(ids[i-1])) {
@@ -258,7 +257,7 @@ func (p *parser) addAllocs(a Alloc) error {
 	return nil
 }
 
-// number is how many allocations there are.
+// number counts the declared allocations.
 func (a *Alloc) number() int {
 	if a.Indexes.Count == 0 {
 		return len(a.On)
@@ -268,7 +267,7 @@ func (a *Alloc) number() int {
 
 // client reads "client web@n1 stop=never".
 func (p *parser) client(words []string) error {
-	what, words, err := subject("what it is of: *, a job, a group, an allocation or a node", words)
+	what, words, err := subject("the selector: *, a job, a group, an allocation or a node", words)
 	if err != nil {
 		return err
 	}
@@ -278,7 +277,7 @@ func (p *parser) client(words []string) error {
 	}
 	seen, err := params(c.fields(), words)
 	if err == nil && len(seen) == 0 {
-		err = errors.New("a client that behaves as ever needs no line")
+		err = errors.New("a client line needs a parameter")
 	}
 	p.scenario.Clients = append(p.scenario.Clients, c)
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// lines are a scenario whose first lines are these, and on which more can stand.
+// lines are the first lines of a scenario.
 const lines = `# why
 node n1..n3
 job web count=2
@@ -22,99 +22,99 @@ job shop
 group shop.api count=3
 `
 
-// What is wrong is told with its line, and with what was probably meant.
+// An error names the line, and the word that was probably intended.
 func TestParse_Errors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"nod n4":                                  `unknown directive "nod", did you mean "node"?`,
-		"please":                                  `unknown directive "please": there are seed, cluster, drainer, node, job, group, alloc, client, at, run`,
+		"please":                                  `unknown directive "please": expected one of seed, cluster, drainer, node, job, group, alloc, client, at, run`,
 		"seed":                                    `seed takes one number: seed 7`,
-		"seed -1":                                 `"-1" is no seed: a number from 0 to 2^64-1`,
+		"seed -1":                                 `"-1" is not a seed: a seed is a number from 0 to 2^64-1`,
 		"cluster server=3":                        `unknown word "server", did you mean "servers"?`,
-		"cluster servers=0":                       `servers: "0": 1 at least`,
-		"cluster servers=3000000000":              `servers: "3000000000": 2147483647 at most`,
-		"cluster commit=never":                    `commit: never: then nothing would go on`,
-		"cluster commit=5s..1s":                   `commit: "5s..1s" goes downwards`,
+		"cluster servers=0":                       `servers: "0": at least 1`,
+		"cluster servers=3000000000":              `servers: "3000000000": at most 2147483647`,
+		"cluster commit=never":                    `commit: never is not allowed: the run would stop`,
+		"cluster commit=5s..1s":                   `commit: "5s..1s": the second time is less than the first`,
 		"cluster replicas=yes":                    `"replicas" takes no value`,
 		"cluster wake":                            `"wake" needs a value: wake=VALUE`,
-		"drainer below-budget=wait":               `below-budget: "wait" is none of hold, proceed`,
-		"drainer queries=0":                       `queries: "0": then nothing is ever looked at`,
-		"drainer queries=NaN":                     `queries: "NaN" is no number`,
-		"drainer coalesce=0s":                     `coalesce: "0s": say none`,
+		"drainer below-budget=wait":               `below-budget: unknown value "wait": expected one of hold, proceed`,
+		"drainer queries=0":                       `queries: "0": the drainer would never read the state`,
+		"drainer queries=NaN":                     `queries: "NaN" is not a number`,
+		"drainer coalesce=0s":                     `coalesce: "0s": write none`,
 		"drainer retry=0s":                        `retry: "0s": leave it out for the default`,
 		"node":                                    `the node's name is missing`,
-		"node n1":                                 `node n1 stands on line 2 already`,
-		"node n7..n5":                             `n7..n5 goes downwards`,
-		"node n7..m9":                             `n7..m9 is no range: the two may differ only in the number they end with`,
-		"node a..b":                               `a..b is no range: the two may differ only in the number they end with`,
+		"node n1":                                 `node n1 is already on line 2`,
+		"node n7..n5":                             `n7..n5: the second number is less than the first`,
+		"node n7..m9":                             `n7..m9 is not a range: the two names may differ only in the number at the end`,
+		"node a..b":                               `a..b is not a range: the two names may differ only in the number at the end`,
 		"node n7..n09":                            `n7..n09: write n9`,
-		"node n.7":                                `"n.7" is no name: letters, digits, - and _`,
-		"node n7 cpu=lots":                        `cpu: "lots" is no whole number`,
-		"node n7 cpu=1 cpu=2":                     `"cpu" stands there twice`,
-		"node n7 status=gone":                     `status: "gone" is none of ready, initializing, down, disconnected`,
+		"node n.7":                                `"n.7" is not a name: a name has letters, digits, - and _`,
+		"node n7 cpu=lots":                        `cpu: "lots" is not a whole number`,
+		"node n7 cpu=1 cpu=2":                     `"cpu" is given twice`,
+		"node n7 status=gone":                     `status: unknown value "gone": expected one of ready, initializing, down, disconnected`,
 		"job":                                     `the job's name is missing`,
-		"job web":                                 `job web stands on line 3 already`,
-		"job a/b/c":                               `"b/c" is no name: letters, digits, - and _`,
-		"job x type=cron":                         `type: "cron" is none of service, batch, system, sysbatch`,
-		"job x priority=101":                      `priority: "101": 100 at most`,
-		"job x count=-1":                          `count: "-1": 0 at least`,
-		"job x count=2000000":                     `count: "2000000": 1000000 at most`,
-		"group shop.api":                          `group shop.api is there already`,
-		"group web.api":                           `group web.api belongs right below the line of one job web`,
+		"job web":                                 `job web is already on line 3`,
+		"job a/b/c":                               `"b/c" is not a name: a name has letters, digits, - and _`,
+		"job x type=cron":                         `type: unknown value "cron": expected one of service, batch, system, sysbatch`,
+		"job x priority=101":                      `priority: "101": at most 100`,
+		"job x count=-1":                          `count: "-1": at least 0`,
+		"job x count=2000000":                     `count: "2000000": at most 1000000`,
+		"group shop.api":                          `group shop.api is already declared`,
+		"group web.api":                           `group web.api must follow the line of job web`,
 		"alloc":                                   `the group is missing`,
 		"alloc web":                               `"on" is missing: on=VALUE`,
 		"alloc web on=n9":                         `on: there is no node n9`,
-		"alloc web[1 on=n1":                       `"web[1" has no index: say web[0] or web[0..5]`,
-		"alloc web[5..1] on=n1":                   `"web[5..1]": indexes go upwards, to 1000000 at most`,
+		"alloc web[1 on=n1":                       `"web[1" has no valid index: write web[0] or web[0..5]`,
+		"alloc web[5..1] on=n1":                   `"web[5..1]": indexes must increase, to at most 1000000`,
 		"alloc wob on=n1":                         `there is no job wob`,
 		"alloc web.api on=n1":                     `job web has no group api`,
 		"alloc shop on=n1":                        `job shop has no group shop`,
-		"alloc web on=n1 health=ill":              `health: "ill" is none of good, bad, none`,
-		"client web":                              `a client that behaves as ever needs no line`,
+		"alloc web on=n1 health=ill":              `health: unknown value "ill": expected one of good, bad, none`,
+		"client web":                              `a client line needs a parameter`,
 		"client @n9 stop=1s":                      `there is no node n9`,
-		"client web unhealthy=2":                  `unhealthy: "2": 1 at most`,
-		"client web stop=2":                       `stop: "2" is no time: say 5s, 10m or 1h30m`,
+		"client web unhealthy=2":                  `unhealthy: "2": at most 1`,
+		"client web stop=2":                       `stop: "2" is not a time: write 5s, 10m or 1h30m`,
 		"client web stop=-2s":                     `stop: "-2s" is below zero`,
 		"at":                                      `the time is missing`,
-		"at 5s":                                   `what happens is missing`,
-		"at noon drain n1":                        `"noon" is no time: say 5s, 10m or 1h30m`,
-		"at 2000000h drain n1":                    `"2000000h" is longer than a hundred years`,
+		"at 5s":                                   `the operation is missing`,
+		"at noon drain n1":                        `"noon" is not a time: write 5s, 10m or 1h30m`,
+		"at 2000000h drain n1":                    `"2000000h" is more than a hundred years`,
 		"at 5s drian n1":                          `unknown operation "drian", did you mean "drain"?`,
-		"at 5s drain":                             `what to drain is missing`,
+		"at 5s drain":                             `the subject of drain is missing`,
 		"at 5s drain n9":                          `there is no node n9`,
-		"at 5s drain n1,n1":                       `n1 stands there twice`,
+		"at 5s drain n1,n1":                       `n1 is listed twice`,
 		"at 5s drain n1 deadlin=5m":               `unknown word "deadlin", did you mean "deadline"?`,
-		"at 5s drain n1 deadline=x":               `deadline: "x" is no time: say 5s, 10m or 1h30m; a deadline may also be none, force or infinite`,
-		"at 5s drain n1 deadline=0s":              `deadline: "0s": say none or force`,
-		"at 5s before noon drain n1":              `unknown kind of entry "noon": there are marks, completion, plan, report`,
+		"at 5s drain n1 deadline=x":               `deadline: "x" is not a time: write 5s, 10m or 1h30m; a deadline may also be none, force or infinite`,
+		"at 5s drain n1 deadline=0s":              `deadline: "0s": write none or force`,
+		"at 5s before noon drain n1":              `unknown kind of entry "noon": expected one of marks, completion, plan, report`,
 		"at 5s edit web[0] count=1":               `"web[0]" is neither a job nor a group`,
-		"at 5s edit web remove":                   `only one group can be removed or renamed: say job.group`,
-		"at 5s edit shop.api remove rename=x":     `either removed or renamed`,
-		"at 5s edit shop.api remove count=1":      `what is removed has neither a count nor a limit`,
-		"at 5s fail web":                          `"web" is not one allocation: say web[0]`,
+		"at 5s edit web remove":                   `remove and rename need one group: write job.group`,
+		"at 5s edit shop.api remove rename=x":     `remove and rename exclude each other`,
+		"at 5s edit shop.api remove count=1":      `remove excludes count and max-parallel`,
+		"at 5s fail web":                          `"web" is not one allocation: write web[0]`,
 		"at 5s fail web[0]@n9":                    `there is no node n9`,
 		"at 5s node n1 daun":                      `unknown change "daun", did you mean "down"?`,
-		"at 5s elect s2":                          `there is no server s2 of 1`,
+		"at 5s elect s2":                          `there is no server s2: the cluster has 1`,
 		"at 5s pause":                             `"for" is missing: for=VALUE`,
 		"at 5s clock":                             `"ahead" is missing: ahead=VALUE`,
-		"at 5s restore now":                       `unknown word "now": nothing may stand there`,
+		"at 5s restore now":                       `unknown word "now": no more words are allowed here`,
 		"at 5s fault apply/regect":                `unknown fault "apply/regect", did you mean "apply/reject"?`,
-		"at 5s fault apply/reject p=0":            `p: "0": leave the line out`,
+		"at 5s fault apply/reject p=0":            `p: "0": a fault that never strikes has no effect`,
 		"at 5s fault apply/reject on=drain":       `on: unknown writes "drain", did you mean "drainer"?`,
 		"at 5s fault apply/reject delay=1s":       `apply/reject has no delay`,
-		"at 5s fault watch/delay":                 `watch/delay does nothing without a delay`,
-		"at 5s fault node/crash delay=1s count=2": `node/crash strikes once, when it is armed: it has neither count nor for`,
-		"at 5s fault leader/flap on=n1":           `on: leader/flap is on nothing in particular`,
-		"at 5s fault sched/fail-eval on=web[0]":   `on: sched/fail-eval is on a job`,
-		"at 5s fault apply/partial-refuse on=@n1": `on: apply/partial-refuse is on a job or a group`,
+		"at 5s fault watch/delay":                 `watch/delay needs a delay`,
+		"at 5s fault node/crash delay=1s count=2": `node/crash strikes once, when it is armed: it takes neither count nor for`,
+		"at 5s fault leader/flap on=n1":           `on: leader/flap has no target`,
+		"at 5s fault sched/fail-eval on=web[0]":   `on: the target of sched/fail-eval is a job`,
+		"at 5s fault apply/partial-refuse on=@n1": `on: the target of apply/partial-refuse is a job or a group`,
 		"at 5s fault client/mute on=default/web":  `on: "default/web": write web`,
 		"at 5s fault node/crash delay=1s on=n9":   `on: there is no node n9`,
-		"run until=5m":                            `unknown word "until": there are for, calm, cut-servers, cut-nodes, drained, brief`,
-		"run calm=1m cut-servers=s1":              `1 of 1 servers are no minority: no server could lead`,
-		"run calm=1m cut-servers=n1":              `cut-servers: "n1" is no server: servers are s1, s2`,
-		"run cut-nodes=n1":                        `what is cut off is so from the calm on: say calm=`,
-		"at 5s drain " + strings.Repeat("x", 101): `a name of 101 characters: 100 are enough`,
-		"job web1..web2 count=1\ngroup web2.x count=1": `group web2.x belongs right below the line of one job web2`,
+		"run until=5m":                            `unknown word "until": expected one of for, calm, cut-servers, cut-nodes, drained, brief`,
+		"run calm=1m cut-servers=s1":              `1 of 1 servers are not a minority: no server could lead`,
+		"run calm=1m cut-servers=n1":              `cut-servers: "n1" is not a server: servers are s1, s2`,
+		"run cut-nodes=n1":                        `cut-servers and cut-nodes need calm=`,
+		"at 5s drain " + strings.Repeat("x", 101): `a name of 101 characters: at most 100`,
+		"job web1..web2 count=1\ngroup web2.x count=1": `group web2.x must follow the line of job web2`,
 	} {
 		_, _, err := scenario.Parse("somewhere/case.drain", strings.NewReader(lines+line+"\n"))
 		last := 6 + strings.Count(line, "\n")
@@ -122,45 +122,45 @@ func TestParse_Errors(t *testing.T) {
 	}
 }
 
-// The parser reports several mistakes at once, up to a limit.
+// One error lists several mistakes, up to a limit.
 func TestParse_ManyErrors(t *testing.T) {
 	t.Parallel()
 	_, _, err := scenario.Parse("case.drain", strings.NewReader("# why\nnode n1 cpu=x dsk=1\n\nfoo\nat 0s drain n2\n"))
-	must.EqError(t, err, `case.drain:2: cpu: "x" is no whole number
+	must.EqError(t, err, `case.drain:2: cpu: "x" is not a whole number
 case.drain:2: unknown word "dsk", did you mean "disk"?
-case.drain:4: unknown directive "foo": there are seed, cluster, drainer, node, job, group, alloc, client, at, run
+case.drain:4: unknown directive "foo": expected one of seed, cluster, drainer, node, job, group, alloc, client, at, run
 case.drain:5: there is no node n2`)
 
 	_, _, err = scenario.Parse("case.drain", strings.NewReader(strings.Repeat("foo\n", 1000)))
 	must.Eq(t, 20, strings.Count(err.Error(), "\n")+1)
 }
 
-// Setup comes first, each thing that there is one of once, and sections are two.
+// Declarations come before events, single directives come once, and there are two expected texts.
 func TestParse_Order(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"node n1\nat 0s drain n1\nnode n2\n": `case.drain:3: "node" belongs before the first "at"`,
-		"seed 1\nseed 2\n":                   `case.drain:2: "seed" stands on line 1 already`,
-		"run for=1s\n\nrun for=2s\n":         `case.drain:3: "run" stands on line 1 already`,
-		"----\n----\n----\n":                 `case.drain:4: more than two sections after the first: there are only the story and the end`,
+		"node n1\nat 0s drain n1\nnode n2\n": `case.drain:3: "node" must come before the first "at"`,
+		"seed 1\nseed 2\n":                   `case.drain:2: "seed" is already on line 1`,
+		"run for=1s\n\nrun for=2s\n":         `case.drain:3: "run" is already on line 1`,
+		"----\n----\n----\n":                 `case.drain:4: more than two expected texts: there are only the story and the end`,
 	} {
 		_, _, err := scenario.Parse("case.drain", strings.NewReader(text))
 		must.EqError(t, err, want, must.Sprint(text))
 	}
 }
 
-// What is too large is refused before it costs anything.
+// A file above a limit is refused.
 func TestParse_Bounds(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
-		"case.drain is longer than 1048576 bytes": strings.Repeat("# far too long\n", 1<<17),
-		"case.drain has more than 10000 lines":    strings.Repeat("\n", 10_000),
-		"case.drain is no text":                   "# \xff\n",
-		"case.drain:1: too many names: the ranges of a file may stand for a million in all": "node n1..n999999999",
-		"case.drain:1: more than 100000 nodes":                                              "node n1..n100001",
-		"case.drain:1: more than 100000 jobs":                                               "job n1..n100001",
-		"case.drain:3: more than 1000000 allocations":                                       "node n1\njob web\nalloc web[0..1000000] on=n1",
-		"case.drain:12: too many names: the ranges of a file may stand for a million in all": "node n1..n100000\n\n" +
+		"case.drain is longer than 1048576 bytes":                                    strings.Repeat("# far too long\n", 1<<17),
+		"case.drain has more than 10000 lines":                                       strings.Repeat("\n", 10_000),
+		"case.drain is not text":                                                     "# \xff\n",
+		"case.drain:1: too many names: the ranges of a file may expand to a million": "node n1..n999999999",
+		"case.drain:1: more than 100000 nodes":                                       "node n1..n100001",
+		"case.drain:1: more than 100000 jobs":                                        "job n1..n100001",
+		"case.drain:3: more than 1000000 allocations":                                "node n1\njob web\nalloc web[0..1000000] on=n1",
+		"case.drain:12: too many names: the ranges of a file may expand to a million": "node n1..n100000\n\n" +
 			strings.Repeat("at 0s drain n1..n100000\n", 50),
 	} {
 		_, _, err := scenario.Parse("case.drain", strings.NewReader(text))
@@ -175,7 +175,7 @@ func TestParse_ReadError(t *testing.T) {
 	must.ErrorIs(t, err, broken)
 }
 
-// A file is read as it is meant: comments, blank lines and ends of lines are free.
+// Comments, blank lines, spaces and carriage returns have no meaning.
 func TestParse_Form(t *testing.T) {
 	t.Parallel()
 	s, warnings := parse(t, "\r\n  #  Why,\r\n#and why not.\r\n#\r\n\r\n# no prose\r\n\tnode   n1 # one\r\nat 0s drain n1\r\n---- \r\n\r\nfirst\r\n  second  \r\n----\r\n")
@@ -189,7 +189,7 @@ func TestParse_Form(t *testing.T) {
 	}, s)
 }
 
-// A job has a group of its own name unless it has others instead.
+// A job has a group with its own name, unless its line has no parameter of a group and others follow.
 func TestParse_GroupsOfJobs(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -213,7 +213,7 @@ func TestParse_GroupsOfJobs(t *testing.T) {
 	}
 }
 
-// A range of jobs is a line for each of them.
+// A range of jobs equals one line for each job.
 func TestParse_RangesOfJobs(t *testing.T) {
 	t.Parallel()
 	short, _ := parse(t, "node n1..n3\njob blue/sum9..sum11 count=2\nalloc blue/sum9..sum11[0..1] on=n1..n3\n")
@@ -228,45 +228,45 @@ func TestParse_RangesOfJobs(t *testing.T) {
 	`)
 	must.Eq(t, long, short)
 	_, _, err := scenario.Parse("case.drain", strings.NewReader("node n1..n3\njob sum1..sum3\nalloc sum1..sum3 on=n1..n2\n"))
-	must.EqError(t, err, "case.drain:3: on: 3 jobs need one node, or a range of 3")
+	must.EqError(t, err, "case.drain:3: on: 3 jobs need one node, or a range of 3 nodes")
 }
 
-// The parser refuses too many allocations, at the line that asks for them.
-func TestParse_wanted(t *testing.T) {
+// More allocations than the scheduler can place in reasonable time are refused, with the line.
+func TestParse_MaxWanted(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"node n1..n1000\njob web count=900000":                     "case.drain:2: the jobs down to web want more than 100000 allocations",
-		"node n1\njob a count=60000\njob b\ngroup b.x count=40001": "case.drain:3: the jobs down to b want more than 100000 allocations",
-		"node n1\njob a\nat 0s edit a count=100001":                "case.drain:3: count=100001: more than 100000 allocations",
+		"node n1..n1000\njob web count=900000":                     "case.drain:2: the sum of counts down to job web is more than 100000",
+		"node n1\njob a count=60000\njob b\ngroup b.x count=40001": "case.drain:3: the sum of counts down to job b is more than 100000",
+		"node n1\njob a\nat 0s edit a count=100001":                "case.drain:3: count=100001: at most 100000",
 	} {
 		_, _, err := scenario.Parse("case.drain", strings.NewReader(text+"\n"))
 		must.EqError(t, err, want)
 	}
 }
 
-// What can be and hardly is meant is told, and read all the same.
+// A valid but unlikely value is read, with a warning.
 func TestParse_Warnings(t *testing.T) {
 	t.Parallel()
 	const undrained = "nothing is drained"
 	for line, want := range map[string]string{
 		"job x count=2 max-parallel=3":              "x: max-parallel 3 is more than the count of 2",
 		"job x kill=25h":                            "x: kill=25h is more than a day",
-		"job x min-healthy=6m":                      "x: min-healthy=6m is past the healthy deadline of 5m",
+		"job x min-healthy=6m":                      "x: min-healthy=6m is more than the healthy deadline of 5m",
 		"job x classes=a":                           "x: no node above is of class a",
 		"cluster commit=2m":                         "commit=2m is more than a minute",
-		"run for=5m calm=5m":                        "calm=5m is not before the end after 5m",
-		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: say force if the drain must not wait",
+		"run for=5m calm=5m":                        "calm=5m is not before the end at 5m",
+		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: write force for no wait",
 		"at 0s drain n1 deadline=87600h":            "a deadline of 87600h is more than a month",
-		"at 0s clock ahead=-48h":                    "a clock that is -48h ahead",
-		"at 0s elect believes=2m":                   "a leader that believes it leads for 2m after its end",
+		"at 0s clock ahead=-48h":                    "a clock is set -48h ahead",
+		"at 0s elect believes=2m":                   "a leader believes for 2m after its term that it leads",
 		"at 0s edit web count=2 max-parallel=3":     "max-parallel 3 is more than the count of 2",
-		"at 0s fault apply/reject p=0.0001 count=5": "apply/reject is armed until it has struck 5 times, one opportunity in 10000",
-		"at 0s fault apply/slow delay=1ns":          "apply/slow: a delay of 1ns is none",
+		"at 0s fault apply/reject p=0.0001 count=5": "apply/reject is armed until it has struck 5 times, at one opportunity of 10000",
+		"at 0s fault apply/slow delay=1ns":          "apply/slow: a delay of 1ns has no effect",
 		"at 0s fault apply/slow for=100000h":        "apply/slow is armed for 100000h, which is more than a day",
-		"at 9s drain n1\nat 5s restore":             "at 5s comes after what happens at 9s",
-		"run for=5m\nat 5m restore":                 "at 5m the run is over: it lasts for 5m",
-		"run calm=5m\nat 5m fault apply/reject":     "at 5m there are no faults any more: calm=5m",
-		strings.Repeat("at 0s restore\n", 2001):     "more than 2000 events are no story any more",
+		"at 9s drain n1\nat 5s restore":             "this event at 5s comes after an event at 9s",
+		"run for=5m\nat 5m restore":                 "no event happens at 5m: for=5m",
+		"run calm=5m\nat 5m fault apply/reject":     "no fault strikes at 5m: calm=5m",
+		strings.Repeat("at 0s restore\n", 2001):     "more than 2000 events",
 	} {
 		text := lines + strings.TrimSuffix(line, "\n") + "\n"
 		_, warnings := parse(t, text)
@@ -284,5 +284,5 @@ func TestParse_Warnings(t *testing.T) {
 	_, warnings = parse(t, "node n1\njob web count=1\nalloc web[0..2] on=n1\nat 0s drain n1\n")
 	must.Len(t, 2, warnings)
 	must.Eq(t, "case.drain:1: warning: no comment at the beginning says why the scenario exists", warnings[0].String())
-	must.Eq(t, "case.drain:2: warning: web: begins with 3 allocations and a count of 1", warnings[1].String())
+	must.Eq(t, "case.drain:2: warning: web: 3 allocations with a count of 1", warnings[1].String())
 }

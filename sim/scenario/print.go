@@ -10,9 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Print writes a scenario in its one canonical form: what is left out of it is at its
-// default, and equal scenarios are equal texts. [Parse] reads it back as it was, but
-// for the lines of events.
+// Print writes a scenario in its canonical form. Defaults are left out, and equal scenarios have equal
+// texts. [Parse] reads the same scenario from it, except for the line numbers of events.
 func Print(w io.Writer, s *Scenario) error {
 	p := &printer{w: bufio.NewWriter(w)}
 	for _, text := range s.Prose {
@@ -22,8 +21,8 @@ func Print(w io.Writer, s *Scenario) error {
 	if s.Seed != 0 {
 		p.line("seed", strconv.FormatUint(s.Seed, 10))
 	}
-	p.only("cluster", s.Cluster.fields())
-	p.only("drainer", s.Drainer.fields())
+	p.optional("cluster", s.Cluster.fields())
+	p.optional("drainer", s.Drainer.fields())
 	p.gap()
 	for i := range s.Nodes {
 		p.directive("node "+listText(s.Nodes[i].IDs), s.Nodes[i].fields())
@@ -41,44 +40,43 @@ func Print(w io.Writer, s *Scenario) error {
 		p.event(&s.Events[i])
 	}
 	p.gap()
-	p.only("run", s.Run.fields(nil))
+	p.optional("run", s.Run.fields(nil))
 	p.text(expectation(s.Story, s.End))
 	return p.w.Flush()
 }
 
-// printer writes lines. Errors wait for the flush.
+// printer writes lines. The flush returns their errors.
 type printer struct {
 	w *bufio.Writer
-	// wrote says that something was written, apart that a blank line is to come
-	// before what is next.
-	wrote, apart bool
+	// wrote is true after the first line. blank asks for a blank line before the next one.
+	wrote, blank bool
 }
 
 func (p *printer) text(text string) { _, _ = p.w.WriteString(text) }
 
 func (p *printer) line(words ...string) {
-	if p.apart {
+	if p.blank {
 		p.text("\n")
 	}
-	p.wrote, p.apart = true, false
+	p.wrote, p.blank = true, false
 	p.text(strings.Join(words, " ") + "\n")
 }
 
-// gap sets what is next apart from what was written.
-func (p *printer) gap() { p.apart = p.wrote }
+// gap asks for a blank line before the next line.
+func (p *printer) gap() { p.blank = p.wrote }
 
 func (p *printer) directive(head string, fields []field) {
 	p.line(append([]string{head}, written(fields)...)...)
 }
 
-// only writes a directive if it says anything.
-func (p *printer) only(head string, fields []field) {
+// optional writes a directive if it has parameters.
+func (p *printer) optional(head string, fields []field) {
 	if words := written(fields); len(words) > 0 {
 		p.line(append([]string{head}, words...)...)
 	}
 }
 
-// jobs writes jobs. Those in a row that are alike but for their names share a line.
+// jobs writes jobs. Jobs with consecutive names and equal parameters share a line.
 func (p *printer) jobs(jobs []Job) {
 	for len(jobs) > 0 {
 		first := &jobs[0]
@@ -95,12 +93,12 @@ func (p *printer) jobs(jobs []Job) {
 	}
 }
 
-// job writes a job, its own group on its line and the others below.
+// job writes a job. The group with its name is on the same line, the others follow.
 func (p *printer) job(head string, j *Job) {
 	fields, groups := j.fields(), j.Groups
 	if len(groups) > 0 && groups[0].Name == string(j.Key.ID) {
 		own := groups[0].fields()
-		if j.plain() {
+		if j.countIsDefault() {
 			own = own[1:] // without its count
 		}
 		fields, groups = append(fields, own...), groups[1:]
@@ -111,12 +109,12 @@ func (p *printer) job(head string, j *Job) {
 	}
 }
 
-// plain reports whether the job's line need not say how many of it there are.
-func (j *Job) plain() bool {
+// countIsDefault reports whether the job's line leaves out the count.
+func (j *Job) countIsDefault() bool {
 	return j.Type.EveryNode() && len(j.Groups) == 1 && j.Groups[0].Count == 1
 }
 
-// continues reports whether the job may stand on the line of the one before.
+// continues reports whether the job may share the line of the one before.
 func (j *Job) continues(before *Job) bool {
 	if j.Key.Namespace != before.Key.Namespace || !follows(string(j.Key.ID), string(before.Key.ID)) ||
 		len(j.Groups) != 1 || j.Groups[0].Name != string(j.Key.ID) ||
@@ -127,8 +125,8 @@ func (j *Job) continues(before *Job) bool {
 		slices.Equal(written(j.Groups[0].fields()), written(before.Groups[0].fields()))
 }
 
-// allocs writes allocations. Those of jobs in a row share a line if each has one
-// node, and all the same or each the next.
+// allocs writes allocations. Those of jobs with consecutive names share a line if they are all on one
+// node, or each on the next node.
 func (p *printer) allocs(allocs []Alloc) {
 	for len(allocs) > 0 {
 		first := allocs[0]
@@ -152,8 +150,8 @@ func (p *printer) allocs(allocs []Alloc) {
 	}
 }
 
-// continues reports whether the allocations may stand on the line of those before,
-// which began with first and has n.
+// continues reports whether the allocations may share the line of those before. The line has n
+// declarations and begins with first.
 func (a *Alloc) continues(before, first *Alloc, n int) bool {
 	group, last := a.Group, before.Group
 	if len(a.On) != 1 || len(before.On) != 1 ||
@@ -163,7 +161,7 @@ func (a *Alloc) continues(before, first *Alloc, n int) bool {
 	}
 	same := a.On[0] == before.On[0]
 	next := follows(string(a.On[0]), string(before.On[0]))
-	if n > 1 { // the line's kind is settled
+	if n > 1 { // the line is already on one node, or on a range
 		same = same && before.On[0] == first.On[0]
 		next = next && before.On[0] != first.On[0]
 	}

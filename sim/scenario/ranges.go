@@ -7,41 +7,41 @@ import (
 	"strings"
 )
 
-// maxDigits bounds the number that a name in a range ends with.
+// maxDigits limits the number at the end of a name in a range.
 const maxDigits = 9
 
-// numbered splits a name into what comes before the number that it ends with, and
-// the number. ok is false if it ends with none, or with one too long.
+// numbered splits a name into a prefix and the number at its end. ok is false if there is no such
+// number, or if it is too long.
 func numbered(name string) (prefix, digits string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	digits = name[len(prefix):]
 	return prefix, digits, digits != "" && len(digits) <= maxDigits
 }
 
-// nth is the name n after one that ends with a number, which keeps its width.
+// nth returns the name n places after one that ends with digits. The number keeps its width.
 func nth(prefix, digits string, n int) string {
 	first, _ := strconv.Atoi(digits) // they are digits
 	return fmt.Sprintf("%s%0*d", prefix, len(digits), first+n)
 }
 
-// follows reports whether one name comes right after another in a range.
+// follows reports whether a name comes directly after another in a range.
 func follows(name, before string) bool {
 	prefix, digits, ok := numbered(before)
 	return ok && name == nth(prefix, digits, 1)
 }
 
-// expandRange returns the names from first to last, unless they are more than most.
+// expandRange returns the names from first to last. It fails if there are more than most.
 func expandRange(first, last string, most int) ([]string, error) {
 	prefix, from, ok := numbered(first)
 	prefix2, to, ok2 := numbered(last)
 	if !ok || !ok2 || prefix != prefix2 {
-		return nil, fmt.Errorf("%s..%s is no range: the two may differ only in the number they end with", first, last)
+		return nil, fmt.Errorf("%s..%s is not a range: the two names may differ only in the number at the end", first, last)
 	}
 	low, _ := strconv.Atoi(from) // they are digits
 	high, _ := strconv.Atoi(to)
 	switch {
 	case high < low:
-		return nil, fmt.Errorf("%s..%s goes downwards", first, last)
+		return nil, fmt.Errorf("%s..%s: the second number is less than the first", first, last)
 	case nth(prefix, from, high-low) != last:
 		return nil, fmt.Errorf("%s..%s: write %s", first, last, nth(prefix, from, high-low))
 	case high-low >= most:
@@ -54,10 +54,10 @@ func expandRange(first, last string, most int) ([]string, error) {
 	return names, nil
 }
 
-// maxNames bounds the names that the ranges of one file stand for, in all.
+// maxNames limits the names to which all ranges of one file expand.
 const maxNames = 1_000_000
 
-var errTooMany = errors.New("too many names: the ranges of a file may stand for a million in all")
+var errTooMany = errors.New("too many names: the ranges of a file may expand to a million")
 
 // names expands a list of names and ranges: "n1", "n1..n6", "n1,n4..n6".
 func (p *scope) names(text string) ([]string, error) {
@@ -94,10 +94,10 @@ func (p *scope) nameRange(text string) ([]string, error) {
 	return names, nil
 }
 
-// minRun is how many names in a row are written as a range.
+// minRun is the least number of consecutive names that are printed as a range.
 const minRun = 3
 
-// listText writes names as a list in which names in a row are ranges.
+// listText prints names as a list. Consecutive names are ranges.
 func listText[T ~string](names []T) string {
 	var parts []string
 	for len(names) > 0 {
@@ -116,7 +116,7 @@ func listText[T ~string](names []T) string {
 	return strings.Join(parts, ",")
 }
 
-// rangeText writes the names from first to last.
+// rangeText prints the names from first to last.
 func rangeText(first, last string) string {
 	if first == last {
 		return first

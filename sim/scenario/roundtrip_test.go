@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// same compares large things fast, and tells how they differ if they do.
+// same fails with a diff if two scenarios differ. It is fast if they do not.
 func same(t must.T, want, got *scenario.Scenario, text string) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {
@@ -23,8 +23,8 @@ func same(t must.T, want, got *scenario.Scenario, text string) {
 	}
 }
 
-// without is a scenario without the places of its events in a file.
-func without(s *scenario.Scenario) *scenario.Scenario {
+// withoutLines returns a copy without the line numbers of events.
+func withoutLines(s *scenario.Scenario) *scenario.Scenario {
 	s = s.Copy()
 	for i := range s.Events {
 		s.Events[i].Line = 0
@@ -32,9 +32,8 @@ func without(s *scenario.Scenario) *scenario.Scenario {
 	return s
 }
 
-// FuzzParse: no text makes the parser panic; what it takes is printed so that it
-// reads the same, in a form that printing does not change; and its expectation can
-// be rewritten without changing anything else.
+// No text makes the parser panic. A scenario that is printed and read again is the same, and its
+// printed text does not change. Rewrite changes only the expected texts.
 func FuzzParse(f *testing.F) {
 	f.Add(everything(f))
 	f.Add([]byte(lines))
@@ -48,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		printed := print(t, s)
 		again, _, err := scenario.Parse("case.drain", strings.NewReader(printed))
 		must.NoError(t, err, must.Sprint(printed))
-		same(t, without(s), without(again), printed)
+		same(t, withoutLines(s), withoutLines(again), printed)
 		must.Eq(t, printed, print(t, again))
 		must.NoError(t, s.Check())
 
@@ -60,16 +59,15 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The text of every generated scenario parses to the same scenario, and has one form. Its copy
-// shares nothing with it.
-func TestPrint_ReadsAsItWas(t *testing.T) {
+// A random scenario that is printed and read again is the same. Its copy shares nothing with it.
+func TestPrint_RoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := maker{rt}.scenario()
 		printed := print(t, s)
 		again, _, err := scenario.Parse("case.drain", strings.NewReader(printed))
 		must.NoError(rt, err, must.Sprint(printed))
-		same(rt, s, without(again), printed)
+		same(rt, s, withoutLines(again), printed)
 		must.Eq(rt, printed, print(t, again))
 
 		c := s.Copy()
@@ -78,7 +76,7 @@ func TestPrint_ReadsAsItWas(t *testing.T) {
 	})
 }
 
-// shared names what two values share that either could write to.
+// shared names the pointers and slices that two values share.
 func shared(a, b reflect.Value, name string) []string {
 	var found []string
 	switch a.Kind() {
@@ -104,8 +102,7 @@ func shared(a, b reflect.Value, name string) []string {
 	return found
 }
 
-// What everything begins with is copied too: nothing in the language is left out of
-// what the random ones are made of.
+// Copy copies every word of the language. Random scenarios may lack some.
 func TestCopy_Everything(t *testing.T) {
 	t.Parallel()
 	s, _ := parse(t, string(everything(t)))
@@ -114,7 +111,7 @@ func TestCopy_Everything(t *testing.T) {
 	must.SliceEmpty(t, shared(reflect.ValueOf(s).Elem(), reflect.ValueOf(c).Elem(), "scenario"))
 }
 
-// Only what is expected is rewritten: comments, order and spaces stay.
+// Rewrite replaces only the expected texts. Comments, order and spaces stay.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	const setup = "# why\n\nnode   n1 # one\n\n# and then\nat 0s drain n1"
@@ -145,7 +142,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// A scenario that was made and is wrong is told so, as a file would be.
+// Check returns the error that the printed file would have.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	s, _ := parse(t, lines)

@@ -7,18 +7,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// Scenario is one simulation, whole: what a world begins with, what happens in it
-// and when, and, of one that is kept, what is to come of it.
+// Scenario describes one simulation: a cluster at the beginning, events with their times, and the
+// expected result.
 type Scenario struct {
 	// Name is the file's name without its ending, or empty.
 	Name string
-	// Prose says why the scenario exists: the comment that the file begins with,
-	// without the marks.
+	// Prose is the comment at the beginning of the file, without the # signs. It says why the
+	// scenario exists.
 	Prose []string
 
-	// Seed is what everything is drawn from that a range or a probability leaves
-	// open, and the order of what happens at one time. Zero draws nothing: ranges
-	// are at their least, and the order is fixed.
+	// Seed decides all draws: times from ranges, strikes of faults, and the order of events with
+	// equal times. Zero draws nothing: a range gives its least time, and the order is that of
+	// the file.
 	Seed    uint64
 	Cluster Cluster
 	Drainer Drainer
@@ -26,58 +26,55 @@ type Scenario struct {
 	Jobs    []Job
 	Allocs  []Alloc
 	Clients []Client
-	// Events are in the order of the file, which is the order of those that happen
-	// at one time.
+	// Events are in the order of the file. Without a seed, events with equal times happen in this
+	// order.
 	Events []Event
 	Run    Run
 
-	// Story and End are what is expected: the transcript and the final facts. Both
-	// are empty in a scenario that expects nothing but that no guarantee is broken.
-	// Neither ends with a newline.
+	// Story and End are the expected transcript and the expected final facts, without a newline
+	// at the end. If both are empty, the scenario only expects that no guarantee is broken.
 	Story, End string
 }
 
-// Range is a time to be drawn, from Min to Max. Equal ends are a time that is
-// known.
+// Range is a range of times, from which the run draws one. With equal ends it is one time.
 type Range struct{ Min, Max time.Duration }
 
-// Never is a time that does not come: both ends of a [Range] of a client's.
+// Never is a time that does not come. A [Range] of a [Client] may have it as both ends.
 const Never = simclient.Never
 
-// Cluster is the servers and what lies between them. The zero value of each range
-// is no time at all.
+// Cluster describes the servers and the delays between them. A zero range is no delay.
 type Cluster struct {
-	// Servers is how many there are. Zero is one, which succeeds itself.
+	// Servers is the number of servers. Zero is one, which succeeds itself.
 	Servers int
-	// Replicas has each server apply the log to a store of its own. Otherwise
-	// servers are views of one store.
+	// Replicas makes each server apply the log to its own store. Otherwise all servers share one
+	// store.
 	Replicas bool
-	// Commit is how long a write takes from proposal to apply, Late how long one
-	// takes that a fault makes late; zero is [DefaultLate].
+	// Commit is the time from the proposal of a write to its apply. Late is the delay of a write
+	// that a fault makes late; zero is [DefaultLate].
 	Commit Range
 	Late   Range
-	// Establish is from an election to the first step of the leader's drainer.
+	// Establish is the time from an election to the first step of the new leader's drainer.
 	Establish Range
-	// Wake is from a wake-up to the step it asks for.
-	Wake Range
-	// Schedule is the same of the scheduler.
+	// Wake is the time from a wake-up to the step of the drainer, Schedule to the step of the
+	// scheduler.
+	Wake     Range
 	Schedule Range
-	// Gather is for how long clients gather what they have to say: what nothing else has
-	// them say sooner is said at its whole multiples. Zero is not at all.
+	// Gather makes clients collect their reports and send them at its multiples. Zero sends each
+	// report at once.
 	Gather time.Duration
 }
 
-// DefaultLate is how late a write is that a fault makes late.
+// DefaultLate is the default of [Cluster].Late.
 const DefaultLate = 3 * time.Second
 
-// Drainer is the drainer's configuration. Zero values are its own defaults.
+// Drainer is the drainer's configuration. A zero value is the drainer's own default.
 type Drainer struct {
 	MaxIDs           int
 	MaxBytes         int
 	InFlight         int
 	QueriesPerSecond float64
 	MinInterval      time.Duration
-	// Coalesce is how late a deadline may be to share a batch, or [NoCoalescing].
+	// Coalesce is how long a deadline may wait to share an entry with others, or [NoCoalescing].
 	Coalesce    time.Duration
 	RetryBase   time.Duration
 	RetryMax    time.Duration
@@ -90,25 +87,24 @@ type Drainer struct {
 	Completion  string
 }
 
-// NoCoalescing is written "coalesce=none".
+// NoCoalescing is printed as "coalesce=none".
 const NoCoalescing = -time.Second
 
-// Run is how long a scenario lasts, and how it is told.
+// Run says when a scenario ends, and the form of its story.
 type Run struct {
-	// Calm is when all faults end, for the drains to end within their bounds. Zero is
-	// that none is ended, and drains have to as soon as no fault is on any more.
+	// Calm is when all faults end. From then on drains must end within their bounds. With zero
+	// this holds as soon as no fault is active.
 	Calm time.Duration
-	// CutServers are servers, from 1, that stand still and never lead again once it is
-	// calm, and CutNodes nodes whose clients are silent for good then: what stays broken
-	// outside of the core that is enough for the drains. The servers are a minority. Both
-	// are nil without Calm.
+	// CutServers and CutNodes stay broken after Calm. The servers, counted from 1, stand still and
+	// never lead. They are a minority. The clients of the nodes stay silent. Both are nil without
+	// Calm.
 	CutServers []int
 	CutNodes   []cluster.NodeID
-	// For is when the scenario ends. Zero is when nothing is left to be done.
+	// For is when the scenario ends. With zero it ends when nothing is left to do.
 	For time.Duration
-	// Drained has it end before that, a while after the last drain has ended, if nothing
-	// that is left to happen begins another.
+	// Drained ends the scenario soon after the last drain has ended, if no later event begins
+	// another.
 	Drained bool
-	// Brief has the story count nodes and allocations rather than name them.
+	// Brief makes the story give numbers of nodes and allocations instead of their names.
 	Brief bool
 }

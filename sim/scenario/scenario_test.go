@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// parse reads a text that must be right.
+// parse reads a valid text.
 func parse(t testing.TB, text string) (*scenario.Scenario, []scenario.Warning) {
 	t.Helper()
 	s, warnings, err := scenario.Parse("case.drain", strings.NewReader(text))
@@ -19,7 +19,7 @@ func parse(t testing.TB, text string) (*scenario.Scenario, []scenario.Warning) {
 	return s, warnings
 }
 
-// print writes a scenario.
+// print returns the printed scenario.
 func print(t testing.TB, s *scenario.Scenario) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -27,7 +27,7 @@ func print(t testing.TB, s *scenario.Scenario) string {
 	return b.String()
 }
 
-// everything is a file in the canonical form that says everything once.
+// everything returns a canonical file with every word of the language.
 func everything(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/everything.drain")
@@ -35,7 +35,7 @@ func everything(t testing.TB) []byte {
 	return text
 }
 
-// What says everything is read, understood, and written as it was.
+// A file with every word of the language is printed as it was read.
 func TestParse_Everything(t *testing.T) {
 	t.Parallel()
 	text := string(everything(t))

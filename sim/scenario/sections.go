@@ -2,13 +2,12 @@ package scenario
 
 import "strings"
 
-// ruler is the line between sections.
+// ruler separates sections.
 const ruler = "----"
 
 const blanks = " \t\r"
 
-// sections splits a file's lines into those of the scenario and those of the
-// sections after it.
+// sections splits the lines of a file into the lines of the scenario and of each expected text.
 func sections(lines []string) (setup []string, expected [][]string) {
 	parts := [][]string{nil}
 	start := 0
@@ -23,7 +22,7 @@ func sections(lines []string) (setup []string, expected [][]string) {
 	return parts[0], parts[1:]
 }
 
-// section is the text of a section, without blank lines around it.
+// section returns the text of a section without the blank lines around it.
 func section(lines []string) string {
 	trimmed := make([]string, len(lines))
 	for i, line := range lines {
@@ -32,7 +31,7 @@ func section(lines []string) string {
 	return strings.Trim(strings.Join(trimmed, "\n"), "\n")
 }
 
-// prose is the comment that a file begins with.
+// prose returns the comment at the beginning of a file.
 func prose(lines []string) []string {
 	var texts []string
 	for _, line := range lines {
@@ -48,15 +47,15 @@ func prose(lines []string) []string {
 	return texts
 }
 
-// Rewrite returns the text of a scenario file with other sections: what is expected
-// of the scenario, and nothing else, is replaced. Both empty leaves none.
+// Rewrite returns the text of a scenario file with another expected story and end. The rest of the
+// file stays. If both are empty, the file expects neither.
 func Rewrite(text []byte, story, end string) []byte {
 	setup, _ := sections(strings.Split(string(text), "\n"))
 	body := strings.TrimRight(strings.Join(setup, "\n"), "\n")
 	return []byte(body + "\n" + expectation(story, end))
 }
 
-// expectation is the sections as they are written.
+// expectation returns the printed sections of the expected texts.
 func expectation(story, end string) string {
 	var b strings.Builder
 	for _, text := range expected(story, end) {
@@ -68,7 +67,7 @@ func expectation(story, end string) string {
 	return b.String()
 }
 
-// expected are the sections that are needed to say what is expected.
+// expected returns the expected texts. An end needs a story before it, even an empty one.
 func expected(story, end string) []string {
 	switch {
 	case end != "":

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ParseSelector reads a selector, all but whether it is of replacements: "*", "web",
-// "web.api", "web[0]", "@n1" or "web[0]@n1". It does not ask whether there is such a
-// job or node.
+// ParseSelector reads a selector: "*", "web", "web.api", "web[0]", "@n1" or "web[0]@n1". It sets all
+// fields except Replacement. It does not check that the job or the node exists.
 func ParseSelector(text string) (Selector, error) {
 	if text == "*" {
 		return Selector{}, nil
@@ -36,7 +35,7 @@ func ParseSelector(text string) (Selector, error) {
 	return s, errors.Join(errs...)
 }
 
-// String returns the selector as it is written.
+// String returns the printed selector.
 func (s Selector) String() string {
 	if s.Job == (cluster.JobKey{}) && s.Node == "" {
 		return "*"
@@ -70,8 +69,8 @@ func (s Selector) Matches(a *cluster.Allocation) bool {
 	return ok && index >= s.Indexes.First && index < s.Indexes.First+s.Indexes.Count
 }
 
-// indexOf is an allocation's place in its group, as its name has it.
-func indexOf(a *cluster.Allocation) (int, bool) {
+// indexOf returns the index in the allocation's name. ok is false if there is none.
+func indexOf(a *cluster.Allocation) (index int, ok bool) {
 	open := strings.LastIndexByte(a.Name, '[')
 	if open < 0 || !strings.HasSuffix(a.Name, "]") {
 		return 0, false

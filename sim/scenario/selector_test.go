@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// A selector is read as it is written, and matches what it says.
+// A selector is printed as it was read, and matches its allocations.
 func TestSelector(t *testing.T) {
 	t.Parallel()
 	a := &cluster.Allocation{Namespace: "default", JobID: "web", TaskGroup: "api", NodeID: "n1", Name: "web.api[3]"}

@@ -6,36 +6,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Node is one node, or several alike.
+// Node is one node, or several equal nodes.
 type Node struct {
-	// IDs are never empty; written as "n1" or "n1..n6".
+	// IDs is never empty.
 	IDs []cluster.NodeID
-	// What it has. Zero is plenty.
+	// The resources of the node. Zero is plenty, but no GPU.
 	CPU, MemoryMB, DiskMB, GPUMilli int64
-	// MaxAllocs bounds the allocations on it. Zero is no bound.
+	// MaxAllocs is the most allocations on it. Zero is no limit.
 	MaxAllocs int
 	Class     string
-	// Status is what it begins with; empty is ready.
+	// Status is the status at the beginning. Empty is ready.
 	Status     cluster.NodeStatus
 	Ineligible bool
-	// Unregistered is written "absent": the servers do not know the node, though
-	// allocations may be on it. It can register later.
+	// Unregistered is printed as "absent": the servers do not know the node. Allocations may be on
+	// it. It can register later.
 	Unregistered bool
 }
 
-// Job is a job as it is registered.
+// Job is a job in the form of its registration.
 type Job struct {
 	Key      cluster.JobKey
 	Type     cluster.JobType // empty is service
 	Priority int             // zero is the default
 	Stop     bool
-	// Unregistered is written "absent": allocations of the job may exist, and the
-	// job itself does not, as after a purge. It can be registered later.
+	// Unregistered is printed as "absent": the job is not registered, as after a purge.
+	// Allocations of it may exist. It can register later.
 	Unregistered bool
 	Groups       []Group // never empty
 }
 
-// Group is one task group. Zero values are the product's own defaults.
+// Group is one task group. A zero value is the default of the product.
 type Group struct {
 	Name  string
 	Count int
@@ -46,41 +46,38 @@ type Group struct {
 	Kill, Shutdown  time.Duration // kill timeout and shutdown delay
 	CPU, MemoryMB   int64
 	GPUMilli        int64
-	// Plugin makes it a storage plugin. Sticky and Migrate are of its disk.
+	// Plugin makes it a storage plugin. Sticky and Migrate are properties of its disk.
 	Plugin, Sticky, Migrate bool
 	LostAfter               time.Duration
-	Classes                 []string // node classes it may run on; nil is any
+	Classes                 []string // the node classes on which it may run; nil is any
 }
 
-// Indexes are places in a group: Count of them from First on. The zero value names
-// none.
+// Indexes are Count indexes of allocations in a group, from First on. Zero names none.
 type Indexes struct{ First, Count int }
 
-// Alloc is allocations that a world begins with, of one group, one after the
-// other on the nodes named, again from the first when there are more.
+// Alloc declares allocations of one group that exist at the beginning. They take the nodes in turn.
 type Alloc struct {
 	Group cluster.GroupKey
-	// Indexes are which; the zero value is from 0 on, as many as the nodes named.
+	// Indexes of the allocations. Zero is one for each entry of On, from 0 on.
 	Indexes Indexes
 	On      []cluster.NodeID
-	// Health is "good", "bad" or "none"; empty is good for service and system, and
-	// none for the others, which are never judged.
+	// Health is the verdict: "good", "bad" or "none". Empty is good for service and system jobs,
+	// and none for batch and sysbatch jobs, which never have a verdict.
 	Health string
 	Canary bool
-	// Age is how long ago it was placed. Zero is an hour.
+	// Age is the time since the placement. Zero is an hour.
 	Age time.Duration
-	// Client and Desired are its statuses; empty is running and run.
+	// Client and Desired are the client status and the desired status. Empty is running and run.
 	Client  cluster.ClientStatus
 	Desired cluster.DesiredStatus
-	// Marked says that it has a mark that no drain made.
+	// Marked is true if an operator, not a drain, has marked them.
 	Marked bool
-	// Replaces is the index of the allocation of the group that it has replaced, or
-	// nil.
+	// Replaces is the index of the allocation which they have replaced, or nil.
 	Replaces *int
 }
 
-// Client is how allocations fare on their nodes. All that match apply, in the
-// order of the file; what a later one names goes before. Nil is not named.
+// Client sets the behaviour of the allocations that it matches. If several match, the last one in
+// the file that has a field decides this field. Nil decides nothing.
 type Client struct {
 	Match     Selector
 	Start     *Range
@@ -95,17 +92,16 @@ type Client struct {
 type Selector struct {
 	Job   cluster.JobKey
 	Group string
-	// Indexes are places in the group; the zero value is any.
+	// Indexes in the group. Zero is any index.
 	Indexes Indexes
 	Node    cluster.NodeID
-	// Replacement matches only those that have replaced another.
+	// Replacement restricts the match to allocations that have replaced another.
 	Replacement bool
 }
 
-// AllocName names one allocation: the one of its name that has not ended, on any
-// node or on the one named.
+// AllocName names the allocation of a group and an index that has not ended.
 type AllocName struct {
 	Group cluster.GroupKey
 	Index int
-	Node  cluster.NodeID // or empty
+	Node  cluster.NodeID // empty is any node
 }

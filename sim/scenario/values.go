@@ -16,7 +16,7 @@ const longest = 100 * 365 * 24 * time.Hour
 func parseDuration(text string) (time.Duration, error) {
 	d, err := parseAnyDuration(text)
 	if err == nil && d > longest {
-		return 0, fmt.Errorf("%q is longer than a hundred years", text)
+		return 0, fmt.Errorf("%q is more than a hundred years", text)
 	}
 	return d, err
 }
@@ -26,14 +26,14 @@ func parseAnyDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no time: say 5s, 10m or 1h30m", text)
+		return 0, fmt.Errorf("%q is not a time: write 5s, 10m or 1h30m", text)
 	case d < 0:
 		return 0, fmt.Errorf("%q is below zero", text)
 	}
 	return d, nil
 }
 
-// durationText writes a time without the parts that are nothing: "1h30m".
+// durationText prints a time without trailing zero parts: "1h30m".
 func durationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -47,7 +47,7 @@ func durationText(d time.Duration) string {
 
 const neverText = "never"
 
-// parseRange reads a time, or two with ".." between them.
+// parseRange reads one time, or two times with ".." between them.
 func parseRange(text string) (Range, error) {
 	if text == neverText {
 		return Range{Never, Never}, nil
@@ -65,12 +65,12 @@ func parseRange(text string) (Range, error) {
 		return Range{}, err
 	}
 	if high < low {
-		return Range{}, fmt.Errorf("%q goes downwards", text)
+		return Range{}, fmt.Errorf("%q: the second time is less than the first", text)
 	}
 	return Range{low, high}, nil
 }
 
-// String returns the range as it is written: "2s", "1s..3s" or "never".
+// String returns the printed range: "2s", "1s..3s" or "never".
 func (r Range) String() string {
 	switch {
 	case r.Min == Never:
@@ -86,25 +86,25 @@ func parseNumber(text string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && n > most:
-		return 0, fmt.Errorf("%q: %d at most", text, most)
+		return 0, fmt.Errorf("%q: at most %d", text, most)
 	case err != nil:
-		return 0, fmt.Errorf("%q is no whole number", text)
+		return 0, fmt.Errorf("%q is not a whole number", text)
 	case n < least:
-		return 0, fmt.Errorf("%q: %d at least", text, least)
+		return 0, fmt.Errorf("%q: at least %d", text, least)
 	}
 	return n, nil
 }
 
-// parseFraction reads a number that is not below zero.
+// parseFraction reads a number from zero to most.
 func parseFraction(text string, most float64) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	case x < 0 || math.Signbit(x):
 		return 0, fmt.Errorf("%q is below zero", text)
 	case x > most:
-		return 0, fmt.Errorf("%q: %v at most", text, most)
+		return 0, fmt.Errorf("%q: at most %v", text, most)
 	}
 	return x, nil
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// What operations are written as: their words, and their parameters in the order in
-// which they are written.
+// The printed form of operations: their words, and their parameters in the order of printing.
 
 func (o *Drain) words() []string    { return []string{"drain", listText(o.Nodes)} }
 func (o *Cancel) words() []string   { return []string{"cancel", listText(o.Nodes)} }
@@ -60,15 +59,15 @@ func (o *Cancel) fields(*scope) []field {
 
 func (o *Edit) fields(*scope) []field {
 	return []field{
-		maybeNumber("count", &o.Count),
-		maybeNumber("max-parallel", &o.MaxParallel),
+		optionalCount("count", &o.Count),
+		optionalCount("max-parallel", &o.MaxParallel),
 		flag("remove", &o.Remove),
 		name("rename", &o.Rename),
 	}
 }
 
 func (o *Place) fields(p *scope) []field {
-	return append(o.Alloc.fields(p), maybeNumber("count", &o.Count))
+	return append(o.Alloc.fields(p), optionalCount("count", &o.Count))
 }
 
 func (o *NodeChange) fields(*scope) []field { return []field{flag("unnoticed", &o.Unnoticed)} }
@@ -101,7 +100,7 @@ func (*Exit) fields(*scope) []field      { return nil }
 func (*Restore) fields(*scope) []field   { return nil }
 func (*Forget) fields(*scope) []field    { return nil }
 
-// The words for deadlines that are no times.
+// The deadlines that are words.
 const (
 	noneText     = "none"
 	forceText    = "force"
@@ -122,7 +121,7 @@ func parseDeadline(v string) (time.Duration, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w; a deadline may also be none, force or infinite", err)
 	case d == 0:
-		return 0, fmt.Errorf("%q: say none or force", v)
+		return 0, fmt.Errorf("%q: write none or force", v)
 	}
 	return d, nil
 }
@@ -143,7 +142,7 @@ func parseCoalesce(v string) (time.Duration, error) {
 	}
 	d, err := parseDuration(v)
 	if err == nil && d == 0 {
-		err = fmt.Errorf("%q: say none", v)
+		err = fmt.Errorf("%q: write none", v)
 	}
 	return d, err
 }
@@ -155,7 +154,7 @@ func coalesceText(d time.Duration) string {
 	return durationText(d)
 }
 
-// parseAhead reads a time that may be below zero.
+// parseAhead reads a time that may be negative.
 func parseAhead(v string) (time.Duration, error) {
 	if len(v) > 0 && v[0] == '-' {
 		d, err := parseDuration(v[1:])

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// split splits a line into words, without the comment that it may end with.
+// split splits a line into words, without its comment.
 func split(line string) []string {
 	words := strings.Fields(line)
 	for i, w := range words {
@@ -18,7 +18,8 @@ func split(line string) []string {
 	return words
 }
 
-// subject splits the word that a directive is about from its parameters.
+// subject returns the first word, which is the subject of a directive, and the rest. what names the
+// subject in the error.
 func subject(what string, words []string) (word string, rest []string, err error) {
 	if len(words) == 0 {
 		return "", nil, fmt.Errorf("%s is missing", what)
@@ -26,8 +27,7 @@ func subject(what string, words []string) (word string, rest []string, err error
 	return words[0], words[1:], nil
 }
 
-// params reads parameters into fields, and returns the names of those that are
-// there.
+// params reads parameters into fields and returns the names that it has seen.
 func params(fields []field, words []string) (seen []string, err error) {
 	var errs []error
 	for _, word := range words {
@@ -38,7 +38,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 			errs = append(errs, unknown("word", name, fieldNames(fields)))
 			continue
 		case slices.Contains(seen, name):
-			errs = append(errs, fmt.Errorf("%q stands there twice", name))
+			errs = append(errs, fmt.Errorf("%q is given twice", name))
 		case fields[i].flag && valued:
 			errs = append(errs, fmt.Errorf("%q takes no value", name))
 		case !fields[i].flag && value == "":
@@ -51,7 +51,7 @@ func params(fields []field, words []string) (seen []string, err error) {
 		seen = append(seen, name)
 	}
 	for _, f := range fields {
-		if f.needed && !slices.Contains(seen, f.name) {
+		if f.required && !slices.Contains(seen, f.name) {
 			errs = append(errs, fmt.Errorf("%q is missing: %s=VALUE", f.name, f.name))
 		}
 	}
@@ -66,18 +66,18 @@ func fieldNames(fields []field) []string {
 	return names
 }
 
-// unknown is the error for a word that is not among those that may stand there.
+// unknown is the error for a word that is not one of the known ones.
 func unknown(kind, word string, known []string) error {
 	if near := nearest(word, known); near != "" {
 		return fmt.Errorf("unknown %s %q, did you mean %q?", kind, word, near)
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("unknown %s %q: nothing may stand there", kind, word)
+		return fmt.Errorf("unknown %s %q: no more words are allowed here", kind, word)
 	}
-	return fmt.Errorf("unknown %s %q: there are %s", kind, word, strings.Join(known, ", "))
+	return fmt.Errorf("unknown %s %q: expected one of %s", kind, word, strings.Join(known, ", "))
 }
 
-// nearest is the known word that the word was probably meant to be, or empty.
+// nearest returns the most similar known word, or empty if none is similar.
 func nearest(word string, known []string) string {
 	if len(word) > maxName {
 		return ""
@@ -91,8 +91,7 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many letters have to be changed, put in or taken out to make one
-// word of another.
+// distance counts the letters to change, insert or delete between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,42 +1,38 @@
-// Package shrink makes a failing scenario small enough to be read.
+// Package shrink makes a failing scenario small enough to read.
 //
-// A swarm's scenario has some thirty events in a cluster of five nodes. What it fails
-// for usually needs a few of them. [Shrink] takes out and simplifies whatever can be
-// missed, and [Freeze] writes down what chance has decided, so that the scenario
-// fails tomorrow too.
+// A scenario of a swarm has about thirty events in a cluster of five nodes. Its failure usually needs
+// only a few of them. [Shrink] removes and simplifies everything that the failure does not need.
+// [Freeze] replaces random faults by faults at fixed times, so that the scenario still fails after a
+// change of the draws.
 //
 // # Candidates
 //
-// An edit takes one thing out of a scenario, or makes one thing in it simpler. A
-// pass is edits of one kind: all events, or all ranges. It does as many of them as
-// can be done together, trying first all at once, then halves, quarters, and at last
-// each by itself; that is how delta debugging works, and why four needles among two
-// hundred events cost some sixty plays and not two hundred. Passes are repeated
-// until a whole round of them has found nothing. No event of what is left can then
-// be missed.
+// An edit removes or simplifies one part of a scenario. A pass is all edits of one kind, for example
+// all events or all ranges. A pass applies as many of its edits as possible: it tries all edits at
+// once, then halves, then quarters, and at last each edit alone. This is delta debugging. To find four
+// events of two hundred it needs about sixty plays. The passes repeat until none of them makes
+// progress. Then the failure needs every event that is left.
 //
-// A candidate is taken if it
+// A candidate is accepted if it
 //
-//   - is a scenario: what it is printed as can be read back,
-//   - is smaller, by the measure of all candidates: events, the weight of faults,
-//     parts of the cluster, words, and so on down to the digits of times,
-//   - fails the very check that the first scenario failed. One that fails another
-//     check, or cannot be played, tells nothing.
+//   - is valid: its printed text can be read,
+//   - is smaller. The measure compares the number of events, the weight of faults, the parts of the
+//     cluster, the words and so on, down to the digits of times,
+//   - fails the same check as the first scenario. A candidate that fails another check, or cannot be
+//     played, is rejected.
 //
-// So nothing ever grows, and shrinking ends.
+// So a scenario never grows, and shrinking ends.
 //
 // # Order
 //
-// The run is ended soon after the failure, for all that follows to be short. Events
-// and faults go first, together, since what is left is then cheaper to play;
-// then jobs, nodes, allocations and clients without a use, and what refers to
-// them; then settings; then counts are halved, ranges become times that are known,
-// times become round, and faults become lighter ones. Early and late the seeds that
-// draw nothing or little are tried, for what happens at one time to happen in the
-// order of the file.
+// First the run is made to end soon after the failure, because this shortens all later plays. Next go
+// events and faults, because the remaining scenario is then cheaper to play. Next go unused jobs,
+// nodes, allocations and clients, with all references to them, and then settings. At last counts are
+// halved, ranges become single times, times become round, and faults become lighter ones. At the
+// beginning and at the end of a round, simple seeds are tried. Seed 0 draws nothing and keeps the order
+// of the file.
 //
 // # Determinism
 //
-// Equal scenarios shrink equally, if playing them is deterministic and the context
-// does not end before.
+// Equal scenarios shrink to equal scenarios, if a play is deterministic and the context does not end.
 package shrink

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The passes that take things out, and with them all that speaks of them.
+// The passes that remove parts, with all references to them.
 
 func dropEvents(s *scenario.Scenario) (edits []edit) {
 	for i := range s.Events {
@@ -55,12 +55,11 @@ func dropClients(s *scenario.Scenario) (edits []edit) {
 	return edits
 }
 
-// listed is a list of nodes somewhere in a scenario, or nil if it is not there, and
-// the indexes of the allocations on them, or nil.
-type listed func(*scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes)
+// nodeList returns a list of nodes in a scenario, and the indexes of the allocations on them, or nil.
+type nodeList func(*scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes)
 
-// lists are the lists of nodes of allocations and of what happens.
-func lists(s *scenario.Scenario) (all []listed) {
+// nodeLists returns the lists of nodes in allocations and events.
+func nodeLists(s *scenario.Scenario) (all []nodeList) {
 	for i := range s.Allocs {
 		all = append(all, func(s *scenario.Scenario) (*[]cluster.NodeID, *scenario.Indexes) {
 			return &s.Allocs[i].On, &s.Allocs[i].Indexes
@@ -88,13 +87,12 @@ func eventNodes(s *scenario.Scenario, i int) (*[]cluster.NodeID, *scenario.Index
 	return nil, nil
 }
 
-// noNode stands in a list where a node was until the draft is swept: places must not
-// move before.
+// noNode replaces a removed node in a list until the sweep, so that indexes stay valid.
 const noNode cluster.NodeID = ""
 
-// dropListed takes single nodes out of lists, but not the last of one.
-func dropListed(s *scenario.Scenario) (edits []edit) {
-	for _, list := range lists(s) {
+// dropFromLists removes single nodes from lists.
+func dropFromLists(s *scenario.Scenario) (edits []edit) {
+	for _, list := range nodeLists(s) {
 		ids, _ := list(s)
 		for i := range *ids {
 			edits = append(edits, func(d *draft) {
@@ -106,8 +104,7 @@ func dropListed(s *scenario.Scenario) (edits []edit) {
 	return edits
 }
 
-// lowerCounts makes groups half as large, or one smaller, and takes the allocations
-// that are then too many.
+// lowerCounts lowers the counts of groups and removes the surplus allocations.
 func lowerCounts(by func(int) int) func(*scenario.Scenario) []edit {
 	return func(s *scenario.Scenario) (edits []edit) {
 		for i := range s.Jobs {

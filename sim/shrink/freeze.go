@@ -11,44 +11,42 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Freeze returns a scenario that fails the check that s fails, and leaves to chance
-// only what the failure does not survive without: faults that strike by chance, or
-// again and again, become the strikes that there were, ranges become times, and the
-// seed goes last. It has as many events as it needs. Errors and the context are as
-// with [Shrink].
+// Freeze returns a scenario that fails the same check as s and depends on chance as little as possible.
+// It replaces random or repeated faults by one fault for each strike, ranges by single times, and at
+// last removes the seed. It keeps a random part that the failure needs. The result may have more
+// events than s. Errors and the context are as with [Shrink].
 func Freeze(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*scenario.Scenario, Report, error) {
 	m, err := newShrinker(ctx, s, play, o)
 	if err != nil {
 		return nil, Report{}, err
 	}
 	m.growing = true
-	for _, name := range chancy(m.best) {
-		m.try(struck(m.best, name, m.outcome.Strikes))
+	for _, name := range repeatedFaults(m.best) {
+		m.try(withStrikes(m.best, name, m.outcome.Strikes))
 	}
-	m.pass(settle(least)(m.best))
-	m.pass(takeSeed(0)(m.best))
-	m.report.Complete = !m.spent()
+	m.pass(singleTimes(least)(m.best))
+	m.pass(setSeed(0)(m.best))
+	m.report.Complete = !m.exhausted()
 	return m.finished(s, "Frozen")
 }
 
-// chancy are the faults that strike by chance, or again and again.
-func chancy(s *scenario.Scenario) (names []scenario.FaultName) {
+// repeatedFaults returns the names of faults that strike by chance or repeatedly.
+func repeatedFaults(s *scenario.Scenario) (names []scenario.FaultName) {
 	for i := range s.Events {
 		f, is := s.Events[i].Op.(*scenario.Fault)
-		if is && !explicit(f) && !slices.Contains(names, f.Name) {
+		if is && !strikesOnce(f) && !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
-// struck returns the scenario with a fault for each strike of a name, in place of
-// those that strike by chance.
-func struck(s *scenario.Scenario, name scenario.FaultName, strikes []world.Strike) *scenario.Scenario {
+// withStrikes replaces the random and repeated faults of a name by one fault for each strike.
+func withStrikes(s *scenario.Scenario, name scenario.FaultName, strikes []world.Strike) *scenario.Scenario {
 	c := s.Copy()
 	c.Events = slices.DeleteFunc(c.Events, func(e scenario.Event) bool {
 		f, is := e.Op.(*scenario.Fault)
-		return is && f.Name == name && !explicit(f)
+		return is && f.Name == name && !strikesOnce(f)
 	})
 	for _, strike := range strikes {
 		if strike.Name == name {
@@ -59,11 +57,11 @@ func struck(s *scenario.Scenario, name scenario.FaultName, strikes []world.Strik
 	return c
 }
 
-// justBefore is when a fault is armed that is to strike at a time: what happens at
-// one time happens in an order of its own.
+// justBefore returns the time to arm a fault that must strike at a time. Events at the same time could
+// come first.
 func justBefore(at time.Duration) time.Duration { return max(0, at-time.Nanosecond) }
 
-// faultOf is a fault that strikes as one did.
+// faultOf returns a fault that repeats a strike.
 func faultOf(strike world.Strike) *scenario.Fault {
 	f := &scenario.Fault{Name: strike.Name, On: targetOf(strike)}
 	if kind := strike.Name.Kind(); kind.Delays != scenario.NoDelay {
@@ -75,7 +73,7 @@ func faultOf(strike world.Strike) *scenario.Fault {
 	return f
 }
 
-// targetOf is what a strike hit, in the words in which a fault names it.
+// targetOf returns the target of a strike in the form of Fault.On.
 func targetOf(strike world.Strike) string {
 	target := strings.TrimPrefix(strike.Target, "default/")
 	switch strike.Name.Kind().On {
@@ -88,12 +86,12 @@ func targetOf(strike world.Strike) string {
 	return target
 }
 
-// unfold has faults strike once for each time they struck, if the failure needs
-// fewer strikes than there were faults.
+// unfold replaces each random or repeated fault by its strikes, and then drops strikes. It reverts this
+// unless the result is smaller.
 func (m *shrinker) unfold() (progress bool) {
-	for _, name := range chancy(m.best) {
+	for _, name := range repeatedFaults(m.best) {
 		before := *m
-		candidate := struck(m.best, name, m.outcome.Strikes)
+		candidate := withStrikes(m.best, name, m.outcome.Strikes)
 		m.growing = true
 		unfolded := m.try(candidate)
 		m.growing = false
@@ -107,7 +105,7 @@ func (m *shrinker) unfold() (progress bool) {
 		}
 		m.best, m.size, m.outcome = before.best, before.size, before.outcome
 		m.report.After, m.report.Failure = before.report.After, before.report.Failure
-		m.seen[keyOf(printed(candidate))] = true // not again
+		m.seen[keyOf(printed(candidate))] = true // do not try it again
 	}
 	return progress
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-const chancy = `# What chance decides.
+const random = `# Random faults.
 
 seed 12345
 cluster commit=1ms..20ms
@@ -34,7 +34,7 @@ at 2s fault node/crash p=0.5 delay=5s..10s
 at 5s fault apply/reject on=marks
 `
 
-// strikes are what the faults of that scenario did.
+// strikes returns strikes of the faults of that scenario.
 func strikes() []world.Strike {
 	return []world.Strike{
 		{Name: scenario.ApplySlow, Target: "drainer", At: 1500 * time.Millisecond, For: 3 * time.Second},
@@ -47,7 +47,7 @@ func strikes() []world.Strike {
 	}
 }
 
-// striking plays nothing either, and says what struck.
+// striking is failing with these strikes.
 func striking(has func(*scenario.Scenario) bool) shrink.Play {
 	play := failing("G6/lost", has)
 	return func(s *scenario.Scenario) shrink.Outcome {
@@ -57,22 +57,22 @@ func striking(has func(*scenario.Scenario) bool) shrink.Play {
 	}
 }
 
-// A frozen scenario leaves nothing to chance: what struck strikes once, just before
-// it did, and ranges are times.
+// In a frozen scenario each strike is a fault, armed just before the strike, and each range is a single
+// time.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	always := striking(func(*scenario.Scenario) bool { return true })
-	frozen, report, err := shrink.Freeze(t.Context(), parse(t, chancy), always, shrink.Options{})
+	frozen, report, err := shrink.Freeze(t.Context(), parse(t, random), always, shrink.Options{})
 	must.NoError(t, err)
 	must.True(t, report.Complete)
-	must.Eq(t, `# G6/lost: it has what is asked for
+	must.Eq(t, `# G6/lost: it has the needed events
 #
-# Frozen from case: 8 events, 3 nodes, 2 jobs and 3 allocations of 6 events, 3 nodes, 2 jobs and 3
-# allocations. To play it: nodedrain sim run FILE
+# Frozen from case: 8 events, 3 nodes, 2 jobs and 3 allocations instead of 6 events, 3 nodes, 2
+# jobs and 3 allocations. To play it: nodedrain sim run FILE
 #
-# What that one said of itself:
+# The prose of the original:
 #
-# What chance decides.
+# Random faults.
 
 cluster commit=1ms
 
@@ -97,10 +97,10 @@ at 19.999999999s fault sched/fail-eval on=blue/shop
 `, text(t, frozen))
 }
 
-// What the failure does not survive without is left to chance.
-func TestFreeze_keepsWhatMatters(t *testing.T) {
+// Freeze keeps a random part that the failure needs.
+func TestFreeze_keepsNeededChance(t *testing.T) {
 	t.Parallel()
-	frozen, _, err := shrink.Freeze(t.Context(), parse(t, chancy), striking(func(s *scenario.Scenario) bool {
+	frozen, _, err := shrink.Freeze(t.Context(), parse(t, random), striking(func(s *scenario.Scenario) bool {
 		for _, e := range s.Events {
 			if f, is := e.Op.(*scenario.Fault); is && f.Name == scenario.ApplySlow && f.Probability > 0 {
 				return s.Cluster.Commit.Max == 20*time.Millisecond
@@ -116,33 +116,33 @@ func TestFreeze_keepsWhatMatters(t *testing.T) {
 	must.StrContains(t, printed, "at 1.999999999s fault node/crash on=n2 delay=7s")
 }
 
-// A fault that strikes by chance shrinks to the one strike that matters, but not to
-// several: they would be more to read than it is.
+// A random fault shrinks to one strike if one is enough. It stays if the failure needs several, because
+// several faults are longer.
 func TestShrink_strikes(t *testing.T) {
 	t.Parallel()
-	strikes := func(s *scenario.Scenario) (chancy, single int) {
+	strikes := func(s *scenario.Scenario) (repeated, single int) {
 		for _, e := range s.Events {
 			switch f, is := e.Op.(*scenario.Fault); {
 			case !is || f.Name != scenario.ApplySlow:
 			case f.For > 0 && f.Probability > 0:
-				chancy++
+				repeated++
 			case f.On == "clients" && f.Delay.Min > 2*time.Second:
 				single++
 			}
 		}
-		return chancy, single
+		return repeated, single
 	}
-	small, _, err := shrink.Shrink(t.Context(), parse(t, chancy), striking(func(s *scenario.Scenario) bool {
-		chancy, single := strikes(s)
-		return chancy+single > 0
+	small, _, err := shrink.Shrink(t.Context(), parse(t, random), striking(func(s *scenario.Scenario) bool {
+		repeated, single := strikes(s)
+		return repeated+single > 0
 	}), shrink.Options{})
 	must.NoError(t, err)
 	small.Prose = nil
 	must.Eq(t, "at 0s fault apply/slow on=clients delay=3s\n", text(t, small))
 
-	small, _, err = shrink.Shrink(t.Context(), parse(t, chancy), striking(func(s *scenario.Scenario) bool {
-		chancy, single := strikes(s)
-		return chancy > 0 || single > 1
+	small, _, err = shrink.Shrink(t.Context(), parse(t, random), striking(func(s *scenario.Scenario) bool {
+		repeated, single := strikes(s)
+		return repeated > 0 || single > 1
 	}), shrink.Options{})
 	must.NoError(t, err)
 	small.Prose = nil

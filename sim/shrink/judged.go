@@ -13,16 +13,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Judged plays a scenario in a world and has it judged. The checks that it may fail
-// are those of the guarantees, "G1 below limit"; a scenario that panics or cannot be
-// played to its end fails a check that tells why, so that others that end so for
-// another reason are not taken for it. One that is stopped because a context has ended
-// fails nothing.
+// Judged plays a scenario with the simulator and its judges. It may fail checks of guarantees, such as
+// "G1 below limit". A panic, or an error of the run, is a failed check whose name contains the reason,
+// so that a different reason is a different check. A run that a context stops fails no check.
 func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
 
-// Judging is Judged for one [Shrink] or [Freeze], with a function in place of
-// [sim.Play]. The scenario that is played first sets how many steps the others may
-// take: some smaller ones run in circles, and would do so for long.
+// Judging returns Judged for one [Shrink] or [Freeze], with a function in place of [sim.Play]. The steps
+// of the first scenario limit the steps of the others, because some smaller ones loop for a long time.
 func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
 	maxSteps := 0
 	return func(s *scenario.Scenario) Outcome {
@@ -34,20 +31,18 @@ func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Pl
 	}
 }
 
-// A scenario may take moreSteps times as many steps as the first one, and leastSteps
-// in any case.
+// The limit is moreSteps times the steps of the first scenario, plus leastSteps.
 const (
 	leastSteps = 20_000
 	moreSteps  = 2
 )
 
-// judged plays a scenario and tells how many steps it took, zero if it did not come to
-// its end: what runs in circles does so in few steps as well. No more than maxSteps
-// are taken; zero is no bound.
+// judged plays a scenario with a limit of steps, where zero is no limit. It returns the number of steps,
+// or zero if the run did not end.
 func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*sim.Result, error), maxSteps int) (o Outcome, steps int) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			o.Failures = []Failure{because("panic", fmt.Sprint(reason))}
+			o.Failures = []Failure{failureOf("panic", fmt.Sprint(reason))}
 		}
 	}()
 	result, err := play(s, sim.Options{MaxSteps: maxSteps, Watch: func(w *world.World) {
@@ -55,13 +50,13 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	}})
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return o, 0 // it was stopped: that tells nothing of the scenario
+		return o, 0 // this says nothing about the scenario
 	case err != nil:
-		o.Failures = []Failure{because("unplayable", innermost(err).Error())}
+		o.Failures = []Failure{failureOf("unplayable", innermost(err).Error())}
 		return o, 0
 	}
 	for _, v := range result.NoEffect {
-		o.Vain = append(o.Vain, v.Event)
+		o.NoEffect = append(o.NoEffect, v.Event)
 	}
 	for _, v := range result.Violations {
 		check := v.Guarantee + " " + v.Check
@@ -72,8 +67,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	return o, result.Steps
 }
 
-// Known reports whether there is a check of that name that a scenario may fail when it is
-// [Judged].
+// Known reports whether a scenario that is [Judged] may fail a check with the name.
 func Known(check string) bool {
 	for c := range invariant.CheckCount {
 		if check == c.Guarantee()+" "+c.String() {
@@ -84,9 +78,9 @@ func Known(check string) bool {
 	return check == "G10 too many steps" || placement.Known(check) || found && (kind == "panic" || kind == "unplayable")
 }
 
-// because is a failure of a kind for a reason. Of the reason, the numbers do not
-// matter: they are of this scenario and no other.
-func because(kind, reason string) Failure {
+// failureOf returns a failure of a kind with a reason. The name of the check leaves out the numbers of
+// the reason, because a smaller scenario has other numbers.
+func failureOf(kind, reason string) Failure {
 	reason, _, _ = strings.Cut(reason, "\n")
 	like := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

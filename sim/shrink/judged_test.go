@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/shrink"
 )
 
-// worn is a cluster in which much goes wrong by chance, and nothing that is not to.
-const worn = `# Two nodes drain while writes fail and clients are slow, by chance.
+// faulty is a scenario with many random faults that keeps every guarantee.
+const faulty = `# Three nodes drain while random writes fail and random clients are slow.
 
 seed 7
 cluster servers=3 commit=1ms..20ms establish=10ms..1s wake=1ms..5ms schedule=1ms..50ms
@@ -44,11 +44,11 @@ at 1m12.5s elect
 run calm=5m for=1h
 `
 
-// sound reports whether a scenario is played and keeps every guarantee.
-func sound(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
+// passes reports whether a scenario keeps every guarantee.
+func passes(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
 
-// rejectedTwice fails a sound scenario if the drainer's writes were rejected twice after a slow
-// write. It stands for a bug that needs both.
+// rejectedTwice adds a failure if two writes of the drainer are rejected after any write was slow. It
+// simulates a bug that needs both.
 func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
 	o := shrink.Judged(s)
 	slow, rejected := false, 0
@@ -64,12 +64,12 @@ func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
 	return o
 }
 
-// A scenario in which the right things strike by chance is frozen to one in which
-// they strike for sure, and shrinks to those, in a cluster in which they can.
+// A scenario that fails because of random strikes is frozen to certain ones, and shrinks to a few
+// events.
 func TestJudged(t *testing.T) {
 	t.Parallel()
-	s := parse(t, worn)
-	must.True(t, sound(s))
+	s := parse(t, faulty)
+	must.True(t, passes(s))
 	must.SliceNotEmpty(t, rejectedTwice(s).Failures)
 
 	frozen, report, err := shrink.Freeze(t.Context(), s, rejectedTwice, shrink.Options{})
@@ -77,8 +77,8 @@ func TestJudged(t *testing.T) {
 	must.True(t, report.Complete)
 	must.SliceNotEmpty(t, rejectedTwice(frozen).Failures)
 	must.Zero(t, frozen.Seed)
-	must.SliceNotEmpty(t, rejectedTwice(s).Vain)
-	must.SliceEmpty(t, rejectedTwice(frozen).Vain, must.Sprint("the frozen scenario has no event without effect"))
+	must.SliceNotEmpty(t, rejectedTwice(s).NoEffect)
+	must.SliceEmpty(t, rejectedTwice(frozen).NoEffect, must.Sprint("a frozen scenario has no warning of its own"))
 	for _, e := range frozen.Events {
 		if f, is := e.Op.(*scenario.Fault); is {
 			must.True(t, f.Probability == 0 && f.For == 0 && f.Count == 0)
@@ -95,16 +95,15 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// What cannot be played fails for a reason of its own, which tells nothing of
-// guarantees. The numbers in the reason do not matter.
+// A scenario that cannot be played fails a check with the reason as its name, without numbers.
 func TestJudged_unplayable(t *testing.T) {
 	t.Parallel()
-	why := func(text string) string {
+	check := func(text string) string {
 		o := shrink.Judged(parse(t, text))
 		must.SliceLen(t, 1, o.Failures)
 		must.StrHasPrefix(t, "unplayable: ", o.Failures[0].Check)
 		return o.Failures[0].Check
 	}
-	must.Eq(t, why("drainer retry=10s retry-max=1s\n"), why("drainer retry=20s retry-max=3s\n"))
-	must.NotEq(t, why("drainer retry=10s retry-max=1s\n"), why("drainer max-bytes=1\n"))
+	must.Eq(t, check("drainer retry=10s retry-max=1s\n"), check("drainer retry=20s retry-max=3s\n"))
+	must.NotEq(t, check("drainer retry=10s retry-max=1s\n"), check("drainer max-bytes=1\n"))
 }

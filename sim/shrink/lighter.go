@@ -6,9 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// weights are the faults, by how much of a reader's mind each takes: those of one
-// line do the like, from the lightest to the heaviest.
-func weights() [][]scenario.FaultName {
+// families returns families of similar faults, each from the lightest to the heaviest. A lighter fault
+// is easier to understand.
+func families() [][]scenario.FaultName {
 	return [][]scenario.FaultName{
 		{scenario.ApplySlow, scenario.ApplyFull, scenario.ApplyReject, scenario.ApplyAmbiguousLost, scenario.ApplyAmbiguousApplied, scenario.ApplyAmbiguousLate},
 		{scenario.WatchSpurious, scenario.WatchDelay, scenario.WatchCoalesce},
@@ -23,30 +23,28 @@ func weights() [][]scenario.FaultName {
 	}
 }
 
-// faultWeight is how heavy a fault is. What strikes by chance, or again and again, is
-// heavier than what strikes once.
+// faultWeight returns the weight of a fault. A random or repeated fault is heavier than one that strikes
+// once.
 func faultWeight(f *scenario.Fault) int {
 	weight := 1
-	for _, like := range weights() {
-		weight += max(0, slices.Index(like, f.Name))
+	for _, family := range families() {
+		weight += max(0, slices.Index(family, f.Name))
 	}
 	if f.Probability != 0 {
-		weight += len(weights())
+		weight += len(families())
 	}
-	if !explicit(f) {
-		weight += len(weights())
+	if !strikesOnce(f) {
+		weight += len(families())
 	}
 	return weight
 }
 
-// explicit reports whether a fault strikes once, at the first opportunity, or as soon
-// as it is armed.
-func explicit(f *scenario.Fault) bool {
+// strikesOnce reports whether a fault strikes exactly once, at its first opportunity.
+func strikesOnce(f *scenario.Fault) bool {
 	return (f.Probability == 0 || f.Probability >= 1) && f.For == 0 && f.Count <= 1
 }
 
-// lighter makes heavy faults into the lightest of their like, or into the next
-// lighter one.
+// lighter replaces faults by lighter ones of their family. to returns the index of the new one.
 func lighter(to func(at int) int) func(*scenario.Scenario) []edit {
 	return func(s *scenario.Scenario) (edits []edit) {
 		for i := range s.Events {
@@ -54,9 +52,9 @@ func lighter(to func(at int) int) func(*scenario.Scenario) []edit {
 			if !is {
 				continue
 			}
-			for _, like := range weights() {
-				if at := slices.Index(like, f.Name); at > 0 {
-					edits = append(edits, func(d *draft) { turn(d.Events[i].Op.(*scenario.Fault), like[to(at)]) })
+			for _, family := range families() {
+				if at := slices.Index(family, f.Name); at > 0 {
+					edits = append(edits, func(d *draft) { replaceFault(d.Events[i].Op.(*scenario.Fault), family[to(at)]) })
 				}
 			}
 		}
@@ -67,10 +65,10 @@ func lighter(to func(at int) int) func(*scenario.Scenario) []edit {
 func lightest(int) int       { return 0 }
 func nextLighter(at int) int { return at - 1 }
 
-// turn makes a fault into another.
-func turn(f *scenario.Fault, into scenario.FaultName) {
-	f.Name = into
-	switch into.Kind().Delays {
+// replaceFault replaces a fault by another.
+func replaceFault(f *scenario.Fault, by scenario.FaultName) {
+	f.Name = by
+	switch by.Kind().Delays {
 	case scenario.NoDelay:
 		f.Delay = scenario.Range{}
 	case scenario.MustDelay:
@@ -80,10 +78,10 @@ func turn(f *scenario.Fault, into scenario.FaultName) {
 	}
 }
 
-// strikeOnce has faults strike once where they are armed to strike again and again.
-func strikeOnce(s *scenario.Scenario) (edits []edit) {
+// singleStrikes makes repeated faults strike once.
+func singleStrikes(s *scenario.Scenario) (edits []edit) {
 	for i := range s.Events {
-		if f, is := s.Events[i].Op.(*scenario.Fault); is && !explicit(f) {
+		if f, is := s.Events[i].Op.(*scenario.Fault); is && !strikesOnce(f) {
 			edits = append(edits, func(d *draft) {
 				f := d.Events[i].Op.(*scenario.Fault)
 				f.Probability, f.For, f.Count = 0, 0, 0

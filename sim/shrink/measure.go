@@ -8,8 +8,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// measure is how large a scenario is, in terms that are compared one after the
-// other: what stands first is what a reader suffers from most.
+// measure is the size of a scenario. Its numbers are compared in order. The first ones matter most to a
+// reader.
 type measure [10]int
 
 // measured measures a scenario and its text.
@@ -52,7 +52,7 @@ func measured(s *scenario.Scenario, text []byte) measure {
 	}
 }
 
-// digits counts the digits that say something: a round number has one.
+// digits counts the digits other than 0. A round number has one.
 func digits(text []byte) int {
 	n := 0
 	for _, c := range text {

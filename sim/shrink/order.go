@@ -6,15 +6,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// passOf makes the edits of one pass, for the scenario as it is then.
-type passOf func(*scenario.Scenario) []edit
+// newPass returns the edits of one pass for a scenario.
+type newPass func(*scenario.Scenario) []edit
 
-// shrink repeats all passes until none finds anything.
+// shrink repeats all passes until none makes progress.
 func (m *shrinker) shrink() {
 	m.endAfterFailure()
 	m.pass(dropEvents(m.best))
 	m.unfold()
-	for progress := true; progress && !m.spent(); {
+	for progress := true; progress && !m.exhausted(); {
 		progress = false
 		for _, edits := range passes() {
 			if m.pass(edits(m.best)) {
@@ -25,11 +25,10 @@ func (m *shrinker) shrink() {
 			progress = true
 		}
 	}
-	m.report.Complete = !m.spent()
+	m.report.Complete = !m.exhausted()
 }
 
-// endAfterFailure has the run end soon after it has failed: all plays that follow are
-// shorter for it.
+// endAfterFailure makes the run end soon after the failure, so that all later plays are shorter.
 func (m *shrinker) endAfterFailure() {
 	at := m.report.Failure.At
 	if at == 0 {
@@ -43,17 +42,16 @@ func (m *shrinker) endAfterFailure() {
 	}
 }
 
-// passes are all passes of a round, in the order in which they make what follows
-// cheapest.
-func passes() []passOf {
-	all := []passOf{
-		dropEvents, dropJobs, dropNodes, dropGroups, dropAllocs, dropClients, dropListed,
-		takeSeed(0), leaveOut, strikeOnce, lowerCounts(half), lowerCounts(oneLess), settle(least), settle(most),
+// passes returns the passes of a round. The order makes later passes cheap.
+func passes() []newPass {
+	all := []newPass{
+		dropEvents, dropJobs, dropNodes, dropGroups, dropAllocs, dropClients, dropFromLists,
+		setSeed(0), leaveOut, singleStrikes, lowerCounts(half), lowerCounts(oneLess), singleTimes(least), singleTimes(most),
 		lighter(lightest), lighter(nextLighter), lowerNumbers(half), lowerNumbers(oneLessOfFew),
 		closeGaps(0), closeGaps(time.Second), closeGaps(10 * time.Second),
 	}
 	for _, unit := range [...]time.Duration{10 * time.Minute, time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
 		all = append(all, round(unit, false), round(unit, true))
 	}
-	return append(all, join, inOrder, takeSeed(1), takeSeed(2), takeSeed(3))
+	return append(all, join, sortEvents, setSeed(1), setSeed(2), setSeed(3))
 }

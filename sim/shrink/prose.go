@@ -7,10 +7,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// lineWidth is how long a line of prose may be.
+// lineWidth limits a line of prose.
 const lineWidth = 96
 
-// prose says why the scenario exists that was made of another.
+// prose returns the failure, the origin and the original prose of a shrunk or frozen scenario.
 func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
 	f := m.report.Failure
 	lines := wrapped(strings.TrimSuffix(f.Check+": "+f.Text, ": "))
@@ -19,10 +19,10 @@ func (m *shrinker) prose(of *scenario.Scenario, made string) []string {
 		from = "a scenario"
 	}
 	lines = append(lines, "")
-	made = fmt.Sprintf("%s from %s: %s of %s.", made, from, m.report.After, m.report.Before)
+	made = fmt.Sprintf("%s from %s: %s instead of %s.", made, from, m.report.After, m.report.Before)
 	lines = append(lines, wrapped(made+" To play it: nodedrain sim run FILE")...)
 	if len(of.Prose) > 0 {
-		lines = append(append(lines, "", "What that one said of itself:", ""), of.Prose...)
+		lines = append(append(lines, "", "The prose of the original:", ""), of.Prose...)
 	}
 	return lines
 }
@@ -32,7 +32,7 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d events, %d nodes, %d jobs and %d allocations", s.Events, s.Nodes, s.Jobs, s.Allocs)
 }
 
-// wrapped breaks a text into lines.
+// wrapped splits a text into lines.
 func wrapped(text string) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -9,31 +9,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Play plays a scenario and tells what came of it. Equal scenarios must come to equal
-// outcomes.
+// Play plays a scenario. Equal scenarios must have equal outcomes.
 type Play func(*scenario.Scenario) Outcome
 
-// Outcome is what came of a scenario.
+// Outcome is the result of a play.
 type Outcome struct {
-	// Failures are the checks that it failed, each once, the first failed first; none
-	// if it failed none.
+	// Failures are the failed checks, each once, in the order of the run.
 	Failures []Failure
-	// Strikes are what the faults did. [Freeze] writes them down; without them it
-	// leaves faults as they are.
+	// Strikes are the strikes of faults. [Freeze] needs them to replace faults.
 	Strikes []world.Strike
-	// Vain are the events that nothing came of, by their numbers. What is left of them
-	// says that it is meant.
-	Vain []int
+	// NoEffect are the indexes of the events without effect. Those in the result get Maybe.
+	NoEffect []int
 }
 
-// Failure is one check that a scenario failed.
+// Failure is a failed check.
 type Failure struct {
-	// Check names it: "G1/below-limit". Scenarios that fail for one reason must fail
-	// the same check.
+	// Check is its name, such as "G1 below limit". Equal reasons must have equal names.
 	Check string
-	// Text says what was wrong.
+	// Text describes the failure.
 	Text string
-	// At is when it was found, from the beginning; zero is not known.
+	// At is the time of the failure since the beginning. Zero is unknown.
 	At time.Duration
 }
 
@@ -47,37 +42,35 @@ func (o *Outcome) of(check string) (Failure, bool) {
 	return Failure{}, false
 }
 
-// Options are how much is tried. The zero value of each is its default.
+// Options configure a search. A zero field has its default.
 type Options struct {
-	// Check is the check that candidates must fail; empty is the first that the
-	// scenario fails.
+	// Check is the check that candidates must fail. Empty is the first one that s fails.
 	Check string
-	// MaxPlays bounds the candidates that are played. Zero is [DefaultMaxPlays].
+	// MaxPlays limits the plays. Zero is [DefaultMaxPlays].
 	MaxPlays int
-	// Progress is called after each candidate that was played, or nil.
+	// Progress is called after each play of a candidate, or nil.
 	Progress func(Report)
 }
 
-// DefaultMaxPlays is enough for what a swarm finds in small clusters.
+// DefaultMaxPlays is enough for failures in small clusters.
 const DefaultMaxPlays = 2000
 
-// ErrPasses says that there is nothing to shrink: the scenario fails no check, or not
-// the one that was asked for.
+// ErrPasses means that the scenario fails no check, or not the requested one.
 var ErrPasses = errors.New("the scenario does not fail")
 
-// Report is how far it was shrunk, and what that took.
+// Report describes a search.
 type Report struct {
-	// Failure is what the smallest scenario fails.
+	// Failure is the failure of the smallest scenario.
 	Failure Failure
-	// Plays counts the candidates that were played, the first scenario too.
+	// Plays counts the plays, with the first scenario.
 	Plays int
-	// Before and After are the scenario's size.
+	// Before and After are the sizes of the first and the smallest scenario.
 	Before, After Size
-	// Complete says that nothing more can be missed. Otherwise plays or time ran out.
+	// Complete is true if no pass makes progress. Otherwise the search ended early.
 	Complete bool
 }
 
-// Size is how large a scenario is to its reader.
+// Size is the size of a scenario for its reader.
 type Size struct{ Events, Nodes, Jobs, Allocs int }
 
 // SizeOf returns the size of a scenario.
@@ -92,10 +85,10 @@ func SizeOf(s *scenario.Scenario) Size {
 	return size
 }
 
-// Shrink returns the smallest scenario that it finds to fail the check that s fails.
-// Its prose says what it fails and how to play it. It expects nothing: its
-// story is not that of s. The error is [ErrPasses], or says why the small scenario
-// cannot be written; the context only ends the search early.
+// Shrink returns the smallest scenario that it finds with the failure of s. The prose of the result
+// names the failure and the command to play it. The result has no expected texts. The error is
+// [ErrPasses], or says why the result cannot be printed. If the context ends, Shrink returns the
+// smallest scenario so far.
 func Shrink(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*scenario.Scenario, Report, error) {
 	m, err := newShrinker(ctx, s, play, o)
 	if err != nil {

@@ -19,20 +19,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/shrink"
 )
 
-// failing plays nothing: a scenario fails the check if it has what is asked for.
+// failing returns a Play that runs nothing: a scenario fails the check if has returns true.
 func failing(check string, has func(*scenario.Scenario) bool) shrink.Play {
 	return func(s *scenario.Scenario) (o shrink.Outcome) {
 		if has(s) {
-			o.Failures = []shrink.Failure{{Check: check, Text: "it has what is asked for"}}
+			o.Failures = []shrink.Failure{{Check: check, Text: "it has the needed events"}}
 		}
 		return o
 	}
 }
 
-// busy is a scenario of n events on ten nodes with ten jobs of ten. Each event fails
-// an allocation of its own, at a time of its own.
+// busy returns a scenario of n events, with ten nodes and ten jobs of ten allocations. Each event fails
+// another allocation at another time.
 func busy(n int) *scenario.Scenario {
-	s := &scenario.Scenario{Name: "busy", Prose: []string{"What there is too much of."}, Seed: 12345}
+	s := &scenario.Scenario{Name: "busy", Prose: []string{"A scenario with too many events."}, Seed: 12345}
 	for i := range 10 {
 		s.Nodes = append(s.Nodes, scenario.Node{IDs: []cluster.NodeID{nodeID(i)}})
 	}
@@ -58,12 +58,12 @@ func group(i int) cluster.GroupKey {
 	return cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: cluster.JobID(id)}, Name: id}
 }
 
-// fails is the failure of the i-th allocation.
+// fails returns the failure of the i-th allocation.
 func fails(i int) *scenario.Exit {
 	return &scenario.Exit{Alloc: scenario.AllocName{Group: group(i % 10), Index: i / 10}, Failed: true}
 }
 
-// has reports whether all of those allocations come to an end in the scenario.
+// has reports whether the scenario ends all of these allocations.
 func has(s *scenario.Scenario, needles ...int) bool {
 	for _, i := range needles {
 		if !slices.ContainsFunc(s.Events, func(e scenario.Event) bool {
@@ -90,22 +90,22 @@ func parse(t testing.TB, text string) *scenario.Scenario {
 	return s
 }
 
-// Of two hundred events four are needed: those are left, with the jobs that they are
-// about, at simple times, and it takes few plays.
+// If the failure needs four of two hundred events, only these are left, with their jobs and with simple
+// times. This takes few plays.
 func TestShrink_needles(t *testing.T) {
 	t.Parallel()
 	small, report, err := shrink.Shrink(t.Context(), busy(200), failing("G1/below-limit", func(s *scenario.Scenario) bool {
 		return has(s, 3, 77, 130, 131)
 	}), shrink.Options{})
 	must.NoError(t, err)
-	must.Eq(t, `# G1/below-limit: it has what is asked for
+	must.Eq(t, `# G1/below-limit: it has the needed events
 #
-# Shrunk from busy: 4 events, 0 nodes, 4 jobs and 0 allocations of 200 events, 10 nodes, 10 jobs
-# and 100 allocations. To play it: nodedrain sim run FILE
+# Shrunk from busy: 4 events, 0 nodes, 4 jobs and 0 allocations instead of 200 events, 10 nodes,
+# 10 jobs and 100 allocations. To play it: nodedrain sim run FILE
 #
-# What that one said of itself:
+# The prose of the original:
 #
-# What there is too much of.
+# A scenario with too many events.
 
 job job0..job1 count=0
 job job3 count=0
@@ -122,7 +122,7 @@ at 0s finish job1[13]
 	must.Less(t, 150, report.Plays)
 }
 
-// A scenario that fails another check is not what is looked for, however small.
+// A candidate that fails another check is rejected.
 func TestShrink_sameCheck(t *testing.T) {
 	t.Parallel()
 	play := func(s *scenario.Scenario) (o shrink.Outcome) {
@@ -148,7 +148,7 @@ func TestShrink_sameCheck(t *testing.T) {
 	must.ErrorIs(t, err, shrink.ErrPasses)
 }
 
-// Where it is a matter of how many, as many are left and no more.
+// If the failure needs a number of parts, exactly this number is left.
 func TestShrink_counts(t *testing.T) {
 	t.Parallel()
 	s := busy(40)
@@ -175,7 +175,7 @@ func TestShrink_counts(t *testing.T) {
 	must.StrContains(t, text(t, small), "at 0s drain n2..n4 deadline=10m\n")
 }
 
-// Shrink can leave out or simplify every word of the language.
+// Every word of the language can be removed or simplified.
 func TestShrink_everything(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../scenario/testdata/everything.drain")
@@ -195,9 +195,9 @@ func TestShrink_everything(t *testing.T) {
 	golden(t, "testdata/everything.golden", text(t, small))
 }
 
-var rewrite = flag.Bool("rewrite", false, "write what the tests see into testdata; read the diff before you commit it")
+var rewrite = flag.Bool("rewrite", false, "write the results into testdata; read the diff before you commit it")
 
-// golden compares a text with a file's.
+// golden compares a text with a file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *rewrite {
@@ -208,8 +208,8 @@ func golden(t *testing.T, file, got string) {
 	must.Eq(t, string(want), got)
 }
 
-// The search ends when plays or time run out, with what it has by then.
-func TestShrink_bounded(t *testing.T) {
+// The search ends at the limit of plays or with the context. It returns the smallest scenario so far.
+func TestShrink_endsEarly(t *testing.T) {
 	t.Parallel()
 	needs := failing("G1/x", func(s *scenario.Scenario) bool { return has(s, 3, 77, 130, 131) })
 	small, report, err := shrink.Shrink(t.Context(), busy(200), needs, shrink.Options{MaxPlays: 20})
@@ -230,9 +230,8 @@ func TestShrink_bounded(t *testing.T) {
 	must.True(t, has(small, 3, 77, 130, 131))
 }
 
-// With random causes of a failure: the small scenario fails for the same cause and needs each of
-// its events. It is no larger than before, its text parses to the same scenario, and a second run
-// finds the same.
+// For a random need of events, the shrunk scenario fails, needs each of its events, is not larger, is
+// valid, and is the same every time.
 func TestShrink_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -265,8 +264,8 @@ func TestShrink_random(t *testing.T) {
 	}
 }
 
-// drawnNeed draws what a scenario needs to fail: any of some sets of events, with
-// others that must not be there alone, and enough time between the first and the last.
+// drawnNeed draws the need of a failure: one of two sets of events, sometimes not together with a third
+// set, and a least time between the first and the last event.
 func drawnNeed(r *rand.Rand, events int) func(*scenario.Scenario) bool {
 	some := func() []int { return r.Perm(events)[:min(events, r.IntN(5))] }
 	either, or, unless := some(), some(), some()
@@ -276,7 +275,7 @@ func drawnNeed(r *rand.Rand, events int) func(*scenario.Scenario) bool {
 			return false
 		}
 		if has(s, unless...) && len(s.Events)%2 == 0 {
-			return false // not monotone: more does not always fail too
+			return false // not monotone: more events may pass
 		}
 		return apart == 0 || len(s.Events) > 0 && s.Events[len(s.Events)-1].At-s.Events[0].At >= apart
 	}

@@ -12,22 +12,22 @@ import (
 
 // shrinker looks for smaller scenarios that fail.
 type shrinker struct {
-	ctx     context.Context // ends the search
+	ctx     context.Context // its end ends the search
 	play    Play
 	options Options
 	check   string
-	// best is the smallest so far, size how large it is, outcome what came of it.
+	// best is the smallest failing scenario so far, with its size and outcome.
 	best    *scenario.Scenario
 	size    measure
 	outcome Outcome
-	// growing says that candidates need not be smaller.
+	// growing allows candidates that are not smaller.
 	growing bool
-	// seen are the texts that are not to be played: they did not fail, or are none.
+	// seen are texts that are invalid or do not fail.
 	seen   map[textKey]bool
 	report Report
 }
 
-// newShrinker plays the scenario for the first time.
+// newShrinker plays the scenario once.
 func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options) (*shrinker, error) {
 	if o.MaxPlays == 0 {
 		o.MaxPlays = DefaultMaxPlays
@@ -47,7 +47,7 @@ func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options
 	switch {
 	case fails:
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("shrinking %s: it was not played to its end once: %w", s.Name, context.Cause(ctx))
+		return nil, fmt.Errorf("shrinking %s: the first play was stopped: %w", s.Name, context.Cause(ctx))
 	case len(m.outcome.Failures) > 0:
 		return nil, fmt.Errorf("shrinking %s: %w %q, but %q", s.Name, ErrPasses, m.check, m.outcome.Failures[0].Check)
 	default:
@@ -58,14 +58,16 @@ func newShrinker(ctx context.Context, s *scenario.Scenario, play Play, o Options
 	return m, nil
 }
 
-// spent reports whether no more may be tried.
-func (m *shrinker) spent() bool { return m.report.Plays >= m.options.MaxPlays || m.ctx.Err() != nil }
+// exhausted reports whether the search must end.
+func (m *shrinker) exhausted() bool {
+	return m.report.Plays >= m.options.MaxPlays || m.ctx.Err() != nil
+}
 
-// try takes a candidate if it is smaller and fails as it should.
+// try accepts a candidate if it is smaller and fails the check.
 func (m *shrinker) try(candidate *scenario.Scenario) bool {
 	text := printed(candidate)
 	size := measured(candidate, text)
-	if m.spent() || !m.growing && slices.Compare(size[:], m.size[:]) >= 0 {
+	if m.exhausted() || !m.growing && slices.Compare(size[:], m.size[:]) >= 0 {
 		return false
 	}
 	key := keyOf(text)
@@ -91,18 +93,17 @@ func (m *shrinker) try(candidate *scenario.Scenario) bool {
 	return fails
 }
 
-// pass does as many of the edits as can be done together: all of them, or else
-// chunks, from the last to the first, that become smaller and smaller. When it is
-// done none of those that are left could be done by itself.
+// pass applies as many of the edits as possible. It tries all of them, then smaller and smaller chunks,
+// from the last to the first. At the end no other edit can be applied alone.
 func (m *shrinker) pass(edits []edit) (progress bool) {
 	base := m.best
-	var done []edit
-	for size := len(edits); size > 0 && !m.spent(); {
+	var applied []edit
+	for size := len(edits); size > 0 && !m.exhausted(); {
 		found := false
 		for to := len(edits); to > 0; {
 			from := max(0, to-size)
-			if more := slices.Concat(done, edits[from:to]); m.try(edited(base, more)) {
-				done, found = more, true
+			if more := slices.Concat(applied, edits[from:to]); m.try(edited(base, more)) {
+				applied, found = more, true
 				edits = slices.Delete(slices.Clone(edits), from, to)
 			}
 			to = from
@@ -118,33 +119,32 @@ func (m *shrinker) pass(edits []edit) (progress bool) {
 	return progress
 }
 
-// finished returns the smallest scenario as its file will be read, and the report. Its
-// events without effect are from now on marked as meant: without them the random numbers would
-// differ, or the shrinker has not tried to leave them out.
+// finished returns the smallest scenario and the report. Events without effect get Maybe: their removal
+// would change the draws, or was not tried.
 func (m *shrinker) finished(of *scenario.Scenario, made string) (*scenario.Scenario, Report, error) {
 	s := m.best.Copy()
 	for i := range s.Events {
-		s.Events[i].Maybe = slices.Contains(m.outcome.Vain, i)
+		s.Events[i].Maybe = slices.Contains(m.outcome.NoEffect, i)
 	}
 	s.Prose = m.prose(of, made)
 	s, err := reread(s)
 	return s, m.report, err
 }
 
-// textKey stands for a text.
+// textKey is the hash of a text.
 type textKey [sha256.Size]byte
 
 func keyOf(text []byte) textKey { return sha256.Sum256(text) }
 
-// printed is the text of a scenario.
+// printed returns the text of a scenario.
 func printed(s *scenario.Scenario) []byte {
 	var text bytes.Buffer
-	_ = scenario.Print(&text, s) // a buffer takes all
+	_ = scenario.Print(&text, s) // a buffer returns no error
 	return text.Bytes()
 }
 
-// reread returns the scenario as its file will be read.
+// reread prints a scenario and reads it.
 func reread(s *scenario.Scenario) (*scenario.Scenario, error) {
-	again, _, err := scenario.Parse(s.Name+scenario.Ending, bytes.NewReader(printed(s)))
+	again, _, err := scenario.Parse(s.Name+scenario.Extension, bytes.NewReader(printed(s)))
 	return again, err
 }

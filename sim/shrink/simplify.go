@@ -9,7 +9,7 @@ import (
 
 // The passes that make values simpler.
 
-// leaveOut removes optional values, which then have their defaults.
+// leaveOut sets values to their defaults.
 func leaveOut(s *scenario.Scenario) (edits []edit) {
 	for _, v := range values(s) {
 		if !v.IsZero() {
@@ -19,12 +19,12 @@ func leaveOut(s *scenario.Scenario) (edits []edit) {
 	return edits
 }
 
-// settle makes times that are known of ranges.
-func settle(to func(scenario.Range) time.Duration) func(*scenario.Scenario) []edit {
+// singleTimes replaces ranges by single times.
+func singleTimes(to func(scenario.Range) time.Duration) func(*scenario.Scenario) []edit {
 	return func(s *scenario.Scenario) (edits []edit) {
 		for _, v := range values(s) {
 			if r, is := as[scenario.Range](v.Value); is && r.Min != r.Max {
-				edits = append(edits, become(v.spot, scenario.Range{Min: to(r), Max: to(r)}))
+				edits = append(edits, setValue(v.path, scenario.Range{Min: to(r), Max: to(r)}))
 			}
 		}
 		return edits
@@ -34,8 +34,7 @@ func settle(to func(scenario.Range) time.Duration) func(*scenario.Scenario) []ed
 func least(r scenario.Range) time.Duration { return r.Min }
 func most(r scenario.Range) time.Duration  { return r.Max }
 
-// round makes times multiples of a unit: the one below, or the one above if it is
-// not much more.
+// round makes times multiples of a unit: the next lower one, or with up the next higher one.
 func round(unit time.Duration, up bool) func(*scenario.Scenario) []edit {
 	rounded := func(t time.Duration) (time.Duration, bool) {
 		below := t.Truncate(unit)
@@ -53,11 +52,11 @@ func round(unit time.Duration, up bool) func(*scenario.Scenario) []edit {
 				from, lower := rounded(r.Min)
 				to, upper := rounded(r.Max)
 				if lower || upper {
-					edits = append(edits, become(v.spot, scenario.Range{Min: from, Max: to}))
+					edits = append(edits, setValue(v.path, scenario.Range{Min: from, Max: to}))
 				}
 			} else if t, is := as[time.Duration](v.Value); is {
-				if t, rounder := rounded(t); rounder {
-					edits = append(edits, become(v.spot, t))
+				if t, changed := rounded(t); changed {
+					edits = append(edits, setValue(v.path, t))
 				}
 			}
 		}
@@ -65,7 +64,7 @@ func round(unit time.Duration, up bool) func(*scenario.Scenario) []edit {
 	}
 }
 
-// lowerNumbers makes whole numbers smaller.
+// lowerNumbers lowers whole numbers.
 func lowerNumbers(by func(int) int) func(*scenario.Scenario) []edit {
 	return func(s *scenario.Scenario) (edits []edit) {
 		for _, v := range values(s) {
@@ -77,18 +76,17 @@ func lowerNumbers(by func(int) int) func(*scenario.Scenario) []edit {
 	}
 }
 
-// maxSteps bounds the numbers that are made smaller one by one: from there on
-// halving is enough.
-const maxSteps = 10
+// few is the largest number that is lowered by one. Larger numbers are only halved.
+const few = 10
 
 func oneLessOfFew(n int) int {
-	if n > maxSteps {
+	if n > few {
 		return n
 	}
 	return n - 1
 }
 
-// whole returns a whole number that is no time.
+// whole returns the value if it is a whole number, but not a time.
 func whole(v reflect.Value) (n int, is bool) {
 	if v = reflect.Indirect(v); !v.IsValid() || !v.CanInt() || v.Type() == reflect.TypeFor[time.Duration]() {
 		return 0, false
@@ -96,7 +94,7 @@ func whole(v reflect.Value) (n int, is bool) {
 	return int(v.Int()), true
 }
 
-// numbers is the sum of all whole numbers.
+// numbers returns the sum of all whole numbers.
 func numbers(s *scenario.Scenario) (sum int) {
 	for _, v := range values(s) {
 		if n, is := whole(v.Value); is {
@@ -106,9 +104,8 @@ func numbers(s *scenario.Scenario) (sum int) {
 	return sum
 }
 
-// takeSeed has what happens at one time happen in the order that the seed draws, or,
-// without one, in that of the file.
-func takeSeed(seed uint64) passOf {
+// setSeed lowers the seed.
+func setSeed(seed uint64) newPass {
 	return func(s *scenario.Scenario) []edit {
 		if s.Seed <= seed {
 			return nil

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The passes that take nothing out and make a scenario easier to read.
+// The passes that remove nothing and make a scenario easier to read.
 
-// closeGaps has everything from an event on happen sooner, at once after what was
-// before or a while after it.
+// closeGaps moves events to an earlier time, so that they follow the previous time after the gap.
 func closeGaps(gap time.Duration) func(*scenario.Scenario) []edit {
 	return func(s *scenario.Scenario) (edits []edit) {
 		var times []time.Duration
@@ -20,10 +19,10 @@ func closeGaps(gap time.Duration) func(*scenario.Scenario) []edit {
 			times = append(times, s.Events[i].At)
 		}
 		slices.Sort(times)
-		before := -gap // the first comes at once
+		before := -gap // the first event is at 0
 		for _, at := range slices.Compact(times) {
 			if sooner := at - before - gap; sooner > 0 {
-				edits = append(edits, func(d *draft) { d.hasten(s, at, sooner) })
+				edits = append(edits, func(d *draft) { d.moveEarlier(s, at, sooner) })
 			}
 			before = at
 		}
@@ -31,8 +30,8 @@ func closeGaps(gap time.Duration) func(*scenario.Scenario) []edit {
 	}
 }
 
-// hasten moves what happened in s at a time or later.
-func (d *draft) hasten(s *scenario.Scenario, from, by time.Duration) {
+// moveEarlier moves all events that s has at a time or later.
+func (d *draft) moveEarlier(s *scenario.Scenario, from, by time.Duration) {
 	for i := range d.Events {
 		if s.Events[i].At >= from {
 			d.Events[i].At -= by
@@ -40,34 +39,33 @@ func (d *draft) hasten(s *scenario.Scenario, from, by time.Duration) {
 	}
 }
 
-// inOrder has events stand in the order in which they happen.
-func inOrder(*scenario.Scenario) []edit {
+// sortEvents sorts events by time.
+func sortEvents(*scenario.Scenario) []edit {
 	return []edit{func(d *draft) {
 		slices.SortStableFunc(d.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	}}
 }
 
-// join has nodes that are alike, and allocations of one group that are alike, share
-// a line.
+// join merges the lines of equal nodes, and of equal allocations of one group.
 func join(*scenario.Scenario) []edit {
 	return []edit{func(d *draft) {
 		d.Nodes = joined(d.Nodes, joinNodes)
 		d.Allocs = joined(d.Allocs, joinAllocs)
 		for i := range d.Allocs {
 			if a := &d.Allocs[i]; a.Indexes == (scenario.Indexes{Count: len(a.On)}) {
-				a.Indexes = scenario.Indexes{} // what is not said is the same
+				a.Indexes = scenario.Indexes{} // the default is the same
 			}
 		}
 	}}
 }
 
-// joined is a list in which those next to each other are one that can be.
-func joined[T any](list []T, both func(a, b T) (T, bool)) []T {
+// joined merges neighbors in a list where merge can.
+func joined[T any](list []T, merge func(a, b T) (T, bool)) []T {
 	var all []T
 	for _, next := range list {
 		if last := len(all) - 1; last >= 0 {
-			if one, is := both(all[last], next); is {
-				all[last] = one
+			if merged, ok := merge(all[last], next); ok {
+				all[last] = merged
 				continue
 			}
 		}

@@ -36,7 +36,7 @@ func (m *population) placeEverywhere(d dice, g *group, spec *scenario.Group) {
 	m.add(g, spec, on, scenario.Alloc{})
 }
 
-// placeCount places as many allocations as the count, or fewer, and then some odd ones.
+// placeCount places as many allocations as the count, or fewer, and then some with unusual properties.
 func (m *population) placeCount(d dice, g *group, spec *scenario.Group, t cluster.JobType) {
 	left := spec.Count
 	if left == 0 && d.odds(0.7) {

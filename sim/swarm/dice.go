@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// dice draw from one stream. They compute with whole numbers, because floating point sums of products
+// dice draws from one stream. It computes with whole numbers, because floating point sums of products
 // differ between machines.
 type dice struct{ *rand.Rand }
 
@@ -47,7 +47,7 @@ func (d dice) at(from, to time.Duration) time.Duration {
 	return round(from + time.Duration(d.Uint64N(uint64(to-from)+1)))
 }
 
-// round rounds a time as people would write it, so that some events come at the same time.
+// round rounds a time to a simple value, so that some events have equal times.
 func round(t time.Duration) time.Duration {
 	switch {
 	case t < time.Second:

@@ -1,34 +1,33 @@
-// Package swarm makes scenarios from seeds, plays many of them, and counts what was
-// rare.
+// Package swarm generates scenarios from seeds, plays many of them, and counts rare events.
 //
 // # From a seed
 //
-// [Generate] is a function: equal seeds and sizes make equal scenarios. It draws first
-// which kinds of things are on at all, half of them in the mean, because a world in
-// which everything goes wrong is only one world; then what there is, then what happens,
-// then faults. All of it is written out as the typed events of a [scenario.Scenario],
-// so that a seed that fails can be kept as a file and made smaller. Each part draws
-// from a stream of its own: a change of one shifts no other. After a time all faults
-// end, but for what in some seeds stays broken outside of the core that the drains need:
-// a minority of the servers, a node, an allocation that never stops. The run may go on far
-// longer than anything takes that ends at all; most end with their last drain.
+// [Generate] is a function: equal seeds and sizes give equal scenarios. It first draws the traits of
+// the scenario, half of all traits on average. If every scenario had all traits, the traits would hide
+// each other. Then it draws the nodes, jobs and allocations, then the events, then the faults. All of
+// them are explicit in the [scenario.Scenario]. So a failing seed can be saved as a file and shrunk.
 //
-// # Many
+// Each part draws from its own stream, so that a change of one part does not shift the draws of
+// another. All faults end at the calm. In some seeds a part of the cluster stays broken that the
+// drains do not need: a minority of the servers, a node, an allocation that never stops. Most runs end
+// with their last drain.
 //
-// [Play] plays seeds on some workers. They are the only goroutines of a simulation,
-// and each seed is played by one of them alone. Some seeds are played twice, and fail
-// if they do not come to the same.
+// # Many seeds
 //
-// # Told otherwise
+// [Play] plays seeds on several workers. One worker plays each seed, without other goroutines. Some
+// seeds are played twice, and fail if the two runs differ.
 //
-// The swarm plays some seeds twice more: steadily ([Steady]), without the parts that may rightly
-// change the end, and otherwise, by one of [Relations]: with another seed, with writes that fail,
-// with terms that end. The times may differ. The facts of both ends must be the same, or the seed
-// fails. This needs no bound and no model, so it finds bugs that all judges take for granted.
+// # Steady runs and variants
 //
-// # Not vacuous
+// Some seeds are also played in two further ways. [Steady] removes everything that lets a correct run
+// end with different facts. One of [Variants] then changes the steady scenario: another seed, writes
+// that fail, more elections. A variant may change the times of the run. The seed fails if the final
+// facts of the two runs differ. This check needs no bound and no model, so it finds bugs that all
+// judges miss.
 //
-// A swarm that finds nothing says something only of what has happened in it. An
-// [Observer] counts what is rare in a run, and [Rates] says in how many runs each of
-// it has to happen: a swarm in which something is rarer fails, however green.
+// # Rates
+//
+// A swarm tests only what happens in its runs. An [Observer] counts the rare events of a run. [Rates]
+// are the least shares of runs with each event. A swarm fails if an event is rarer than its rate, even
+// if every seed passes.
 package swarm

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// edits draws the changes of jobs and allocations, and what comes between plan and apply.
+// edits draws changes of jobs and allocations, and events between plan and apply.
 type edits struct{ *story }
 
 // drawEdits draws new versions of jobs.

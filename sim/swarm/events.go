@@ -12,25 +12,25 @@ type Event string
 
 // Events of the drainer's entries.
 const (
-	EntrySurvives Event = "entry/survives" // of unknown outcome, applied between an election and the barrier
-	EntryLate     Event = "entry/late"     // applied after its proposer was told that the outcome is unknown
-	EntryRejected Event = "entry/rejected"
-	EntryNotTaken Event = "entry/not-taken"
-	EntryAbreast  Event = "entry/abreast" // proposed while another is in flight
+	EntrySurvives   Event = "entry/survives" // an entry of unknown outcome is applied between an election and the barrier
+	EntryLate       Event = "entry/late"     // an entry is applied after its proposer got the answer that the outcome is unknown
+	EntryRejected   Event = "entry/rejected"
+	EntryNotTaken   Event = "entry/not-taken"
+	EntryConcurrent Event = "entry/abreast" // an entry is proposed while another is in flight
 )
 
 // Events of terms.
 const (
-	TermBlind       Event = "term/blind"        // it ends before its drainer has looked at the state once
-	TermBehind      Event = "term/behind"       // its drainer first sees an older state than others have
+	TermBlind       Event = "term/blind"        // it ends before its drainer has read a state
+	TermBehind      Event = "term/behind"       // its drainer first reads an older state than the newest
 	DeposedSteps    Event = "term/deposed"      // a drainer steps after its term has ended
-	DeposedProposes Event = "term/deposed-asks" // and proposes
+	DeposedProposes Event = "term/deposed-asks" // a drainer proposes after its term has ended
 	RestoreInDrain  Event = "term/restore"      // a snapshot is restored while nodes drain
 )
 
 // Operations and faults while nodes drain.
 const (
-	ClockSkewed  Event = "clock/skewed"  // a term begins by a clock that is wrong by seconds
+	ClockSkewed  Event = "clock/skewed"  // a term begins with a clock that is wrong by seconds
 	ClockForward Event = "clock/forward" // the clock of a term is set forward
 	ClockBack    Event = "clock/back"
 	TermForgets  Event = "term/forgets" // a drainer starts without memory
@@ -42,12 +42,12 @@ const (
 
 // Events of marks.
 const (
-	MarksRefused       Event = "marks/refused" // the state has moved between plan and apply
+	MarksRefused       Event = "marks/refused" // the state has changed between plan and apply
 	MarksPartlyRefused Event = "marks/partly-refused"
-	MarksOfCancelled   Event = "marks/of-cancelled"    // a drain is cancelled with marks in flight
-	MarksOfRedrained   Event = "marks/of-redrained"    // and another has begun
-	MarksOfOldRevision Event = "marks/of-old-revision" // the strategy was changed in between
-	MarksOfLate        Event = "marks/of-late"         // of an allocation that landed on a draining node
+	MarksOfCancelled   Event = "marks/of-cancelled"    // the drain is cancelled with marks in flight
+	MarksOfRedrained   Event = "marks/of-redrained"    // the drain is cancelled, and another has begun
+	MarksOfOldRevision Event = "marks/of-old-revision" // the strategy has changed
+	MarksOfLate        Event = "marks/of-late"         // of an allocation that was placed on a draining node
 	MarksOfManyNodes   Event = "marks/of-many-nodes"   // of a group on several nodes at once
 	Reevaluated        Event = "marks/reevaluated"     // a marked allocation needs another evaluation
 )
@@ -56,18 +56,18 @@ const (
 const (
 	EndRefused       Event = "end/refused"
 	EndOfRedrained   Event = "end/of-redrained"    // the drain is over, and another has begun
-	EndOfOldRevision Event = "end/of-old-revision" // its strategy was changed in between
-	EndTooEarly      Event = "end/too-early"       // something landed there in between
-	EndOfMany        Event = "end/of-many"         // several in one entry
+	EndOfOldRevision Event = "end/of-old-revision" // its strategy has changed
+	EndTooEarly      Event = "end/too-early"       // an allocation was placed on the node
+	EndOfMany        Event = "end/of-many"         // several drains end in one entry
 	EndLeavesRunning Event = "end/leaves-running"
 	StageAcrossTerms Event = "drain/stage-across-terms" // a stage ends in a later term than it began in
 	DeadlineNoLeader Event = "drain/deadline-no-leader" // a deadline passes without a leader
-	DeadlineAway     Event = "drain/deadline-away"      // a deadline marks an allocation that is out of touch
-	CancelWithdraws  Event = "drain/cancel-withdraws"   // a cancel takes marks back
-	CancelTooLate    Event = "drain/cancel-too-late"    // a cancel comes when some are stopping
+	DeadlineAway     Event = "drain/deadline-away"      // a deadline marks an allocation on a disconnected node
+	CancelWithdraws  Event = "drain/cancel-withdraws"   // a cancel withdraws marks
+	CancelTooLate    Event = "drain/cancel-too-late"    // a cancel comes while marked allocations stop
 	Repeated         Event = "drain/repeated"           // a request comes again with its key
-	RepeatedAfterEnd Event = "drain/repeated-after-end" // when the drain is over
-	PurgedRunning    Event = "drain/purged"             // a job is purged that runs on a draining node
+	RepeatedAfterEnd Event = "drain/repeated-after-end" // a request comes again after the end of its drain
+	PurgedRunning    Event = "drain/purged"             // a purged job runs on a draining node
 	ManyDrains       Event = "drain/many"               // three nodes or more drain at once
 	PlanRefused      Event = "plan/refused"             // part of a plan was refused
 	PlanBlocked      Event = "plan/blocked"             // an allocation fits on no node

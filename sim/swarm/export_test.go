@@ -1,6 +1,6 @@
 package swarm
 
-// Traits are the names of what a scenario may have.
+// Traits returns the names of all traits.
 func Traits() []string {
 	var names []string
 	for _, t := range traits() {

@@ -18,7 +18,7 @@ func (m *story) drawFaults() {
 			}
 			at := m.moment(d)
 			switch {
-			case lasts(kind.Name): // it strikes once
+			case kind.Lasts: // it strikes once
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
 			case kind.Name.Operates() && d.odds(0.5):
 				f.For = d.span(10*time.Second, m.calm)
@@ -31,7 +31,7 @@ func (m *story) drawFaults() {
 				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
 				f.Count = 5 * m.shape.times
 			}
-			if ofBirth(kind.Name) && d.odds(0.5) {
+			if decidesBehaviour(kind.Name) && d.odds(0.5) {
 				at = 0 // for the allocations that exist at the beginning
 			}
 			m.happens(at, f)
@@ -62,13 +62,8 @@ func (m *story) strikes(d dice, name scenario.FaultName) int {
 // the scenario has the trait. Such operations hide other events.
 const oddsOfOperating = 0.4
 
-// lasts reports whether a fault strikes when it is armed, and lasts for its delay.
-func lasts(name scenario.FaultName) bool {
-	return name == scenario.NodeCrash || name == scenario.NodeDisconnect || name == scenario.SchedUnplaceable
-}
-
-// ofBirth reports whether a fault decides the behaviour of a new allocation.
-func ofBirth(name scenario.FaultName) bool {
+// decidesBehaviour reports whether a fault decides the behaviour of a new allocation.
+func decidesBehaviour(name scenario.FaultName) bool {
 	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute
 }
 

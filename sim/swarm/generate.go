@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// afterwards is the time from the end of the faults to the end of the scenario. Everything that ends
-// at all ends much sooner.
+// afterwards is the time from the end of the faults to the end of the scenario. Every drain that
+// can end does so much sooner.
 const afterwards = 2 * time.Hour
 
 // oddsOfGoingOn is the probability that a scenario goes on after its last drain has ended. An idle
@@ -51,7 +51,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	return m.s
 }
 
-// draft is a scenario that is being made. Each part of it draws from streams of its own, so that
+// draft is a scenario in the making. Each part of it draws from streams of its own, so that
 // the draws of one part do not shift those of another.
 type draft struct {
 	seed      uint64
@@ -82,10 +82,9 @@ func (m *draft) dice(part string) dice { return dice{world.Stream(m.seed, "swarm
 type node struct {
 	id    cluster.NodeID
 	class string
-	// load counts the allocations with which it begins.
+	// load counts its first allocations, cpu is the sum of their CPU.
 	load int
-	// cpu is their sum.
-	cpu int64
+	cpu  int64
 }
 
 // group is a group of a job.

@@ -33,16 +33,16 @@ func TestGenerate_equalSeeds(t *testing.T) {
 	}
 }
 
-// What is made is what is read when it is printed: a failing seed can be kept as a
-// file, and plays the same.
-func TestGenerate_isRead(t *testing.T) {
+// A generated scenario that is printed and read again is the same. So a failing seed can be saved as a
+// file.
+func TestGenerate_roundTrip(t *testing.T) {
 	t.Parallel()
 	seeds := map[swarm.Size]uint64{swarm.Small: 300, swarm.Medium: 20, swarm.Large: 1}
 	for _, size := range swarm.Sizes() {
 		for seed := range seeds[size] {
 			made := swarm.Generate(seed, size)
 			text := printed(t, made)
-			read, _, err := scenario.Parse(made.Name+scenario.Ending, strings.NewReader(text))
+			read, _, err := scenario.Parse(made.Name+scenario.Extension, strings.NewReader(text))
 			must.NoError(t, err, must.Sprintf("%s:\n%s", made.Name, text))
 			for i := range read.Events {
 				read.Events[i].Line = 0
@@ -55,7 +55,7 @@ func TestGenerate_isRead(t *testing.T) {
 	}
 }
 
-// shape counts what a scenario has.
+// shape counts the nodes, allocations and drained nodes of a scenario.
 type shape struct{ nodes, allocs, drained int }
 
 func shapeOf(s *scenario.Scenario) shape {
@@ -96,7 +96,7 @@ func TestGenerate_sizes(t *testing.T) {
 			is, note := shapeOf(s), must.Sprintf("%s", s.Name)
 			must.Between(t, size.least.nodes, is.nodes, size.most.nodes, note)
 			must.Between(t, size.least.allocs, is.allocs, size.most.allocs, note)
-			if is.drained != is.nodes { // every node, now and then
+			if is.drained != is.nodes { // some scenarios drain every node
 				must.Between(t, size.least.drained, is.drained, size.most.drained, note)
 			}
 			must.Between(t, time.Minute, s.Run.Calm, 15*time.Minute, note)
@@ -107,10 +107,9 @@ func TestGenerate_sizes(t *testing.T) {
 	}
 }
 
-// Where a request is for several nodes, it is for as many as its size says: of a large
-// cluster for a rack. Only the last of a story is for those that are left. What comes just
-// before an entry is another thing, and may be for all that drain.
-func TestGenerate_together(t *testing.T) {
+// A request for several nodes has the number of nodes of its size. Only the last request may have
+// fewer. Requests just before an entry are exempt: they may be for all drains.
+func TestGenerate_nodesOfOneRequest(t *testing.T) {
 	t.Parallel()
 	for _, size := range []struct {
 		size        swarm.Size
@@ -144,9 +143,9 @@ func TestGenerate_together(t *testing.T) {
 	}
 }
 
-// In some large stories a snapshot is restored, though it costs much: at its time, or by a
-// fault, also where it might have been at its time and is not. Never twice.
-func TestGenerate_restoresOfLarge(t *testing.T) {
+// Some large scenarios restore a snapshot once, at a set time or by a fault. A scenario with the trait
+// for a set time may have the fault instead.
+func TestGenerate_restoresInLarge(t *testing.T) {
 	t.Parallel()
 	const first, seeds = 24, 20
 	atItsTime, byFault, instead := 0, 0, 0
@@ -175,8 +174,8 @@ func TestGenerate_restoresOfLarge(t *testing.T) {
 	must.LessEq(t, seeds/2, atItsTime+byFault)
 }
 
-// happenings are the words for what happens in a scenario.
-func happenings(s *scenario.Scenario) map[string]bool {
+// contents names the operations, faults, changes and kinds of jobs of a scenario.
+func contents(s *scenario.Scenario) map[string]bool {
 	seen := map[string]bool{}
 	for _, e := range s.Events {
 		seen[strings.TrimPrefix(fmt.Sprintf("%T", e.Op), "*scenario.")] = true
@@ -197,13 +196,13 @@ func happenings(s *scenario.Scenario) map[string]bool {
 	return seen
 }
 
-// Some seed has each word of the language, and no seed has all.
-func TestGenerate_everythingComes(t *testing.T) {
+// Every operation and fault of the language is in some seeds, and only a few are in all.
+func TestGenerate_everyOperation(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {
-		for what, is := range happenings(swarm.Generate(seed, swarm.Small)) {
+		for what, is := range contents(swarm.Generate(seed, swarm.Small)) {
 			if is {
 				counts[what]++
 			}
@@ -227,16 +226,15 @@ func TestGenerate_everythingComes(t *testing.T) {
 	}
 }
 
-// Half of what there is is on in a seed, in the mean.
-func TestGenerate_halfIsOn(t *testing.T) {
+// A seed has half of the traits on average.
+func TestGenerate_halfOfTheTraits(t *testing.T) {
 	t.Parallel()
 	const seeds = 1000
-	on, names := 0, 0
+	on := 0
 	for seed := range uint64(seeds) {
 		for _, line := range swarm.Generate(seed, swarm.Small).Prose[1:] {
 			on += len(strings.Fields(line))
 		}
 	}
-	names = len(swarm.Traits())
-	must.Between(t, 0.45, float64(on)/float64(seeds*names), 0.55)
+	must.Between(t, 0.45, float64(on)/float64(seeds*len(swarm.Traits())), 0.55)
 }

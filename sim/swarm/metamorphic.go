@@ -11,50 +11,50 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// isRetold reports whether a seed's steady story is told otherwise.
-func (o Options) isRetold(seed uint64) bool {
+// isMetamorphic reports whether a seed is also played as a steady scenario and as a variant.
+func (o Options) isMetamorphic(seed uint64) bool {
 	return o.Metamorphic > 0 && world.Stream(seed, "swarm/metamorphic").Float64() < o.Metamorphic
 }
 
-// Scenarios are what failed: the seed's scenario, or if its story failed when it was told
-// otherwise, the steady story and the other one.
+// Scenarios returns the failed scenario of the seed. If a variant failed, it returns the steady
+// scenario and the variant.
 func (f *Failure) Scenarios() []*scenario.Scenario {
 	s := Generate(f.Seed, f.Size)
-	for _, r := range Relations() {
-		if r.Name == f.Relation {
+	for _, v := range Variants() {
+		if v.Name == f.Variant {
 			steady := Steady(s)
-			return []*scenario.Scenario{steady, r.Tell(steady)}
+			return []*scenario.Scenario{steady, v.Apply(steady)}
 		}
 	}
 	return []*scenario.Scenario{s}
 }
 
-// relation is the one by which a seed's story is told otherwise.
-func relation(seed uint64) Relation {
-	return one(dice{world.Stream(seed, "swarm/relation")}, Relations()...)
+// variantOf draws the variant of a seed.
+func variantOf(seed uint64) Variant {
+	return one(dice{world.Stream(seed, "swarm/relation")}, Variants()...)
 }
 
-// retell tells the steady story of a scenario as it is and otherwise: both have to keep
-// the guarantees and to come to the same facts.
-func (o Options) retell(s *scenario.Scenario, r Relation) *Failure {
+// compareVariant plays the steady scenario and its variant. Both must keep the guarantees, and their
+// final facts must be equal.
+func (o Options) compareVariant(s *scenario.Scenario, v Variant) *Failure {
 	steady := Steady(s)
 	want, failure := o.facts(steady)
 	if failure == nil {
 		var got []string
-		if got, failure = o.facts(r.Tell(steady)); failure == nil {
+		if got, failure = o.facts(v.Apply(steady)); failure == nil {
 			failure = compare(want, got)
 		}
 	}
 	if failure != nil {
-		failure.Relation = r.Name
-		failure.Text = fmt.Sprintf("told steadily and with %s (%s): %s", r.Name, r.What, failure.Text)
+		failure.Variant = v.Name
+		failure.Text = fmt.Sprintf("steady run and variant %s (%s): %s", v.Name, v.What, failure.Text)
 	}
 	return failure
 }
 
-// facts are what a scenario comes to.
+// facts plays a scenario and returns its final facts.
 func (o Options) facts(s *scenario.Scenario) ([]string, *Failure) {
-	var end *world.World // nil if the play did not reach it
+	var end *world.World // nil if Play does not call Watch
 	_, failure := o.play(s, sim.Options{Watch: func(w *world.World) { end = w }})
 	if failure != nil || end == nil {
 		return nil, failure
@@ -68,7 +68,7 @@ func (o Options) facts(s *scenario.Scenario) ([]string, *Failure) {
 	return facts, nil
 }
 
-// compare has a judge compare the facts of two runs.
+// compare returns a failure if the facts of two runs differ.
 func compare(want, got []string) *Failure {
 	judge := invariant.New(invariant.Options{})
 	judge.SameFacts(time.Time{}, want, got)

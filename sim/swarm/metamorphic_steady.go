@@ -8,51 +8,51 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// The times of a steady story. Work that ends by itself ends long before a deadline, and an
-// allocation stops long before a stage's wait is over. So no fact depends on which comes first.
+// The times of a steady scenario. Allocations that end by themselves end long before a deadline, and
+// stops end long before the wait of a stage. So no fact depends on a race.
 const (
-	// steadyBegin is when the first drain begins, steadyApart the time to the next. The order of
-	// drains is the same in every play.
+	// steadyBegin is the time of the first drain, steadyApart the time between two drains. They
+	// differ, so that all variants begin the drains in one order.
 	steadyBegin = time.Second
 	steadyApart = 10 * time.Millisecond
-	// steadyDeadline is the deadline of every drain. What moves because of one deadline may
-	// not race with another.
+	// steadyDeadline is the deadline of every drain. With different deadlines, the moves after one
+	// could race with the next.
 	steadyDeadline = 30 * time.Minute
-	// steadyCalm is when all faults end: some time after the last deadline.
+	// steadyCalm is when all faults end. It is after the last deadline.
 	steadyCalm = 45 * time.Minute
-	// steadyRun is the least that batch work runs: until all have begun to drain.
+	// steadyRun is the least time that batch work runs. All drains begin before it ends.
 	steadyRun = time.Minute
-	// Bounds of what clients take.
+	// The longest times of clients.
 	steadyStart = 5 * time.Second
 	steadyCopy  = 10 * time.Second
 	steadyStop  = 2 * time.Second
 )
 
-// Steady is the scenario without the parts that may rightly change its end: races with time,
-// races for room, and chance. It keeps the nodes, jobs and allocations, the drainer's
-// configuration and the first drain of each node. Its facts are the same with every seed and
+// Steady returns the scenario without everything that lets a correct run end with different facts:
+// races, tight times and probabilities. It keeps the nodes, the jobs, the allocations, the drainer's
+// configuration and the first drain of each node. Its final facts are the same for every seed and
 // every delay.
 func Steady(s *scenario.Scenario) *scenario.Scenario {
 	steady := s.Copy()
 	steady.Name += "-steady"
-	steady.Prose = append(steady.Prose, "Told steadily: what comes first decides nothing.")
+	steady.Prose = append(steady.Prose, "Steady: no race decides a final fact.")
 	steadyServers(&steady.Cluster)
 	steadyDrainer(&steady.Drainer)
-	steady.Nodes = steadyNodes(steady.Nodes)
+	steady.Nodes = roomyNodes(steady.Nodes)
 	steadyAllocs(steady.Allocs)
 	steadyCounts(steady)
 	steady.Clients = steadyClients(steady)
 	steady.Events = steadyEvents(steady.Events)
 	steady.Nodes = steadyEligibility(steady.Nodes, steady.Events)
 	steady.Run.Calm, steady.Run.For = steadyCalm, steadyCalm+afterwards
-	steady.Run.Drained = false                            // the facts are those at the very end
-	steady.Run.CutServers, steady.Run.CutNodes = nil, nil // who is cut off may be who comes first
+	steady.Run.Drained = false                            // compare the facts at the very end
+	steady.Run.CutServers, steady.Run.CutNodes = nil, nil // the cut may decide a race
 	return steady
 }
 
-// steadyNodes have room for all, also when all of them are drained: of each class there
-// is one more.
-func steadyNodes(nodes []scenario.Node) []scenario.Node {
+// roomyNodes removes all limits of the nodes and adds one more node of each class. So there is room
+// even if all other nodes drain.
+func roomyNodes(nodes []scenario.Node) []scenario.Node {
 	var havens []scenario.Node
 	has := map[string]bool{}
 	for i := range nodes {
@@ -98,8 +98,8 @@ func steadyAllocs(allocs []scenario.Alloc) {
 	}
 }
 
-// steadyCounts has every group want what it runs at first, or more: of what is too much
-// the scheduler stops some, the good or the bad.
+// steadyCounts raises each count to the number of allocations at the beginning. The scheduler stops
+// surplus allocations, and which ones may depend on a race.
 func steadyCounts(s *scenario.Scenario) {
 	runs := map[cluster.GroupKey]int{}
 	for _, a := range s.Allocs {
@@ -129,8 +129,7 @@ func steadyServers(c *scenario.Cluster) {
 	}
 }
 
-// steadyDrainer leaves the drainer's configuration but for what ends a drain while
-// something of it goes on.
+// steadyDrainer removes the options that let a drain end before its allocations have stopped.
 func steadyDrainer(d *scenario.Drainer) {
 	d.StopMargin = 0
 	if d.Completion == "asked" {
@@ -142,9 +141,9 @@ func atMost(r scenario.Range, most time.Duration) scenario.Range {
 	return scenario.Range{Min: min(r.Min, most), Max: min(r.Max, most)}
 }
 
-// steadyClients are clients who take little time, or never do what they are to do. That
-// is known of what is there at first; what is placed later is as good as it can be,
-// since where it is placed hangs on who comes first.
+// steadyClients limits the times of clients, except for never. Only the allocations at the beginning
+// keep the behaviour of the scenario. Replacements are fast and healthy, because their nodes depend on
+// a race.
 func steadyClients(s *scenario.Scenario) []scenario.Client {
 	paced := map[cluster.JobKey]bool{}
 	for _, j := range s.Jobs {
@@ -156,7 +155,7 @@ func steadyClients(s *scenario.Scenario) []scenario.Client {
 			continue
 		}
 		if c.Stop != nil && c.Stop.Min == scenario.Never && paced[c.Match.Job] {
-			continue // who comes after it stays
+			continue // it blocks the pace, and which allocations stay would depend on a race
 		}
 		for _, field := range []struct {
 			is   *scenario.Range
@@ -177,8 +176,8 @@ func steadyClients(s *scenario.Scenario) []scenario.Client {
 	})
 }
 
-// steadyEvents are the first drain of each node, all with the same deadline. A drain without
-// one may leave different allocations behind, depending on the order of moves.
+// steadyEvents keeps the first drain of each node and gives all the same deadline. A drain without a
+// deadline may leave different allocations behind, depending on the order of moves.
 func steadyEvents(events []scenario.Event) []scenario.Event {
 	var steady []scenario.Event
 	drained := map[cluster.NodeID]bool{}

@@ -16,45 +16,45 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// Every relation tells a story otherwise, in words that can be kept and read, and it goes
-// otherwise; equal stories are told equally.
-func TestRelations_goOtherwise(t *testing.T) {
+// Each variant is a valid scenario, and its run differs from the steady run. Equal scenarios have
+// equal variants.
+func TestVariants_changeTheRun(t *testing.T) {
 	t.Parallel()
 	steady := swarm.Steady(swarm.Generate(1, swarm.Small))
-	was, err := sim.Play(steady, sim.Options{})
+	original, err := sim.Play(steady, sim.Options{})
 	must.NoError(t, err)
 	before := printed(t, steady)
 	var names []string
-	for _, r := range swarm.Relations() {
-		told := r.Tell(steady)
-		must.Eq(t, printed(t, told), printed(t, r.Tell(steady)))
-		must.Eq(t, before, printed(t, steady), must.Sprint("the steady story stays as it is"))
-		read, _, err := scenario.Parse(told.Name+scenario.Ending, strings.NewReader(printed(t, told)))
+	for _, v := range swarm.Variants() {
+		variant := v.Apply(steady)
+		must.Eq(t, printed(t, variant), printed(t, v.Apply(steady)))
+		must.Eq(t, before, printed(t, steady), must.Sprint("the steady scenario does not change"))
+		read, _, err := scenario.Parse(variant.Name+scenario.Extension, strings.NewReader(printed(t, variant)))
 		must.NoError(t, err)
-		is, err := sim.Play(read, sim.Options{})
+		result, err := sim.Play(read, sim.Options{})
 		must.NoError(t, err)
-		must.NotEq(t, was.Hash, is.Hash, must.Sprint(r.Name))
-		must.SliceEmpty(t, is.Violations, must.Sprint(r.Name))
-		names = append(names, r.Name)
+		must.NotEq(t, original.Hash, result.Hash, must.Sprint(v.Name))
+		must.SliceEmpty(t, result.Violations, must.Sprint(v.Name))
+		names = append(names, v.Name)
 	}
 	slices.Sort(names)
-	must.Len(t, len(swarm.Relations()), slices.Compact(names))
+	must.Len(t, len(swarm.Variants()), slices.Compact(names))
 }
 
-// Stories come to the same facts, however they are told.
+// The steady run and its variant end with equal facts.
 func TestPlay_metamorphic(t *testing.T) {
 	t.Parallel()
 	for size, seeds := range map[swarm.Size]int{swarm.Small: 40, swarm.Medium: 1} {
 		report, err := swarm.Play(context.Background(), swarm.Options{Seeds: seeds, Size: size, Twice: -1, Metamorphic: 1})
 		must.NoError(t, err)
-		must.Eq(t, seeds, report.Retold)
+		must.Eq(t, seeds, report.Variants)
 		for _, f := range report.Failures {
-			must.Eq(t, "", f.Relation, must.Sprint(f.String()))
+			must.Eq(t, "", f.Variant, must.Sprint(f.String()))
 		}
 	}
 }
 
-// Small seed 3000016483 ended a drain otherwise with writes at a slower pace: a verdict came
+// Small seed 3000016483 ended a drain differently with writes at a slower pace: a verdict came
 // before the mark of an allocation that was overdue from the beginning.
 func TestSteady_verdictsAreNotOverdue(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestSteady_verdictsAreNotOverdue(t *testing.T) {
 	must.Eq(t, 2*time.Minute, s.Allocs[0].Age) // the seed's own scenario is not changed
 }
 
-// Small seed 5000018250 ended a drain otherwise when the scheduler's ties fell otherwise: a
+// Small seed 5000018250 ended a drain differently when the scheduler broke ties in another way: a
 // replacement was placed on the node that drained next.
 func TestSteady_nothingIsPlacedOnNodesThatDrain(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestSteady_nothingIsPlacedOnNodesThatDrain(t *testing.T) {
 	must.Eq(t, map[cluster.NodeID]bool{"a": false, "b": true, "haven1": false}, ineligible)
 }
 
-// Small seed 5100005400 ended a drain otherwise when writes failed: the deadline of one drain
+// Small seed 5100005400 ended a drain differently when writes failed: the deadline of one drain
 // made room for the allocations of the other, whose deadline was three seconds away.
 func TestSteady_deadlinesAreEqual(t *testing.T) {
 	t.Parallel()
@@ -94,9 +94,8 @@ func TestSteady_deadlinesAreEqual(t *testing.T) {
 	}
 }
 
-// clumsy is a simulator with a bug that loses something whenever a thing happens that
-// must not matter.
-func clumsy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+// lossy is a simulator with a bug: an event that must not matter makes it lose all drains.
+func lossy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	broken := s.Copy()
 	if slices.ContainsFunc(broken.Events, harmless) {
 		broken.Events = slices.DeleteFunc(broken.Events, func(e scenario.Event) bool {
@@ -107,7 +106,7 @@ func clumsy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	return sim.Play(broken, o)
 }
 
-// harmless reports whether a drainer forgets, or a write of one fails.
+// harmless reports whether the event deletes the drainer's memory or lets its writes fail.
 func harmless(e scenario.Event) bool {
 	if f, is := e.Op.(*scenario.Fault); is {
 		return f.On == "drainer"
@@ -116,7 +115,7 @@ func harmless(e scenario.Event) bool {
 	return is
 }
 
-// What comes to other facts has failed, and says how it was told and how to see it again.
+// A variant with other facts fails. The failure names the variant and the command to replay it.
 func TestPlay_otherFacts(t *testing.T) {
 	t.Parallel()
 	const seeds = 24
@@ -124,19 +123,19 @@ func TestPlay_otherFacts(t *testing.T) {
 		Seeds: seeds, Keep: seeds, Twice: -1, Metamorphic: 1,
 		Play: func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 			if !strings.Contains(s.Name, "steady") {
-				return sim.Play(&scenario.Scenario{Name: s.Name, Nodes: s.Nodes}, o) // that is not what is tested
+				return sim.Play(&scenario.Scenario{Name: s.Name, Nodes: s.Nodes}, o) // this test needs no drains in the first run
 			}
-			return clumsy(s, o)
+			return lossy(s, o)
 		},
 	})
 	must.NoError(t, err)
 	must.Positive(t, report.Failed)
 	for _, f := range report.Failures {
 		must.Eq(t, swarm.Metamorphic, f.Kind, must.Sprint(f.Text))
-		must.SliceContains(t, []string{"terms", "writes"}, f.Relation)
+		must.SliceContains(t, []string{"terms", "writes"}, f.Variant)
 		must.SliceLen(t, 1, f.Violations)
 		must.Eq(t, "facts differ", f.Violations[0].Check)
-		must.StrContains(t, f.Text, "told steadily and with "+f.Relation+" (")
+		must.StrContains(t, f.Text, "steady run and variant "+f.Variant+" (")
 		must.StrHasSuffix(t, " --metamorphic 1", f.String())
 		var names []string
 		for _, s := range f.Scenarios() {
@@ -144,12 +143,12 @@ func TestPlay_otherFacts(t *testing.T) {
 			var text bytes.Buffer
 			must.NoError(t, scenario.Print(&text, s))
 		}
-		must.StrHasSuffix(t, "-steady "+names[0]+"-"+f.Relation, strings.Join(names, " "))
+		must.StrHasSuffix(t, "-steady "+names[0]+"-"+f.Variant, strings.Join(names, " "))
 	}
 }
 
-// A relation by which one telling breaks a guarantee has failed too.
-func TestPlay_retoldBreaksAGuarantee(t *testing.T) {
+// A seed fails if its steady run breaks a guarantee.
+func TestPlay_steadyRunBreaksAGuarantee(t *testing.T) {
 	t.Parallel()
 	report, err := swarm.Play(context.Background(), swarm.Options{
 		Seeds: 1, Twice: -1, Metamorphic: 1,
@@ -164,5 +163,5 @@ func TestPlay_retoldBreaksAGuarantee(t *testing.T) {
 	must.NoError(t, err)
 	must.SliceLen(t, 1, report.Failures)
 	must.Eq(t, swarm.Violated, report.Failures[0].Kind)
-	must.NotEq(t, "", report.Failures[0].Relation)
+	must.NotEq(t, "", report.Failures[0].Variant)
 }

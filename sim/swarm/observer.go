@@ -11,43 +11,41 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Observer counts the events of one run. It changes nothing in it.
+// Observer counts the events of one run. It does not change the run.
 type Observer struct {
 	world *world.World // nil until Watch
 	seen  map[Event]int
 
-	// asked are the drainers' writes by term and number, named the same by what
-	// tells one entry from another.
-	asked map[writeKey]*write
-	named map[string]*write
-	// inFlight counts those of each term that are not answered.
+	// writes are the drainers' writes, writesByID the same writes by [writeID].
+	writes     map[writeKey]*write
+	writesByID map[string]*write
+	// inFlight counts the writes of each term without an answer.
 	inFlight map[int]int
 
-	// term is the term that began last, begun when it did, and looked whether its
-	// drainer has seen a state.
-	term   int
-	begun  time.Time
-	looked bool
-	over   map[int]bool // terms that have ended
-	// leader is the server of that term, and restored says that it ends for a snapshot.
+	// term is the current term, begun its beginning. hasRead is true if its drainer has read a
+	// state.
+	term    int
+	begun   time.Time
+	hasRead bool
+	ended   map[int]bool // terms
+	// leader is the server of the term. restored is true if the term ends because of a restore.
 	leader   int
 	restored bool
-	// clockOf is the last term whose clock is known, ahead how far that is ahead.
-	clockOf int
-	ahead   time.Duration
+	// clockTerm is the last term with a known clock, which is ahead by ahead.
+	clockTerm int
+	ahead     time.Duration
 
-	// stages are the terms in which the stages of drains began.
+	// stages holds the terms in which the stages of drains began.
 	stages map[stageKey]int
 }
 
-// writeKey tells a drainer's write from others.
+// writeKey identifies a write of a drainer.
 type writeKey struct{ term, n int }
 
 // write is one write of a drainer.
 type write struct {
 	term int
-	// applied says that it was applied. unknown says that its drainer got the answer "outcome
-	// unknown".
+	// applied is true if the write is applied, unknown if its answer was an unknown outcome.
 	applied, unknown bool
 }
 
@@ -60,19 +58,19 @@ type stageKey struct {
 // NewObserver returns an observer of one run.
 func NewObserver() *Observer {
 	return &Observer{
-		seen: map[Event]int{}, asked: map[writeKey]*write{}, named: map[string]*write{}, inFlight: map[int]int{},
-		over: map[int]bool{}, stages: map[stageKey]int{},
+		seen: map[Event]int{}, writes: map[writeKey]*write{}, writesByID: map[string]*write{}, inFlight: map[int]int{},
+		ended: map[int]bool{}, stages: map[stageKey]int{},
 	}
 }
 
-// Watch observes a world from now on. It is for [sim.Options], and called once.
+// Watch begins to observe a world. It is for [sim.Options] and is called once.
 func (o *Observer) Watch(w *world.World) {
-	o.world, o.term, o.begun, o.leader, o.clockOf = w, w.Term(), w.Now(), w.Leader(), w.Term()
+	o.world, o.term, o.begun, o.leader, o.clockTerm = w, w.Term(), w.Now(), w.Leader(), w.Term()
 	w.Observe(world.Observer{
 		Struck:    func(s world.Strike) { o.seen[faultEvent(s.Name)]++ },
 		Applied:   o.applied,
 		Elected:   o.elected,
-		TermEnded: func(term int) { o.over[term] = true },
+		TermEnded: func(term int) { o.ended[term] = true },
 		Restored: func(_, restored *statestore.Snapshot) {
 			o.restored = true
 			o.count(RestoreInDrain, draining(restored) > 0)
@@ -84,11 +82,10 @@ func (o *Observer) Watch(w *world.World) {
 	})
 }
 
-// Seen returns how often each event has happened. Those that have not are not in it.
+// Seen returns the number of each event that has happened.
 func (o *Observer) Seen() map[Event]int { return o.seen }
 
-// Reports counts the reasons that are given of draining nodes. It is for
-// [sim.Options].
+// Reports counts the reasons for which allocations wait on draining nodes. It is for [sim.Options].
 func (o *Observer) Reports(reports []rules.Report) {
 	for i := range reports {
 		for reason, n := range reports[i].Waiting {
@@ -109,8 +106,8 @@ func (o *Observer) count(e Event, happened bool) {
 func (o *Observer) elected(server int) {
 	o.count(TermForgets, server == o.leader && o.world.Servers.Count() > 1 && !o.restored && draining(o.world.Truth()) > 0)
 	o.leader, o.restored = server, false
-	o.count(TermBlind, !o.looked)
-	o.term, o.begun, o.looked = o.world.Term(), o.world.Now(), false
+	o.count(TermBlind, !o.hasRead)
+	o.term, o.begun, o.hasRead = o.world.Term(), o.world.Now(), false
 }
 
 func draining(s *statestore.Snapshot) int {
@@ -123,10 +120,10 @@ func draining(s *statestore.Snapshot) int {
 
 func (o *Observer) stepped(s world.DrainerStep) {
 	o.count(DeposedSteps, s.Term != o.term)
-	if s.Term != o.term || s.View == nil || o.looked {
+	if s.Term != o.term || s.View == nil || o.hasRead {
 		return
 	}
-	o.looked = true
+	o.hasRead = true
 	o.count(TermBehind, s.View.Index() < o.world.Truth().Index())
 	since := s.At.Add(-o.world.Now().Sub(o.begun))
 	for n := range s.View.DrainingNodes() {
@@ -142,18 +139,18 @@ func (o *Observer) proposed(p world.Proposal) {
 		o.seen[EntryNotTaken]++
 		return
 	}
-	name := nameOf(p.Message)
-	if name == "" {
+	id := writeID(p.Message)
+	if id == "" {
 		return // a barrier
 	}
 	w := &write{term: p.Term}
-	o.asked[writeKey{p.Term, p.N}], o.named[name] = w, w
-	o.count(EntryAbreast, o.inFlight[p.Term] > 0)
+	o.writes[writeKey{p.Term, p.N}], o.writesByID[id] = w, w
+	o.count(EntryConcurrent, o.inFlight[p.Term] > 0)
 	o.inFlight[p.Term]++
 }
 
 func (o *Observer) answered(term, n int, a shims.Answer) {
-	w := o.asked[writeKey{term, n}]
+	w := o.writes[writeKey{term, n}]
 	if w == nil {
 		return
 	}
@@ -163,6 +160,6 @@ func (o *Observer) answered(term, n int, a shims.Answer) {
 		o.seen[EntryRejected]++
 	case raftwrite.Unknown:
 		w.unknown = true
-		o.count(EntrySurvives, w.applied && o.over[term])
+		o.count(EntrySurvives, w.applied && o.ended[term])
 	}
 }

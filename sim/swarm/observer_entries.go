@@ -6,10 +6,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// nameOf names an entry of a drainer, as nothing else is named; empty is for what is
-// none. Evaluations have ids of their own, and a completion that is asked for again is
-// as good as the first.
-func nameOf(m shims.Message) string {
+// writeID identifies an entry of a drainer by an evaluation or a drain in it. It is empty for other
+// entries. Two completions of one drain have the same id, because they are equivalent.
+func writeID(m shims.Message) string {
 	switch m := m.(type) {
 	case *shims.AllocUpdateDesiredTransition:
 		if len(m.Evals) > 0 {
@@ -23,9 +22,9 @@ func nameOf(m shims.Message) string {
 	return ""
 }
 
-// applied counts what an entry is and does.
+// applied counts the events of an entry.
 func (o *Observer) applied(a shims.Applied) {
-	if w := o.named[nameOf(a.Message)]; w != nil {
+	if w := o.writesByID[writeID(a.Message)]; w != nil {
 		w.applied = true
 		o.count(EntryLate, w.unknown)
 	}
@@ -62,7 +61,7 @@ func (o *Observer) applied(a shims.Applied) {
 	}
 }
 
-// marked counts what became of marks.
+// marked counts the events of an entry of marks.
 func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition, r shims.MarksApplied) {
 	o.count(Reevaluated, len(m.Reevaluate) > 0)
 	o.count(MarksRefused, len(r.Refused) > 0)
@@ -101,8 +100,7 @@ func (o *Observer) accepted(a shims.Applied, mark rules.Mark) {
 	o.stageEnds(mark.Drain, stage)
 }
 
-// stageEnds counts the last stage before one that begins, or before the end, if it
-// has begun in an earlier term.
+// stageEnds counts the end of the newest stage before another, if it began in an earlier term.
 func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
 	for s := before; s > 0; s-- {
 		if begun, has := o.stages[stageKey{d, s - 1}]; has {
@@ -112,7 +110,7 @@ func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
 	}
 }
 
-// completed counts what became of completions.
+// completed counts the events of an entry of completions.
 func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shims.CompletionsApplied) {
 	o.count(EndRefused, len(r.Refused) > 0)
 	o.count(EndOfMany, len(r.Ended) > 1)
@@ -137,7 +135,7 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 	}
 }
 
-// requested counts what a request did.
+// requested counts the events of a drain request.
 func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.DrainRequestApplied) {
 	before, after := a.Before.Node(m.Node), a.After.Node(m.Node)
 	o.count(Repeated, r.Repeated)
@@ -148,7 +146,7 @@ func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.
 	o.count(ManyDrains, !before.Draining() && after.Draining() && draining(a.After) >= 3)
 }
 
-// purged reports whether a purge takes away what runs on draining nodes.
+// purged reports whether a purge deletes allocations that run on draining nodes.
 func purged(a shims.Applied) bool {
 	for n := range a.After.DrainingNodes() {
 		if before := a.Before.Node(n.ID); before.Draining() && n.Drain.PurgedRunning > before.Drain.PurgedRunning {

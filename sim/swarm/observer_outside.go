@@ -7,21 +7,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// What is done to the cluster while nodes drain: a generator that drew none of it any
-// more would leave everything else as it is.
+// These events are operations while nodes drain. If the generator stopped drawing them, no other event
+// would become rarer.
 
-// clockSet counts a clock that is set, and one by which a term begins that is wrong.
+// clockSet counts changes of the leader's clock, and terms that begin with a wrong clock.
 func (o *Observer) clockSet(term int, ahead time.Duration) {
-	begins := term > o.clockOf
+	begins := term > o.clockTerm
 	o.count(ClockSkewed, begins && ahead != 0 && ahead.Abs() <= maxSkew)
-	if !begins && term == o.clockOf {
+	if !begins && term == o.clockTerm {
 		o.count(ClockForward, ahead-o.ahead > maxSkew)
 		o.count(ClockBack, o.ahead-ahead > maxSkew)
 	}
-	o.clockOf, o.ahead = max(o.clockOf, term), ahead
+	o.clockTerm, o.ahead = max(o.clockTerm, term), ahead
 }
 
-// edited counts what a new version of a job changes while a node drains.
+// edited counts the changes of a job while a node drains.
 func (o *Observer) edited(a shims.Applied, m *shims.JobRegister) {
 	before := a.Before.Job(m.Job.Key())
 	if before == nil || draining(a.Before) == 0 {
@@ -49,7 +49,7 @@ func limitOf(g *cluster.TaskGroup) int {
 	return g.Migrate.MaxParallel
 }
 
-// returned counts a node that was out of touch or unknown and is there again.
+// returned counts a node that returns after it was unreachable or unknown.
 func (o *Observer) returned(a shims.Applied, id cluster.NodeID) {
 	o.count(NodeReturned, draining(a.Before) > 0 && !a.Before.Node(id).Reachable() && a.After.Node(id).Reachable())
 }

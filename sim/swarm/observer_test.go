@@ -11,10 +11,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// observed plays a scenario and returns what was seen.
+// observed plays a scenario and returns its events.
 func observed(t *testing.T, text string) map[swarm.Event]int {
 	t.Helper()
-	s, _, err := scenario.Parse("test"+scenario.Ending, strings.NewReader(text))
+	s, _, err := scenario.Parse("test"+scenario.Extension, strings.NewReader(text))
 	must.NoError(t, err)
 	o := swarm.NewObserver()
 	_, err = sim.Play(s, sim.Options{Watch: o.Watch, Reports: o.Reports})
@@ -22,8 +22,8 @@ func observed(t *testing.T, text string) map[swarm.Event]int {
 	return o.Seen()
 }
 
-// A drain in which nothing is rare.
-func TestObserver_nothingRare(t *testing.T) {
+// A simple drain has no rare event.
+func TestObserver_simpleDrain(t *testing.T) {
 	t.Parallel()
 	seen := observed(t, `
 node n1..n3
@@ -38,7 +38,7 @@ at 1s drain n1
 	}
 }
 
-// Each event in a story in which it happens.
+// Each event is counted in a scenario in which it happens.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	const fixture = "node n1..n4\njob web count=2\nalloc web[0..1] on=n1,n2\n"
@@ -60,14 +60,14 @@ at 1s drain n1`, []swarm.Event{swarm.MarksOfRedrained}},
 at 1s before marks drain n1 deadline=1h
 at 1s drain n1 deadline=force`, []swarm.Event{swarm.MarksOfOldRevision}},
 
-		{"a mark of two is refused", `
+		{"one of two marks is refused", `
 node n1..n4
 job web1..web2 count=2
 alloc web1..web2[0..1] on=n1
 at 1s before marks fail web1[0]
 at 1s drain n1`, []swarm.Event{swarm.MarksPartlyRefused}},
 
-		{"an allocation lands with the completion in flight", fixture + `
+		{"an allocation is placed with the completion in flight", fixture + `
 at 1s before completion place web[2] on=n3 count=3
 at 1s drain n3`, []swarm.Event{swarm.EndRefused, swarm.EndTooEarly, swarm.MarksOfLate}},
 
@@ -80,33 +80,33 @@ at 1s drain n3`, []swarm.Event{swarm.EndOfRedrained}},
 at 1s before completion drain n3 deadline=1h
 at 1s drain n3`, []swarm.Event{swarm.EndOfOldRevision}},
 
-		{"several end at once", "cluster wake=1s\n" + fixture + `
+		{"several drains end in one entry", "cluster wake=1s\n" + fixture + `
 at 1s drain n3,n4`, []swarm.Event{swarm.EndOfMany}},
 
 		{"the entry survives its term", "cluster servers=2 commit=1s\n" + fixture + `
 at 10s drain n1
 at 11500ms elect`, []swarm.Event{swarm.EntrySurvives}},
 
-		{"the entry comes late", fixture + `
+		{"the entry is applied late", fixture + `
 at 1s fault apply/ambiguous-late on=marks delay=2s
 at 1s drain n1`, []swarm.Event{swarm.EntryLate}},
 
-		{"the entry is rejected, then not taken", fixture + `
+		{"one entry is rejected, another not accepted", fixture + `
 at 1s fault apply/reject on=marks
 at 1500ms fault apply/full on=completion
 at 1s drain n1`, []swarm.Event{swarm.EntryRejected, swarm.EntryNotTaken, "fault/apply/reject"}},
 
-		{"two entries abreast", "drainer max-ids=2\n" + `
+		{"two entries in flight", "drainer max-ids=2\n" + `
 node n1..n4
 job web1..web2 count=2
 alloc web1..web2[0..1] on=n1
-at 1s drain n1`, []swarm.Event{swarm.EntryAbreast}},
+at 1s drain n1`, []swarm.Event{swarm.EntryConcurrent}},
 
-		{"a term ends unseen", "cluster servers=3 establish=5s\n" + fixture + `
+		{"a term ends before its drainer reads a state", "cluster servers=3 establish=5s\n" + fixture + `
 at 10s elect
 at 12s elect`, []swarm.Event{swarm.TermBlind}},
 
-		{"a leader that does not know", "cluster servers=2\n" + batch + `
+		{"an old leader believes that it leads", "cluster servers=2\n" + batch + `
 at 1s drain n1 deadline=10s
 at 10s elect believes=5s`, []swarm.Event{swarm.DeposedSteps, swarm.DeposedProposes}},
 
@@ -125,7 +125,7 @@ at 1s drain n1,n2 deadline=force`, []swarm.Event{swarm.MarksOfManyNodes, "class/
 at 1s fault sched/fail-eval
 at 1s drain n1`, []swarm.Event{swarm.Reevaluated}},
 
-		{"left running", fixture + `
+		{"a drain leaves an allocation running", fixture + `
 client web[0] stop=never
 at 1s drain n1 deadline=10s`, []swarm.Event{swarm.EndLeavesRunning, "reason/stopping"}},
 
@@ -144,32 +144,32 @@ at 3s elect`, []swarm.Event{swarm.StageAcrossTerms, "class/stage"}},
 at 20s drain n1 deadline=10s
 at 25s elect`, []swarm.Event{swarm.DeadlineNoLeader, "outcome/deadline reached"}},
 
-		{"a deadline without a leader", batch + `
+		{"a deadline on a disconnected node", batch + `
 at 1s drain n1 deadline=10s
 at 5s node n1 disconnected`, []swarm.Event{swarm.DeadlineAway, "class/deadline", "reason/disconnected"}},
 
-		{"marks are taken back", "cluster schedule=5s\n" + fixture + `
+		{"a cancel withdraws marks", "cluster schedule=5s\n" + fixture + `
 at 10s drain n1
 at 11s cancel n1`, []swarm.Event{swarm.CancelWithdraws}},
 
-		{"too late", fixture + `
+		{"a cancel while an allocation stops", fixture + `
 client * stop=4s
 at 1s drain n1
 at 3s cancel n1`, []swarm.Event{swarm.CancelTooLate}},
 
-		{"the same request", batch + `
+		{"a request is repeated", batch + `
 at 1s drain n1 deadline=force key=k twice
 at 1m drain n1 deadline=force key=k`, []swarm.Event{swarm.Repeated, swarm.RepeatedAfterEnd}},
 
-		{"purged while it runs", batch + `
+		{"a job is purged while it runs", batch + `
 at 1s drain n1
 at 5s purge sum`, []swarm.Event{swarm.PurgedRunning}},
 
-		{"the node is gone", batch + `
+		{"a draining node is deleted", batch + `
 at 1s drain n1
 at 5s node n1 delete`, []swarm.Event{"outcome/node gone"}},
 
-		{"three at once", `
+		{"three nodes drain", `
 node n1..n4
 job sum type=batch count=3
 alloc sum[0..2] on=n1..n3
@@ -179,18 +179,18 @@ at 1s drain n1..n3`, []swarm.Event{swarm.ManyDrains}},
 at 1s before plan node n3,n4 ineligible
 at 1s drain n1`, []swarm.Event{swarm.PlanRefused}},
 
-		{"clocks", "cluster servers=2\n" + batch + `
+		{"clocks are set", "cluster servers=2\n" + batch + `
 at 0s clock s2 ahead=2s
 at 1s drain n1
 at 5s elect s2
 at 6s clock s2 ahead=1h
 at 7s clock s2 ahead=-1m`, []swarm.Event{swarm.ClockSkewed, swarm.ClockForward, swarm.ClockBack}},
 
-		{"forgets", "cluster servers=2\n" + batch + `
+		{"the drainer loses its memory", "cluster servers=2\n" + batch + `
 at 1s drain n1
 at 5s forget`, []swarm.Event{swarm.TermForgets}},
 
-		{"new versions", batch + "job api count=3\nalloc api[0..2] on=n1,n2,n3\nclient api stop=20s\n" + `
+		{"jobs are edited", batch + "job api count=3\nalloc api[0..2] on=n1,n2,n3\nclient api stop=20s\n" + `
 at 1s drain n1
 at 2s edit api max-parallel=2
 at 3s edit api count=4
@@ -201,7 +201,7 @@ at 1s drain n1
 at 2s node n2 down
 at 9s node n2 ready`, []swarm.Event{swarm.NodeReturned}},
 
-		{"nowhere to go", `
+		{"no node has room", `
 node n1..n2 max-allocs=1
 job web count=2 max-parallel=2
 alloc web[0..1] on=n1,n2

@@ -22,8 +22,8 @@ func (o Options) run(seed uint64) Run {
 	if failure == nil && o.isTwice(seed) {
 		failure = o.again(s, result.Hash)
 	}
-	if failure == nil && o.isRetold(seed) {
-		failure = o.retell(s, relation(seed))
+	if failure == nil && o.isMetamorphic(seed) {
+		failure = o.compareVariant(s, variantOf(seed))
 	}
 	if failure != nil {
 		failure.Seed, failure.Size = seed, o.Size
@@ -32,7 +32,7 @@ func (o Options) run(seed uint64) Run {
 	return run
 }
 
-// play plays a scenario once. A panic is a failure, and its seed shows it again.
+// play plays a scenario once. A panic is a failure of the seed.
 func (o Options) play(s *scenario.Scenario, how sim.Options) (result *sim.Result, failure *Failure) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -61,11 +61,11 @@ func (o Options) again(s *scenario.Scenario, hash uint64) *Failure {
 	if failure == nil && result.Hash == hash {
 		return nil
 	}
-	text := fmt.Sprintf("played again it has the result %s, not %016x", outcome(result, failure), hash)
-	if step, parts := o.part(s); parts {
-		text += fmt.Sprintf("; two runs part at step %d", step)
+	text := fmt.Sprintf("the second run has the hash %s, not %016x", outcome(result, failure), hash)
+	if step, differ := o.firstDifference(s); differ {
+		text += fmt.Sprintf("; two more runs differ at step %d", step)
 	} else {
-		text += "; two more runs are the same"
+		text += "; two more runs are equal"
 	}
 	return &Failure{Kind: Nondeterminism, Text: text}
 }
@@ -77,9 +77,8 @@ func outcome(result *sim.Result, failure *Failure) string {
 	return fmt.Sprintf("%016x", result.Hash)
 }
 
-// part plays a scenario twice and returns the first step before which the two runs
-// differ.
-func (o Options) part(s *scenario.Scenario) (step int, parts bool) {
+// firstDifference plays a scenario twice and returns the first step before which the two runs differ.
+func (o Options) firstDifference(s *scenario.Scenario) (step int, differ bool) {
 	var hashes [2][]uint64
 	for i := range hashes {
 		_, _ = o.play(s, sim.Options{Watch: func(w *world.World) { // only its steps matter

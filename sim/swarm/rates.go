@@ -6,35 +6,35 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Rate is in how many runs an event has to happen.
+// Rate is the least share of runs with an event.
 type Rate struct {
 	Event Event
-	// What says what it is, in words.
+	// What describes the event.
 	What string
-	// Least is in which share of the runs of each size it happens at least.
+	// Least is the least share of runs of each size.
 	Least [sizeCount]float64
 }
 
-// Rates are the rates that swarms are held to: some seven tenths at most of what the small
-// seeds 1 to 2,000 had shown when they were set, and no more than what the medium ones 1
-// to 200 had; of large ones, seven tenths of what the seeds 1 to 256 had shown, and 0.95 of
-// what every one of them had: another may lack it by chance.
+// Rates returns the rates of all events. They come from measurements. The rate for small and medium
+// runs is at most 0.7 of the share in the small seeds 1 to 2,000, and at most the share in the medium
+// seeds 1 to 200. The rate for large runs is 0.7 of the share in the seeds 1 to 256. It is 0.95 for
+// events that all of these had.
 func Rates() []Rate {
 	rates := []Rate{
 		{EntrySurvives, "an entry of unknown outcome is applied between an election and the barrier", in(0.1, 0.27)},
 		{EntryLate, "an entry is applied after its drainer was told that the outcome is unknown", in(0.047, 0.092)},
 		{EntryRejected, "an entry is rejected", in(0.054, 0.12)},
-		{EntryNotTaken, "an entry is not taken", in(0.065, 0.14)},
-		{EntryAbreast, "an entry is proposed while another is in flight", in(0.12, 0.59)},
+		{EntryNotTaken, "an entry is not accepted", in(0.065, 0.14)},
+		{EntryConcurrent, "an entry is proposed while another is in flight", in(0.12, 0.59)},
 		{TermBlind, "a term ends before its drainer has looked at the state", in(0.13, 0.19)},
 		{TermBehind, "a drainer first sees an older state than others have", in(0.008, rare)},
-		{DeposedSteps, "a drainer steps that does not know that its term is over", in(0.025, 0.1)},
-		{DeposedProposes, "a drainer proposes that does not know that its term is over", in(0.009, 0.06)},
+		{DeposedSteps, "a drainer steps after the end of its term", in(0.025, 0.1)},
+		{DeposedProposes, "a drainer proposes after the end of its term", in(0.009, 0.06)},
 		{RestoreInDrain, "a snapshot is restored while nodes drain", in(0.18, 0.18)},
 		{ClockSkewed, "a term begins by a clock that is wrong by seconds", in(0.26, 0.27)},
 		{ClockForward, "a clock is set forward", in(0.25, 0.31)},
 		{ClockBack, "a clock is set back", in(0.24, 0.33)},
-		{TermForgets, "a drainer forgets all while nodes drain", in(0.23, 0.3)},
+		{TermForgets, "a drainer loses its memory while nodes drain", in(0.23, 0.3)},
 		{LimitEdited, "a job gets another limit while nodes drain", in(0.11, 0.39)},
 		{JobScaled, "a job gets another count while nodes drain", in(0.16, 0.41)},
 		{GroupsEdited, "a group is removed or renamed while nodes drain", in(0.13, 0.42)},
@@ -44,26 +44,26 @@ func Rates() []Rate {
 		{MarksOfCancelled, "a drain is cancelled with marks in flight", in(0.025, 0.1)},
 		{MarksOfRedrained, "a drain is cancelled and another begins with marks in flight", in(0.02, 0.068)},
 		{MarksOfOldRevision, "a strategy is changed with marks in flight", in(0.025, 0.073)},
-		{MarksOfLate, "a marked allocation has landed on its node while it drained", in(0.071, 0.26)},
-		{MarksOfManyNodes, "an entry marks some of a group on several nodes", in(0.11, 0.95)},
+		{MarksOfLate, "a marked allocation was placed on its node during the drain", in(0.071, 0.26)},
+		{MarksOfManyNodes, "an entry marks allocations of one group on several nodes", in(0.11, 0.95)},
 		{Reevaluated, "a marked allocation needs another evaluation", in(0.11, 0.31)},
 		{EndRefused, "a completion is refused", in(0.095, 0.13)},
 		{EndOfRedrained, "a drain is cancelled and another begins with its completion in flight", in(0.012, 0.035)},
 		{EndOfOldRevision, "a strategy is changed with the drain's completion in flight", in(0.021, 0.038)},
-		{EndTooEarly, "an allocation lands with the completion in flight", in(0.043, rare)},
+		{EndTooEarly, "an allocation is placed with the completion in flight", in(0.043, rare)},
 		{EndOfMany, "several drains end in one entry", in(0.075, 0.64)},
-		{EndLeavesRunning, "a drain ends and leaves something running", in(0.19, 0.34)},
+		{EndLeavesRunning, "a drain ends and leaves allocations running", in(0.19, 0.34)},
 		{StageAcrossTerms, "a stage ends in a later term than it began in", in(0.29, 0.57)},
 		{DeadlineNoLeader, "a deadline passes without a leader", in(0.028, 0.13)},
-		{DeadlineAway, "a deadline marks an allocation that is out of touch", in(0.009, 0.057)},
-		{CancelWithdraws, "a cancel takes marks back", in(0.052, 0.27)},
-		{CancelTooLate, "a cancel comes when marked allocations are stopping", in(0.13, 0.25)},
+		{DeadlineAway, "a deadline marks an allocation on a disconnected node", in(0.009, 0.057)},
+		{CancelWithdraws, "a cancel withdraws marks", in(0.052, 0.27)},
+		{CancelTooLate, "a cancel comes while marked allocations stop", in(0.13, 0.25)},
 		{Repeated, "a request comes again with its key", in(0.25, 0.4)},
-		{RepeatedAfterEnd, "a request comes again when its drain is over", in(0.065, 0.18)},
+		{RepeatedAfterEnd, "a request comes again after the end of its drain", in(0.065, 0.18)},
 		{PurgedRunning, "a job is purged that runs on a draining node", in(0.12, 0.27)},
 		{ManyDrains, "three nodes drain at once", in(0.12, 0.95)},
 		{PlanRefused, "a plan is refused in part", in(0.2, 0.48)},
-		{PlanBlocked, "something can be placed nowhere", in(0.29, 0.19)},
+		{PlanBlocked, "an allocation fits on no node", in(0.29, 0.19)},
 	}
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
@@ -72,13 +72,11 @@ func Rates() []Rate {
 	return rates
 }
 
-// rare is the rate of what fewer than one in twenty of the large seeds had shown, or none:
-// chance would explain that all of as many seeds as the rates were set by lack what has
-// seven tenths of that.
+// rare is the rate of an event in fewer than one of twenty large seeds. Such an event may be missing
+// from all runs by chance, so it has no rate.
 const rare = 0
 
-// in is in which share of the small and medium runs something happens at least, and in
-// which of the large ones.
+// in returns a rate for small and medium runs, and another for large ones.
 func in(share, large float64) [sizeCount]float64 {
 	return [sizeCount]float64{Small: share, Medium: share, Large: large}
 }
@@ -127,8 +125,7 @@ func reasonRates() []Rate {
 	return rates
 }
 
-// faultRates: each has a rate of its own. Held to what the rare ones reach, the frequent
-// ones could hardly fail.
+// faultRates returns a rate for each fault.
 func faultRates() []Rate {
 	least := map[scenario.FaultName][sizeCount]float64{
 		scenario.ApplyReject: in(0.21, 0.29), scenario.ApplyFull: in(0.21, 0.25),

@@ -8,34 +8,34 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-// Run is one seed that was played.
+// Run is the result of one seed.
 type Run struct {
 	Seed uint64
-	// Hash is that of its run: equal for equal seeds and sizes.
+	// Hash is the hash of the run. It is equal for equal seeds and sizes.
 	Hash uint64
-	// Steps and Entries count what happened, Busy is the virtual time that it took.
+	// Steps and Entries count the steps and raft entries. Busy is the virtual time with activity.
 	Steps, Entries int
 	Busy           time.Duration
-	// Failure is nil if nothing was wrong.
+	// Failure is nil if the run passed.
 	Failure *Failure
-	// seen are its events.
+	// seen counts its events.
 	seen map[Event]int
 }
 
-// Kind is what kind of thing was wrong with a run.
+// Kind is the kind of a failure.
 type Kind string
 
 // The kinds of failures.
 const (
 	// Violated: a guarantee was broken.
 	Violated Kind = "violation"
-	// Nondeterminism: the seed played again came to something else.
+	// Nondeterminism: a second run of the seed differed.
 	Nondeterminism Kind = "nondeterminism"
-	// Metamorphic: its story, told otherwise, came to other facts.
+	// Metamorphic: the steady run and its variant ended with different facts.
 	Metamorphic Kind = "metamorphic"
-	// Panicked: something panicked.
+	// Panicked: the run panicked.
 	Panicked Kind = "panic"
-	// Unplayable: the scenario could not be played to its end.
+	// Unplayable: the run ended with an error.
 	Unplayable Kind = "unplayable"
 )
 
@@ -44,63 +44,60 @@ type Failure struct {
 	Seed uint64
 	Size Size
 	Kind Kind
-	// Violations are the guarantees that were broken, in the order in which they were;
-	// of [Violated] at least one.
+	// Violations are the broken guarantees, in the order of the run. [Violated] has at least one.
 	Violations []invariant.Violation
-	// Relation is the name of the [Relation] by which its story was told when it failed, or
-	// empty if it failed as it is.
-	Relation string
+	// Variant is the name of the [Variant] if the failure is of the steady run or of the variant.
+	// It is empty if the scenario of the seed itself failed.
+	Variant string
 	// Text describes the failure in one line, or in several after a panic.
 	Text string
 }
 
-// String describes the failure and how to see it again.
+// String describes the failure and how to replay it.
 func (f *Failure) String() string {
 	return fmt.Sprintf("seed %d: %s: %s\n\t%s", f.Seed, f.Kind, f.Text, f.Replay())
 }
 
-// Replay is the command that plays the seed again as it was played when it failed.
+// Replay returns the command that repeats the failure.
 func (f *Failure) Replay() string {
 	command := fmt.Sprintf("nodedrain sim swarm --size %s --seed %d --seeds 1", f.Size, f.Seed)
-	if f.Relation != "" {
+	if f.Variant != "" {
 		command += " --metamorphic 1"
 	}
 	return command
 }
 
-// Report is what came of a swarm.
+// Report is the result of a swarm.
 type Report struct {
 	Size Size
-	// First is the first seed, Seeds how many were played, Twice how many of them
-	// twice, Retold of how many the story was told otherwise too.
-	First                uint64
-	Seeds, Twice, Retold int
-	// Hash is of the hashes of all seeds, in their order.
+	// First is the first seed. Seeds counts the seeds that were played, Twice those of them that
+	// were played twice, Variants those that were also played as a variant.
+	First                  uint64
+	Seeds, Twice, Variants int
+	// Hash is the hash of the hashes of all seeds, in their order.
 	Hash uint64
-	// Failed is how many seeds failed. Failures are the first of them.
+	// Failed counts the failed seeds. Failures are the first of them.
 	Failed   int
 	Failures []*Failure
-	// Tally counts the events of the runs. Short lists those that too few runs had.
+	// Tally counts the events of the runs. Short lists the events that are too rare.
 	Tally Tally
 	Short []Shortfall
-	// Steps and Entries count what happened in all, Busy is the virtual time that it
-	// took. Took is how long all of it has taken, on how many workers.
+	// Steps, Entries and Busy are the sums over all runs. Took is the real time on Workers.
 	Steps, Entries int
 	Busy, Took     time.Duration
 	Workers        int
 }
 
-// OK reports whether no seed failed and nothing was too rare.
+// OK reports whether no seed failed and no event was too rare.
 func (r *Report) OK() bool { return r.Failed == 0 && len(r.Short) == 0 }
 
-// SeedsPerMinute is how many seeds a minute of real time has played.
+// SeedsPerMinute is the number of seeds per minute of real time.
 func (r *Report) SeedsPerMinute() float64 { return per(float64(r.Seeds), r.Took) * 60 }
 
-// BusyHoursPerSecond is how many hours of virtual time, in which something was going
-// on, a second of real time has played.
+// BusyHoursPerSecond is the number of busy virtual hours per second of real time.
 func (r *Report) BusyHoursPerSecond() float64 { return per(r.Busy.Hours(), r.Took) }
 
-// per is an amount for each second.
+// per returns the amount per second.
 func per(amount float64, took time.Duration) float64 {
 	if took <= 0 {
 		return 0
@@ -108,7 +105,7 @@ func per(amount float64, took time.Duration) float64 {
 	return amount / took.Seconds()
 }
 
-// add adds a run, in the order of seeds.
+// add adds the run of the next seed.
 func (r *Report) add(run Run, keep int) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%x %x", r.Hash, run.Hash)

@@ -14,30 +14,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Options are how a swarm is played. The zero value of each is its default.
+// Options configure a swarm. A zero field has its default.
 type Options struct {
-	// First is the first seed, Seeds how many there are. Zero is [DefaultFirst] and
+	// First is the first seed, Seeds the number of seeds. The defaults are [DefaultFirst] and
 	// [DefaultSeeds].
 	First uint64
 	Seeds int
-	// Size is how large the clusters are. Zero is [Small].
+	// Size is the size of the clusters. Zero is [Small].
 	Size Size
-	// Workers is how many seeds are played at once. Zero is as many as there are
-	// processors.
+	// Workers is the number of goroutines that play seeds. The default is the number of processors.
 	Workers int
-	// Twice is the share of seeds that are played twice, to come to the same. Zero is
-	// [DefaultTwice], below zero none.
+	// Twice is the share of seeds that are played twice. Both runs must be equal. Zero is
+	// [DefaultTwice], below zero is none.
 	Twice float64
-	// Metamorphic is the share of seeds whose story is also told steadily, and otherwise
-	// by one of [Relations], to come to the same facts. Zero is [DefaultMetamorphic],
-	// below zero none.
+	// Metamorphic is the share of seeds that are also played as [Steady] and as one of
+	// [Variants]. Both runs must end with equal facts. Zero is [DefaultMetamorphic], below zero is
+	// none.
 	Metamorphic float64
-	// Keep is how many failures are kept. Zero is [DefaultKeep].
+	// Keep is how many failures the report holds. Zero is [DefaultKeep].
 	Keep int
 	// Play plays a scenario; nil is [sim.Play]. Workers call it at the same time.
 	Play func(*scenario.Scenario, sim.Options) (*sim.Result, error)
-	// Each is called with every run, in the order of seeds and one after the other; nil
-	// does nothing.
+	// Each is called with every run in the order of seeds, never concurrently, or nil.
 	Each func(Run)
 }
 
@@ -63,13 +61,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check says what of the options makes no sense.
+// check returns an error if there are no such seeds.
 func (o Options) check() error {
 	if o.Seeds < 0 {
-		return fmt.Errorf("%d seeds: there is none to play", o.Seeds)
+		return fmt.Errorf("%d seeds: the number is negative", o.Seeds)
 	}
 	if last := o.First + uint64(o.Seeds) - 1; last < o.First && o.Seeds > 0 {
-		return fmt.Errorf("%d seeds from %d on: the last one there is is %d", o.Seeds, o.First, uint64(math.MaxUint64))
+		return fmt.Errorf("%d seeds from %d on: the last possible seed is %d", o.Seeds, o.First, uint64(math.MaxUint64))
 	}
 	return nil
 }
@@ -81,14 +79,12 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Play plays the seeds. Each is played by one goroutine alone, and what comes of it
-// does not depend on how many there are. The error says that there are no such seeds, and
-// then none is played: ask for others. When the context ends no other seed is begun, and
-// those that are being played are given up; the report is then of those before the first
-// that was not played to its end, and the error the context's. The report is never nil.
+// Play plays the seeds. One goroutine plays each seed, and the results do not depend on the number of
+// workers. If there are no such seeds, Play returns an error and plays none. When the context ends,
+// Play aborts the seeds that run and begins no other. It then returns the error of the context, and
+// the report ends before the first seed that is not finished. The report is never nil.
 //
-// While it plays, the garbage of the whole process is collected later than usual: what
-// a run has made is garbage when it ends, and little of it before.
+// Play delays the garbage collection of the process, because most objects of a run live until its end.
 func Play(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -103,8 +99,8 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 		if o.isTwice(run.Seed) {
 			report.Twice++
 		}
-		if o.isRetold(run.Seed) {
-			report.Retold++
+		if o.isMetamorphic(run.Seed) {
+			report.Variants++
 		}
 		if o.Each != nil {
 			o.Each(run)
@@ -121,7 +117,7 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 				}
 				run := o.run(o.First + uint64(i))
 				if ctx.Err() != nil {
-					return // it may have been cut short
+					return // the run may be aborted
 				}
 				order.put(i, run)
 			}
@@ -136,7 +132,7 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// until has a play stop when the context ends: a large seed takes seconds.
+// until aborts a play when the context ends. A large seed takes seconds.
 func until(ctx context.Context, play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
 	return func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		o.Stop = func() error { return context.Cause(ctx) }
@@ -148,12 +144,12 @@ func until(ctx context.Context, play func(*scenario.Scenario, sim.Options) (*sim
 type sequence struct {
 	mu   sync.Mutex
 	next int         // the next result to deliver; guarded by mu
-	done map[int]Run // what came before its turn; guarded by mu
-	// deliver is called with one after the other, under mu.
+	done map[int]Run // runs that wait for earlier ones; guarded by mu
+	// deliver is called under mu.
 	deliver func(Run)
 }
 
-// put takes a run, and delivers what has its turn.
+// put adds a run and delivers all runs whose turn has come.
 func (s *sequence) put(i int, run Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

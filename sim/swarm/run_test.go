@@ -17,12 +17,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// plays plays nothing, and comes to what the scenario's seed says.
+// plays is a simulator that plays nothing. Its result depends only on the scenario's seed.
 func plays(s *scenario.Scenario, _ sim.Options) (*sim.Result, error) {
 	return &sim.Result{Hash: s.Seed * 31, Steps: 3, Entries: 2, Busy: time.Hour}, nil
 }
 
-// broken is a guarantee that is.
+// broken returns a violation.
 func broken() []invariant.Violation {
 	return []invariant.Violation{{Guarantee: "G1", Check: "below limit", Text: "one too few"}}
 }
@@ -53,15 +53,15 @@ func TestPlay_inTheOrderOfSeeds(t *testing.T) {
 	must.Eq(t, reports[1].Hash, reports[4].Hash)
 }
 
-// A swarm in which nothing has happened says nothing, and fails.
-func TestPlay_nothingHappened(t *testing.T) {
+// A swarm without rare events fails.
+func TestPlay_noEvents(t *testing.T) {
 	t.Parallel()
 	report, err := swarm.Play(context.Background(), swarm.Options{Seeds: 500, Play: plays})
 	must.NoError(t, err)
 	must.Eq(t, 0, report.Failed)
 	must.False(t, report.OK())
 	must.SliceNotEmpty(t, report.Short)
-	must.StrContains(t, report.Short[0].String(), "in 0 runs, and should be in ")
+	must.StrContains(t, report.Short[0].String(), "in 0 runs, expected in ")
 }
 
 func TestPlay_keepsTheFirstFailures(t *testing.T) {
@@ -99,7 +99,7 @@ func TestPlay_keepsTheFirstFailures(t *testing.T) {
 	must.StrContains(t, panicked.Text, "run_test.go")
 }
 
-// A seed that comes to something else when it is played again has failed.
+// A seed fails if its second run differs.
 func TestPlay_twice(t *testing.T) {
 	t.Parallel()
 	var plays atomic.Uint64
@@ -114,12 +114,12 @@ func TestPlay_twice(t *testing.T) {
 	must.Eq(t, report.Twice, report.Failed)
 	for _, f := range report.Failures {
 		must.Eq(t, swarm.Nondeterminism, f.Kind)
-		must.StrContains(t, f.Text, "played again it has the result")
-		must.StrContains(t, f.Text, "two more runs are the same")
+		must.StrContains(t, f.Text, "the second run has the hash")
+		must.StrContains(t, f.Text, "two more runs are equal")
 	}
 }
 
-func TestPlay_ends(t *testing.T) {
+func TestPlay_contextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
@@ -135,8 +135,8 @@ func TestPlay_ends(t *testing.T) {
 	must.Between(t, 20, report.Seeds, 999)
 }
 
-// What is being played when the context ends is given up, and not reported.
-func TestPlay_givesUp(t *testing.T) {
+// A seed that runs when the context ends is aborted and not reported.
+func TestPlay_abortsRuns(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
@@ -153,7 +153,7 @@ func TestPlay_givesUp(t *testing.T) {
 	must.SliceEmpty(t, report.Failures)
 }
 
-// Behind the last seed there is none: the first does not come again.
+// Seeds after the last possible one are an error. The numbers do not wrap.
 func TestPlay_noSuchSeeds(t *testing.T) {
 	t.Parallel()
 	const last = math.MaxUint64
@@ -176,6 +176,6 @@ func TestParseSize(t *testing.T) {
 		must.Eq(t, size, got)
 	}
 	_, err := swarm.ParseSize("huge")
-	must.ErrorContains(t, err, "there are small, medium and large")
+	must.ErrorContains(t, err, "the sizes are small, medium and large")
 	must.True(t, strings.HasPrefix(swarm.Size(9).String(), "unknown"))
 }

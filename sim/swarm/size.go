@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// Size is how large the clusters of a swarm are.
+// Size is the size of the clusters of a swarm.
 type Size uint8
 
 // The sizes.
 const (
-	// Small is some five nodes with some three allocations each, of which two drain, or
-	// three, or now and then all.
+	// Small has about five nodes with about three allocations each. Two or three nodes drain,
+	// sometimes all.
 	Small Size = iota
-	// Medium is some thirty-five nodes with some ten allocations each, of which four or
-	// five drain.
+	// Medium has about 35 nodes with about ten allocations each. Four or five nodes drain.
 	Medium
-	// Large is a thousand nodes with twenty allocations each, of which some twenty
-	// drain.
+	// Large has a thousand nodes with twenty allocations each. About twenty nodes drain.
 	Large
 
 	sizeCount
 )
 
-// String returns the size as it is written on a command line.
+// String returns the name of the size on a command line.
 func (s Size) String() string {
 	names := [sizeCount]string{"small", "medium", "large"}
 	if s >= sizeCount {
@@ -32,56 +30,56 @@ func (s Size) String() string {
 	return names[s]
 }
 
-// ParseSize returns the size of that name. The error names those that there are.
+// ParseSize returns the size with the name. The error lists the names.
 func ParseSize(name string) (Size, error) {
 	for s := range sizeCount {
 		if s.String() == name {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no size: there are %s, %s and %s", name, Small, Medium, Large)
+	return 0, fmt.Errorf("%q is not a size: the sizes are %s, %s and %s", name, Small, Medium, Large)
 }
 
 // Sizes returns every size, the smallest first.
 func Sizes() [sizeCount]Size { return [sizeCount]Size{Small, Medium, Large} }
 
-// shape is a size in numbers, each from the least to the most.
+// shape holds the numbers of a size.
 type shape struct {
 	nodes, allocs, drains bounds
-	// together is how many nodes are drained at once where one request is for several: of
-	// a large cluster that is a rack.
+	// together is the number of nodes in a request for several nodes. In a large cluster this is
+	// a rack.
 	together bounds
-	// count is how many of a group there may be.
+	// count is the count of a group.
 	count bounds
-	// everywhere is how many jobs run on every node at most. Where nodes are few, more of
-	// them would leave no room for those that are paced.
+	// everywhere is the most jobs that run on every node. With few nodes, more such jobs would
+	// replace the service jobs, which have paced moves.
 	everywhere int
-	// spares are how many nodes there are at most that register later, or never.
+	// spares is the most nodes that register later, or never.
 	spares int
-	// times is how often one kind of thing happens at most, several by how much more often
-	// what is to hit a moment and mostly misses it.
+	// times is the most events of one trait. several multiplies it for events that must hit a
+	// short moment and mostly miss it.
 	times, several int
-	// restores is how likely a snapshot is restored at a time of its own, where that may be:
-	// it costs as much as many entries, in a large world as two drains.
+	// restores is the probability that a scenario with the trait restores a snapshot at a set
+	// time. A restore costs as much as many entries, in a large world as much as two drains.
 	restores float64
-	// restoresElse is whether a fault may restore one in a story that may restore one at
-	// such a time and does not. Where few of these do, it would hardly come otherwise.
+	// restoresElse allows the fault store/restore in a scenario that has the trait and does not
+	// restore at a set time. If restores is low, such faults would otherwise be too rare.
 	restoresElse bool
-	// happens is how likely a kind of thing is done at all that the scenario has, of what
-	// costs many entries: to jobs, nodes, strategies and leaders. Faults cost few.
+	// happens is the probability that a trait of the scenario has events at all, for events that
+	// cost many entries: on jobs, nodes, strategies and leaders. Faults cost few entries.
 	happens float64
-	// unplaceable is how likely nothing can be placed for a while where that may be: it
-	// takes two entries for each node, and an evaluation for each of those.
+	// unplaceable is the probability that a scenario with the trait arms sched/unplaceable. The
+	// fault costs two entries for each node, and an evaluation for each entry.
 	unplaceable float64
-	// ids is the least of the bounds of entries, and the most that is drawn.
+	// ids bounds max-ids of the drainer.
 	ids bounds
-	// begun is when the last of the first drains begins at the latest.
+	// begun is the latest time at which a first drain of a node begins.
 	begun time.Duration
-	// calm is when all faults have ended.
+	// calm bounds the time at which all faults end.
 	calm [2]time.Duration
 }
 
-// bounds are the least and the most of something.
+// bounds are the least and the most of a number.
 type bounds struct{ least, most int }
 
 func (s Size) shape() shape {
@@ -106,9 +104,8 @@ func (s Size) shape() shape {
 	}
 }
 
-// garbage is how much garbage there may be before it is collected, in hundredths of
-// what is in use. Of small worlds next to nothing is in use; to go through a large one
-// takes long, and there is room: with this each worker holds a gigabyte and a half.
+// garbage is the percentage for [debug.SetGCPercent]. A small world uses little memory. A collection
+// of a large world takes long; with this value each worker needs 1.5 GB.
 func (s Size) garbage() int {
 	switch s {
 	case Medium:

@@ -11,7 +11,7 @@ type story struct {
 	*population
 	// drains are the drains that begin, in no order.
 	drains []*episode
-	// restored is whether a snapshot is restored at a time of its own.
+	// restored is true if a snapshot is restored at a set time.
 	restored bool
 	// anchors are the times of important events.
 	anchors []time.Duration

@@ -9,15 +9,15 @@ import (
 
 // Tally counts the events of many runs.
 type Tally struct {
-	// Runs is how many there were.
+	// Runs is the number of runs.
 	Runs int
-	// Events are those that happened, by name; never nil in one that was made by Add.
+	// Events holds the events that happened. It is nil before the first Add.
 	Events map[Event]Seen
 }
 
-// Seen is how often an event has happened.
+// Seen counts an event.
 type Seen struct {
-	// Runs is in how many runs, Times how often in all of them.
+	// Runs is the number of runs with the event, Times the number of events in all runs.
 	Runs, Times int
 }
 
@@ -33,23 +33,22 @@ func (t *Tally) Add(seen map[Event]int) {
 	}
 }
 
-// Shortfall is an event that happened in fewer runs than it should.
+// Shortfall is an event that is rarer than its rate.
 type Shortfall struct {
 	Rate
-	// Runs is in how many runs it happened, Want in how many it should have.
+	// Runs is the number of runs with the event, Want the expected number.
 	Runs, Want int
 }
 
-// String lists the rare events and their rates.
+// String describes the shortfall.
 func (s Shortfall) String() string {
-	return fmt.Sprintf("%s (%s): in %d runs, and should be in %d", s.Event, s.What, s.Runs, s.Want)
+	return fmt.Sprintf("%s (%s): in %d runs, expected in %d", s.Event, s.What, s.Runs, s.Want)
 }
 
-// Short returns the events that happened in fewer runs of the size than their rates
-// say, in the order of the rates. An event is short if chance does not explain it:
-// if it is further from what is expected than three deviations. So nothing is said
-// of a rare event that is expected in fewer than nine of the runs; but what nearly all
-// show is missed in a single one.
+// Short returns the events that are rarer than their rates, in the order of the rates. An event is
+// short if its number of runs is more than three standard deviations below the expected number. So a
+// rare event that is expected in fewer than nine runs is never short. An event that nearly every run
+// has is short even after a single run without it.
 func (t *Tally) Short(size Size) []Shortfall {
 	var short []Shortfall
 	for _, r := range Rates() {
@@ -62,8 +61,8 @@ func (t *Tally) Short(size Size) []Shortfall {
 	return short
 }
 
-// String is the tally as a table, an event a line: in how many of a hundred runs it
-// happened, how often in all, and its name.
+// String returns a table with one line for each event: the percentage of runs with it, its total
+// number, and its name.
 func (t *Tally) String() string {
 	events := make([]Event, 0, len(t.Events))
 	for e := range t.Events {

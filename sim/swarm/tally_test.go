@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// seenIn is a tally of runs in which the event has happened in some.
+// seenIn returns a tally of runs. The event has happened in some of them, three times each.
 func seenIn(runs, some int, e swarm.Event) *swarm.Tally {
 	t := &swarm.Tally{}
 	for i := range runs {
@@ -24,12 +24,12 @@ func seenIn(runs, some int, e swarm.Event) *swarm.Tally {
 	return t
 }
 
-// shortOf reports whether the event is short in the tally of runs of the size.
+// shortOf reports whether the event is short.
 func shortOf(t *swarm.Tally, size swarm.Size, e swarm.Event) bool {
 	return slices.ContainsFunc(t.Short(size), func(s swarm.Shortfall) bool { return s.Event == e })
 }
 
-// rateOf is an event's rate.
+// rateOf returns the rate of an event.
 func rateOf(t *testing.T, size swarm.Size, e swarm.Event) float64 {
 	t.Helper()
 	rates := swarm.Rates()
@@ -39,7 +39,7 @@ func rateOf(t *testing.T, size swarm.Size, e swarm.Event) float64 {
 	return rates[i].Least[size]
 }
 
-// An event is short if it is rarer than chance explains, and only then.
+// An event is short only if chance does not explain its rarity.
 func TestTally_short(t *testing.T) {
 	t.Parallel()
 	e := swarm.MarksRefused
@@ -49,11 +49,11 @@ func TestTally_short(t *testing.T) {
 	must.False(t, short(1000, want-10))
 	must.True(t, short(1000, want/2))
 	must.True(t, short(1000, 0))
-	must.False(t, short(5, 0), must.Sprint("five runs say nothing"))
+	must.False(t, short(5, 0), must.Sprint("five runs are too few"))
 }
 
-// Short is what is more than three deviations of a share from the rate, also where the
-// rate is so high that few runs say something.
+// An event is short from three standard deviations below its rate on. With a high rate, few runs are
+// enough.
 func TestTally_frequent(t *testing.T) {
 	t.Parallel()
 	e := swarm.EndOfMany
@@ -67,8 +67,8 @@ func TestTally_frequent(t *testing.T) {
 	}
 }
 
-// What nearly every large run shows is missed in one that does not; in a night's run one
-// may lack it by chance.
+// An event of nearly every large run is short after one run without it. In many runs, one may lack
+// it by chance.
 func TestTally_nearlyAlways(t *testing.T) {
 	t.Parallel()
 	e := swarm.ManyDrains
@@ -82,11 +82,11 @@ func TestTally_nearlyAlways(t *testing.T) {
 	must.False(t, shortOf(&swarm.Tally{}, swarm.Large, e))
 }
 
-// A shortfall says how many runs would have done: not none, however few there were.
+// The expected number of runs is at least 1, even after one run.
 func TestShortfall_String(t *testing.T) {
 	t.Parallel()
 	for _, s := range seenIn(1, 1, swarm.EndOfMany).Short(swarm.Large) {
-		must.StrHasSuffix(t, "in 0 runs, and should be in 1", s.String())
+		must.StrHasSuffix(t, "in 0 runs, expected in 1", s.String())
 	}
 	must.True(t, shortOf(seenIn(1, 1, swarm.EndOfMany), swarm.Large, swarm.ManyDrains))
 }
@@ -99,9 +99,8 @@ func TestTally_countsRunsAndTimes(t *testing.T) {
 	must.Eq(t, " 50.00        6  end/refused\n", tally.String())
 }
 
-// Each event has one rate, and says what it is; each fault has to strike. In large runs
-// a few events are so rare that they have none, and no others: one that is forgotten there
-// could cease to come.
+// Each event has one rate and a description, and each fault has a rate. Only a few listed events are
+// too rare for a rate in large runs.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	seen := map[swarm.Event]bool{}
@@ -126,8 +125,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// What has a rate and ceases to come is short in an hour's run of large seeds.
-func TestRates_ofLargeAreMissedInAnHour(t *testing.T) {
+// An event with a rate that never happens is short after an hour of large seeds.
+func TestRates_areShortAfterAnHourOfLargeSeeds(t *testing.T) {
 	t.Parallel()
 	const hour = 500
 	tally := seenIn(hour, 0, "nothing")

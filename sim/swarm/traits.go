@@ -108,7 +108,7 @@ func faultTrait(name scenario.FaultName) trait {
 type character map[trait]float64
 
 // drawCharacter draws the traits of a scenario. It draws their share first, half of them on average.
-// Most bugs need one or two traits that no other trait hides.
+// Most bugs need one or two traits, and other traits would hide them.
 func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {

@@ -44,7 +44,7 @@ func (f *fleet) state() simclient.State {
 	if len(f.silent) == 0 {
 		return state
 	}
-	return setting.Partly(state, func(id cluster.NodeID) bool { return f.silent[id] != nil })
+	return setting.ClientState(state, func(id cluster.NodeID) bool { return f.silent[id] != nil })
 }
 
 // behaviour is the behaviour of an allocation: that of the options, changed by faults.
@@ -53,7 +53,7 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	if len(f.world.Faults.armed) == 0 {
 		return b
 	}
-	return setting.Afflicted(b, a, func(name scenario.FaultName) bool {
+	return setting.WithFaults(b, a, func(name scenario.FaultName) bool {
 		_, strikes := f.world.Faults.strike(name, target{Alloc: a})
 		return strikes
 	})
@@ -105,5 +105,5 @@ func (f *fleet) applied(a shims.Applied) {
 	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
 		return
 	}
-	setting.Concerned(a, f.clients.Changed)
+	setting.ChangedNodes(a, f.clients.Changed)
 }

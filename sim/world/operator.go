@@ -79,7 +79,7 @@ func (o *Operator) provoke(a shims.Applied) {
 	if len(w.Faults.armed) == 0 {
 		return
 	}
-	for _, p := range setting.Provocations(a) {
+	for _, p := range setting.Opportunities(a) {
 		delay, strikes := w.Faults.strike(p.Fault, p.Target)
 		if !strikes {
 			continue

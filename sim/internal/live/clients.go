@@ -59,7 +59,7 @@ func (c *clients) state() simclient.State {
 		return state
 	}
 	silent := maps.Clone(c.silent)
-	return setting.Partly(state, func(id cluster.NodeID) bool { return silent[id] != 0 })
+	return setting.ClientState(state, func(id cluster.NodeID) bool { return silent[id] != 0 })
 }
 
 // silence silences a node's client. The returned function reports whether this silence still
@@ -106,7 +106,7 @@ func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviou
 	if c.scenario.Seed != 0 {
 		r = world.Stream(c.scenario.Seed, "client/"+a.Name+"@"+string(a.NodeID))
 	}
-	return setting.Afflicted(c.declared.Behaviour(a, r), a, func(name scenario.FaultName) bool {
+	return setting.WithFaults(c.declared.Behaviour(a, r), a, func(name scenario.FaultName) bool {
 		_, strikes := c.faults.strike(name, target{Alloc: a})
 		return strikes
 	})
@@ -114,5 +114,5 @@ func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviou
 
 // notice tells the clients which nodes an entry may concern.
 func (c *clients) notice(a shims.Applied) {
-	setting.Concerned(a, c.fleet.Changed)
+	setting.ChangedNodes(a, c.fleet.Changed)
 }

@@ -15,7 +15,7 @@ func (p *player) provoke(a shims.Applied) {
 	if !p.faults.any() {
 		return
 	}
-	for _, opportunity := range setting.Provocations(a) {
+	for _, opportunity := range setting.Opportunities(a) {
 		delay, strikes := p.faults.strike(opportunity.Fault, opportunity.Target)
 		if !strikes {
 			continue

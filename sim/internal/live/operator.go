@@ -42,7 +42,7 @@ func (o *operator) run() {
 	slices.SortStableFunc(events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	calm := o.scenario.Run.Calm
 	for i := 0; i < len(events); {
-		together := events[i : i+scenario.Together(events[i:])]
+		together := events[i : i+scenario.BeforeOneEntry(events[i:])]
 		i += len(together)
 		if calm > 0 && calm < together[0].At {
 			o.at(calm, o.calm)

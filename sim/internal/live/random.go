@@ -56,7 +56,7 @@ func (r *random) below(name string, n int) int {
 }
 
 // operation is the operation that a fault performs, with its parameters drawn.
-func (r *random) operation(p setting.Provocation) scenario.Op {
+func (r *random) operation(p setting.Opportunity) scenario.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return p.Op(r.stream("operation/" + string(p.Fault)))

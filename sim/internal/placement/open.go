@@ -36,7 +36,7 @@ func (p *plan) judgeOpen() {
 			p.report(LeftShort, nil, "group %s of job %s lacks %d, and no evaluation is open for them", g.Name, p.key, empty)
 		// The count may be too high until the next retry: an allocation ended, or a node came back,
 		// between plan and apply. A job on every node also needs less when a node goes.
-		case empty > queued, queued > empty+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
+		case empty > queued, queued > empty+p.away(s)+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
@@ -73,6 +73,22 @@ func (p *plan) empty(s *slots) int {
 	return empty
 }
 
+// away counts the allocations in slots that are away.
+func (p *plan) away(s *slots) (n int) {
+	for _, a := range s.held {
+		if p.isAway(a) {
+			n++
+		}
+	}
+	return n
+}
+
+// isAway reports whether an allocation runs on a node that is not reachable. A client may report so
+// between a plan and its apply. When the node returns or is lost, an evaluation follows.
+func (p *plan) isAway(a *cluster.Allocation) bool {
+	return runs(a) && !opinion.Reachable(p.after.Node(a.NodeID))
+}
+
 // canariesToReplace counts the canaries that do not run and have no replacement. Their slots are
 // beside the count of the group.
 func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
@@ -94,7 +110,7 @@ func (p *plan) judgeSurplus(s *slots) {
 	var last *cluster.Allocation
 	for _, a := range s.held {
 		switch {
-		case runs(a) && !opinion.Reachable(p.after.Node(a.NodeID)): // an evaluation follows when the node returns or is lost
+		case p.isAway(a):
 		case runs(a):
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // the plan did not know its end, of which no evaluation comes

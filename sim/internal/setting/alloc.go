@@ -10,10 +10,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// defaultAge is how long an allocation has been there that a scenario begins with.
+// defaultAge is the default age of an allocation at the beginning.
 const defaultAge = time.Hour
 
-// Allocs are the allocations of a declaration, of the version of their job given.
+// Allocs returns the allocations of a declaration, with j as their job.
 func Allocs(a scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluster.AllocID) []*cluster.Allocation {
 	first, count := a.Indexes.First, a.Indexes.Count
 	if count == 0 {
@@ -27,8 +27,8 @@ func Allocs(a scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluste
 	return allocs
 }
 
-// JobAllocs are the allocations of all declarations of one job. Those that replace others
-// are chained to them.
+// JobAllocs returns the allocations of all declarations of one job. It links replacements to the
+// allocations that they have replaced.
 func JobAllocs(declared []scenario.Alloc, j *cluster.Job, now time.Time, newID func() cluster.AllocID) []*cluster.Allocation {
 	var made []*cluster.Allocation
 	byIndex := map[int]*cluster.Allocation{}
@@ -93,7 +93,7 @@ func health(a scenario.Alloc, j *cluster.Job, now time.Time) *cluster.Deployment
 	return &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: now.Add(-age(a)), Canary: a.Canary}
 }
 
-// Index is an allocation's place in its group.
+// Index returns the index in an allocation's name. ok is false if there is none.
 func Index(a *cluster.Allocation) (index int, ok bool) {
 	place, ok := strings.CutPrefix(a.Name, string(a.JobID)+"."+a.TaskGroup+"[")
 	place, closed := strings.CutSuffix(place, "]")

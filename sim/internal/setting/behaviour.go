@@ -10,65 +10,62 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// Default is how an allocation fares of which a scenario says nothing: it starts
-// within a second, is judged healthy after its group's MinHealthyTime, runs for an
-// hour if it is to end by itself, and stops within two seconds.
+// Default is the behaviour of an allocation without a client line: it starts after a second, is healthy
+// after the MinHealthyTime of its group, runs for an hour if it is batch work, and stops after two
+// seconds.
 func Default() simclient.Behaviour {
 	return simclient.Behaviour{Start: time.Second, Run: time.Hour, Stop: 2 * time.Second}
 }
 
-// Clients is what a scenario says of clients, by job: of most jobs little is said, and all
-// that is said is much.
+// Clients indexes the client lines of a scenario by job. Most jobs match few of many lines.
 type Clients struct {
-	// ofJob holds what may be about each job that is named, ofAny what is about none by
-	// name; each in the order in which it was said.
-	ofJob map[cluster.JobKey][]*scenario.Client
-	ofAny []*scenario.Client
+	// byJob holds the lines that may match each job with a line of its own. anyJob holds the lines
+	// without a job. Both are in the order of the file.
+	byJob  map[cluster.JobKey][]*scenario.Client
+	anyJob []*scenario.Client
 }
 
-// NewClients sorts what a scenario says of clients. What is said is not written to any
-// more.
-func NewClients(said []scenario.Client) *Clients {
-	cs := &Clients{ofJob: make(map[cluster.JobKey][]*scenario.Client)}
-	for i := range said {
-		c := &said[i]
+// NewClients indexes client lines. The caller must not change the lines later.
+func NewClients(lines []scenario.Client) *Clients {
+	cs := &Clients{byJob: make(map[cluster.JobKey][]*scenario.Client)}
+	for i := range lines {
+		c := &lines[i]
 		if job := c.Match.Job; job != (cluster.JobKey{}) {
-			cs.ofJob[job] = append(slices.Clip(cs.of(job)), c)
+			cs.byJob[job] = append(slices.Clip(cs.forJob(job)), c)
 			continue
 		}
-		cs.ofAny = append(cs.ofAny, c)
-		for job, ofJob := range cs.ofJob {
-			cs.ofJob[job] = append(ofJob, c)
+		cs.anyJob = append(cs.anyJob, c)
+		for job, lines := range cs.byJob {
+			cs.byJob[job] = append(lines, c)
 		}
 	}
 	return cs
 }
 
-// of is what may be about the allocations of a job.
-func (cs *Clients) of(job cluster.JobKey) []*scenario.Client {
-	if ofJob, named := cs.ofJob[job]; named {
-		return ofJob
+// forJob returns the lines that may match allocations of a job.
+func (cs *Clients) forJob(job cluster.JobKey) []*scenario.Client {
+	if lines, has := cs.byJob[job]; has {
+		return lines
 	}
-	return cs.ofAny
+	return cs.anyJob
 }
 
-// Behaviour is how an allocation fares by what is said of clients. What a
-// range leaves open is drawn; without a generator it is the least, and what is
-// likely is not.
+// Behaviour returns the behaviour of an allocation. r draws from ranges and probabilities. If r is
+// nil, a range gives its least time and a probability below 1 gives no.
 func (cs *Clients) Behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
 	b := Default()
-	for _, c := range cs.of(a.JobKey()) {
+	for _, c := range cs.forJob(a.JobKey()) {
 		if !c.Match.Matches(a) {
 			continue
 		}
 		for _, field := range []struct {
-			says *scenario.Range
-			is   *time.Duration
+			from *scenario.Range
+			to   *time.Duration
 		}{
 			{c.Start, &b.Start}, {c.Copy, &b.Copy}, {c.Verdict, &b.Verdict}, {c.Run, &b.Run}, {c.Stop, &b.Stop},
 		} {
-			if field.says != nil {
-				*field.is = Draw(r, *field.says)
+			if field.from != nil {
+				*field.to = Draw(r, *field.from)
 			}
 		}
 		if c.Unhealthy != nil {
@@ -78,7 +75,7 @@ func (cs *Clients) Behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Beha
 	return b
 }
 
-// Draw draws a time from a range: the least without a generator.
+// Draw draws a time from a range. It returns the least time if r is nil.
 func Draw(r *rand.Rand, from scenario.Range) time.Duration {
 	if r == nil || from.Max <= from.Min {
 		return from.Min

@@ -12,19 +12,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// What is said of clients holds in the order in which it was said, be it of all jobs or
-// of one: what comes later wins.
+// The last matching line decides, for lines of one job and for lines of all jobs.
 func TestClients_Behaviour(t *testing.T) {
 	t.Parallel()
-	said := []string{"web", "*", "api.main[0]", "@n1", "web[1]", "web@n2", "db", "@n3"}
+	selectors := []string{"web", "*", "api.main[0]", "@n1", "web[1]", "web@n2", "db", "@n3"}
 	var clients []scenario.Client
-	for i, text := range said {
+	for i, text := range selectors {
 		match, err := scenario.ParseSelector(text)
 		must.NoError(t, err)
 		stop := time.Duration(i+1) * time.Second
 		clients = append(clients, scenario.Client{Match: match, Stop: &scenario.Range{Min: stop, Max: stop}})
 	}
-	sorted := setting.NewClients(clients)
+	indexed := setting.NewClients(clients)
 	for _, job := range []cluster.JobID{"web", "api", "db", "other"} {
 		for _, node := range []cluster.NodeID{"n1", "n2", "n3", "n4"} {
 			for index := range 3 {
@@ -38,11 +37,11 @@ func TestClients_Behaviour(t *testing.T) {
 						want.Stop = c.Stop.Min
 					}
 				}
-				must.Eq(t, want, sorted.Behaviour(a, nil), must.Sprint(a.Name, "@", node))
+				must.Eq(t, want, indexed.Behaviour(a, nil), must.Sprint(a.Name, "@", node))
 			}
 		}
 	}
 	moved := &cluster.Allocation{Namespace: cluster.DefaultNamespace, JobID: "web", TaskGroup: "main", NodeID: "n2", Name: "web.main[0]"}
-	must.Eq(t, 6*time.Second, sorted.Behaviour(moved, nil).Stop)
+	must.Eq(t, 6*time.Second, indexed.Behaviour(moved, nil).Stop)
 	must.Eq(t, setting.Default(), setting.NewClients(nil).Behaviour(&cluster.Allocation{JobID: "web"}, nil))
 }

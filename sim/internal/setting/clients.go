@@ -8,20 +8,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// partly is a state of which some clients see nothing.
-type partly struct {
+// silenced is a state in which the nodes of silent clients are disconnected.
+type silenced struct {
 	*statestore.Snapshot
 	silent func(cluster.NodeID) bool
 }
 
-// Partly is a state as clients see it of which some are silent: each of those takes its
-// node to be disconnected.
-func Partly(s *statestore.Snapshot, silent func(cluster.NodeID) bool) simclient.State {
-	return partly{s, silent}
+// ClientState returns a state as clients see it. A silent client sees its node as disconnected.
+func ClientState(s *statestore.Snapshot, silent func(cluster.NodeID) bool) simclient.State {
+	return silenced{s, silent}
 }
 
-// Node returns the node as its client knows it.
-func (p partly) Node(id cluster.NodeID) *cluster.Node {
+// Node returns the node as its client sees it.
+func (p silenced) Node(id cluster.NodeID) *cluster.Node {
 	n := p.Snapshot.Node(id)
 	if n == nil || !p.silent(id) {
 		return n
@@ -31,10 +30,10 @@ func (p partly) Node(id cluster.NodeID) *cluster.Node {
 	return cut
 }
 
-// Afflicted is how an allocation fares when faults are armed. strikes says whether one
-// does, this allocation being its opportunity. One that is never judged, or was, is none
-// for what is about verdicts.
-func Afflicted(b simclient.Behaviour, a *cluster.Allocation, strikes func(scenario.FaultName) bool) simclient.Behaviour {
+// WithFaults returns the behaviour of an allocation after the faults of clients. strikes reports whether
+// a fault strikes at this allocation. Faults of verdicts have no opportunity if the allocation has a
+// verdict or never gets one.
+func WithFaults(b simclient.Behaviour, a *cluster.Allocation, strikes func(scenario.FaultName) bool) simclient.Behaviour {
 	if strikes(scenario.ClientSlowStop) {
 		b.Stop = a.StopTime()
 	}
@@ -53,8 +52,8 @@ func Afflicted(b simclient.Behaviour, a *cluster.Allocation, strikes func(scenar
 	return b
 }
 
-// Concerned calls changed with the nodes whose clients an entry may have something for.
-func Concerned(a shims.Applied, changed func(...cluster.NodeID)) {
+// ChangedNodes calls changed with the nodes whose clients may have to act on an entry.
+func ChangedNodes(a shims.Applied, changed func(...cluster.NodeID)) {
 	switch m := a.Message.(type) {
 	case *shims.NodeRegister:
 		changed(m.Node.ID)
@@ -64,7 +63,7 @@ func Concerned(a shims.Applied, changed func(...cluster.NodeID)) {
 		changed(m.Node)
 	case *shims.NodeUpdateDrain: // it may withdraw marks
 		changed(m.Node)
-	case *shims.AllocClientUpdate: // what ended by itself, or what they said themselves
+	case *shims.AllocClientUpdate: // also reports of the clients themselves
 		for _, r := range m.Reports {
 			changed(r.Node)
 		}

@@ -1,9 +1,10 @@
-// Package setting makes the parts of a cluster from a scenario: nodes, jobs, allocations,
-// requests, the behaviour of clients and the configuration of drainers. The stepped player and
-// the player with goroutines both begin here, so they play the same.
+// Package setting converts the parts of a scenario into parts of a cluster: nodes, jobs, allocations,
+// requests, the behaviour of clients, and the configuration of drainers. Both simulators begin with
+// this package: package sim, which steps, and package live, which has goroutines. So both play the same
+// scenario.
 //
-// An [Operator] makes the requests of operators. A player writes them by [Requests]. An [Armed]
-// fault knows its target and whether it has ended. The player decides when it strikes.
-// [Provocations] are the opportunities of an entry for faults with a request of an operator.
-// The package does not step or wait, draws nothing, and keeps no other state.
+// An [Operator] performs operations with [Requests], and the simulator writes them. An [Armed] fault
+// knows its target and its end, and the simulator decides when it strikes. [Opportunities] are the
+// opportunities of an entry for faults that perform operations. The package does not step, wait or
+// draw by itself. Only an armed fault has a state.
 package setting

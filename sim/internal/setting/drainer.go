@@ -9,8 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Drainer is the configuration of the scenario's drainers, but for what they
-// write to.
+// Drainer returns the configuration of a scenario's drainers, without the log and the state.
 func Drainer(d scenario.Drainer) (drainer.NodeDrainerConfig, error) {
 	c := drainer.NodeDrainerConfig{
 		MaxIDsPerEntry: d.MaxIDs, MaxBytesPerEntry: d.MaxBytes, MaxInFlight: d.InFlight,
@@ -41,7 +40,7 @@ func Drainer(d scenario.Drainer) (drainer.NodeDrainerConfig, error) {
 	return c, fmt.Errorf("completion=%s: there is no such contract", d.Completion)
 }
 
-// Spec is what a request to drain asks for.
+// Spec returns the specification of a drain request.
 func Spec(d *scenario.Drain) cluster.DrainSpec {
 	return cluster.DrainSpec{Deadline: d.Deadline, IgnoreSystemJobs: d.IgnoreSystem}
 }

@@ -12,14 +12,14 @@ import (
 // Armed is a fault that waits for its opportunities. Make it with [Arm].
 type Armed struct {
 	scenario.Fault
-	// selector is what On selects, or nil if it names no allocations.
+	// selector is the parsed On, or nil if On is not a selector.
 	selector *scenario.Selector
-	// until is when it ends; zero is when it has struck as often as it may.
+	// until is the time of its end. With zero it ends after its last strike.
 	until   time.Time
 	strikes int
 }
 
-// Arm arms a fault. The error says what of its target cannot be read.
+// Arm arms a fault. It returns an error if the target is not a valid selector.
 func Arm(f scenario.Fault, now time.Time) (*Armed, error) {
 	armed := &Armed{Fault: f}
 	if f.On != "" && (f.On[0] == '@' || selects(f.Name)) {
@@ -35,15 +35,15 @@ func Arm(f scenario.Fault, now time.Time) (*Armed, error) {
 	return armed, nil
 }
 
-// selects reports whether the fault is on what a selector matches.
+// selects reports whether the target of a fault is a selector.
 func selects(name scenario.FaultName) bool {
 	on := name.Kind().On
 	return on == scenario.OnAllocs || on == scenario.OnJob || on == scenario.OnGroup
 }
 
-// Target is what an opportunity is about. The zero value is nothing in particular.
+// Target is the target of an opportunity. The zero value is no target.
 type Target struct {
-	// Words are the names that scenarios have for it, the most telling first; or nil.
+	// Words are its names in scenarios, the most specific first, or nil.
 	Words []string
 	// Alloc is the allocation, or nil; Group the group, or nil.
 	Alloc *cluster.Allocation
@@ -63,7 +63,7 @@ func (t Target) String() string {
 	return ""
 }
 
-// Hits reports whether the fault is one of that target.
+// Hits reports whether the fault strikes at this target.
 func (a *Armed) Hits(t Target) bool {
 	switch {
 	case a.On == "":
@@ -78,14 +78,14 @@ func (a *Armed) Hits(t Target) bool {
 	return false
 }
 
-// Certain reports whether it takes every opportunity.
+// Certain reports whether it strikes at every opportunity.
 func (a *Armed) Certain() bool { return a.Probability == 0 || a.Probability >= 1 }
 
-// Strike notes that it has struck once more.
+// Strike counts a strike.
 func (a *Armed) Strike() { a.strikes++ }
 
-// Missed reports whether it takes every opportunity and has had none yet: it has not
-// struck, and not by chance.
+// Missed reports whether the fault had no opportunity: it has not struck, and not because of its
+// probability.
 func (a *Armed) Missed() bool { return a.Certain() && a.strikes == 0 }
 
 // Ended reports whether the fault can strike no more.

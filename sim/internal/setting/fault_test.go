@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// An armed fault hits what it is on, by the words or by the selector of its kind.
+// An armed fault hits its target, which is a word or a selector.
 func TestArmed_Hits(t *testing.T) {
 	t.Parallel()
 	web := cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "web"}
@@ -22,7 +22,7 @@ func TestArmed_Hits(t *testing.T) {
 	for _, c := range []struct {
 		name scenario.FaultName
 		on   string
-		of   setting.Target
+		at   setting.Target
 		hits bool
 	}{
 		{scenario.ApplyReject, "", setting.Target{Words: []string{"drainer", "marks"}}, true},
@@ -38,14 +38,14 @@ func TestArmed_Hits(t *testing.T) {
 	} {
 		armed, err := setting.Arm(scenario.Fault{Name: c.name, On: c.on}, noon)
 		must.NoError(t, err)
-		must.Eq(t, c.hits, armed.Hits(c.of), must.Sprintf("%s on %q, %s", c.name, c.on, c.of))
+		must.Eq(t, c.hits, armed.Hits(c.at), must.Sprintf("%s on %q, %s", c.name, c.on, c.at))
 	}
 	_, err := setting.Arm(scenario.Fault{Name: scenario.ClientMute, On: "web[x]"}, noon)
 	must.ErrorContains(t, err, `arming client/mute on "web[x]"`)
 }
 
-// A fault without a window strikes once if nothing else is said; one with a window as
-// often as it may, until that ends.
+// A fault without For ends after Count strikes, or after one. A fault with For ends after this time, or
+// after Count strikes.
 func TestArmed_Ended(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Job is the job as it is registered.
+// Job returns the job for its registration.
 func Job(j scenario.Job) *cluster.Job {
 	made := &cluster.Job{
 		Namespace: j.Key.Namespace, ID: j.Key.ID, Type: j.Type, Priority: j.Priority, Stop: j.Stop,
@@ -53,7 +53,7 @@ func migrate(g scenario.Group) *cluster.MigrateStrategy {
 	return m
 }
 
-// DeclaredJob is the job as the scenario declares it, or nil.
+// DeclaredJob returns the job that the scenario declares, or nil.
 func DeclaredJob(s *scenario.Scenario, key cluster.JobKey) *cluster.Job {
 	for _, j := range s.Jobs {
 		if j.Key == key {
@@ -63,7 +63,7 @@ func DeclaredJob(s *scenario.Scenario, key cluster.JobKey) *cluster.Job {
 	return nil
 }
 
-// Edit returns another version of a job. The job is not written to.
+// Edit returns an edited copy of a job.
 func Edit(j *cluster.Job, e *scenario.Edit) (*cluster.Job, error) {
 	if j == nil {
 		return nil, fmt.Errorf("editing job %s: there is none", e.Job)

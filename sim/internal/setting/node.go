@@ -2,12 +2,13 @@ package setting
 
 import (
 	"math"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Nodes are the nodes that a declaration stands for, in its order.
+// Nodes returns the nodes of a declaration.
 func Nodes(n scenario.Node) []*cluster.Node {
 	nodes := make([]*cluster.Node, len(n.IDs))
 	for i, id := range n.IDs {
@@ -39,13 +40,11 @@ func plenty(amount int64) int64 {
 	return amount
 }
 
-// Declared is the node as the scenario declares it, or nil.
-func Declared(s *scenario.Scenario, id cluster.NodeID) *cluster.Node {
+// DeclaredNode returns the node that the scenario declares, or nil.
+func DeclaredNode(s *scenario.Scenario, id cluster.NodeID) *cluster.Node {
 	for _, n := range s.Nodes {
-		for _, other := range n.IDs {
-			if other == id {
-				return node(n, id)
-			}
+		if slices.Contains(n.IDs, id) {
+			return node(n, id)
 		}
 	}
 	return nil

@@ -8,15 +8,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Operator performs the operations of a scenario on jobs, allocations and nodes. No field but Nothing
-// may be nil.
+// Operator performs the operations of a scenario on jobs, allocations and nodes. Only Nothing may be nil.
 type Operator struct {
 	*Requests
 	Scenario   *scenario.Scenario
 	NewAllocID func() cluster.AllocID
 	// Ask sends a write to the leader and does not wait for an answer.
 	Ask func(shims.Message)
-	// Place writes allocations of a job, and the job, past the log.
+	// Place writes a job and allocations of it without the log.
 	Place func(*cluster.Job, []*cluster.Allocation) error
 	// Nothing is called with the reason if an operation has no effect, because its subject is gone. It
 	// may be nil.
@@ -83,7 +82,7 @@ func (o *Operator) nothing(format string, args ...any) {
 	}
 }
 
-// job is the job of a key, or nil if there is none.
+// job returns the job with the key, or nil.
 func (o *Operator) job(key cluster.JobKey) *cluster.Job {
 	j := o.Truth().Job(key)
 	if j == nil {
@@ -103,7 +102,7 @@ func (o *Operator) edit(op *scenario.Edit) error {
 	}
 	edited.Canonicalize()
 	if err := edited.Validate(); err != nil {
-		o.nothing("the servers would refuse it: %s", err)
+		o.nothing("the servers would refuse the job: %s", err)
 		return nil
 	}
 	o.Ask(o.Register(edited))
@@ -120,7 +119,7 @@ func (o *Operator) exit(op *scenario.Exit) {
 	}
 }
 
-// named is the allocation of a name that has not ended, or nil.
+// named returns the allocation with the name that has not ended, or nil.
 func (o *Operator) named(name scenario.AllocName) *cluster.Allocation {
 	for a := range o.Truth().AllocsByJob(name.Group.Job) {
 		index, ok := Index(a)
@@ -128,18 +127,18 @@ func (o *Operator) named(name scenario.AllocName) *cluster.Allocation {
 			return a
 		}
 	}
-	o.nothing("no such allocation runs")
+	o.nothing("there is no such allocation")
 	return nil
 }
 
-// place places allocations past the scheduler.
+// place places allocations without the scheduler.
 func (o *Operator) place(op *scenario.Place) error {
 	j := o.Truth().Job(op.Alloc.Group.Job)
 	if j == nil {
 		j = DeclaredJob(o.Scenario, op.Alloc.Group.Job)
 	}
 	if j.Stopped() || j.Group(op.Alloc.Group.Name) == nil {
-		o.nothing("%s is not to run, or has no such group", op.Alloc.Group)
+		o.nothing("group %s: its job is stopped, or has no such group", op.Alloc.Group)
 		return nil
 	}
 	if j = j.Copy(); op.Count != nil {
@@ -151,7 +150,7 @@ func (o *Operator) place(op *scenario.Place) error {
 // change changes a node.
 func (o *Operator) change(op *scenario.NodeChange, id cluster.NodeID) {
 	if op.Change == scenario.NodeRegister {
-		if n := Declared(o.Scenario, id); n != nil {
+		if n := DeclaredNode(o.Scenario, id); n != nil {
 			o.Ask(o.RegisterNode(n))
 		} else {
 			o.nothing("no node %s is declared", id)

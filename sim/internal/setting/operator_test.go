@@ -14,18 +14,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// office is an operator, and what it has asked for.
-type office struct {
+// recorder is an operator with its recorded writes.
+type recorder struct {
 	setting.Operator
-	asked  []shims.Message
-	landed []*cluster.Allocation
-	told   []string // why nothing was asked
-	racing bool
+	asked   []shims.Message
+	placed  []*cluster.Allocation
+	reasons []string // why operations had no effect
+	racing  bool
 }
 
-// newOffice returns an operator of a state with a node n1, a job web and its one
-// allocation.
-func newOffice(t *testing.T) *office {
+// newRecorder returns an operator of a state with a node n1 and a job web with one allocation.
+func newRecorder(t *testing.T) *recorder {
 	web := cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "web"}
 	group := cluster.GroupKey{Job: web, Name: "web"}
 	s := &scenario.Scenario{
@@ -43,7 +42,7 @@ func newOffice(t *testing.T) *office {
 	_, err := txn.ApplyPlan(&cluster.Plan{At: noon, Places: allocs})
 	must.NoError(t, err)
 	txn.Commit()
-	o := &office{}
+	o := &recorder{}
 	o.Operator = setting.Operator{
 		Requests: &setting.Requests{
 			Truth: store.Snapshot, Now: func() time.Time { return noon }, Clock: func() time.Time { return noon },
@@ -54,16 +53,16 @@ func newOffice(t *testing.T) *office {
 		Scenario: s, NewAllocID: func() cluster.AllocID { return "a2" },
 		Ask: func(m shims.Message) { o.asked = append(o.asked, m) },
 		Place: func(_ *cluster.Job, allocs []*cluster.Allocation) error {
-			o.landed = append(o.landed, allocs...)
+			o.placed = append(o.placed, allocs...)
 			return nil
 		},
-		Nothing: func(why string) { o.told = append(o.told, why) },
+		Nothing: func(why string) { o.reasons = append(o.reasons, why) },
 	}
 	return o
 }
 
-// Each operation is the writes that it stands for; what it is about and is gone is not
-// written of, which is told, and what is done to servers is not an operator's.
+// Each operation makes its writes. An operation without a subject makes none and gives a reason. An
+// operation on servers is not an operator's.
 func TestOperator_Do(t *testing.T) {
 	t.Parallel()
 	web, gone := cluster.JobKey{Namespace: "default", ID: "web"}, cluster.JobKey{Namespace: "default", ID: "gone"}
@@ -94,7 +93,7 @@ func TestOperator_Do(t *testing.T) {
 		{&scenario.NodeChange{Nodes: absent, Change: scenario.NodeDelete}, nil},
 		{&scenario.NodeChange{Nodes: absent, Change: scenario.NodeRegister}, []string{"NodeRegister"}},
 	} {
-		o := newOffice(t)
+		o := newRecorder(t)
 		done, err := o.Do(c.op)
 		must.NoError(t, err)
 		must.True(t, done)
@@ -103,16 +102,16 @@ func TestOperator_Do(t *testing.T) {
 			asked = append(asked, m.Type().String())
 		}
 		must.Eq(t, c.asked, asked, must.Sprintf("%T", c.op))
-		must.Eq(t, asked == nil, len(o.told) == 1, must.Sprintf("%T: %v", c.op, o.told))
+		must.Eq(t, asked == nil, len(o.reasons) == 1, must.Sprintf("%T: %v", c.op, o.reasons))
 	}
-	done, err := newOffice(t).Do(&scenario.Elect{})
+	done, err := newRecorder(t).Do(&scenario.Elect{})
 	must.NoError(t, err)
 	must.False(t, done)
 }
 
 func TestOperator_Do_place(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newRecorder(t)
 	group := cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "web"}
 	for _, name := range []string{"web", "other"} { // there is no other group
 		_, err := o.Do(&scenario.Place{Alloc: scenario.Alloc{
@@ -120,16 +119,16 @@ func TestOperator_Do_place(t *testing.T) {
 		}})
 		must.NoError(t, err)
 	}
-	must.SliceLen(t, 1, o.landed)
-	must.Eq(t, "web.web[1]", o.landed[0].Name)
-	must.Eq(t, []string{"default/web.other is not to run, or has no such group"}, o.told)
+	must.SliceLen(t, 1, o.placed)
+	must.Eq(t, "web.web[1]", o.placed[0].Name)
+	must.Eq(t, []string{"group default/web.other: its job is stopped, or has no such group"}, o.reasons)
 	must.SliceEmpty(t, o.asked)
 }
 
-// What comes between plan and apply of another write is the bare write.
+// A write between plan and apply of another one carries no evaluations.
 func TestRequests_races(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newRecorder(t)
 	must.SliceNotEmpty(t, o.NodeStatus("n1", cluster.NodeDown, false).Evals)
 	must.SliceEmpty(t, o.NodeStatus("n1", cluster.NodeDown, true).Evals)
 	must.SliceNotEmpty(t, o.Stop(o.Truth().Job(cluster.JobKey{Namespace: "default", ID: "web"}), false).Evals)

@@ -9,31 +9,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Requests makes the writes that operators and clients ask for, with the evaluations that
-// go with each. No field may be nil.
+// Requests makes the writes of operators and clients, with their evaluations. No field may be nil.
 type Requests struct {
-	// Truth is the newest state that any server has.
+	// Truth returns the newest state of all servers.
 	Truth func() *statestore.Snapshot
-	// Now is the time of those who ask, Clock the leader's.
+	// Now is the time of operators and clients, Clock the leader's.
 	Now, Clock func() time.Time
-	// Races reports whether the request comes between plan and apply of another write. Then it
-	// is the bare write, as of a server that has no client to inform.
+	// Races reports whether the write comes between plan and apply of another write. Such a write
+	// carries no evaluations.
 	Races func() bool
 	// NewEvalID and NewDrainID make ids.
 	NewEvalID  func() cluster.EvalID
 	NewDrainID func() cluster.DrainID
 }
 
-// Drain is a request to drain a node, or to end its drain if the spec is nil. A drain that
-// it begins has an id of its own.
+// Drain is a request to drain a node, or to end its drain if the spec is nil. It has a new drain id.
 func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string) *shims.NodeUpdateDrain {
 	return &shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 		Node: id, Spec: spec, Drain: r.NewDrainID(), At: r.Clock(), Key: key,
 	}}
 }
 
-// Cancel is a request to end a node's drain, and to use the node again if the request
-// makes it eligible.
+// Cancel is a request to end a node's drain. With eligible it also makes the node eligible.
 func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.NodeUpdateDrain {
 	m := r.Drain(id, nil, key)
 	m.MarkEligible = eligible
@@ -43,7 +40,7 @@ func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.N
 	return m
 }
 
-// Again is a request about a drain that comes again, with its key.
+// Again repeats a drain request with its key.
 func (r *Requests) Again(m *shims.NodeUpdateDrain) *shims.NodeUpdateDrain {
 	if m.Spec == nil {
 		return r.Cancel(m.Node, m.MarkEligible, m.Key)
@@ -51,13 +48,13 @@ func (r *Requests) Again(m *shims.NodeUpdateDrain) *shims.NodeUpdateDrain {
 	return r.Drain(m.Node, m.Spec, m.Key)
 }
 
-// Register registers a job, which it canonicalizes.
+// Register canonicalizes and registers a job.
 func (r *Requests) Register(j *cluster.Job) *shims.JobRegister {
 	j.Canonicalize()
 	return &shims.JobRegister{Job: j, Evals: r.jobEvals(j, cluster.TriggerJobRegister)}
 }
 
-// Stop stops a job. With purge it deletes the job, and an evaluation of it would have no use.
+// Stop stops a job. With purge it deletes the job and makes no evaluation.
 func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	m := &shims.JobDeregister{Job: j.Key(), Purge: purge}
 	if !purge {
@@ -74,13 +71,13 @@ func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 	}}
 }
 
-// Exit is the report of an allocation that has ended by itself.
+// Exit reports that an allocation has ended by itself.
 func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
 	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.Now()}}
 	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.Truth(), reports, r.Clock(), r.NewEvalID)}
 }
 
-// NodeStatus sets the status of a node, with the evaluations of its jobs unless it is unnoticed.
+// NodeStatus sets the status of a node, with evaluations of its jobs unless unnoticed is set.
 func (r *Requests) NodeStatus(id cluster.NodeID, s cluster.NodeStatus, unnoticed bool) *shims.NodeUpdateStatus {
 	m := &shims.NodeUpdateStatus{At: r.Clock(), Node: id, Status: s}
 	if !unnoticed {
@@ -104,7 +101,7 @@ func (r *Requests) DeleteNode(id cluster.NodeID) *shims.NodeDeregister {
 	return &shims.NodeDeregister{At: r.Clock(), Nodes: []cluster.NodeID{id}, Evals: r.nodeEvals(id)}
 }
 
-// nodeEvals are the evaluations that go with a change of a node.
+// nodeEvals returns the evaluations for a change of a node.
 func (r *Requests) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
 	if r.Races() {
 		return nil
@@ -112,7 +109,7 @@ func (r *Requests) nodeEvals(id cluster.NodeID) []*cluster.Evaluation {
 	return scheduler.NodeEvals(r.Truth(), id, cluster.TriggerNodeUpdate, r.Clock(), r.NewEvalID)
 }
 
-// jobEvals are those that go with a change of a job.
+// jobEvals returns the evaluations for a change of a job.
 func (r *Requests) jobEvals(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
 	if r.Races() {
 		return nil

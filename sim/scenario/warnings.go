@@ -6,24 +6,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Each check warns of a likely typing error. A scenario that means it keeps the warning.
+// Each check warns of a likely typing error. If the value is intended, the warning stays.
 
 const (
 	shortDeadline = time.Second
 	longDeadline  = 30 * 24 * time.Hour
 	longKill      = 24 * time.Hour
-	longWay       = time.Minute
+	longDelay     = time.Minute
 	farAhead      = 24 * time.Hour
 	manyEvents    = 2000
 	shortDelay    = time.Microsecond
 	longFault     = 24 * time.Hour
 )
 
-// review warns of what a file hardly means.
+// review warns of valid but unlikely values.
 type review struct{ *parser }
 
-// paces warns of a job's groups.
-func (p review) paces(j *Job, line int) {
+// groups warns of a job's groups.
+func (p review) groups(j *Job, line int) {
 	for i := range j.Groups {
 		g := &j.Groups[i]
 		label := groupText(cluster.GroupKey{Job: j.Key, Name: g.Name})
@@ -41,7 +41,7 @@ func (p review) paces(j *Job, line int) {
 			deadline = cluster.DefaultHealthyDeadline
 		}
 		if healthy > deadline {
-			p.warn(line, "%s: min-healthy=%s is past the healthy deadline of %s", label, durationText(healthy), durationText(deadline))
+			p.warn(line, "%s: min-healthy=%s is more than the healthy deadline of %s", label, durationText(healthy), durationText(deadline))
 		}
 		for _, class := range g.Classes {
 			if !p.classes[class] {
@@ -51,8 +51,8 @@ func (p review) paces(j *Job, line int) {
 	}
 }
 
-// implausible warns of what needs the whole file.
-func (p review) implausible() {
+// wholeFile warns of values that need the whole file.
+func (p review) wholeFile() {
 	s := p.scenario
 	if len(s.Prose) == 0 {
 		p.warn(1, "no comment at the beginning says why the scenario exists")
@@ -61,30 +61,30 @@ func (p review) implausible() {
 		name string
 		is   Range
 	}{{"commit", s.Cluster.Commit}, {"wake", s.Cluster.Wake}, {"schedule", s.Cluster.Schedule}, {"establish", s.Cluster.Establish}} {
-		if d.is.Max > longWay {
+		if d.is.Max > longDelay {
 			p.warn(p.once["cluster"], "%s=%s is more than a minute", d.name, d.is)
 		}
 	}
 	p.surplus()
-	p.runs()
+	p.end()
 	if len(s.Events) > manyEvents {
-		p.warn(s.Events[manyEvents].Line, "more than %d events are no story any more", manyEvents)
+		p.warn(s.Events[manyEvents].Line, "more than %d events", manyEvents)
 	}
-	p.twice()
+	p.sameIndex()
 	p.order()
 	for i := range s.Events {
-		p.odd(&s.Events[i])
+		p.oneEvent(&s.Events[i])
 	}
 }
 
-// order warns of a story without a drain, and of one that jumps back in time. With a seed
-// the order in the file is part of what is drawn, and a shrunk scenario may hang on it.
+// order warns of a scenario without a drain, and of events that are not in the order of their times.
+// With a seed, the order in the file changes the draws, and a shrunk scenario may depend on it.
 func (p review) order() {
 	drains := false
 	for i := range p.scenario.Events {
 		e := &p.scenario.Events[i]
 		if i > 0 && p.scenario.Seed == 0 && e.At < p.scenario.Events[i-1].At {
-			p.warn(e.Line, "at %s comes after what happens at %s", durationText(e.At), durationText(p.scenario.Events[i-1].At))
+			p.warn(e.Line, "this event at %s comes after an event at %s", durationText(e.At), durationText(p.scenario.Events[i-1].At))
 		}
 		_, drained := e.Op.(*Drain)
 		drains = drains || drained
@@ -94,9 +94,9 @@ func (p review) order() {
 	}
 }
 
-// twice warns of two running allocations with one index of which neither replaced the other. A
-// scheduler makes none.
-func (p review) twice() {
+// sameIndex warns of two running allocations with one index if neither has replaced the other. A
+// scheduler makes no such allocations.
+func (p review) sameIndex() {
 	type place struct {
 		group cluster.GroupKey
 		index int
@@ -118,13 +118,13 @@ func (p review) twice() {
 	}
 }
 
-// everyNode reports whether a job has one allocation for each node, all of one index.
+// everyNode reports whether a job runs on every node. All its allocations have one index.
 func (p review) everyNode(key cluster.JobKey) bool {
 	known := p.jobs[key]
 	return known != nil && p.scenario.Jobs[known.at].Type.EveryNode()
 }
 
-// surplus warns of groups that begin above their count.
+// surplus warns of groups with more allocations than their count.
 func (p review) surplus() {
 	has := map[cluster.GroupKey]int{}
 	for i := range p.scenario.Allocs {
@@ -142,44 +142,44 @@ func (p review) surplus() {
 		for _, g := range j.Groups {
 			key := cluster.GroupKey{Job: j.Key, Name: g.Name}
 			if has[key] > g.Count {
-				p.warn(p.jobs[j.Key].line, "%s: begins with %d allocations and a count of %d", groupText(key), has[key], g.Count)
+				p.warn(p.jobs[j.Key].line, "%s: %d allocations with a count of %d", groupText(key), has[key], g.Count)
 			}
 		}
 	}
 }
 
-// runs warns of events after the end of the run.
-func (p review) runs() {
+// end warns of events after the end of the run.
+func (p review) end() {
 	run, line := p.scenario.Run, p.once["run"]
 	if run.For > 0 && run.Calm >= run.For {
-		p.warn(line, "calm=%s is not before the end after %s", durationText(run.Calm), durationText(run.For))
+		p.warn(line, "calm=%s is not before the end at %s", durationText(run.Calm), durationText(run.For))
 	}
 	for i := range p.scenario.Events {
 		e := &p.scenario.Events[i]
 		if run.For > 0 && e.At >= run.For {
-			p.warn(e.Line, "at %s the run is over: it lasts for %s", durationText(e.At), durationText(run.For))
+			p.warn(e.Line, "no event happens at %s: for=%s", durationText(e.At), durationText(run.For))
 		} else if _, is := e.Op.(*Fault); is && run.Calm > 0 && e.At >= run.Calm {
-			p.warn(e.Line, "at %s there are no faults any more: calm=%s", durationText(e.At), durationText(run.Calm))
+			p.warn(e.Line, "no fault strikes at %s: calm=%s", durationText(e.At), durationText(run.Calm))
 		}
 	}
 }
 
-// odd warns of an event by itself.
-func (p review) odd(e *Event) {
+// oneEvent warns of an event by itself.
+func (p review) oneEvent(e *Event) {
 	switch o := e.Op.(type) {
 	case *Drain:
 		if o.Deadline > 0 && o.Deadline < shortDeadline {
-			p.warn(e.Line, "a deadline of %s: say force if the drain must not wait", durationText(o.Deadline))
+			p.warn(e.Line, "a deadline of %s: write force for no wait", durationText(o.Deadline))
 		} else if o.Deadline > longDeadline && o.Deadline != Never {
 			p.warn(e.Line, "a deadline of %s is more than a month", durationText(o.Deadline))
 		}
 	case *Clock:
 		if o.Ahead > farAhead || o.Ahead < -farAhead {
-			p.warn(e.Line, "a clock that is %s ahead", durationText(o.Ahead))
+			p.warn(e.Line, "a clock is set %s ahead", durationText(o.Ahead))
 		}
 	case *Elect:
-		if o.Believes > longWay {
-			p.warn(e.Line, "a leader that believes it leads for %s after its end", durationText(o.Believes))
+		if o.Believes > longDelay {
+			p.warn(e.Line, "a leader believes for %s after its term that it leads", durationText(o.Believes))
 		}
 	case *Edit:
 		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {
@@ -187,13 +187,13 @@ func (p review) odd(e *Event) {
 		}
 	case *Fault:
 		if o.Delay.Max > 0 && o.Delay.Max < shortDelay {
-			p.warn(e.Line, "%s: a delay of %s is none", o.Name, durationText(o.Delay.Max))
+			p.warn(e.Line, "%s: a delay of %s has no effect", o.Name, durationText(o.Delay.Max))
 		}
 		if o.For > longFault {
 			p.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))
 		}
 		if o.Count > 1 && o.Probability != 0 && o.For == 0 && o.Probability < 0.001 {
-			p.warn(e.Line, "%s is armed until it has struck %d times, one opportunity in %.0f", o.Name, o.Count, 1/o.Probability)
+			p.warn(e.Line, "%s is armed until it has struck %d times, at one opportunity of %.0f", o.Name, o.Count, 1/o.Probability)
 		}
 	}
 }

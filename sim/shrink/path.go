@@ -7,15 +7,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// spot is where a value stands in a scenario: numbers of fields and places in lists,
-// from the outside inwards. It is the same in a copy.
+// path locates a value in a scenario by the indexes of fields and list items. It is valid in a copy too.
 //
-// Values are found by reflection, so that whatever the language learns to say can be
-// shrunk too.
-type spot []int
+// Reflection finds the values, so that new fields of the language can be shrunk too.
+type path []int
 
-// in returns the value at the spot.
-func (p spot) in(s *scenario.Scenario) reflect.Value {
+// in returns the value at the path.
+func (p path) in(s *scenario.Scenario) reflect.Value {
 	v := reflect.ValueOf(s)
 	for _, i := range p {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
@@ -30,23 +28,22 @@ func (p spot) in(s *scenario.Scenario) reflect.Value {
 	return v
 }
 
-// held is a value and where it stands.
-type held struct {
-	spot
+// located is a value with its path.
+type located struct {
+	path
 	reflect.Value
 }
 
-// values returns all values of a scenario that can be made simpler: numbers, words,
-// flags, times and ranges, whether they are set or not.
-func values(s *scenario.Scenario) []held {
-	var all []held
+// values returns all values that can be simplified: numbers, words, flags, times and ranges, also zero
+// ones.
+func values(s *scenario.Scenario) []located {
+	var all []located
 	collect(&all, nil, reflect.ValueOf(s).Elem())
 	return all
 }
 
-// named reports whether values of a type are names of things, or are made simpler
-// in a way of their own.
-func named(t reflect.Type) bool {
+// isName reports whether values of a type are names, which other passes simplify.
+func isName(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[cluster.NodeID](), reflect.TypeFor[cluster.JobKey](), reflect.TypeFor[cluster.GroupKey](),
 		reflect.TypeFor[scenario.AllocName](), reflect.TypeFor[scenario.Selector](), reflect.TypeFor[scenario.Indexes](),
@@ -56,9 +53,8 @@ func named(t reflect.Type) bool {
 	return false
 }
 
-// apart reports whether a field of a type is no part of what is played, or is made
-// simpler in a way of its own.
-func apart(t reflect.Type, field string) bool {
+// isExcluded reports whether a field is not part of the run, or whether another pass simplifies it.
+func isExcluded(t reflect.Type, field string) bool {
 	switch t {
 	case reflect.TypeFor[scenario.Scenario]():
 		return field == "Name" || field == "Prose" || field == "Seed" || field == "Story" || field == "End"
@@ -70,13 +66,13 @@ func apart(t reflect.Type, field string) bool {
 	return false
 }
 
-// collect adds the values in v, which stands at a spot.
-func collect(all *[]held, at spot, v reflect.Value) {
+// collect adds the values in v, which is at a path.
+func collect(all *[]located, at path, v reflect.Value) {
 	inside := func(i int, v reflect.Value) {
 		collect(all, append(at[:len(at):len(at)], i), v)
 	}
 	switch {
-	case named(v.Type()):
+	case isName(v.Type()):
 	case v.Kind() == reflect.Interface:
 		collect(all, at, v.Elem())
 	case v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Type().Implements(reflect.TypeFor[scenario.Op]()):
@@ -87,16 +83,16 @@ func collect(all *[]held, at spot, v reflect.Value) {
 		}
 	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[scenario.Range]():
 		for i := range v.NumField() {
-			if !apart(v.Type(), v.Type().Field(i).Name) {
+			if !isExcluded(v.Type(), v.Type().Field(i).Name) {
 				inside(i, v.Field(i))
 			}
 		}
 	default:
-		*all = append(*all, held{at, v})
+		*all = append(*all, located{at, v})
 	}
 }
 
-// as returns the value where it is of that type, or may be and is: not nil.
+// as returns the value if it has the type T or is a pointer to T, but not nil.
 func as[T any](v reflect.Value) (value T, is bool) {
 	if v = reflect.Indirect(v); v.IsValid() {
 		value, is = reflect.TypeAssert[T](v)
@@ -104,7 +100,7 @@ func as[T any](v reflect.Value) (value T, is bool) {
 	return value, is
 }
 
-// become sets a value, also of what may be nil.
-func become[T any](at spot, value T) edit {
+// setValue sets the value at a path, or the target of a pointer.
+func setValue[T any](at path, value T) edit {
 	return func(d *draft) { reflect.Indirect(at.in(d.Scenario)).Set(reflect.ValueOf(value)) }
 }
