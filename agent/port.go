@@ -22,11 +22,10 @@ const (
 // greetTimeout bounds the time until a new connection sends its first byte.
 const greetTimeout = 10 * time.Second
 
-// port is the one TCP port for traffic with peers, in both directions. The first byte of each
-// connection, inside TLS if there is any, names the protocol.
+// port listens on the one TCP port of a server, and dials the ports of its peers. The first byte
+// of each connection, inside TLS if there is any, names the protocol.
 //
-// It owns one goroutine that accepts, and one for each connection that has not sent its first byte
-// yet.
+// It owns one goroutine that accepts, and one for each connection until its protocol accepts it.
 type port struct {
 	listener  net.Listener
 	advertise address
@@ -80,7 +79,7 @@ func (p *port) accept() {
 		}
 		if err != nil { // such as too many open files: it passes
 			select {
-			case <-p.raft.closed:
+			case <-p.life.Done():
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
@@ -146,7 +145,7 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 	return conn, nil
 }
 
-// errDial: the peer was not reached, so the request was not sent.
+// errDial: no connection to the peer was made, so the request was not sent.
 var errDial = errors.New("connecting to a server")
 
 // track makes the port close the connection when the port closes.
@@ -168,7 +167,7 @@ type tracked struct {
 	port *port
 }
 
-// Read reads. A connection that was closed here ends with EOF, which its reader does not log as an
+// Read reads. A connection that this server closed ends with EOF, which its reader does not log as an
 // error.
 func (c *tracked) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
@@ -221,7 +220,7 @@ func newLane(addr address) *lane {
 	return &lane{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// pass waits until the connection is accepted, or closes it.
+// pass waits until the connection is accepted. It closes the connection when the lane closes.
 func (l *lane) pass(conn net.Conn) {
 	select {
 	case l.conns <- conn:

@@ -143,27 +143,27 @@ func (a *Allocation) JudgedHealthy() bool { return a.HasVerdict() && *a.Deployme
 // node is the allocation's own, or nil if it does not exist.
 func (a *Allocation) Healthy(node *Node) bool { return a.HealthyIfReachable() && node.Reachable() }
 
-// HealthyIfReachable reports whether the allocation, or nil, counts towards its group's
-// budget as long as its node is reachable.
+// HealthyIfReachable reports whether the allocation counts towards its group's budget as long as
+// its node is reachable. A nil allocation does not.
 func (a *Allocation) HealthyIfReachable() bool {
 	return a != nil && a.DesiredStatus == DesiredRun && a.ClientStatus == ClientRunning && a.JudgedHealthy() &&
 		!a.Marked() && !a.Canary()
 }
 
 // Settled reports whether the allocation stays as it is while its node does not drain: it has not
-// ended, it is not leaving, and it has a health verdict or will never have one.
+// ended, it is not leaving and not marked, and it has a health verdict or will never have one.
 func (a *Allocation) Settled() bool {
 	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
-// Unsettled says what a drainer may have to wait for because of an allocation.
+// Unsettled says why a drainer may have to wait for an allocation.
 type Unsettled uint8
 
 // The values of [Unsettled].
 const (
-	// UnsettledSlot: the allocation may hold one of its group's slots for free and canary marks.
-	// It is marked with such a class, or it replaces another and has no verdict yet.
+	// UnsettledSlot: the allocation may use up the group's limit of marks of the classes free and
+	// canary. It has a mark of such a class, or it replaces another and has no verdict yet.
 	UnsettledSlot Unsettled = iota
 	// UnsettledMoving: it is unsettled for another reason.
 	UnsettledMoving
@@ -196,7 +196,7 @@ func (a *Allocation) Bare() *Allocation {
 	return &c
 }
 
-// BarelyEqual reports whether Bare returns the same for both. It may return false for equal
+// BarelyEqual reports whether [Allocation.Bare] returns the same for both. It may return false for equal
 // allocations whose times have different locations.
 func (a *Allocation) BarelyEqual(o *Allocation) bool {
 	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||

@@ -16,10 +16,9 @@ import (
 
 // GroupConfig configures a [Group].
 type GroupConfig struct {
-	// Servers is how many there are. Zero is [DefaultServers].
+	// Servers is the number of servers. Zero is [DefaultServers].
 	Servers int
-	// Loopback has them talk over TCP on the loopback interface rather than in
-	// memory.
+	// Loopback makes the servers use TCP on the loopback interface instead of memory.
 	Loopback bool
 	// Server is the configuration of every server. The group sets ID, Transport, Voters and the
 	// stores.

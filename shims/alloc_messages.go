@@ -12,8 +12,8 @@ import (
 // and reports without news are ignored; see [statestore.Txn.UpdateAllocsFromClient].
 type AllocClientUpdate struct {
 	Reports []cluster.AllocReport
-	// Evals are evaluations to write, or nil. The FSM adds those of other jobs whose
-	// allocations ended unexpectedly.
+	// Evals are evaluations to write, or nil. If an allocation of a job without one of them
+	// ended unexpectedly, the FSM adds an evaluation of that job.
 	Evals []*cluster.Evaluation
 }
 
@@ -22,9 +22,9 @@ func (*AllocClientUpdate) responds(ChangeApplied) {}
 func (m *AllocClientUpdate) check() error         { return checkEvals(m.Evals) }
 
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
-	called := reportEvals(txn, m.Reports)
+	required := reportEvals(txn, m.Reports) // reads the state before the reports
 	txn.UpdateAllocsFromClient(m.Reports)
-	return done(evaluate(txn, m.Evals, called))
+	return done(evaluate(txn, m.Evals, required))
 }
 
 // ApplyPlan applies the part of a plan that [scheduler.Check] accepts.
