@@ -37,7 +37,7 @@ func (q *request) admit() error {
 // of the node in the path is a valid token for that node.
 func (q *request) authorize() error {
 	if q.route.own && q.secretFits() {
-		q.author = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
+		q.author, q.byNode = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}, true
 		return nil
 	}
 	return q.identify()

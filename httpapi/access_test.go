@@ -40,7 +40,7 @@ func TestAccess(t *testing.T) {
 	own, other := "/v1/node/"+uuid('a', 1), "/v1/node/"+uuid('a', 2)
 	secret := secretOf(nodeID(1))
 
-	const read, write = "read", "write"
+	const read, write, cancel = "read", "write", `{"MarkEligible":true}`
 	for _, route := range []struct {
 		method, path, body string
 		needs              string // or empty
@@ -61,7 +61,7 @@ func TestAccess(t *testing.T) {
 		{"GET", "/v1/status/leader", "", "", false},
 		{"GET", "/v1/status/peers", "", "", false},
 		{"GET", "/v1/regions", "", "", false},
-		{"PUT", own + "/drain", `{"MarkEligible":true}`, write, true},
+		{"PUT", own + "/drain", cancel, write, true},
 		{"PUT", own + "/eligibility", `{"Eligibility":"eligible"}`, write, false},
 		{"PUT", own + "/evaluate", "", write, false},
 		{"PUT", "/v1/client/" + uuid('a', 1) + "/heartbeat", "", write, true},
@@ -81,6 +81,9 @@ func TestAccess(t *testing.T) {
 		} {
 			if route.needs == "" {
 				text = ""
+			}
+			if token == secret && route.body == cancel {
+				text = "Permission denied"
 			}
 			for _, header := range [][]string{{"X-Nomad-Token", token}, {"Authorization", "Bearer " + token}} {
 				got := ask(t, route.method, url+route.path, route.body, header...)
@@ -118,6 +121,43 @@ func TestAccess_noSecret(t *testing.T) {
 	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
 	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)
 	must.Eq(t, 403, ask(t, "PUT", url+"/v1/client/bare/register", `{"Node":{"SecretID":"mine"}}`, "X-Nomad-Token", "mine").code)
+}
+
+// With its secret a node starts a drain of its own and changes it. It cancels none, does not change
+// an operator's drain, and does not make itself eligible.
+func TestAccess_drainOfANodeItself(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	b := w.backend()
+	b.Access = everyToken()
+	url := w.serveAs(b, httpapi.Options{}).URL
+	drain := func(token string, n int, body string) answer {
+		return ask(t, "PUT", url+"/v1/node/"+uuid('a', n)+"/drain", body, "X-Nomad-Token", token)
+	}
+	refused := func(n int, bodies ...string) {
+		t.Helper()
+		before := w.State().Node(nodeID(n)).ModifyIndex
+		for _, body := range bodies {
+			got := drain(secretOf(nodeID(n)), n, body)
+			must.Eq(t, 403, got.code, must.Sprint(body))
+			must.Eq(t, "Permission denied", got.body)
+		}
+		must.Eq(t, before, w.State().Node(nodeID(n)).ModifyIndex)
+	}
+	const cancel, eligible, start, force = `{"DrainSpec":null}`, `{"DrainSpec":null,"MarkEligible":true}`, `{"DrainSpec":{}}`, `{"DrainSpec":{"Deadline":-1}}`
+	refused(1, cancel, eligible, `{}`, `{"DrainSpec":{},"MarkEligible":true}`)
+	must.Eq(t, 200, drain("writer-token", 1, start).code)
+	refused(1, cancel, eligible, start, force)
+	must.Eq(t, 200, drain("writer-token", 1, cancel).code)
+	refused(1, eligible)
+	must.Eq(t, cluster.NodeIneligible, w.State().Node(nodeID(1)).SchedulingEligibility)
+
+	must.Eq(t, 200, drain(secretOf(nodeID(2)), 2, start).code)
+	must.Eq(t, 200, drain(secretOf(nodeID(2)), 2, force).code)
+	refused(2, cancel, eligible)
+	must.Eq(t, 200, drain("writer-token", 2, start).code)
+	refused(2, start)
+	must.Eq(t, 403, drain(secretOf(nodeID(2)), 1, start).code)
 }
 
 // A drain holds the name of the identity that updated it.

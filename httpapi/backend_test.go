@@ -76,6 +76,7 @@ func (w *fixture) serveAs(b httpapi.Backend, o httpapi.Options) *httptest.Server
 
 func (w *fixture) handler(b httpapi.Backend, o httpapi.Options) *httpapi.Handler {
 	w.Helper()
+	o.Hosts = append(o.Hosts, "example.com") // the host of requests of package httptest
 	h, err := httpapi.NewHandler(b, o)
 	must.NoError(w, err)
 	return h

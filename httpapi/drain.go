@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -15,7 +17,8 @@ const maxDrainMeta = 64 << 10
 const maxDrainBody = 8 * maxDrainMeta
 
 // updateDrain answers PUT /v1/node/{id}/drain, which starts, updates or ends the drain of a node.
-// The path names the node; the body's NodeID is ignored.
+// The path names the node; the body's NodeID is ignored. As in the reference, a body without a
+// DrainSpec ends the drain, and one without an object is refused.
 func updateDrain(q *request) error {
 	var body wire.DrainRequest
 	if err := q.decode(&body); err != nil {
@@ -25,7 +28,10 @@ func updateDrain(q *request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkMeta(body.Meta); err != nil {
+	if err := checkDrain(q.body, &body); err != nil {
+		return err
+	}
+	if err := q.ownDrain(&body); err != nil {
 		return err
 	}
 	done, err := q.backend.Writer.UpdateDrain(q.Context(), cluster.DrainUpdate{
@@ -42,6 +48,47 @@ func updateDrain(q *request) error {
 		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: index, NodeModifyIndex: index,
 		DrainID: string(done.Drain), Repeated: done.Repeated, Withdrawn: done.Withdrawn, StillStopping: wire.IDs(done.Stopping),
 	})
+}
+
+// checkDrain refuses a request that says something else than it seems to.
+func checkDrain(text []byte, body *wire.DrainRequest) error {
+	if body.DrainSpec == nil {
+		if err := checkCancel(text); err != nil {
+			return err
+		}
+	} else if body.DrainSpec.Deadline > longest {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, longest))
+	}
+	return checkMeta(body.Meta)
+}
+
+// checkCancel refuses a request without DrainSpec that has an unknown key: it may be a misspelled
+// DrainSpec, and to cancel the drain would be the opposite.
+func checkCancel(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(new(wire.DrainRequest)); err != nil {
+		return fail(http.StatusBadRequest, fmt.Sprintf("%v: a request without DrainSpec cancels the drain, and must not have unknown keys", err))
+	}
+	return nil
+}
+
+// ownDrain refuses a node that asks for more than a drain of its own. With its secret a node may
+// start a drain of itself, and change one that it has started. It cancels no drain, changes none of
+// an operator, and does not make itself eligible.
+func (q *request) ownDrain(body *wire.DrainRequest) error {
+	if !q.byNode {
+		return nil
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	n := s.Node(q.nodeID())
+	if body.DrainSpec == nil || body.MarkEligible || n.Draining() && n.Drain.UpdatedBy != q.author.Name {
+		return errForbidden()
+	}
+	return nil
 }
 
 func checkMeta(meta map[string]string) error {

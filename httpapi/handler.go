@@ -42,12 +42,13 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	sameOrigin.SetDenyHandler(h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {
 		WriteError(w, http.StatusForbidden, "cross-origin request refused")
 	}))
-	h.clients = sameOrigin.Handler(h.mux)
+	h.clients = h.namedHere(sameOrigin.Handler(h.mux))
 	return h, nil
 }
 
 // ServeHTTP answers one request of a client. It refuses a browser request from another site: the
-// browser may reach servers that the site cannot. It ignores the forwarding header.
+// browser may reach servers that the site cannot. Without access control it also refuses a request
+// for another host. It ignores the forwarding header.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.clients.ServeHTTP(w, r) }
 
 // Forwarded is the handler for requests that other servers forward. It trusts their forwarding header,

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -117,6 +120,9 @@ func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, e
 	if err == nil {
 		err = job.Validate()
 	}
+	if err == nil {
+		err = checkDurations(job)
+	}
 	if err != nil {
 		return refuse(err.Error())
 	}
@@ -127,6 +133,35 @@ func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, e
 		return refuse("a job needs one namespace")
 	}
 	return job, warnings, nil
+}
+
+// longest bounds the durations of a request. A longer one is a mistake, and times in reasons and in
+// answers would be of no use. FSMs do not check it: older logs may have longer ones.
+const longest = 365 * 24 * time.Hour
+
+// checkDurations refuses a job with a duration that is too long.
+func checkDurations(j *cluster.Job) error {
+	check := func(of, what string, d time.Duration) error {
+		if d <= longest {
+			return nil
+		}
+		return fmt.Errorf("%s: %s is %s and must be at most %s", of, what, d, longest)
+	}
+	for _, g := range j.TaskGroups {
+		of := fmt.Sprintf("Task group %q", g.Name)
+		errs := []error{check(of, "ShutdownDelay", g.ShutdownDelay), check(of, "LostAfter", g.Disconnect.LostAfter)}
+		if m := g.Migrate; m != nil {
+			errs = append(errs, check(of, "MinHealthyTime", m.MinHealthyTime), check(of, "HealthyDeadline", m.HealthyDeadline))
+		}
+		for _, t := range g.Tasks {
+			of := fmt.Sprintf("Task %q", t.Name)
+			errs = append(errs, check(of, "ShutdownDelay", t.ShutdownDelay), check(of, "KillTimeout", t.KillTimeout))
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err // one group's are enough
+		}
+	}
+	return nil
 }
 
 // evaluateJob answers PUT /v1/job/{id}/evaluate: the scheduler evaluates the job again. The path

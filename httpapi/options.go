@@ -26,6 +26,11 @@ type Options struct {
 	// Datacenter is the server's datacenter in answers; empty is [DefaultDatacenter].
 	Datacenter string
 
+	// Hosts are names by which clients reach the server. Without access control and without TLS, a
+	// request whose Host header is none of them is refused, unless it is an address, localhost, a
+	// name without a dot or the name of this machine.
+	Hosts []string
+
 	// MaxBody bounds the bytes of a request's body; a larger one is answered 413. Zero is
 	// [DefaultMaxBody].
 	MaxBody int64

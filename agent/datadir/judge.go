@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrUnsafe: a server must not run on the data of its directory. Another start fails again. The text
+// ErrUnsafe says that a server must not run on the data of its directory. Another start fails again. The text
 // names the file and the remedy.
 var ErrUnsafe = errors.New("a server must not run on this data")
 

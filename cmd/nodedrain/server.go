@@ -55,6 +55,8 @@ Options:
                     random, kept in the data directory.
   -data-dir DIR     Directory of the log and the snapshots.
   -http ADDRESS     Address on which the HTTP API listens. Default: %s.
+  -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed if there
+                    is neither -tokens nor -cert. May be repeated.
   -bind ADDRESS     Address on which the server listens for other servers. Default:
                     %s.
   -advertise ADDRESS
@@ -151,7 +153,7 @@ func (s *serving) start(ctx context.Context, f *serverFlags) error {
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
 		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave,
 	}
-	config.API.Region = f.region
+	config.API.Region, config.API.Hosts = f.region, f.hosts
 	if err := s.secure(f, &config); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type serverFlags struct {
 	name, dataDir         string
 	http, bind, advertise string
 	expect                int
-	join                  listFlag
+	join, hosts           listFlag
 	leave                 bool
 
 	tokens, ca, cert, key, region string
@@ -41,6 +41,7 @@ func (f *serverFlags) set() *flag.FlagSet {
 	set.StringVar(&f.advertise, "advertise", "", "")
 	set.IntVar(&f.expect, "bootstrap-expect", 0, "")
 	set.Var(&f.join, "join", "")
+	set.Var(&f.hosts, "allow-host", "")
 	set.BoolVar(&f.leave, "leave", false, "")
 	set.StringVar(&f.tokens, "tokens", "", "")
 	set.StringVar(&f.ca, "ca", "", "")
