@@ -41,6 +41,8 @@ type State interface {
 	Node(cluster.NodeID) *cluster.Node
 	Nodes() iter.Seq[*cluster.Node]
 	NodesByPrefix(prefix string) iter.Seq[*cluster.Node]
+	// Usage is the need of the node's allocations that are not client-terminal.
+	Usage(cluster.NodeID) cluster.Usage
 
 	// Alloc returns the allocation, or nil. The others yield allocations of any status, by id.
 	Alloc(cluster.AllocID) *cluster.Allocation

@@ -36,7 +36,9 @@ func listJobEvals(q *request) error {
 		}
 		f.body = func() (any, error) {
 			slices.SortFunc(evals, func(a, b *cluster.Evaluation) int { return cmp.Compare(a.ID, b.ID) })
-			return evalPage(q, slices.Values(evals))
+			answers, err := evalPage(q, slices.Values(evals))
+			addShortages(s, answers)
+			return answers, err
 		}
 		return f, nil
 	})
@@ -56,6 +58,28 @@ func evalPage(q *request, rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluatio
 	return answers, err
 }
 
+// evalWithShortages returns the evaluation and why its allocations have no place.
+func evalWithShortages(s State, e *cluster.Evaluation) *wire.Evaluation {
+	w := wire.NewEvaluation(e)
+	w.FailedTGAllocs = shortages(s, e)
+	return w
+}
+
+// addShortages adds why allocations have no place to the evaluations of one job. It computes the
+// shortages of each blocked evaluation once.
+func addShortages(s State, evals []*wire.Evaluation) {
+	known := map[string]map[string]*wire.AllocationMetric{}
+	for _, w := range evals {
+		open := cmp.Or(w.BlockedEval, w.ID)
+		if _, done := known[open]; !done {
+			if e := s.Eval(cluster.EvalID(open)); e != nil {
+				known[open] = shortages(s, e)
+			}
+		}
+		w.FailedTGAllocs = known[open]
+	}
+}
+
 // readEval answers GET /v1/evaluation/{id}, in any namespace.
 func readEval(q *request) error {
 	return q.read(func(s State) (found, error) {
@@ -63,6 +87,6 @@ func readEval(q *request) error {
 		if e == nil {
 			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
 		}
-		return found{index: e.ModifyIndex, body: func() (any, error) { return wire.NewEvaluation(e), nil }}, nil
+		return found{index: e.ModifyIndex, body: func() (any, error) { return evalWithShortages(s, e), nil }}, nil
 	})
 }

@@ -18,38 +18,57 @@ const completionTimeout = 2 * time.Second
 // nodeIDs completes a prefix of a node's id or name. It offers nothing if no server answers.
 func (c *operatorCommand) nodeIDs() complete.Predictor {
 	return complete.PredictFunc(func(typed complete.Args) []string {
-		asked, err := c.connect(&connectFlags{})
-		if err != nil {
-			return nil
-		}
-		defer asked.Close()
-		ctx, cancel := context.WithTimeout(c.ctx, completionTimeout)
-		defer cancel()
-		found, err := asked.Search(ctx, wire.SearchRequest{Prefix: typed.Last, Context: searchNodes})
-		if err != nil {
-			return nil
-		}
-		return append(found.Matches[searchNodes], namesWith(ctx, asked, typed.Last)...)
+		return append(c.search(searchNodes, typed.Last), c.namesWith(typed.Last)...)
 	})
+}
+
+// search returns the ids that begin with a prefix.
+func (c *operatorCommand) search(of, prefix string) (ids []string) {
+	c.offer(func(ctx context.Context, asked *client.Client) {
+		found, err := asked.Search(ctx, wire.SearchRequest{Prefix: prefix, Context: of})
+		if err == nil {
+			ids = found.Matches[of]
+		}
+	})
+	return ids
+}
+
+// offer asks a server for what a shell may offer, within the time that a user waits.
+func (c *operatorCommand) offer(ask func(context.Context, *client.Client)) {
+	asked, err := c.connect(&connectFlags{})
+	if err != nil {
+		return
+	}
+	defer asked.Close()
+	ctx, cancel := context.WithTimeout(c.ctx, completionTimeout)
+	defer cancel()
+	ask(ctx, asked)
 }
 
 // mostNames bounds how many names of nodes a shell is offered.
 const mostNames = 20
 
 // namesWith returns names of nodes that begin with a prefix.
-func namesWith(ctx context.Context, asked *client.Client, prefix string) (names []string) {
+func (c *operatorCommand) namesWith(prefix string) (names []string) {
 	literal, ok := filterText("^" + regexp.QuoteMeta(prefix))
 	if !ok {
 		return nil
 	}
-	stubs, _, err := asked.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: "Name matches " + literal, PerPage: mostNames}})
-	if err != nil {
-		return nil
-	}
-	for _, n := range stubs {
-		names = append(names, n.Name)
-	}
+	c.offer(func(ctx context.Context, asked *client.Client) {
+		stubs, _, err := asked.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: "Name matches " + literal, PerPage: mostNames}})
+		if err != nil {
+			return
+		}
+		for _, n := range stubs {
+			names = append(names, n.Name)
+		}
+	})
 	return names
+}
+
+// ids completes a prefix of an id in a context of the search. It offers nothing if no server answers.
+func (c *operatorCommand) ids(context string) complete.Predictor {
+	return complete.PredictFunc(func(typed complete.Args) []string { return c.search(context, typed.Last) })
 }
 
 // searchNodes is the context of a search for nodes.

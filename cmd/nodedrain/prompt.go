@@ -43,9 +43,14 @@ func (c *operatorCommand) ask(question string) (answer int, err error) {
 	return answerOther, nil
 }
 
-// confirmed asks before a drain is toggled. After any answer but "y" it prints a message
-// and returns an exit code: 0 for no or for a yes that is not exactly "y", otherwise 1.
+// confirmed asks before a drain is toggled; see confirmedAs.
 func (c *operatorCommand) confirmed(question string) error {
+	return c.confirmedAs(question, "Canceling drain toggle")
+}
+
+// confirmedAs asks, and prints the text if the answer is no. After any answer but "y" it prints a message
+// and returns an exit code: 0 for no or for a yes that is not exactly "y", otherwise 1.
+func (c *operatorCommand) confirmedAs(question, ifNot string) error {
 	answer, err := c.ask(question)
 	switch {
 	case err != nil:
@@ -53,10 +58,10 @@ func (c *operatorCommand) confirmed(question string) error {
 	case answer == answerYes:
 		return nil
 	case answer == answerNone:
-		fmt.Fprintln(c.out, "Canceling drain toggle")
+		fmt.Fprintln(c.out, ifNot)
 		return errNoAnswer
 	case answer == answerNo:
-		fmt.Fprintln(c.out, "Canceling drain toggle")
+		fmt.Fprintln(c.out, ifNot)
 		return exitCode(0)
 	case answer == answerAlmost:
 		fmt.Fprintln(c.out, "For confirmation, an exact ‘y’ is required.")

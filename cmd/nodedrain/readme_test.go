@@ -29,6 +29,23 @@ func TestReadme_operators(t *testing.T) {
 	}
 }
 
+// The job in docs/operators.md runs.
+func TestOperatorsGuide_job(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operators.md"))
+	must.NoError(t, err)
+	_, below, found := strings.Cut(string(text), "<!-- job -->\n```json\n")
+	must.True(t, found)
+	body, _, _ := strings.Cut(below, "\n```")
+	var out, errs strings.Builder
+	code := run(ctx, []string{"job", "run", "-"}, stdio{in: strings.NewReader(body), out: &out, errs: &errs, getenv: func(name string) string {
+		return map[string]string{client.EnvAddress: c.asked.Address()}[name]
+	}})
+	must.Zero(t, code, must.Sprint(out.String(), errs.String()))
+	must.Eq(t, "", errs.String())
+}
+
 // readmeLines returns the lines of the code block below a mark.
 func readmeLines(t *testing.T, mark string) []string {
 	t.Helper()

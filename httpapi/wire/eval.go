@@ -16,9 +16,12 @@ type Evaluation struct {
 	PreviousEval      string         `json:",omitempty"`
 	BlockedEval       string         `json:",omitempty"`
 	QueuedAllocations map[string]int `json:",omitempty"`
-	SnapshotIndex     uint64         `json:",omitempty"`
-	CreateIndex       uint64         `json:",omitempty"`
-	ModifyIndex       uint64         `json:",omitempty"`
+	// FailedTGAllocs says, by group, why allocations have no place. It is computed for evaluations
+	// that are blocked, and for those that made a blocked one.
+	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"`
+	SnapshotIndex  uint64                       `json:",omitempty"`
+	CreateIndex    uint64                       `json:",omitempty"`
+	ModifyIndex    uint64                       `json:",omitempty"`
 	// CreateTime and ModifyTime are in Unix nanoseconds.
 	CreateTime int64 `json:",omitempty"`
 	ModifyTime int64 `json:",omitempty"`

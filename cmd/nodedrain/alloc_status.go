@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// allocStatusCommand is "nodedrain alloc status".
+type allocStatusCommand struct{ operatorCommand }
+
+const allocHelp = `Usage: nodedrain alloc <command> [options]
+
+  Shows allocations.`
+
+func (c *allocStatusCommand) Synopsis() string { return "List allocations, or show one" }
+
+func (c *allocStatusCommand) Help() string {
+	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
+  shows the allocation: its node, its health, the mark of a drain, and the allocations
+  before and after it. ALLOC is the allocation's id or a prefix of it.`)
+}
+
+func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *allocStatusCommand) run(args []string) error {
+	var f statusFlags
+	about, err := arguments(f.set("alloc status"), "alloc status", args)
+	if err != nil {
+		return err
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	l := &lister[*wire.AllocationListStub]{
+		name: "alloc status", noun: "allocation",
+		list: func(q client.Query) ([]*wire.AllocationListStub, client.Answer, error) {
+			return asked.Allocations(c.ctx, q)
+		},
+		id:    func(a *wire.AllocationListStub) string { return a.ID },
+		old:   endedAlloc,
+		table: func(allocs []*wire.AllocationListStub) *table { return stubTable(allocs, f.verbose, time.Now()) },
+		one:   func(a *wire.AllocationListStub) error { return c.one(asked, &f, a.ID) },
+	}
+	return l.show(c.out, &f, about)
+}
+
+// endedAlloc reports whether an allocation has ended.
+func endedAlloc(a *wire.AllocationListStub) bool {
+	return a.ClientStatus != string(cluster.ClientPending) && a.ClientStatus != string(cluster.ClientRunning) &&
+		a.ClientStatus != string(cluster.ClientUnknown)
+}
+
+// stubTable lists allocations with their nodes, newest first.
+func stubTable(allocs []*wire.AllocationListStub, verbose bool, now time.Time) *table {
+	allocs = slices.Clone(allocs)
+	slices.SortStableFunc(allocs, func(a, b *wire.AllocationListStub) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
+	columns := []string{"ID", "Job", "Group", "Node", "Desired", "Status", "Health", "Created", "Modified"}
+	if verbose {
+		columns = slices.Insert(columns, 1, "Name", "Namespace", "Node ID", "Eval ID")
+	}
+	t := newTable(columns...)
+	for _, a := range allocs {
+		cells := []string{
+			shortID(a.ID, verbose), a.JobID, a.TaskGroup, cmp.Or(a.NodeName, shortID(a.NodeID, false)), a.DesiredStatus, a.ClientStatus,
+			healthText(a.DeploymentStatus), ago(a.CreateTime, now, verbose), ago(a.ModifyTime, now, verbose),
+		}
+		if verbose {
+			cells = slices.Insert(cells, 1, a.Name, a.Namespace, a.NodeID, a.EvalID)
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// healthText returns the verdict on an allocation's health.
+func healthText(s *wire.DeploymentStatus) string {
+	switch {
+	case s == nil || s.Healthy == nil:
+		return "-"
+	case *s.Healthy:
+		return "healthy"
+	}
+	return "unhealthy"
+}
+
+// one shows one allocation.
+func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string) error {
+	a, _, err := asked.Allocation(c.ctx, id, client.Query{})
+	switch {
+	case err != nil:
+		return saidf("Error querying allocation: %v", err)
+	case f.raw():
+		return printRaw(&f.outputFlags, c.out, a)
+	}
+	allocFacts(a, f.verbose).write(c.out)
+	return nil
+}
+
+func allocFacts(a *wire.Allocation, verbose bool) *facts {
+	var f facts
+	f.add("ID", a.ID)
+	f.add("Name", a.Name)
+	f.add("Job", jobName(a.Namespace, a.JobID))
+	f.add("Group", a.TaskGroup)
+	f.add("Job Version", jobVersion(a))
+	f.add("Node", fmt.Sprintf("%s (%s)", a.NodeName, shortID(a.NodeID, verbose)))
+	f.add("Evaluation", shortID(a.EvalID, verbose))
+	f.add("Desired", joined(a.DesiredStatus, a.DesiredDescription))
+	f.add("Status", joined(a.ClientStatus, a.ClientDescription))
+	f.add("Health", healthText(a.DeploymentStatus))
+	if d := a.DesiredTransition; d != nil && d.DrainID != "" {
+		f.add("Marked", fmt.Sprintf("%s by drain %s (%s)", clock(d.MarkedAt), shortID(d.DrainID, verbose), d.MarkClass))
+	}
+	f.add("Created", ago(a.CreateTime, time.Now(), true))
+	f.add("Modified", ago(a.ModifyTime, time.Now(), true))
+	if a.PreviousAllocation != "" {
+		f.add("Replaces", shortID(a.PreviousAllocation, verbose))
+	}
+	if a.NextAllocation != "" {
+		f.add("Replaced By", shortID(a.NextAllocation, verbose))
+	}
+	if r := a.Resources; r != nil {
+		f.add("Resources", fmt.Sprintf("%d MHz, %d MiB memory, %d MiB disk", number(r.CPU), number(r.MemoryMB), number(r.DiskMB)))
+	}
+	return &f
+}
+
+// joined returns a status with its description, if there is one.
+func joined(status, description string) string {
+	if description == "" {
+		return status
+	}
+	return status + ": " + description
+}
+
+// AutocompleteArgs completes the allocation.
+func (c *allocStatusCommand) AutocompleteArgs() complete.Predictor { return c.ids("allocs") }
+
+// AutocompleteFlags completes the flags.
+func (c *allocStatusCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(statusFlags).set("alloc status"))
+}

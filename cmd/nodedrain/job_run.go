@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/posener/complete"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// jobRunCommand is "nodedrain job run".
+type jobRunCommand struct{ operatorCommand }
+
+// jobRunFlags are its flags.
+type jobRunFlags struct {
+	connectFlags
+	detach bool
+}
+
+func (f *jobRunFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("job run", flag.ContinueOnError)
+	f.connectFlags.set(set)
+	set.BoolVar(&f.detach, "detach", false, "")
+	return set
+}
+
+// exitNotPlaced is the exit code of a job whose allocations have no place, as of Nomad's command.
+const exitNotPlaced exitCode = 2
+
+func (c *jobRunCommand) Synopsis() string { return "Register a job, or its next version" }
+
+func (c *jobRunCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain job run [options] FILE
+
+  Registers the job in FILE, or its next version, and waits until the scheduler has
+  evaluated it. FILE is JSON: a job, or an object with the job as "Job", as the API takes
+  it. "-" is the standard input. The command cannot read HCL. docs/operators.md has an
+  example.
+
+Options:
+
+  -detach           Do not wait for the scheduler.
+`+connectHelp) + `
+
+Exit code:
+
+  0   The job is registered. Without -detach: every allocation has a place.
+  1   The request failed.
+  2   Some allocations have no place. The command says what is short. The servers place
+      them when there is room.
+`
+}
+
+func (c *jobRunCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *jobRunCommand) run(args []string) error {
+	var f jobRunFlags
+	files, err := arguments(f.set(), "job run", args)
+	switch {
+	case err != nil:
+		return err
+	case len(files) != 1:
+		return misused("job run", "This command takes one argument: <path>")
+	}
+	body, err := c.jobBody(files[0])
+	if err != nil {
+		return err
+	}
+	asked, err := c.connect(&f.connectFlags)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	written, _, err := asked.RegisterJob(c.ctx, body)
+	if err != nil {
+		return saidf("Error submitting job: %v", err)
+	}
+	for warning := range strings.SplitSeq(written.Warnings, "\n") {
+		if warning != "" {
+			fmt.Fprintf(c.errs, "Warning: %s\n", singleLine(warning))
+		}
+	}
+	fmt.Fprintf(c.out, "Job registered: evaluation %s\n", written.EvalID)
+	if f.detach || written.EvalID == "" {
+		return nil
+	}
+	return c.evaluated(asked, written.EvalID)
+}
+
+// jobBody reads the request from a file, or from the input.
+func (c *jobRunCommand) jobBody(file string) (json.RawMessage, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(c.in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, saidf("Error reading job: %v", err)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return nil, saidf("Error reading job: %s is not a JSON object: %v", file, err)
+	}
+	for key := range keys {
+		if strings.EqualFold(key, "Job") {
+			return bytes.TrimSpace(text), nil
+		}
+	}
+	return json.Marshal(map[string]json.RawMessage{"Job": bytes.TrimSpace(text)})
+}
+
+// evaluated waits until the scheduler has answered an evaluation, and tells what it did.
+func (c *jobRunCommand) evaluated(asked *client.Client, id string) error {
+	var e *wire.Evaluation
+	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
+		read, answer, err := again(c.ctx, monitorPatience, func() (*wire.Evaluation, client.Answer, error) {
+			return asked.Evaluation(c.ctx, id, client.Query{Index: index})
+		})
+		switch {
+		case c.ctx.Err() != nil:
+			fmt.Fprintf(c.out, "The job is registered, and the scheduler goes on: nodedrain eval status %s\n", shortID(id, false))
+			return exitInterrupted
+		case err != nil:
+			return saidf("Error reading evaluation: %v", err)
+		}
+		e, index = read, answer.Index
+	}
+	fmt.Fprintf(c.out, "Evaluation %s is %s\n", shortID(id, false), joined(e.Status, e.StatusDescription))
+	if e.BlockedEval == "" && e.Status != string(cluster.EvalBlocked) {
+		return nil
+	}
+	fmt.Fprintf(c.out, "Some allocations have no place. Evaluation %s waits for room.\n", shortID(e.BlockedEval, false))
+	c.shortages(e)
+	return exitNotPlaced
+}
+
+// AutocompleteArgs completes the file.
+func (c *jobRunCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
+
+// AutocompleteFlags completes the flags.
+func (c *jobRunCommand) AutocompleteFlags() complete.Flags {
+	return flagPredictors(new(jobRunFlags).set())
+}

@@ -1,0 +1,71 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Jobs lists the jobs of the namespace by id.
+func (c *Client) Jobs(ctx context.Context, q Query) ([]*wire.JobListStub, Answer, error) {
+	return get[[]*wire.JobListStub](ctx, c, "/v1/jobs", q.values())
+}
+
+// Job reads a job by its whole id, in the client's namespace.
+func (c *Client) Job(ctx context.Context, id string, q Query) (*wire.Job, Answer, error) {
+	return get[*wire.Job](ctx, c, jobPath(id, ""), q.values())
+}
+
+// JobSummary counts the allocations of a job by group.
+func (c *Client) JobSummary(ctx context.Context, id string, q Query) (*wire.JobSummary, Answer, error) {
+	return get[*wire.JobSummary](ctx, c, jobPath(id, "/summary"), q.values())
+}
+
+// JobAllocations lists the allocations of a job.
+func (c *Client) JobAllocations(ctx context.Context, id string, q Query) ([]*wire.AllocationListStub, Answer, error) {
+	return get[[]*wire.AllocationListStub](ctx, c, jobPath(id, "/allocations"), q.values())
+}
+
+// JobEvaluations lists the evaluations of a job.
+func (c *Client) JobEvaluations(ctx context.Context, id string, q Query) ([]*wire.Evaluation, Answer, error) {
+	return get[[]*wire.Evaluation](ctx, c, jobPath(id, "/evaluations"), q.values())
+}
+
+// RegisterJob registers a job, or its next version. The body is JSON of [wire.JobRegisterRequest].
+func (c *Client) RegisterJob(ctx context.Context, body json.RawMessage) (*wire.JobResponse, Answer, error) {
+	return put[*wire.JobResponse](ctx, c, "/v1/jobs", body)
+}
+
+// StopJob stops a job. With purge it deletes the job, its allocations and its evaluations.
+func (c *Client) StopJob(ctx context.Context, id string, purge bool) (*wire.JobResponse, Answer, error) {
+	values := url.Values{}
+	if purge {
+		values.Set("purge", "true")
+	}
+	return call[*wire.JobResponse](ctx, c, http.MethodDelete, jobPath(id, ""), values, nil)
+}
+
+// Allocations lists allocations by id.
+func (c *Client) Allocations(ctx context.Context, q Query) ([]*wire.AllocationListStub, Answer, error) {
+	return get[[]*wire.AllocationListStub](ctx, c, "/v1/allocations", q.values())
+}
+
+// Allocation reads an allocation by its whole id.
+func (c *Client) Allocation(ctx context.Context, id string, q Query) (*wire.Allocation, Answer, error) {
+	return get[*wire.Allocation](ctx, c, "/v1/allocation/"+url.PathEscape(id), q.values())
+}
+
+// Evaluations lists evaluations by id.
+func (c *Client) Evaluations(ctx context.Context, q Query) ([]*wire.Evaluation, Answer, error) {
+	return get[[]*wire.Evaluation](ctx, c, "/v1/evaluations", q.values())
+}
+
+// Evaluation reads an evaluation by its whole id. If it is blocked, it says why.
+func (c *Client) Evaluation(ctx context.Context, id string, q Query) (*wire.Evaluation, Answer, error) {
+	return get[*wire.Evaluation](ctx, c, "/v1/evaluation/"+url.PathEscape(id), q.values())
+}
+
+func jobPath(id, what string) string { return "/v1/job/" + url.PathEscape(id) + what }

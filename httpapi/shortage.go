@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// shortages says why the allocations that an open evaluation could not place have no place, by
+// group; nil if there are none. It judges the present state, with the rules of the scheduler. The
+// evaluation of a plan has the shortages of the blocked evaluation that the plan made, as long as
+// that one is open.
+func shortages(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
+	open := e
+	if e.BlockedEval != "" {
+		open = s.Eval(e.BlockedEval)
+	}
+	if open == nil || !open.Open() || len(open.Queued) == 0 {
+		return nil
+	}
+	j := s.Job(open.JobKey())
+	if j.Stopped() {
+		return nil
+	}
+	found := map[string]*wire.AllocationMetric{}
+	for name, queued := range open.Queued {
+		if g := j.Group(name); g != nil && queued > 0 {
+			found[name] = newShortage(s, j, g, queued).metric
+		}
+	}
+	return found
+}
+
+// shortage counts why nodes do not take one more allocation of a group.
+type shortage struct {
+	metric *wire.AllocationMetric
+	need   cluster.Resources
+	// occupied are the nodes on which a job of every node has its allocation; nil for other jobs.
+	occupied map[cluster.NodeID]bool
+	// nearest is the sum of the missing shares of metric.Nearest.
+	nearest float64
+}
+
+func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *shortage {
+	pool := cmp.Or(j.NodePool, cluster.DefaultNodePool)
+	c := &shortage{need: g.Resources(), metric: &wire.AllocationMetric{
+		NodePool: pool, NodesAvailable: map[string]int{}, ConstraintFiltered: map[string]int{}, ClassFiltered: map[string]int{},
+		ClassExhausted: map[string]int{}, DimensionExhausted: map[string]int{}, NodesNotReady: map[string]int{}, CoalescedFailures: queued - 1,
+	}}
+	if j.Type.EveryNode() {
+		c.occupied = map[cluster.NodeID]bool{}
+		for a := range s.AllocsByJob(j.Key()) {
+			if a.TaskGroup == g.Name && !a.Terminal() {
+				c.occupied[a.NodeID] = true
+			}
+		}
+	}
+	for n := range s.Nodes() {
+		if cmp.Or(n.NodePool, cluster.DefaultNodePool) == pool {
+			c.judge(s, j, g, n)
+		}
+	}
+	return c
+}
+
+// judge counts one node of the job's pool.
+func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster.Node) {
+	m := c.metric
+	if why := notReady(n); why != "" {
+		m.NodesNotReady[why]++
+		return
+	}
+	m.NodesInPool++
+	m.NodesAvailable[n.Datacenter]++
+	if c.occupied[n.ID] || len(j.Datacenters) > 0 && !slices.Contains(j.Datacenters, n.Datacenter) {
+		return
+	}
+	m.NodesEvaluated++
+	if len(g.NodeClasses) > 0 && !slices.Contains(g.NodeClasses, n.NodeClass) {
+		m.NodesFiltered++
+		m.ConstraintFiltered[classConstraint(g.NodeClasses)]++
+		count(m.ClassFiltered, n.NodeClass)
+		return
+	}
+	used := s.Usage(n.ID)
+	short := missing(c.need, n.Available().Minus(used.Resources))
+	if n.MaxAllocs > 0 && used.Live >= n.MaxAllocs {
+		short["allocations"] = int64(used.Live - n.MaxAllocs + 1)
+	}
+	if len(short) == 0 {
+		return // the scheduler is about to place it there
+	}
+	m.NodesExhausted++
+	count(m.ClassExhausted, n.NodeClass)
+	for dimension := range short {
+		m.DimensionExhausted[dimension]++
+	}
+	if size := c.share(short); m.Nearest == nil || size < c.nearest {
+		c.nearest = size
+		m.Nearest = &wire.NearestNode{ID: string(n.ID), Name: n.Name, Short: short}
+	}
+}
+
+// share is how large the shortage is, compared with the need.
+func (c *shortage) share(short map[string]int64) (sum float64) {
+	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU, "allocations": 1}
+	for _, dimension := range []string{"cpu", "memory", "disk", "gpu", "allocations"} {
+		if needs[dimension] > 0 {
+			sum += float64(short[dimension]) / float64(needs[dimension])
+		}
+	}
+	return sum
+}
+
+// notReady returns why a node takes no new work, or empty.
+func notReady(n *cluster.Node) string {
+	switch {
+	case n.Ready():
+		return ""
+	case n.Status != cluster.NodeReady:
+		return string(n.Status)
+	case n.Draining():
+		return "draining"
+	}
+	return string(cluster.NodeIneligible)
+}
+
+// missing returns how much of each resource is missing.
+func missing(need, free cluster.Resources) map[string]int64 {
+	short := map[string]int64{}
+	for dimension, lacks := range map[string]int64{
+		"cpu": need.CPU - free.CPU, "memory": need.MemoryMB - free.MemoryMB, "disk": need.DiskMB - free.DiskMB, "gpu": need.GPU - free.GPU,
+	} {
+		if lacks > 0 {
+			short[dimension] = lacks
+		}
+	}
+	return short
+}
+
+// classConstraint is the constraint for node classes, as the reference prints it.
+func classConstraint(classes []string) string {
+	if len(classes) == 1 {
+		return "${node.class} = " + classes[0]
+	}
+	return "${node.class} set_contains_any " + strings.Join(classes, ",")
+}
+
+// count counts a node of a class. The reference does not count nodes without a class.
+func count(by map[string]int, class string) {
+	if class != "" {
+		by[class]++
+	}
+}

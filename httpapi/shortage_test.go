@@ -1,0 +1,141 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// schedule evaluates a job and applies the scheduler's plan.
+func (w *fixture) schedule(j *cluster.Job) cluster.Plan {
+	w.Helper()
+	eval := w.eval(j, cluster.TriggerJobRegister, "")
+	w.must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval}})
+	ids := 0
+	plan := scheduler.Schedule(w.State(), w.State().Eval(eval.ID), w.Now(), scheduler.IDs{
+		Alloc: func() cluster.AllocID { ids++; return cluster.AllocID(fmt.Sprintf("%s-%d", eval.ID, ids)) },
+		Eval:  func() cluster.EvalID { return "blocked-by-" + eval.ID },
+	})
+	w.must(&shims.ApplyPlan{Plan: *plan})
+	return *plan
+}
+
+// mixedNodes registers nodes that are full, small, of another class, of another pool, or not ready.
+func (w *fixture) mixedNodes() *fixture {
+	w.Helper()
+	w.nodes(1)
+	for i, change := range []func(*cluster.Node){
+		func(n *cluster.Node) { n.Resources.CPU = 400 },
+		func(n *cluster.Node) { n.Resources.CPU, n.Resources.MemoryMB = 100, 100 },
+		func(n *cluster.Node) { n.NodeClass = "gpu" },
+		func(n *cluster.Node) { n.NodePool = "other" },
+		func(n *cluster.Node) { n.Datacenter = "dc2" },
+		func(n *cluster.Node) { n.SchedulingEligibility = cluster.NodeIneligible },
+		func(n *cluster.Node) { n.MaxAllocs = 1 },
+	} {
+		n := w.State().Node(nodeID(1)).Copy()
+		n.ID, n.Name, n.SecretID = nodeID(i+2), fmt.Sprintf("n%d", i+2), secretOf(nodeID(i+2))
+		change(n)
+		w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+	}
+	return w
+}
+
+// askFor reads an answer of the API.
+func askFor[T any](t *testing.T, url string) (out T) {
+	t.Helper()
+	a := ask(t, "GET", url, "")
+	must.Eq(t, 200, a.code, must.Sprint(a.body))
+	must.NoError(t, json.Unmarshal([]byte(a.body), &out))
+	return out
+}
+
+// A blocked evaluation says what is short on how many nodes, and so does the one that made it.
+func TestShortage(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).mixedNodes()
+	filler := w.job("filler", cluster.JobService, 1)
+	w.place(1, filler, nodeID(8)) // the only allocation that this node takes
+	w.drain(nodeID(4), cluster.DrainSpec{})
+	j := w.job("web", cluster.JobService, 3)
+	g := j.TaskGroups[0]
+	g.Tasks[0].Resources = cluster.Resources{CPU: 3000, MemoryMB: 3000, DiskMB: 100}
+	j = w.Job(j.Copy())
+	plan := w.schedule(j)
+	must.SliceLen(t, 1, plan.Places, must.Sprint("the first node takes one"))
+	must.NotNil(t, plan.Blocked)
+
+	evals := w.client().Evaluations()
+	for _, id := range []cluster.EvalID{plan.Blocked.ID, plan.Eval.ID} {
+		e, _, err := evals.Info(string(id), nil)
+		must.NoError(t, err)
+		m := e.FailedTGAllocs["web"]
+		must.NotNil(t, m)
+		must.Eq(t, 4, m.NodesEvaluated)
+		must.Eq(t, 4, m.NodesExhausted)
+		must.Eq(t, map[string]int{"cpu": 3, "memory": 2, "allocations": 1}, m.DimensionExhausted)
+		must.Eq(t, 1, m.CoalescedFailures)
+		must.Eq(t, map[string]int{"dc1": 4, "dc2": 1}, m.NodesAvailable)
+	}
+	url := w.serve(httpapi.Options{}).URL
+	ours := askFor[wire.Evaluation](t, url+"/v1/evaluation/"+string(plan.Blocked.ID)).FailedTGAllocs["web"]
+	must.Eq(t, map[string]int{"draining": 1, "ineligible": 1}, ours.NodesNotReady)
+	must.Eq(t, &wire.NearestNode{ID: string(nodeID(2)), Name: "n2", Short: map[string]int64{"cpu": 2600}}, ours.Nearest)
+	list := askFor[[]wire.Evaluation](t, url+"/v1/job/web/evaluations")
+	must.SliceLen(t, 2, list)
+	for _, e := range list {
+		must.Eq(t, ours, e.FailedTGAllocs["web"])
+	}
+
+	w.must(&shims.JobDeregister{Job: j.Key()})
+	must.MapEmpty(t, askFor[wire.Evaluation](t, url+"/v1/evaluation/"+string(plan.Eval.ID)).FailedTGAllocs)
+}
+
+// A constraint that excludes every node is named.
+func TestShortage_constraint(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).mixedNodes()
+	j := w.job("web", cluster.JobService, 1).Copy()
+	j.TaskGroups[0].NodeClasses = []string{"tpu"}
+	plan := w.schedule(w.Job(j))
+	e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
+	must.NoError(t, err)
+	must.Eq(t, map[string]int{"${node.class} = tpu": 5}, e.FailedTGAllocs["web"].ConstraintFiltered)
+	must.Eq(t, 5, e.FailedTGAllocs["web"].NodesFiltered)
+	must.Zero(t, e.FailedTGAllocs["web"].NodesExhausted)
+}
+
+// The API judges nodes as the scheduler does: a node that takes an allocation is never called
+// exhausted or filtered, and the others always are.
+func TestShortage_agreesWithTheScheduler(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobBatch, cluster.JobSystem} {
+		for cpu := int64(100); cpu <= 4100; cpu += 500 {
+			w := newFixture(t).mixedNodes()
+			j := w.job("web", kind, 1).Copy()
+			if kind != cluster.JobSystem {
+				j.TaskGroups[0].Count = 60
+			}
+			j.TaskGroups[0].Tasks[0].Resources = cluster.Resources{CPU: cpu, MemoryMB: 50}
+			plan := w.schedule(w.Job(j))
+			if plan.Blocked == nil {
+				continue
+			}
+			e, _, err := w.client().Evaluations().Info(string(plan.Blocked.ID), nil)
+			must.NoError(t, err)
+			m := e.FailedTGAllocs["web"]
+			must.Eq(t, m.NodesEvaluated, m.NodesFiltered+m.NodesExhausted, must.Sprintf("%s with %d MHz: %+v", kind, cpu, m))
+			if kind == cluster.JobSystem {
+				must.Eq(t, plan.Blocked.Queued["web"], m.NodesExhausted)
+			}
+		}
+	}
+}
