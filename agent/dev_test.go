@@ -39,7 +39,7 @@ func TestDev_drains(t *testing.T) {
 	must.NoError(t, err)
 	must.SliceLen(t, agent.DefaultDevClients, nodes)
 	id := nodes[0].ID
-	_, a, err := api.UpdateDrain(t.Context(), id, wire.DrainRequest{DrainSpec: &wire.DrainSpec{Deadline: -1}})
+	_, a, err := api.UpdateDrain(t.Context(), id, wire.DrainRequest{DrainSpec: &wire.DrainSpec{Deadline: -1}}, "")
 	must.NoError(t, err)
 	for index := a.Index; ; {
 		n, a, err := api.Node(t.Context(), id, apiclient.Query{Index: index})

@@ -21,7 +21,7 @@ func (h *Handler) namedHere(next http.Handler) http.Handler {
 	if own, err := os.Hostname(); err == nil {
 		names = append(names, own)
 	}
-	refuse := h.observed(otherRoute, func(w http.ResponseWriter, r *http.Request) {
+	refuse := h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {
 		WriteError(w, http.StatusForbidden, "the Host header names another server: use an IP address or localhost, or allow the name with -allow-host")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

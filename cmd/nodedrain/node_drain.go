@@ -142,7 +142,7 @@ func (c *nodeDrainCommand) disable(asked *client.Client, f *nodeDrainFlags, node
 	if node.LastDrain != nil {
 		before = node.LastDrain.Meta
 	}
-	written, _, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
+	written, _, err := asked.UpdateDrain(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(before, "cancel_message", f.message),
 	}, f.key)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *nodeDrainCommand) printStopping(written *wire.DrainResponse) {
 
 // enable starts or changes the drain of a node and monitors it.
 func (c *nodeDrainCommand) enable(asked *client.Client, f *nodeDrainFlags, node *wire.Node, limit time.Duration, before *wire.Drain) error {
-	written, answer, err := asked.UpdateDrainOnce(c.ctx, node.ID, wire.DrainRequest{
+	written, answer, err := asked.UpdateDrain(c.ctx, node.ID, wire.DrainRequest{
 		NodeID: node.ID, MarkEligible: !f.keepIneligible, Meta: f.meta.with(nil, "message", f.message),
 		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.ignoreSystem},
 	}, f.key)

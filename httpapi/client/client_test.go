@@ -76,7 +76,7 @@ func TestClient_write(t *testing.T) {
 	t.Parallel()
 	c, last := answering(t, client.Config{}, http.StatusOK, map[string]string{"X-Nomad-Index": "9"},
 		`{"Index":9,"Withdrawn":2,"StillStopping":["a1"]}`)
-	written, answer, err := c.UpdateDrainOnce(t.Context(), "n1", wire.DrainRequest{
+	written, answer, err := c.UpdateDrain(t.Context(), "n1", wire.DrainRequest{
 		DrainSpec: &wire.DrainSpec{Deadline: time.Minute}, Meta: map[string]string{},
 	}, "monday & all")
 	must.NoError(t, err)
@@ -114,7 +114,7 @@ func TestClient_calls(t *testing.T) {
 		"DELETE /v1/operator/raft/peer?id=s2": func(c *client.Client) error { return c.Remove(ctx, "s2") },
 		"PUT /v1/search":                      func(c *client.Client) error { _, err := c.Search(ctx, wire.SearchRequest{}); return err },
 		"PUT /v1/node/n/drain": func(c *client.Client) error {
-			_, _, err := c.UpdateDrain(ctx, "n", wire.DrainRequest{})
+			_, _, err := c.UpdateDrain(ctx, "n", wire.DrainRequest{}, "")
 			return err
 		},
 		"PUT /v1/node/n/eligibility": func(c *client.Client) error {

@@ -33,14 +33,10 @@ func (c *Client) NodeAllocations(ctx context.Context, id string, q Query) ([]*wi
 	return get[[]*wire.Allocation](ctx, c, nodePath(id, "/allocations"), q.values())
 }
 
-// UpdateDrain begins, changes or ends the drain of a node.
-func (c *Client) UpdateDrain(ctx context.Context, id string, r wire.DrainRequest) (*wire.DrainResponse, Answer, error) {
-	return c.UpdateDrainOnce(ctx, id, r, "")
-}
-
-// UpdateDrainOnce is UpdateDrain with a key. A request with a key that a drain of the node has
-// already changes nothing, so a request of unknown outcome can be repeated. An empty key is none.
-func (c *Client) UpdateDrainOnce(ctx context.Context, id string, r wire.DrainRequest, key string) (*wire.DrainResponse, Answer, error) {
+// UpdateDrain begins, changes or ends the drain of a node. A request with a key that a drain of the
+// node already has changes nothing, so that a request of unknown outcome can be repeated. An empty key
+// is no key.
+func (c *Client) UpdateDrain(ctx context.Context, id string, r wire.DrainRequest, key string) (*wire.DrainResponse, Answer, error) {
 	values := url.Values{}
 	if key != "" {
 		values.Set("idempotency_token", key)

@@ -130,7 +130,7 @@ func TestRun(t *testing.T) {
 	}
 	must.NoError(t, leader.Stop())
 	eventually(t, "a leader that takes a drain", func() bool {
-		_, _, err := api.UpdateDrain(t.Context(), first, wire.DrainRequest{DrainSpec: &wire.DrainSpec{}})
+		_, _, err := api.UpdateDrain(t.Context(), first, wire.DrainRequest{DrainSpec: &wire.DrainSpec{}}, "")
 		return err == nil
 	})
 	await(t, "the end of the drain", func(ctx context.Context, q client.Query) (*wire.Node, client.Answer, error) {
