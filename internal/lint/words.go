@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -58,8 +59,9 @@ func unclearIn(start token.Position, text string) []Finding {
 	return found
 }
 
-// CheckDocuments returns unclear words and long lines in the documents (*.md) of a folder. Like
-// [ReadFiles] it ignores testdata and hidden folders.
+// CheckDocuments returns unclear words in the documents (*.md), scenarios (*.drain) and planted bugs
+// (*.bug) of a folder, and long lines in its documents. Like [ReadFiles] it ignores testdata and
+// hidden folders.
 func CheckDocuments(dir fs.FS) ([]Finding, error) {
 	var found []Finding
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
@@ -68,12 +70,14 @@ func CheckDocuments(dir fs.FS) ([]Finding, error) {
 			return err
 		case d.IsDir() && isIgnored(name):
 			return fs.SkipDir
-		case d.IsDir() || path.Ext(name) != ".md":
+		case d.IsDir() || !slices.Contains([]string{".md", ".drain", ".bug"}, path.Ext(name)):
 			return nil
 		}
 		text, err := fs.ReadFile(dir, name)
 		found = append(found, unclearIn(token.Position{Filename: name, Line: 1}, string(text))...)
-		found = append(found, longLines(name, string(text))...)
+		if path.Ext(name) == ".md" {
+			found = append(found, longLines(name, string(text))...)
+		}
 		return err
 	})
 	return sortFindings(found), err
