@@ -72,7 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Stable = memory
 	}
 	if c.Snapshots == nil {
-		c.Snapshots = raft.NewInmemSnapshotStore()
+		c.Snapshots = new(MemorySnapshots)
 	}
 	settings := raft.DefaultConfig()
 	settings.BatchApplyCh = true

@@ -48,7 +48,7 @@ type servers struct {
 type member struct {
 	voter     raft.Server
 	logs      *raft.InmemStore
-	snapshots *raft.InmemSnapshotStore
+	snapshots *server.MemorySnapshots
 	// isolated says that the member is cut off from the others for a while, cut that it is
 	// cut off for good.
 	isolated, cut bool
@@ -70,7 +70,7 @@ func newServers(p *player, config drainer.NodeDrainerConfig) (*servers, error) {
 		id := fmt.Sprintf("s%d", i+1)
 		s.members = append(s.members, &member{
 			voter: raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)},
-			logs:  raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore(),
+			logs:  raft.NewInmemStore(), snapshots: new(server.MemorySnapshots),
 		})
 	}
 	var errs []error
