@@ -71,7 +71,7 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	p := t.outbox.pending(now, !changes.Empty())
 	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 	reporter, ok := t.nodes.jobs.(holdReporter)
-	if !ok {
+	if !ok || changes.All || len(changes.Nodes) > 0 { // a drain begun or cancelled changes what groups wait for
 		return view, p
 	}
 	holds := reporter.holds(now)
@@ -84,7 +84,7 @@ func (t *Term) pending(now time.Time) (rules.View, rules.Pending) {
 	}
 	p.HeldSince = func(key cluster.GroupKey, reason rules.Reason) time.Time {
 		for _, h := range holds[key] {
-			if h.reason == reason && !changes.All && !changed[key.Job] {
+			if h.reason == reason && !changed[key.Job] {
 				return h.since
 			}
 		}

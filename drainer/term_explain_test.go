@@ -122,6 +122,10 @@ func TestTerm_DatesHolds(t *testing.T) {
 		r.settle()
 		must.Eq(t, rules.Since{At: fixture.Epoch, Seen: true}, since())
 	}
+	r.state.feed().add(Changes{Nodes: []cluster.NodeID{"n2"}})
+	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("a drain that was cancelled may have changed the reason"))
+	r.settle()
+	must.Eq(t, rules.Since{At: fixture.Epoch, Seen: true}, since())
 	r.state.feed().add(Changes{All: true})
 	must.Eq(t, rules.Since{Seen: true}, since(), must.Sprint("anything may have changed"))
 	r.settle()

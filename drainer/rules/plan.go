@@ -30,7 +30,6 @@ type GroupPlan struct {
 // their whole stage, or at the deadline, are planned with their node ([Snapshot.PlanNode]), but
 // they take room here too. Marks for which postpone returns true are postponed; nil postpones
 // none.
-// postpones none.
 func (s *Snapshot) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) GroupPlan {
 	g := s.group(key)
 	return g.plan(g.census(), g.budget(), nil, postpone)
