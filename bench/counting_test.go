@@ -70,8 +70,8 @@ func (v *countingView) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocat
 	return counted(v, v.view.GroupAllocs(g))
 }
 
-func (v *countingView) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.view.UnsettledAllocs(g))
+func (v *countingView) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.view.ChangingAllocs(g))
 }
 
 func (v *countingView) Healthy(g cluster.GroupKey) int {

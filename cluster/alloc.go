@@ -150,37 +150,39 @@ func (a *Allocation) HealthyIfReachable() bool {
 		!a.Marked() && !a.Canary()
 }
 
-// Settled reports whether the allocation stays as it is while its node does not drain: it has not
+// Stable reports whether the allocation stays as it is while its node does not drain: it has not
 // ended, it is not leaving and not marked, and it has a health verdict or will never have one.
-func (a *Allocation) Settled() bool {
+func (a *Allocation) Stable() bool {
 	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
-// Unsettled says why a drainer may have to wait for an allocation.
-type Unsettled uint8
+// Progress says whether an allocation is changing. A drainer may have to wait for the end of the
+// change.
+type Progress uint8
 
-// The values of [Unsettled].
+// The values of [Progress].
 const (
-	// UnsettledSlot: the allocation may use up the group's limit of marks of the classes free and
-	// canary. It has a mark of such a class, or it replaces another and has no verdict yet.
-	UnsettledSlot Unsettled = iota
-	// UnsettledMoving: it is unsettled for another reason.
-	UnsettledMoving
-	// Settled: see [Allocation.Settled].
-	Settled
+	// ProgressHoldsSlot: the allocation changes, and the change counts against the group's limit of
+	// marks of the classes free and canary. The allocation has a mark of such a class, or it
+	// replaces another and has no verdict yet.
+	ProgressHoldsSlot Progress = iota
+	// ProgressChanging: the allocation changes in another way.
+	ProgressChanging
+	// ProgressStable: see [Allocation.Stable].
+	ProgressStable
 )
 
-// Unsettled returns the first value that applies.
-func (a *Allocation) Unsettled() Unsettled {
+// Progress returns the first value that applies.
+func (a *Allocation) Progress() Progress {
 	class := a.DesiredTransition.Class
 	switch {
 	case class == MarkFree || class == MarkCanary, a.PreviousAllocation != "" && a.JobType() == JobService && !a.HasVerdict():
-		return UnsettledSlot
-	case !a.Settled():
-		return UnsettledMoving
+		return ProgressHoldsSlot
+	case !a.Stable():
+		return ProgressChanging
 	}
-	return Settled
+	return ProgressStable
 }
 
 // Bare returns a copy without the fields that only describe writes: descriptions, and the times
@@ -196,9 +198,9 @@ func (a *Allocation) Bare() *Allocation {
 	return &c
 }
 
-// BarelyEqual reports whether [Allocation.Bare] returns the same for both. It may return false for equal
-// allocations whose times have different locations.
-func (a *Allocation) BarelyEqual(o *Allocation) bool {
+// EqualForDecisions reports whether [Allocation.Bare] returns the same for both. It may return false
+// for equal allocations whose times have different locations.
+func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||
 		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) {
 		return false

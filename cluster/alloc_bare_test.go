@@ -25,9 +25,9 @@ func TestAllocation_Bare(t *testing.T) {
 	}
 	must.Eq(t, full(), full().Bare())
 	must.Eq(t, &cluster.Allocation{}, (&cluster.Allocation{}).Bare())
-	must.False(t, full().BarelyEqual(&cluster.Allocation{}))
-	must.False(t, (&cluster.Allocation{}).BarelyEqual(full()))
-	must.False(t, full().BarelyEqual(&cluster.Allocation{DeploymentStatus: &cluster.DeploymentStatus{}}))
+	must.False(t, full().EqualForDecisions(&cluster.Allocation{}))
+	must.False(t, (&cluster.Allocation{}).EqualForDecisions(full()))
+	must.False(t, full().EqualForDecisions(&cluster.Allocation{DeploymentStatus: &cluster.DeploymentStatus{}}))
 
 	met := 0
 	for path, change := range fieldsOf(reflect.TypeFor[cluster.Allocation]()) {
@@ -40,8 +40,8 @@ func TestAllocation_Bare(t *testing.T) {
 		} else {
 			must.Eq(t, a, a.Bare(), must.Sprint(path))
 		}
-		must.Eq(t, leftOut[path], a.BarelyEqual(full()), must.Sprint(path))
-		must.Eq(t, leftOut[path], full().BarelyEqual(a), must.Sprint(path))
+		must.Eq(t, leftOut[path], a.EqualForDecisions(full()), must.Sprint(path))
+		must.Eq(t, leftOut[path], full().EqualForDecisions(a), must.Sprint(path))
 	}
 	must.Eq(t, len(leftOut), met)
 }

@@ -109,26 +109,26 @@ func TestEvaluation_Open(t *testing.T) {
 	}
 }
 
-func TestAllocation_Unsettled(t *testing.T) {
+func TestAllocation_Progress(t *testing.T) {
 	t.Parallel()
 	judged := &cluster.DeploymentStatus{Healthy: new(false)}
 	for name, c := range map[string]struct {
 		alloc cluster.Allocation
-		want  cluster.Unsettled
+		want  cluster.Progress
 	}{
-		"judged":                          {cluster.Allocation{DeploymentStatus: judged}, cluster.Settled},
-		"judged in another's place":       {cluster.Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, cluster.Settled},
-		"of a batch job, without health":  {cluster.Allocation{Job: &cluster.Job{Type: cluster.JobBatch}, PreviousAllocation: "a0"}, cluster.Settled},
-		"without a verdict":               {cluster.Allocation{}, cluster.UnsettledMoving},
-		"without one, in another's place": {cluster.Allocation{PreviousAllocation: "a0"}, cluster.UnsettledSlot},
-		"marked":                          {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkPaced}}, cluster.UnsettledMoving},
-		"marked free":                     {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}}, cluster.UnsettledSlot},
-		"stopping":                        {cluster.Allocation{DeploymentStatus: judged, DesiredStatus: cluster.DesiredStop}, cluster.UnsettledMoving},
+		"judged":                          {cluster.Allocation{DeploymentStatus: judged}, cluster.ProgressStable},
+		"judged in another's place":       {cluster.Allocation{DeploymentStatus: judged, PreviousAllocation: "a0"}, cluster.ProgressStable},
+		"of a batch job, without health":  {cluster.Allocation{Job: &cluster.Job{Type: cluster.JobBatch}, PreviousAllocation: "a0"}, cluster.ProgressStable},
+		"without a verdict":               {cluster.Allocation{}, cluster.ProgressChanging},
+		"without one, in another's place": {cluster.Allocation{PreviousAllocation: "a0"}, cluster.ProgressHoldsSlot},
+		"marked":                          {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkPaced}}, cluster.ProgressChanging},
+		"marked free":                     {cluster.Allocation{DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkFree}}, cluster.ProgressHoldsSlot},
+		"stopping":                        {cluster.Allocation{DeploymentStatus: judged, DesiredStatus: cluster.DesiredStop}, cluster.ProgressChanging},
 		"a canary that has left": {cluster.Allocation{
 			ClientStatus: cluster.ClientComplete, DeploymentStatus: judged, DesiredTransition: cluster.DesiredTransition{Migrate: true, Class: cluster.MarkCanary},
-		}, cluster.UnsettledSlot},
+		}, cluster.ProgressHoldsSlot},
 	} {
-		must.Eq(t, c.want, c.alloc.Unsettled(), must.Sprint(name))
-		must.Eq(t, c.want == cluster.Settled, c.alloc.Settled(), must.Sprint(name))
+		must.Eq(t, c.want, c.alloc.Progress(), must.Sprint(name))
+		must.Eq(t, c.want == cluster.ProgressStable, c.alloc.Stable(), must.Sprint(name))
 	}
 }

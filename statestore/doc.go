@@ -12,8 +12,8 @@
 //	         are healthy, which follows from allocs and nodes; and the counters: the last
 //	         entry that wrote to each table, that brought capacity, and of all, and how many
 //	         records there are
-//	unsettled the allocations that a drainer has to look at one by one, by group:
-//	         those on nodes that drain, and those not at rest; follows from both
+//	changing the allocations that a drainer has to read one by one, by group:
+//	         those on nodes that drain, and those not stable; follows from both
 //	marks    which allocations each drain has marked; follows from allocs
 //
 // Rows are the nouns of package cluster. Every list that [rules.View] asks for is one range
@@ -22,10 +22,10 @@
 // leave; of a group, those still to be looked at; the nodes that drain. The indexes are in
 // schema.go, their keys in indexes.go.
 //
-// Ledger, unsettled and marks are kept by what changes: a write that does not change health
+// Ledger, changing and marks are kept by what changes: a write that does not change health
 // reads no node for them, and a write that moves no allocation reads no node's account. When
 // a node is added, is deleted, or begins or ends to drain, its allocations are counted again.
-// The rows of unsettled lack the fields that only describe writes
+// The rows of changing lack the fields that only describe writes
 // ([cluster.Allocation.Bare]), so a write that changes no other field costs nothing there. Of
 // all these only the counters are persisted.
 //

@@ -78,9 +78,9 @@ func (s *Snapshot) HealthRows() map[cluster.GroupKey]int {
 	return rows
 }
 
-// UnsettledRows counts the rows of that table.
-func (s *Snapshot) UnsettledRows() (count int) {
-	for range scan[cluster.Allocation](s.tables, tableUnsettled, indexID, nil) {
+// ChangingRows counts the rows of that table.
+func (s *Snapshot) ChangingRows() (count int) {
+	for range scan[cluster.Allocation](s.tables, tableChanging, indexID, nil) {
 		count++
 	}
 	return count

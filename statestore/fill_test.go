@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// rowTypes are the rows of all tables; those of unsettled are allocations too.
+// rowTypes are the rows of all tables; those of changing are allocations too.
 func rowTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cluster.Node](),

@@ -34,15 +34,15 @@ func (r allocReads) healthRow(g cluster.GroupKey) *health {
 	return first[health](r.tables, tableLedger, indexID, healthKey(g))
 }
 
-// UnsettledAllocs yields the allocations of GroupAllocs that are on a draining node or not
-// [cluster.Allocation.Settled]. They are ordered by [cluster.Allocation.Unsettled], then by
+// ChangingAllocs yields the allocations of GroupAllocs that are on a draining node or not
+// [cluster.Allocation.Stable]. They are ordered by [cluster.Allocation.Progress], then by
 // id. Each is [cluster.Allocation.Bare]: a write that changes only the dropped fields costs
 // nothing here.
-func (r allocReads) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r.tables, tableUnsettled, indexID, groupKey(g))
+func (r allocReads) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](r.tables, tableChanging, indexID, groupKey(g))
 }
 
-// accountAlloc updates the healthy count and the unsettled allocations of the group. It
+// accountAlloc updates the healthy count and the changing allocations of the group. It
 // reads a node only if the allocation's health there may have changed.
 func (t *rowWrites) accountAlloc(before, after *cluster.Allocation) {
 	was, is := before.HealthyIfReachable(), after.HealthyIfReachable()
@@ -55,15 +55,15 @@ func (t *rowWrites) accountAlloc(before, after *cluster.Allocation) {
 	if is && t.Node(after.NodeID).Reachable() {
 		t.addHealthy(after.GroupKey(), +1)
 	}
-	was, is = t.unsettled(before), t.unsettled(after)
-	if was && is && before.BarelyEqual(after) {
+	was, is = t.changing(before), t.changing(after)
+	if was && is && before.EqualForDecisions(after) {
 		return
 	}
-	if was && (!is || before.GroupKey() != after.GroupKey() || before.Unsettled() != after.Unsettled()) {
-		t.delete(tableUnsettled, before)
+	if was && (!is || before.GroupKey() != after.GroupKey() || before.Progress() != after.Progress()) {
+		t.delete(tableChanging, before)
 	}
 	if is {
-		t.insert(tableUnsettled, after.Bare())
+		t.insert(tableChanging, after.Bare())
 	}
 }
 
@@ -95,18 +95,18 @@ func (t *rowWrites) accountNode(before, after *cluster.Node) {
 			t.addHealthy(a.GroupKey(), reached)
 		}
 		switch {
-		case !toggled || !a.Settled():
+		case !toggled || !a.Stable():
 		case after.Draining():
-			t.insert(tableUnsettled, a.Bare())
+			t.insert(tableChanging, a.Bare())
 		default:
-			t.delete(tableUnsettled, a)
+			t.delete(tableChanging, a)
 		}
 	}
 }
 
-// unsettled reports whether UnsettledAllocs yields the allocation, which may be nil.
-func (t *rowWrites) unsettled(a *cluster.Allocation) bool {
-	return a != nil && !settled(a) && (!a.Settled() || t.written.changes.drains(a.NodeID))
+// changing reports whether ChangingAllocs yields the allocation, which may be nil.
+func (t *rowWrites) changing(a *cluster.Allocation) bool {
+	return a != nil && !settled(a) && (!a.Stable() || t.written.changes.drains(a.NodeID))
 }
 
 // healthEdit is a change of a group's count that is written when the transaction commits.

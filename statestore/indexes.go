@@ -104,8 +104,8 @@ func queue(s cluster.EvalStatus) key { return inList(listQueue, s) }
 // falling maps numbers to keys in descending order.
 func falling(n int) uint64 { return math.MaxUint64 - (uint64(n) ^ (1 << 63)) }
 
-func unsettledID(a *cluster.Allocation) key {
-	return groupKey(a.GroupKey()).byte(byte(a.Unsettled())).text(string(a.ID))
+func changingID(a *cluster.Allocation) key {
+	return groupKey(a.GroupKey()).byte(byte(a.Progress())).text(string(a.ID))
 }
 
 func markID(m *markRow) key { return newKey(m.Drain).text(string(m.Alloc)) }

@@ -16,7 +16,7 @@ import (
 // A persisted state is the magic, the cluster version, then a frame for each row: its
 // kind, its length, and that many bytes of MessagePack. Frames are ordered by kind, and
 // within a kind by id. The frame of kind end holds the checksum of all bytes before it.
-// Derived rows (usage, health, unsettled allocations, marks) and the number of records are
+// Derived rows (usage, health, changing allocations, marks) and the number of records are
 // left out: Restore computes them.
 //
 // Equal states have equal bytes.

@@ -130,7 +130,7 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 func recountGroups(t must.T, s *statestore.Snapshot) {
 	t.Helper()
 	groups, healthy := make(map[cluster.GroupKey]bool), make(map[cluster.GroupKey]int)
-	unsettled := 0
+	changing := 0
 	for a := range s.Allocs() {
 		groups[a.GroupKey()] = true
 		if a.Healthy(s.Node(a.NodeID)) {
@@ -140,17 +140,17 @@ func recountGroups(t must.T, s *statestore.Snapshot) {
 	for g := range groups {
 		must.Eq(t, healthy[g], s.Healthy(g), must.Sprint("healthy of ", g))
 		want := slices.AppendSeq(make([]*cluster.Allocation, 0), where(s.GroupAllocs(g), func(a *cluster.Allocation) bool {
-			return !a.Settled() || s.Node(a.NodeID).Draining()
+			return !a.Stable() || s.Node(a.NodeID).Draining()
 		}))
-		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
+		slices.SortStableFunc(want, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Progress(), b.Progress()) })
 		for i, a := range want {
 			want[i] = a.Bare()
 		}
-		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.UnsettledAllocs(g)), must.Sprint("unsettled allocations"))
-		unsettled += len(want)
+		must.Eq(t, want, slices.AppendSeq(make([]*cluster.Allocation, 0), s.ChangingAllocs(g)), must.Sprint("changing allocations"))
+		changing += len(want)
 	}
 	must.Eq(t, healthy, s.HealthRows())
-	must.Eq(t, unsettled, s.UnsettledRows())
+	must.Eq(t, changing, s.ChangingRows())
 }
 
 func recountEvals(t must.T, s *statestore.Snapshot) {

@@ -20,9 +20,9 @@ const (
 	TableEvals  = "evals"
 	// tableLedger holds the accounts.
 	tableLedger = "ledger"
-	// tableUnsettled holds the rows of UnsettledAllocs.
+	// tableChanging holds the rows of ChangingAllocs.
 	// The name is that of the first release: dumps of servers of different builds are compared.
-	tableUnsettled = "restless"
+	tableChanging = "changing"
 	// tableMarks holds the allocations that each drain has marked.
 	tableMarks = "marks"
 )
@@ -153,7 +153,7 @@ func schema() *memdb.DBSchema {
 		table(TableAllocs, unique(indexID, allocID), ordered(indexNode, allocByNode), ordered(indexGroup, allocByGroup)),
 		table(TableEvals, unique(indexID, evalID), listed(evalByJob, evalByQueue)),
 		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
-		table(tableUnsettled, unique(indexID, unsettledID)),
+		table(tableChanging, unique(indexID, changingID)),
 		table(tableMarks, unique(indexID, markID)),
 	} {
 		s.Tables[t.Name] = t

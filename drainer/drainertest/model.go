@@ -57,11 +57,11 @@ func (m *model) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	}, byAllocID)
 }
 
-func (m *model) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+func (m *model) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	rows := slices.DeleteFunc(slices.Collect(m.GroupAllocs(g)), func(a *cluster.Allocation) bool {
-		return a.Settled() && !m.nodes[a.NodeID].Draining()
+		return a.Stable() && !m.nodes[a.NodeID].Draining()
 	})
-	slices.SortStableFunc(rows, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
+	slices.SortStableFunc(rows, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Progress(), b.Progress()) })
 	return slices.Values(rows)
 }
 
@@ -150,7 +150,7 @@ func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 		if err := differ(fmt.Sprintf("GroupAllocs(%s)", g), v.GroupAllocs(g), m.GroupAllocs(g)); err != nil {
 			return err
 		}
-		if err := differ(fmt.Sprintf("UnsettledAllocs(%s)", g), v.UnsettledAllocs(g), m.UnsettledAllocs(g), (*cluster.Allocation).Bare); err != nil {
+		if err := differ(fmt.Sprintf("ChangingAllocs(%s)", g), v.ChangingAllocs(g), m.ChangingAllocs(g), (*cluster.Allocation).Bare); err != nil {
 			return err
 		}
 		if got, want := v.Healthy(g), m.Healthy(g); got != want {

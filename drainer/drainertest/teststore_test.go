@@ -46,7 +46,7 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a view without terminal canaries", flaws{view: func(v rules.View) rules.View { return onlyLive{v} }}, "GroupAllocs("},
 		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
 		{"a view that counts out of reach", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
-		{"a view that leaves out what is at rest on draining nodes", flaws{view: func(v rules.View) rules.View { return restful{v} }}, "UnsettledAllocs("},
+		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
 		{"a view without the index", flaws{view: func(v rules.View) rules.View { return unnumbered{v} }}, "Index is 0"},
 		{"a view that is always the newest", flaws{mutable: true}, "the view taken after commit 0, at the end"},
 		{"a feed that does not tell of nodes", flaws{tell: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
@@ -370,12 +370,12 @@ func (v reaching) Healthy(g cluster.GroupKey) int {
 	return count
 }
 
-// restful leaves out settled allocations on draining nodes.
-type restful struct{ rules.View }
+// stableLeftOut leaves out stable allocations on draining nodes.
+type stableLeftOut struct{ rules.View }
 
-func (v restful) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	rows := slices.Collect(v.View.UnsettledAllocs(g))
-	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).Settled))
+func (v stableLeftOut) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	rows := slices.Collect(v.View.ChangingAllocs(g))
+	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).Stable))
 }
 
 // counting also counts allocations of other stages.

@@ -19,7 +19,7 @@ type View struct {
 	onNode    map[place][]*cluster.Allocation
 	consumers map[cluster.NodeID]int
 	inGroup   map[cluster.GroupKey][]*cluster.Allocation
-	unsettled map[cluster.GroupKey][]*cluster.Allocation
+	changing  map[cluster.GroupKey][]*cluster.Allocation
 	healthy   map[cluster.GroupKey]int
 	marked    map[cluster.DrainID][]*cluster.Allocation
 	evals     map[cluster.JobKey][]*cluster.Evaluation
@@ -43,7 +43,7 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 		nodes: make(map[cluster.NodeID]*cluster.Node, len(nodes)), jobs: make(map[cluster.JobKey]*cluster.Job, len(jobs)),
 		allocs: make(map[cluster.AllocID]*cluster.Allocation, len(allocs)), onNode: map[place][]*cluster.Allocation{},
 		consumers: map[cluster.NodeID]int{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
-		unsettled: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
+		changing: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
 		marked: map[cluster.DrainID][]*cluster.Allocation{}, evals: map[cluster.JobKey][]*cluster.Evaluation{},
 	}
 	for _, n := range sorted(nodes, func(a, b *cluster.Node) int { return a.ID.Compare(b.ID) }) {
@@ -63,8 +63,8 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 			v.evals[e.JobKey()] = append(v.evals[e.JobKey()], e)
 		}
 	}
-	for _, group := range v.unsettled { //lint:order each group by itself
-		slices.SortStableFunc(group, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Unsettled(), b.Unsettled()) })
+	for _, group := range v.changing { //lint:order each group by itself
+		slices.SortStableFunc(group, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Progress(), b.Progress()) })
 	}
 	return v
 }
@@ -100,8 +100,8 @@ func (v *View) add(a *cluster.Allocation) {
 	if a.Healthy(node) {
 		v.healthy[group]++
 	}
-	if !a.Settled() || node.Draining() {
-		v.unsettled[group] = append(v.unsettled[group], a)
+	if !a.Stable() || node.Draining() {
+		v.changing[group] = append(v.changing[group], a)
 	}
 }
 
@@ -133,9 +133,9 @@ func (v *View) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	return slices.Values(v.inGroup[g])
 }
 
-// UnsettledAllocs is for [rules.View].
-func (v *View) UnsettledAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return slices.Values(v.unsettled[g])
+// ChangingAllocs is for [rules.View].
+func (v *View) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.changing[g])
 }
 
 // Healthy is for [rules.View].

@@ -55,8 +55,8 @@ func (b *budget) readSlots() {
 		return
 	}
 	b.slotsRead = true
-	for a := range b.view.UnsettledAllocs(b.key) {
-		if a.Unsettled() > cluster.UnsettledSlot {
+	for a := range b.view.ChangingAllocs(b.key) {
+		if a.Progress() > cluster.ProgressHoldsSlot {
 			break
 		}
 		b.countSlots(a)
@@ -95,7 +95,7 @@ func leftHealthy(a *cluster.Allocation) bool {
 // allows it, and nothing is under way that could restore the budget.
 func (b *budget) mayProceed() bool {
 	return b.policy.BelowBudget == BelowBudgetProceed && b.room() <= 0 && !b.marked &&
-		!hasPendingEval(b.view, b.key.Job) && !b.anyUnsettled(b.isUnderway)
+		!hasPendingEval(b.view, b.key.Job) && !b.anyChanging(b.isUnderway)
 }
 
 // admit returns why the allocation cannot be marked under the class, or counts the mark and

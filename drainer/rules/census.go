@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// census is one walk over a group's unsettled allocations.
+// census is one walk over a group's changing allocations.
 type census struct {
 	// staying are the allocations on draining nodes that are not leaving, in no order.
 	staying []resident
@@ -32,7 +32,7 @@ type resident struct {
 
 func (g *group) census() *census {
 	c := &census{}
-	for a := range g.view.UnsettledAllocs(g.key) {
+	for a := range g.view.ChangingAllocs(g.key) {
 		if !a.ClientTerminal() {
 			c.add(g, a)
 		}

@@ -140,11 +140,11 @@ func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
 	return a.Marked() && !a.ServerTerminal() && node.Draining() && canReport(a, node)
 }
 
-// anyUnsettled reports whether an unsettled allocation of the group satisfies the
+// anyChanging reports whether a changing allocation of the group satisfies the
 // condition. It looks no further than necessary.
-func (g *group) anyUnsettled(is func(*cluster.Allocation, *cluster.Node) bool) bool {
-	for a := range g.view.UnsettledAllocs(g.key) {
-		if a.Unsettled() > cluster.UnsettledMoving {
+func (g *group) anyChanging(is func(*cluster.Allocation, *cluster.Node) bool) bool {
+	for a := range g.view.ChangingAllocs(g.key) {
+		if a.Progress() > cluster.ProgressChanging {
 			break
 		}
 		if !a.ClientTerminal() && is(a, g.Node(a.NodeID)) {
@@ -157,7 +157,7 @@ func (g *group) anyUnsettled(is func(*cluster.Allocation, *cluster.Node) bool) b
 // stuck reports whether a marked allocation runs on and no evaluation is open that would
 // stop it.
 func (g *group) stuck() bool {
-	return len(g.openEvals()) == 0 && g.anyUnsettled(runsOnMarked)
+	return len(g.openEvals()) == 0 && g.anyChanging(runsOnMarked)
 }
 
 // openEvals are the job's evaluations that are pending or blocked.

@@ -118,7 +118,7 @@ func checkDrain(n *cluster.Node, id cluster.DrainID) string {
 }
 
 // checker judges the marks of one entry. It counts its groups as far as their marks need it,
-// without reading settled allocations. It then adds the accepted marks.
+// without reading stable allocations. It then adds the accepted marks.
 type checker struct {
 	*Snapshot
 	// last is the group of the mark before, or nil. Marks of a group are adjacent.

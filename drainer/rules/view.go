@@ -34,11 +34,11 @@ type View interface {
 	// client-terminal, and its canaries that a drain marked, that are
 	// client-terminal, and that have no replacement.
 	GroupAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
-	// UnsettledAllocs yields, by [cluster.Allocation.Unsettled] and then by id, those of
-	// GroupAllocs that are on a draining node or are not settled. The drainer reads them one by
+	// ChangingAllocs yields, by [cluster.Allocation.Progress] and then by id, those of
+	// GroupAllocs that are on a draining node or are not stable. The drainer reads them one by
 	// one. The cost must follow the number of items taken: a re-check stops early. Fields that
 	// [cluster.Allocation.Bare] leaves out are not read, and may be missing.
-	UnsettledAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
+	ChangingAllocs(cluster.GroupKey) iter.Seq[*cluster.Allocation]
 	// Healthy counts the group's allocations that count towards its budget,
 	// wherever they are ([cluster.Allocation.Healthy]).
 	Healthy(cluster.GroupKey) int
