@@ -30,7 +30,7 @@ type benchmarks struct {
 	// figures are the names of the figures to run as patterns for -bench: regular expressions
 	// separated by slashes.
 	figures []string
-	// progress gets the output of the benchmarks. It is never nil.
+	// progress receives the output of the benchmarks. It is never nil.
 	progress io.Writer
 	// profile is the file for a profile, or empty.
 	profile string
@@ -40,17 +40,17 @@ type benchmarks struct {
 
 // result is one benchmark's metrics, by unit.
 type result struct {
-	// Name is without "Figure/" and the number of processors.
+	// Name is the benchmark's name without "Figure/" and without the number of processors.
 	Name    string
 	Metrics map[string]float64
-	// Failed is the error of a benchmark that failed, or nil. Name is then the pattern of the
-	// figure. Metrics that it reported before are other results.
+	// Failed is the error of a benchmark that failed, or nil. With an error, Name is the pattern of
+	// the figure. Metrics that the benchmark reported before its failure are in results of their
+	// own.
 	Failed error
 }
 
-// run runs the benchmarks one after the other and returns their results in order. The end of the
-// context makes the current benchmark fail, and later ones do not run. An error means that none
-// ran.
+// run runs the benchmarks one after the other and returns their results in order. When the context
+// ends, the current benchmark fails and later ones do not run. After an error no benchmark has run.
 func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	dir, err := os.MkdirTemp("", "nodedrain-bench-")
 	if err != nil {
@@ -69,8 +69,8 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	var results []result
 	for _, figure := range b.figures {
 		for _, program := range programs {
-			of, err := b.runOne(ctx, program, figure)
-			results = append(results, of...)
+			some, err := b.runOne(ctx, program, figure)
+			results = append(results, some...)
 			if err != nil {
 				results = append(results, result{Name: figure, Failed: err})
 			}
@@ -82,11 +82,11 @@ func (b benchmarks) run(ctx context.Context) ([]result, error) {
 	return results, nil
 }
 
-// runOne runs one figure in a process of its own, so that a figure that fails or hangs does not
-// affect others. It returns the results so far also with an error.
+// runOne runs one figure in a separate process, so that a figure that fails or hangs does not affect
+// others. With an error it also returns the results so far.
 func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]result, error) {
 	command := exec.CommandContext(ctx, program,
-		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.patience().String())
+		"-test.run", "^$", "-test.bench", pattern(figure), "-test.benchtime", "1x", "-test.timeout", b.timeout().String())
 	command.Env = append(os.Environ(), measure.SizeVariable+"="+string(b.size), measure.PairsVariable+"="+strconv.Itoa(b.pairs), measure.ProfileVariable+"="+b.profile)
 	var output bytes.Buffer
 	command.Stdout = io.MultiWriter(&output, b.progress)
@@ -96,8 +96,8 @@ func (b benchmarks) runOne(ctx context.Context, program, figure string) ([]resul
 	return results, errors.Join(failed, err)
 }
 
-// commit returns the checked-out commit, with the suffix -dirty if files are changed, or an empty
-// text if git does not know it.
+// commit returns the checked-out commit, with the suffix -dirty if files are changed. If git fails,
+// it returns an empty text.
 func commit(ctx context.Context) string {
 	output, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output()
 	if err != nil {
@@ -106,8 +106,8 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(output))
 }
 
-// patience is the time limit of one figure.
-func (b benchmarks) patience() time.Duration {
+// timeout returns the time limit of one figure.
+func (b benchmarks) timeout() time.Duration {
 	if b.size == measure.Full {
 		return 3 * time.Hour
 	}
@@ -129,7 +129,7 @@ func parse(output io.Reader, processors int) ([]result, error) {
 		r := result{Name: nameOf(record, processors), Metrics: map[string]float64{}}
 		for _, v := range record.Values {
 			unit, value := v.Unit, v.Value
-			if v.OrigUnit != "" { // before benchfmt changed the unit
+			if v.OrigUnit != "" { // the unit before benchfmt converted it
 				unit, value = v.OrigUnit, v.OrigValue
 			}
 			r.Metrics[unit] = value
@@ -137,7 +137,7 @@ func parse(output io.Reader, processors int) ([]result, error) {
 		results = append(results, r)
 	}
 	if err := reader.Err(); err != nil {
-		return nil, fmt.Errorf("reading what the benchmarks report: %w", err)
+		return nil, fmt.Errorf("reading the output of the benchmarks: %w", err)
 	}
 	return results, nil
 }

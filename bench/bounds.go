@@ -9,12 +9,12 @@ import (
 
 // bound is the largest value of a figure.
 type bound struct {
-	// name is the name of a benchmark, or the first parts of the names of several.
+	// name is the name of a benchmark, or a common prefix of the names of several.
 	name string
-	// unit is the metric that is bounded: a count, or a ratio if it ends in [measure.UnitRatio].
+	// unit is the bounded metric: a count, or a ratio if it ends in [measure.UnitRatio].
 	unit string
-	most float64
-	// what describes the figure.
+	most float64 // inclusive
+	// what is the figure's description in the table.
 	what string
 }
 

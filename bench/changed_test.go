@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// changedPerNode is the number of allocations of a node. One node of changedDrain drains.
+// changedPerNode is the number of allocations of a node. One of every changedDrain nodes drains.
 const changedPerNode, changedDrain = 10, 10
 
 // changes is the number of allocations that change, one after the other.
@@ -47,9 +47,9 @@ func figureChanged(b *testing.B) {
 			})
 			if jobSize == 100 {
 				b.Run("cpu/"+c.String(), func(b *testing.B) { c.compare(b, built()) })
-				roomy := c
-				roomy.room = true
-				b.Run("cpu/"+roomy.String(), func(b *testing.B) { roomy.compare(b, roomy.build(b)) })
+				withSlot := c
+				withSlot.freeSlot = true
+				b.Run("cpu/"+withSlot.String(), func(b *testing.B) { withSlot.compare(b, withSlot.build(b)) })
 			}
 		}
 		c := changedCase{allocs: sizes[0], jobSize: jobSize}
@@ -64,14 +64,14 @@ func figureChanged(b *testing.B) {
 // changedCase is a cluster in which all jobs drain.
 type changedCase struct {
 	allocs, jobSize, ended int
-	// room means that the budget of each group has a free slot and nothing is left to mark.
+	// freeSlot means that the budget of each group has a free slot and nothing is left to mark.
 	// Otherwise each group waits for its marked allocation.
-	room bool
+	freeSlot bool
 }
 
 func (c changedCase) String() string {
 	name := fmt.Sprintf("%d-allocations-in-jobs-of-%d", c.allocs, c.jobSize)
-	if c.room {
+	if c.freeSlot {
 		name += "-with-room"
 	}
 	return name
@@ -80,7 +80,7 @@ func (c changedCase) String() string {
 // build returns the cluster with its drains.
 func (c changedCase) build(b *testing.B) *testCluster {
 	maxParallel := 1
-	if c.room {
+	if c.freeSlot {
 		maxParallel = c.jobSize
 	}
 	t := newCluster(b, clusterPlan{
@@ -95,8 +95,8 @@ func (c changedCase) build(b *testing.B) *testCluster {
 	return t
 }
 
-// change changes one allocation. Consecutive ones belong to different jobs. Draining nodes have
-// their share of them.
+// change changes one allocation. Consecutive calls change allocations of different jobs. Some of the
+// allocations are on draining nodes.
 func (c changedCase) change(t *testCluster, i int) {
 	t.edit(func(txn *statestore.Txn) {
 		jobs := c.allocs / c.jobSize
@@ -104,23 +104,24 @@ func (c changedCase) change(t *testCluster, i int) {
 	})
 }
 
-// changedAt is the time of a change. The drainer may query the state at each of these times.
+// changedAt returns the time of a change. The changes are so far apart that the drainer may query the
+// state after each of them.
 func changedAt(i int) time.Time { return epoch.Add(time.Duration(i+1) * 10 * time.Millisecond) }
 
 // rows returns the number of rows that the drainer reads for a changed allocation.
 func (c changedCase) rows(b *testing.B, t *testCluster) float64 {
-	state := &counting{StateReader: t.fsm.Store().Reader()}
+	state := &rowCounter{StateReader: t.fsm.Store().Reader()}
 	l := leadFrom(t, state)
 	defer l.term.Close()
-	l.settle(epoch)
+	l.runUntilIdle(epoch)
 	writes := l.writes
 	state.rows, l.steps = 0, 0
 	for i := range changes {
 		c.change(t, i)
 		l.step(changedAt(i))
 	}
-	must.Eq(b, changes, l.steps) // each was looked at
-	must.Eq(b, writes, l.writes) // and called for nothing
+	must.Eq(b, changes, l.steps) // the drainer made a step for each change
+	must.Eq(b, writes, l.writes) // no change required a write
 	must.Positive(b, state.rows)
 	return float64(state.rows) / changes
 }
@@ -132,7 +133,7 @@ func (c changedCase) compare(b *testing.B, t *testCluster) {
 	// All marks have one time. The default allows too few state queries at one time for the largest
 	// cluster.
 	first := leadWith(t, t.fsm.Store().Reader(), drainer.NodeDrainerConfig{StateQueriesPerSecond: 1e6})
-	first.settle(epoch)
+	first.runUntilIdle(epoch)
 	first.term.Close()
 	measure.Figure(b,
 		func() func(*measure.Meter) {
@@ -144,7 +145,7 @@ func (c changedCase) compare(b *testing.B, t *testCluster) {
 		},
 		func() func(*measure.Meter) {
 			l := lead(t)
-			l.settle(epoch)
+			l.runUntilIdle(epoch)
 			must.Zero(b, l.writes)
 			l.steps = 0
 			return func(*measure.Meter) {

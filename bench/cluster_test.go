@@ -46,8 +46,8 @@ type layout int
 const (
 	// The zero value assigns them at random.
 	_ layout = iota
-	// dealt spreads each job over [neighbours] nodes, so that the surroundings of a job do not
-	// depend on the size of the cluster.
+	// dealt spreads each job over [neighbours] nodes, so that the number of jobs on a job's nodes
+	// does not depend on the size of the cluster.
 	dealt
 	// packed fills the nodes one after the other.
 	packed
@@ -64,8 +64,8 @@ const neighbours = 100
 // row costs more, see [statestore].
 const clusterRows = 1000
 
-// newCluster writes the rows of a cluster without entries. All allocations run, and those of
-// services are healthy.
+// newCluster writes the rows of a cluster to the state, without raft entries. All allocations run,
+// and those of services are healthy.
 func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 	tb.Helper()
 	t := &testCluster{tb: tb, fsm: shims.NewFSM(shims.FSMConfig{})}
@@ -113,18 +113,18 @@ func (p clusterPlan) deal(nodes []cluster.NodeID) func(i int) cluster.NodeID {
 	return func(i int) cluster.NodeID { return nodes[slots[i]%p.nodes] }
 }
 
-// inParts calls do n times, in transactions of so many calls.
-func (t *testCluster) inParts(n, many int, do func(txn *statestore.Txn, i int)) {
-	for i := 0; i < n; i += many {
+// inParts calls do n times, in transactions of size calls.
+func (t *testCluster) inParts(n, size int, do func(txn *statestore.Txn, i int)) {
+	for i := 0; i < n; i += size {
 		t.edit(func(txn *statestore.Txn) {
-			for j := i; j < min(n, i+many); j++ {
+			for j := i; j < min(n, i+size); j++ {
 				do(txn, j)
 			}
 		})
 	}
 }
 
-// edit writes to the state at the next index without an entry.
+// edit writes to the state at the next index, without a raft entry.
 func (t *testCluster) edit(do func(*statestore.Txn)) {
 	t.index++
 	txn := t.fsm.Store().Begin(t.index)

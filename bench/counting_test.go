@@ -8,28 +8,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// counting is a state that counts the rows that its reader reads.
-type counting struct {
+// rowCounter is a state that counts the rows that are read from its views.
+type rowCounter struct {
 	drainer.StateReader
 	rows int
 }
 
-func (c *counting) Snapshot() rules.View {
+func (c *rowCounter) Snapshot() rules.View {
 	return &countingView{view: c.StateReader.Snapshot(), rows: &c.rows}
 }
 
-// looked is a state that counts its views.
-type looked struct {
+// viewCounter is a state that counts the views that it returns.
+type viewCounter struct {
 	drainer.StateReader
-	looks int
+	count int
 }
 
-func (l *looked) Snapshot() rules.View {
-	l.looks++
+func (l *viewCounter) Snapshot() rules.View {
+	l.count++
 	return l.StateReader.Snapshot()
 }
 
-// countingView is one view of such a state. It embeds no view, so that it counts every read.
+// countingView is a view of a rowCounter. It embeds no view, so that it counts every read.
 type countingView struct {
 	view rules.View
 	rows *int
@@ -62,8 +62,8 @@ func (v *countingView) DrainingNodes() iter.Seq[*cluster.Node] {
 	return counted(v, v.view.DrainingNodes())
 }
 
-func (v *countingView) NodeAllocs(n cluster.NodeID, s cluster.Stage, asked bool) iter.Seq[*cluster.Allocation] {
-	return counted(v, v.view.NodeAllocs(n, s, asked))
+func (v *countingView) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.view.NodeAllocs(n, s, leaving))
 }
 
 func (v *countingView) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {

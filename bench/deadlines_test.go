@@ -77,8 +77,8 @@ func (h *plainHeap) remove(id cluster.NodeID) {
 
 func (h *plainHeap) next() time.Time { return h.items[0].deadline }
 
-// figureDeadlines: to watch, to remove and to find the next deadline costs about as much as in a
-// heap and a map of that size.
+// figureDeadlines: the drainer's table of deadlines costs about as much as a heap and a map of the
+// same size.
 func figureDeadlines(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -92,12 +92,11 @@ func figureDeadlines(b *testing.B) {
 	}
 }
 
-// deadlineRounds is the number of measured calls to watch, to remove and to find the next deadline.
-// The tracked nodes come on top.
+// deadlineRounds is the number of measured rounds, trackedNodes is the size of the table.
 const trackedNodes, deadlineRounds = 100_000, 200_000
 
-// compareDeadlines compares the drainer's table with a plain heap. A node keeps its deadline if it
-// is watched again.
+// compareDeadlines compares the drainer's table with a plain heap. A round removes a node and adds it
+// again with the same deadline, and reads the next deadline after each change.
 func compareDeadlines(b *testing.B, at func(i int) time.Time) {
 	nodes := make([]cluster.NodeID, trackedNodes)
 	for i := range nodes {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// smallDrains are drains with little to count.
+// smallDrains returns drains of a small cluster.
 func smallDrains(t *testing.T, maxParallel int, config drainer.NodeDrainerConfig) (drainCase, *drains) {
 	c := drainCase{drained: 20, nodes: 40, perNode: 20}
 	plan := c.plan(maxParallel)
@@ -19,16 +19,15 @@ func smallDrains(t *testing.T, maxParallel int, config drainer.NodeDrainerConfig
 	return c, newDrains(t, c, plan, state.Bytes(), config)
 }
 
-// The counts in lockstep exceed the floor if the drainer needs more rounds or entries than
-// necessary.
+// The counts in lockstep are above 1 if the drainer needs more rounds or entries than necessary.
 func TestInLockstep(t *testing.T) {
 	for _, x := range []struct {
-		name       string
-		pace, asif int // of the jobs, and of the floor
-		config     drainer.NodeDrainerConfig
-		check      func(*testing.T, lockstepCount)
+		name            string
+		pace, floorPace int // the max_parallel of the jobs, and that for which the floor is computed
+		config          drainer.NodeDrainerConfig
+		check           func(*testing.T, lockstepCount)
 	}{
-		{"as few as can be", 10, 10, drainer.NodeDrainerConfig{}, func(t *testing.T, r lockstepCount) {
+		{"the fewest possible", 10, 10, drainer.NodeDrainerConfig{}, func(t *testing.T, r lockstepCount) {
 			must.Eq(t, lockstepCount{1, 1, 1}, r)
 		}},
 		{"slower than the pace", 1, 10, drainer.NodeDrainerConfig{}, func(t *testing.T, r lockstepCount) {
@@ -43,16 +42,16 @@ func TestInLockstep(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c, d := smallDrains(t, x.pace, x.config)
-			x.check(t, d.inLockstep(c, x.asif))
+			x.check(t, d.inLockstep(c, x.floorPace))
 		})
 	}
 }
 
-// With a larger limit the count of entries in flight exceeds the default bound.
+// The count of entries in flight reaches the configured limit, also above the default.
 func TestInFlight(t *testing.T) {
 	for _, bound := range []int{drainer.DefaultMaxInFlight, drainer.DefaultMaxInFlight + 1} {
 		_, d := smallDrains(t, 100, drainer.NodeDrainerConfig{MaxIDsPerEntry: 10, MaxInFlight: bound})
 		d.run(new(measure.Meter))
-		must.Eq(t, bound, d.leader.most)
+		must.Eq(t, bound, d.leader.maxInFlight)
 	}
 }

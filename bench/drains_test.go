@@ -44,7 +44,7 @@ func figureDrains(b *testing.B) {
 	for _, c := range drainCases(measure.SizeOf(b)) {
 		for _, maxParallel := range []int{1, 10, 100} {
 			r := &drainRuns{c: c, plan: c.plan(maxParallel)}
-			// The first figure that needs it builds it.
+			// The first figure that needs the state builds it.
 			r.state = sync.OnceValue(func() []byte {
 				var state bytes.Buffer
 				must.NoError(b, newCluster(b, r.plan).fsm.Store().Snapshot().Persist(&state))
@@ -64,8 +64,9 @@ func figureDrains(b *testing.B) {
 type drainRuns struct {
 	c     drainCase
 	plan  clusterPlan
-	state func() []byte // what they begin with
-	// free are the counts of a free run, or nil before the first. All free runs have equal counts.
+	state func() []byte // the persisted state before the drains
+	// free are the counts of the runs that are not in lockstep, or nil before the first. These runs
+	// have equal counts.
 	free *drainCounts
 }
 
@@ -87,10 +88,10 @@ func (r *drainRuns) compare(b *testing.B) {
 	r.free = &counts
 }
 
-// compareAlone is compare with slow entries: the drainer takes one view for each.
+// compareAlone is compare with slow entries: the drainer takes one view for each entry.
 func (r *drainRuns) compareAlone(b *testing.B) { r.compareAt(b, entryTimeAlone) }
 
-// compareAt compares whole drains, with the time of each entry, with applying the entries of the
+// compareAt compares whole drains, whose entries take entryTime each, with applying the entries of the
 // first run. All runs have equal results.
 func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts {
 	var first *recording
@@ -122,7 +123,7 @@ func (r *drainRuns) compareAt(b *testing.B, entryTime time.Duration) drainCounts
 	ratio.Report(b)
 	measure.Count(b, len(first.entries), "entries")
 	measure.Count(b, first.counts.steps, "steps")
-	measure.Count(b, first.counts.looks, "looks")
+	measure.Count(b, first.counts.views, "views")
 	return first.counts
 }
 
@@ -134,9 +135,9 @@ func (t *testCluster) drained() bool {
 	return true
 }
 
-// countFree counts the entries in flight of a free run: no part waits for a round. The runs that
-// measure CPU time are free runs too. A run of the largest case takes half a minute, so countFree
-// uses their counts if they exist.
+// countFree counts the entries in flight of a run that is not in lockstep. The runs of compare are not
+// in lockstep either. A run of the largest case takes half a minute, so countFree uses the counts of
+// compare if they exist.
 func (r *drainRuns) countFree(b *testing.B) {
 	if r.free == nil {
 		counts := r.begin(b, drainer.NodeDrainerConfig{}).runCounted()
@@ -149,8 +150,8 @@ func (r *drainRuns) countFree(b *testing.B) {
 // their limit.
 const crowdedIDs = 50
 
-// countCrowded counts the entries in flight with small entries, which reach the limit. Only one
-// drain at a slow pace has too few writes for that.
+// countCrowded counts the entries in flight with small entries. They reach the limit, except with one
+// drain at max_parallel 1, which has too few writes.
 func (r *drainRuns) countCrowded(b *testing.B) {
 	counts := r.begin(b, drainer.NodeDrainerConfig{MaxIDsPerEntry: crowdedIDs}).runCounted()
 	counts.report(b)
@@ -161,14 +162,14 @@ func (r *drainRuns) countCrowded(b *testing.B) {
 
 // drainCounts are the counts of a run of drains.
 type drainCounts struct {
-	applied, marks, markEntries, endEntries, steps, looks int
+	applied, marks, markEntries, endEntries, steps, views int
 	inFlight                                              int // at most
 }
 
 func (d *drains) counts() drainCounts {
 	return drainCounts{
 		applied: d.applied, marks: d.marks, markEntries: d.markEntries, endEntries: d.endEntries,
-		steps: d.steps, looks: d.looked.looks, inFlight: d.leader.most,
+		steps: d.steps, views: d.views.count, inFlight: d.leader.maxInFlight,
 	}
 }
 
@@ -184,42 +185,43 @@ func (c drainCounts) report(b *testing.B) {
 	measure.Count(b, c.markEntries, "mark-entries")
 	measure.Count(b, c.endEntries, "end-entries")
 	measure.Count(b, c.steps, "steps")
-	measure.Count(b, c.looks, "looks")
+	measure.Count(b, c.views, "views")
 }
 
 // The times of an entry. The drainer queries the state at most
-// [drainer.DefaultStateQueriesPerSecond] times a second. One view then has several entries if these
-// are faster.
+// [drainer.DefaultStateQueriesPerSecond] times a second. If entries are faster, one view contains the
+// effects of several.
 const (
-	// entryTime is the time in a durable log with many writers at once: three servers on one disk
-	// apply about 4,000 entries a second.
+	// entryTime is the time of an entry in a durable log with many concurrent writers: three
+	// servers on one disk apply about 4,000 entries a second.
 	entryTime = 250 * time.Microsecond
-	// entryTimeAlone is the time in a log in which each entry waits until the entry before is on
-	// disk. The drainer takes one view for each.
+	// entryTimeAlone is the time of an entry in a log in which each entry waits until the previous
+	// one is on the disk. The drainer takes one view for each.
 	entryTimeAlone = 2 * time.Millisecond
 )
 
-// drains are whole drains, with a scheduler and clients that need no time.
+// drains is a run of whole drains, with a scheduler and clients that take no time.
 type drains struct {
 	*leader
-	looked *looked
-	meter  *measure.Meter
-	now    time.Time
+	views *viewCounter
+	meter *measure.Meter
+	now   time.Time
 	// entryTime is the time of an entry.
 	entryTime time.Duration
-	ready     []cluster.NodeID // nodes that take what moves
-	next      int              // where the next goes
-	moved     int              // how many have moved, for their ids
-	all       int              // how many have to
+	targets   []cluster.NodeID // the nodes that get the replacements
+	next      int              // the index of the last target that got one
+	moved     int              // the number of replacements, for their ids
+	all       int              // the number of allocations that have to move
 
-	// record keeps the entries. lockstep runs in rounds.
+	// record means that the entries are kept. lockstep means that the drains run in rounds.
 	record, lockstep bool
 	entries          []recordedEntry
-	stops            []stopped // what was marked in this round
-	answering        bool      // the scheduler and the clients have their turn of a round
-	applied          int       // entries
+	stops            []stopped // the allocations that were marked in this round
+	answering        bool      // the scheduler and the clients apply their entries of a round
+	applied          int       // the number of applied entries
 
-	// The counts. The ends of drains in lockstep fit into endFloor entries.
+	// endFloor is the smallest number of entries for the ends of drains in lockstep. The others are
+	// counts.
 	marks, markEntries, endEntries, rounds, endFloor int
 }
 
@@ -227,10 +229,10 @@ type drains struct {
 type recordedEntry struct {
 	data      []byte
 	ofDrainer bool
-	response  shims.Response // of the drainer's own; nil of others'
+	response  shims.Response // nil unless the entry is of the drainer
 }
 
-// stopped are the allocations that an accepted mark stops, by evaluation.
+// stopped are the marked allocations of one job with the evaluation that will stop them.
 type stopped struct {
 	eval   cluster.EvalID
 	allocs []cluster.AllocID
@@ -240,8 +242,8 @@ type stopped struct {
 // configuration that it needs.
 func newDrains(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte, config drainer.NodeDrainerConfig) *drains {
 	t := restoreCluster(tb, plan, persisted)
-	state := &looked{StateReader: t.fsm.Store().Reader()}
-	d := &drains{leader: leadWith(t, state, config), looked: state, ready: t.nodes[c.drained:], now: epoch, entryTime: entryTime, all: c.drained * c.perNode}
+	state := &viewCounter{StateReader: t.fsm.Store().Reader()}
+	d := &drains{leader: leadWith(t, state, config), views: state, targets: t.nodes[c.drained:], now: epoch, entryTime: entryTime, all: c.drained * c.perNode}
 	for _, n := range t.nodes[:c.drained] {
 		d.propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
 			Node: n, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID("drain-" + string(n)), At: epoch,
@@ -250,23 +252,24 @@ func newDrains(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte, c
 	return d
 }
 
-// run runs the drains to their ends. It does not measure the scheduler and the clients, but it
-// measures the application of their entries.
+// run runs the drains until all have ended. It measures the drainer and the application of all
+// entries, but not the scheduler and the clients.
 func (d *drains) run(meter *measure.Meter) {
 	d.meter = meter
 	defer d.term.Close()
-	for d.turn() || d.step(d.now) || d.later() || d.endRound() {
+	for d.applyAndStep() || d.step(d.now) || d.advance() || d.endRound() {
 	}
 	meter.Pause()
 	for n := range d.fsm.Store().Snapshot().DrainingNodes() {
 		d.tb.Fatalf("node %s still drains: %+v", n.ID, d.term.Status(d.now)[0])
 	}
-	must.Eq(d.tb, d.all, d.marks) // everything moved, once
+	must.Eq(d.tb, d.all, d.marks) // each allocation moved once
 	meter.Resume()
 }
 
-// turn applies the next entry and steps the drainer, unless the round continues.
-func (d *drains) turn() bool {
+// applyAndStep applies the next entry. It then steps the drainer, except in a round while the scheduler
+// and the clients still have entries. It reports whether there was an entry.
+func (d *drains) applyAndStep() bool {
 	if !d.applyNext() {
 		return false
 	}
@@ -280,8 +283,9 @@ func (d *drains) turn() bool {
 	return true
 }
 
-// later advances the time to the drainer's next step, if it has one.
-func (d *drains) later() bool {
+// advance advances the time to the drainer's next step and makes the step. It reports whether there
+// was one.
+func (d *drains) advance() bool {
 	if d.wakeAt.IsZero() || d.wakeAt.Sub(epoch) > time.Hour {
 		return false
 	}
@@ -306,7 +310,7 @@ func (d *drains) applyNext() bool {
 		must.NoError(d.tb, err)
 		d.meter.Pause()
 		answer.Response = refusals(response)
-		d.follow(p.message, data, response)
+		d.observe(p.message, data, response)
 		d.meter.Resume()
 	}
 	p.reply(answer)
@@ -328,8 +332,8 @@ func ofDrainer(m shims.Message) bool {
 	return m != nil && (m.Type() == shims.AllocUpdateDesiredTransitionType || m.Type() == shims.NodesDrainCompleteType)
 }
 
-// follow counts an applied entry and triggers the scheduler and the clients.
-func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
+// observe counts an applied entry and triggers the scheduler and the clients.
+func (d *drains) observe(m shims.Message, data []byte, response shims.Response) {
 	d.applied++
 	switch r := response.(type) {
 	case shims.MarksApplied:
@@ -350,7 +354,7 @@ func (d *drains) follow(m shims.Message, data []byte, response shims.Response) {
 	}
 }
 
-// schedule plans for each job with a new mark, at once or at the end of the round.
+// schedule plans each job with a new mark: immediately, or in lockstep at the end of the round.
 func (d *drains) schedule(r shims.MarksApplied) {
 	state := d.fsm.Store().Snapshot()
 	byJob := map[cluster.JobKey]int{}
@@ -387,16 +391,16 @@ func (d *drains) plan(s stopped) {
 
 func (d *drains) replacement(old *cluster.Allocation) *cluster.Allocation {
 	d.moved++
-	d.next = (d.next + 1) % len(d.ready)
+	d.next = (d.next + 1) % len(d.targets)
 	a := old.Copy()
 	a.ID = cluster.AllocID(fmt.Sprintf("%08x-0000-b24c-f8a5-ca0ec0ff5747", d.moved))
-	a.NodeID, a.PreviousAllocation = d.ready[d.next], old.ID
+	a.NodeID, a.PreviousAllocation = d.targets[d.next], old.ID
 	a.DesiredTransition, a.DeploymentStatus = cluster.DesiredTransition{}, nil
 	a.ClientStatus, a.CreateTime = cluster.ClientPending, d.now
 	return a
 }
 
-// report reports that the clients have stopped and started the allocations of a plan.
+// report proposes the clients' reports that they have stopped and started the allocations of a plan.
 func (d *drains) report(plan *cluster.Plan) {
 	m := &shims.AllocClientUpdate{Reports: reportsOf(plan, d.fsm.Store().Snapshot(), d.now)}
 	if len(m.Reports) > 0 {

@@ -19,7 +19,8 @@ import (
 // noopInterval is the interval of entries that change nothing.
 const noopInterval = 10 * time.Millisecond
 
-// perNode is small: a drain has one first mark, and the scheduler scans all nodes for each job.
+// perNode is the number of allocations of a node. It is small, because only the first mark is measured
+// and the scheduler scans all nodes for each job.
 const perNode = 2
 
 // figureFirstMark: the time from a drain to its first mark is little longer than the time of an
@@ -38,14 +39,14 @@ func figureFirstMark(b *testing.B) {
 	must.NoError(b, t.fsm.Store().Snapshot().Persist(&state))
 	for _, c := range []struct {
 		name    string
-		updates int // of nodes, and as many of allocations, a second
+		updates int // updates of nodes a second, and the same number of updates of allocations
 	}{{"idle", 0}, {"busy", 1000}} {
 		b.Run(c.name, func(b *testing.B) {
 			f := &firstMarks{servers: newServers(b), marked: make(chan time.Duration, 1), ended: make(chan struct{}, 1)}
 			f.servers.restore(state.Bytes(), t.index)
 			f.noops = newTimings(f.servers)
 			f.clients = newInstantClients(func(m shims.Message) { f.servers.propose(m) })
-			f.servers.onApply(f.note)
+			f.servers.onApply(f.recordApplied)
 			stop := make(chan struct{})
 			var running sync.WaitGroup
 			running.Go(func() { every(stop, noopInterval, func(int) { f.noops.propose(&shims.EvalUpdate{}) }) })
@@ -69,7 +70,7 @@ func figureFirstMark(b *testing.B) {
 	}
 }
 
-// every calls do at an interval until stop is closed. It catches up on late calls.
+// every calls do at an interval until stop is closed. It makes late calls immediately.
 func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
 	began := time.Now()
 	for i := 0; ; i++ {
@@ -82,39 +83,41 @@ func every(stop <-chan struct{}, interval time.Duration, do func(i int)) {
 	}
 }
 
-// firstMarks measures the time from a drain to its first mark, and the time of no-ops meanwhile.
+// firstMarks measures the time from a drain to its first mark, and the time of no-ops during the
+// drains.
 type firstMarks struct {
 	servers *raftServers
 	clients *instantClients
-	noops   *timings           // never nil once there are servers
+	noops   *timings           // set before the first entry
 	marked  chan time.Duration // capacity 1
 	ended   chan struct{}      // capacity 1
 	// allMarks and allNoops are the times of all parts.
 	allMarks, allNoops []time.Duration
 
 	mu sync.Mutex
-	// asked is the time of the last drain while it has no mark, or zero. It is guarded by mu.
-	asked time.Time
+	// drainedAt is the start of the last drain while the drain has no mark, or zero. It is guarded by
+	// mu.
+	drainedAt time.Time
 	// nodes and allocs count applied updates, moved counts marked allocations. They are guarded by
 	// mu.
 	nodes, allocs, moved int
 }
 
-// note handles an applied entry.
-func (f *firstMarks) note(a shims.Applied) {
+// recordApplied records an applied entry.
+func (f *firstMarks) recordApplied(a shims.Applied) {
 	now := time.Now()
-	f.clients.tell(a)
+	f.clients.onApply(a)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
-		f.asked = now
+		f.drainedAt = now
 	case *shims.AllocUpdateDesiredTransition:
 		accepted := len(a.Response.(shims.MarksApplied).Accepted)
 		f.moved += accepted
-		if accepted > 0 && !f.asked.IsZero() {
-			f.marked <- now.Sub(f.asked)
-			f.asked = time.Time{}
+		if accepted > 0 && !f.drainedAt.IsZero() {
+			f.marked <- now.Sub(f.drainedAt)
+			f.drainedAt = time.Time{}
 		}
 	case *shims.NodesDrainComplete:
 		if len(a.Response.(shims.CompletionsApplied).Ended) > 0 {
@@ -122,7 +125,7 @@ func (f *firstMarks) note(a shims.Applied) {
 		}
 	case *shims.EvalUpdate:
 		if len(m.Evals) == 0 {
-			f.noops.note(a.Index, now)
+			f.noops.recordApplied(a.Index, now)
 		}
 	case *shims.NodeUpdateStatus:
 		f.nodes++
@@ -131,7 +134,7 @@ func (f *firstMarks) note(a shims.Applied) {
 	}
 }
 
-// percentiles are the percentiles with bounds.
+// percentiles are the bounded percentiles.
 var percentiles = [...]float64{50, 99}
 
 // sample drains the nodes one after the other in several parts. It returns the ratios of each
@@ -158,13 +161,13 @@ func (f *firstMarks) sample(b *testing.B, nodes []cluster.NodeID) (ratios [len(p
 	return ratios
 }
 
-// within receives a value or fails after some time.
+// within receives a value, or fails the benchmark after the longest wait.
 func within[T any](b *testing.B, c <-chan T) (t T) {
 	b.Helper()
 	select {
 	case t = <-c:
 	case <-time.After(patience):
-		b.Fatalf("nothing came within %s", patience)
+		b.Fatalf("no value was received within %s", patience)
 	}
 	return t
 }
@@ -188,7 +191,7 @@ func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, to
 	measure.Count(b, len(f.allMarks), "samples")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	must.Eq(b, len(f.allMarks)*perNode, f.moved) // each once
+	must.Eq(b, len(f.allMarks)*perNode, f.moved) // each allocation moved once
 	nodes, allocs := float64(f.nodes)/took.Seconds(), float64(f.allocs)/took.Seconds()
 	b.ReportMetric(nodes, "nodes/s")
 	b.ReportMetric(allocs, "allocs/s")
@@ -200,11 +203,11 @@ func (f *firstMarks) report(b *testing.B, ratios [len(percentiles)][]float64, to
 	measure.Ratio{Median: missed, Low: missed, High: missed}.ReportAs(b, "missed-"+measure.UnitRatio)
 }
 
-// updates are writes to nodes and allocations that do not drain.
+// updates writes to nodes that do not drain and to their allocations.
 type updates struct {
 	servers *raftServers
 	nodes   []cluster.NodeID
-	next    int // the node whose allocations are written to next
+	next    int // the index of the next node whose allocations are updated
 }
 
 // updateBatch is the least number of reports of allocations in one entry.
@@ -216,7 +219,7 @@ func (u *updates) node(i int) {
 
 func (u *updates) allocs(i int) {
 	m := new(shims.AllocClientUpdate)
-	state := u.servers.leads.store().Snapshot()
+	state := u.servers.leader.store().Snapshot()
 	for len(m.Reports) < updateBatch {
 		n := u.nodes[u.next%len(u.nodes)]
 		u.next++

@@ -15,7 +15,7 @@ func figureIdle(b *testing.B) {
 	l := lead(newCluster(b, clusterPlan{nodes: nodes, perNode: 5, jobSize: 50, job: cluster.JobBatch}))
 	defer l.term.Close()
 	l.drain(nodes, cluster.DrainSpec{Deadline: time.Hour})
-	l.settle(epoch)
+	l.runUntilIdle(epoch)
 	if n := len(l.status()); n != nodes {
 		b.Fatalf("%d drains run, not %d", n, nodes)
 	}

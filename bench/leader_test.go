@@ -12,7 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// leader is a drainer of a test cluster with a log. The test steps the drainer and applies the log.
+// leader is the drainer of a test cluster and a log of its proposals. The benchmark steps the drainer
+// and applies the log.
 type leader struct {
 	*testCluster
 	state  drainer.StateReader
@@ -23,13 +24,13 @@ type leader struct {
 	wakeAt time.Time
 	// log holds the proposals that are not applied.
 	log []proposal
-	// steps and writes are counts. inFlight is the number of writes without an answer, most is its
-	// maximum.
-	steps, writes, inFlight, most int
-	evals                         int
+	// steps and writes are counts. inFlight is the number of writes without an answer, maxInFlight is
+	// its maximum.
+	steps, writes, inFlight, maxInFlight int
+	evals                                int
 }
 
-// proposal is an entry, or a barrier if there is no message, with the receiver of the answer.
+// proposal is an entry, or a barrier if message is nil. reply receives the answer.
 type proposal struct {
 	message shims.Message
 	reply   drainer.Reply
@@ -82,7 +83,7 @@ func (l *leader) Barrier(reply drainer.Reply) bool {
 func (l *leader) write(m shims.Message, reply drainer.Reply) bool {
 	l.writes++
 	l.inFlight++
-	l.most = max(l.most, l.inFlight)
+	l.maxInFlight = max(l.maxInFlight, l.inFlight)
 	return l.propose(m, func(a drainer.Answer) {
 		l.inFlight--
 		reply(a)
@@ -135,8 +136,8 @@ func refusals(r shims.Response) []rules.Refusal {
 	return nil
 }
 
-// settle steps and applies until nothing is left to do at this time.
-func (l *leader) settle(now time.Time) {
+// runUntilIdle steps the drainer and applies its entries until nothing is left to do at this time.
+func (l *leader) runUntilIdle(now time.Time) {
 	l.steps++
 	l.wakeAt = l.term.Step(now)
 	for l.commit() || l.step(now) {

@@ -14,10 +14,10 @@ import (
 // possible.
 func (r *drainRuns) countEntries(b *testing.B) {
 	d := r.begin(b, drainer.NodeDrainerConfig{})
-	of := d.inLockstep(r.c, r.plan.maxParallel)
-	measure.Count(b, of.rounds, "rounds")
-	measure.Count(b, of.markEntries, "mark-entries")
-	measure.Count(b, of.endEntries, "end-entries")
+	counts := d.inLockstep(r.c, r.plan.maxParallel)
+	measure.Count(b, counts.rounds, "rounds")
+	measure.Count(b, counts.markEntries, "mark-entries")
+	measure.Count(b, counts.endEntries, "end-entries")
 	measure.Count(b, d.rounds, "rounds-in-all")
 	measure.Count(b, d.markEntries, "mark-entries-in-all")
 	measure.Count(b, d.endEntries, "end-entries-in-all")
@@ -26,9 +26,9 @@ func (r *drainRuns) countEntries(b *testing.B) {
 // lockstepCount are the counts of drains in lockstep, as multiples of the floor.
 type lockstepCount struct{ rounds, markEntries, endEntries float64 }
 
-// inLockstep runs drains in lockstep. In a round the drainer makes all its writes, then the
-// scheduler and the clients answer them. The drainer sees the answers when all are applied.
-// Requests for drains are a round too.
+// inLockstep runs drains in lockstep. In a round the drainer makes all its writes, then the scheduler
+// and the clients make theirs. The drainer makes its next step when all of these are applied. The
+// requests for drains are a round too.
 func (d *drains) inLockstep(c drainCase, maxParallel int) lockstepCount {
 	d.lockstep, d.answering = true, true
 	floor := c.floor(d.testCluster, maxParallel)
@@ -74,7 +74,7 @@ func entriesOf(ids int) int {
 	return (ids + bound - 1) / bound
 }
 
-// beginRound notes which drains can end in this round.
+// beginRound adds the drains that can end in this round to the floor.
 func (d *drains) beginRound() { d.endFloor += entriesOf(d.emptied()) }
 
 // emptied counts the nodes whose drains can end.
@@ -88,12 +88,12 @@ func (d *drains) emptied() (count int) {
 	return count
 }
 
-// endRound lets the scheduler answer a round. It reports whether there was anything to answer.
+// endRound plans the marked allocations of a round. It reports whether there were any.
 func (d *drains) endRound() bool {
 	if len(d.stops) == 0 {
 		return false
 	}
-	must.Zero(d.tb, d.emptied()) // what could end has
+	must.Zero(d.tb, d.emptied()) // every drain that could end has ended
 	d.rounds++
 	for _, s := range d.stops {
 		d.plan(s)

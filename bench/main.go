@@ -3,15 +3,16 @@
 //	go run ./bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N] [-fail all|counts] [-cpuprofile FILE]
 //	go run ./bench -table FILE...
 //
-// It runs the Go benchmarks whose names begin with Figure, here and in the packages that they
-// measure, and prints one table of figures, bounds and verdicts. Each figure runs in a process of
-// its own with a time limit of its own. A benchmark that fails is a broken row. The exit code is 1
-// if a bound is broken. With -fail counts, broken ratios do not count: a busy machine may break
-// them. The command needs the go command and, for the commit in the report, git.
+// It runs the Go benchmarks BenchmarkFigure of this package and of the packages that they measure,
+// and prints one table of figures, bounds and verdicts. Each figure runs in its own process with its
+// own time limit. A benchmark that fails is a broken figure. The exit code is 1 if a figure is broken.
+// With -fail counts, broken ratios do not change the exit code: a busy machine may break them. The
+// command needs the go command and, for the commit in the report, git.
 //
-// A figure is a count of wake-ups, rows, entries or bytes, which is the same on every machine, or a
-// ratio of CPU time to that of a baseline of the same run. Package internal/measure describes
-// ratios and verdicts. The bounds are in bounds.go. With -counts the command measures only counts.
+// A figure is a count or a ratio. A count of wake-ups, rows, entries or bytes is the same on every
+// machine. A ratio compares CPU time with that of a baseline in the same run. Package internal/measure
+// describes ratios and verdicts. The bounds are in bounds.go. With -counts the command measures only
+// counts.
 //
 // With -run it measures some figures: names from bounds.go, separated by |. Each part of a name is
 // a regular expression that matches anywhere, and parts at the end may be omitted:
@@ -19,12 +20,12 @@
 // and its preparation: 'drains/(cpu|free)/max_parallel=1$'. -pairs changes the number of pairs of a
 // ratio. The largest figures take minutes for each pair.
 //
-// The full size takes hours. It may be measured in parts, each with -json into a file. With -table
-// the command joins such files of one commit and prints one table in Markdown. After an interrupt
-// (SIGINT) it prints the figures so far.
+// The full size takes hours. You can measure it in parts and write the result of each with -json to a
+// file. With -table the command joins such files of one commit and prints one table in Markdown.
+// After an interrupt (SIGINT) the command prints the figures so far.
 //
-// With -cpuprofile it runs the work of one ratio again and writes a profile. -run must select this
-// ratio. Pauses of the work are in the profile without the label "measured":
+// With -cpuprofile the command runs the work of one ratio again and writes a profile. -run must select
+// this ratio. Work that the ratio does not measure has no label "measured" in the profile:
 //
 //	go run ./bench -size full -run 'drains/cpu/max_parallel=1$/1000-of' -cpuprofile FILE
 //	go tool pprof -tagfocus measured FILE
@@ -50,7 +51,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command. It returns the exit code, 2 if it cannot measure.
+// run runs the command. It returns the exit code: 1 if a figure is broken, 2 if it cannot measure.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := flags.String("fail", failAll, "all or counts: the broken bounds that make the exit code 1")
 	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
 	profile := flags.String("cpuprofile", "", "write a CPU profile of the work of one ratio to this file, which must not exist")
-	table := flags.Bool("table", false, "measure nothing: print one table of these files, which -json has written")
+	table := flags.Bool("table", false, "measure nothing, and print one table of the given files, which -json has written")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -100,7 +101,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	report, err := judge(figures, bounds, results, some)
+	report, err := newReport(figures, bounds, results, some)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
@@ -148,7 +149,7 @@ func alternatives(match string) (all []string) {
 	return append(all, match[from:])
 }
 
-// names returns the names of the benchmarks with bounds as patterns for -bench, each once.
+// names returns the names of the bounded benchmarks as patterns for -bench, without duplicates.
 func names(bounds []bound) []string {
 	var all, names []string
 	for _, b := range bounds {

@@ -65,10 +65,10 @@ func readTable(files []string) (*table, error) {
 		}
 	}
 	if len(t.rows) == 0 {
-		return nil, errors.New("no figures: name files that -json has written")
+		return nil, errors.New("there are no figures: give files that -json has written")
 	}
 	bounds := bounds()
-	place := func(r tableRow) int { // a benchmark that failed has no place and comes first
+	place := func(r tableRow) int { // -1 for a benchmark that failed, which is first
 		return slices.IndexFunc(bounds, func(b bound) bool { return b.what == r.What && b.unit == r.Unit })
 	}
 	slices.SortStableFunc(t.rows, func(a, b tableRow) int { return place(a) - place(b) })
@@ -93,7 +93,7 @@ func (t *table) write(w io.Writer) error {
 	b.WriteString("| what | case | figure | bound | verdict | pairs | collector | other metrics |\n|---|---|---|---|---|---|---|---|\n")
 	cell := strings.NewReplacer("|", `\|`, "\n", " ") // the name of a benchmark that failed is a pattern
 	for _, r := range t.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.besides())
+		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.otherMetrics())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -107,7 +107,7 @@ func (r tableRow) pairsRead() string {
 	return strconv.Itoa(r.pairs)
 }
 
-// title says which run the report is of.
+// title describes the commit and the machine of a report.
 func (r *report) title() string {
 	return fmt.Sprintf("commit %s, size %s, %s, GOMAXPROCS=%d", cmp.Or(r.Commit, "unknown"), r.Size, r.Go, r.Processors)
 }

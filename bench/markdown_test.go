@@ -23,11 +23,11 @@ func written(t *testing.T, r *report) string {
 	return name
 }
 
-// of returns a ratio of CPU time and its comparison with the bound of the name.
-func of(t *testing.T, bound, of string, low, median, high float64) figure {
+// figureOf returns a ratio of CPU time, compared with the bound of that name.
+func figureOf(t *testing.T, bound, name string, low, median, high float64) figure {
 	for _, b := range bounds() {
 		if b.name == bound {
-			f, err := b.judge(result{Name: bound + "/" + of, Metrics: map[string]float64{
+			f, err := b.compare(result{Name: bound + "/" + name, Metrics: map[string]float64{
 				measure.UnitRatio: median, measure.UnitRatio + measure.SuffixLow: low, measure.UnitRatio + measure.SuffixHigh: high,
 			}})
 			must.NoError(t, err)
@@ -41,10 +41,10 @@ func of(t *testing.T, bound, of string, low, median, high float64) figure {
 // Several reports become one table in the order of the bounds. The last report of a figure counts.
 func TestTabulate(t *testing.T) {
 	first := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 3, Figures: []figure{
-		of(t, "drains/cpu/max_parallel=10", "large", 1.5, 1.6, 1.65), of(t, "recheck", "jobs", 1.0, 1.1, 1.2),
+		figureOf(t, "drains/cpu/max_parallel=10", "large", 1.5, 1.6, 1.65), figureOf(t, "recheck", "jobs", 1.0, 1.1, 1.2),
 	}})
 	second := written(t, &report{Size: measure.Full, Commit: "c0ffee", Pairs: 5, Figures: []figure{
-		of(t, "drains/cpu/max_parallel=10", "large", 1.0, 1.1, 1.15), of(t, "drains/cpu/max_parallel=100", "large", 1.0, 1.1, 1.15),
+		figureOf(t, "drains/cpu/max_parallel=10", "large", 1.0, 1.1, 1.15), figureOf(t, "drains/cpu/max_parallel=100", "large", 1.0, 1.1, 1.15),
 	}})
 	var stdout, stderr bytes.Buffer
 	must.Eq(t, 0, run(t.Context(), []string{"-table", first, second}, &stdout, &stderr))
@@ -55,7 +55,7 @@ func TestTabulate(t *testing.T) {
 	must.Eq(t, "| applying marks with the re-check, to applying them without | jobs | 1.10 (1.00 to 1.20) | 2 | holds | 3 |  |  |", lines[4])
 	must.Eq(t, "| whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries | large | 1.10 (1.00 to 1.15) | 1.4 | holds | 5 |  |  |", lines[5])
 	must.StrContains(t, lines[6], "max_parallel 100")
-	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // broken there
+	must.Eq(t, 1, run(t.Context(), []string{"-table", first}, io.Discard, io.Discard)) // the figure is broken in the first report
 
 	failed := written(t, &report{Size: measure.Full, Commit: "c0ffee", Figures: []figure{{What: "a benchmark failed: one\nand another", Case: "a|b", Verdict: measure.Broken}}})
 	stdout.Reset()

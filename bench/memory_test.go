@@ -10,13 +10,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figureMemory: the memory of a term that drains many nodes full of services, when it has planned
-// all marks and none is applied.
+// figureMemory: the memory of a term that drains many nodes with services, after it has planned all
+// marks and before any is applied.
 func figureMemory(b *testing.B) {
 	const nodes, perNode = 1000, 50
-	// Smaller jobs mean more groups to track. Jobs of one allocation need more than the bound for
-	// nodes and allocations: their figure is reported, and the bound with groups is the one that
-	// they keep.
+	// The drainer tracks more groups if jobs are smaller. With jobs of one allocation it needs more
+	// memory than the bound for nodes and allocations allows. For these only the bound that includes
+	// groups applies.
 	for _, c := range []struct {
 		name                 string
 		maxParallel, jobSize int
@@ -35,14 +35,14 @@ func figureMemory(b *testing.B) {
 				b.Fatal("nothing is in flight")
 			}
 			measure.Count(b, held, "bytes")
-			const asked, group = 2048*nodes + 100*nodes*perNode, 300
-			share := float64(held) / asked
+			const base, group = 2048*nodes + 100*nodes*perNode, 300
+			share := float64(held) / base
 			if c.jobSize > 1 {
 				measure.Ratio{Median: share, Low: share, High: share}.ReportAs(b, "held-"+measure.UnitRatio)
 			} else {
 				measure.Count(b, share, "of-nodes-and-allocations")
 			}
-			share = float64(held) / float64(asked+group*nodes*perNode/c.jobSize)
+			share = float64(held) / float64(base+group*nodes*perNode/c.jobSize)
 			measure.Ratio{Median: share, Low: share, High: share}.ReportAs(b, "held-of-all-"+measure.UnitRatio)
 			runtime.KeepAlive(t)
 			l.term.Close()

@@ -32,7 +32,7 @@ func figureRecheck(b *testing.B) {
 		run("overdue/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkFree, alloc: overdue})
 		run("canary/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkCanary, alloc: canary})
 		run("proceed/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkProceed})
-		run("reevaluate/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkPaced, again: true})
+		run("reevaluate/", recheckCase{jobSize: jobSize, perJob: 1, class: cluster.MarkPaced, reevaluate: true})
 	}
 }
 
@@ -45,9 +45,9 @@ type recheckCase struct {
 	class           cluster.MarkClass
 	// alloc changes each allocation so that its mark has the class, or is nil.
 	alloc func(*cluster.Allocation)
-	// again means that the allocations are marked already and still run. The entries request other
-	// evaluations of their jobs.
-	again bool
+	// reevaluate means that the allocations are already marked and still run. The entries request
+	// new evaluations of their jobs.
+	reevaluate bool
 }
 
 // compare compares entries with and without the re-check.
@@ -59,19 +59,19 @@ func (c recheckCase) compare(b *testing.B) {
 	if c.class == cluster.MarkProceed {
 		t.scaleUp(c.perJob)
 	}
-	apply := func(judge bool) measure.Side {
+	apply := func(recheck bool) measure.Side {
 		return func() func(*measure.Meter) {
-			t.drainAgain()
+			t.restartDrains()
 			entries := t.marksOf(c.perJob, drainer.DefaultMaxIDsPerEntry)
 			c.classify(entries)
-			if c.again {
-				t.applyAsAsked(entries)
+			if c.reevaluate {
+				t.applyMarksOnly(entries)
 			}
 			return func(*measure.Meter) {
 				for _, m := range entries {
 					t.edit(func(txn *statestore.Txn) {
 						accepted, evals := m.Marks, m.Evals
-						if judge {
+						if recheck {
 							var refused []rules.Refusal
 							accepted, evals, refused = rules.Recheck(txn, m)
 							must.Len(b, 0, refused)
@@ -107,9 +107,10 @@ func (t *testCluster) scaleUp(by int) {
 	}
 }
 
-// applyAsAsked applies the marks of the entries without evaluations. The entries then only request
-// evaluations. No open evaluation would stop the allocations, which still run.
-func (t *testCluster) applyAsAsked(entries []*rules.Marks) {
+// applyMarksOnly applies the marks of the entries without evaluations, and changes the entries to
+// requests for evaluations. The allocations are then marked and run, and no open evaluation will stop
+// them.
+func (t *testCluster) applyMarksOnly(entries []*rules.Marks) {
 	for _, m := range entries {
 		t.edit(func(txn *statestore.Txn) { must.NoError(t.tb, txn.ApplyMarks(m.At, m.Marks, nil)) })
 		for _, mark := range m.Marks {
@@ -119,9 +120,9 @@ func (t *testCluster) applyAsAsked(entries []*rules.Marks) {
 	}
 }
 
-// drainAgain starts a new drain without marks on every node that has marks or no drain,
+// restartDrains starts a new drain without marks on every node that has marks or no drain,
 // and completes the evaluations.
-func (t *testCluster) drainAgain() {
+func (t *testCluster) restartDrains() {
 	for _, n := range t.nodes {
 		drain := t.fsm.Store().Snapshot().Node(n).Drain
 		if drain != nil && drain.Marked == (cluster.Drain{}).Marked {
@@ -129,7 +130,7 @@ func (t *testCluster) drainAgain() {
 		}
 		t.edit(func(txn *statestore.Txn) {
 			for _, u := range []cluster.DrainUpdate{
-				{Node: n, At: epoch}, // ends the drain that there may be, and withdraws its marks
+				{Node: n, At: epoch}, // cancels a running drain and removes its marks
 				{Node: n, At: epoch, Spec: &cluster.DrainSpec{}, Drain: cluster.DrainID(fmt.Sprintf("drain-%s-%d", n, t.index))},
 			} {
 				_, err := txn.UpdateNodeDrain(u)
@@ -149,8 +150,8 @@ func (t *testCluster) drainAgain() {
 	must.True(t.tb, t.fsm.Store().Snapshot().Node(t.nodes[0]).Draining())
 }
 
-// marksOf returns entries of the largest size with so many marks of each job, until there are
-// enough marks.
+// marksOf returns entries with perJob marks of each job and at most bound ids each. Together they have
+// about recheckMarks marks.
 func (t *testCluster) marksOf(perJob, bound int) []*rules.Marks {
 	state := t.fsm.Store().Snapshot()
 	var entries []*rules.Marks
@@ -185,7 +186,7 @@ func (t *testCluster) marksOf(perJob, bound int) []*rules.Marks {
 	return append(entries, m)
 }
 
-// maxAllocs is the largest number of allocations of a cluster.
+// maxAllocs returns the largest number of allocations of a cluster.
 func maxAllocs(b *testing.B) int {
 	if measure.SizeOf(b) == measure.Full {
 		return 200_000

@@ -26,25 +26,25 @@ type nopCloser struct{ *bytes.Reader }
 
 func (nopCloser) Close() error { return nil }
 
-// sum returns equal sums for equal states.
+// sum returns a hash of the state.
 func (t *testCluster) sum() uint64 {
 	sum := fnv.New64a()
 	must.NoError(t.tb, t.fsm.Store().Snapshot().Persist(sum))
 	return sum.Sum64()
 }
 
-// replay applies recorded entries without a drainer. The scheduler and the clients answer them as
-// in a run, so that they use the same part of the processor's caches. Neither is measured. The
-// replay drops the answers.
+// replay applies recorded entries without a drainer. The scheduler and the clients do the same work as
+// in a run, so that they use the processor's caches in the same way. The replay does not measure them
+// and drops their proposals.
 type replay struct{ *drains }
 
 // newReplay restores the first state of a run.
 func newReplay(tb testing.TB, c drainCase, plan clusterPlan, persisted []byte) replay {
 	t := restoreCluster(tb, plan, persisted)
-	return replay{&drains{leader: &leader{testCluster: t}, ready: t.nodes[c.drained:], now: epoch}}
+	return replay{&drains{leader: &leader{testCluster: t}, targets: t.nodes[c.drained:], now: epoch}}
 }
 
-// run applies the entries, with the pauses of a run.
+// run applies the entries, and pauses the meter as a run does.
 func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
 	r.meter = meter
 	for _, e := range entries {
@@ -57,13 +57,14 @@ func (r replay) run(meter *measure.Meter, entries []recordedEntry) {
 			message, response = r.apply(e)
 		}
 		meter.Pause()
-		r.follow(message, e.data, response)
+		r.observe(message, e.data, response)
 		r.log = r.log[:0]
 		meter.Resume()
 	}
 }
 
-// apply applies an entry of the scheduler or a client. In a run they encode it before.
+// apply applies an entry of the scheduler or a client. It decodes and encodes the entry, as a run
+// encodes it.
 func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
 	r.meter.Pause()
 	message, err := shims.Decode(e.data)
@@ -76,8 +77,8 @@ func (r replay) apply(e recordedEntry) (shims.Message, shims.Response) {
 	return message, response
 }
 
-// write applies the result of an entry of the drainer without the re-check. Its cost is the cost of
-// the write.
+// write applies the result of an entry of the drainer without the re-check, so its cost is that of the
+// write alone.
 func (r replay) write(e recordedEntry) shims.Message {
 	message, err := shims.Decode(e.data)
 	must.NoError(r.tb, err)

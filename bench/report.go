@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figure is one measured figure against its bound.
+// figure is one measured figure, compared with its bound.
 type figure struct {
 	What    string          `json:"what"`
 	Case    string          `json:"case"`
@@ -46,11 +46,11 @@ type report struct {
 	Figures []figure `json:"figures"`
 }
 
-// judge compares the results with the bounds. A benchmark that failed is a broken figure. A result
-// without a bound is an error, and so is a result without the metric that is bounded. A bound
-// without a result is an error too, unless some is set or a benchmark failed.
-func judge(of benchmarks, bounds []bound, results []result, some bool) (*report, error) {
-	r := &report{Size: of.size, Pairs: of.pairs, Commit: of.commit, Go: runtime.Version(), Processors: runtime.GOMAXPROCS(0)}
+// newReport compares the results with the bounds. A benchmark that failed is a broken figure. It is an
+// error if a result has no bound or lacks its bounded metric. It is also an error if a bound has no
+// result, unless some is set or a benchmark failed.
+func newReport(run benchmarks, bounds []bound, results []result, some bool) (*report, error) {
+	r := &report{Size: run.size, Pairs: run.pairs, Commit: run.commit, Go: runtime.Version(), Processors: runtime.GOMAXPROCS(0)}
 	for _, result := range results {
 		if result.Failed != nil {
 			some = true
@@ -64,7 +64,7 @@ func judge(of benchmarks, bounds []bound, results []result, some bool) (*report,
 			if result.Failed != nil || !b.bounds(result) {
 				continue
 			}
-			f, err := b.judge(result)
+			f, err := b.compare(result)
 			if err != nil {
 				return nil, err
 			}
@@ -99,12 +99,12 @@ func (r *report) add(f figure) {
 	}
 }
 
-// bounds reports whether the bound is for the result.
+// bounds reports whether the bound applies to the result.
 func (b bound) bounds(r result) bool {
 	return r.Name == b.name || strings.HasPrefix(r.Name, b.name+"/")
 }
 
-func (b bound) judge(r result) (figure, error) {
+func (b bound) compare(r result) (figure, error) {
 	f := figure{What: b.what, Case: strings.TrimPrefix(strings.TrimPrefix(r.Name, b.name), "/"), Unit: b.unit, Bound: b.most}
 	value := func(unit string) (float64, error) {
 		v, is := r.Metrics[unit]
@@ -128,7 +128,7 @@ func (b bound) judge(r result) (figure, error) {
 	low, errLow := value(b.unit + measure.SuffixLow)
 	high, errHigh := value(b.unit + measure.SuffixHigh)
 	f.Ratio = &measure.Ratio{Median: f.Value, Low: low, High: high}
-	if b.unit == measure.UnitRatio { // only these are of CPU time
+	if b.unit == measure.UnitRatio { // the other ratios are not of CPU time
 		f.Ratio.Base, f.Ratio.With = time.Duration(r.Metrics[measure.UnitBase]), time.Duration(r.Metrics[measure.UnitWith])
 		f.Ratio.GC = r.Metrics[measure.UnitGC] / 100
 	}
@@ -155,8 +155,7 @@ func notes(bounds []bound, r result) map[string]float64 {
 	return notes
 }
 
-// fails reports whether a bound is broken. With countsOnly, only bounds of counts and benchmarks
-// that failed matter.
+// fails reports whether a figure is broken. With countsOnly it ignores ratios.
 func (r *report) fails(countsOnly bool) bool {
 	return slices.ContainsFunc(r.Figures, func(f figure) bool {
 		return f.Verdict == measure.Broken && (f.Ratio == nil || !countsOnly)
@@ -165,9 +164,9 @@ func (r *report) fails(countsOnly bool) bool {
 
 func (r *report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "what (%s, %d pairs)\tcase\tfigure\tbound\tverdict\tcollector\tbesides\n", r.Size, r.Pairs)
+	fmt.Fprintf(t, "what (%s, %d pairs)\tcase\tfigure\tbound\tverdict\tcollector\tother metrics\n", r.Size, r.Pairs)
 	for _, f := range r.Figures {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%g\t%s\t%s\t%s\n", f.What, f.Case, f.value(), f.Bound, f.Verdict, f.collector(), f.besides())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%g\t%s\t%s\t%s\n", f.What, f.Case, f.value(), f.Bound, f.Verdict, f.collector(), f.otherMetrics())
 	}
 	fmt.Fprintf(t, "%d figures: %d broken, %d unclear\n", len(r.Figures), r.Broken, r.Unclear)
 	return t.Flush()
@@ -184,7 +183,8 @@ func (f figure) value() string {
 	return fmt.Sprintf("%.6g %s", f.Value, f.Unit)
 }
 
-// collector returns the collector's part of the CPU time, or an empty text without CPU time.
+// collector returns the garbage collector's part of the CPU time, or an empty text for a figure that is
+// not of CPU time.
 func (f figure) collector() string {
 	if f.Ratio == nil || f.Ratio.Base == 0 {
 		return ""
@@ -192,7 +192,7 @@ func (f figure) collector() string {
 	return fmt.Sprintf("%.0f %%", 100*f.Ratio.GC)
 }
 
-func (f figure) besides() string {
+func (f figure) otherMetrics() string {
 	var all []string
 	for _, unit := range slices.Sorted(maps.Keys(f.Notes)) {
 		all = append(all, fmt.Sprintf("%.6g %s", f.Notes[unit], unit))

@@ -23,9 +23,9 @@ import (
 type raftServers struct {
 	tb  testing.TB
 	all []raftServer
-	// leads is the leader: see elect.
-	leads raftServer
-	// applied gets each entry that the leader applies, on raft's goroutine of the FSM.
+	// leader is set by elect.
+	leader raftServer
+	// applied is called for each entry that the leader applies, on raft's FSM goroutine.
 	applied atomic.Pointer[func(shims.Applied)]
 }
 
@@ -35,8 +35,8 @@ type raftServer struct {
 	store func() *statestore.Store
 }
 
-// place is the configuration of one server.
-type place struct {
+// serverConfig is the configuration of one server.
+type serverConfig struct {
 	id        raft.ServerID
 	transport *raft.NetworkTransport
 	log       *raft.LogCache
@@ -44,10 +44,10 @@ type place struct {
 	snapshots *raft.FileSnapshotStore
 }
 
-// newPlaces returns three places and the list of servers that each gets.
-func newPlaces(tb testing.TB) (places []place, voters []raft.Server) {
+// newServerConfigs returns the configurations of three servers, and raft's list of them.
+func newServerConfigs(tb testing.TB) (configs []serverConfig, voters []raft.Server) {
 	for _, id := range []raft.ServerID{"s1", "s2", "s3"} {
-		dir, p := tb.TempDir(), place{id: id}
+		dir, p := tb.TempDir(), serverConfig{id: id}
 		var err error
 		p.stable, err = raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, "log.db"), MsgpackUseNewTimeFormat: true})
 		must.NoError(tb, err)
@@ -58,19 +58,19 @@ func newPlaces(tb testing.TB) (places []place, voters []raft.Server) {
 		must.NoError(tb, err)
 		p.transport, err = raft.NewTCPTransportWithLogger("127.0.0.1:0", nil, 3, 10*time.Second, hclog.NewNullLogger())
 		must.NoError(tb, err)
-		places, voters = append(places, p), append(voters, raft.Server{ID: id, Address: p.transport.LocalAddr()})
+		configs, voters = append(configs, p), append(voters, raft.Server{ID: id, Address: p.transport.LocalAddr()})
 	}
-	return places, voters
+	return configs, voters
 }
 
-// newServers starts servers with drainer and scheduler.
+// newServers starts servers with a drainer and a scheduler.
 func newServers(tb testing.TB) *raftServers {
 	r := &raftServers{tb: tb}
-	places, voters := newPlaces(tb)
-	for _, p := range places {
+	configs, voters := newServerConfigs(tb)
+	for _, p := range configs {
 		s, err := server.New(server.Config{
 			ID: p.id, Transport: p.transport, Voters: voters, Log: p.log, Stable: p.stable, Snapshots: p.snapshots,
-			OnApply: func(a shims.Applied) { r.tell(p.id, a) },
+			OnApply: func(a shims.Applied) { r.notify(p.id, a) },
 		})
 		must.NoError(tb, err)
 		tb.Cleanup(func() { must.NoError(tb, s.Shutdown()) })
@@ -82,12 +82,12 @@ func newServers(tb testing.TB) *raftServers {
 // newReplicas starts servers that only apply a log.
 func newReplicas(tb testing.TB) *raftServers {
 	r := &raftServers{tb: tb}
-	places, voters := newPlaces(tb)
-	for _, p := range places {
+	configs, voters := newServerConfigs(tb)
+	for _, p := range configs {
 		c := raft.DefaultConfig()
 		c.LocalID, c.BatchApplyCh, c.Logger = p.id, true, hclog.NewNullLogger()
 		must.NoError(tb, raft.BootstrapCluster(c, p.log, p.stable, p.snapshots, p.transport, raft.Configuration{Servers: voters}))
-		fsm := shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { r.tell(p.id, a) }})
+		fsm := shims.NewFSM(shims.FSMConfig{OnApply: func(a shims.Applied) { r.notify(p.id, a) }})
 		one, err := raft.NewRaft(c, fsm, p.log, p.stable, p.snapshots, p.transport)
 		must.NoError(tb, err)
 		tb.Cleanup(func() {
@@ -103,13 +103,13 @@ func newReplicas(tb testing.TB) *raftServers {
 // take longest.
 const patience = 15 * time.Minute
 
-// elect waits for a leader that has applied its whole log. Only then may a benchmark restore a
-// state.
+// elect waits for a leader that has applied its whole log. A benchmark may restore a state only after
+// that.
 func (r *raftServers) elect() *raftServers {
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for _, s := range r.all {
 			if s.raft.State() == raft.Leader && s.raft.Barrier(patience).Error() == nil {
-				r.leads = s
+				r.leader = s
 				return r
 			}
 		}
@@ -118,25 +118,25 @@ func (r *raftServers) elect() *raftServers {
 	return nil
 }
 
-// tell calls applied if the server is the leader.
-func (r *raftServers) tell(id raft.ServerID, a shims.Applied) {
-	told := r.applied.Load()
-	if told == nil {
+// notify calls applied if the server is the leader.
+func (r *raftServers) notify(id raft.ServerID, a shims.Applied) {
+	notify := r.applied.Load()
+	if notify == nil {
 		return
 	}
-	if _, leader := r.leads.raft.LeaderWithID(); leader == id {
-		(*told)(a)
+	if _, leader := r.leader.raft.LeaderWithID(); leader == id {
+		(*notify)(a)
 	}
 }
 
-// onApply sets the function that gets each entry that the leader applies.
+// onApply sets the function that is called for each entry that the leader applies.
 func (r *raftServers) onApply(f func(shims.Applied)) { r.applied.Store(&f) }
 
-// restore gives the servers a state, as from a backup. The next entry has a higher index than the
-// argument, which is higher than all indexes before.
+// restore replaces the state of the servers. The index must be higher than all indexes of the log.
+// Later entries have higher indexes.
 func (r *raftServers) restore(state []byte, index uint64) {
 	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: index, Size: int64(len(state))}
-	must.NoError(r.tb, r.leads.raft.Restore(meta, bytes.NewReader(state), patience))
+	must.NoError(r.tb, r.leader.raft.Restore(meta, bytes.NewReader(state), patience))
 }
 
 // propose writes to the log and does not wait for the outcome.
@@ -145,7 +145,7 @@ func (r *raftServers) propose(m shims.Message) raft.ApplyFuture {
 	if err != nil {
 		r.tb.Error(err)
 	}
-	return r.leads.raft.Apply(data, 0)
+	return r.leader.raft.Apply(data, 0)
 }
 
 // instantClients report the new states of allocations as soon as a plan is applied.
@@ -154,8 +154,8 @@ type instantClients struct {
 	done  chan struct{}
 }
 
-// newInstantClients starts clients that propose their reports. The caller tells them each entry and
-// closes them.
+// newInstantClients starts clients that propose their reports. The caller calls onApply for each
+// entry, and close at the end.
 func newInstantClients(propose func(shims.Message)) *instantClients {
 	c := &instantClients{plans: make(chan shims.Applied, 1<<16), done: make(chan struct{})}
 	go func() {
@@ -169,8 +169,8 @@ func newInstantClients(propose func(shims.Message)) *instantClients {
 	return c
 }
 
-// tell tells the clients an entry.
-func (c *instantClients) tell(a shims.Applied) {
+// onApply passes an applied entry to the clients.
+func (c *instantClients) onApply(a shims.Applied) {
 	if _, is := a.Response.(shims.PlanApplied); is {
 		c.plans <- a
 	}
@@ -181,8 +181,8 @@ func (c *instantClients) close() {
 	<-c.done
 }
 
-// reportsOf returns the reports after a plan: stopped allocations have ended, placed ones run and
-// are healthy.
+// reportsOf returns the clients' reports after a plan: stopped allocations are complete, placed
+// allocations run and are healthy.
 func reportsOf(plan *cluster.Plan, state *statestore.Snapshot, now time.Time) []cluster.AllocReport {
 	healthy := true
 	var reports []cluster.AllocReport

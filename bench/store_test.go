@@ -19,12 +19,11 @@ func figureStore(b *testing.B) {
 	if measure.SizeOf(b) == measure.Full {
 		nodes = 50_000
 	}
-	// A node has few allocations, so that it is fast to remove their marks for the next
-	// measurement.
+	// Nodes have few allocations, so that removing their marks for the next measurement is fast.
 	t := newCluster(b, clusterPlan{nodes: nodes, perNode: 10, jobSize: 100, job: cluster.JobService, maxParallel: small - 1})
 	side := func(bound int) measure.Side {
 		return func() func(*measure.Meter) {
-			t.drainAgain()
+			t.restartDrains()
 			entries := t.marksOf(small-1, bound)
 			must.Eq(b, bound, len(entries[0].Marks)+len(entries[0].Evals))
 			return func(*measure.Meter) {

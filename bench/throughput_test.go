@@ -74,17 +74,17 @@ func newThroughputRun(servers *raftServers, clients *instantClients, times *timi
 		if r.ended == r.drains {
 			return
 		}
-		clients.tell(a)
-		r.note(a)
+		clients.onApply(a)
+		r.recordApplied(a)
 	})
 	return r
 }
 
-func (r *throughputRun) note(a shims.Applied) {
+func (r *throughputRun) recordApplied(a shims.Applied) {
 	r.entries = append(r.entries, shims.Applied{Index: a.Index, Message: a.Message})
 	switch a.Message.(type) {
 	case *shims.NodeUpdateDrain, *shims.AllocClientUpdate:
-		r.times.note(a.Index, time.Now())
+		r.times.recordApplied(a.Index, time.Now())
 	}
 	switch response := a.Response.(type) {
 	case shims.MarksApplied:
@@ -96,7 +96,7 @@ func (r *throughputRun) note(a shims.Applied) {
 	}
 }
 
-// drain drains the nodes and returns the time it took.
+// drain drains the nodes and returns the duration.
 func (r *throughputRun) drain(b *testing.B, nodes []cluster.NodeID) time.Duration {
 	began := time.Now()
 	for _, n := range nodes {
@@ -106,15 +106,15 @@ func (r *throughputRun) drain(b *testing.B, nodes []cluster.NodeID) time.Duratio
 	}
 	within(b, r.done)
 	took := time.Since(began)
-	// By Little's law: the entries in flight are the entries a second times the seconds from an
-	// entry's proposal to its application.
+	// Little's law: the average number of entries in flight is the number of entries a second times
+	// the average seconds from the proposal of an entry to its application.
 	perSecond := float64(len(r.entries)) / took.Seconds()
 	r.inFlight = perSecond * mean(r.times.take()).Seconds()
 	return took
 }
 
-// replay applies the entries of a run at the same indexes, with the run's average number in flight.
-// It returns the time it took.
+// replay applies the entries of a run at the same indexes, with the run's average number of entries in
+// flight. It returns the duration.
 func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 	var data [][]byte
 	for _, e := range run.entries {
@@ -122,21 +122,21 @@ func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 		must.NoError(b, err)
 		data = append(data, d)
 	}
-	next := r.leads.raft.LastIndex() + 1
+	next := r.leader.raft.LastIndex() + 1
 	must.LessEq(b, run.entries[0].Index, next)
 	w := newWindow(max(1, int(run.inFlight+0.5)))
 	began := time.Now()
 	for i, e := range run.entries {
-		for ; next < e.Index; next++ { // a barrier was there
-			w.send(func() raft.Future { return r.leads.raft.Barrier(0) })
+		for ; next < e.Index; next++ { // the run had a barrier at this index
+			w.send(func() raft.Future { return r.leader.raft.Barrier(0) })
 		}
-		w.send(func() raft.Future { return r.leads.raft.Apply(data[i], 0) })
+		w.send(func() raft.Future { return r.leader.raft.Apply(data[i], 0) })
 		next++
 	}
 	must.NoError(b, w.close())
 	took := time.Since(began)
-	for n := range r.leads.store().Snapshot().DrainingNodes() {
-		b.Fatalf("node %s still drains where the entries were replayed", n.ID)
+	for n := range r.leader.store().Snapshot().DrainingNodes() {
+		b.Fatalf("node %s still drains on the servers that replayed the entries", n.ID)
 	}
 	return took
 }
@@ -145,7 +145,7 @@ func (r *raftServers) replay(b *testing.B, run *throughputRun) time.Duration {
 type window struct {
 	room    chan struct{}
 	futures chan raft.Future
-	failed  chan error // capacity 1; told when all have settled
+	failed  chan error // capacity 1; receives the first error, or nil, when all entries have ended
 }
 
 func newWindow(size int) *window {

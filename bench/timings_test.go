@@ -9,16 +9,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// timings measures the time from an entry's proposal to its application. It has one goroutine,
-// which ends with close.
+// timings measures the time from the proposal of an entry to its application. It owns one goroutine
+// until close.
 type timings struct {
 	servers *raftServers
-	pending chan timing // in the order in which they were proposed
+	pending chan timing // in the order of the proposals
 	done    chan struct{}
 
 	mu sync.Mutex
-	// applied holds the times of applied entries by index, until settle uses them. It is guarded by
-	// mu.
+	// applied holds the times of applied entries by index until await uses them. It is guarded by mu.
 	applied map[uint64]time.Time
 	// took are the times since the last take. It is guarded by mu.
 	took []time.Duration
@@ -37,7 +36,7 @@ func newTimings(r *raftServers) *timings {
 	go func() {
 		defer close(t.done)
 		for p := range t.pending {
-			t.settle(p)
+			t.await(p)
 		}
 	}()
 	return t
@@ -49,19 +48,21 @@ func (t *timings) propose(m shims.Message) {
 	t.pending <- timing{proposed, t.servers.propose(m)}
 }
 
-// note records that an entry is applied. The caller calls it for each entry that t proposed.
-func (t *timings) note(index uint64, now time.Time) {
+// recordApplied records the time at which an entry was applied. Call it for each entry that t
+// proposed.
+func (t *timings) recordApplied(index uint64, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.applied[index] = now
 }
 
-// settle waits for a proposal. It has no time if it failed or if note was not called.
-func (t *timings) settle(p timing) {
+// await waits for the outcome of a proposal and records its time. A proposal has no time if it failed
+// or if recordApplied was not called.
+func (t *timings) await(p timing) {
 	err := p.future.Error()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil { // and there is no index
+	if err != nil { // the entry has no index
 		t.failed++
 		return
 	}
@@ -87,7 +88,7 @@ func (t *timings) close() (failed int) {
 	return t.failed
 }
 
-// mean returns the mean of at least one time.
+// mean returns the mean of the times. There must be at least one.
 func mean(times []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, t := range times {

@@ -22,9 +22,9 @@ func figureUnconcerned(b *testing.B) {
 	t := newCluster(b, clusterPlan{nodes: 100_000 / share, perNode: perNode, jobSize: jobSize, layout: packed, job: cluster.JobService, maxParallel: 1})
 	draining := len(t.nodes) / 100
 	t.drain(draining, cluster.DrainSpec{})
-	state := &counting{StateReader: t.fsm.Store().Reader()}
+	state := &rowCounter{StateReader: t.fsm.Store().Reader()}
 	l := leadFrom(t, state)
-	l.settle(epoch)
+	l.runUntilIdle(epoch)
 	must.Len(b, draining, l.status())
 	others := t.nodes[2*draining:]
 	for _, w := range []struct {
@@ -65,20 +65,20 @@ func toggleNode(b *testing.B, txn *statestore.Txn, id cluster.NodeID, i int) {
 // updateAlloc writes a report that does not change an allocation's health.
 func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
 	a := txn.Alloc(id)
-	said := [2]string{"tasks are running", "a task has restarted"}
-	say := said[0]
-	if a.ClientDescription == say {
-		say = said[1]
+	descriptions := [2]string{"tasks are running", "a task has restarted"}
+	description := descriptions[0]
+	if a.ClientDescription == description {
+		description = descriptions[1]
 	}
 	txn.UpdateAllocsFromClient([]cluster.AllocReport{{
-		Alloc: id, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: say, At: epoch.Add(time.Duration(i) * time.Second),
+		Alloc: id, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: description, At: epoch.Add(time.Duration(i) * time.Second),
 	}})
 }
 
 const unconcernedWrites = 1000
 
-// countUnconcerned counts the drainer's work during such writes.
-func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*statestore.Txn, int)) {
+// countUnconcerned counts the drainer's wake-ups and the rows that it reads during such writes.
+func countUnconcerned(b *testing.B, l *leader, state *rowCounter, write func(*statestore.Txn, int)) {
 	count := func(writes int, write func(*statestore.Txn, int)) (wakes, rows int) {
 		l.steps, state.rows = 0, 0
 		for i := range writes {
@@ -92,15 +92,15 @@ func countUnconcerned(b *testing.B, l *leader, state *counting, write func(*stat
 	wakes, rows := count(unconcernedWrites, write)
 	measure.Count(b, wakes, "wake-ups")
 	measure.Count(b, rows, "rows")
-	// The counters work: they see a write that affects a drain.
+	// A check of the counters: they count a write that affects a drain.
 	wakes, rows = count(1, func(txn *statestore.Txn, i int) { updateAlloc(txn, allocOf(0, 0), i) })
 	must.Eq(b, 1, wakes)
 	must.Positive(b, rows)
 }
 
-// feedBytes returns the bytes that a write allocates because a term is subscribed to the state: the
-// median of the writes of some pairs, as allocations vary slightly between runs. The figure "hook"
-// counts all bytes that the hook allocates.
+// feedBytes returns the bytes that a write allocates because a term is subscribed to the state. It is
+// the median over the writes of all pairs, because allocations vary slightly between runs. The figure
+// "hook" counts all bytes that the hook allocates.
 func (l *leader) feedBytes(pairs int, write func(*statestore.Txn, int)) float64 {
 	writes := func() (bytes [unconcernedWrites]float64) {
 		for i := range bytes {
@@ -114,16 +114,16 @@ func (l *leader) feedBytes(pairs int, write func(*statestore.Txn, int)) float64 
 	written := l.writes
 	for range pairs {
 		l.term.Close()
-		writes() // twice, so that what is written alternates alike on both sides
+		writes() // a second time, so that both sides write the same values
 		without := writes()
 		l.begin()
-		l.settle(epoch)
+		l.runUntilIdle(epoch)
 		writes()
 		for i, with := range writes() {
 			extra = append(extra, with-without[i])
 		}
 	}
-	must.Eq(l.tb, written, l.writes) // none of the terms changed what is compared
+	must.Eq(l.tb, written, l.writes) // the terms made no writes of their own
 	slices.Sort(extra)
 	return extra[len(extra)/2]
 }

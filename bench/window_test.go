@@ -13,13 +13,13 @@ import (
 
 // slow is an entry that is in flight for a second.
 type slow struct {
-	flying *atomic.Int64
-	err    error
+	inFlight *atomic.Int64
+	err      error
 }
 
 func (s slow) Error() error {
 	time.Sleep(time.Second)
-	s.flying.Add(-1)
+	s.inFlight.Add(-1)
 	return s.err
 }
 
@@ -27,21 +27,21 @@ func (s slow) Error() error {
 // all entries have ended.
 func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var flying atomic.Int64
+		var inFlight atomic.Int64
 		var most int64
 		bad := errors.New("the disk is full")
 		w := newWindow(3)
 		for i := range 10 {
 			w.send(func() raft.Future {
-				most = max(most, flying.Add(1))
+				most = max(most, inFlight.Add(1))
 				if i == 4 {
-					return slow{&flying, bad}
+					return slow{&inFlight, bad}
 				}
-				return slow{&flying, nil}
+				return slow{&inFlight, nil}
 			})
 		}
 		must.ErrorIs(t, w.close(), bad)
 		must.Eq(t, 3, most)
-		must.Zero(t, flying.Load())
+		must.Zero(t, inFlight.Load())
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// said is the output of some benchmarks.
-const said = `goos: linux
+// output is the output of some benchmarks.
+const output = `goos: linux
 pkg: example.com/bench
 BenchmarkFigure/quiet-2            	       1	         0 rows	         3 wake-ups	        24 read
 BenchmarkFigure/whole/small-2      	       1	   1000 base-ns	   1100 with-ns	 2.500 gc-%	 1.10 ratio	 1.15 ratio-high	 1.05 ratio-low
@@ -27,8 +27,8 @@ PASS
 ok  	example.com/bench	1.0s
 `
 
-// with returns bounds that the output keeps, with some changed.
-func with(changed ...bound) []bound {
+// boundsWith returns bounds that hold for the output, with some changed.
+func boundsWith(changed ...bound) []bound {
 	all := []bound{
 		{name: "quiet", unit: "rows", most: 0, what: "rows"},
 		{name: "quiet", unit: "wake-ups", most: 3, what: "wake-ups"},
@@ -45,8 +45,8 @@ func with(changed ...bound) []bound {
 	return all
 }
 
-// few is the run that produced the output.
-var few = benchmarks{size: measure.Small, pairs: measure.MinPairs}
+// smallRun is the run that produced the output.
+var smallRun = benchmarks{size: measure.Small, pairs: measure.MinPairs}
 
 func parsed(t *testing.T, text string) []result {
 	results, err := parse(strings.NewReader(text), 2)
@@ -55,7 +55,7 @@ func parsed(t *testing.T, text string) []result {
 }
 
 func TestParse(t *testing.T) {
-	results := parsed(t, said)
+	results := parsed(t, output)
 	must.Len(t, 4, results)
 	must.Eq(t, "quiet", results[0].Name)
 	must.Eq(t, 3, results[0].Metrics["wake-ups"])
@@ -72,13 +72,13 @@ func TestConclude(t *testing.T) {
 		code   int
 		want   map[string]measure.Verdict // by case or, without one, by what
 	}{
-		{"all hold", with(), 0, map[string]measure.Verdict{"rows": measure.Holds, "wake-ups": measure.Holds, "small": measure.Holds, "large": measure.Holds}},
-		{"a count", with(bound{name: "quiet", unit: "wake-ups", most: 2, what: "wake-ups"}), 1, map[string]measure.Verdict{"wake-ups": measure.Broken, "rows": measure.Holds}},
-		{"a ratio of one case", with(bound{name: "whole", unit: measure.UnitRatio, most: 1.3, what: "whole"}), 1, map[string]measure.Verdict{"small": measure.Holds, "large": measure.Broken}},
-		{"too wide to tell", with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), 0, map[string]measure.Verdict{"wait": measure.Unclear}},
+		{"all hold", boundsWith(), 0, map[string]measure.Verdict{"rows": measure.Holds, "wake-ups": measure.Holds, "small": measure.Holds, "large": measure.Holds}},
+		{"a count", boundsWith(bound{name: "quiet", unit: "wake-ups", most: 2, what: "wake-ups"}), 1, map[string]measure.Verdict{"wake-ups": measure.Broken, "rows": measure.Holds}},
+		{"a ratio of one case", boundsWith(bound{name: "whole", unit: measure.UnitRatio, most: 1.3, what: "whole"}), 1, map[string]measure.Verdict{"small": measure.Holds, "large": measure.Broken}},
+		{"an interval around the bound", boundsWith(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), 0, map[string]measure.Verdict{"wait": measure.Unclear}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := judge(few, c.bounds, parsed(t, said), false)
+			r, err := newReport(smallRun, c.bounds, parsed(t, output), false)
 			must.NoError(t, err)
 			must.Len(t, 5, r.Figures)
 			for _, f := range r.Figures {
@@ -102,7 +102,7 @@ func TestConclude(t *testing.T) {
 }
 
 // Results and bounds that do not match are an error.
-func TestJudge_refuses(t *testing.T) {
+func TestNewReport_refuses(t *testing.T) {
 	for _, c := range []struct {
 		name, from, to string
 		bounds         []bound
@@ -111,26 +111,26 @@ func TestJudge_refuses(t *testing.T) {
 		{name: "a metric is missing", from: "wake-ups", to: "other", want: "figure quiet reports no wake-ups"},
 		{name: "a ratio without its spread", from: "1.48 ratio-high", to: "1.48 other", want: "figure whole/large reports no ratio-high"},
 		{name: "not a number", from: "1.45 ratio\t", to: "NaN ratio\t", want: "figure whole/large reports no ratio"},
-		{name: "a figure without a bound", from: "Figure/wait-2", to: "Figure/other-2", bounds: with()[:3], want: "figure other has no bound"},
+		{name: "a figure without a bound", from: "Figure/wait-2", to: "Figure/other-2", bounds: boundsWith()[:3], want: "figure other has no bound"},
 		{name: "a bound without a figure", from: "Figure/wait-2", to: "Figure/whole/wait-2", want: "figure whole/wait reports no ratio"},
-		{name: "no figures at all", from: said, to: "PASS\n", want: "no figure was measured for the bound quiet"},
+		{name: "no figures at all", from: output, to: "PASS\n", want: "no figure was measured for the bound quiet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			must.StrContains(t, said, c.from)
+			must.StrContains(t, output, c.from)
 			bounds := c.bounds
 			if bounds == nil {
-				bounds = with()
+				bounds = boundsWith()
 			}
-			_, err := judge(few, bounds, parsed(t, strings.Replace(said, c.from, c.to, 1)), false)
+			_, err := newReport(smallRun, bounds, parsed(t, strings.Replace(output, c.from, c.to, 1)), false)
 			must.ErrorContains(t, err, c.want)
 		})
 	}
 }
 
-// A benchmark that failed is broken. The other figures are in the report.
-func TestJudge_failed(t *testing.T) {
-	results := append(parsed(t, said)[1:], result{Name: "^quiet$", Failed: errors.New("exit status 1")})
-	r, err := judge(few, with(), results, false)
+// A benchmark that failed is a broken figure. The report has the other figures too.
+func TestNewReport_failed(t *testing.T) {
+	results := append(parsed(t, output)[1:], result{Name: "^quiet$", Failed: errors.New("exit status 1")})
+	r, err := newReport(smallRun, boundsWith(), results, false)
 	must.NoError(t, err)
 	must.Len(t, 4, r.Figures)
 	must.Eq(t, figure{What: "a benchmark failed: exit status 1", Case: "^quiet$", Verdict: measure.Broken}, r.Figures[0])
@@ -149,7 +149,7 @@ func TestConclude_countsOnly(t *testing.T) {
 		{bound{name: "whole", unit: measure.UnitRatio, most: 1.3}, 0},
 		{bound{name: "quiet", unit: "wake-ups", most: 2}, 1},
 	} {
-		r, err := judge(few, with(c.broken), parsed(t, said), false)
+		r, err := newReport(smallRun, boundsWith(c.broken), parsed(t, output), false)
 		must.NoError(t, err)
 		must.Eq(t, 1, r.Broken)
 		must.Eq(t, 1, r.conclude(io.Discard, io.Discard, false, false))
@@ -158,16 +158,16 @@ func TestConclude_countsOnly(t *testing.T) {
 }
 
 // A negative count is broken.
-func TestJudge_negative(t *testing.T) {
-	r, err := judge(few, with(), parsed(t, strings.Replace(said, "         0 rows", "      -0.5 rows", 1)), false)
+func TestNewReport_negative(t *testing.T) {
+	r, err := newReport(smallRun, boundsWith(), parsed(t, strings.Replace(output, "         0 rows", "      -0.5 rows", 1)), false)
 	must.NoError(t, err)
 	must.Eq(t, measure.Broken, r.Figures[0].Verdict)
 }
 
-// Only the first figure of a benchmark has its other metrics. Only ratios of CPU time have the
-// collector's part.
+// Only the first figure of a benchmark shows the other metrics. Only ratios of CPU time show the part
+// of the garbage collector.
 func TestTable(t *testing.T) {
-	r, err := judge(few, with(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), parsed(t, said), false)
+	r, err := newReport(smallRun, boundsWith(bound{name: "wait", unit: "p99-ratio", most: 3, what: "wait"}), parsed(t, output), false)
 	must.NoError(t, err)
 	must.Eq(t, map[string]float64{"read": 24}, r.Figures[0].Notes)
 	for _, f := range r.Figures[1:] {
@@ -185,7 +185,7 @@ func TestTable(t *testing.T) {
 // A benchmark that fails keeps its results so far. A program that does not exist is an error.
 func TestRunOne(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "figures")
-	must.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncat <<'END'\n"+said+"END\nexit 1\n"), 0o700))
+	must.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncat <<'END'\n"+output+"END\nexit 1\n"), 0o700))
 	results, err := benchmarks{progress: io.Discard}.runOne(t.Context(), program, "quiet")
 	must.ErrorContains(t, err, "exit status 1")
 	must.Len(t, 4, results)
@@ -194,16 +194,16 @@ func TestRunOne(t *testing.T) {
 	must.SliceEmpty(t, results)
 }
 
-// With -run, figures may be missing, but not all.
-func TestJudge_some(t *testing.T) {
-	r, err := judge(few, with(), parsed(t, said)[:1], true)
+// With -run some figures may be missing. It is an error if all are missing.
+func TestNewReport_some(t *testing.T) {
+	r, err := newReport(smallRun, boundsWith(), parsed(t, output)[:1], true)
 	must.NoError(t, err)
 	must.Len(t, 2, r.Figures)
-	_, err = judge(few, with(), nil, true)
+	_, err = newReport(smallRun, boundsWith(), nil, true)
 	must.ErrorContains(t, err, "nothing was measured")
 }
 
-// Counts have patterns of their own.
+// Each figure has one pattern, also if it has several bounds.
 func TestNames(t *testing.T) {
 	must.Eq(t, []string{"^quiet$", "^drains$/^free$"}, names([]bound{{name: "quiet", unit: "a"}, {name: "quiet", unit: "b"}, {name: "drains/free"}}))
 	must.Eq(t, []string{"^wait$"}, names([]bound{{name: "wait", unit: "a"}, {name: "wait/long", unit: "b"}}))
@@ -214,7 +214,7 @@ func TestNames(t *testing.T) {
 
 // With one processor Go appends no number to a name.
 func TestParse_oneProcessor(t *testing.T) {
-	results, err := parse(strings.NewReader(said), 1)
+	results, err := parse(strings.NewReader(output), 1)
 	must.NoError(t, err)
 	must.Eq(t, "quiet-2", results[0].Name)
 }
@@ -246,7 +246,7 @@ func TestBounds(t *testing.T) {
 		must.False(t, seen[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
 		seen[[2]string{b.name, b.unit}] = true
 	}
-	for _, f := range figures() { // one without a bound would never be run
+	for _, f := range figures() { // a figure without a bound would not run
 		must.True(t, slices.ContainsFunc(bounds(), func(b bound) bool { return strings.Split(b.name, "/")[0] == f.name }), must.Sprint(f.name))
 	}
 }
