@@ -34,22 +34,22 @@ type Agent struct {
 	versions   *versions
 	leaders    *leaders
 	transport  *http.Transport
-	// listener is where clients connect, outer serves them and inner the peers.
-	listener     net.Listener
-	outer, inner *http.Server
-	unused       newConns // connections of both
+	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
+	listener             net.Listener
+	clientHTTP, peerHTTP *http.Server
+	unused               newConns // of both HTTP servers
 
-	// life ends when Stop begins to end blocking queries, requests when Stop no longer waits for
-	// requests.
-	life, requests context.Context
-	end, cut       context.CancelFunc
+	// life ends when Stop ends blocking queries. requests is the base context of all requests: it
+	// ends when Stop no longer waits for them.
+	life, requests             context.Context
+	cancelLife, cancelRequests context.CancelFunc
 	// running counts the agent's own goroutines.
 	running sync.WaitGroup
-	stop    func() error // once
+	stop    func() error // calls close once
 }
 
-// New starts an agent. It returns when its sockets listen; the server is in a
-// cluster, and that has a leader, some time later: see [Agent.Ready].
+// New starts an agent. It returns when the agent's sockets listen. The server may then have no
+// cluster or no leader yet: see [Agent.Ready].
 func New(config Config) (*Agent, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -57,8 +57,8 @@ func New(config Config) (*Agent, error) {
 	}
 	config.warn()
 	a := &Agent{config: config, started: time.Now(), leaders: newLeaders()}
-	a.life, a.end = context.WithCancel(context.Background())
-	a.requests, a.cut = context.WithCancel(context.Background())
+	a.life, a.cancelLife = context.WithCancel(context.Background())
+	a.requests, a.cancelRequests = context.WithCancel(context.Background())
 	a.stop = sync.OnceValue(a.close)
 	if err := a.start(); err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.release()))
@@ -67,7 +67,8 @@ func New(config Config) (*Agent, error) {
 	return a, nil
 }
 
-// start builds the parts of the agent, from the disk upwards.
+// start starts the parts of the agent in the order of their dependencies. After an error, release
+// stops the parts that were started.
 func (a *Agent) start() (err error) {
 	c := &a.config
 	if c.DataDir != "" {
@@ -87,7 +88,7 @@ func (a *Agent) start() (err error) {
 	}
 	a.transport = newTransport(a.port)
 	a.membership, a.versions = newMembership(a), newVersions(a)
-	if err := a.membership.begin(); err != nil {
+	if err := a.membership.createID(); err != nil {
 		return err
 	}
 	if err := a.startServer(); err != nil {
@@ -96,7 +97,7 @@ func (a *Agent) start() (err error) {
 	return a.startHTTP()
 }
 
-// startServer starts the server over the disk and the port.
+// startServer starts the server with the disk and the port.
 func (a *Agent) startServer() (err error) {
 	c := &a.config
 	a.heartbeats = newHeartbeats(c.Heartbeats, c.Logger.Named("heartbeats"))
@@ -106,7 +107,7 @@ func (a *Agent) startServer() (err error) {
 		Logger: c.Logger,
 		Raft:   c.Raft,
 		Transport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-			Stream: stream{lane: a.port.raft, port: a.port}, MaxPool: 3, Timeout: 10 * time.Second,
+			Stream: stream{protocolListener: a.port.raft, port: a.port}, MaxPool: 3, Timeout: 10 * time.Second,
 			Logger: c.Logger.Named("raft-net"), MsgpackUseNewTimeFormat: true,
 		}),
 		Drainer:      c.Drainer,
@@ -120,7 +121,7 @@ func (a *Agent) startServer() (err error) {
 	if a.disk != nil {
 		settings.Log, settings.Stable, settings.Snapshots = a.disk.Log(), a.disk.Stable(), a.disk.Snapshots()
 	}
-	a.countServer(&settings)
+	a.observeServer(&settings)
 	if a.server, err = server.New(settings); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (a *Agent) startServer() (err error) {
 	return nil
 }
 
-// lead runs the agent's own work of a term.
+// lead runs the heartbeat timers and the version checks of one term as leader.
 func (a *Agent) lead(ctx context.Context) {
 	select {
 	case <-a.heartbeats.ready: // the server is built
@@ -144,7 +145,7 @@ func (a *Agent) lead(ctx context.Context) {
 	leading.Wait()
 }
 
-// applied is called after each entry, by raft's goroutine for the state.
+// applied handles an applied entry. Raft's FSM goroutine calls it.
 func (a *Agent) applied(entry shims.Applied) {
 	a.heartbeats.applied(entry)
 	if a.config.OnApply != nil {
@@ -154,16 +155,16 @@ func (a *Agent) applied(entry shims.Applied) {
 
 // startHTTP serves clients and peers.
 func (a *Agent) startHTTP() error {
-	a.countRequests(&a.config.API)
+	a.observeRequests(&a.config.API)
 	api, err := httpapi.NewHandler(a.Backend(), a.config.API)
 	if err != nil {
 		return err
 	}
-	a.watch(api)
+	a.setMetricsSources(api)
 	logger := a.config.Logger.Named("http").StandardLogger(nil)
 	serve := func(handler http.Handler, at net.Listener) *http.Server {
 		s := &http.Server{
-			Handler:           a.untilStop(handler),
+			Handler:           a.cancelBlockingOnStop(handler),
 			ErrorLog:          logger,
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
@@ -180,16 +181,16 @@ func (a *Agent) startHTTP() error {
 	if a.config.HTTPTLS != nil {
 		a.listener = tls.NewListener(a.listener, a.config.HTTPTLS)
 	}
-	a.outer = serve(a.config.Around(api), a.listener)
-	a.inner = serve(newInner(a, api.Forwarded()), a.port.http)
+	a.clientHTTP = serve(a.config.Around(api), a.listener)
+	a.peerHTTP = serve(newPeerHandler(a, api.Forwarded()), a.port.http)
 	return nil
 }
 
-// untilStop ends blocking queries when the agent stops. Stop waits for other requests: a write that
-// is cut off may have been made.
-func (a *Agent) untilStop(handler http.Handler) http.Handler {
+// cancelBlockingOnStop cancels blocking queries when the agent stops. Stop waits for other requests:
+// the client of a cancelled write would not know whether the write was made.
+func (a *Agent) cancelBlockingOnStop(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if waits(r) {
+		if isBlocking(r) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(a.life, cancel)()
@@ -199,14 +200,14 @@ func (a *Agent) untilStop(handler http.Handler) http.Handler {
 	})
 }
 
-// Time limits of an HTTP connection, and of a peer's answer.
+// Time limits of HTTP connections, and of requests to peers.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	askTimeout    = 5 * time.Second
 )
 
-// Backend is the backend of the API.
+// Backend returns the backend of the API.
 func (a *Agent) Backend() httpapi.Backend {
 	return httpapi.Backend{
 		Reader: reader{a.server},
@@ -227,19 +228,20 @@ func (a *Agent) Server() *server.Server { return a.server }
 // agent, and start a newer build.
 func (a *Agent) Failed() <-chan struct{} { return a.server.Failed() }
 
-// Err is why the server has failed, or nil. It names the remedy.
+// Err returns the reason for which the server has failed, or nil. The text names the remedy.
 func (a *Agent) Err() error { return a.server.Err() }
 
-// Name is the server's name among its peers.
+// Name returns the server's name among its peers.
 func (a *Agent) Name() string { return a.config.Name }
 
-// HTTPAddr is the "host:port" at which the API is served.
+// HTTPAddr returns the "host:port" at which the agent serves the API.
 func (a *Agent) HTTPAddr() string { return a.listener.Addr().String() }
 
-// ServerAddr is the "host:port" by which peers know the server.
+// ServerAddr returns the "host:port" at which peers reach the server.
 func (a *Agent) ServerAddr() string { return a.port.advertise.String() }
 
-// Ready returns when the server is in a cluster that has a leader.
+// Ready waits until the server is in a cluster that has a leader. It returns an error when the
+// context ends, the agent stops or the server fails.
 func (a *Agent) Ready(ctx context.Context) error {
 	for {
 		if a.peers().awaitLeader(ctx) != "" && a.membership.member() {
@@ -257,17 +259,16 @@ func (a *Agent) Ready(ctx context.Context) error {
 	}
 }
 
-// readyInterval is how often Ready looks.
+// readyInterval is the time between two checks of Ready.
 const readyInterval = 10 * time.Millisecond
 
-// Leave takes the server out of its cluster, after handing over leadership if it
-// has it. The agent goes on until it is stopped, and knows no leader any more. A
-// server without others has nothing to leave.
+// Leave removes the server from its cluster. A leader transfers leadership first. The agent then
+// runs without a leader until it is stopped. For the only server of a cluster, Leave does nothing.
 func (a *Agent) Leave(ctx context.Context) error { return a.membership.leave(ctx) }
 
-// Stop ends the agent and waits for its goroutines. It leaves the cluster if that is configured,
-// ends blocking queries, waits up to StopTimeout for other requests, cuts off the rest, and shuts
-// the server down. A second call waits for the first and returns the same.
+// Stop ends the agent and waits for its goroutines. It leaves the cluster if [Config].LeaveOnStop is
+// set, cancels blocking queries, waits up to [Config].StopTimeout for other requests, cancels the
+// rest, and shuts the server down. A second call waits for the first and returns its result.
 func (a *Agent) Stop() error { return a.stop() }
 
 func (a *Agent) close() error {
@@ -280,24 +281,24 @@ func (a *Agent) close() error {
 	return errors.Join(append(errs, a.release())...)
 }
 
-// release releases the parts that start built, from the top down.
+// release stops the parts that start has started, in reverse order.
 func (a *Agent) release() error {
-	a.end()
+	a.cancelLife()
 	a.unused.close()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.StopTimeout)
 	defer cancel()
 	var errs []error
-	for _, s := range []*http.Server{a.outer, a.inner} {
+	for _, s := range []*http.Server{a.clientHTTP, a.peerHTTP} {
 		if s == nil {
 			continue
 		}
 		if err := s.Shutdown(ctx); err != nil {
-			a.cut()
+			a.cancelRequests()
 			errs = append(errs, fmt.Errorf("waiting for requests: %w", err), s.Close())
 		}
 	}
-	a.cut()
-	if a.outer == nil && a.listener != nil {
+	a.cancelRequests()
+	if a.clientHTTP == nil && a.listener != nil {
 		errs = append(errs, a.listener.Close())
 	}
 	if a.server != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// quickRaft elects a leader within two seconds. With shorter timeouts leaders lose leadership on a
-// busy machine, and requests fail now and then.
+// quickRaft returns settings with which servers elect a leader within two seconds. With shorter
+// timeouts leaders lose leadership on a busy machine, and some requests fail.
 func quickRaft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
-	c.LeaderLeaseTimeout = c.HeartbeatTimeout // half of it by default
+	c.LeaderLeaseTimeout = c.HeartbeatTimeout // the default is half of it
 	c.CommitTimeout = 5 * time.Millisecond
 	return c
 }
@@ -42,13 +42,13 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 		c.Raft = quickRaft()
 	}
 	if c.StopTimeout == 0 {
-		c.StopTimeout = patience // far longer than a test lets anything take that should not wait
+		c.StopTimeout = patience // a test fails long before
 	}
 	if c.LeaderWait == 0 {
 		c.LeaderWait = patience
 	}
 	if c.Heartbeats == (heartbeat.Options{}) {
-		c.Heartbeats.MinTTL = time.Hour // no heartbeats: the state must not change with time
+		c.Heartbeats.MinTTL = time.Hour // nodes stay ready without heartbeats
 	}
 	if testing.Verbose() {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
@@ -59,8 +59,8 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	return a
 }
 
-// patience bounds the wait for anything that must happen: the machine may be busy. Tests that
-// something does not wait compare its time with a third of patience.
+// patience bounds each wait of a test: the machine may be busy. A test that checks that a call does
+// not wait compares the duration of the call with a third of patience.
 const patience = 90 * time.Second
 
 func ready(t *testing.T, agents ...*agent.Agent) {
@@ -72,7 +72,7 @@ func ready(t *testing.T, agents ...*agent.Agent) {
 	}
 }
 
-func TestAgent_alone(t *testing.T) {
+func TestAgent_restartOfASingleServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
@@ -90,8 +90,8 @@ func TestAgent_alone(t *testing.T) {
 	must.NotNil(t, a.Server().Store().Snapshot().Node("n9"))
 }
 
-// Tokens over plain HTTP on a public address are warned about once.
-func TestAgent_warnsOfTokensWithoutTLS(t *testing.T) {
+// An agent with tokens and plain HTTP on a public address logs one warning.
+func TestAgent_warnsAboutTokensWithoutTLS(t *testing.T) {
 	t.Parallel()
 	_, token, err := access.Generate("ops", access.Write)
 	must.NoError(t, err)
@@ -101,15 +101,15 @@ func TestAgent_warnsOfTokensWithoutTLS(t *testing.T) {
 	must.NoError(t, err)
 	for address, want := range map[string]int{"0.0.0.0:0": 1, "127.0.0.1:0": 0} {
 		var mu sync.Mutex
-		var said strings.Builder // guarded by mu
+		var logged strings.Builder // guarded by mu
 		a, err := agent.New(agent.Config{
 			HTTPAddr: address, ServerAddr: "127.0.0.1:0", Access: tokens,
-			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &said, Mutex: &mu}),
+			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &logged, Mutex: &mu}),
 		})
 		must.NoError(t, err)
 		must.NoError(t, a.Stop())
 		mu.Lock()
-		must.Eq(t, want, strings.Count(said.String(), "tokens are sent without TLS"))
+		must.Eq(t, want, strings.Count(logged.String(), "tokens are sent without TLS"))
 		mu.Unlock()
 	}
 }

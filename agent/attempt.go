@@ -14,63 +14,63 @@ import (
 // answerTimeout bounds the time until the leader begins its answer, except for blocking queries.
 const answerTimeout = 30 * time.Second
 
-// Reasons to give up an attempt. A leader that lost its power or its network does not close its
-// connections.
+// Reasons to cancel an attempt. A leader that lost its power or its network does not close its
+// connections, so the attempt would wait for ever.
 var (
-	errDeposed = errors.New("another server leads now, or none does")
-	errSilent  = fmt.Errorf("no answer for %s", answerTimeout)
+	errLeaderChanged = errors.New("another server leads now, or none does")
+	errNoAnswer      = fmt.Errorf("no answer for %s", answerTimeout)
 )
 
-// attempt sends the request to a leader. It gives up when the server knows that this leader leads
-// no more, and when the answer does not begin in time. The error wraps errDial if the request was
-// not sent. It owns a goroutine until the answer's body is closed.
+// attempt sends the request to a leader. It cancels the request when the leader changes and when the
+// answer does not begin in time. The error wraps errDial if the request was not sent. attempt owns a
+// goroutine until the caller closes the answer's body.
 func (p peers) attempt(r *http.Request, leader string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	var reached atomic.Bool // its connections are made in other goroutines
+	var reached atomic.Bool // other goroutines make the connections
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }})
-	asked := r.WithContext(ctx)
-	at := *r.URL
-	at.Host = leader
-	asked.URL = &at
+	sent := r.WithContext(ctx)
+	target := *r.URL
+	target.Host = leader
+	sent.URL = &target
 
-	watched := make(chan struct{})
+	watcherDone := make(chan struct{})
 	go func() {
-		defer close(watched)
-		cancel(p.deposed(ctx, leader))
+		defer close(watcherDone)
+		cancel(p.awaitLeaderChange(ctx, leader))
 	}()
-	end := func() {
+	stop := func() {
 		cancel(nil)
-		<-watched
+		<-watcherDone
 	}
-	timer := time.AfterFunc(answerTimeout, func() { cancel(errSilent) })
-	if waits(r) {
+	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
+	if isBlocking(r) {
 		timer.Stop()
 	}
-	response, err := p.agent.transport.RoundTrip(asked)
+	response, err := p.agent.transport.RoundTrip(sent)
 	timer.Stop()
 	if err == nil {
-		response.Body = &body{ReadCloser: response.Body, end: end}
+		response.Body = &body{ReadCloser: response.Body, onClose: stop}
 		return response, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	end()
+	stop()
 	if !reached.Load() && !errors.Is(err, errDial) {
 		err = fmt.Errorf("%w: %w", errDial, err)
 	}
 	return nil, err
 }
 
-// deposed returns errDeposed when another server leads, or none has for some time, and
-// nil when the context ends.
-func (p peers) deposed(ctx context.Context, leader string) error {
+// awaitLeaderChange waits until this server knows another leader, or none for
+// [Config].LeaderWait, and returns errLeaderChanged. It returns nil when the context ends.
+func (p peers) awaitLeaderChange(ctx context.Context, leader string) error {
 	for {
 		changed := p.agent.leaders.changed()
 		if now := p.awaitLeader(ctx); ctx.Err() != nil {
 			return nil
 		} else if now != leader {
-			return errDeposed
+			return errLeaderChanged
 		}
 		select {
 		case <-changed:
@@ -80,23 +80,23 @@ func (p peers) deposed(ctx context.Context, leader string) error {
 	}
 }
 
-// body is the body of an answer; end is called when it is closed.
+// body is the body of an answer. Close calls onClose.
 type body struct {
 	io.ReadCloser
-	end func()
+	onClose func()
 }
 
 // Close closes the body.
 func (b *body) Close() error {
-	defer b.end()
+	defer b.onClose()
 	return b.ReadCloser.Close()
 }
 
-// reads reports whether the request can be made twice.
-func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+// isRead reports whether the request only reads, so that it can be sent twice.
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// waits reports whether the request may be answered only when there is news.
-func waits(r *http.Request) bool {
+// isBlocking reports whether the request is a blocking query: the answer may wait for a change.
+func isBlocking(r *http.Request) bool {
 	index := r.URL.Query().Get("index")
-	return reads(r) && index != "" && index != "0"
+	return isRead(r) && index != "" && index != "0"
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 )
 
-// authority signs certificates, in memory.
+// authority is a certificate authority in memory.
 type authority struct {
 	*testing.T
 	certificate *x509.Certificate
@@ -59,18 +59,18 @@ func (a authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// anyUse is the key usage of a server's certificate.
-var anyUse = [2]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+// serverUse is the extended key usage of a server's certificate.
+var serverUse = [2]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 
-// sign signs a certificate that is valid for that long from now.
-func (a authority) sign(good time.Duration, uses []x509.ExtKeyUsage, names ...string) signed {
+// sign returns a certificate that is valid for the duration from now.
+func (a authority) sign(validFor time.Duration, uses []x509.ExtKeyUsage, names ...string) signed {
 	a.Helper()
 	key := newKey(a.T)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	must.NoError(a, err)
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, DNSNames: names, ExtKeyUsage: uses,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(good), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validFor), KeyUsage: x509.KeyUsageDigitalSignature,
 	}, a.certificate, key.Public(), a.key)
 	must.NoError(a, err)
 	encoded, err := x509.MarshalECPrivateKey(key)
@@ -81,12 +81,12 @@ func (a authority) sign(good time.Duration, uses []x509.ExtKeyUsage, names ...st
 	}
 }
 
-// server signs a certificate of a server of the region.
+// server returns a certificate of a server of the region.
 func (a authority) server(region string) signed {
-	return a.sign(time.Hour, anyUse[:], agent.ServerName(region), "localhost")
+	return a.sign(time.Hour, serverUse[:], agent.ServerName(region), "localhost")
 }
 
-// files are the files of a server, which a test may write again.
+// files are the certificate files of a server. A test may overwrite them.
 type files struct {
 	*testing.T
 	agent.CertConfig
@@ -117,9 +117,9 @@ func (f files) open() *agent.Certs {
 	return certs
 }
 
-// answer accepts connections until the test ends, shakes hands, and writes "hello" to the accepted
-// ones.
-func answer(t *testing.T, config *tls.Config) (address string) {
+// serveHello accepts connections until the test ends. After a successful handshake it writes
+// "hello".
+func serveHello(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.NoError(t, err)
@@ -145,9 +145,9 @@ func answer(t *testing.T, config *tls.Config) (address string) {
 	return listener.Addr().String()
 }
 
-// greet connects and returns the greeting. With TLS 1.3 a client learns of a refusal only when it
-// reads.
-func greet(conn net.Conn, err error) (string, error) {
+// readHello returns the text that serveHello writes to the connection. With TLS 1.3 a client detects
+// a refusal only when it reads.
+func readHello(conn net.Conn, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +155,7 @@ func greet(conn net.Conn, err error) (string, error) {
 	return string(said), errors.Join(err, conn.Close())
 }
 
-// client dials with a certificate, or none.
+// client connects with a certificate, or with none, and returns the text of serveHello.
 func client(t *testing.T, address, name string, roots authority, s *signed, version uint16) (string, error) {
 	t.Helper()
 	config := &tls.Config{ServerName: name, RootCAs: x509.NewCertPool(), MaxVersion: version}
@@ -168,65 +168,66 @@ func client(t *testing.T, address, name string, roots authority, s *signed, vers
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
-	return greet(conn, err)
+	return readHello(conn, err)
 }
 
-// Each listener accepts and refuses the right certificates.
+// Each listener accepts the certificates that it should accept, and no others.
 func TestCerts_handshakes(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	clientUse := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	server, elsewhere, stranger := ours.server("global"), ours.server("mars"), theirs.server("global")
+	server, otherRegion, otherCA := ours.server("global"), ours.server("mars"), theirs.server("global")
 	user := ours.sign(time.Hour, clientUse, "client.global.nodedrain")
-	expired := ours.sign(-time.Minute, anyUse[:], agent.ServerName("global"))
+	expired := ours.sign(-time.Minute, serverUse[:], agent.ServerName("global"))
 	notForClients := ours.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, agent.ServerName("global"))
 	wildcard := ours.sign(time.Hour, clientUse, "*.nodedrain", "*.global.nodedrain")
 
 	mutual := newFiles(t, ours.pem(), server).open()
 	oneSided := newFiles(t, nil, server).open()
 	must.Nil(t, oneSided.Peers())
-	peers, public, plain := answer(t, mutual.Peers()), answer(t, mutual.Public()), answer(t, oneSided.Public())
+	peers, public, plain := serveHello(t, mutual.Peers()), serveHello(t, mutual.Public()), serveHello(t, oneSided.Public())
 
 	cases := []struct {
-		name                  string
-		who                   *signed
-		peers, public, onlyTo bool // onlyTo: a server without a CA
+		name        string
+		certificate *signed
+		// Whether each listener accepts it. plain is the listener of a server without a CA.
+		peers, public, plain bool
 	}{
 		{"a server", &server, true, true, true},
-		{"a server of another region", &elsewhere, false, true, true},
+		{"a server of another region", &otherRegion, false, true, true},
 		{"a client", &user, false, true, true},
 		{"a client with a wildcard that covers the servers", &wildcard, false, true, true},
 		{"no certificate", nil, false, false, true},
-		{"another authority's server", &stranger, false, false, true},
+		{"another authority's server", &otherCA, false, false, true},
 		{"a server whose certificate has expired", &expired, false, false, true},
 		{"a certificate that is not for clients", &notForClients, false, false, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for _, door := range []struct {
+			for _, listener := range []struct {
 				what, address, name string
-				opens               bool
+				accepts             bool
 			}{
 				{"peers", peers, agent.ServerName("global"), c.peers},
 				{"public", public, "localhost", c.public},
-				{"public without a CA", plain, "localhost", c.onlyTo},
+				{"public without a CA", plain, "localhost", c.plain},
 			} {
-				said, err := client(t, door.address, door.name, ours, c.who, 0)
-				must.Eq(t, door.opens, err == nil, must.Sprintf("%s: %v", door.what, err))
-				must.Eq(t, door.opens, said == "hello", must.Sprint(door.what))
+				said, err := client(t, listener.address, listener.name, ours, c.certificate, 0)
+				must.Eq(t, listener.accepts, err == nil, must.Sprintf("%s: %v", listener.what, err))
+				must.Eq(t, listener.accepts, said == "hello", must.Sprint(listener.what))
 			}
 		})
 	}
 }
 
-// Servers among themselves speak nothing older than TLS 1.3, HTTP nothing older than 1.2.
+// Servers use TLS 1.3 or newer among themselves. The API accepts TLS 1.2 or newer.
 func TestCerts_versions(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
 	server := ours.server("global")
 	certs := newFiles(t, ours.pem(), server).open()
-	peers, public := answer(t, certs.Peers()), answer(t, certs.Public())
+	peers, public := serveHello(t, certs.Peers()), serveHello(t, certs.Public())
 	for _, c := range []struct {
 		name          string
 		version       uint16
@@ -248,42 +249,42 @@ func TestCerts_dial(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	dial := func(from *agent.Certs, address string) (string, error) {
 		conn, err := (&tls.Dialer{Config: from.Peers()}).DialContext(t.Context(), "tcp", address)
-		return greet(conn, err)
+		return readHello(conn, err)
 	}
 	one, two := newFiles(t, ours.pem(), ours.server("global")).open(), newFiles(t, ours.pem(), ours.server("global")).open()
-	said, err := dial(one, answer(t, two.Peers()))
+	said, err := dial(one, serveHello(t, two.Peers()))
 	must.NoError(t, err)
 	must.Eq(t, "hello", said)
 
-	// Impostors, with certificates of the same authority that are not a server's.
+	// Peers with certificates of the same authority that are not a server's are refused.
 	for _, c := range []struct{ name, want string }{
 		{"localhost", "it does not name " + agent.ServerName("global")},
 		{"*.global.nodedrain", "its certificate is not that of a server of this region"},
 	} {
-		user := ours.sign(time.Hour, anyUse[:], c.name)
+		user := ours.sign(time.Hour, serverUse[:], c.name)
 		pair, err := tls.X509KeyPair(user.certificate, user.key)
 		must.NoError(t, err)
-		_, err = dial(one, answer(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		_, err = dial(one, serveHello(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
 		must.ErrorContains(t, err, c.want)
 	}
 
 	strangers := newFiles(t, theirs.pem(), theirs.server("global")).open()
-	_, err = dial(one, answer(t, strangers.Peers()))
+	_, err = dial(one, serveHello(t, strangers.Peers()))
 	must.ErrorContains(t, err, "unknown authority")
 
 	// Certificates for clients only, expired ones and those of another authority are refused.
 	for _, s := range []signed{
 		ours.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, agent.ServerName("global")),
-		ours.sign(-time.Minute, anyUse[:], agent.ServerName("global")),
+		ours.sign(-time.Minute, serverUse[:], agent.ServerName("global")),
 	} {
 		pair, err := tls.X509KeyPair(s.certificate, s.key)
 		must.NoError(t, err)
-		_, err = dial(one, answer(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		_, err = dial(one, serveHello(t, &tls.Config{Certificates: []tls.Certificate{pair}}))
 		must.ErrorContains(t, err, "the certificate of a server, by CA")
 	}
 }
 
-// A dialing server uses renewed certificates, of another authority too, with its first config.
+// A configuration for dialing uses reloaded certificates, also those of another authority.
 func TestCerts_dialAfterReload(t *testing.T) {
 	t.Parallel()
 	old, young := newAuthority(t), newAuthority(t)
@@ -291,10 +292,10 @@ func TestCerts_dialAfterReload(t *testing.T) {
 	certs := f.open()
 	config := certs.Peers()
 	moved := newFiles(t, young.pem(), young.server("global")).open()
-	address := answer(t, moved.Peers())
+	address := serveHello(t, moved.Peers())
 	dial := func() error {
 		conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
-		_, err = greet(conn, err)
+		_, err = readHello(conn, err)
 		return err
 	}
 	must.ErrorContains(t, dial(), "unknown authority")
@@ -306,47 +307,47 @@ func TestCerts_dialAfterReload(t *testing.T) {
 	must.NoError(t, dial())
 }
 
-// Renewed certificates loaded from the next handshake on, another authority
-// too, and files that cannot work change nothing.
+// Handshakes after a reload use the new certificates, also those of another authority. A reload of
+// invalid files changes nothing.
 func TestCerts_reload(t *testing.T) {
 	t.Parallel()
 	old, young := newAuthority(t), newAuthority(t)
 	first, second := old.server("global"), young.server("global")
 	f := newFiles(t, old.pem(), first)
 	certs := f.open()
-	peers, public := answer(t, certs.Peers()), answer(t, certs.Public())
-	speaks := func(a authority, s signed) bool {
+	peers, public := serveHello(t, certs.Peers()), serveHello(t, certs.Public())
+	connects := func(a authority, s signed) bool {
 		_, raft := client(t, peers, agent.ServerName("global"), a, &s, 0)
 		_, http := client(t, public, "localhost", a, &s, 0)
 		must.Eq(t, raft == nil, http == nil)
 		return raft == nil
 	}
-	must.True(t, speaks(old, first))
-	must.False(t, speaks(young, second))
+	must.True(t, connects(old, first))
+	must.False(t, connects(young, second))
 
 	expires := certs.Expires()
 	f.write(f.Certificate, []byte("nothing"))
 	must.ErrorContains(t, certs.Reload(), f.Certificate)
 	must.Eq(t, expires, certs.Expires())
-	must.True(t, speaks(old, first))
+	must.True(t, connects(old, first))
 
 	f.write(f.CA, young.pem())
 	f.write(f.Certificate, second.certificate)
 	f.write(f.Key, second.key)
 	must.NoError(t, certs.Reload())
-	must.True(t, speaks(young, second))
-	must.False(t, speaks(old, first))
+	must.True(t, connects(young, second))
+	must.False(t, connects(old, first))
 }
 
-// A bad certificate is refused with the file's name, and with nothing of a key.
+// The error for an invalid certificate names the file and contains no part of a key.
 func TestOpenCerts_errors(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	good, other := ours.server("global"), ours.server("global")
 	cases := []struct {
 		name   string
-		spoil  func(*files)
-		blames func(files) string
+		damage func(*files)
+		named  func(files) string // the file that the error names
 		want   string
 	}{
 		{"no key", func(f *files) { f.Key = "" }, func(files) string { return "" }, "a certificate and its key"},
@@ -355,18 +356,18 @@ func TestOpenCerts_errors(t *testing.T) {
 		{"a missing certificate", func(f *files) { f.Certificate += "x" }, func(f files) string { return f.Certificate }, "no such file"},
 		{"a missing CA", func(f *files) { f.CA += "x" }, func(f files) string { return f.CA }, "no such file"},
 		{"a CA without one", func(f *files) { f.write(f.CA, good.key) }, func(f files) string { return f.CA }, "holds no certificate"},
-		{"another's key", func(f *files) { f.write(f.Key, other.key) }, func(f files) string { return f.Key }, "does not match"},
+		{"the key of another certificate", func(f *files) { f.write(f.Key, other.key) }, func(f files) string { return f.Key }, "does not match"},
 		{"a broken key", func(f *files) { f.write(f.Key, good.key[10:]) }, func(f files) string { return f.Key }, "PEM data in key input"},
 		{"a key for a certificate", func(f *files) { f.write(f.Certificate, good.key) }, func(f files) string { return f.Certificate }, "certificate"},
 		{"expired", func(f *files) {
-			s := ours.sign(-time.Second, anyUse[:], agent.ServerName("global"))
+			s := ours.sign(-time.Second, serverUse[:], agent.ServerName("global"))
 			f.write(f.Certificate, s.certificate)
 			f.write(f.Key, s.key)
 		}, func(f files) string { return f.Certificate }, "expired at"},
 		{"another CA", func(f *files) { f.write(f.CA, theirs.pem()) }, func(f files) string { return f.CA }, "unknown authority"},
 		{"another region", func(f *files) { f.Region = "mars" }, func(f files) string { return f.Certificate }, "server.mars.nodedrain"},
-		{"no server's name", func(f *files) {
-			s := ours.sign(time.Hour, anyUse[:], "localhost")
+		{"a certificate without the server name", func(f *files) {
+			s := ours.sign(time.Hour, serverUse[:], "localhost")
 			f.write(f.Certificate, s.certificate)
 			f.write(f.Key, s.key)
 		}, func(f files) string { return f.Certificate }, "server.global.nodedrain"},
@@ -380,10 +381,10 @@ func TestOpenCerts_errors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFiles(t, ours.pem(), good)
-			c.spoil(&f)
+			c.damage(&f)
 			_, err := agent.OpenCerts(f.CertConfig)
 			must.ErrorContains(t, err, c.want)
-			must.ErrorContains(t, err, c.blames(f))
+			must.ErrorContains(t, err, c.named(f))
 			for _, key := range [][]byte{good.key, other.key} {
 				block, _ := pem.Decode(key)
 				must.StrNotContains(t, err.Error(), string(block.Bytes))
@@ -395,8 +396,8 @@ func TestOpenCerts_errors(t *testing.T) {
 	}
 }
 
-// A key that others can read is warned about.
-func TestOpenCerts_warnsOfModes(t *testing.T) {
+// OpenCerts warns about a key that other users can read.
+func TestOpenCerts_warnsAboutTheModeOfTheKey(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
 	f := newFiles(t, ours.pem(), ours.server("global"))

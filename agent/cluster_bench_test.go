@@ -13,15 +13,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// BenchmarkCluster measures how many writes a second a cluster of three servers on
-// one disk acknowledges to one client, and to as many as a proposer has entries in
-// flight; and how many consistent reads.
+// BenchmarkCluster measures the writes a second that three servers on one disk acknowledge, to one
+// client and to [shims.DefaultMaxInFlight] clients, and the consistent reads a second.
 func BenchmarkCluster(b *testing.B) {
 	for _, inFlight := range []int{1, shims.DefaultMaxInFlight} {
 		b.Run(fmt.Sprintf("writes/%d", inFlight), func(b *testing.B) {
 			leader := benchCluster(b)
 			w := leader.Backend().Writer
-			share(b, inFlight, func(i int) error {
+			parallel(b, inFlight, func(i int) error {
 				e := cluster.NodeIneligible
 				if i/benchNodes%2 == 1 {
 					e = cluster.NodeEligible
@@ -33,7 +32,7 @@ func BenchmarkCluster(b *testing.B) {
 	}
 	b.Run("consistent reads/64", func(b *testing.B) {
 		r := benchCluster(b).Backend().Reader
-		share(b, 64, func(int) error { return r.Consistent(b.Context()) })
+		parallel(b, 64, func(int) error { return r.Consistent(b.Context()) })
 	})
 }
 
@@ -41,7 +40,7 @@ const benchNodes = 100
 
 func benchNode(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
 
-// benchCluster starts three servers and returns the one that leads.
+// benchCluster starts three servers with nodes and returns the leader.
 func benchCluster(b *testing.B) *agent.Agent {
 	b.Helper()
 	var agents []*agent.Agent
@@ -65,8 +64,8 @@ func benchCluster(b *testing.B) *agent.Agent {
 	return agents[leads]
 }
 
-// share does b.N things, so many at a time.
-func share(b *testing.B, workers int, do func(i int) error) {
+// parallel calls do b.N times with so many goroutines, and reports the calls a second.
+func parallel(b *testing.B, workers int, do func(i int) error) {
 	b.Helper()
 	todo := make(chan int)
 	var wg sync.WaitGroup
@@ -80,7 +79,7 @@ func share(b *testing.B, workers int, do func(i int) error) {
 		})
 	}
 	b.ResetTimer()
-	for i := range b.N { // not b.Loop, which would leave out those in flight at the end
+	for i := range b.N { // b.Loop would not count the calls in progress at the end
 		todo <- i
 	}
 	close(todo)

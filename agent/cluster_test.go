@@ -21,14 +21,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// network carries the connections between servers, and tests cut it.
+// network makes the connections between servers. Tests interrupt it.
 type network struct {
 	mu    sync.Mutex
 	names map[string]string // of servers, by address; guarded by mu
 	cut   map[string]bool   // isolated servers, by name; guarded by mu
 	links map[*link]struct{}
-	// silent is the name of the server whose connections stay open and carry nothing, as after a
-	// power failure, or empty; guarded by mu.
+	// silent is the name of the server whose connections stay open and transfer nothing, as after a
+	// power failure, or is empty; guarded by mu.
 	silent string
 }
 
@@ -39,7 +39,7 @@ type link struct {
 	from, to string
 }
 
-// silent reports whether nothing passes.
+// silent reports whether the link transfers nothing.
 func (l *link) silent() bool { return l.network.isSilent(l.from, l.to) }
 
 func (l *link) Read(b []byte) (int, error) {
@@ -69,7 +69,7 @@ func newNetwork() *network {
 	return &network{names: make(map[string]string), cut: make(map[string]bool), links: make(map[*link]struct{})}
 }
 
-// dialer is how the server of that name connects.
+// dialer returns the Dial function of the server of that name.
 func (n *network) dialer(from string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		n.mu.Lock()
@@ -131,7 +131,7 @@ type servers struct {
 	agents  []*agent.Agent
 }
 
-// newServers starts agents that find each other by the first.
+// newServers starts n agents, which find each other through the first, and waits for a leader.
 func newServers(t *testing.T, n int, adjust func(*agent.Config)) *servers {
 	w := &servers{t: t, network: newNetwork()}
 	for i := range n {
@@ -145,7 +145,7 @@ func newServers(t *testing.T, n int, adjust func(*agent.Config)) *servers {
 	return w
 }
 
-// start starts one more.
+// start starts another agent.
 func (w *servers) start(c agent.Config) *agent.Agent {
 	c.Dial = w.network.dialer(c.Name)
 	if len(w.agents) > 0 {
@@ -159,7 +159,7 @@ func (w *servers) start(c agent.Config) *agent.Agent {
 	return a
 }
 
-// leader waits until one of the agents leads and has shown it.
+// leader waits until one of the agents leads, which a consistent read proves.
 func (w *servers) leader(of ...*agent.Agent) *agent.Agent {
 	if len(of) == 0 {
 		of = w.agents
@@ -176,13 +176,13 @@ func (w *servers) leader(of ...*agent.Agent) *agent.Agent {
 	return leader
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	must.Wait(t, wait.InitialSuccess(wait.BoolFunc(holds), wait.Timeout(patience), wait.Gap(10*time.Millisecond)), must.Sprint(what))
 }
 
-// others are the agents but one.
+// others returns all agents except one.
 func (w *servers) others(a *agent.Agent) []*agent.Agent {
 	var others []*agent.Agent
 	for _, o := range w.agents {
@@ -208,8 +208,8 @@ func testNode(i int) *cluster.Node {
 	}
 }
 
-// same waits until the agents have the same state as the first.
-func same(t *testing.T, agents ...*agent.Agent) {
+// awaitSameState waits until the agents have the same state as the first.
+func awaitSameState(t *testing.T, agents ...*agent.Agent) {
 	t.Helper()
 	dump := func(a *agent.Agent) string {
 		var b strings.Builder
@@ -217,12 +217,12 @@ func same(t *testing.T, agents ...*agent.Agent) {
 		return b.String()
 	}
 	for _, a := range agents[1:] {
-		eventually(t, a.Name()+" in the state of "+agents[0].Name(), func() bool { return dump(a) == dump(agents[0]) })
+		eventually(t, a.Name()+" has the state of "+agents[0].Name(), func() bool { return dump(a) == dump(agents[0]) })
 	}
 }
 
-// Every server answers writes, and a later read at another shows them.
-func TestCluster_anyServerAnswers(t *testing.T) {
+// Every server accepts writes, and a later read at another server returns them.
+func TestCluster_everyServerAnswers(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	for i := range 9 {
@@ -234,7 +234,7 @@ func TestCluster_anyServerAnswers(t *testing.T) {
 		must.Eq(t, n.Name, found.Name)
 		must.True(t, a.KnownLeader)
 	}
-	same(t, w.agents...)
+	awaitSameState(t, w.agents...)
 
 	follower := w.others(w.leader())[0]
 	must.ErrorIs(t, follower.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
@@ -242,9 +242,9 @@ func TestCluster_anyServerAnswers(t *testing.T) {
 	must.ErrorIs(t, err, httpapi.ErrNotLeader)
 }
 
-// A blocking query passes through a follower: it wakes with the news, and the
-// leader hears that it was given up.
-func TestCluster_blockingQueriesPassThrough(t *testing.T) {
+// A follower forwards a blocking query. The query returns after a change, and the leader detects when
+// the client cancels it.
+func TestCluster_forwardsBlockingQueries(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	follower := api(t, w.others(w.leader())[0])
@@ -257,7 +257,7 @@ func TestCluster_blockingQueriesPassThrough(t *testing.T) {
 	go func() {
 		found, _, err := follower.Node(t.Context(), string(n.ID), apiclient.Query{Index: a.Index})
 		if err == nil && found.SchedulingEligibility != string(cluster.NodeIneligible) {
-			err = fmt.Errorf("woken for nothing: %+v", found)
+			err = fmt.Errorf("the query returned without the change: %+v", found)
 		}
 		woken <- err
 	}()
@@ -276,29 +276,29 @@ func TestCluster_blockingQueriesPassThrough(t *testing.T) {
 	must.Less(t, patience/3, time.Since(began))
 }
 
-// Stopping ends blocking queries rather than waiting for them.
+// Stop ends blocking queries and does not wait for them.
 func TestAgent_stopEndsBlockingQueries(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{BootstrapExpect: 1})
 	ready(t, a)
-	asked := make(chan struct{})
+	sent := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		close(asked)
+		close(sent)
 		r, err := http.Get("http://" + a.HTTPAddr() + "/v1/nodes?index=1000000")
 		if err == nil {
 			_ = r.Body.Close()
 		}
 	}()
-	<-asked
+	<-sent
 	began := time.Now()
 	must.NoError(t, a.Stop())
 	<-ended
 	must.Less(t, patience/3, time.Since(began))
 }
 
-// Stopping does not wait for connections that clients have in store.
+// Stop does not wait for connections on which a client has sent no request.
 func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{BootstrapExpect: 1})
@@ -306,7 +306,7 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	conn, err := net.Dial("tcp", a.HTTPAddr())
 	must.NoError(t, err)
 	defer conn.Close()
-	c := api(t, a) // and it is accepted by the time that a later one is answered
+	c := api(t, a) // the agent accepts conn before it answers a later connection
 	_, _, err = c.Nodes(t.Context(), apiclient.NodesQuery{})
 	must.NoError(t, err)
 	began := time.Now()
@@ -314,9 +314,9 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	must.Less(t, patience/3, time.Since(began))
 }
 
-// Writes that were acknowledged before or during the loss of a leader survive, and the lost leader
-// has the same state after its return.
-func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
+// Acknowledged writes survive the loss of a leader, and the lost leader has the same state after it
+// reconnects.
+func TestCluster_aLeaderIsIsolatedDuringWrites(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	first := w.leader()
@@ -338,7 +338,7 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 			}
 		})
 	}
-	more := func() {
+	awaitWrites := func() {
 		mu.Lock()
 		before := len(acknowledged)
 		mu.Unlock()
@@ -348,13 +348,13 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 			return len(acknowledged) >= before+30
 		})
 	}
-	more()
+	awaitWrites()
 	w.network.isolate(first, true)
 	w.leader(rest...)
-	more()
+	awaitWrites()
 	cancel()
 	writers.Wait()
-	eventually(t, "the isolated server knows", func() bool {
+	eventually(t, "the isolated server no longer leads", func() bool {
 		return errors.Is(first.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
 	})
 	second := w.leader(rest...)
@@ -362,10 +362,10 @@ func TestCluster_aLeaderIsCutOffWhileWritesGoOn(t *testing.T) {
 		must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(i).ID), must.Sprintf("node %d was acknowledged", i))
 	}
 	w.network.isolate(first, false)
-	same(t, second, w.others(second)[0], w.others(second)[1])
+	awaitSameState(t, second, w.others(second)[0], w.others(second)[1])
 }
 
-// A cluster that was stopped whole has its state when it is back.
+// After a stop of all its servers, a restarted cluster has its state.
 func TestCluster_restartsFromDisk(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
@@ -374,7 +374,7 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 		_, err := api(t, w.agents[i%3]).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
 	}
-	same(t, w.agents...)
+	awaitSameState(t, w.agents...)
 	var before strings.Builder
 	must.NoError(t, w.agents[0].Server().Store().Snapshot().Dump(&before))
 	stopped := w.agents
@@ -390,11 +390,11 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	var after strings.Builder
 	must.NoError(t, leader.Server().Store().Snapshot().Dump(&after))
 	must.Eq(t, before.String(), after.String())
-	same(t, leader, w.others(leader)[0], w.others(leader)[1])
+	awaitSameState(t, leader, w.others(leader)[0], w.others(leader)[1])
 }
 
-// A server that was away for longer than the log goes back restores a snapshot. A blocking query
-// that began on the state before continues on the new one.
+// A server that lacks entries that the leader has deleted restores a snapshot. A blocking query that
+// began on the old state continues on the new one.
 func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
@@ -406,7 +406,7 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 	away := w.others(leader)[0]
 	_, err := api(t, leader).Register(t.Context(), testNode(0))
 	must.NoError(t, err)
-	same(t, leader, away)
+	awaitSameState(t, leader, away)
 	w.network.isolate(away, true)
 	replaced := away.Server().Store().Abandoned()
 	read := make(chan error, 1)
@@ -422,24 +422,24 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 		_, err := api(t, leader).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
 	}
-	for _, a := range w.others(away) { // the present leader
+	for _, a := range w.others(away) { // the leader is one of them
 		must.NoError(t, a.Server().Raft().Snapshot().Error())
 	}
 	w.network.isolate(away, false)
 	<-replaced
 	must.NoError(t, <-read)
-	same(t, w.leader(), away)
+	awaitSameState(t, w.leader(), away)
 
-	_, err = api(t, away).Register(t.Context(), testNode(100)) // its log goes on behind the snapshot
+	_, err = api(t, away).Register(t.Context(), testNode(100)) // it appends entries after the snapshot
 	must.NoError(t, err)
-	same(t, w.leader(), away)
+	awaitSameState(t, w.leader(), away)
 	must.NoError(t, away.Stop())
 	back := start(t, agent.Config{DataDir: dirs[away.Name()]})
 	ready(t, back)
-	same(t, w.leader(w.others(away)...), back)
+	awaitSameState(t, w.leader(w.others(away)...), back)
 }
 
-// A server without a leader waits for one, and then answers an error.
+// A server without a leader waits for one, and then returns an error.
 func TestCluster_noLeader(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 2, func(c *agent.Config) { c.LeaderWait = 100 * time.Millisecond })
@@ -451,7 +451,7 @@ func TestCluster_noLeader(t *testing.T) {
 	})
 }
 
-// A server joins by any member, the leader leaves, and a dead server is removed.
+// A server joins through any member, the leader leaves, and another server removes a dead one.
 func TestCluster_joinLeaveRemove(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
@@ -460,9 +460,9 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	fourth := w.start(agent.Config{Name: "s4", LeaveOnStop: true})
 	ready(t, fourth)
 	must.SliceLen(t, 4, fourth.Backend().Peers.Members())
-	same(t, w.leader(), fourth)
+	awaitSameState(t, w.leader(), fourth)
 
-	must.NoError(t, fourth.Stop()) // and leaves
+	must.NoError(t, fourth.Stop()) // LeaveOnStop
 	w.agents = w.agents[:3]
 	leader := w.leader()
 	must.SliceLen(t, 3, leader.Backend().Peers.Members())
@@ -480,7 +480,7 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
 }
 
-// A server that returns at another address rejoins under its name.
+// A server that restarts at another address keeps its name and updates its address.
 func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
@@ -495,6 +495,6 @@ func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	must.Eq(t, moved.Name(), back.Name())
 	must.NotEq(t, before, back.ServerAddr())
 	ready(t, back)
-	same(t, leader, back)
+	awaitSameState(t, leader, back)
 	must.SliceLen(t, 3, leader.Backend().Peers.Members())
 }

@@ -23,61 +23,62 @@ import (
 // Config configures an [Agent]. Its zero value is a server in memory that listens on the loopback
 // interface and is in no cluster: set Voters, BootstrapExpect or Join.
 type Config struct {
-	// Name names the server among its peers, for good. Empty is the name in the
-	// data directory, or a new UUID.
+	// Name is the server's name among its peers. It never changes. Empty is the name in the data
+	// directory, or a new UUID.
 	Name string
-	// DataDir is where the server keeps its log and snapshots; it is made if it
-	// does not exist. Empty keeps them in memory, and a restart forgets them.
+	// DataDir is the directory of the server's log and snapshots. The agent creates it if it does
+	// not exist. Empty keeps them in memory, and a restart loses them.
 	DataDir string
 	// Logger receives what an operator may want to know. Nil discards it.
 	Logger hclog.Logger
 
-	// HTTPAddr is where the HTTP API listens, "host:port". Empty is
-	// [DefaultHTTPAddr]; port 0 is any free one.
+	// HTTPAddr is the "host:port" at which the HTTP API listens. Empty is [DefaultHTTPAddr]. Port 0
+	// is any free port.
 	HTTPAddr string
-	// HTTPTLS makes that HTTPS, or nil.
+	// HTTPTLS is the TLS configuration of the API. Nil serves plain HTTP.
 	HTTPTLS *tls.Config
-	// ServerAddr is where the server listens for its peers, "host:port". Empty is
-	// [DefaultServerAddr]; port 0 is any free one.
+	// ServerAddr is the "host:port" at which the server listens for its peers. Empty is
+	// [DefaultServerAddr]. Port 0 is any free port.
 	ServerAddr string
 	// Advertise is the "host:port" at which peers reach ServerAddr. Empty is the address at which
-	// it listens; required if that is unspecified.
+	// it listens. Advertise is required if that is an unspecified address such as 0.0.0.0.
 	Advertise string
-	// ServerTLS is used in both directions between servers, and must demand a certificate of every
-	// client; or nil for no TLS.
+	// ServerTLS is the TLS configuration between servers, for both sides of a connection. It must
+	// demand a certificate of every client. Nil is no TLS.
 	ServerTLS *tls.Config
 	// AllowInsecure lets the agent listen beyond the loopback interface without access control:
 	// HTTPAddr without Access and without an HTTPTLS that demands certificates of clients,
-	// ServerAddr without ServerTLS. Every host that reaches it then controls it.
+	// ServerAddr without ServerTLS. Every host that reaches the agent then controls it.
 	AllowInsecure bool
-	// Access identifies callers of the API; nil gives every caller both rights.
+	// Access identifies callers of the API. Nil gives every caller both rights.
 	Access httpapi.Access
 
-	// Voters are the servers of a new cluster, this one included by its Name and
-	// advertised address; all of them are given the same. Or nil.
+	// Voters are the servers of a new cluster, or nil. They include this server by its Name and
+	// advertised address. All servers must have the same Voters.
 	Voters []raft.Server
-	// BootstrapExpect is the number of servers that begin a new cluster together, once they have
-	// found each other: the same number for all. Servers that Join another one tell it to the
-	// others. 1 begins a cluster alone, zero none. A server that is in a cluster ignores it.
+	// BootstrapExpect is the number of servers that bootstrap a new cluster together when they have
+	// found each other. All of them must have the same number. With 1 the server bootstraps a
+	// cluster of its own, with zero none. A server that is in a cluster ignores the number.
 	BootstrapExpect int
-	// Join are addresses of servers: the other servers of a new cluster, or some servers of a
-	// running one, which this server joins. Its own address may be among them.
+	// Join are addresses of servers: servers of a new cluster, or servers of a running cluster that
+	// this server joins. One common address is enough: servers report the addresses of others that
+	// look for a cluster. This server's own address may be among them.
 	Join []string
-	// LeaveOnStop has [Agent.Stop] take the server out of the cluster. Without it
-	// the cluster expects it back.
+	// LeaveOnStop makes [Agent.Stop] remove the server from the cluster. Without it the stopped
+	// server stays a member.
 	LeaveOnStop bool
 
-	// LeaderWait is how long a request that only the leader can answer waits while
-	// there is none. Zero is [DefaultLeaderWait].
+	// LeaderWait is the longest time for which a request that only the leader can answer waits for
+	// a leader. Zero is [DefaultLeaderWait].
 	LeaderWait time.Duration
-	// StopTimeout is how long [Agent.Stop] waits for requests under way, and as
-	// long again for leaving. Zero is [DefaultStopTimeout].
+	// StopTimeout is the longest time for which [Agent.Stop] waits for requests in progress. With
+	// LeaveOnStop, leaving has the same limit of its own. Zero is [DefaultStopTimeout].
 	StopTimeout time.Duration
 
 	// Heartbeats set the time between heartbeats of clients.
 	Heartbeats heartbeat.Options
-	// Raft are raft's settings, or nil for its defaults. LocalID, Logger and
-	// ShutdownOnRemove are set by the agent.
+	// Raft are raft's settings, or nil for its defaults. The agent sets LocalID, Logger and
+	// ShutdownOnRemove.
 	Raft *raft.Config
 	// Drainer and Scheduler are as in [server.Config].
 	Drainer   drainer.NodeDrainerConfig
@@ -85,15 +86,16 @@ type Config struct {
 
 	// API configures the HTTP API. The agent sets its Logger.
 	API httpapi.Options
-	// Metrics counts what the agent does, and answers GET /v1/metrics; or nil. Its owner
-	// closes it after [Agent.Stop].
+	// Metrics counts requests, writes and steps, and answers GET /v1/metrics. Nil counts nothing.
+	// The caller closes it after [Agent.Stop].
 	Metrics *telemetry.Telemetry
-	// Around wraps the API's handler, to serve more to clients, such as metrics; or nil.
+	// Around wraps the API's handler, for example to serve other paths to clients. Nil wraps
+	// nothing.
 	Around func(api http.Handler) http.Handler
-	// OnApply is called after each entry, in the order of the log; or nil. Raft
-	// waits for it.
+	// OnApply is called after each applied entry, in the order of the log, or is nil. Raft waits
+	// for its return.
 	OnApply func(shims.Applied)
-	// Dial connects to a peer; nil is a [net.Dialer]. The agent adds TLS.
+	// Dial connects to a peer. Nil uses a [net.Dialer]. The agent adds TLS.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -105,7 +107,7 @@ const (
 	DefaultStopTimeout = 5 * time.Second
 )
 
-// withDefaults returns c with its zero values filled in. The error names a field that cannot work.
+// withDefaults returns c with defaults in place of zero values. The error names an invalid field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -126,7 +128,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Raft != nil {
 		*settings = *c.Raft
 	}
-	settings.ShutdownOnRemove = false // the agent decides when it stops
+	settings.ShutdownOnRemove = false // only Stop shuts raft down
 	c.Raft = settings
 	if err := c.validate(); err != nil {
 		return c, fmt.Errorf("agent: %w", err)
@@ -141,7 +143,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate names the first field that cannot work, or returns nil. Call it after withDefaults.
+// validate returns an error that names the first invalid field, or nil.
 func (c *Config) validate() error {
 	switch {
 	case c.BootstrapExpect < 0:
@@ -163,21 +165,22 @@ func (c *Config) validate() error {
 	return c.validateAddresses()
 }
 
-// validateAddresses refuses addresses that cannot work, or that nothing guards.
+// validateAddresses returns an error for an invalid address, and for a public address without access
+// control.
 func (c *Config) validateAddresses() error {
-	httpInside, err := loopback(c.HTTPAddr)
+	httpLocal, err := loopback(c.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("Config.HTTPAddr: %w", err)
 	}
-	serverInside, err := loopback(c.ServerAddr)
+	serverLocal, err := loopback(c.ServerAddr)
 	if err != nil {
 		return fmt.Errorf("Config.ServerAddr: %w", err)
 	}
 	switch {
 	case c.AllowInsecure:
-	case !httpInside && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert):
+	case !httpLocal && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert):
 		return fmt.Errorf("every host could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if you want that", c.HTTPAddr)
-	case !serverInside && c.ServerTLS == nil:
+	case !serverLocal && c.ServerTLS == nil:
 		return fmt.Errorf("every host could join as a server at %s: set Config.ServerTLS, or Config.AllowInsecure if you want that", c.ServerAddr)
 	}
 	if c.Advertise == "" {
@@ -190,15 +193,15 @@ func (c *Config) validateAddresses() error {
 	return nil
 }
 
-// warn logs settings that work and are not safe.
+// warn logs settings that are valid and not secure.
 func (c *Config) warn() {
-	inside, err := loopback(c.HTTPAddr)
-	if err == nil && !inside && c.Access != nil && c.HTTPTLS == nil {
+	local, err := loopback(c.HTTPAddr)
+	if err == nil && !local && c.Access != nil && c.HTTPTLS == nil {
 		c.Logger.Warn("tokens are sent without TLS: every host on the path can read and use them", "address", c.HTTPAddr)
 	}
 }
 
-// loopback reports whether only this machine can reach the address.
+// loopback reports whether only processes on this host can reach the address.
 func loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

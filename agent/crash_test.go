@@ -19,7 +19,7 @@ import (
 // envCrash makes the test binary the process that TestCrash kills.
 const envCrash = "NODEDRAIN_TEST_CRASH_DIR"
 
-// TestMain runs the tests, or the process that one of them kills.
+// TestMain runs the tests, or the process that TestCrash kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envCrash); dir != "" {
 		if err := writeUntilKilled(dir); err != nil {
@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 		}
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // servers wait for each other most of the time
+	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers and use little CPU time
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	m.Run()
 }
 
-// writeUntilKilled registers nodes, and prints the acknowledged ones.
+// writeUntilKilled registers nodes and prints each acknowledged one.
 func writeUntilKilled(dir string) error {
 	a, err := agent.New(agent.Config{
 		DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", Raft: quickRaft(),
@@ -71,13 +71,13 @@ func TestCrash(t *testing.T) {
 		must.NoError(t, child.Start())
 		lines := bufio.NewScanner(out)
 		for range 50 {
-			must.True(t, lines.Scan(), must.Sprint("the process ended by itself"))
+			must.True(t, lines.Scan(), must.Sprint("the process ended before the test killed it"))
 			id, ok := strings.CutPrefix(lines.Text(), "acknowledged ")
 			must.True(t, ok, must.Sprint(lines.Text()))
 			acknowledged = append(acknowledged, cluster.NodeID(id))
 		}
 		must.NoError(t, child.Process.Kill())
-		for lines.Scan() { // the nodes that it had printed
+		for lines.Scan() { // the rest of its output
 			if id, ok := strings.CutPrefix(lines.Text(), "acknowledged n"); ok {
 				acknowledged = append(acknowledged, cluster.NodeID("n"+id))
 			}

@@ -20,24 +20,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
-// DevConfig configures a [Dev]. Its zero value is a cluster to try drains on.
+// DevConfig configures a [Dev]. The zero value is valid.
 type DevConfig struct {
 	// Agent is the server's configuration. NewDev sets DataDir, Voters, BootstrapExpect, Join and
 	// Raft for a single server in memory.
 	Agent Config
-	// Clients is how many simulated clients there are. Zero is
-	// [DefaultDevClients], below zero none.
+	// Clients is the number of simulated clients. Zero is [DefaultDevClients], a negative number is
+	// none.
 	Clients int
-	// NoJobs registers no example jobs.
+	// NoJobs omits the example jobs.
 	NoJobs bool
-	// Fleet configures the behaviour of the clients; NewDev sets its Snapshot and Applier.
+	// Fleet configures the behaviour of the clients. NewDev sets its Snapshot and Applier.
 	Fleet simclient.Options
 }
 
 // DefaultDevClients is the default of [DevConfig].Clients.
 const DefaultDevClients = 5
 
-// Dev is a cluster in one process and in memory: a server, simulated clients, and
+// Dev is a cluster in one process and in memory, to try drains: a server, simulated clients and
 // some jobs. Build it with [NewDev] and end it with [Dev.Stop].
 type Dev struct {
 	*Agent
@@ -49,8 +49,8 @@ type Dev struct {
 	running sync.WaitGroup
 }
 
-// NewDev starts one, and returns when it is ready to be used: it has a leader, its
-// nodes are registered, and so are its jobs.
+// NewDev starts a cluster. It returns when the cluster has a leader, and its nodes and jobs are
+// registered.
 func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 	switch {
 	case c.Clients == 0:
@@ -63,7 +63,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 	observe := c.Agent.OnApply
 	c.Agent.OnApply = func(a shims.Applied) {
 		if d.fleet != nil {
-			d.fleet.Changed(touched(a)...)
+			d.fleet.Changed(changedNodes(a)...)
 		}
 		if observe != nil {
 			observe(a)
@@ -78,7 +78,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.fleet = fleet // before anything is applied
+		d.fleet = fleet // before the server applies entries
 	}
 	var err error
 	if d.Agent, err = New(c.Agent); err != nil {
@@ -90,7 +90,7 @@ func NewDev(ctx context.Context, c DevConfig) (*Dev, error) {
 	return d, nil
 }
 
-// devRaft elects the only server at once.
+// devRaft returns settings with which the only server becomes the leader within milliseconds.
 func devRaft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
@@ -126,7 +126,7 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	return nil
 }
 
-// retryWrite repeats a write while a new leader has not begun all its work.
+// retryWrite repeats a write while a new leader is not ready for writes.
 func retryWrite(ctx context.Context, write func() error) error {
 	for {
 		err := write()
@@ -141,7 +141,7 @@ func retryWrite(ctx context.Context, write func() error) error {
 	}
 }
 
-// inProcess is how clients of the same process reach the server.
+// inProcess gives clients of the same process access to the server.
 type inProcess struct{ httpapi.Writer }
 
 var (
@@ -149,7 +149,7 @@ var (
 	_ simclient.Applier = (*Dev)(nil)
 )
 
-// Report writes reports of the fleet, which has at most one batch in flight.
+// Report writes reports of the fleet. The fleet has at most one batch in flight.
 func (d *Dev) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	d.running.Go(func() {
 		_, err := d.Backend().Writer.ReportAllocs(d.life, reports)
@@ -165,7 +165,7 @@ func (d *Dev) Stop() error {
 	return d.Agent.Stop()
 }
 
-// devNodes are nodes like those of a small data center, in two of them.
+// devNodes returns the nodes of a small data center.
 func devNodes(n int) []*cluster.Node {
 	nodes := make([]*cluster.Node, n)
 	for i := range nodes {
@@ -179,8 +179,8 @@ func devNodes(n int) []*cluster.Node {
 	return nodes
 }
 
-// devJobs are a job of each type, as many nodes can run and still take over one
-// another's.
+// devJobs returns jobs of all types, with counts that leave the nodes capacity for each other's
+// allocations.
 func devJobs(nodes int) []*cluster.Job {
 	job := func(id cluster.JobID, kind cluster.JobType, count int, r cluster.Resources) *cluster.Job {
 		return &cluster.Job{ID: id, Type: kind, TaskGroups: []*cluster.TaskGroup{{
@@ -194,11 +194,11 @@ func devJobs(nodes int) []*cluster.Job {
 	return []*cluster.Job{web, api, job("report", cluster.JobBatch, max(1, nodes/2), small), job("logs", cluster.JobSystem, 1, cluster.Resources{CPU: 100, MemoryMB: 64})}
 }
 
-// touched are the nodes whose clients may have new work or news after an entry, sorted and without
+// changedNodes returns the nodes whose clients an applied entry may concern, sorted and without
 // duplicates.
-func touched(a shims.Applied) []cluster.NodeID {
+func changedNodes(a shims.Applied) []cluster.NodeID {
 	var nodes []cluster.NodeID
-	ofAlloc := func(id cluster.AllocID) {
+	addNodesOf := func(id cluster.AllocID) {
 		for _, alloc := range []*cluster.Allocation{a.Before.Alloc(id), a.After.Alloc(id)} {
 			if alloc != nil {
 				nodes = append(nodes, alloc.NodeID)
@@ -218,7 +218,7 @@ func touched(a shims.Applied) []cluster.NodeID {
 		}
 	case *shims.ApplyPlan:
 		for _, s := range m.Stops {
-			ofAlloc(s.Alloc)
+			addNodesOf(s.Alloc)
 		}
 		for _, p := range m.Places {
 			nodes = append(nodes, p.NodeID)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
 )
 
-// A cluster to try things on is ready within a second, and its nodes drain.
+// The nodes of a Dev cluster drain.
 func TestDev_drains(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

@@ -10,21 +10,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// apiError is an error in the words of the API.
+// apiError is an error with a text for clients of the API.
 type apiError struct {
 	text string
-	// is are the errors that it wraps.
+	// is are the wrapped errors, the class of package httpapi first.
 	is []error
 }
 
-// Error is the text alone.
+// Error returns the text.
 func (e *apiError) Error() string { return e.text }
 
 // Unwrap returns the wrapped errors.
 func (e *apiError) Unwrap() []error { return e.is }
 
-// apiErrorOf gives an error of the server's the class that package httpapi knows
-// it by, or returns nil.
+// apiErrorOf adds the class of package httpapi to an error of the server. It returns nil for nil.
 func apiErrorOf(err error) error {
 	if err == nil {
 		return nil
@@ -35,7 +34,7 @@ func apiErrorOf(err error) error {
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {
-		if errors.Is(err, refused.cause) { // in the words that the commands know
+		if errors.Is(err, refused.cause) { // commands compare the text
 			return &apiError{text: refused.cause.Error(), is: []error{refused.class, err}}
 		}
 	}
@@ -45,7 +44,7 @@ func apiErrorOf(err error) error {
 	return err
 }
 
-// classOf is the class of an error that is about the log, or nil.
+// classOf returns the class of an error of a raft write, or nil.
 func classOf(err error) error {
 	switch {
 	case errors.Is(err, shims.ErrTooLarge):

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Every error has one class at most: the caller must know whether to retry.
+// Every error has at most one class, so the caller knows whether to retry.
 func TestAPIErrorOf(t *testing.T) {
 	t.Parallel()
 	classes := []error{
@@ -43,7 +43,7 @@ func TestAPIErrorOf(t *testing.T) {
 		err := apiErrorOf(c.err)
 		must.ErrorIs(t, err, c.err)
 		for _, class := range classes {
-			must.Eq(t, class == c.class, errors.Is(err, class), must.Sprintf("%v: is it %v?", c.err, class))
+			must.Eq(t, class == c.class, errors.Is(err, class), must.Sprintf("error %v, class %v", c.err, class))
 		}
 		if c.text != "" {
 			must.EqError(t, err, c.text)

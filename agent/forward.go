@@ -13,13 +13,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// forwarded marks the context of a request that a peer passed on, which is not
-// passed on again: two servers that each take the other for the leader would do so
-// for ever.
+// forwarded is the context key of a request that a peer has forwarded. The server does not forward
+// it again: two servers that each take the other for the leader would forward it for ever.
 type forwarded struct{}
 
-// newTransport is how HTTP requests reach peers: a URL's host is the address that
-// raft knows the peer by.
+// newTransport returns the transport of HTTP requests to peers. The host of a URL is the peer's
+// address in raft's configuration.
 func newTransport(p *port) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, peer string) (net.Conn, error) {
@@ -28,16 +27,16 @@ func newTransport(p *port) *http.Transport {
 			return p.dial(ctx, peer, protocolHTTP)
 		},
 		MaxIdleConnsPerHost: 64,
-		IdleConnTimeout:     idleTimeout / 2, // before the peer closes it, maybe under a write
+		IdleConnTimeout:     idleTimeout / 2, // before the peer closes the connection, perhaps during a write
 		DisableCompression:  true,            // forwarded bodies stay as they are
 	}
 }
 
-// Forward sends the request to the leader. If there is none, or it cannot be reached, Forward
-// waits: usually another is elected soon.
+// Forward sends the request to the leader. Without a leader that it can reach, Forward waits for the
+// next one, up to [Config].LeaderWait.
 func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Value(forwarded{}) != nil {
-		p.lost(w, r, errNoLeader)
+		p.writeLeaderLost(w, r, errNoLeader)
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -45,12 +44,12 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 			pr.Out.URL.Scheme = "http"
 			pr.SetXForwarded()
 			if pr.In.Body != nil {
-				pr.Out.Body = io.NopCloser(pr.In.Body) // it may be sent to the next leader
+				pr.Out.Body = io.NopCloser(pr.In.Body) // the next leader may need it
 			}
 		},
 		Transport:    toLeader{p},
 		ErrorLog:     p.agent.config.Logger.StandardLogger(nil),
-		ErrorHandler: p.lost,
+		ErrorHandler: p.writeLeaderLost,
 	}
 	proxy.ServeHTTP(w, r)
 }
@@ -58,12 +57,12 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 // toLeader sends requests to the leader.
 type toLeader struct{ peers peers }
 
-// RoundTrip sends a request to the leader. If that leader is lost, it sends the request to the next
-// one, as long as the lost one was not reached; reads also after that, so a blocking query
-// continues.
+// RoundTrip sends a request to the leader. If the leader is lost, RoundTrip sends the request to the
+// next leader: a write only if it did not reach the lost leader, a read always, so that a blocking
+// query continues.
 func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	agent := t.peers.agent
-	var lost time.Time // when a leader that was reached was lost, or the first time that none was
+	var lostAt time.Time // the last loss of a leader that was reached, or the first failed connection
 	for {
 		leader := t.peers.awaitLeader(r.Context())
 		if leader == "" {
@@ -71,13 +70,13 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := t.peers.attempt(r, leader)
 		reached := !errors.Is(err, errDial)
-		if err == nil || reached && !reads(r) || errors.Is(err, errSilent) {
+		if err == nil || reached && !isRead(r) || errors.Is(err, errNoAnswer) {
 			return response, err
 		}
-		if lost.IsZero() || reached {
-			lost = time.Now()
+		if lostAt.IsZero() || reached {
+			lostAt = time.Now()
 		}
-		if time.Since(lost) > agent.config.LeaderWait {
+		if time.Since(lostAt) > agent.config.LeaderWait {
 			return nil, err
 		}
 		select {
@@ -88,16 +87,16 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// dialInterval is the wait before a leader is connected to again.
+// dialInterval is the wait between two attempts to reach a leader.
 const dialInterval = 50 * time.Millisecond
 
-// errNoLeader: this server knows no leader. Clients know it by the text noLeader.
+// errNoLeader says that this server knows no leader. Clients compare the text noLeader.
 var errNoLeader = errors.New("no cluster leader")
 
 const noLeader = "No cluster leader"
 
-// lost answers a request that no leader did.
-func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
+// writeLeaderLost answers a request that no leader has answered.
+func (p peers) writeLeaderLost(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errNoLeader) {
 		httpapi.WriteError(w, http.StatusInternalServerError, noLeader)
 		return
@@ -107,13 +106,13 @@ func (p peers) lost(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errDial):
 		what = "the request was not sent: retry"
-	case reads(r):
+	case isRead(r):
 		what = "retry"
 	}
 	httpapi.WriteError(w, http.StatusInternalServerError, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err))
 }
 
-// httpError answers with an error of the API.
+// httpError answers a peer with an error.
 func httpError(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if errors.Is(err, httpapi.ErrNotFound) {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// A blocking query that a follower forwarded gets its news from the next leader when the first is
+// A blocking query that a follower has forwarded continues on the next leader when the first leader is
 // lost.
-func TestForward_readersOutliveTheLeader(t *testing.T) {
+func TestForward_queriesContinueOnTheNextLeader(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	leader := w.leader()
@@ -32,24 +32,24 @@ func TestForward_readersOutliveTheLeader(t *testing.T) {
 	go func() {
 		n, _, err := follower.Node(t.Context(), id, apiclient.Query{Index: a.Index})
 		if err == nil && n.SchedulingEligibility != string(cluster.NodeIneligible) {
-			err = errors.New("woken for nothing")
+			err = errors.New("the query returned without the change")
 		}
 		woken <- err
 	}()
 	w.network.isolate(leader, true)
 	w.leader(rest...)
-	eventually(t, "a leader that takes a write", func() bool {
+	eventually(t, "a leader accepts a write", func() bool {
 		_, _, err := api(t, rest[1]).UpdateEligibility(t.Context(), id, wire.EligibilityRequest{Eligibility: string(cluster.NodeIneligible)})
 		return err == nil
 	})
 	must.NoError(t, <-woken)
 }
 
-// A write that has reached a leader may have been made when the leader is lost, and the answer says
-// so. A write that has not goes to the next leader.
-func TestForward_theLeaderIsLostWriting(t *testing.T) {
+// When a leader is lost, the answer to a write that has reached it says that the write may have been
+// made. A write that has not reached it goes to the next leader.
+func TestForward_theLeaderIsLostDuringAWrite(t *testing.T) {
 	t.Parallel()
-	var slow atomic.Value // the name of the server that does not get done with a write
+	var slow atomic.Value // the name of the server that does not finish a write
 	slow.Store("")
 	reached, release := make(chan struct{}, 3), make(chan struct{})
 	w := newServers(t, 3, func(c *agent.Config) {
@@ -76,22 +76,22 @@ func TestForward_theLeaderIsLostWriting(t *testing.T) {
 	must.ErrorContains(t, err, "500")
 	must.ErrorContains(t, err, "the write may have been made")
 
-	_, err = follower.Register(t.Context(), testNode(2)) // without a leader, or with another
+	_, err = follower.Register(t.Context(), testNode(2)) // no leader yet, or the next one
 	must.NoError(t, err)
 	second := w.leader(w.others(leader)...)
-	must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(1).ID)) // it was made
+	must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(1).ID)) // the write was made
 }
 
-// A leader that falls silent, with open connections, blocks no request once another leads: a write
-// that it received may have been made, the next leader answers a read.
-func TestForward_theLeaderFallsSilent(t *testing.T) {
+// A leader that stops answering with open connections blocks no request when another server leads. A
+// write that it received may have been made. The next leader answers a read.
+func TestForward_theLeaderStopsAnswering(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	leader := w.leader()
 	rest := w.others(leader)
 	follower := api(t, rest[0])
 	id := testNode(1).ID
-	_, err := follower.Register(t.Context(), testNode(1)) // by a connection that stays
+	_, err := follower.Register(t.Context(), testNode(1)) // opens a connection that stays open
 	must.NoError(t, err)
 	w.network.silence(leader)
 	read := make(chan error, 1)
@@ -101,11 +101,11 @@ func TestForward_theLeaderFallsSilent(t *testing.T) {
 	}()
 	began := time.Now()
 	_, err = follower.Heartbeat(t.Context(), id)
-	if err != nil { // it was sent before the others elected a leader
+	if err != nil { // it reached the silent leader
 		must.ErrorContains(t, err, "the write may have been made")
 	}
 	must.NoError(t, <-read)
-	must.Less(t, patience, time.Since(began)) // far below the limit for a request
+	must.Less(t, patience, time.Since(began))
 	_, err = follower.Heartbeat(t.Context(), id)
 	must.NoError(t, err)
 }

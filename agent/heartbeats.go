@@ -18,8 +18,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// heartbeats keep the heartbeats of all nodes while the server leads. Each term begins with new
-// timers, so that no node is marked down because of an earlier leader's timers.
+// heartbeats keep the heartbeat timers of all nodes while the server leads. Each term begins with
+// new timers, so that no timer of an earlier term marks a node down.
 type heartbeats struct {
 	options heartbeat.Options
 	logger  hclog.Logger
@@ -27,52 +27,51 @@ type heartbeats struct {
 	server *server.Server
 	// ready is closed when server is set.
 	ready chan struct{}
-	// wake has capacity 1 and is sent to, without blocking, when there is
-	// something to step for.
+	// wake has capacity 1. It holds a value when the timers need a step.
 	wake chan struct{}
 
 	mu     sync.Mutex
 	timers *heartbeat.Timers // of the present term, or nil; guarded by mu
-	// begun is closed when timers are made, and replaced when they end; guarded by mu.
-	begun chan struct{}
+	// started is closed when a term creates timers, and replaced when the term ends; guarded by mu.
+	started chan struct{}
 }
 
 func newHeartbeats(o heartbeat.Options, logger hclog.Logger) *heartbeats {
-	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), begun: make(chan struct{})}
+	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), started: make(chan struct{})}
 }
 
-// heard records a heartbeat of a node, and returns the time until the next one is due. The state
-// must show the entries of earlier leaders. It waits while a new leader has not begun to keep
-// heartbeats.
-func (h *heartbeats) heard(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
+// record records a heartbeat of a node, and returns the time until the next one is due. It waits
+// until a new leader has created its timers. Call it when the state contains the entries of earlier
+// leaders.
+func (h *heartbeats) record(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	for {
 		h.mu.Lock()
 		if h.timers != nil {
-			ttl = h.timers.Heard(id, time.Now())
-			h.poke()
+			ttl = h.timers.Heartbeat(id, time.Now())
+			h.signal()
 			h.mu.Unlock()
 			return ttl, nil
 		}
-		begun := h.begun
+		started := h.started
 		h.mu.Unlock()
 		if !h.server.Leads() {
 			return 0, httpapi.ErrNotLeader
 		}
 		select {
-		case <-begun:
-		case <-time.After(beginInterval): // leadership may have been lost
+		case <-started:
+		case <-time.After(termInterval): // leadership may have been lost
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%w: %w", httpapi.ErrUnknown, context.Cause(ctx))
 		}
 	}
 }
 
-// beginInterval is the wait between two looks for the beginning of a term.
-const beginInterval = 100 * time.Millisecond
+// termInterval is the wait between two checks of leadership or of the state.
+const termInterval = 100 * time.Millisecond
 
-// applied is called after each entry, in the order of the log. It expects heartbeats of every node
-// that became ready, even if the caller of that write has disconnected, and forgets deleted nodes
-// that did not come back.
+// applied starts the timer of each node that an entry registers or makes ready, even if the caller
+// of that write has disconnected. It deletes the timers of deleted nodes. It is called after each
+// entry, in the order of the log.
 func (h *heartbeats) applied(a shims.Applied) {
 	var nodes []cluster.NodeID
 	switch m := a.Message.(type) {
@@ -88,7 +87,7 @@ func (h *heartbeats) applied(a shims.Applied) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.timers == nil {
-		return // a term that begins looks at all nodes
+		return // the next term starts the timers of all nodes
 	}
 	for _, id := range nodes {
 		switch n := a.After.Node(id); {
@@ -98,11 +97,11 @@ func (h *heartbeats) applied(a shims.Applied) {
 			h.timers.Expect([]cluster.NodeID{id}, time.Now())
 		}
 	}
-	h.poke()
+	h.signal()
 }
 
-// lead keeps heartbeats for one term, until its context ends. It owns a goroutine
-// for each change of status under way.
+// lead runs the timers of one term, until its context ends. It owns a goroutine for each write of a
+// status in progress.
 func (h *heartbeats) lead(ctx context.Context) {
 	select {
 	case <-h.ready:
@@ -135,25 +134,25 @@ func (h *heartbeats) lead(ctx context.Context) {
 	}
 }
 
-// begin makes the timers of a term, with all nodes that are not down. It returns false if the term
-// ends first.
+// begin creates the timers of a term and starts them for all nodes that are not down. It returns
+// false if the term ends first.
 func (h *heartbeats) begin(ctx context.Context) bool {
 	timers := heartbeat.New(h.options, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	h.mu.Lock()
 	h.timers = timers
-	close(h.begun)
+	close(h.started)
 	h.mu.Unlock()
 	for {
 		err := h.server.CaughtUp(ctx)
 		if err == nil {
 			break
 		}
-		h.logger.Debug("heartbeats wait for the state", "error", err)
+		h.logger.Debug("the heartbeat timers wait for the entries of earlier leaders", "error", err)
 		select {
 		case <-ctx.Done():
 			h.end()
 			return false
-		case <-time.After(beginInterval):
+		case <-time.After(termInterval):
 		}
 	}
 	var nodes []cluster.NodeID
@@ -171,7 +170,7 @@ func (h *heartbeats) begin(ctx context.Context) bool {
 func (h *heartbeats) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timers, h.begun = nil, make(chan struct{})
+	h.timers, h.started = nil, make(chan struct{})
 }
 
 func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
@@ -180,7 +179,7 @@ func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
 	return h.timers.Step(time.Now())
 }
 
-// write writes a change of status and settles it.
+// write writes a change of status and reports the outcome to the timers.
 func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
 	var err error
 	if n := h.server.Store().Snapshot().Node(c.Node); n == nil || n.Status != c.Status {
@@ -189,20 +188,20 @@ func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
 	gone := errors.Is(err, statestore.ErrNodeNotFound)
 	switch {
 	case err == nil:
-		h.logger.Info("a node's status changed by its heartbeats", "node", c.Node, "status", c.Status)
+		h.logger.Info("changed a node's status by its heartbeats", "node", c.Node, "status", c.Status)
 	case !gone:
-		h.logger.Warn("writing the status of a node", "node", c.Node, "status", c.Status, "error", err)
+		h.logger.Warn("writing the status of a node failed", "node", c.Node, "status", c.Status, "error", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.timers == nil {
 		return
 	}
-	h.timers.Settle(c, err == nil || gone, time.Now())
-	h.poke()
+	h.timers.WriteDone(c, err == nil || gone, time.Now())
+	h.signal()
 }
 
-func (h *heartbeats) poke() {
+func (h *heartbeats) signal() {
 	select {
 	case h.wake <- struct{}{}:
 	default: // a wake-up is pending already

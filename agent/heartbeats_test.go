@@ -20,17 +20,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// hearing are servers in memory that keep heartbeats.
-type hearing struct {
+// memoryServers are servers in memory with heartbeat timers.
+type memoryServers struct {
 	t       *testing.T
 	servers []*server.Server
 	writers []writer
-	// applying is held while entries wait with being answered.
+	// applying delays the answers of entries while a test holds it.
 	applying sync.Mutex
 }
 
-func newHearing(t *testing.T, n int) *hearing {
-	h := &hearing{t: t}
+func newMemoryServers(t *testing.T, n int) *memoryServers {
+	h := &memoryServers{t: t}
 	var transports []*raft.InmemTransport
 	var voters []raft.Server
 	for i := range n {
@@ -57,19 +57,19 @@ func newHearing(t *testing.T, n int) *hearing {
 	return h
 }
 
-// leader waits for a leader, and returns which it is.
-func (h *hearing) leader() int {
+// leader waits for a leader and returns its index.
+func (h *memoryServers) leader() int {
 	for {
 		for i, s := range h.servers {
 			if s.Consistent(h.t.Context()) == nil {
 				return i
 			}
 		}
-		time.Sleep(10 * time.Millisecond) // synctest's
+		time.Sleep(10 * time.Millisecond) // in the time of synctest
 	}
 }
 
-func (h *hearing) register(n int) {
+func (h *memoryServers) register(n int) {
 	w := h.writers[h.leader()]
 	for i := range n {
 		_, err := w.RegisterNode(h.t.Context(), &cluster.Node{ID: nodeID(i), Status: cluster.NodeReady})
@@ -79,8 +79,8 @@ func (h *hearing) register(n int) {
 
 func nodeID(i int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("n%d", i)) }
 
-// statuses counts the nodes by status, as the leader knows them.
-func (h *hearing) statuses() map[cluster.NodeStatus]int {
+// statuses counts the nodes by status in the leader's state.
+func (h *memoryServers) statuses() map[cluster.NodeStatus]int {
 	counts := make(map[cluster.NodeStatus]int)
 	for n := range h.servers[h.leader()].Store().Snapshot().Nodes() {
 		counts[n.Status]++
@@ -89,10 +89,10 @@ func (h *hearing) statuses() map[cluster.NodeStatus]int {
 }
 
 // Nodes without heartbeats become down, and ready with the next heartbeat.
-func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
+func TestHeartbeats_missedAndReceivedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, 1)
+		h := newMemoryServers(t, 1)
 		h.register(3)
 		w := h.writers[0]
 		for range 10 {
@@ -105,7 +105,7 @@ func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
 		before := w.server.Store().Snapshot().Index()
 		_, err := w.Heartbeat(t.Context(), nodeID(0))
 		must.NoError(t, err)
-		must.Eq(t, before, w.server.Store().Snapshot().Index()) // nothing to write
+		must.Eq(t, before, w.server.Store().Snapshot().Index()) // a heartbeat of a ready node writes nothing
 		ttl, err := w.Heartbeat(t.Context(), nodeID(1))
 		must.NoError(t, err)
 		must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
@@ -118,12 +118,12 @@ func TestHeartbeats_missedAndHeardAgain(t *testing.T) {
 	})
 }
 
-// A new leader does not know earlier heartbeats, and gives each node the longest TTL that it may
-// have. After that it marks silent nodes down.
+// A new leader does not know earlier heartbeats, so it waits for the longest TTL that a node may have.
+// Then it marks silent nodes down.
 func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, 3)
+		h := newMemoryServers(t, 3)
 		h.register(50)
 		time.Sleep(9 * time.Second)
 		first := h.leader()
@@ -143,22 +143,22 @@ func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
 	})
 }
 
-// A node that became ready by a write whose caller disconnected is expected to send heartbeats.
-func TestHeartbeats_askersThatHangUp(t *testing.T) {
+// A node gets a timer when a write makes it ready, even if the caller of the write has disconnected.
+func TestHeartbeats_callersThatDisconnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, 1)
+		h := newMemoryServers(t, 1)
 		h.register(1)
 		w := h.writers[0]
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
-		gone, cancel := context.WithCancel(t.Context())
+		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.applying.Lock() // or the answer may arrive before the cancellation is noticed
-		_, err := w.Heartbeat(gone, nodeID(0))
+		h.applying.Lock() // otherwise the answer may arrive before the cancellation
+		_, err := w.Heartbeat(cancelled, nodeID(0))
 		must.ErrorIs(t, err, context.Canceled)
-		_, err = w.RegisterNode(gone, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
+		_, err = w.RegisterNode(cancelled, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
 		must.ErrorIs(t, err, context.Canceled)
 		h.applying.Unlock()
 		synctest.Wait()
@@ -169,16 +169,16 @@ func TestHeartbeats_askersThatHangUp(t *testing.T) {
 	})
 }
 
-// A node that was deleted while its status down was being written, and has registered again before
-// the write ends, is expected to send heartbeats. A deleted node is not.
-func TestHeartbeats_deletedAndBack(t *testing.T) {
+// A node keeps its timer if it is deleted during the write of its status down, and registers again
+// before the write ends. A deleted node has no timer.
+func TestHeartbeats_deletedAndRegisteredAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, 1)
+		h := newMemoryServers(t, 1)
 		h.leader()
-		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger()) // which the test steps
+		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger()) // the test steps its timers
 		beats.server, beats.timers = h.servers[0], heartbeat.New(heartbeat.Options{}, rand.New(rand.NewPCG(1, 2)))
-		beats.timers.Heard("n", time.Now())
+		beats.timers.Heartbeat("n", time.Now())
 		var changes []heartbeat.Change
 		for range 60 {
 			time.Sleep(time.Second)
@@ -186,29 +186,29 @@ func TestHeartbeats_deletedAndBack(t *testing.T) {
 			changes = append(changes, missed...)
 		}
 		must.Eq(t, []heartbeat.Change{{Node: "n", Status: cluster.NodeDown}}, changes)
-		beats.timers.Heard("n", time.Now())  // it has registered
-		beats.write(t.Context(), changes[0]) // and was deleted before that
+		beats.timers.Heartbeat("n", time.Now()) // the node has registered again
+		beats.write(t.Context(), changes[0])    // the write finds no node
 		must.Eq(t, 1, beats.timers.Len())
 
 		h.register(1)
-		kept := h.writers[0].heartbeats
-		waited := func() int {
-			kept.mu.Lock()
-			defer kept.mu.Unlock()
-			return kept.timers.Len()
+		leading := h.writers[0].heartbeats
+		timers := func() int {
+			leading.mu.Lock()
+			defer leading.mu.Unlock()
+			return leading.timers.Len()
 		}
-		must.Eq(t, 1, waited())
+		must.Eq(t, 1, timers())
 		_, err := h.writers[0].PurgeNode(t.Context(), nodeID(0))
 		must.NoError(t, err)
-		must.Eq(t, 0, waited())
+		must.Eq(t, 0, timers())
 	})
 }
 
-// A leader that cannot write goes on trying for as long as it leads.
-func TestHeartbeats_stopsWithItsTerm(t *testing.T) {
+// A leader without a majority retries its writes until its term ends. Then it has no timers.
+func TestHeartbeats_endWithTheTerm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t, 3)
+		h := newMemoryServers(t, 3)
 		h.register(100)
 		leader := h.leader()
 		for i, s := range h.servers {

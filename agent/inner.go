@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// Paths of the requests between servers, besides forwarded ones.
+// Paths of the requests that only servers send.
 const (
 	pathServer  = "/internal/server"
 	pathPromise = "/internal/promise"
@@ -29,18 +29,17 @@ type serverInfo struct {
 	Address string
 	// Expect is its [Config].BootstrapExpect.
 	Expect int
-	// Cluster is the id of its cluster, or of that which it is about to be in, or empty.
+	// Cluster is the id of the cluster that it is in or joins, or empty.
 	Cluster string
-	// Members is how many servers are in its cluster, zero if it is in none.
+	// Members is the number of servers in its cluster, or zero without a cluster.
 	Members int
-	// Heard are the addresses of servers without a cluster that have asked it, or nil.
-	Heard []string
-	// Versions are the cluster versions that it understands. A server of commit 3dc2024 leaves it
-	// out.
+	// Searching are the addresses of servers without a cluster that have asked it, or nil.
+	Searching []string `json:"Heard"`
+	// Versions are the cluster versions that it understands. A server of commit 3dc2024 omits them.
 	Versions cluster.Versions
 }
 
-// understood are the cluster versions that the server understands.
+// understood returns the cluster versions that the server understands.
 func (i serverInfo) understood() cluster.Versions {
 	if i.Versions == (cluster.Versions{}) {
 		return cluster.Versions{Min: 1, Max: 1}
@@ -48,28 +47,28 @@ func (i serverInfo) understood() cluster.Versions {
 	return i.Versions
 }
 
-// serverRef is a server to add, or only its id to remove it.
+// serverRef names a server to add or to remove. The address is empty for a removal.
 type serverRef struct {
 	ID      string
 	Address string
 }
 
-// newInner is the handler of the servers' port: the API for forwarded requests, and the requests
-// that only servers send.
-func newInner(a *Agent, api http.Handler) http.Handler {
+// newPeerHandler returns the HTTP handler of the servers' port. It serves forwarded requests by the
+// API, and the requests that only servers send.
+func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathServer, func(w http.ResponseWriter, r *http.Request) {
-		var asker serverInfo
-		if decode(w, r, &asker) {
-			if asker.Members == 0 {
-				a.membership.hear(asker.Address)
-			} else if a.membership.id() == "" { // it is about to let this server in
-				if err := a.membership.adopt(asker); err != nil {
+		var sender serverInfo
+		if decode(w, r, &sender) {
+			if sender.Members == 0 {
+				a.membership.noteSearching(sender.Address)
+			} else if a.membership.id() == "" { // the leader of a cluster is adding this server
+				if err := a.membership.adopt(sender); err != nil {
 					httpError(w, err)
 					return
 				}
 			}
-			answer(w, a.info())
+			writeInfo(w, a.info())
 		}
 	})
 	mux.HandleFunc("POST "+pathPromise, func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +80,7 @@ func newInner(a *Agent, api http.Handler) http.Handler {
 			httpapi.WriteError(w, http.StatusConflict, err.Error())
 			return
 		}
-		answer(w, a.info())
+		writeInfo(w, a.info())
 	})
 	mux.HandleFunc("POST "+pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Join(ctx, s.ID, s.Address)
@@ -95,10 +94,11 @@ func newInner(a *Agent, api http.Handler) http.Handler {
 	return mux
 }
 
-// onLeader handles a change of the servers, here or on the leader.
+// onLeader handles a change of the cluster's servers. A server that does not lead forwards the
+// request to the leader.
 func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxInnerBody))
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxPeerBody))
 		if err != nil {
 			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 			return
@@ -114,58 +114,58 @@ func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.Han
 		}
 		switch {
 		case err == nil:
-			answer(w, a.info())
+			writeInfo(w, a.info())
 		case errors.Is(err, httpapi.ErrNotLeader):
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			a.peers().Forward(w, a.forwardedOnce(r))
+			a.peers().Forward(w, a.markForwarded(r))
 		default:
 			httpError(w, err)
 		}
 	}
 }
 
-// forwardedOnce marks a request as forwarded if a peer's header says so.
-func (a *Agent) forwardedOnce(r *http.Request) *http.Request {
+// markForwarded marks a request as forwarded if a peer's header says so.
+func (a *Agent) markForwarded(r *http.Request) *http.Request {
 	if r.Header.Get("X-Forwarded-For") == "" {
 		return r
 	}
 	return r.WithContext(context.WithValue(r.Context(), forwarded{}, true))
 }
 
-// maxInnerBody bounds the bodies between servers, in bytes.
-const maxInnerBody = 1 << 20
+// maxPeerBody bounds the bodies between servers, in bytes.
+const maxPeerBody = 1 << 20
 
 func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxInnerBody)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxPeerBody)).Decode(into); err != nil {
 		httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 		return false
 	}
 	return true
 }
 
-func answer(w http.ResponseWriter, info serverInfo) {
+func writeInfo(w http.ResponseWriter, info serverInfo) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(info) // the peer sees that it is cut off
+	_ = json.NewEncoder(w).Encode(info) // the peer detects an incomplete answer
 }
 
-// info describes this server.
+// info returns the description of this server.
 func (a *Agent) info() serverInfo {
 	return serverInfo{
 		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
-		Members: len(a.peers().configuration().Servers), Heard: a.membership.known(),
+		Members: len(a.peers().configuration().Servers), Searching: a.membership.searchingServers(),
 		Versions: cluster.Understood(),
 	}
 }
 
-// ask sends a request to a peer.
+// ask sends a request to a peer and returns its answer.
 func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (info serverInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
 	defer cancel()
-	question, err := json.Marshal(body)
+	data, err := json.Marshal(body)
 	if err != nil {
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(question))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(data))
 	if err != nil {
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
@@ -174,7 +174,7 @@ func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, p
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxInnerBody))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxPeerBody))
 	if err != nil {
 		return info, fmt.Errorf("asking %s: %w", peer, err)
 	}
@@ -191,10 +191,10 @@ func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, p
 	return info, nil
 }
 
-// promise is a server's promise to take part in a new cluster of these servers, and in no cluster
-// that another server begins.
+// promise is a server's promise to join a new cluster of these servers, and no cluster that another
+// server bootstraps.
 type promise struct {
-	// By is the server that begins the cluster.
+	// By is the server that bootstraps the cluster.
 	By     string
 	Voters []raft.Server
 	// Cluster is the new cluster's id.

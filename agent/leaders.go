@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// leaders reports that raft knows another leader, or none. It is safe for concurrent use.
+// leaders reports changes of the leader that raft knows. It is safe for concurrent use.
 type leaders struct {
 	mu   sync.Mutex
 	next chan struct{} // closed at the next change; guarded by mu
@@ -15,18 +15,18 @@ type leaders struct {
 
 func newLeaders() *leaders { return &leaders{next: make(chan struct{})} }
 
-// changed is closed at the next change. A caller that takes it before it reads the leader misses no
-// change.
+// changed returns a channel that is closed at the next change. Call it before you read the leader:
+// then you miss no change.
 func (l *leaders) changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next
 }
 
-// follow follows raft until the context ends.
+// follow observes raft until the context ends.
 func (l *leaders) follow(ctx context.Context, r *raft.Raft) {
-	seen := make(chan raft.Observation, 1) // a pending one stands for those after it
-	observer := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
+	observations := make(chan raft.Observation, 1) // one pending observation is enough: the callers read the leader
+	observer := raft.NewObserver(observations, false, func(o *raft.Observation) bool {
 		_, ok := o.Data.(raft.LeaderObservation)
 		return ok
 	})
@@ -34,11 +34,11 @@ func (l *leaders) follow(ctx context.Context, r *raft.Raft) {
 	defer r.DeregisterObserver(observer)
 	for {
 		l.mu.Lock()
-		close(l.next) // also for a change before raft was observed
+		close(l.next) // also for a change before RegisterObserver
 		l.next = make(chan struct{})
 		l.mu.Unlock()
 		select {
-		case <-seen:
+		case <-observations:
 		case <-ctx.Done():
 			return
 		}

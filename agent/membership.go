@@ -16,26 +16,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// joinInterval is the wait between two rounds of looking for a cluster.
+// joinInterval is the wait between two rounds of requests to find or leave a cluster.
 const joinInterval = 250 * time.Millisecond
 
-// membership brings a server into its cluster. It owns one goroutine until it is
-// there: a server that was removed later stays out until it is started again.
+// membership adds the server to its cluster. It owns one goroutine until the server is a member. A
+// server that is removed later stays out of the cluster until it is started again.
 type membership struct {
 	agent *Agent
 	// looking ends when the server leaves, or the agent stops.
-	looking context.Context
-	settle  context.CancelFunc
+	looking     context.Context
+	stopLooking context.CancelFunc
 
 	mu sync.Mutex
-	// heard maps the addresses of servers without a cluster that have asked this one to the time of
-	// the last request; guarded by mu.
-	heard map[string]time.Time
-	// promised is the server that this one has promised to follow into a new cluster, or empty;
+	// searching maps the addresses of servers without a cluster that have asked this one to the
+	// time of the last request; guarded by mu.
+	searching map[string]time.Time
+	// promised is the name of the server whose new cluster this one has promised to join, or empty;
 	// guarded by mu.
 	promised string
-	// cluster is the id of the cluster that the server is in or about to be, or empty;
-	// guarded by mu.
+	// cluster is the id of the cluster that the server is in or joins, or empty; guarded by mu.
 	cluster string
 }
 
@@ -44,19 +43,19 @@ func newMembership(a *Agent) *membership {
 	if a.disk != nil {
 		m.cluster, m.promised = a.disk.Cluster(), a.disk.Promised()
 	}
-	m.looking, m.settle = context.WithCancel(a.life)
+	m.looking, m.stopLooking = context.WithCancel(a.life)
 	return m
 }
 
 // run looks for a cluster until the server is in one at its present address.
 func (m *membership) run() {
-	defer m.settle()
+	defer m.stopLooking()
 	ctx := m.looking
 	logger := m.agent.config.Logger
-	for told := ""; !m.member(); {
+	for logged := ""; !m.member(); {
 		err := m.round(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
 			logger.Warn("not in a cluster yet", "error", err)
 		}
 		select {
@@ -68,18 +67,18 @@ func (m *membership) run() {
 	logger.Info("in the cluster", "servers", len(m.agent.peers().configuration().Servers))
 }
 
-// member reports whether the cluster knows the server at its present address.
+// member reports whether raft's configuration has the server at its present address.
 func (m *membership) member() bool {
 	return slices.ContainsFunc(m.agent.peers().configuration().Servers, func(s raft.Server) bool {
 		return string(s.ID) == m.agent.Name() && string(s.Address) == m.agent.ServerAddr()
 	})
 }
 
-// round asks every candidate for a cluster, and begins one if there is none and enough servers are
-// found.
+// round asks every candidate for its cluster and joins the first one. If no candidate has one, and
+// enough servers are found, it bootstraps a cluster.
 func (m *membership) round(ctx context.Context) error {
 	a := m.agent
-	if a.peers().Leads() { // alone, at a new address
+	if a.peers().Leads() { // the only server of a cluster, at a new address
 		return a.peers().Join(ctx, a.Name(), a.ServerAddr())
 	}
 	found := map[string]serverInfo{a.Name(): a.info()}
@@ -100,9 +99,9 @@ func (m *membership) round(ctx context.Context) error {
 			return nil
 		default:
 			found[info.ID] = info
-			for _, heard := range info.Heard {
-				if heard != a.ServerAddr() && !slices.Contains(addresses, heard) {
-					addresses = append(addresses, heard)
+			for _, other := range info.Searching {
+				if other != a.ServerAddr() && !slices.Contains(addresses, other) {
+					addresses = append(addresses, other)
 				}
 			}
 		}
@@ -113,8 +112,8 @@ func (m *membership) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// candidates are where a cluster may be found: at the addresses of the
-// configuration, and where raft knew its peers.
+// candidates returns the addresses of servers that may have a cluster: those in raft's configuration,
+// those in [Config].Join, and servers that search too.
 func (m *membership) candidates() []string {
 	var addresses []string
 	add := func(address string) {
@@ -130,37 +129,38 @@ func (m *membership) candidates() []string {
 	for _, address := range m.agent.config.Join {
 		add(address)
 	}
-	for _, address := range m.known() {
+	for _, address := range m.searchingServers() {
 		add(address)
 	}
 	return addresses
 }
 
-// hearFor is how long a server that asked is remembered, hearMost how many are.
+// searchingFor is the time after which a searching server is forgotten, maxSearching is the largest
+// number that is remembered.
 const (
-	hearFor  = 20 * joinInterval
-	hearMost = 100
+	searchingFor = 20 * joinInterval
+	maxSearching = 100
 )
 
-// hear remembers a server without a cluster that has asked this one.
-func (m *membership) hear(address string) {
+// noteSearching remembers a server without a cluster that has asked this one.
+func (m *membership) noteSearching(address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(m.heard, func(_ string, at time.Time) bool { return now.Sub(at) > hearFor })
-	if m.heard == nil {
-		m.heard = make(map[string]time.Time)
+	maps.DeleteFunc(m.searching, func(_ string, at time.Time) bool { return now.Sub(at) > searchingFor })
+	if m.searching == nil {
+		m.searching = make(map[string]time.Time)
 	}
-	if address != "" && len(m.heard) < hearMost {
-		m.heard[address] = now
+	if address != "" && len(m.searching) < maxSearching {
+		m.searching[address] = now
 	}
 }
 
-// known are the remembered servers, by address.
-func (m *membership) known() []string {
+// searchingServers returns the addresses of the remembered servers, sorted.
+func (m *membership) searchingServers() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.heard))
+	return slices.Sorted(maps.Keys(m.searching))
 }
 
 // join asks a member of a cluster to add this server.
@@ -172,9 +172,10 @@ func (m *membership) join(ctx context.Context, address string, member serverInfo
 	return err
 }
 
-// bootstrap begins a new cluster of the found servers, if their number is the expected one and this
-// server's name comes first. All of them first promise to begin no other: servers that find
-// different sets could begin two clusters. One server begins, and the others learn of it by raft.
+// bootstrap bootstraps a new cluster of the found servers, if their number is the expected one and
+// this server's name comes first. All of them first promise to join no other new cluster: servers
+// that find different sets could otherwise bootstrap two clusters. The others get the new cluster's
+// configuration by raft.
 func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo) error {
 	expect := m.agent.config.BootstrapExpect
 	if len(found) < expect {
@@ -195,7 +196,7 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 	}
 	slices.SortFunc(p.Voters, func(a, b raft.Server) int { return cmp.Compare(a.ID, b.ID) })
 	if string(p.Voters[0].ID) != p.By {
-		return nil // that one begins
+		return nil // the first server bootstraps the cluster
 	}
 	if err := m.promise(p); err != nil {
 		return err
@@ -205,51 +206,51 @@ func (m *membership) bootstrap(ctx context.Context, found map[string]serverInfo)
 			return err
 		}
 	}
-	err := m.agent.peers().change(ctx, m.agent.server.Raft().BootstrapCluster(raft.Configuration{Servers: p.Voters}))
+	err := m.agent.peers().await(ctx, m.agent.server.Raft().BootstrapCluster(raft.Configuration{Servers: p.Voters}))
 	if err != nil {
-		return fmt.Errorf("beginning a cluster: %w", err)
+		return fmt.Errorf("bootstrapping a cluster: %w", err)
 	}
-	m.agent.config.Logger.Info("began a new cluster", "servers", len(p.Voters))
+	m.agent.config.Logger.Info("bootstrapped a new cluster", "servers", len(p.Voters))
 	return nil
 }
 
-// promise makes the promise, or says why not. The promise holds for good, in the data directory if
-// there is one: no other server may begin a cluster with this one.
+// promise records a promise, in the data directory if there is one, or returns the reason for which
+// it must not. A promise is final: no other server can bootstrap a cluster with this one.
 func (m *membership) promise(p promise) error {
-	if err := m.commit(p); err != nil || m.agent.disk == nil {
+	if err := m.recordPromise(p); err != nil || m.agent.disk == nil {
 		return err
 	}
 	return errors.Join(m.agent.disk.KeepPromise(p.By), m.agent.disk.KeepCluster(p.Cluster))
 }
 
-func (m *membership) commit(p promise) error {
+func (m *membership) recordPromise(p promise) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case p.By == "" || !slices.ContainsFunc(p.Voters, func(v raft.Server) bool { return string(v.ID) == m.agent.Name() }):
-		return errors.New("a promise for a cluster without this server")
+		return errors.New("the promise is for a cluster without this server")
 	case m.promised != "" && m.promised != p.By:
-		return fmt.Errorf("promised to server %s already; if that server never begins a cluster, delete the file promise in the data directory and start again",
+		return fmt.Errorf("this server has already promised server %s; if that server will never bootstrap a cluster, delete the file promise in the data directory and restart this server",
 			m.promised)
 	case len(m.agent.peers().configuration().Servers) > 0:
-		return errors.New("in a cluster already")
+		return errors.New("this server is already in a cluster")
 	}
 	m.promised, m.cluster = p.By, p.Cluster
 	return nil
 }
 
-// leave takes the server out of its cluster.
+// leave removes the server from its cluster.
 func (m *membership) leave(ctx context.Context) error {
-	m.settle() // otherwise the server would rejoin at once
+	m.stopLooking() // otherwise the server would rejoin at once
 	a := m.agent
 	var err error
-	for m.among() {
+	for m.hasPeers() {
 		if a.peers().Leads() {
-			// The server refuses to remove itself, once another leads.
+			// Remove transfers leadership and returns an error. The next leader removes this server.
 			err = a.peers().Remove(ctx, a.Name())
 		}
 		if leader := a.peers().Leader(); leader != "" && !a.peers().Leads() {
-			// Not found: it has left already, and the answer was lost.
+			// Not found: an earlier request has removed the server, and the answer was lost.
 			if _, err = ask(ctx, a, leader, pathRemove, serverRef{ID: a.Name()}); err == nil || errors.Is(err, httpapi.ErrNotFound) {
 				a.config.Logger.Info("left the cluster")
 				return nil
@@ -264,8 +265,8 @@ func (m *membership) leave(ctx context.Context) error {
 	return nil
 }
 
-// among reports whether the server is in a cluster with others.
-func (m *membership) among() bool {
+// hasPeers reports whether the server is in a cluster with others.
+func (m *membership) hasPeers() bool {
 	members := m.agent.peers().configuration().Servers
 	return len(members) > 1 && slices.ContainsFunc(members, func(s raft.Server) bool { return string(s.ID) == m.agent.Name() })
 }

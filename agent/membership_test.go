@@ -19,25 +19,25 @@ func startAgent(t *testing.T, c Config) *Agent {
 	return a
 }
 
-// A server keeps its promise to take part in one new cluster after a restart.
-func TestMembership_promisesOutliveTheProcess(t *testing.T) {
+// A server keeps its promise to join one new cluster after a restart.
+func TestMembership_promiseSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	c := Config{Name: "s2", DataDir: t.TempDir()}
-	to := func(by string) promise {
+	promiseTo := func(by string) promise {
 		return promise{By: by, Voters: []raft.Server{{ID: raft.ServerID(by)}, {ID: "s2"}}, Cluster: "of " + by}
 	}
 	a := startAgent(t, c)
-	must.NoError(t, a.membership.promise(to("s1")))
+	must.NoError(t, a.membership.promise(promiseTo("s1")))
 	must.NoError(t, a.Stop())
 	a = startAgent(t, c)
-	must.ErrorContains(t, a.membership.promise(to("s0")), "promised to server s1 already")
-	must.NoError(t, a.membership.promise(to("s1")))
+	must.ErrorContains(t, a.membership.promise(promiseTo("s0")), "has already promised server s1")
+	must.NoError(t, a.membership.promise(promiseTo("s1")))
 	must.Eq(t, "of s1", a.membership.id())
 }
 
-// A server whose removal was answered not found has left already: the first answer may have been
-// lost.
-func TestMembership_leftAlready(t *testing.T) {
+// The removal of an unknown server is answered with ErrNotFound. A leaving server then knows that an
+// earlier request has removed it.
+func TestMembership_removalOfAnUnknownServer(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), askTimeout)
@@ -47,7 +47,7 @@ func TestMembership_leftAlready(t *testing.T) {
 	must.ErrorIs(t, err, httpapi.ErrNotFound)
 }
 
-// A server of a cluster does not go over to another that it finds.
+// A server of a cluster does not join another cluster that it finds.
 func TestMembership_staysInItsCluster(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})

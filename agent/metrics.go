@@ -9,8 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// countServer adds the metrics, if there are any, to the server's observers.
-func (a *Agent) countServer(s *server.Config) {
+// observeServer adds [Config].Metrics to the server's observers.
+func (a *Agent) observeServer(s *server.Config) {
 	m := a.config.Metrics
 	if m == nil {
 		return
@@ -31,8 +31,8 @@ func (a *Agent) countServer(s *server.Config) {
 	s.OnAnswer = m.Answered
 }
 
-// countRequests has them count requests, and answer those for metrics.
-func (a *Agent) countRequests(o *httpapi.Options) {
+// observeRequests makes [Config].Metrics count requests and answer GET /v1/metrics.
+func (a *Agent) observeRequests(o *httpapi.Options) {
 	m := a.config.Metrics
 	if m == nil {
 		return
@@ -47,8 +47,8 @@ func (a *Agent) countRequests(o *httpapi.Options) {
 	}
 }
 
-// watch gives the metrics the sources that they read when they are scraped.
-func (a *Agent) watch(api *httpapi.Handler) {
+// setMetricsSources sets the sources that [Config].Metrics reads at each scrape.
+func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
 		m.Watch(telemetry.Sources{Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting})
 	}

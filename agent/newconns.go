@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// newConns are the connections of an HTTP server that have not sent a request yet.
-// [http.Server.Shutdown] waits for them for seconds, in case one does; clients have
-// them in store as a rule.
+// newConns are the connections of HTTP servers that have not sent a request yet.
+// [http.Server.Shutdown] waits some seconds for their first requests. Clients open such connections
+// in advance, so the agent closes them before it calls Shutdown.
 type newConns struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{} // guarded by mu
 	closed bool                  // guarded by mu
 }
 
-// observe is the server's [http.Server.ConnState].
+// observe is the [http.Server.ConnState] of the servers.
 func (n *newConns) observe(c net.Conn, state http.ConnState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,7 +32,7 @@ func (n *newConns) observe(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes all unused connections, and later ones at once.
+// close closes all unused connections, and from then on each new connection.
 func (n *newConns) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

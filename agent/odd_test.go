@@ -13,17 +13,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// Parts of configurations that cannot work.
+// Parts of invalid configurations.
 
 func newVoters() []raft.Server { return []raft.Server{{ID: "s1", Address: "127.0.0.1:1"}} }
 
-func oddHeartbeats() heartbeat.Options { return heartbeat.Options{MinTTL: -1} }
+func invalidHeartbeats() heartbeat.Options { return heartbeat.Options{MinTTL: -1} }
 
-func oddAPI() httpapi.Options { return httpapi.Options{MaxBody: -1} }
+func invalidAPI() httpapi.Options { return httpapi.Options{MaxBody: -1} }
 
-func oddDrainer() drainer.NodeDrainerConfig { return drainer.NodeDrainerConfig{MaxInFlight: -1} }
+func invalidDrainer() drainer.NodeDrainerConfig { return drainer.NodeDrainerConfig{MaxInFlight: -1} }
 
-// dirOf is the data directory of a server of that name.
+// dirOf returns the data directory of a server of that name.
 func dirOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func dirOf(t *testing.T, name string) string {
 	return dir
 }
 
-// used is an address at which a listener accepts connections.
+// used returns an address at which a listener accepts connections.
 func used(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -25,7 +25,7 @@ type user struct {
 	client *http.Client
 }
 
-// newUser returns one with a certificate, or none.
+// newUser returns a user with a certificate, or with none.
 func newUser(t *testing.T, roots authority, s *signed) user {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
@@ -40,7 +40,7 @@ func newUser(t *testing.T, roots authority, s *signed) user {
 	return user{t, &http.Client{Transport: transport}}
 }
 
-// ask sends a request with a token, and returns the status code and the body.
+// ask sends a request with a token and returns the status code and the body.
 func (u user) ask(method, url, token, body string) (code int, answer string, err error) {
 	u.Helper()
 	r, err := http.NewRequestWithContext(u.Context(), method, url, strings.NewReader(body))
@@ -56,8 +56,8 @@ func (u user) ask(method, url, token, body string) (code int, answer string, err
 	return got.StatusCode, string(text), nil
 }
 
-// Two servers with TLS, tokens and metrics allow and refuse requests from outside.
-func TestAgent_secure(t *testing.T) {
+// Two servers with TLS, tokens and metrics accept requests with the required right, and no others.
+func TestAgent_accessControl(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	reader, readLine, err := access.Generate("dashboard", access.Read)
@@ -84,32 +84,32 @@ func TestAgent_secure(t *testing.T) {
 	ready(t, second)
 
 	clientCert := ca.sign(time.Hour, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, "ops.global.nodedrain")
-	us, stranger := newUser(t, ca, &clientCert), newUser(t, ca, nil)
-	url := "https://" + second.HTTPAddr() // a follower: it forwards over TLS
-	_, _, err = stranger.ask("GET", url+"/v1/nodes", writer.Reveal(), "")
-	must.Error(t, err) // the server demands a certificate, or has closed the connection already
+	withCertificate, without := newUser(t, ca, &clientCert), newUser(t, ca, nil)
+	url := "https://" + second.HTTPAddr() // the follower forwards over TLS
+	_, _, err = without.ask("GET", url+"/v1/nodes", writer.Reveal(), "")
+	must.Error(t, err) // an alert, or a closed connection
 
 	cases := []struct {
 		name, method, path, token string
 		want                      int
 	}{
-		{"without a token: reading", "GET", "/v1/nodes", "", 403},
-		{"a stranger may not read", "GET", "/v1/nodes", "nodedrain_guess", 403},
-		{"a reader may", "GET", "/v1/nodes", reader.Reveal(), 200},
-		{"a reader may read metrics", "GET", "/v1/metrics", reader.Reveal(), 200},
-		{"without a token: reading metrics", "GET", "/v1/metrics?format=prometheus", "", 403},
-		{"a reader may not write", "PUT", "/v1/node/n1/drain", reader.Reveal(), 403},
-		{"a writer may", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
+		{"a read without a token", "GET", "/v1/nodes", "", 403},
+		{"a read with an unknown token", "GET", "/v1/nodes", "nodedrain_guess", 403},
+		{"a reader reads", "GET", "/v1/nodes", reader.Reveal(), 200},
+		{"a reader reads metrics", "GET", "/v1/metrics", reader.Reveal(), 200},
+		{"metrics without a token", "GET", "/v1/metrics?format=prometheus", "", 403},
+		{"a reader writes", "PUT", "/v1/node/n1/drain", reader.Reveal(), 403},
+		{"a writer writes", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
 	}
 	_, err = first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})
 	must.NoError(t, err)
-	for _, c := range cases { // in this order: the last adds to the metrics below
-		code, answer, err := us.ask(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
+	for _, c := range cases { // in order: the metrics below count the last request
+		code, answer, err := withCertificate.ask(c.method, url+c.path, c.token, `{"DrainSpec": {}}`)
 		must.NoError(t, err, must.Sprint(c.name))
 		must.Eq(t, c.want, code, must.Sprint(c.name, ": ", answer))
 	}
 
-	_, text, err := us.ask("GET", "https://"+first.HTTPAddr()+"/v1/metrics?format=prometheus", reader.Reveal(), "")
+	_, text, err := withCertificate.ask("GET", "https://"+first.HTTPAddr()+"/v1/metrics?format=prometheus", reader.Reveal(), "")
 	must.NoError(t, err)
 	for _, line := range []string{
 		`nodedrain_raft_leads 1`, `nodedrain_raft_writes_total{outcome="applied",type="NodeUpdateDrain"} 1`,

@@ -19,34 +19,32 @@ var _ httpapi.Peers = peers{}
 
 func (p peers) raft() *raft.Raft { return p.agent.server.Raft() }
 
-// Name is this server's.
+// Name returns the name of this server.
 func (p peers) Name() string { return p.agent.Name() }
 
 // Leads reports whether this server believes that it leads.
 func (p peers) Leads() bool { return p.agent.server.Leads() }
 
-// Leader is the address of the leader, or empty.
+// Leader returns the address of the leader, or empty.
 func (p peers) Leader() string {
 	addr, _ := p.raft().LeaderWithID()
 	return string(addr)
 }
 
-// Members are the servers, in the order in which raft knows them, which is that
-// in which they joined.
+// Members returns the servers in the order of raft's configuration, in which they have joined.
 func (p peers) Members() []httpapi.Member {
 	_, leader := p.raft().LeaderWithID()
 	var members []httpapi.Member
 	for _, s := range p.configuration().Servers {
 		members = append(members, httpapi.Member{
 			ID: string(s.ID), Address: string(s.Address), Leader: s.ID == leader, Voter: s.Suffrage == raft.Voter,
-			Understands: p.agent.versions.of(s.ID),
+			Understands: p.agent.versions.understoodBy(s.ID),
 		})
 	}
 	return members
 }
 
-// configuration is the newest one that this server has, empty if it is in no
-// cluster.
+// configuration returns raft's newest configuration on this server, empty without a cluster.
 func (p peers) configuration() raft.Configuration {
 	f := p.raft().GetConfiguration()
 	if f.Error() != nil {
@@ -55,7 +53,7 @@ func (p peers) configuration() raft.Configuration {
 	return f.Configuration()
 }
 
-// LastContact is the time since the leader was heard.
+// LastContact returns the time since the last message of the leader, or since the start.
 func (p peers) LastContact() time.Duration {
 	if p.Leads() {
 		return 0
@@ -67,9 +65,9 @@ func (p peers) LastContact() time.Duration {
 	return time.Since(last)
 }
 
-// Join adds a server, or updates its address. It asks the address first: a vote of an absent or
-// wrong server could cost the cluster its quorum. It refuses a server at the address of another
-// one: remove that one first.
+// Join adds a server, or updates its address. It first asks the server at the address for its name
+// and cluster: an absent or wrong voter could cost the cluster its quorum. It returns an error if
+// another server of that name runs.
 func (p peers) Join(ctx context.Context, id, address string) error {
 	switch {
 	case id == "" || address == "":
@@ -79,28 +77,28 @@ func (p peers) Join(ctx context.Context, id, address string) error {
 	case slices.Contains(p.configuration().Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}):
 		return nil
 	}
-	if err := p.agent.versions.begin(ctx); err != nil {
+	if err := p.agent.versions.acquire(ctx); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
 	}
-	defer p.agent.versions.end()
+	defer p.agent.versions.release()
 	if err := p.admit(ctx, id, address); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
 	}
-	if err := p.change(ctx, p.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, configTimeout)); err != nil {
+	if err := p.await(ctx, p.raft().AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, configTimeout)); err != nil {
 		return fmt.Errorf("adding server %s: %w", id, err)
 	}
 	p.agent.config.Logger.Info("a server joined, or changed its address", "server", id, "address", address)
 	return nil
 }
 
-// admit refuses a server that does not answer by that name at that address, that also answers at
-// its known address, that has the log of another cluster, or that does not understand the cluster
-// version. The caller holds the turn of versions.
+// admit returns an error if the server at the address has another name or does not answer, if a
+// server of that name also answers at its known address, or if the server has the log of another
+// cluster or does not understand the cluster version. The caller holds the lock of versions.
 func (p peers) admit(ctx context.Context, id, address string) error {
 	a := p.agent
 	if id == a.Name() {
 		if address != a.ServerAddr() {
-			return fmt.Errorf("the leader has that name, at %s", a.ServerAddr())
+			return fmt.Errorf("the leader has the same name, at %s", a.ServerAddr())
 		}
 		return nil
 	}
@@ -111,7 +109,7 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 	mine := a.membership.id()
 	switch {
 	case info.ID != id:
-		return fmt.Errorf("at %s is server %s", address, info.ID)
+		return fmt.Errorf("the server at %s is %s", address, info.ID)
 	case info.Members > 0 && info.Cluster != "" && mine != "" && info.Cluster != mine:
 		return fmt.Errorf("it has the log of another cluster (%s) than this one (%s): to join, start it with an empty data directory", info.Cluster, mine)
 	}
@@ -123,7 +121,7 @@ func (p peers) admit(ctx context.Context, id, address string) error {
 			continue
 		}
 		if there, err := ask(ctx, a, string(s.Address), pathServer, a.info()); err == nil && there.ID == id {
-			return fmt.Errorf("another server of that name answers at %s: give each server its own name", s.Address)
+			return fmt.Errorf("another server with the same name answers at %s: give each server its own name", s.Address)
 		}
 	}
 	return nil
@@ -146,23 +144,24 @@ func (p peers) Remove(ctx context.Context, id string) error {
 	case len(members) == 1:
 		return errors.New("the last server of a cluster cannot be removed")
 	case id == p.Name():
-		if err := p.change(ctx, p.raft().LeadershipTransfer()); err != nil {
+		if err := p.await(ctx, p.raft().LeadershipTransfer()); err != nil {
 			return fmt.Errorf("transferring leadership: %w", err)
 		}
 		return httpapi.ErrNotLeader
 	}
-	if err := p.change(ctx, p.raft().RemoveServer(raft.ServerID(id), 0, configTimeout)); err != nil {
+	if err := p.await(ctx, p.raft().RemoveServer(raft.ServerID(id), 0, configTimeout)); err != nil {
 		return fmt.Errorf("removing server %s: %w", id, err)
 	}
 	p.agent.config.Logger.Info("a server was removed", "server", id)
 	return nil
 }
 
-// configTimeout is how long raft may take to take up a change of the servers.
+// configTimeout bounds the time until raft accepts a change of its configuration.
 const configTimeout = 5 * time.Second
 
-// change waits for a change of the servers or of leadership.
-func (p peers) change(ctx context.Context, f raft.Future) error {
+// await waits for a change of raft's configuration or of leadership. The goroutine that waits for
+// raft may outlive the call.
+func (p peers) await(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	p.agent.running.Go(func() { done <- f.Error() })
 	select {
@@ -173,8 +172,8 @@ func (p peers) change(ctx context.Context, f raft.Future) error {
 	}
 }
 
-// awaitLeader waits until a leader is known, for some time, and returns its
-// address, or empty. It waits no more once the agent stops.
+// awaitLeader waits up to [Config].LeaderWait for a leader, and returns its address. It returns an
+// empty address if there is none and when the agent stops.
 func (p peers) awaitLeader(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, p.agent.config.LeaderWait)
 	defer cancel()

@@ -19,20 +19,21 @@ const (
 	protocolHTTP byte = 'h'
 )
 
-// greetTimeout bounds the time until a new connection sends its first byte.
-const greetTimeout = 10 * time.Second
+// protocolTimeout bounds the time until a new connection sends its first byte.
+const protocolTimeout = 10 * time.Second
 
 // port listens on the one TCP port of a server, and dials the ports of its peers. The first byte
 // of each connection, inside TLS if there is any, names the protocol.
 //
-// It owns one goroutine that accepts, and one for each connection until its protocol accepts it.
+// It owns one goroutine that accepts connections, and one for each connection until the listener of
+// its protocol accepts it.
 type port struct {
 	listener  net.Listener
 	advertise address
 	tls       *tls.Config // or nil
 	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
-	// raft and http get the connections of their protocols.
-	raft, http *lane
+	// raft and http are the listeners of the two protocols.
+	raft, http *protocolListener
 
 	// life ends when the port closes.
 	life context.Context
@@ -44,7 +45,7 @@ type port struct {
 	closed  bool                  // guarded by mu
 }
 
-// newPort listens. Nothing is accepted before serve.
+// newPort listens. The port accepts no connection before serve.
 func newPort(c *Config) (*port, error) {
 	listener, err := net.Listen("tcp", c.ServerAddr)
 	if err != nil {
@@ -64,11 +65,11 @@ func newPort(c *Config) (*port, error) {
 		}
 		p.advertise = address(listener.Addr().String())
 	}
-	p.raft, p.http = newLane(p.advertise), newLane(p.advertise)
+	p.raft, p.http = newProtocolListener(p.advertise), newProtocolListener(p.advertise)
 	return p, nil
 }
 
-// serve begins to accept.
+// serve starts the goroutine that accepts connections.
 func (p *port) serve() { p.running.Go(p.accept) }
 
 func (p *port) accept() {
@@ -77,7 +78,7 @@ func (p *port) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as too many open files: it passes
+		if err != nil { // a temporary error, such as too many open files
 			select {
 			case <-p.life.Done():
 				return
@@ -85,15 +86,16 @@ func (p *port) accept() {
 			}
 			continue
 		}
-		p.running.Go(func() { p.greet(conn) })
+		p.running.Go(func() { p.readProtocol(conn) })
 	}
 }
 
-// greet reads the first byte of a connection, and passes the connection to its protocol.
-func (p *port) greet(conn net.Conn) {
+// readProtocol reads the first byte of a connection, and delivers the connection to the listener of
+// its protocol.
+func (p *port) readProtocol(conn net.Conn) {
 	conn = p.track(conn)
-	deadline := time.Now().Add(greetTimeout)
-	_ = conn.SetDeadline(deadline) // if it fails so does the read
+	deadline := time.Now().Add(protocolTimeout)
+	_ = conn.SetDeadline(deadline) // if it fails, the read fails too
 	if p.tls != nil {
 		conn = tls.Server(conn, p.tls)
 	}
@@ -105,9 +107,9 @@ func (p *port) greet(conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{})
 	switch first[0] {
 	case protocolRaft:
-		p.raft.pass(conn)
+		p.raft.deliver(conn)
 	case protocolHTTP:
-		p.http.pass(conn)
+		p.http.deliver(conn)
 	default:
 		_ = conn.Close()
 	}
@@ -145,14 +147,15 @@ func (p *port) dial(ctx context.Context, peer string, protocol byte) (net.Conn, 
 	return conn, nil
 }
 
-// errDial: no connection to the peer was made, so the request was not sent.
+// errDial says that connecting to a peer failed, so that nothing was sent.
 var errDial = errors.New("connecting to a server")
 
-// track makes the port close the connection when the port closes.
+// track returns the connection with a Close that removes it from the port. The port closes it when
+// the port closes.
 func (p *port) track(conn net.Conn) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &tracked{Conn: conn, port: p}
+	c := &trackedConn{Conn: conn, port: p}
 	if p.closed {
 		_ = conn.Close()
 		return c
@@ -161,15 +164,14 @@ func (p *port) track(conn net.Conn) net.Conn {
 	return c
 }
 
-// tracked is a connection that its port knows.
-type tracked struct {
+// trackedConn is a connection of a port.
+type trackedConn struct {
 	net.Conn
 	port *port
 }
 
-// Read reads. A connection that this server closed ends with EOF, which its reader does not log as an
-// error.
-func (c *tracked) Read(b []byte) (int, error) {
+// Read reads. After a Close by this server it returns EOF, which raft does not log as an error.
+func (c *trackedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, net.ErrClosed) {
 		err = io.EOF
@@ -178,15 +180,15 @@ func (c *tracked) Read(b []byte) (int, error) {
 }
 
 // Close closes the connection, and removes it from the port.
-func (c *tracked) Close() error {
+func (c *trackedConn) Close() error {
 	c.port.mu.Lock()
 	delete(c.port.conns, c)
 	c.port.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// close closes the port with all its connections, and waits for its goroutines. It
-// may be called again.
+// close closes the port with all its connections, and waits for its goroutines. Later calls do
+// nothing.
 func (p *port) close() error {
 	p.end()
 	err := p.listener.Close()
@@ -197,7 +199,7 @@ func (p *port) close() error {
 	p.mu.Lock()
 	p.closed = true
 	for c := range p.conns {
-		_ = c.(*tracked).Conn.Close()
+		_ = c.(*trackedConn).Conn.Close()
 	}
 	clear(p.conns)
 	p.mu.Unlock()
@@ -205,23 +207,24 @@ func (p *port) close() error {
 	return err
 }
 
-// lane is a listener that gets its connections from a port.
-type lane struct {
+// protocolListener is the listener of one protocol. It gets its connections from a port.
+type protocolListener struct {
 	addr  address
 	conns chan net.Conn
 	once  sync.Once
-	// closed is closed with the lane.
+	// closed is closed by Close.
 	closed chan struct{}
 }
 
-var _ net.Listener = (*lane)(nil)
+var _ net.Listener = (*protocolListener)(nil)
 
-func newLane(addr address) *lane {
-	return &lane{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+func newProtocolListener(addr address) *protocolListener {
+	return &protocolListener{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// pass waits until the connection is accepted. It closes the connection when the lane closes.
-func (l *lane) pass(conn net.Conn) {
+// deliver waits until the protocol accepts the connection. If the listener closes first, deliver
+// closes the connection.
+func (l *protocolListener) deliver(conn net.Conn) {
 	select {
 	case l.conns <- conn:
 	case <-l.closed:
@@ -230,7 +233,7 @@ func (l *lane) pass(conn net.Conn) {
 }
 
 // Accept waits for a connection.
-func (l *lane) Accept() (net.Conn, error) {
+func (l *protocolListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
 		return conn, nil
@@ -239,37 +242,37 @@ func (l *lane) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Connections that were accepted stay open.
-func (l *lane) Close() error {
+// Close ends Accept. Accepted connections stay open.
+func (l *protocolListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr is the address that peers connect to.
-func (l *lane) Addr() net.Addr { return l.addr }
+// Addr returns the address at which peers connect.
+func (l *protocolListener) Addr() net.Addr { return l.addr }
 
-// address is a "host:port", which may be a name that only others can resolve.
+// address is a "host:port". The host may be a name that only peers can resolve.
 type address string
 
-// Network is always TCP.
+// Network returns "tcp".
 func (a address) Network() string { return "tcp" }
 
-// String is the address.
+// String returns the address.
 func (a address) String() string { return string(a) }
 
-// stream is a port's side for raft.
+// stream connects raft with a port.
 type stream struct {
-	*lane
+	*protocolListener
 	port *port
 }
 
 var _ raft.StreamLayer = stream{}
 
-// Close closes the whole port: raft is the last to use it, and must not wait for peers
+// Close closes the whole port. Raft is the last user of the port, and would otherwise wait for peers
 // that do not answer.
 func (s stream) Close() error { return s.port.close() }
 
-// Dial connects to the raft of a peer.
+// Dial connects to raft on a peer.
 func (s stream) Dial(peer raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

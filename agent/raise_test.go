@@ -11,11 +11,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The cluster version stays while one server does not answer, and rises when that server answers.
-func TestVersions_waitForTheServerThatIsAbsent(t *testing.T) {
+// The leader does not raise the cluster version while a server does not answer, and raises it when that
+// server answers.
+func TestVersions_waitForAnAbsentServer(t *testing.T) {
 	t.Parallel()
 	var voters []raft.Server
-	var held []net.Listener // or another test gets the port
+	var held []net.Listener // so that no other test gets the ports
 	for _, name := range []raft.ServerID{"s1", "s2", "s3"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must.NoError(t, err)
@@ -39,7 +40,7 @@ func TestVersions_waitForTheServerThatIsAbsent(t *testing.T) {
 		return known
 	}
 	// The leader knows the versions of every server that answered. Each server knows its own.
-	eventually(t, "the question", func() bool { return understood("s1")+understood("s2") == 3 })
+	eventually(t, "the leader has asked both servers", func() bool { return understood("s1")+understood("s2") == 3 })
 	must.Zero(t, understood("s3"))
 	for _, a := range two {
 		must.Eq(t, 1, a.Server().Store().Snapshot().ClusterVersion())
@@ -48,7 +49,7 @@ func TestVersions_waitForTheServerThatIsAbsent(t *testing.T) {
 	all := append(two, begin(2))
 	ready(t, all...)
 	for _, a := range all {
-		eventually(t, "the version", func() bool { return a.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion })
+		eventually(t, "the version is raised", func() bool { return a.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion })
 	}
-	same(t, all...)
+	awaitSameState(t, all...)
 }

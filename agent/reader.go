@@ -17,8 +17,8 @@ var (
 	_ httpapi.State  = (*statestore.Snapshot)(nil)
 )
 
-// Read calls the query until its index is above minIndex. A state that replaces
-// the one it read is read in its place.
+// Read calls the query until the index that the query returns is above minIndex. When a restored
+// snapshot replaces the state, Read continues on the new state.
 func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.State) (uint64, error)) error {
 	for {
 		_, err := r.server.Store().Blocking(ctx, minIndex, func(state *statestore.Snapshot) (uint64, error) {
@@ -30,8 +30,8 @@ func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.St
 	}
 }
 
-// CaughtUp returns when the state shows every write of earlier leaders.
+// CaughtUp waits until the state contains every write of earlier leaders.
 func (r reader) CaughtUp(ctx context.Context) error { return apiErrorOf(r.server.CaughtUp(ctx)) }
 
-// Consistent returns when the state shows every write that was acknowledged.
+// Consistent waits until the state contains every acknowledged write.
 func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }

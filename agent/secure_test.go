@@ -11,8 +11,8 @@ import (
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// Servers with certificates of one authority make a cluster, and pass requests on.
-// One without is not let in.
+// Servers with certificates of one authority form a cluster and forward requests. A server without
+// such a certificate cannot join.
 func TestCluster_mutualTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -24,7 +24,7 @@ func TestCluster_mutualTLS(t *testing.T) {
 		_, err := api(t, a).Register(t.Context(), testNode(i))
 		must.NoError(t, err)
 	}
-	same(t, w.agents...)
+	awaitSameState(t, w.agents...)
 	must.SliceLen(t, 3, w.agents[0].Backend().Peers.Members())
 
 	stranger := w.start(agent.Config{Name: "stranger", LeaderWait: 1})
@@ -41,26 +41,26 @@ func TestConfig_refuses(t *testing.T) {
 		config agent.Config
 		want   string
 	}{
-		"HTTP beyond this machine":     {agent.Config{HTTPAddr: anywhere}, "every host could drain nodes"},
-		"all interfaces":               {agent.Config{HTTPAddr: ":0"}, "every host could drain nodes"},
-		"TLS without client certs":     {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "every host could drain nodes"},
-		"servers beyond this machine":  {agent.Config{ServerAddr: anywhere}, "every host could join as a server"},
-		"nothing to advertise":         {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "Advertise is required"},
-		"an address without a port":    {agent.Config{HTTPAddr: "127.0.0.1"}, "Config.HTTPAddr"},
-		"a server without a port":      {agent.Config{ServerAddr: "127.0.0.1"}, "Config.ServerAddr"},
-		"an odd advertised address":    {agent.Config{Advertise: ":1"}, "Config.Advertise"},
-		"TLS without verification":     {agent.Config{ServerTLS: new(tls.Config)}, "RequireAndVerifyClientCert"},
-		"two ways to begin":            {agent.Config{BootstrapExpect: 3, Voters: newVoters()}, "set one of them"},
-		"voters without a name":        {agent.Config{Voters: newVoters()}, "Config.Name"},
-		"fewer than none":              {agent.Config{BootstrapExpect: -1}, "BootstrapExpect"},
-		"a wait below zero":            {agent.Config{LeaderWait: -1}, "LeaderWait"},
-		"a stop below zero":            {agent.Config{StopTimeout: -1}, "StopTimeout"},
-		"heartbeats":                   {agent.Config{Heartbeats: oddHeartbeats()}, "Config.Heartbeats"},
-		"an API":                       {agent.Config{API: oddAPI()}, "MaxBody"},
-		"the name of another server":   {agent.Config{DataDir: dirOf(t, "s1"), Name: "s2"}, `belongs to server "s1"`},
-		"a directory that cannot be":   {agent.Config{DataDir: "/dev/null/x"}, "data directory"},
-		"a drainer that cannot work":   {agent.Config{Drainer: oddDrainer()}, "MaxInFlight"},
-		"an HTTP address that is used": {agent.Config{HTTPAddr: used(t)}, "listening for HTTP"},
+		"HTTP beyond this machine":      {agent.Config{HTTPAddr: anywhere}, "every host could drain nodes"},
+		"all interfaces":                {agent.Config{HTTPAddr: ":0"}, "every host could drain nodes"},
+		"TLS without client certs":      {agent.Config{HTTPAddr: anywhere, HTTPTLS: new(tls.Config)}, "every host could drain nodes"},
+		"servers beyond this machine":   {agent.Config{ServerAddr: anywhere}, "every host could join as a server"},
+		"nothing to advertise":          {agent.Config{ServerAddr: anywhere, AllowInsecure: true}, "Advertise is required"},
+		"an address without a port":     {agent.Config{HTTPAddr: "127.0.0.1"}, "Config.HTTPAddr"},
+		"a server without a port":       {agent.Config{ServerAddr: "127.0.0.1"}, "Config.ServerAddr"},
+		"an invalid advertised address": {agent.Config{Advertise: ":1"}, "Config.Advertise"},
+		"TLS without verification":      {agent.Config{ServerTLS: new(tls.Config)}, "RequireAndVerifyClientCert"},
+		"two ways to bootstrap":         {agent.Config{BootstrapExpect: 3, Voters: newVoters()}, "set one of them"},
+		"voters without a name":         {agent.Config{Voters: newVoters()}, "Config.Name"},
+		"a negative number of servers":  {agent.Config{BootstrapExpect: -1}, "BootstrapExpect"},
+		"a negative LeaderWait":         {agent.Config{LeaderWait: -1}, "LeaderWait"},
+		"a negative StopTimeout":        {agent.Config{StopTimeout: -1}, "StopTimeout"},
+		"invalid heartbeats":            {agent.Config{Heartbeats: invalidHeartbeats()}, "Config.Heartbeats"},
+		"an invalid API":                {agent.Config{API: invalidAPI()}, "MaxBody"},
+		"the name of another server":    {agent.Config{DataDir: dirOf(t, "s1"), Name: "s2"}, `belongs to server "s1"`},
+		"an impossible directory":       {agent.Config{DataDir: "/dev/null/x"}, "data directory"},
+		"an invalid drainer":            {agent.Config{Drainer: invalidDrainer()}, "MaxInFlight"},
+		"an HTTP address that is used":  {agent.Config{HTTPAddr: used(t)}, "listening for HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestConfig_refuses(t *testing.T) {
 	}
 }
 
-// An agent with AllowInsecure listens everywhere.
+// An agent with AllowInsecure listens on all interfaces.
 func TestConfig_allowInsecure(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{HTTPAddr: "0.0.0.0:0", ServerAddr: "0.0.0.0:0", Advertise: "127.0.0.1:1", AllowInsecure: true, BootstrapExpect: 1})

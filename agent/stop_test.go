@@ -16,9 +16,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Stopping leaves no goroutine behind. The test is not parallel: it would see the goroutines of
-// others.
-func TestAgent_stopLeavesNothingBehind(t *testing.T) {
+// Stop ends all goroutines of the agent. The test is not parallel: it would find the goroutines of
+// other tests.
+func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
 	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}})
 	must.NoError(t, err)
@@ -28,9 +28,9 @@ func TestAgent_stopLeavesNothingBehind(t *testing.T) {
 		must.NoError(t, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	asked := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(asked)
+		defer close(done)
 		_, _, _ = follower.Nodes(ctx, apiclient.NodesQuery{Query: apiclient.Query{Index: 1 << 40}})
 	}()
 	must.NoError(t, dev.Stop())
@@ -38,14 +38,14 @@ func TestAgent_stopLeavesNothingBehind(t *testing.T) {
 		must.NoError(t, a.Stop())
 	}
 	cancel()
-	<-asked
+	<-done
 	follower.Close()
 	http.DefaultClient.CloseIdleConnections()
-	must.Eq(t, "", running(ours))
-	eventually(t, "the end of goroutines that raft and net/http do not wait for", func() bool { return running(others) == "" })
+	must.Eq(t, "", running(isOurs))
+	eventually(t, "the goroutines that raft and net/http do not wait for have ended", func() bool { return running(isForeign) == "" })
 }
 
-// Stopping waits for a write under way, which is answered as if nothing was the matter.
+// Stop waits for a write in progress, and the caller gets its result.
 func TestAgent_stopWaitsForWrites(t *testing.T) {
 	t.Parallel()
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -64,7 +64,7 @@ func TestAgent_stopWaitsForWrites(t *testing.T) {
 	}()
 	<-reached
 	go func() { stopped <- a.Stop() }()
-	eventually(t, "an agent that takes no more requests", func() bool {
+	eventually(t, "the agent accepts no more connections", func() bool {
 		conn, err := net.Dial("tcp", a.HTTPAddr())
 		if err == nil {
 			_ = conn.Close()
@@ -76,36 +76,37 @@ func TestAgent_stopWaitsForWrites(t *testing.T) {
 	must.NoError(t, <-stopped)
 }
 
-// A server that is cut off from silent peers stops at once.
+// Stop does not wait for peers that do not answer.
 func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	leader := w.leader()
 	w.network.silence(leader)
-	w.leader(w.others(leader)...) // by then it is connecting in vain
+	w.leader(w.others(leader)...) // meanwhile it tries to connect to them
 	began := time.Now()
 	must.NoError(t, leader.Stop())
 	must.Less(t, 5*time.Second, time.Since(began))
 }
 
-// others reports whether a goroutine of raft or of net/http's client runs our code; neither waits
-// for its end. ours reports whether another goroutine, except the test's own, runs our code.
-func others(stack string) bool {
+// isForeign reports whether a goroutine of raft or of net/http's client runs code of this project.
+// Raft and net/http do not wait for these. isOurs reports whether another goroutine, except the
+// test's own, runs code of this project.
+func isForeign(stack string) bool {
 	return strings.Contains(stack, "created by github.com/hashicorp/raft") ||
 		strings.Contains(stack, "seed-f9cf0b39/nodedrain") && strings.Contains(stack, "created by net/http.(*Transport)")
 }
 
-func ours(stack string) bool {
-	return strings.Contains(stack, "seed-f9cf0b39/nodedrain") && !strings.Contains(stack, "testing.tRunner") && !others(stack)
+func isOurs(stack string) bool {
+	return strings.Contains(stack, "seed-f9cf0b39/nodedrain") && !strings.Contains(stack, "testing.tRunner") && !isForeign(stack)
 }
 
-// running are the stacks of such goroutines.
-func running(such func(stack string) bool) string {
+// running returns the stacks of the goroutines that match.
+func running(matches func(stack string) bool) string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	var found []string
 	for _, stack := range strings.Split(string(stacks), "\n\n") {
-		if such(stack) {
+		if matches(stack) {
 			found = append(found, stack)
 		}
 	}

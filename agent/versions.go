@@ -21,38 +21,39 @@ const (
 	versionTimeout  = 2 * time.Second
 )
 
-// versions raises the cluster version while the server leads, as soon as every server of
-// the cluster understands a higher one. It owns a goroutine for each server that it asks.
+// versions raises the cluster version while the server leads, when every server of the cluster
+// understands a higher one. It owns a goroutine for each server that it asks.
 type versions struct {
 	agent *Agent
-	// turn has capacity 1. It holds a value while the leader raises the version, and while it adds
-	// a server: no server may join between the questions and the entry.
-	turn chan struct{}
-	// proposed is the highest version that this server has proposed; guarded by turn. A
-	// write of unknown outcome may still raise the version to it.
+	// lock has capacity 1 and holds a value while it is locked. The leader locks it while it raises
+	// the version, and while it adds a server: no server may join between the answers and the
+	// entry.
+	lock chan struct{}
+	// proposed is the highest version that this server has proposed; guarded by lock. A write of
+	// unknown outcome may still raise the version to it.
 	proposed cluster.Version
 
 	mu sync.Mutex
-	// answers are what the servers answered last, by id; nil on a server that does not
-	// lead. A server that did not answer is missing. Guarded by mu.
+	// answers are the last answers of the servers, by id, without servers that did not answer. It
+	// is nil on a server that does not lead. Guarded by mu.
 	answers map[raft.ServerID]cluster.Versions
 }
 
-func newVersions(a *Agent) *versions { return &versions{agent: a, turn: make(chan struct{}, 1)} }
+func newVersions(a *Agent) *versions { return &versions{agent: a, lock: make(chan struct{}, 1)} }
 
 // lead runs rounds during one term, until its context ends.
 func (v *versions) lead(ctx context.Context) {
-	defer v.note(nil)
+	defer v.setAnswers(nil)
 	logger := v.agent.config.Logger
-	for told := ""; ; {
+	for logged := ""; ; { // the last error
 		err := v.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && err.Error() != told {
+		if err != nil && err.Error() != logged {
 			logger.Info("the cluster version stays the same", "error", err)
 		}
-		told = fmt.Sprint(err)
+		logged = fmt.Sprint(err)
 		select {
 		case <-ctx.Done():
 			return
@@ -61,20 +62,20 @@ func (v *versions) lead(ctx context.Context) {
 	}
 }
 
-// round asks every server, and raises the version if all of them understand a higher one.
-// The error says which server does not.
+// round asks every server for its versions, and raises the cluster version if all of them understand
+// a higher one. The error names the servers that do not.
 func (v *versions) round(ctx context.Context) error {
-	if err := v.begin(ctx); err != nil {
+	if err := v.acquire(ctx); err != nil {
 		return err
 	}
-	defer v.end()
+	defer v.release()
 	a := v.agent
-	if err := a.server.CaughtUp(ctx); err != nil { // an earlier leader may have raised it
+	if err := a.server.CaughtUp(ctx); err != nil { // an earlier leader may have raised the version
 		return err
 	}
 	servers := a.peers().configuration().Servers
 	answers := v.askAll(ctx, servers)
-	v.note(answers)
+	v.setAnswers(answers)
 	present, next := a.server.Store().Snapshot().ClusterVersion(), cluster.MaxVersion
 	for _, s := range servers {
 		understood, known := answers[s.ID]
@@ -117,7 +118,7 @@ func (v *versions) askAll(ctx context.Context, servers []raft.Server) map[raft.S
 	answers := make([]cluster.Versions, len(servers))
 	var asking sync.WaitGroup
 	for i, s := range servers {
-		asking.Go(func() { answers[i], _ = v.ask(ctx, s) }) // an absent server's are unknown, which is zero
+		asking.Go(func() { answers[i], _ = v.ask(ctx, s) }) // zero if the server does not answer
 	}
 	asking.Wait()
 	found := make(map[raft.ServerID]cluster.Versions)
@@ -140,13 +141,13 @@ func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, er
 	case err != nil:
 		return cluster.Versions{}, err
 	case info.ID != string(s.ID):
-		return cluster.Versions{}, fmt.Errorf("at %s is server %s, not %s", s.Address, info.ID, s.ID)
+		return cluster.Versions{}, fmt.Errorf("the server at %s is %s, not %s", s.Address, info.ID, s.ID)
 	}
 	return info.understood(), nil
 }
 
-// admit refuses a server that does not understand the present version of the cluster, or the
-// proposed one. The caller holds the turn.
+// admit returns an error if a joining server does not understand the present or the proposed version
+// of the cluster. The caller holds the lock.
 func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	if err := v.agent.server.CaughtUp(ctx); err != nil {
 		return apiErrorOf(err)
@@ -158,27 +159,27 @@ func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	return nil
 }
 
-// begin waits for the turn, end releases it.
-func (v *versions) begin(ctx context.Context) error {
+// acquire waits for the lock. The caller must release it.
+func (v *versions) acquire(ctx context.Context) error {
 	select {
-	case v.turn <- struct{}{}:
+	case v.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", httpapi.ErrUnavailable, context.Cause(ctx))
 	}
 }
 
-func (v *versions) end() { <-v.turn }
+func (v *versions) release() { <-v.lock }
 
-// note remembers what the servers answered.
-func (v *versions) note(answers map[raft.ServerID]cluster.Versions) {
+// setAnswers stores the answers of the servers.
+func (v *versions) setAnswers(answers map[raft.ServerID]cluster.Versions) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answers = answers
 }
 
-// of is the versions that a server understands; zero if this server does not know them.
-func (v *versions) of(id raft.ServerID) cluster.Versions {
+// understoodBy returns the versions that a server understands, or zero if they are unknown.
+func (v *versions) understoodBy(id raft.ServerID) cluster.Versions {
 	if string(id) == v.agent.Name() {
 		return cluster.Understood()
 	}

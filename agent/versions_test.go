@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// A server of commit 3dc2024 answers the same question without its versions.
-func TestVersions_anOldServerUnderstandsTheFirst(t *testing.T) {
+// A server of commit 3dc2024 describes itself without versions. It understands version 1.
+func TestVersions_anOldServerUnderstandsVersionOne(t *testing.T) {
 	t.Parallel()
 	var old serverInfo
 	must.NoError(t, json.Unmarshal([]byte(`{"ID":"s1","Address":"127.0.0.1:4647","Expect":3,"Cluster":"c","Members":3,"Heard":null}`), &old))
@@ -20,8 +20,8 @@ func TestVersions_anOldServerUnderstandsTheFirst(t *testing.T) {
 	must.Eq(t, cluster.Versions{Min: 1, Max: 3}, serverInfo{Versions: cluster.Versions{Min: 1, Max: 3}}.understood())
 }
 
-// The leader adds no server that does not understand the version of the cluster, or a version that
-// an entry in flight raises it to.
+// The leader does not add a server that does not understand the version of the cluster, or the version
+// of an entry in flight that raises it.
 func TestVersions_admit(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
@@ -31,8 +31,8 @@ func TestVersions_admit(t *testing.T) {
 		must.NoError(t, a.versions.round(t.Context()))
 	}
 
-	must.NoError(t, a.versions.begin(t.Context()))
-	defer a.versions.end()
+	must.NoError(t, a.versions.acquire(t.Context()))
+	defer a.versions.release()
 	must.NoError(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}))
 	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{}),
 		fmt.Sprintf("it understands cluster versions 1 to 1, and the cluster has version %d: upgrade it", cluster.MaxVersion))

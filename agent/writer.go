@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// writer changes the state for the API, on the leader. The effects of a request depend on the
-// state, so each method waits until the state shows the entries of earlier leaders.
+// writer makes the API's writes, on the leader. The effects of a request depend on the state, so each
+// method waits until the state contains the entries of earlier leaders.
 type writer struct {
 	server     *server.Server
 	heartbeats *heartbeats
@@ -20,7 +20,7 @@ type writer struct {
 
 var _ httpapi.Writer = writer{}
 
-// write makes one change, once the state shows what earlier leaders wrote.
+// write makes one change when the state contains the entries of earlier leaders.
 func write[Result any](ctx context.Context, w writer, change func() (Result, error)) (Result, error) {
 	if err := w.server.CaughtUp(ctx); err != nil {
 		return *new(Result), apiErrorOf(err)
@@ -44,7 +44,7 @@ func (w writer) PurgeNode(ctx context.Context, id cluster.NodeID) (cluster.Writt
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.DeregisterNode(ctx, id) })
 }
 
-// EvaluateNode makes evaluations of the jobs of a node.
+// EvaluateNode creates evaluations of the jobs of a node.
 func (w writer) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.Written, error) {
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.EvaluateNode(ctx, id) })
 }
@@ -54,7 +54,7 @@ func (w writer) RegisterJob(ctx context.Context, j *cluster.Job) (cluster.Writte
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.RegisterJob(ctx, j) })
 }
 
-// EvaluateJob makes an evaluation of a job.
+// EvaluateJob creates an evaluation of a job.
 func (w writer) EvaluateJob(ctx context.Context, key cluster.JobKey) (cluster.Written, error) {
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.EvaluateJob(ctx, key) })
 }
@@ -69,8 +69,8 @@ func (w writer) ReportAllocs(ctx context.Context, reports []cluster.AllocReport)
 	return write(ctx, w, func() (cluster.Written, error) { return w.server.ReportAllocs(ctx, reports) })
 }
 
-// RegisterNode registers a node, and expects its heartbeats from then on. It refuses a known node
-// with another secret.
+// RegisterNode registers a node and starts its heartbeat timer. It refuses a known node with another
+// secret.
 func (w writer) RegisterNode(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	_, err = write(ctx, w, func() (cluster.Written, error) {
 		known := w.server.Store().Snapshot().Node(n.ID)
@@ -82,10 +82,10 @@ func (w writer) RegisterNode(ctx context.Context, n *cluster.Node) (ttl time.Dur
 	if err != nil {
 		return 0, err
 	}
-	return w.heartbeats.heard(ctx, n.ID)
+	return w.heartbeats.record(ctx, n.ID)
 }
 
-// Heartbeat records a heartbeat. It writes only if the node is not ready: the node becomes ready.
+// Heartbeat records a heartbeat of a node. It writes only if the node is not ready, to make it ready.
 func (w writer) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	if err := w.server.CaughtUp(ctx); err != nil {
 		return 0, apiErrorOf(err)
@@ -98,5 +98,5 @@ func (w writer) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Dura
 			return 0, apiErrorOf(err)
 		}
 	}
-	return w.heartbeats.heard(ctx, id)
+	return w.heartbeats.record(ctx, id)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-func reopened(t *testing.T, path string) *Dir {
+func open(t *testing.T, path string) *Dir {
 	t.Helper()
 	d, err := Open(path, Options{})
 	must.NoError(t, err)
@@ -42,7 +42,7 @@ func configuration(servers ...raft.Server) *raft.Log {
 	return &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: servers})}
 }
 
-// member makes the directory of server s2, a member with 40 entries in term 3.
+// member creates the data directory of server s2, a member with 40 entries in term 3.
 func member(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
@@ -60,10 +60,10 @@ func member(t *testing.T) string {
 	return path
 }
 
-// compact makes a snapshot at an index and deletes the entries up to another.
+// compact writes a snapshot at one index and deletes the entries up to another index.
 func compact(t *testing.T, path string, at, to uint64) (dir string) {
 	t.Helper()
-	d := reopened(t, path)
+	d := open(t, path)
 	_, transport := raft.NewInmemTransport("")
 	sink, err := d.Snapshots().Create(1, at, 3, raft.Configuration{Servers: []raft.Server{{ID: "s2", Address: "127.0.0.1:2"}}}, 1, transport)
 	must.NoError(t, err)
@@ -74,15 +74,15 @@ func compact(t *testing.T, path string, at, to uint64) (dir string) {
 	return filepath.Join(path, raftDir, snapshotsDir, sink.ID())
 }
 
-// A directory that has lost or damaged a part is refused. The error names the file and the remedy,
-// and a second start says the same: the first one changes nothing.
+// Open refuses a directory with a lost or damaged part. The error names the file and the remedy. A
+// second call returns the same error: the first one changes nothing.
 func TestOpen_refuses(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(raftDir, logFile)
 	older := func(t *testing.T, path string, change func(d *Dir)) {
 		before, err := os.ReadFile(filepath.Join(path, log))
 		must.NoError(t, err)
-		d := reopened(t, path)
+		d := open(t, path)
 		change(d)
 		must.NoError(t, d.Close())
 		must.NoError(t, os.WriteFile(filepath.Join(path, log), before, 0o600))
@@ -93,7 +93,7 @@ func TestOpen_refuses(t *testing.T) {
 	}{
 		"a missing log": {func(t *testing.T, path string) {
 			must.NoError(t, os.Remove(filepath.Join(path, log)))
-		}, []string{"server s2 was a member of a cluster and had come to term 3, index 40", "log.db is missing or empty", "server recover -discard"}},
+		}, []string{"server s2 was a member of a cluster and had reached term 3, index 40", "log.db is missing or empty", "server recover -discard"}},
 		"an emptied log": {func(t *testing.T, path string) {
 			must.NoError(t, os.Truncate(filepath.Join(path, log), 0))
 		}, []string{"log.db is missing or empty", "server recover -discard"}},
@@ -106,7 +106,7 @@ func TestOpen_refuses(t *testing.T) {
 		}, []string{"log.db is missing or empty", "server recover -discard"}},
 		"the log of a new server": {func(t *testing.T, path string) {
 			other := filepath.Join(t.TempDir(), "other")
-			must.NoError(t, reopened(t, other).Close())
+			must.NoError(t, open(t, other).Close())
 			text, err := os.ReadFile(filepath.Join(other, log))
 			must.NoError(t, err)
 			must.NoError(t, os.WriteFile(filepath.Join(path, log), text, 0o600))
@@ -117,18 +117,18 @@ func TestOpen_refuses(t *testing.T) {
 		"a log of a few bytes": {func(t *testing.T, path string) {
 			must.NoError(t, os.Truncate(filepath.Join(path, log), 100))
 		}, []string{"log.db is damaged", "server recover -discard"}},
-		"no log at all": {func(t *testing.T, path string) {
+		"another file in place of the log": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(path, log), []byte(strings.Repeat("no log\n", 10000)), 0o600))
 		}, []string{"log.db is damaged: invalid database", "server recover -discard"}},
 		"a log without its last entry": {func(t *testing.T, path string) {
 			older(t, path, func(d *Dir) { must.NoError(t, d.Log().StoreLog(command(t, 41, 3))) })
-		}, []string{"older copy or was cut: it ends at index 40, and the server had come to index 41", "server recover -discard"}},
-		"a log of before a vote": {func(t *testing.T, path string) {
+		}, []string{"older copy or was cut: it ends at index 40, and the server had reached index 41", "server recover -discard"}},
+		"a log from before a vote": {func(t *testing.T, path string) {
 			older(t, path, func(d *Dir) {
 				must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 4))
 				must.NoError(t, d.Stable().SetUint64([]byte(keyVote), 4))
 			})
-		}, []string{"it ends at term 3, and the server had come to term 4"}},
+		}, []string{"it ends at term 3, and the server had reached term 4"}},
 		"a changed byte in an entry": {func(t *testing.T, path string) {
 			change(t, filepath.Join(path, log), "xxxxxxxxxx", 'y')
 		}, []string{"log.db is damaged: raft entry", "does not match its checksum", "server recover -discard"}},
@@ -164,13 +164,13 @@ func TestOpen_refuses(t *testing.T) {
 			compact(t, path, 10, 5)
 			must.NoError(t, os.RemoveAll(compact(t, path, 30, 20)))
 		}, []string{"a newer snapshot than", "lacks entry 11"}},
-		"a missing snapshot, and nothing else": {func(t *testing.T, path string) {
+		"a missing snapshot and an empty log": {func(t *testing.T, path string) {
 			must.NoError(t, os.RemoveAll(compact(t, path, 40, 40)))
-		}, []string{"it ends at index 0, and the server had come to index 40"}},
+		}, []string{"it ends at index 0, and the server had reached index 40"}},
 		"a damaged snapshot": {func(t *testing.T, path string) {
 			change(t, filepath.Join(compact(t, path, 30, 20), "state.bin"), "nodedrain", 'N')
 		}, []string{"the newest snapshot is damaged", "CRC mismatch", "lacks entry 1", "server recover -discard"}[1:]},
-		"a damaged description of a snapshot": {func(t *testing.T, path string) {
+		"a damaged meta.json of a snapshot": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(compact(t, path, 30, 20), "meta.json"), []byte("{"), 0o600))
 		}, []string{"newest snapshot is damaged", "lacks entry 1"}},
 		"a damaged snapshot that is not needed": {func(t *testing.T, path string) {
@@ -194,7 +194,7 @@ func TestOpen_refuses(t *testing.T) {
 	}
 }
 
-// change changes the first byte of each place in a file that has these bytes.
+// change replaces the first byte of each occurrence of a text in a file.
 func change(t *testing.T, file, at string, into byte) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -203,7 +203,7 @@ func change(t *testing.T, file, at string, into byte) {
 	must.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), at, string(into)+at[1:])), 0o600))
 }
 
-// No damage of one page of the log ends in a panic. A log that is accepted has every entry.
+// Damage of a page of the log does not cause a panic. If Open accepts the log, it has every entry.
 func TestOpen_damagedPages(t *testing.T) {
 	t.Parallel()
 	good := member(t)
@@ -236,10 +236,10 @@ func TestOpen_damagedPages(t *testing.T) {
 	must.Positive(t, refused)
 }
 
-// Entries keep what raft gave them, also entries with extensions and without a checksum.
+// Raft reads the entries that it wrote, also those with extensions and those without a checksum.
 func TestLog_checksums(t *testing.T) {
 	t.Parallel()
-	d := reopened(t, filepath.Join(t.TempDir(), "data"))
+	d := open(t, filepath.Join(t.TempDir(), "data"))
 	plain := &raft.Log{Index: 1, Term: 1, Type: raft.LogNoop}
 	extended := &raft.Log{Index: 2, Term: 1, Type: raft.LogNoop, Data: []byte("data"), Extensions: []byte("extension")}
 	must.NoError(t, d.log.StoreLogs([]*raft.Log{plain, extended}))
@@ -258,42 +258,43 @@ func TestLog_checksums(t *testing.T) {
 	must.ErrorIs(t, d.log.GetLog(2, &read), ErrUnsafe)
 }
 
-// A follower that takes its end back, a directory of a build without the record, one that such a
-// build has used in a later term, and a server that is no member yet all start.
+// Open accepts a follower that has deleted its last entries, a directory of a build without the
+// record, a directory that such a build has used in a later term, and a server that is not a member
+// yet.
 func TestOpen_accepts(t *testing.T) {
 	t.Parallel()
 	path := member(t)
-	d := reopened(t, path)
+	d := open(t, path)
 	must.NoError(t, d.Log().DeleteRange(35, 40))
 	must.NoError(t, d.Close())
-	d = reopened(t, path)
+	d = open(t, path)
 	must.Eq(t, 34, d.recorder.next.Index)
 	must.NoError(t, d.Close())
 
 	must.NoError(t, os.Remove(filepath.Join(path, recordFile)))
-	d = reopened(t, path)
+	d = open(t, path)
 	kept, err := readRecord(filepath.Join(path, recordFile))
 	must.NoError(t, err)
 	must.Eq(t, record{position{Term: 3, Vote: 3, Index: 34}, "s2", "of s1"}, *kept)
 	must.NoError(t, d.log.BoltStore.SetUint64([]byte(keyTerm), 4))
 	must.NoError(t, d.log.BoltStore.DeleteRange(30, 34))
 	must.NoError(t, d.Close())
-	d = reopened(t, path)
+	d = open(t, path)
 	must.Eq(t, position{Term: 4, Vote: 3, Index: 29}, d.recorder.next.position)
 	must.NoError(t, d.Close())
 
 	fresh := filepath.Join(t.TempDir(), "fresh")
-	d = reopened(t, fresh)
+	d = open(t, fresh)
 	must.NoError(t, d.KeepPromise("s1"))
 	must.NoError(t, d.KeepCluster("of s1"))
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 0)) // as raft does at its start
 	must.NoError(t, d.Close())
 	_, err = os.Stat(filepath.Join(fresh, recordFile))
 	must.ErrorIs(t, err, os.ErrNotExist)
-	must.NoError(t, reopened(t, fresh).Close())
+	must.NoError(t, open(t, fresh).Close())
 }
 
-// A lost page of free pages is damage too.
+// A lost list of free pages is damage too.
 func TestOpen_damagedFreeList(t *testing.T) {
 	t.Parallel()
 	path := member(t)
@@ -320,7 +321,7 @@ func TestOpen_damagedFreeList(t *testing.T) {
 	must.StrContains(t, err.Error(), "unreachable unfreed")
 }
 
-// Discarded data is put aside, and the directory is that of a new server with another name.
+// Discard moves the data. Then a new server with another name can use the directory.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	path := member(t)
@@ -330,7 +331,7 @@ func TestDiscard(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, Discarded{Name: "s2", Dir: filepath.Join(path, "discarded-20260102T030405Z")}, done)
 	_, err = Discard(path, now)
-	must.ErrorContains(t, err, "holds no data")
+	must.ErrorContains(t, err, "contains no data")
 	_, err = Open(path, Options{Name: "s2"})
 	must.ErrorContains(t, err, "choose another name")
 	d, err := Open(path, Options{Name: "s4"})
@@ -343,8 +344,8 @@ func TestDiscard(t *testing.T) {
 	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// The only server that is left goes on with the whole state in another cluster, also with an older
-// copy of its log. It refuses while another server listens, and then its record is as before.
+// MakeAlone gives a new cluster the whole state of the last server, also with an older copy of its
+// log. While another server listens, it returns an error and does not change the record.
 func TestMakeAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
@@ -360,24 +361,24 @@ func TestMakeAlone(t *testing.T) {
 	must.NoError(t, d.Close())
 	text, err := os.ReadFile(filepath.Join(path, raftDir, logFile))
 	must.NoError(t, err)
-	d = reopened(t, path)
+	d = open(t, path)
 	must.NoError(t, d.Stable().SetUint64([]byte(keyTerm), 2))
 	must.NoError(t, d.Log().StoreLog(command(t, 3, 2)))
 	must.NoError(t, d.Close())
 	must.NoError(t, os.WriteFile(filepath.Join(path, raftDir, logFile), text, 0o600))
 
 	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
-	must.ErrorContains(t, err, "server s1 is not gone")
+	must.ErrorContains(t, err, "server s1 still runs")
 	_, err = Open(path, Options{})
 	must.ErrorContains(t, err, "older copy")
 	must.NoError(t, listener.Close())
 	done, err := MakeAlone(t.Context(), path, hclog.NewNullLogger())
 	must.NoError(t, err)
 	must.Eq(t, 2, done.Index)
-	must.StrContains(t, done.Lost, "ends at term 1, and the server had come to term 2")
+	must.StrContains(t, done.Lost, "ends at term 1, and the server had reached term 2")
 	must.SliceLen(t, 1, done.Gone)
 
-	d = reopened(t, path)
+	d = open(t, path)
 	must.Eq(t, done.Cluster, d.Cluster())
 	must.NotEq(t, "of s1", d.Cluster())
 	term, err := d.Stable().GetUint64([]byte(keyTerm))
@@ -394,5 +395,5 @@ func TestMakeAlone(t *testing.T) {
 	must.NoError(t, state.Close())
 	must.NoError(t, d.Close())
 	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
-	must.ErrorContains(t, err, "the only one of its cluster already")
+	must.ErrorContains(t, err, "already the only one of its cluster")
 }

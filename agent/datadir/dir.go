@@ -26,8 +26,8 @@ const (
 	logFile      = "log.db"
 	snapshotsDir = "snapshots"
 	snapshotKeep = 3
-	// logCacheSize is how many of the newest entries are kept in memory, for peers
-	// that are a little behind. Each may be as large as a request.
+	// logCacheSize is the number of the newest entries in memory, for peers that are slightly
+	// behind. Each entry may be as large as a request.
 	logCacheSize = 64
 )
 
@@ -41,35 +41,34 @@ type Dir struct {
 	recorder  *recorder
 	// name is the server's name, never empty.
 	name string
-	// cluster is the id of its cluster, promised the server that was promised to begin one, both as
-	// of the opening of the directory; or empty.
+	// cluster and promised are the contents of the files at Open, or empty.
 	cluster, promised string
-	// found is where the log was as of the opening of the directory.
+	// found is the position of the log at Open.
 	found position
 
-	writing sync.Mutex // one file at a time
+	writing sync.Mutex // held while one of the files is written
 }
 
 // Options configure [Open].
 type Options struct {
 	// Name is the server's name. Empty is the name in the directory, or a new UUID.
 	Name string
-	// Logger receives what an operator may want to know. Nil discards it.
+	// Logger receives messages for operators. Nil discards them.
 	Logger hclog.Logger
 
-	// acceptLoss opens a log that is behind the record.
+	// acceptLoss accepts a log that is behind the record.
 	acceptLoss bool
 }
 
-// Open opens a data directory, and makes it if it does not exist. It refuses a second process, and a
-// name that is not the directory's. It refuses data on which a server must not run, with an error
-// that wraps [ErrUnsafe].
+// Open opens and locks a data directory, and creates it if it does not exist. It returns an error if
+// another process uses the directory or if the directory has another name. The error wraps
+// [ErrUnsafe] if a server must not run on the data.
 func Open(path string, o Options) (*Dir, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
 	if err := makeDir(filepath.Join(path, raftDir)); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	d := &Dir{path: path}
 	if err := d.open(o); err != nil {
@@ -94,23 +93,23 @@ func (d *Dir) open(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.judge(identity, stored, o.acceptLoss); err != nil {
+	if err := d.checkSafe(identity, stored, o.acceptLoss); err != nil {
 		return err
 	}
-	if d.name, err = d.keptName(identity.name, o.Name); err != nil {
+	if d.name, err = d.resolveName(identity.name, o.Name); err != nil {
 		return err
 	}
 	d.found = position{Term: stored.term, Vote: stored.vote, Index: stored.index()}
 	if err := d.openLog(o.Logger, identity.record); err != nil {
 		return fmt.Errorf("opening raft's log: %w", err)
 	}
-	if o.acceptLoss { // the record stays until the loss is accepted for good
+	if o.acceptLoss { // the record stays until MakeAlone has succeeded
 		return nil
 	}
 	return d.recorder.startAt(d.found)
 }
 
-// openLog opens a log that was verified.
+// openLog opens the verified log.
 func (d *Dir) openLog(logger hclog.Logger, kept *record) error {
 	bolt, err := raftboltdb.New(raftboltdb.Options{Path: d.logPath(), MsgpackUseNewTimeFormat: true})
 	if err != nil {
@@ -127,26 +126,25 @@ func (d *Dir) openLog(logger hclog.Logger, kept *record) error {
 	return syncDir(d.file(raftDir)) // the log's file may be new
 }
 
-// Name is the server's name, never empty.
+// Name returns the server's name, which is never empty.
 func (d *Dir) Name() string { return d.name }
 
-// Cluster is the id of the server's cluster as of the opening of the directory, or empty.
+// Cluster returns the id of the server's cluster at Open, or empty.
 func (d *Dir) Cluster() string { return d.cluster }
 
-// Promised is the server that was promised to begin a cluster, as of the opening of the directory,
-// or empty.
+// Promised returns the content of the file promise at Open, or empty: see [Dir.KeepPromise].
 func (d *Dir) Promised() string { return d.promised }
 
-// Log is raft's log.
+// Log returns raft's log.
 func (d *Dir) Log() raft.LogStore { return d.cached }
 
-// Stable is where raft keeps its term and its vote.
+// Stable returns the store of raft's term and vote.
 func (d *Dir) Stable() raft.StableStore { return d.log }
 
-// Snapshots are raft's snapshots.
+// Snapshots returns the store of raft's snapshots.
 func (d *Dir) Snapshots() raft.SnapshotStore { return d.snapshots }
 
-// KeepCluster keeps the id of the server's cluster, for good.
+// KeepCluster stores the id of the server's cluster.
 func (d *Dir) KeepCluster(id string) error {
 	if err := d.keep(clusterFile, id); err != nil {
 		return err
@@ -154,10 +152,10 @@ func (d *Dir) KeepCluster(id string) error {
 	return d.recorder.identify(d.name, id)
 }
 
-// KeepPromise keeps the name of the server that was promised to begin a cluster.
+// KeepPromise stores the name of the server whose new cluster this one has promised to join.
 func (d *Dir) KeepPromise(by string) error { return d.keep(promiseFile, by) }
 
-// keep keeps a line in a file of the directory, for good.
+// keep stores a line in a file of the directory and syncs it.
 func (d *Dir) keep(file, line string) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -177,7 +175,7 @@ func (d *Dir) Close() error {
 		errs = append(errs, d.recorder.close())
 	}
 	if d.lock != nil {
-		errs = append(errs, unlock(d.lock)) // last
+		errs = append(errs, unlock(d.lock)) // last, so that no other process opens the files before
 	}
 	return errors.Join(errs...)
 }
@@ -186,9 +184,9 @@ func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
 
 func (d *Dir) logPath() string { return filepath.Join(d.path, raftDir, logFile) }
 
-// identity is what the files beside the log say about the server.
+// identity is the content of the files beside the log.
 type identity struct {
-	// name, cluster and promised are empty if their file is missing.
+	// name, cluster and promised are empty if their files are missing.
 	name, cluster, promised string
 	record                  *record // or nil: the file is missing
 }
@@ -210,8 +208,8 @@ func readIdentity(dir string) (i identity, err error) {
 	return i, err
 }
 
-// keptName returns the name that is kept, and keeps the wanted one or a new one if there is none.
-func (d *Dir) keptName(kept, want string) (string, error) {
+// resolveName returns the stored name. Without one it stores the wanted name or a new UUID.
+func (d *Dir) resolveName(kept, want string) (string, error) {
 	switch {
 	case kept != "" && want != "" && want != kept:
 		return "", fmt.Errorf("belongs to server %q, and Config.Name is %q", kept, want)
@@ -232,7 +230,7 @@ func (d *Dir) keptName(kept, want string) (string, error) {
 	return want, writeFile(d.file(nameFile), want+"\n")
 }
 
-// nameOf is the name of the server whose data a directory holds, or empty.
+// nameOf returns the name of the server whose data is in a directory, or empty.
 func nameOf(dir string) string {
 	if text, err := os.ReadFile(filepath.Join(dir, nameFile)); err == nil && strings.TrimSpace(string(text)) != "" {
 		return strings.TrimSpace(string(text))
@@ -243,7 +241,7 @@ func nameOf(dir string) string {
 	return ""
 }
 
-// writeFile writes a file atomically: after a crash it is whole or absent.
+// writeFile writes a file atomically: after a crash the file has the old or the new text.
 func writeFile(file, text string) error {
 	unfinished := file + ".new"
 	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -260,8 +258,8 @@ func writeFile(file, text string) error {
 	return syncDir(filepath.Dir(file))
 }
 
-// makeDir makes a directory and those above it that are missing, so that a loss of
-// power does not take them away again.
+// makeDir creates a directory and its missing parents. It syncs them, so that they survive a power
+// failure.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil

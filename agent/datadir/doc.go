@@ -1,14 +1,14 @@
-// Package datadir is the data directory of a server: raft's log and its snapshots, the server's
-// identity, and the record that protects the cluster from a server that has lost its log.
+// Package datadir manages the data directory of a server: raft's log and snapshots, the server's
+// identity, and the record that detects the loss of log entries.
 //
 //	LOCK              locked while a process uses the directory
-//	name              the server's name, for good
+//	name              the server's name, which never changes
 //	cluster           the id of its cluster
-//	promise           the server with which it has promised to begin a cluster
-//	member            the record: this server is a member, and how far its log has come
-//	raft/log.db       raft's log and its vote (hashicorp/raft-boltdb)
+//	promise           the server whose new cluster this one has promised to join
+//	member            the record: the last term, vote and index of a member of a cluster
+//	raft/log.db       raft's log, term and vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
-//	discarded-TIME/   what [Discard] has put aside
+//	discarded-TIME/   the files that [Discard] has moved
 //
 // # The record
 //
@@ -16,16 +16,17 @@
 // entries would vote for a leader without them, and acknowledged writes would be gone. So the
 // file member holds, outside of the log, the highest term and vote and the last index that this
 // server has acknowledged, with its name and its cluster. [Open] refuses a log that is behind the
-// record. Terms and votes are synced to the disk. The index is written with each append and not
-// synced: a killed process loses nothing of it, a loss of power some seconds.
+// record. The package syncs terms and votes to the disk. It writes the index with each append and
+// does not sync it: a power failure may lose the index of the last seconds, a killed process does
+// not.
 //
-// The record does not detect the loss of a whole directory, a directory that was restored whole
-// from an older copy, or, after a loss of power, the loss of entries of the last seconds alone.
-// A directory of a build without the record gets one at its first start.
+// The record does not detect the loss of a whole directory, a whole directory that was restored
+// from an older copy, or, after a power failure, the loss of only the entries of the last seconds.
+// A directory of a build without the record gets one at the first start.
 //
 // # Damage
 //
 // The log keeps a checksum with each entry. [Open] reads every page and every entry of the log,
-// and the newest snapshot, before raft does. An error wraps [ErrUnsafe], and names the file and
-// the remedy. Entries of a build without checksums are only decoded.
+// and the newest snapshot, before raft does. For damage it returns an error that wraps [ErrUnsafe]
+// and names the file and the remedy. Entries of a build without checksums are only decoded.
 package datadir

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock takes a lock that any end of its process releases.
+// lock locks the file. The end of the process releases the lock, also after a crash.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -25,13 +25,13 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// unlock releases the lock, and closes its file. Closing alone is not enough: a process that is
-// being forked has the file open too, until it runs its program.
+// unlock releases the lock and closes the file. Closing alone is not enough: a forked process has the
+// file open too until it executes its program.
 func unlock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// syncDir makes new entries of a directory survive a loss of power.
+// syncDir syncs a directory, so that its new entries survive a power failure.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

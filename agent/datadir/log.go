@@ -15,7 +15,7 @@ const (
 	keyVote = "LastVoteTerm"
 )
 
-// logStore is raft's log on disk, with a checksum for each entry. It keeps the record up to date.
+// logStore is raft's log on disk, with a checksum for each entry. It updates the record.
 type logStore struct {
 	*raftboltdb.BoltStore
 	path      string
@@ -31,7 +31,7 @@ var (
 // StoreLog stores one entry.
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs stores entries. They are synced to the disk, and then the record says so.
+// StoreLogs stores entries and syncs them to the disk. Then it updates the record.
 func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	summed := make([]*raft.Log, len(entries))
 	for i, entry := range entries {
@@ -41,7 +41,7 @@ func (l *logStore) StoreLogs(entries []*raft.Log) error {
 		return err
 	}
 	if len(entries) > 0 {
-		l.recorder.appended(entries[len(entries)-1].Index)
+		l.recorder.recordAppend(entries[len(entries)-1].Index)
 	}
 	return nil
 }
@@ -52,12 +52,12 @@ func (l *logStore) GetLog(index uint64, into *raft.Log) error {
 		return err
 	}
 	if err := checkEntry(index, into); err != nil {
-		return unsafe("the file %s is damaged: %w: %s", l.path, err, rejoin)
+		return unsafe("the file %s is damaged: %w: %s", l.path, err, rejoinRemedy)
 	}
 	return nil
 }
 
-// DeleteRange deletes entries. If these are the last ones, the record says so first.
+// DeleteRange deletes entries. If they include the last one, it updates the record first.
 func (l *logStore) DeleteRange(least, most uint64) error {
 	last, err := l.LastIndex()
 	if err != nil {
@@ -72,29 +72,29 @@ func (l *logStore) DeleteRange(least, most uint64) error {
 		if len(snapshots) > 0 {
 			index = max(index, snapshots[0].Index)
 		}
-		if err := l.recorder.shorten(index); err != nil {
+		if err := l.recorder.recordTruncation(index); err != nil {
 			return err
 		}
 	}
 	return l.BoltStore.DeleteRange(least, most)
 }
 
-// SetUint64 stores a number. The record keeps the term and the vote.
+// SetUint64 stores a number. It copies the term and the vote to the record.
 func (l *logStore) SetUint64(key []byte, number uint64) error {
 	if err := l.BoltStore.SetUint64(key, number); err != nil {
 		return err
 	}
 	switch string(key) {
 	case keyTerm:
-		l.recorder.seen(number, 0)
+		l.recorder.recordTerm(number, 0)
 	case keyVote:
-		l.recorder.seen(0, number)
+		l.recorder.recordTerm(0, number)
 	}
 	return nil
 }
 
-// The checksum of an entry lies at the end of its Extensions, behind a mark: entries of other builds
-// have none. It exists on the disk only.
+// The checksum of an entry is at the end of its Extensions on the disk, after checksumMark. Entries
+// of builds without checksums have no mark.
 const (
 	checksumMark = "nd\x00c"
 	checksumSize = len(checksumMark) + 4
@@ -108,10 +108,10 @@ func withChecksum(entry *raft.Log) *raft.Log {
 	return &summed
 }
 
-// checkEntry checks an entry as it was read, and takes its checksum off.
+// checkEntry verifies an entry that was read from the disk, and removes its checksum.
 func checkEntry(index uint64, entry *raft.Log) error {
 	if entry.Index != index {
-		return fmt.Errorf("in place of raft entry %d is entry %d", index, entry.Index)
+		return fmt.Errorf("entry %[2]d is in the place of raft entry %[1]d", index, entry.Index)
 	}
 	at := len(entry.Extensions) - checksumSize
 	if at < 0 || string(entry.Extensions[at:at+len(checksumMark)]) != checksumMark {
@@ -128,7 +128,7 @@ func checkEntry(index uint64, entry *raft.Log) error {
 }
 
 func checksum(entry *raft.Log) uint32 {
-	castagnoli := crc32.MakeTable(crc32.Castagnoli) // made once
+	castagnoli := crc32.MakeTable(crc32.Castagnoli) // the standard library caches this table
 	head := binary.BigEndian.AppendUint64(nil, entry.Index)
 	head = binary.BigEndian.AppendUint64(head, entry.Term)
 	head = append(head, byte(entry.Type))

@@ -10,11 +10,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// position is how far a log has come.
+// position is the position of a server in raft's log.
 type position struct {
-	// Term is the newest term that the server has seen, Vote the newest one in which it has voted.
+	// Term is the newest term that the server has seen. Vote is the newest term in which it has
+	// voted.
 	Term, Vote uint64
-	// Index is that of the last entry.
+	// Index is the index of the last entry.
 	Index uint64
 }
 
@@ -25,8 +26,8 @@ type record struct {
 	Cluster string // or empty
 }
 
-// The form of the record. The positions have a fixed length, so that they are written in place,
-// within one sector of the disk.
+// The format of the record. The position has a fixed length, so that the recorder overwrites it in
+// place, within one sector of the disk.
 const (
 	positionForm = "nodedrain member 1\nterm  %020d\nvote  %020d\nindex %020d\n"
 	identityForm = "name %q\ncluster %q\n"
@@ -45,8 +46,8 @@ func readRecord(path string) (*record, error) {
 	}
 	var r record
 	if _, err := fmt.Sscanf(string(text), positionForm+identityForm, &r.Term, &r.Vote, &r.Index, &r.Name, &r.Cluster); err != nil || r.Name == "" {
-		return nil, unsafe("the file %s is damaged, so that a loss of log entries cannot be noticed: if you are sure that raft/log.db is whole, "+
-			"delete the file, and the server takes its log as it is; otherwise %s", path, rejoin)
+		return nil, unsafe("the file %s is damaged, so a loss of log entries cannot be detected: if you are sure that raft/log.db is complete, "+
+			"delete the file, and the server accepts its log as it is; otherwise %s", path, rejoinRemedy)
 	}
 	return &r, nil
 }
@@ -57,12 +58,12 @@ type recorder struct {
 	logger hclog.Logger
 
 	mu      sync.Mutex
-	written *record  // on the disk, or nil; guarded by mu
-	next    record   // guarded by mu
-	file    *os.File // of the written record, or nil; guarded by mu
+	written *record  // the record on the disk, or nil; guarded by mu
+	next    record   // the record to write; guarded by mu
+	file    *os.File // the open file, or nil; guarded by mu
 }
 
-// newRecorder returns a recorder over the kept record, or nil if there is none.
+// newRecorder returns a recorder. kept is the record on the disk, or nil.
 func newRecorder(path string, kept *record, logger hclog.Logger) *recorder {
 	r := &recorder{path: path, logger: logger, written: kept}
 	if kept != nil {
@@ -71,8 +72,8 @@ func newRecorder(path string, kept *record, logger hclog.Logger) *recorder {
 	return r
 }
 
-// identify records the names of the server and of its cluster. Without a position the server is no
-// member yet, and the names are only remembered.
+// identify records the name of the server and the id of its cluster. It writes no file while the
+// server has no position: it is not a member yet.
 func (r *recorder) identify(name, cluster string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +81,8 @@ func (r *recorder) identify(name, cluster string) error {
 	return r.write(true)
 }
 
-// startAt records the position of a log that was just opened: another build may have written it
-// without the record.
+// startAt records the position of a log that was just opened. A build without the record may have
+// changed the log.
 func (r *recorder) startAt(p position) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,52 +90,53 @@ func (r *recorder) startAt(p position) error {
 	return r.write(true)
 }
 
-// appended records the last index of a log that has grown.
-func (r *recorder) appended(index uint64) {
+// recordAppend records the last index after an append.
+func (r *recorder) recordAppend(index uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next.Index = max(r.next.Index, index)
-	r.report(r.write(false))
+	r.logError(r.write(false))
 }
 
-// seen records a term and a vote.
-func (r *recorder) seen(term, vote uint64) {
+// recordTerm records a term and a vote. Zero changes nothing.
+func (r *recorder) recordTerm(term, vote uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next.Term, r.next.Vote = max(r.next.Term, term), max(r.next.Vote, vote)
-	r.report(r.write(true))
+	r.logError(r.write(true))
 }
 
-// report logs a failure to write the record. A record that is behind the log notices less, and
-// refuses nothing that is right: the server goes on.
-func (r *recorder) report(err error) {
+// logError logs a failure to write the record. The server continues: a record that is behind the log
+// detects less loss, and never causes the refusal of a complete log.
+func (r *recorder) logError(err error) {
 	if err != nil {
-		r.logger.Error("the record is behind the log, and would not notice its loss", "error", err)
+		r.logger.Error("writing the record failed: it is behind the log, and would not detect the loss of the last entries", "error", err)
 	}
 }
 
-// shorten records that the end of the log is about to be deleted. After an error it must not be.
-func (r *recorder) shorten(index uint64) error {
+// recordTruncation records that entries after the index will be deleted. After an error the caller
+// must not delete them.
+func (r *recorder) recordTruncation(index uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next.Index = min(r.next.Index, index)
 	return r.write(true)
 }
 
-// write writes the record, if it has changed. Called with mu.
+// write writes the record if it has changed. The caller holds mu.
 func (r *recorder) write(sync bool) error {
 	if r.next.position == (position{}) || r.written != nil && *r.written == r.next {
 		return nil
 	}
 	if err := r.replace(); err != nil {
-		return fmt.Errorf("recording how far the log has come: %w", err)
+		return fmt.Errorf("recording the position of the log: %w", err)
 	}
 	if _, err := r.file.WriteAt([]byte(r.next.position.String()), 0); err != nil {
-		return fmt.Errorf("recording how far the log has come: %w", err)
+		return fmt.Errorf("recording the position of the log: %w", err)
 	}
 	if sync {
 		if err := r.file.Sync(); err != nil {
-			return fmt.Errorf("recording how far the log has come: %w", err)
+			return fmt.Errorf("recording the position of the log: %w", err)
 		}
 	}
 	written := r.next
@@ -142,7 +144,8 @@ func (r *recorder) write(sync bool) error {
 	return nil
 }
 
-// replace writes the whole file if its names have changed, and opens it. Called with mu.
+// replace writes the whole file if the name or the cluster has changed, and opens it. The caller
+// holds mu.
 func (r *recorder) replace() error {
 	same := r.written != nil && r.written.Name == r.next.Name && r.written.Cluster == r.next.Cluster
 	if same && r.file != nil {
@@ -174,11 +177,12 @@ func (r *recorder) close() error {
 	return errors.Join(r.file.Sync(), r.file.Close())
 }
 
-// behind reports what the log lacks that the record says, or empty. A log in a newer term than the
-// record was written by a build without the record, which may have shortened it.
+// behind says what a log at this position lacks of the recorded position, or returns an empty text.
+// A build without the record wrote a log with a newer term than the record, and may have deleted its
+// last entries.
 func (p position) behind(recorded position) string {
 	lacks := func(what string, is, was uint64) string {
-		return fmt.Sprintf("it ends at %s %d, and the server had come to %s %d", what, is, what, was)
+		return fmt.Sprintf("it ends at %s %d, and the server had reached %s %d", what, is, what, was)
 	}
 	switch {
 	case p.Term > recorded.Term:

@@ -22,14 +22,15 @@ const discardedPrefix = "discarded-"
 
 // Discarded is the result of [Discard].
 type Discarded struct {
-	// Name is the name that the server had, or empty.
+	// Name is the old name of the server, or empty.
 	Name string
-	// Dir holds its data now.
+	// Dir is the directory to which the data was moved.
 	Dir string
 }
 
-// Discard puts the data of a server aside, so that its directory is that of a new server. It deletes
-// nothing. No process may use the directory. The new server must have another name.
+// Discard moves the data of a server to a subdirectory, so that a new server can use the directory. It
+// deletes nothing. It returns an error if a process uses the directory. The new server must have
+// another name.
 func Discard(path string, now time.Time) (done Discarded, err error) {
 	defer func() {
 		if err != nil {
@@ -43,7 +44,7 @@ func Discard(path string, now time.Time) (done Discarded, err error) {
 	defer func() { err = errors.Join(err, unlock(locked)) }()
 	done = Discarded{Name: nameOf(path), Dir: filepath.Join(path, discardedPrefix+now.UTC().Format("20060102T150405Z"))}
 	var found []string
-	for _, name := range []string{raftDir, clusterFile, promiseFile, nameFile, recordFile} { // the record is last: without it the rest is unprotected
+	for _, name := range []string{raftDir, clusterFile, promiseFile, nameFile, recordFile} { // the record last: without it a lost log is not detected
 		if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
 			found = append(found, name)
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +52,7 @@ func Discard(path string, now time.Time) (done Discarded, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return done, errors.New("holds no data of a server")
+		return done, errors.New("contains no data of a server")
 	}
 	if err := os.Mkdir(done.Dir, 0o700); err != nil {
 		return done, err
@@ -79,21 +80,21 @@ func lockExisting(path string) (*os.File, error) {
 // Alone is the result of [MakeAlone].
 type Alone struct {
 	Name string
-	// Term and Index are those of the last entry that the server has.
+	// Term and Index are those of the last entry of the state.
 	Term, Index uint64
-	// Lost says what the server had acknowledged and lost, or is empty.
+	// Lost says how far the log is behind the record, or is empty.
 	Lost string
-	// Gone are the other servers that the cluster had.
+	// Gone are the other servers of the old cluster.
 	Gone []raft.Server
 	// Cluster is the id of the new cluster.
 	Cluster string
 }
 
-// MakeAlone makes the only server that is left the only member of a new cluster, with the state that
-// it has. It counts every entry of its log as committed. It refuses a damaged log, and refuses while
-// another server accepts connections. A log that is behind the record is taken as it is.
+// MakeAlone makes the last server of a cluster the only member of a new cluster with its state. It
+// treats every entry of the log as committed. It accepts a log that is behind the record. It returns
+// an error if the log is damaged or if another server accepts connections.
 func MakeAlone(ctx context.Context, path string, logger hclog.Logger) (done Alone, err error) {
-	locked, err := lockExisting(path) // Open would make the directory
+	locked, err := lockExisting(path) // Open would create the directory
 	if err != nil {
 		return done, fmt.Errorf("data directory %s: %w", path, err)
 	}
@@ -138,11 +139,11 @@ func (d *Dir) makeAlone(ctx context.Context, done *Alone, kept *record, logger h
 	case self == nil:
 		return fmt.Errorf("server %s is in no cluster: it has nothing to recover", d.name)
 	case len(done.Gone) == 0 && done.Lost == "":
-		return fmt.Errorf("server %s is the only one of its cluster already, and its log is whole: start it", d.name)
+		return fmt.Errorf("server %s is already the only one of its cluster, and its log is complete: start it", d.name)
 	}
 	for _, s := range done.Gone {
 		if conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", string(s.Address)); err == nil {
-			return errors.Join(fmt.Errorf("server %s is not gone: %s accepts connections: if the other servers have a majority, start this one as it is", s.ID, s.Address), conn.Close())
+			return errors.Join(fmt.Errorf("server %s still runs: %s accepts connections: if the other servers have a majority, start this server without recovery", s.ID, s.Address), conn.Close())
 		}
 	}
 	fsm := shims.NewFSM(shims.FSMConfig{Logger: logger})
@@ -156,7 +157,7 @@ func (d *Dir) makeAlone(ctx context.Context, done *Alone, kept *record, logger h
 	}
 	now := position{Term: d.found.Term, Vote: d.found.Vote, Index: snapshots[0].Index}
 	if kept != nil {
-		now.Term = max(now.Term, kept.Term) // the server may have voted in it
+		now.Term = max(now.Term, kept.Term) // the server may have voted in that term
 	}
 	if err := d.log.SetUint64([]byte(keyTerm), now.Term); err != nil {
 		return err
@@ -168,5 +169,5 @@ func (d *Dir) makeAlone(ctx context.Context, done *Alone, kept *record, logger h
 	return d.KeepCluster(done.Cluster)
 }
 
-// dialTimeout bounds the wait for a server that may be gone.
+// dialTimeout bounds the attempt to connect to another server.
 const dialTimeout = 2 * time.Second

@@ -22,14 +22,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// stored is what the log and the snapshots hold.
+// stored describes the log and the snapshots on the disk.
 type stored struct {
-	// absent: there is no log file, or it is empty.
+	// absent means that the log file does not exist or is empty.
 	absent     bool
 	term, vote uint64
 	entries    []uint64 // the indexes of the log, ascending
 	snapshot   snapshot // the newest good one, or zero
-	// damaged says which newer snapshots are damaged and how, damagedDirs where they are.
+	// damaged describes each newer, damaged snapshot. damagedDirs are their directories.
 	damaged, damagedDirs []string
 }
 
@@ -38,7 +38,7 @@ type snapshot struct {
 	term, index uint64
 }
 
-// last is the index of the log's last entry, or zero.
+// last returns the index of the log's last entry, or zero.
 func (s stored) last() uint64 {
 	if len(s.entries) == 0 {
 		return 0
@@ -46,10 +46,10 @@ func (s stored) last() uint64 {
 	return s.entries[len(s.entries)-1]
 }
 
-// index is the index up to which the state can be restored.
+// index returns the index up to which the state can be restored.
 func (s stored) index() uint64 { return max(s.last(), s.snapshot.index) }
 
-// missing is the index of the first entry that the log should have after the snapshot, or zero.
+// missing returns the index of the first entry after the snapshot that the log lacks, or zero.
 func (s stored) missing() uint64 {
 	next := s.snapshot.index + 1
 	at, _ := slices.BinarySearch(s.entries, next)
@@ -76,20 +76,19 @@ func (d *Dir) verify(logger hclog.Logger) (s stored, err error) {
 		return s, err
 	}
 	for _, step := range []func(string, *stored) error{verifyPages, verifyFreePages, verifyEntries} {
-		err := guarded(func() error { return step(d.logPath(), &s) })
+		err := withRecover(func() error { return step(d.logPath(), &s) })
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnsafe) {
 			return s, err
 		}
 		if err != nil {
-			return s, unsafe("the file %s is damaged: %w: %s", d.logPath(), err, rejoin)
+			return s, unsafe("the file %s is damaged: %w: %s", d.logPath(), err, rejoinRemedy)
 		}
 	}
 	return s, nil
 }
 
-// guarded turns a panic of the log's library, and a fault in the file that it has mapped, into an
-// error.
-func guarded(work func() error) (err error) {
+// withRecover returns a panic of the log's library, or a fault in the mapped file, as an error.
+func withRecover(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -99,10 +98,11 @@ func guarded(work func() error) (err error) {
 	return work()
 }
 
-// openTimeout bounds the wait for a process that has the log open.
+// openTimeout bounds the wait for another process that has the log open.
 const openTimeout = time.Second
 
-// verifyPages reads the pages that the log's tree reaches, without a change to the file.
+// verifyPages reads all pages of the log's tree and the indexes of the entries. It opens the file
+// read-only.
 func verifyPages(path string, s *stored) error {
 	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: openTimeout})
 	if err != nil {
@@ -124,12 +124,12 @@ func verifyPages(path string, s *stored) error {
 					return fmt.Errorf("the keys %x and %x are not in order", previous, key)
 				}
 				previous = slices.Clone(key)
-				_ = slices.Clone(value) // every byte is read
+				_ = slices.Clone(value) // reads every byte
 				if string(name) != "logs" {
 					return nil
 				}
 				if len(key) != 8 {
-					return fmt.Errorf("the key %x is no index", key)
+					return fmt.Errorf("the key %x is not an index", key)
 				}
 				s.entries = append(s.entries, binary.BigEndian.Uint64(key))
 				return nil
@@ -138,8 +138,8 @@ func verifyPages(path string, s *stored) error {
 	})
 }
 
-// verifyFreePages checks that each page is used once or free. It needs pages that verifyPages has
-// read: the library's own check panics otherwise, in a goroutine of its own.
+// verifyFreePages checks that each page is either used once or free. Call it after verifyPages: on
+// damaged pages the library's check panics in its own goroutine.
 func verifyFreePages(path string, _ *stored) error {
 	db, err := bbolt.Open(path, 0, &bbolt.Options{Timeout: openTimeout})
 	if err != nil {
@@ -157,8 +157,8 @@ func verifyFreePages(path string, _ *stored) error {
 	})
 }
 
-// verifyLengths checks that no page is longer than the file: the library's check would count its
-// parts one by one.
+// verifyLengths checks that no page reaches beyond the end of the file. The library's check would
+// visit each of its overflow pages.
 func verifyLengths(tx *bbolt.Tx, pageSize int) error {
 	pages := int(tx.Size()) / pageSize
 	for id := 2; id < pages; id++ { // the first two hold no data
@@ -170,7 +170,7 @@ func verifyLengths(tx *bbolt.Tx, pageSize int) error {
 			continue
 		}
 		if id += page.OverflowCount; id >= pages {
-			return fmt.Errorf("page %d is longer than the file", page.ID)
+			return fmt.Errorf("page %d reaches beyond the end of the file", page.ID)
 		}
 	}
 	return nil
@@ -208,12 +208,12 @@ func verifyEntries(path string, s *stored) (err error) {
 	return nil
 }
 
-// decodable reports what is wrong with an entry. One of a newer build is not damaged: the FSM names
-// that remedy.
+// decodable returns an error if an entry is damaged. An entry of a newer build is not damaged: the FSM
+// refuses it and names the remedy.
 func decodable(entry *raft.Log) error {
 	switch entry.Type {
 	case raft.LogConfiguration:
-		raft.DecodeConfiguration(entry.Data) // panics
+		raft.DecodeConfiguration(entry.Data) // panics if the entry is damaged
 	case raft.LogCommand:
 		if _, err := shims.Decode(entry.Data); errors.Is(err, shims.ErrBroken) {
 			return err
@@ -222,8 +222,8 @@ func decodable(entry *raft.Log) error {
 	return nil
 }
 
-// verifySnapshots reads the snapshots from the newest to the first good one. Raft would pass over a
-// damaged one without a word, and the log need not reach back to the one before.
+// verifySnapshots reads the snapshots from the newest to the first good one. Raft would skip a damaged
+// one and restore an older one, and the log may lack entries between them.
 func (d *Dir) verifySnapshots(s *stored, logger hclog.Logger) error {
 	entries, err := os.ReadDir(d.file(filepath.Join(raftDir, snapshotsDir)))
 	if err != nil {
@@ -241,12 +241,12 @@ func (d *Dir) verifySnapshots(s *stored, logger hclog.Logger) error {
 	slices.SortFunc(found, func(a, b snapshot) int {
 		return cmp.Or(cmp.Compare(b.term, a.term), cmp.Compare(b.index, a.index), strings.Compare(b.dir, a.dir))
 	})
-	quiet, err := raft.NewFileSnapshotStoreWithLogger(d.file(raftDir), math.MaxInt32, hclog.NewNullLogger())
+	silent, err := raft.NewFileSnapshotStoreWithLogger(d.file(raftDir), math.MaxInt32, hclog.NewNullLogger())
 	if err != nil {
 		return err
 	}
 	for _, one := range found {
-		_, state, err := quiet.Open(filepath.Base(one.dir))
+		_, state, err := silent.Open(filepath.Base(one.dir))
 		if err == nil {
 			s.snapshot = one
 			return state.Close()

@@ -1,27 +1,27 @@
-// Package heartbeat keeps the deadline of each node's next heartbeat, and returns the nodes that
-// missed it.
+// Package heartbeat keeps a timer for each node, and returns the nodes that missed their next
+// heartbeat.
 //
-// [Timers] is a step machine: it neither blocks, sleeps nor reads a clock. Its owner reports
-// heartbeats and the answers of writes to it, and steps it:
+// [Timers] is a state machine: it does not block, sleep or read a clock. Its owner reports
+// heartbeats and the outcomes of writes to it, and steps it:
 //
-//	Heard(node) ──▶ armed ── its time passes ──▶ missed ── Step ──▶ written down
-//	                  ▲                            │                    │
-//	                  └────────── Heard ───────────┘◀── Settle(failed) ─┘
+//	Heartbeat(node) ──▶ armed ── timer expires ──▶ missed ── Step ──▶ writing (down)
+//	                      ▲                          │ ▲                  │
+//	                      └──────── Heartbeat ───────┘ └─ WriteDone(failed)
 //
 // # Properties
 //
 //   - A node that sends a heartbeat within its TTL is never marked down.
-//   - A node without a heartbeat is marked down. The write is retried until it is applied or the
-//     node sends a heartbeat. After a heartbeat during that write, the node is marked ready
-//     when the write is settled.
-//   - The TTL grows with the number of nodes, so that all of them together send heartbeats
-//     at a rate of [Options].MaxRate at most. A random part of up to the same length is
-//     added, so that nodes that began together spread out.
-//   - A paused process cannot tell that nodes were silent: a pause between two calls beyond
-//     [MaxPause] delays every timer by the pause. If the clock is set back, every timer moves
+//   - A node that sends no heartbeat is marked down. The write is retried until it is applied or the
+//     node sends a heartbeat. If the node sends a heartbeat during the write, it is marked ready
+//     after the write.
+//   - The TTL grows with the number of nodes, so that all nodes together send at most
+//     [Options].MaxRate heartbeats a second. A random duration of up to the same length is added,
+//     so that nodes that start together do not send together.
+//   - A paused process does not receive heartbeats. If the time between two calls is longer than
+//     [MaxPause], every timer is delayed by that time. If the clock is set back, every timer moves
 //     back with it.
-//   - At most [Options].MaxWrites writes are in flight, those of the longest wait first.
+//   - At most [Options].MaxWrites writes are in flight. The longest waiting ones are first.
 //
-// A new leader makes new timers. Each node gets the longest time that an earlier leader may
+// A new leader creates new timers. Each node gets the longest time that an earlier leader may
 // have given it.
 package heartbeat

@@ -9,14 +9,13 @@ import (
 type Options struct {
 	// MinTTL is the shortest TTL of a node. Zero is [DefaultMinTTL].
 	MinTTL time.Duration
-	// MaxRate is how many heartbeats a second there may be: with more nodes than
-	// MinTTL times that, the TTL is longer. Zero is [DefaultMaxRate].
+	// MaxRate is the largest number of heartbeats a second of all nodes together. With more than
+	// MinTTL times MaxRate nodes the TTL is longer than MinTTL. Zero is [DefaultMaxRate].
 	MaxRate float64
-	// Grace is how long beyond its TTL a node is waited for. Zero is
+	// Grace is the time after the end of its TTL for which a node is not marked down. Zero is
 	// [DefaultGrace].
 	Grace time.Duration
-	// MaxWrites is how many changes of status are being written at a time. Zero is
-	// [DefaultMaxWrites].
+	// MaxWrites is the largest number of writes in flight. Zero is [DefaultMaxWrites].
 	MaxWrites int
 	// RetryAfter is the wait before a failed write is retried. Zero is [DefaultRetryAfter].
 	RetryAfter time.Duration
@@ -31,19 +30,19 @@ const (
 	DefaultRetryAfter = time.Second
 )
 
-// Validate names the first field that cannot work, or returns nil.
+// Validate returns an error that names the first invalid field, or nil.
 func (o Options) Validate() error {
 	switch {
 	case o.MinTTL < 0:
-		return fmt.Errorf("Options.MinTTL is %s and must be above 0", o.MinTTL)
+		return fmt.Errorf("Options.MinTTL is %s and must not be negative", o.MinTTL)
 	case o.MaxRate < 0:
-		return fmt.Errorf("Options.MaxRate is %v and must be above 0", o.MaxRate)
+		return fmt.Errorf("Options.MaxRate is %v and must not be negative", o.MaxRate)
 	case o.Grace < 0:
-		return fmt.Errorf("Options.Grace is %s and must be above 0", o.Grace)
+		return fmt.Errorf("Options.Grace is %s and must not be negative", o.Grace)
 	case o.MaxWrites < 0:
-		return fmt.Errorf("Options.MaxWrites is %d and must be above 0", o.MaxWrites)
+		return fmt.Errorf("Options.MaxWrites is %d and must not be negative", o.MaxWrites)
 	case o.RetryAfter < 0:
-		return fmt.Errorf("Options.RetryAfter is %s and must be above 0", o.RetryAfter)
+		return fmt.Errorf("Options.RetryAfter is %s and must not be negative", o.RetryAfter)
 	}
 	return nil
 }
@@ -64,7 +63,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// base is the least TTL with that many nodes.
+// base returns the shortest TTL with that many nodes.
 func (o Options) base(nodes int) time.Duration {
 	return max(o.MinTTL, time.Duration(float64(nodes)/o.MaxRate*float64(time.Second)))
 }

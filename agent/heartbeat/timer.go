@@ -10,22 +10,22 @@ import (
 type timer struct {
 	node  cluster.NodeID
 	state state
-	// until is the time by which the next heartbeat is due.
+	// until is the time at which the timer expires.
 	until time.Time
-	// heard reports that a heartbeat arrived while the timer was writing.
-	heard bool
+	// alive means that a heartbeat arrived during the write.
+	alive bool
 }
 
-// state is how far a timer is.
+// state is the state of a timer.
 type state uint8
 
 const (
-	// armed waits for the node, until then.
+	// armed: the timer waits for a heartbeat.
 	armed state = iota
-	// missed waits for its turn to be written as down.
+	// missed: the timer has expired. The next step may return the change to down.
 	missed
-	// returned waits for its turn to be written as ready.
+	// returned: a down node has sent a heartbeat. The next step may return the change to ready.
 	returned
-	// writing waits for the answer of the write.
+	// writing: the change is being written.
 	writing
 )

@@ -15,14 +15,14 @@ type Change struct {
 	Status cluster.NodeStatus
 }
 
-// Timers are the heartbeats of all nodes, for one term of leadership. They belong
-// to one goroutine. All times are of one clock.
+// Timers are the heartbeat timers of all nodes for one term of a leader. Timers are not safe for
+// concurrent use. All times that the caller passes must be of one clock.
 type Timers struct {
 	options Options
-	chance  *rand.Rand
+	random  *rand.Rand
 	timers  map[cluster.NodeID]*timer
-	// due holds the times of timers that are not writing: the deadline of the next heartbeat, or
-	// the time at which the change may be written.
+	// due holds the times of timers that are not writing: the time at which the timer expires, or
+	// the time from which the change may be written.
 	due alarm.Heap[cluster.NodeID]
 	// writes is the number of timers that are writing.
 	writes int
@@ -30,17 +30,16 @@ type Timers struct {
 	lastCall time.Time
 }
 
-// New returns timers without nodes. The chance spreads TTLs, and belongs to them
-// from now on.
-func New(o Options, chance *rand.Rand) *Timers {
-	return &Timers{options: o.withDefaults(), chance: chance, timers: make(map[cluster.NodeID]*timer)}
+// New returns timers without nodes. They use random to spread TTLs, and own it.
+func New(o Options, random *rand.Rand) *Timers {
+	return &Timers{options: o.withDefaults(), random: random, timers: make(map[cluster.NodeID]*timer)}
 }
 
-// Len is the number of nodes with a timer or a write in flight.
+// Len returns the number of nodes with a timer or a write in flight.
 func (t *Timers) Len() int { return len(t.timers) }
 
-// Expect starts the timers of nodes that were not down under an earlier leader. Each timer has the
-// longest TTL that the earlier leader may have given in a cluster of this size.
+// Expect starts the timers of nodes that have none. Each timer waits for the longest TTL that an
+// earlier leader may have given in a cluster of this size, and the grace.
 func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	t.noteCall(now)
 	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace
@@ -53,25 +52,25 @@ func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	}
 }
 
-// Heard records a heartbeat of a node, and returns its TTL. The timer waits for the TTL and the
-// grace.
-func (t *Timers) Heard(id cluster.NodeID, now time.Time) (ttl time.Duration) {
+// Heartbeat records a heartbeat of a node, and returns the TTL: the time until the next heartbeat is
+// due. The timer waits for the TTL and the grace.
+func (t *Timers) Heartbeat(id cluster.NodeID, now time.Time) (ttl time.Duration) {
 	t.noteCall(now)
 	n := t.get(id)
 	base := t.options.base(len(t.timers))
-	ttl = base + time.Duration(t.chance.Int64N(int64(base)))
+	ttl = base + time.Duration(t.random.Int64N(int64(base)))
 	n.until = now.Add(ttl + t.options.Grace)
 	switch n.state {
 	case writing:
-		n.heard = true
-	case returned: // its change to ready comes first
+		n.alive = true
+	case returned: // the change to ready is written first
 	default:
 		t.arm(n)
 	}
 	return ttl
 }
 
-// Forget drops the timer of a deleted node.
+// Forget deletes the timer of a deleted node, unless a write is in flight.
 func (t *Timers) Forget(id cluster.NodeID) {
 	if n := t.timers[id]; n != nil && n.state != writing {
 		t.due.Remove(id)
@@ -79,9 +78,9 @@ func (t *Timers) Forget(id cluster.NodeID) {
 	}
 }
 
-// Settle takes the answer to a change that Step returned. A change that was made, or whose node is
-// deleted, is done; any other is retried.
-func (t *Timers) Settle(c Change, made bool, now time.Time) {
+// WriteDone reports the outcome of a change that Step returned. done means that the change was written
+// or that its node is deleted. Otherwise a later step returns the change again.
+func (t *Timers) WriteDone(c Change, done bool, now time.Time) {
 	t.noteCall(now)
 	n := t.timers[c.Node]
 	if n == nil || n.state != writing {
@@ -89,16 +88,16 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	}
 	t.writes--
 	switch {
-	case n.heard && c.Status == cluster.NodeDown && made:
-		n.heard, n.state = false, returned
+	case n.alive && c.Status == cluster.NodeDown && done:
+		n.alive, n.state = false, returned
 		t.due.Set(c.Node, now)
-	case n.heard && c.Status == cluster.NodeDown, made && c.Status == cluster.NodeReady:
-		n.heard = false
+	case n.alive && c.Status == cluster.NodeDown, done && c.Status == cluster.NodeReady:
+		n.alive = false
 		t.arm(n)
-	case made:
+	case done:
 		delete(t.timers, c.Node)
 	default:
-		n.heard = false
+		n.alive = false
 		n.state = missed
 		if c.Status == cluster.NodeReady {
 			n.state = returned
@@ -107,16 +106,16 @@ func (t *Timers) Settle(c Change, made bool, now time.Time) {
 	}
 }
 
-// MaxPause is the longest time between two calls that counts as time. After a longer one the
-// timers continue where they were at the first call.
+// MaxPause is the longest time between two calls for which timers run. A longer time is a pause of
+// the process, which delays every timer by its length.
 const MaxPause = 5 * time.Second
 
-// longestWait bounds the time between two calls of Step while there is a node: often enough to tell
-// a pause of the process from an ordinary wait.
+// longestWait bounds the time between two calls of Step while there are nodes. It is shorter than
+// MaxPause, so that a longer time is a pause of the process.
 const longestWait = time.Second
 
-// Step returns the changes to write now, each to be answered with Settle, and the latest time of
-// the next call; zero is never.
+// Step returns the changes to write now, and the latest time of the next call. A zero time means that
+// no call is necessary. The caller reports the outcome of each change with WriteDone.
 func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	t.noteCall(now)
 	for t.writes < t.options.MaxWrites {
@@ -143,8 +142,8 @@ func (t *Timers) Step(now time.Time) (changes []Change, wakeAt time.Time) {
 	return changes, wakeAt
 }
 
-// noteCall notes a call by the owner. It moves every timer by the time in which the process was
-// paused, or by which the clock was set back.
+// noteCall records the time of a call. It moves every timer by a pause of the process, or by the time
+// by which the clock was set back.
 func (t *Timers) noteCall(now time.Time) {
 	passed := now.Sub(t.lastCall)
 	t.lastCall = now
@@ -157,7 +156,7 @@ func (t *Timers) noteCall(now time.Time) {
 	t.due.Shift(passed)
 }
 
-// get returns the node's timer, which is new if there is none.
+// get returns the node's timer, and creates it if there is none.
 func (t *Timers) get(id cluster.NodeID) *timer {
 	n := t.timers[id]
 	if n == nil {
@@ -167,7 +166,7 @@ func (t *Timers) get(id cluster.NodeID) *timer {
 	return n
 }
 
-// arm waits for the node.
+// arm makes the timer wait for a heartbeat.
 func (t *Timers) arm(n *timer) {
 	n.state = armed
 	t.due.Set(n.node, n.until)

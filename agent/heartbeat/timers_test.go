@@ -19,14 +19,14 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type clock struct {
 	*heartbeat.Timers
 	now     time.Time
-	changes []heartbeat.Change // requested and not settled
+	changes []heartbeat.Change // returned by Step since the last take
 }
 
 func newClock(o heartbeat.Options) *clock {
 	return &clock{Timers: heartbeat.New(o, rand.New(rand.NewPCG(1, 2))), now: epoch}
 }
 
-// pass lets time pass, stepping whenever the timers want to be.
+// pass advances the time, and steps the timers at the times that they return.
 func (c *clock) pass(d time.Duration) {
 	for end := c.now.Add(d); ; {
 		changes, wakeAt := c.Step(c.now)
@@ -39,7 +39,7 @@ func (c *clock) pass(d time.Duration) {
 	}
 }
 
-// take returns the requested changes, and clears them.
+// take returns the changes and clears them.
 func (c *clock) take() []heartbeat.Change {
 	changes := c.changes
 	c.changes = nil
@@ -57,15 +57,15 @@ func back(id cluster.NodeID) heartbeat.Change {
 func TestTimers_missed(t *testing.T) {
 	t.Parallel()
 	c := newClock(heartbeat.Options{})
-	ttl := c.Heard("n1", c.now)
+	ttl := c.Heartbeat("n1", c.now)
 	must.Between(t, heartbeat.DefaultMinTTL, ttl, 2*heartbeat.DefaultMinTTL)
 	c.pass(ttl + heartbeat.DefaultGrace - 1)
 	must.SliceEmpty(t, c.take())
 	c.pass(1)
 	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 	c.pass(time.Hour)
-	must.SliceEmpty(t, c.take()) // one request
-	c.Settle(down("n1"), true, c.now)
+	must.SliceEmpty(t, c.take()) // Step returns the change once
+	c.WriteDone(down("n1"), true, c.now)
 	must.Eq(t, 0, c.Len())
 	c.pass(time.Hour)
 	must.SliceEmpty(t, c.take())
@@ -74,44 +74,44 @@ func TestTimers_missed(t *testing.T) {
 func TestTimers_aFailedWriteIsRetried(t *testing.T) {
 	t.Parallel()
 	c := newClock(heartbeat.Options{})
-	c.Heard("n1", c.now)
+	c.Heartbeat("n1", c.now)
 	c.pass(time.Minute)
 	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 	for range 3 {
-		c.Settle(down("n1"), false, c.now)
+		c.WriteDone(down("n1"), false, c.now)
 		c.pass(heartbeat.DefaultRetryAfter - 1)
 		must.SliceEmpty(t, c.take())
 		c.pass(1)
 		must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 	}
-	c.Settle(down("n1"), false, c.now)
-	c.Heard("n1", c.now) // in time after all
+	c.WriteDone(down("n1"), false, c.now)
+	c.Heartbeat("n1", c.now) // before the next attempt
 	c.pass(heartbeat.DefaultMinTTL)
 	must.SliceEmpty(t, c.take())
 }
 
-// A node that is heard while down is being written is written as ready next.
-func TestTimers_heardWhileBeingWrittenDown(t *testing.T) {
+// A node that sends a heartbeat while its change to down is written is then changed to ready.
+func TestTimers_heartbeatDuringTheWriteOfDown(t *testing.T) {
 	t.Parallel()
 	c := newClock(heartbeat.Options{})
-	c.Heard("n1", c.now)
+	c.Heartbeat("n1", c.now)
 	c.pass(time.Minute)
 	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
-	c.Heard("n1", c.now)
-	c.Settle(down("n1"), true, c.now)
-	c.Heard("n1", c.now) // waiting for its turn does not undo that
+	c.Heartbeat("n1", c.now)
+	c.WriteDone(down("n1"), true, c.now)
+	c.Heartbeat("n1", c.now) // the change to ready still waits
 	c.pass(0)
 	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
-	c.Settle(back("n1"), false, c.now)
+	c.WriteDone(back("n1"), false, c.now)
 	c.pass(heartbeat.DefaultRetryAfter)
 	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
-	c.Settle(back("n1"), true, c.now)
+	c.WriteDone(back("n1"), true, c.now)
 	c.pass(time.Hour)
 	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 
-	// If it was not written down nothing has to be undone.
-	c.Heard("n1", c.now)
-	c.Settle(down("n1"), false, c.now)
+	// If the write of down failed, no change to ready is needed.
+	c.Heartbeat("n1", c.now)
+	c.WriteDone(down("n1"), false, c.now)
 	c.pass(heartbeat.DefaultMinTTL)
 	must.SliceEmpty(t, c.take())
 }
@@ -123,11 +123,11 @@ func TestTimers_expect(t *testing.T) {
 	var nodes []cluster.NodeID
 	for i := range 2000 {
 		nodes = append(nodes, cluster.NodeID(fmt.Sprintf("n%d", i)))
-		earlier.Heard(nodes[i], earlier.now)
+		earlier.Heartbeat(nodes[i], earlier.now)
 	}
 	var longest time.Duration
 	for _, id := range nodes {
-		longest = max(longest, earlier.Heard(id, earlier.now))
+		longest = max(longest, earlier.Heartbeat(id, earlier.now))
 	}
 	c := newClock(heartbeat.Options{})
 	c.Expect(nodes, c.now)
@@ -146,13 +146,13 @@ func TestTimers_clockSteps(t *testing.T) {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
 			c := newClock(heartbeat.Options{})
-			ttl := c.Heard("n1", c.now)
+			ttl := c.Heartbeat("n1", c.now)
 			c.pass(ttl / 2)
 			c.now = c.now.Add(step)
-			second := c.Heard("n2", c.now)
+			second := c.Heartbeat("n2", c.now)
 			c.pass(ttl - ttl/2 + heartbeat.DefaultGrace - 1)
 			must.SliceEmpty(t, c.take())
-			c.pass(time.Second) // the longest time since the last look
+			c.pass(time.Second) // longestWait
 			must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
 			c.pass(second)
 			must.Eq(t, []heartbeat.Change{down("n2")}, c.take())
@@ -187,21 +187,21 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 	var next beats
 	for i := range count {
 		id := cluster.NodeID(fmt.Sprintf("n%05d", i))
-		next = append(next, beat{c.now.Add(c.Heard(id, c.now)), id})
+		next = append(next, beat{c.now.Add(c.Heartbeat(id, c.now)), id})
 	}
 	heap.Init(&next)
-	settle := c.now.Add(10 * time.Minute) // the first had short TTLs, because they were few
-	heard, silent := 0, make(map[cluster.NodeID]bool)
-	for until := settle.Add(20 * time.Minute); next[0].at.Before(until); {
+	steady := c.now.Add(10 * time.Minute) // the first nodes had short TTLs, because the nodes were few
+	received, silent := 0, make(map[cluster.NodeID]bool)
+	for until := steady.Add(20 * time.Minute); next[0].at.Before(until); {
 		b := heap.Pop(&next).(beat)
 		c.pass(b.at.Sub(c.now))
 		must.SliceEmpty(t, c.take())
-		if b.at.After(settle) {
-			heard++
+		if b.at.After(steady) {
+			received++
 		}
-		heap.Push(&next, beat{b.at.Add(c.Heard(b.node, c.now)), b.node})
+		heap.Push(&next, beat{b.at.Add(c.Heartbeat(b.node, c.now)), b.node})
 	}
-	rate := float64(heard) / (20 * time.Minute).Seconds()
+	rate := float64(received) / (20 * time.Minute).Seconds()
 	must.Between(t, heartbeat.DefaultMaxRate/2, rate, heartbeat.DefaultMaxRate)
 	t.Logf("%.1f heartbeats a second", rate)
 
@@ -213,7 +213,7 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 		if b := next[0]; !b.at.After(c.now) {
 			heap.Pop(&next)
 			if !silent[b.node] {
-				heap.Push(&next, beat{b.at.Add(c.Heard(b.node, c.now)), b.node})
+				heap.Push(&next, beat{b.at.Add(c.Heartbeat(b.node, c.now)), b.node})
 			}
 			continue
 		}
@@ -224,15 +224,15 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 			must.True(t, silent[change.Node])
 			must.Eq(t, cluster.NodeDown, change.Status)
 			delete(silent, change.Node)
-			c.Settle(change, true, c.now)
+			c.WriteDone(change, true, c.now)
 		}
 	}
 	must.MapEmpty(t, silent)
 	must.Eq(t, count/2, c.Len())
 }
 
-// In any order of events: a node heard in time is never marked down, a silent one is, and writes
-// are bounded.
+// In any order of events, a node that sends heartbeats in time is never marked down, a silent node
+// is marked down, and the writes in flight are bounded.
 func TestTimers_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -240,36 +240,36 @@ func TestTimers_random(t *testing.T) {
 		o := heartbeat.Options{MinTTL: 2 * time.Second, Grace: time.Second, MaxWrites: 3}
 		c := newClock(o)
 		inTime := make(map[cluster.NodeID]time.Time)
-		var open []heartbeat.Change
+		var inFlight []heartbeat.Change
 		for range 300 {
 			id := cluster.NodeID(fmt.Sprintf("n%d", rng.IntN(8)))
 			switch rng.IntN(4) {
 			case 0:
-				inTime[id] = c.now.Add(c.Heard(id, c.now))
+				inTime[id] = c.now.Add(c.Heartbeat(id, c.now))
 			case 1:
-				if len(open) > 0 {
-					i := rng.IntN(len(open))
-					c.Settle(open[i], rng.IntN(2) == 0, c.now)
-					open = append(open[:i], open[i+1:]...)
+				if len(inFlight) > 0 {
+					i := rng.IntN(len(inFlight))
+					c.WriteDone(inFlight[i], rng.IntN(2) == 0, c.now)
+					inFlight = append(inFlight[:i], inFlight[i+1:]...)
 				}
 			default:
 				c.pass(time.Duration(rng.IntN(2000)) * time.Millisecond)
 				for _, change := range c.take() {
 					if change.Status == cluster.NodeDown {
-						must.False(t, c.now.Before(inTime[change.Node]), must.Sprintf("seed %d: %s was heard in time", seed, change.Node))
+						must.False(t, c.now.Before(inTime[change.Node]), must.Sprintf("seed %d: %s sent its heartbeat in time", seed, change.Node))
 					}
-					open = append(open, change)
+					inFlight = append(inFlight, change)
 				}
-				must.LessEq(t, o.MaxWrites, len(open))
+				must.LessEq(t, o.MaxWrites, len(inFlight))
 			}
 		}
-		for len(open) > 0 || c.Len() > 0 {
-			for _, change := range open {
-				c.Settle(change, true, c.now)
+		for len(inFlight) > 0 || c.Len() > 0 {
+			for _, change := range inFlight {
+				c.WriteDone(change, true, c.now)
 			}
 			c.pass(2 * time.Second)
-			open = c.take()
-			must.Less(t, time.Hour, c.now.Sub(epoch), must.Sprintf("seed %d: silent nodes are not called down", seed))
+			inFlight = c.take()
+			must.Less(t, time.Hour, c.now.Sub(epoch), must.Sprintf("seed %d: silent nodes are not marked down", seed))
 		}
 	}
 }

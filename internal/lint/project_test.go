@@ -81,7 +81,7 @@ func snapshotRule() lint.LoopRule {
 			{Package: module + "/statestore", Name: "Restore"},
 		},
 		Boundaries: map[string]string{
-			"(*" + module + "/agent.tracked).Read": "the origin of the stream does not affect the state",
+			"(*" + module + "/agent.trackedConn).Read": "the origin of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// ErrUnsafe says that a server must not run on the data of its directory. Another start fails again. The text
-// names the file and the remedy.
+// ErrUnsafe says that a server must not run on the data of its directory. Each later start fails too.
+// The text names the file and the remedy.
 var ErrUnsafe = errors.New("a server must not run on this data")
 
-// unsafeData is an [ErrUnsafe] with its own text.
+// unsafeData is an error with its own text that matches [ErrUnsafe].
 type unsafeData struct{ error }
 
-// Is makes the error an [ErrUnsafe].
+// Is reports whether the target is [ErrUnsafe].
 func (unsafeData) Is(target error) bool { return target == ErrUnsafe }
 
-// Unwrap returns the causes.
+// Unwrap returns the error with the text.
 func (u unsafeData) Unwrap() error { return u.error }
 
 func unsafe(format string, args ...any) error { return unsafeData{fmt.Errorf(format, args...)} }
 
-// rejoin is the remedy for data that is lost.
-const rejoin = "put the missing data back as it was when this server last stopped, or run \"nodedrain server recover -discard\" on this directory: " +
+// rejoinRemedy is the remedy for lost data.
+const rejoinRemedy = "put the missing data back as it was when this server last stopped, or run \"nodedrain server recover -discard\" on this directory: " +
 	"it says how this server joins again as a new member; if no other server is left, see \"nodedrain server recover -help\""
 
-// restoreLine is the remedy for a lost file of one line whose content is not known here.
+// restoreLine returns the remedy for a lost file of one line.
 func restoreLine(dir, file string) string {
 	if file == clusterFile {
 		return "write into it the id that the same file has on the other servers of the cluster"
@@ -37,29 +37,29 @@ func restoreLine(dir, file string) string {
 	return "write into it the name that the other servers show for this one (\"nodedrain server members\")"
 }
 
-// judge returns why a server must not run on the data, or nil.
-func (d *Dir) judge(i identity, s stored, acceptLoss bool) error {
-	if err := d.judgeIdentity(i, s); err != nil {
+// checkSafe returns an error if a server must not run on the data.
+func (d *Dir) checkSafe(i identity, s stored, acceptLoss bool) error {
+	if err := d.checkIdentity(i, s); err != nil {
 		return err
 	}
 	const danger = "a server without entries that it has acknowledged could help to elect a leader that lacks them"
 	member := "this server was a member of a cluster"
 	if i.record != nil {
-		member = fmt.Sprintf("server %s was a member of a cluster and had come to term %d, index %d", i.record.Name, i.record.Term, i.record.Index)
+		member = fmt.Sprintf("server %s was a member of a cluster and had reached term %d, index %d", i.record.Name, i.record.Term, i.record.Index)
 	}
 	lost := func(what string) error {
-		return unsafe("%s, and %s: %s: %s", member, what, danger, rejoin)
+		return unsafe("%s, and %s: %s: %s", member, what, danger, rejoinRemedy)
 	}
-	was := i.record != nil || i.cluster != "" || s.snapshot.index > 0
+	wasMember := i.record != nil || i.cluster != "" || s.snapshot.index > 0
 	switch {
-	case s.absent && was:
+	case s.absent && wasMember:
 		return lost(fmt.Sprintf("its log %s is missing or empty", d.logPath()))
 	case i.record != nil && s.term == 0 && s.last() == 0:
 		return lost(fmt.Sprintf("its log %s has no entry, term or vote", d.logPath()))
 	case s.term < s.snapshot.term:
 		return lost(fmt.Sprintf("its log %s ends at term %d, before the snapshot %s: it is an older copy", d.logPath(), s.term, s.snapshot.dir))
 	}
-	if err := d.judgeSnapshots(s, lost); err != nil {
+	if err := d.checkSnapshots(s, lost); err != nil {
 		return err
 	}
 	if i.record == nil || acceptLoss {
@@ -71,13 +71,13 @@ func (d *Dir) judge(i identity, s stored, acceptLoss bool) error {
 	return nil
 }
 
-// judgeSnapshots refuses a damaged newest snapshot, and a log that does not reach back to the newest
-// good one.
-func (d *Dir) judgeSnapshots(s stored, lost func(string) error) error {
+// checkSnapshots returns an error if the newest snapshot is damaged, or if the log lacks entries after
+// the newest good snapshot.
+func (d *Dir) checkSnapshots(s stored, lost func(string) error) error {
 	missing := s.missing()
 	switch {
 	case len(s.damaged) > 0 && missing == 0:
-		return unsafe("the newest snapshot is damaged: %s: the log has every entry after the snapshot before it, so nothing is lost: delete the directory %s",
+		return unsafe("the newest snapshot is damaged: %s: the log has every entry after the previous snapshot, so nothing is lost: delete the directory %s",
 			strings.Join(s.damaged, ", "), strings.Join(s.damagedDirs, " "))
 	case len(s.damaged) > 0:
 		return lost(fmt.Sprintf("its newest snapshot is damaged: %s; the log %s lacks entry %d", strings.Join(s.damaged, ", "), d.logPath(), missing))
@@ -89,8 +89,9 @@ func (d *Dir) judgeSnapshots(s stored, lost func(string) error) error {
 	return nil
 }
 
-// judgeIdentity refuses a directory that has lost the name of the server or of its cluster.
-func (d *Dir) judgeIdentity(i identity, s stored) error {
+// checkIdentity returns an error if the name of the server or the id of its cluster is missing or not
+// that of the record.
+func (d *Dir) checkIdentity(i identity, s stored) error {
 	gone := func(file, remedy string) error {
 		return unsafe("the file %s is missing, and this server is a member of a cluster: put it back: %s", d.file(file), remedy)
 	}
@@ -101,11 +102,11 @@ func (d *Dir) judgeIdentity(i identity, s stored) error {
 	case r == nil:
 		return nil
 	case i.name != r.Name:
-		return unsafe("the file %s says %q, and %s is the record of server %q: they are of two servers: put back the files of one", d.file(nameFile), i.name, d.file(recordFile), r.Name)
+		return unsafe("the file %s says %q, and %s is the record of server %q: the files are of two servers: put back the files of one server", d.file(nameFile), i.name, d.file(recordFile), r.Name)
 	case i.cluster == "" && r.Cluster != "":
 		return gone(clusterFile, write(r.Cluster))
 	case r.Cluster != "" && i.cluster != r.Cluster:
-		return unsafe("the file %s says %q, and %s is the record of a server of cluster %q: put back the files of one", d.file(clusterFile), i.cluster, d.file(recordFile), r.Cluster)
+		return unsafe("the file %s says %q, and %s is the record of a server of cluster %q: put back the files of one server", d.file(clusterFile), i.cluster, d.file(recordFile), r.Cluster)
 	}
 	return nil
 }
