@@ -181,7 +181,7 @@ func (p *player) play() error {
 	}
 	p.result.Violations = violations
 	switch {
-	case limited && p.world.InCircles():
+	case limited && p.world.Livelocked():
 		p.result.Violations = append(p.result.Violations, invariant.Violation{
 			Guarantee: "G10", Check: "too many steps", At: p.world.Now(), Text: err.Error(),
 		})

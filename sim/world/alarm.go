@@ -2,22 +2,22 @@ package world
 
 import "time"
 
-// clockCheck is how often a waiting server looks at its clock.
+// clockCheck is how often a waiting server checks its clock.
 const clockCheck = 30 * time.Second
 
 // alarm says when to step a server's drainer or scheduler: after a wake-up, or at a time on
-// the server's clock. Like a real timer, it counts the world's time, also when the
-// clock jumps, and reads the clock when it fires.
+// the server's clock. Like a real timer, it counts the world's time even if the clock jumps,
+// and it reads the clock only when it fires.
 type alarm struct {
 	woken chan struct{} // capacity 1
 	// wokenAt is the arrival time of a wake-up that was sent; zero is none.
 	wokenAt time.Time
-	// merging says that the wake-up waits for the next one. Both then arrive at once.
+	// merging says that the wake-up waits for the next one. Both then arrive together.
 	merging bool
 	// spurious says that the wake-up that was sent has no reason.
 	spurious bool
-	// stepped is the time of the last step, and until the time to wait for. Both are
-	// times of the server's clock; zero is none.
+	// stepped is the time of the last step. until is the time at which the timer is due.
+	// Both are times of the server's clock; zero is none.
 	stepped, until time.Time
 	// fires is when the timer fires, in the world's time; zero is never.
 	fires time.Time
@@ -42,8 +42,8 @@ func send(to chan<- struct{}) {
 	}
 }
 
-// receive gives a wake-up that was sent its arrival time. travel returns the delay, and
-// whether the wake-up waits for the next one.
+// receive sets the arrival time of a wake-up that was sent. travel returns its delay, and
+// whether it waits for the next wake-up.
 func (a *alarm) receive(now time.Time, travel func() (delay time.Duration, merges bool)) {
 	if len(a.woken) == 0 || !a.wokenAt.IsZero() && !a.merging {
 		return
@@ -62,8 +62,8 @@ func (a *alarm) receive(now time.Time, travel func() (delay time.Duration, merge
 // pending reports whether a wake-up was sent and no step has followed.
 func (a *alarm) pending() bool { return len(a.woken) > 0 || !a.wokenAt.IsZero() }
 
-// hasten lets a wake-up that was sent arrive at the given time at the latest.
-func (a *alarm) hasten(by time.Time) {
+// deliverBy limits the arrival time of a wake-up that was sent.
+func (a *alarm) deliverBy(by time.Time) {
 	if !a.wokenAt.IsZero() {
 		a.wokenAt, a.merging = sooner(a.wokenAt, by), false
 	}
@@ -79,7 +79,8 @@ func (a *alarm) startStep(clock time.Time) {
 	}
 }
 
-// set sets the timer to a time of a clock that is ahead of the world's time. Zero stops it.
+// set sets the timer to a time of the server's clock, which is ahead of the world's time.
+// A zero time stops the timer.
 func (a *alarm) set(until time.Time, ahead time.Duration) {
 	a.until, a.fires = until, time.Time{}
 	if !until.IsZero() {
@@ -87,14 +88,14 @@ func (a *alarm) set(until time.Time, ahead time.Duration) {
 	}
 }
 
-// clockSet notes that the clock was set. A running timer looks at it at the next check.
+// clockSet makes a running timer read the clock at the next check, because the clock was set.
 func (a *alarm) clockSet(now time.Time) {
 	if check := now.Add(clockCheck); check.Before(a.fires) {
 		a.fires = check
 	}
 }
 
-// next is the time of the next step or look at the clock; zero is never.
+// next is the time of the next step or clock check; zero is never.
 func (a *alarm) next() time.Time {
 	if a.wokenAt.IsZero() || !a.fires.IsZero() && a.fires.Before(a.wokenAt) {
 		return a.fires
@@ -102,9 +103,9 @@ func (a *alarm) next() time.Time {
 	return a.wokenAt
 }
 
-// ready reports whether a step is due. If the timer fires before the clock shows the time,
-// the alarm waits for the rest; but not if the clock was set back to before the last step,
-// because the length of the rest is then unknown.
+// ready reports whether a step is due. If the timer fires before the clock shows the time, the
+// alarm waits for the remaining time. But if the clock was set back to before the last step,
+// the step is due at once, because the remaining time is unknown.
 func (a *alarm) ready(now time.Time, ahead time.Duration) bool {
 	if !a.wokenAt.IsZero() && !now.Before(a.wokenAt) {
 		return true

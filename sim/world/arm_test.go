@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// edited runs a fixture in which a job is edited once a second, with a fault. Each edit is a
-// write of the operator, and causes one of the scheduler.
+// edited runs a fixture with a fault. The operator edits a job once a second. Each edit is one
+// write of the operator, and causes one write of the scheduler.
 func edited(t *testing.T, seed uint64, edits int, f scenario.Fault) *fixture {
 	t.Helper()
 	w := newFixture(t, world.Options{Seed: seed, Servers: 3, Views: true})
@@ -26,7 +26,7 @@ func edited(t *testing.T, seed uint64, edits int, f scenario.Fault) *fixture {
 	return w
 }
 
-// A fault takes opportunities up to its count, in its window, and with its probability.
+// A fault strikes at most as often as its count, only in its window, and with its probability.
 func TestArm(t *testing.T) {
 	t.Parallel()
 	slow := scenario.Fault{Name: scenario.ApplySlow, On: "operator", Delay: exactly(time.Millisecond)}
@@ -57,7 +57,7 @@ func TestArm(t *testing.T) {
 	}
 }
 
-// Strikes and delays are drawn from the seed. Delays lie in their range.
+// The seed decides strikes and delays. Delays lie in their range.
 func TestArm_drawn(t *testing.T) {
 	t.Parallel()
 	f := scenario.Fault{

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// chance holds one stream of random numbers for each name. All streams come from one seed.
-// A draw from one stream does not change the others.
+// chance holds one stream of random numbers for each name, all from one seed. A draw from one
+// stream does not change the others.
 type chance struct {
 	seed    uint64
 	streams map[string]*rand.Rand

@@ -34,8 +34,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// busy is a fixture in which all delays are drawn, with an election.
-func busy(t *testing.T, seed uint64) *fixture {
+// withDrawnDelays returns a fixture with an election, in which all delays are drawn.
+func withDrawnDelays(t *testing.T, seed uint64) *fixture {
 	t.Helper()
 	span := scenario.Range{Min: time.Millisecond, Max: 50 * time.Millisecond}
 	w := newFixture(t, world.Options{
@@ -46,12 +46,12 @@ func busy(t *testing.T, seed uint64) *fixture {
 	return w
 }
 
-// An additional draw from one stream shifts no other. Additional wake-ups of the drainer draw
-// their own delays, and all other writes keep their times.
+// An additional draw from one stream changes no other stream. Additional wake-ups of the drainer
+// draw their own delays, and all other writes keep their times.
 func TestWorld_streams(t *testing.T) {
 	t.Parallel()
-	grown := func(seed uint64, wake bool) *fixture {
-		w := busy(t, seed)
+	withEdits := func(seed uint64, wake bool) *fixture {
+		w := withDrawnDelays(t, seed)
 		for i := range 5 {
 			w.at(time.Duration(i)*time.Second, func() {
 				if wake {
@@ -66,7 +66,7 @@ func TestWorld_streams(t *testing.T) {
 		return w
 	}
 	for seed := range uint64(20) {
-		plain, woken := grown(seed+1, false), grown(seed+1, true)
+		plain, woken := withEdits(seed+1, false), withEdits(seed+1, true)
 		must.NotEq(t, plain.Hash(), woken.Hash())
 		must.Less(t, len(woken.steps), len(plain.steps))
 		must.GreaterEq(t, 15, len(plain.entries)) // each edit, its plan, and its reports
@@ -85,9 +85,9 @@ func TestWorld_hash(t *testing.T) { // not parallel: it sets the number of proce
 	hashes := map[uint64]uint64{}
 	for seed := range uint64(30) {
 		runtime.GOMAXPROCS(1)
-		one := troubled(t, seed)
+		one := withAllFaults(t, seed)
 		runtime.GOMAXPROCS(2)
-		two := troubled(t, seed)
+		two := withAllFaults(t, seed)
 		must.Eq(t, one.Hash(), two.Hash(), must.Sprintf("seed %d", seed))
 		must.Eq(t, one.entries[len(one.entries)-1].at, two.entries[len(two.entries)-1].at)
 		must.MapNotContainsKey(t, hashes, one.Hash())
@@ -95,10 +95,10 @@ func TestWorld_hash(t *testing.T) { // not parallel: it sets the number of proce
 	}
 }
 
-// troubled runs a busy fixture in which every fault may strike.
-func troubled(t *testing.T, seed uint64) *fixture {
+// withAllFaults runs a fixture with drawn delays in which every fault may strike.
+func withAllFaults(t *testing.T, seed uint64) *fixture {
 	t.Helper()
-	w := busy(t, seed)
+	w := withDrawnDelays(t, seed)
 	chance := world.Stream(seed, "troubles")
 	for _, kind := range scenario.Faults() {
 		f := scenario.Fault{Name: kind.Name}

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// cordonAll makes all eligible nodes ineligible for a while.
+// cordonAll makes all eligible nodes ineligible for the delay of a fault.
 func (fs *Faults) cordonAll(by *fault) {
 	var cordons []*change
 	state := fs.world.Truth()
@@ -14,10 +14,10 @@ func (fs *Faults) cordonAll(by *fault) {
 			cordons = append(cordons, fs.cordon(n.ID, state.Index()))
 		}
 	}
-	if len(cordons) == 0 || !fs.lucky(by, target{}) {
+	if len(cordons) == 0 || !fs.drawStrike(by, target{}) {
 		return
 	}
-	d := fs.struck(by, target{})
+	d := fs.recordStrike(by, target{})
 	for _, c := range cordons {
 		_ = c.start() // it never fails
 	}
@@ -31,8 +31,8 @@ func (fs *Faults) cordonAll(by *fault) {
 	})
 }
 
-// cordon is a change of a node's eligibility. If a drain on the node has ended after the
-// given index, the eligibility stays as that drain has left it.
+// cordon returns a change that makes a node ineligible. If a drain of the node ends after the
+// given index, reverting the change does nothing: the drain decided the eligibility.
 func (fs *Faults) cordon(id cluster.NodeID, since uint64) *change {
 	w := fs.world
 	return &change{

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Servers and nodes that are cut off stay so: the servers never lead again, and the nodes are
-// set down and never return. The drain ends without them.
+// Servers that are cut off never lead again. Nodes that are cut off become down and never return.
+// The drain ends without them.
 func TestFaults_cutOff(t *testing.T) {
 	t.Parallel()
 	const ends = drains + 500*time.Millisecond

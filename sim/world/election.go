@@ -24,8 +24,8 @@ type Election struct {
 	Lost bool
 	Kept int
 	// Believes is how long the old leader still believes that it leads. During that time it
-	// sees no new state, and its writes have no effect. A paused leader believes it at
-	// least until its pause ends.
+	// sees no new state, and its writes have no effect. A paused leader does not learn that it
+	// was deposed before its pause ends.
 	Believes time.Duration
 }
 
@@ -38,7 +38,7 @@ func (ss *Servers) Elect(survive bool) error {
 // Depose ends the term and starts the next.
 func (ss *Servers) Depose(e Election) error {
 	w := ss.world
-	if w.Log.successor != nil { // an election before an entry that another election commits
+	if w.Log.successor != nil { // a hook asks for an election while another election commits entries
 		w.At(w.now, func() error { return ss.Depose(e) })
 		return nil
 	}
@@ -67,8 +67,8 @@ func (ss *Servers) Depose(e Election) error {
 	return nil
 }
 
-// next is the server of a number, or the one after the leader if the number is negative.
-// Servers that are cut off are skipped.
+// next returns the server of a number, or the one after the leader if the number is negative.
+// It skips servers that are cut off.
 func (ss *Servers) next(number int) *server {
 	if number < 0 {
 		number = ss.leader.server.number + 1
@@ -80,7 +80,7 @@ func (ss *Servers) next(number int) *server {
 	return next
 }
 
-// believes is how long the old leader still believes that it leads.
+// believes returns how long the old leader still believes that it leads.
 func (ss *Servers) believes(e Election, next *server) time.Duration {
 	old := ss.leader.server
 	if next == old {
@@ -96,8 +96,8 @@ func (ss *Servers) believes(e Election, next *server) time.Duration {
 	return believes
 }
 
-// fallBehind makes a view that starts to lead read one of the recent states, but none
-// older than it has read before: followers learn of entries late.
+// fallBehind makes a view that starts to lead read one of the recent states, because followers
+// receive entries late. The view does not read an older state than it has read before.
 func (ss *Servers) fallBehind(s *server) {
 	ss.leader.server.seen = ss.leader.server.state().Index()
 	if !ss.world.options.Views || s == ss.leader.server {
@@ -115,8 +115,8 @@ func (ss *Servers) fallBehind(s *server) {
 	}
 }
 
-// shortestTerm is the shortest term that [scenario.LeaderFlap] ends. Terms of length zero
-// would never let the time move on.
+// shortestTerm is the shortest term that [scenario.LeaderFlap] ends. With terms of length zero,
+// the time would never move on.
 const shortestTerm = 10 * time.Millisecond
 
 // flap ends the new term soon if a fault strikes.
@@ -126,7 +126,7 @@ func (ss *Servers) flap() {
 	}
 }
 
-// loseLeaderIn ends the term after a while, unless it has already ended.
+// loseLeaderIn ends the term after a delay, unless it has already ended.
 func (ss *Servers) loseLeaderIn(d time.Duration, why scenario.FaultName) {
 	term := ss.terms
 	ss.world.Faults.after(d, func() error {
@@ -137,7 +137,7 @@ func (ss *Servers) loseLeaderIn(d time.Duration, why scenario.FaultName) {
 	})
 }
 
-// loseLeader ends the term. The number of surviving writes is drawn.
+// loseLeader ends the term. It draws how many of the writes in flight survive.
 func (ss *Servers) loseLeader(why scenario.FaultName) error {
 	chance := ss.world.chance.stream("survive/" + string(why))
 	e := Election{Next: -1, Lost: chance.IntN(2) == 1}
@@ -147,15 +147,15 @@ func (ss *Servers) loseLeader(why scenario.FaultName) error {
 	return ss.Depose(e)
 }
 
-// Forget restarts the leader's drainer over the same state, as if its server had been
-// elected again.
+// Forget elects the leader's server again. A new drainer, without the memory of the old one, starts
+// with the same state.
 func (ss *Servers) Forget() error {
 	return ss.Depose(Election{Next: ss.leader.server.number})
 }
 
-// Restore makes the leader's server restore a snapshot of its own state, as in an
-// operator's recovery. The drainer takes one step on the replaced store. Then the server
-// starts a new term on the new store.
+// Restore makes the leader's server restore a snapshot of its own state, like an operator who
+// restores a backup. The drainer takes one step on the replaced store. Then the server starts a
+// new term on the new store.
 func (ss *Servers) Restore() error {
 	l := ss.leader
 	r := l.server.replica
@@ -178,7 +178,7 @@ func (ss *Servers) Restore() error {
 		}
 	}
 	l.reader.abandoned = true
-	l.notifyEnd() // the feed of the replaced store tells the drainer
+	l.notifyEnd() // the drainer learns it from the feed of the replaced store
 	if !l.server.paused(ss.world.now) && !ss.world.now.Before(l.established) {
 		l.drainerActor.run()
 	}

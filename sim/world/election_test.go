@@ -55,8 +55,8 @@ func TestElection_kept(t *testing.T) {
 	})
 }
 
-// Writes of an old leader are in the log before the entries of the next leader, or not at
-// all, even if their writers already know that the outcome is unknown.
+// The log commits the writes of an old leader before the entries of the next leader, or never.
+// That also holds for writes whose writer already has the answer "unknown".
 func TestElection_late(t *testing.T) {
 	t.Parallel()
 	for _, on := range []string{"marks", "report", "plan"} {
@@ -71,12 +71,12 @@ func TestElection_late(t *testing.T) {
 			w.run(t, lasts)
 			must.NoError(t, checkLog(w, map[string]int{}))
 			must.Positive(t, when[completions](w))
-			must.Less(t, drains+time.Minute, when[completions](w), must.Sprint("a write is late after the election"))
+			must.Less(t, drains+time.Minute, when[completions](w), must.Sprint("the next leader waits for a late write of the old one"))
 		}
 	}
 }
 
-// A write that is late with the old leader is not late with the next.
+// A fault that delays a request at the old leader does not delay it at the next leader.
 func TestElection_slow(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{Servers: 3, Views: true})
@@ -86,11 +86,12 @@ func TestElection_slow(t *testing.T) {
 	})
 	w.at(20*time.Second, func() { must.NoError(t, w.Servers.Elect(false)) })
 	w.run(t, lasts)
-	must.Eq(t, 20*time.Second+2*commits, when[marks](w)) // the request, and they
+	must.Eq(t, 20*time.Second+2*commits, when[marks](w)) // one commit for the request, one for the marks
 }
 
-// A deposed leader that does not know it sees no new state, even if a hook writes before the
-// apply of its own entries. It is not stepped for hidden changes, and its writes have no effect.
+// A deposed leader that still believes that it leads sees no new state, even if a hook writes
+// right before the apply of its own entries. Changes that it cannot see do not wake its drainer,
+// and its writes have no effect.
 func TestElection_believes(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
@@ -112,8 +113,8 @@ func TestElection_believes(t *testing.T) {
 			}
 		}
 		for _, s := range w.steps {
-			if s.Term == 1 && s.at >= inFlight && s.at != marked.at+drainer.StalledAfter { // it logs the missing answer
-				t.Errorf("it is stepped at %s", s.at)
+			if s.Term == 1 && s.at >= inFlight && s.at != marked.at+drainer.StalledAfter { // then it logs the missing answer
+				t.Errorf("the deposed drainer took a step at %s", s.at)
 			}
 			if s.Term == 1 && s.View != nil {
 				must.LessEq(t, last, s.View.Index())
@@ -146,8 +147,8 @@ func TestServers_Pause(t *testing.T) {
 	must.Eq(t, 1, w.Term())
 }
 
-// An election between plan and apply of an entry also decides about that entry: it survives in
-// its place, or is lost.
+// An election between the plan and the apply of an entry also decides about that entry: the
+// entry keeps its place in the log, or is lost.
 func TestElection_beforeApply(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
@@ -157,7 +158,8 @@ func TestElection_beforeApply(t *testing.T) {
 			w.drain()
 			w.at(drains, func() { w.drainNode("n2", 0) })
 			w.Log.Before(isMarks, func() error {
-				// The first election commits the surviving entries. A second one comes before one of them.
+				// The first election commits the surviving entries. A second election comes right before
+				// one of them.
 				w.Log.Before(isMarks, func() error { return w.Servers.Elect(!lost) })
 				return w.Servers.Depose(world.Election{Next: -1, Lost: lost})
 			})
@@ -170,7 +172,7 @@ func TestElection_beforeApply(t *testing.T) {
 	})
 }
 
-// All functions before an entry run before the same entry, in their order.
+// All hooks that match an entry run before that entry, in the order of their calls of Before.
 func TestRaftLog_Before(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{})

@@ -14,11 +14,11 @@ import (
 type Faults struct {
 	world *World
 	armed []*fault
-	// undos are the effects that end at a time, or when the faults end.
+	// undos end the effects that last until a time, or until all faults end.
 	undos []*undo
-	// ended counts the calls of End, pending the effects that are still to come.
+	// ended counts the calls of End. pending counts the effects that have not started yet.
 	ended, pending int
-	// evals are the evaluations that were an opportunity.
+	// evals are the evaluations at which sched/fail-eval had its opportunity.
 	evals map[cluster.EvalID]bool
 }
 
@@ -40,8 +40,8 @@ type Strike struct {
 	For time.Duration
 }
 
-// CutOff are the servers and nodes that stay broken when all faults end. A majority of the
-// servers, and the nodes that drains need, must be left.
+// CutOff are the servers and nodes that stay broken when all faults end. The caller leaves a
+// majority of the servers, and the nodes that the drains need.
 type CutOff struct {
 	// Servers are the numbers of servers, from 0, that stay paused and never lead again.
 	Servers []int
@@ -62,7 +62,7 @@ func (fs *Faults) Arm(f scenario.Fault) error {
 func (fs *Faults) Add(armed *setting.Armed) error {
 	switch armed.Name { // these strike now or never
 	case scenario.NodeCrash, scenario.NodeDisconnect:
-		fs.world.clients.lose(armed)
+		fs.world.clients.startOutage(armed)
 		return nil
 	case scenario.SchedUnplaceable:
 		fs.cordonAll(armed)
@@ -80,20 +80,21 @@ func (fs *Faults) armedAny(name scenario.FaultName) bool {
 	return slices.ContainsFunc(fs.armed, func(a *fault) bool { return a.Name == name })
 }
 
-// strike offers an opportunity to the faults of a name. The first armed one that matches
-// and is lucky strikes. delay is drawn from the fault's range.
+// strike reports whether a fault of the name strikes at this opportunity. The first armed fault
+// strikes that matches the target and passes the draw of its probability. delay is drawn from
+// its range.
 func (fs *Faults) strike(name scenario.FaultName, t target) (delay time.Duration, strikes bool) {
 	for _, f := range fs.armed {
-		if f.Name == name && f.Hits(t) && !f.Ended(fs.world.now) && fs.lucky(f, t) {
-			return fs.struck(f, t), true
+		if f.Name == name && f.Hits(t) && !f.Ended(fs.world.now) && fs.drawStrike(f, t) {
+			return fs.recordStrike(f, t), true
 		}
 	}
 	return 0, false
 }
 
-// lucky draws whether a fault takes an opportunity. Each allocation has its own stream, so
-// that an additional allocation changes nothing for the others.
-func (fs *Faults) lucky(f *fault, t target) bool {
+// drawStrike draws, with the probability of a fault, whether the fault strikes. Each allocation
+// has its own stream, so that an additional allocation changes nothing for the others.
+func (fs *Faults) drawStrike(f *fault, t target) bool {
 	if f.Certain() {
 		return true
 	}
@@ -104,8 +105,8 @@ func (fs *Faults) lucky(f *fault, t target) bool {
 	return fs.world.chance.stream(name).Float64() < f.Probability
 }
 
-// struck records a strike and draws its delay.
-func (fs *Faults) struck(f *fault, t target) time.Duration {
+// recordStrike records a strike and draws its delay.
+func (fs *Faults) recordStrike(f *fault, t target) time.Duration {
 	w := fs.world
 	f.Strike()
 	w.counts.outside()
@@ -136,7 +137,7 @@ func (fs *Faults) after(d time.Duration, do func() error) {
 	})
 }
 
-// undoAfter ends the effect of a fault after a while, or when all faults end.
+// undoAfter ends the effect of a fault after a delay, or when all faults end.
 func (fs *Faults) undoAfter(d time.Duration, do func() error) {
 	u := &undo{do}
 	fs.undos = append(fs.undos, u)
@@ -154,10 +155,10 @@ func (fs *Faults) undo(u *undo) error {
 }
 
 // End ends all faults and their effects. Paused servers run, deposed leaders learn that
-// they are deposed, and late writes and wake-ups arrive. The behaviour that clients already
-// have stays. What is cut off stays broken.
+// they are deposed, and late writes and wake-ups arrive. Allocations keep the behaviour that a
+// fault gave them. The servers and nodes of out stay broken.
 //
-// End returns an error if no majority of the servers would be left, or if an election fails.
+// End returns an error if out leaves no majority of the servers, or if an election fails.
 func (fs *Faults) End(out CutOff) error {
 	w := fs.world
 	if err := w.Servers.checkMinority(out.Servers); err != nil {
@@ -172,10 +173,10 @@ func (fs *Faults) End(out CutOff) error {
 	for _, id := range out.Nodes {
 		w.clients.cutOff(id)
 	}
-	w.Log.hasten()
+	w.Log.endDelays()
 	leader := w.Servers.leader
-	leader.drainerAlarm.hasten(w.now.Add(w.options.Wake.Max))
-	leader.schedulerAlarm.hasten(w.now.Add(w.options.Schedule.Max))
+	leader.drainerAlarm.deliverBy(w.now.Add(w.options.Wake.Max))
+	leader.schedulerAlarm.deliverBy(w.now.Add(w.options.Schedule.Max))
 	for len(fs.undos) > 0 {
 		if err := fs.undo(fs.undos[0]); err != nil {
 			return err
@@ -185,8 +186,8 @@ func (fs *Faults) End(out CutOff) error {
 }
 
 // Active reports whether an armed fault may still strike, a fault has an effect, a deposed
-// leader does not know it, or a server is paused. Wrong clocks and the behaviour that
-// clients already have do not count.
+// leader does not know that it was deposed, or a server is paused. Wrong clocks and the
+// behaviour of existing allocations do not count.
 func (fs *Faults) Active() bool {
 	w := fs.world
 	return slices.ContainsFunc(fs.armed, func(f *fault) bool { return !f.Ended(w.now) }) ||
@@ -194,7 +195,7 @@ func (fs *Faults) Active() bool {
 		slices.ContainsFunc(w.Servers.all, func(s *server) bool { return s.paused(w.now) })
 }
 
-// checkMinority returns an error if the servers are no minority.
+// checkMinority returns an error if the servers are not a minority.
 func (ss *Servers) checkMinority(numbers []int) error {
 	if 2*len(numbers) >= len(ss.all) && len(numbers) > 0 {
 		return fmt.Errorf("cutting off %d of %d servers: no server could lead", len(numbers), len(ss.all))
@@ -207,8 +208,8 @@ func (ss *Servers) checkMinority(numbers []int) error {
 	return nil
 }
 
-// cutOff pauses servers for good. If one of them leads, another server takes over, and the
-// old leader never learns it.
+// cutOff pauses servers forever. If one of them leads, another server takes over, and the old
+// leader never learns that it was deposed.
 func (ss *Servers) cutOff(numbers []int) error {
 	for _, number := range numbers {
 		s := ss.all[number]

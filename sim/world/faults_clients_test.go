@@ -25,14 +25,14 @@ func (w *fixture) reported(on cluster.NodeID, matches func(cluster.AllocReport) 
 	})
 }
 
-func ended(r cluster.AllocReport) bool   { return r.ClientStatus == cluster.ClientComplete }
-func judged(r cluster.AllocReport) bool  { return r.Healthy != nil }
-func unwell(r cluster.AllocReport) bool  { return judged(r) && !*r.Healthy }
-func running(r cluster.AllocReport) bool { return r.ClientStatus == cluster.ClientRunning }
+func ended(r cluster.AllocReport) bool     { return r.ClientStatus == cluster.ClientComplete }
+func judged(r cluster.AllocReport) bool    { return r.Healthy != nil }
+func unhealthy(r cluster.AllocReport) bool { return judged(r) && !*r.Healthy }
+func running(r cluster.AllocReport) bool   { return r.ClientStatus == cluster.ClientRunning }
 
 func clientCases() []faultCase {
-	// The first allocations are no opportunity: their clients know them before the fault is
-	// armed. So the job gets another.
+	// The first allocations are no opportunities for the fault, because their clients know them
+	// before the fault is armed. So the job gets a new allocation.
 	grow := func(t *testing.T, w *fixture) {
 		w.at(armed+time.Second, func() {
 			w.editJob(web, func(j *cluster.Job) { j.TaskGroups[0].Count = 4 })
@@ -61,8 +61,8 @@ func clientCases() []faultCase {
 		fault: scenario.Fault{Name: scenario.ClientFailNew, On: "web", Count: 1},
 		keeps: terms | applied | ending,
 		check: func(t *testing.T, plain, struck *fixture) {
-			must.Negative(t, plain.reported("n4", unwell))
-			must.Positive(t, struck.reported("n4", unwell))
+			must.Negative(t, plain.reported("n4", unhealthy))
+			must.Positive(t, struck.reported("n4", unhealthy))
 			must.Eq(t, plain.reported("n4", running), struck.reported("n4", running))
 		},
 	}, {
@@ -76,8 +76,8 @@ func clientCases() []faultCase {
 	}}
 }
 
-// The behaviour of an allocation is drawn when its client first sees it: earlier allocations
-// are no opportunity.
+// The world draws the behaviour of an allocation when its client first sees the allocation. So
+// older allocations are no opportunities for a fault.
 func TestFaults_earlierAllocations(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{})
@@ -148,7 +148,7 @@ func nodeAndSchedulerCases() []faultCase {
 				for _, id := range []cluster.NodeID{"n2", "n3", "n4"} {
 					must.Eq(t, cluster.NodeEligible, struck.State().Node(id).SchedulingEligibility)
 				}
-				// It has drained in the meantime. A drain leaves the node ineligible.
+				// n1 has drained in the meantime. A drain leaves its node ineligible.
 				must.Eq(t, cluster.NodeIneligible, struck.State().Node("n1").SchedulingEligibility)
 			},
 		},
@@ -180,13 +180,13 @@ func TestFaults_evaluationsOnce(t *testing.T) {
 	must.Less(t, 4, struck)
 }
 
-// A silent client does not send the reports that it already has.
+// A client that becomes silent does not send the reports that are already pending.
 func TestFaults_silentAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, world.Options{Commit: exactly(5 * time.Second)})
 	w.drain()
-	// n4 reports one second after its allocation is placed, and the log takes five seconds
-	// for that. So the report of n1, due after two seconds, waits until n1 is silent.
+	// n4 reports one second after its allocation is placed. The log needs five seconds to apply
+	// that report. The report of n1, due after two seconds, waits for it until n1 is silent.
 	const planned = drains + 3*5*time.Second
 	const silent, away = planned + 3*time.Second, 8 * time.Second
 	w.at(silent, func() {

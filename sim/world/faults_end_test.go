@@ -11,14 +11,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// When faults end, none of their effects is left, even if they were to last longer: a drain
-// ends after the stop times of its clients, deposed leaders know it, and nodes are ready.
+// When the faults end, all their effects end, even those with a longer delay: the drain ends
+// after the stop times of its clients, deposed leaders know that they are deposed, and all nodes
+// are ready.
 func TestFaults_End(t *testing.T) {
 	t.Parallel()
 	const ends = 30 * time.Second
 	for _, kind := range scenario.Faults() {
 		if kind.Name == scenario.ClientNeverStop || kind.Name == scenario.NodeReturn {
-			continue // the first stays, and the second needs a lost node
+			continue // the effect of the first does not end, and the second needs a lost node
 		}
 		t.Run(string(kind.Name), func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +40,7 @@ func TestFaults_End(t *testing.T) {
 				w.at(20*time.Second, func() { must.NoError(t, w.Servers.Elect(true)) })
 				w.at(ends, func() { must.NoError(t, w.Faults.End(world.CutOff{})) })
 				w.at(ends+time.Millisecond, func() {
-					must.Eq(t, w.Term()-1, len(w.ended)) // every deposed leader knows it
+					must.Eq(t, w.Term()-1, len(w.ended)) // every deposed leader knows that it is deposed
 				})
 				w.run(t, 2*time.Hour)
 				must.Positive(t, len(w.strikes))

@@ -32,7 +32,7 @@ func leaderCases() []faultCase {
 	return []faultCase{
 		loses(0, 0),
 		loses(3*time.Millisecond, 3*time.Millisecond),
-		loses(time.Minute, commits), // but before its answer
+		loses(time.Minute, commits), // the term ends before the answer, not after a minute
 		{
 			fault:   scenario.Fault{Name: scenario.LeaderFlap, For: 3 * time.Second, Delay: exactly(time.Second)},
 			strikes: 3,

@@ -29,7 +29,7 @@ func (w *fixture) requests() []request {
 	return all
 }
 
-// operatorCases are the faults that send requests, set clocks and restore snapshots.
+// operatorCases are cases for the faults that send requests, set clocks and restore snapshots.
 func operatorCases() []faultCase {
 	const after = 300 * time.Millisecond
 	again := func(delay time.Duration) func(t *testing.T, plain, struck *fixture) {

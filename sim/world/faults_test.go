@@ -21,7 +21,7 @@ type faultCase struct {
 	setup func(*testing.T, *fixture)
 	// keeps are the properties of a run that the fault does not change.
 	keeps keeps
-	// check checks the effect of the fault. The plain run is the same without the fault.
+	// check checks the effect of the fault. plain is the same run without the fault.
 	check func(t *testing.T, plain, struck *fixture)
 }
 
@@ -29,7 +29,7 @@ type faultCase struct {
 type keeps uint
 
 const (
-	// terms: there is no further election. applied: the drainer gets the same answers.
+	// terms: the fault causes no election. applied: the drainer gets the same answers.
 	// sequence: the log has the same entries, in the same order. ending: the drain ends.
 	terms keeps = 1 << iota
 	applied
@@ -39,7 +39,7 @@ const (
 	late = terms | applied | sequence | ending // only the times differ
 )
 
-// armed is when the fault is armed, lasts the length of a run.
+// armed is the time at which the fault is armed. lasts is the length of a run.
 const (
 	armed = 5 * time.Second
 	lasts = 10 * time.Minute

@@ -24,7 +24,7 @@ func wakeCases() []faultCase {
 		fault: scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Minute)},
 		setup: both,
 		keeps: terms | ending,
-		check: func(t *testing.T, plain, struck *fixture) { // it arrives with the next
+		check: func(t *testing.T, plain, struck *fixture) { // the wake-up arrives with the next one
 			must.Eq(t, 0, struck.stepped(armed, drains+2*time.Second))
 			must.Eq(t, drains+2*time.Second+2*commits, when[marks](struck))
 		},
@@ -32,7 +32,7 @@ func wakeCases() []faultCase {
 		fault: scenario.Fault{Name: scenario.WatchCoalesce, Delay: exactly(time.Second)},
 		setup: both,
 		keeps: terms | ending,
-		check: func(t *testing.T, plain, struck *fixture) { // it does not wait for the next
+		check: func(t *testing.T, plain, struck *fixture) { // the wake-up arrives after its delay, before the next one
 			must.Eq(t, when[marks](plain)+time.Second, when[marks](struck))
 		},
 	}, {
@@ -71,10 +71,10 @@ func wakeCases() []faultCase {
 				must.Eq(t, marked.at, drains+commits)
 				stale = stale || s.at > when[report](struck)
 				for _, e := range struck.entries {
-					must.True(t, e.at <= marked.at || s.View.Index() < e.Index, must.Sprintf("at %s it reads entry %d", s.at, e.Index))
+					must.True(t, e.at <= marked.at || s.View.Index() < e.Index, must.Sprintf("at %s the drainer reads entry %d", s.at, e.Index))
 				}
 			}
-			must.True(t, stale, must.Sprint("it never reads a state"))
+			must.True(t, stale, must.Sprint("the drainer never reads a stale state"))
 			must.GreaterEq(t, marked.at+30*time.Second, when[completions](struck))
 		},
 	}}

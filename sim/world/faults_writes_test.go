@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// failed checks the outcome of the drainer's first marks, and whether they are in the log.
-// If they are not, another write with marks follows.
+// failed checks the outcome of the drainer's first marks, and whether the log holds them. If it
+// does not, the drainer must write the marks again.
 func failed(t *testing.T, struck *fixture, outcome raftwrite.Outcome, logged bool) {
 	t.Helper()
 	marked := first[marks](struck)
@@ -38,7 +38,7 @@ func writeCases() []faultCase {
 		strikes: 2,
 		keeps:   late,
 		check: func(t *testing.T, plain, struck *fixture) {
-			must.Eq(t, when[marks](plain), when[marks](struck)) // the fault is not on the drainer
+			must.Eq(t, when[marks](plain), when[marks](struck)) // the drainer's writes do not match
 			must.Greater(t, when[plan](plain), when[plan](struck))
 		},
 	}, {
@@ -111,8 +111,8 @@ func writeCases() []faultCase {
 	}}
 }
 
-// placeUnhealthy writes a job whose second allocation is unhealthy. Its failure would
-// invalidate no mark.
+// placeUnhealthy writes a job whose second allocation is unhealthy. The failure of that
+// allocation would make no mark invalid.
 func placeUnhealthy(t *testing.T, w *fixture) {
 	t.Helper()
 	j := world.NewJob(cluster.JobService, "api", 4)
@@ -125,8 +125,8 @@ func placeUnhealthy(t *testing.T, w *fixture) {
 	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 }
 
-// In one group of the entry an allocation fails, and its mark is refused. The mark of the
-// other group is accepted.
+// checkPartialRefuse checks that in one group of the entry an allocation fails, so that the FSM
+// refuses the mark of that group. The FSM accepts the mark of the other group.
 func checkPartialRefuse(t *testing.T, plain, struck *fixture, job cluster.JobKey) {
 	t.Helper()
 	must.Eq(t, when[marks](plain), when[marks](struck))
@@ -147,8 +147,8 @@ func checkPartialRefuse(t *testing.T, plain, struck *fixture, job cluster.JobKey
 	}
 }
 
-// If the fault has no delay, the delay of a late write is drawn from the world's range. Other
-// writes draw none.
+// If the fault has no delay, the world draws the delay of a late write from its own range. It
+// draws none for other writes.
 func TestFaults_drawnLateness(t *testing.T) {
 	t.Parallel()
 	from := scenario.Range{Min: time.Second, Max: 30 * time.Second}

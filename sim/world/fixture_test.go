@@ -14,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// fixture is a small world that records everything: four nodes, and a job with three
-// allocations on the first three nodes. max_parallel is one.
+// fixture is a small world that records what its observers get. It has four nodes and a job with
+// three allocations on the first three nodes. max_parallel is one.
 type fixture struct {
 	*world.World
 	entries []entry
@@ -48,12 +48,12 @@ type (
 )
 
 const (
-	// commits is the duration of a write in a fixture. An allocation stops after stops and
-	// may take kill.
+	// commits is the time from the proposal of a write to its apply. stops is the time that an
+	// allocation needs to stop. kill is its kill timeout.
 	commits = 10 * time.Millisecond
 	stops   = 2 * time.Second
 	kill    = 20 * time.Second
-	// drains is when n1 is drained in most tests.
+	// drains is the time at which most tests drain n1.
 	drains = 10 * time.Second
 )
 
@@ -115,7 +115,7 @@ func (w *fixture) at(at time.Duration, do func()) {
 	})
 }
 
-// drain drains n1 at its time.
+// drain drains n1 at the time drains.
 func (w *fixture) drain() {
 	w.at(drains, func() { w.drainNode("n1", 0) })
 }

@@ -27,7 +27,8 @@ type fleet struct {
 	at time.Time
 	// silent are the nodes whose client sends and receives nothing.
 	silent map[cluster.NodeID]*outage
-	// ended are the allocations whose client knows that its report of their end was applied.
+	// ended are the allocations whose end was reported, and whose client knows that the
+	// report was applied.
 	ended map[cluster.AllocID]bool
 }
 
@@ -38,7 +39,8 @@ func newFleet(w *World) (*fleet, error) {
 	return f, err
 }
 
-// state is the newest state as clients see it: silent clients have no access.
+// state returns the newest state as clients see it. In it, the nodes of silent clients are
+// disconnected.
 func (f *fleet) state() simclient.State {
 	state := f.world.Truth()
 	if len(f.silent) == 0 {
@@ -47,7 +49,7 @@ func (f *fleet) state() simclient.State {
 	return setting.ClientState(state, func(id cluster.NodeID) bool { return f.silent[id] != nil })
 }
 
-// behaviour is the behaviour of an allocation: that of the options, changed by faults.
+// behaviour returns the behaviour of an allocation: that of the options, changed by faults.
 func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	b := f.world.options.Client(a)
 	if len(f.world.Faults.armed) == 0 {
@@ -59,8 +61,9 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	})
 }
 
-// wants is now after a wake-up, or the next time at which clients send reports.
-func (f *fleet) wants(now time.Time) time.Time {
+// nextStep returns now after a wake-up, and otherwise the next time at which clients send
+// reports.
+func (f *fleet) nextStep(now time.Time) time.Time {
 	if len(f.clients.Woken()) > 0 {
 		return now
 	}
@@ -83,7 +86,7 @@ func (f *fleet) step() error {
 	return nil
 }
 
-// Report proposes the reports of clients, with the evaluations that they require.
+// Report proposes the reports of clients, with the evaluations that the reports make necessary.
 func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	w := f.world
 	m := &shims.AllocClientUpdate{Reports: reports}
@@ -99,8 +102,8 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 	})
 }
 
-// applied wakes the clients that an entry concerns. The answer to a report does that for
-// the clients' own entries.
+// applied wakes the clients that an entry concerns. For the clients' own entries, the answer to
+// the report wakes them.
 func (f *fleet) applied(a shims.Applied) {
 	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
 		return

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// With Gather, clients send their own reports at whole multiples of it. No report is missing.
+// With Gather, clients send their reports only at multiples of that duration. No report is
+// missing.
 func TestOptions_Gather(t *testing.T) {
 	t.Parallel()
 	const gather = 7 * time.Second

@@ -2,12 +2,12 @@ package world
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// Hidden are the facts of a world that no state shows.
+// Hidden gives the facts of a world that are in no snapshot of the state.
 type Hidden struct{ world *World }
 
-// Held reports whether the leader's drainer is kept from a step that is due, or from the
-// newest state: by a late wake-up, a paused process, an old view, or a term that is not
-// established.
+// Held reports whether the world delays a due step of the leader's drainer, or hides the newest
+// state from it. The reason is a late wake-up, a paused process, an old view, or a term that is
+// not established.
 func (h Hidden) Held() bool {
 	w := h.world
 	l := w.Servers.leader

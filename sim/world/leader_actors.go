@@ -11,21 +11,21 @@ import (
 // drainerActor steps the drainer of a term.
 type drainerActor struct{ *leadership }
 
-func (a *drainerActor) wants(now time.Time) time.Time {
+func (a *drainerActor) nextStep(now time.Time) time.Time {
 	a.reader.forwardWakes()
 	a.drainerAlarm.receive(now, a.drainerDelay)
 	at := a.drainerAlarm.next()
 	if at.IsZero() {
 		return at
 	}
-	return a.server.awake(later(at, a.established))
+	return a.server.afterPause(later(at, a.established))
 }
 
 func (a *drainerActor) step() error {
 	if a.world.now.Before(a.established) || !a.drainerAlarm.ready(a.world.now, a.server.ahead) {
 		return nil
 	}
-	if a.deposed { // its writes have no effect, so a fault would have none either
+	if a.deposed { // the writes of a deposed leader have no effect, so a fault would have none either
 		a.run()
 		return nil
 	}
@@ -34,8 +34,8 @@ func (a *drainerActor) step() error {
 	}
 	stale, freezes := a.world.Faults.strike(scenario.ViewStale, target{})
 	a.run()
-	a.mayJump()
-	if freezes { // the drainer keeps the state that it has just read
+	a.setClockIfStruck()
+	if freezes { // the drainer reads no newer state than this one until the fault ends
 		a.reader.freeze(a.world, stale)
 	}
 	return nil
@@ -64,9 +64,9 @@ func (a *drainerActor) run() {
 // schedulerActor steps the leader's scheduler.
 type schedulerActor struct{ *leadership }
 
-func (a *schedulerActor) wants(now time.Time) time.Time {
+func (a *schedulerActor) nextStep(now time.Time) time.Time {
 	a.schedulerAlarm.receive(now, a.schedulerDelay)
-	return a.server.awake(a.schedulerAlarm.next())
+	return a.server.afterPause(a.schedulerAlarm.next())
 }
 
 func (a *schedulerActor) step() error {
@@ -81,8 +81,8 @@ func (a *schedulerActor) step() error {
 	return nil
 }
 
-// failEvals lets evaluations of drains fail right before the scheduler processes them. Each
-// evaluation is one opportunity for the fault.
+// failEvals makes evaluations of drains fail right before the scheduler processes them, if a
+// fault strikes. Each evaluation is one opportunity for the fault.
 func (a *schedulerActor) failEvals() error {
 	w := a.world
 	if !w.Faults.armedAny(scenario.SchedFailEval) {

@@ -29,7 +29,7 @@ type leadership struct {
 	schedulerActor               *schedulerActor
 	// established is the time from which the drainer may step.
 	established time.Time
-	// deposed says that the term has ended.
+	// deposed says that the term has ended. The drainer may not know it yet.
 	deposed bool
 	// unanswered are the writes that had no answer when the term ended, and those that
 	// the drainer proposed afterwards.
@@ -73,8 +73,8 @@ func (ss *Servers) lead(s *server) error {
 	return nil
 }
 
-// catchUp is called when an entry of the term is committed. The leader has then applied
-// every earlier entry.
+// catchUp makes the leader read the newest state. The log calls it when an entry of the term is
+// committed, because the leader has then applied every earlier entry.
 func (l *leadership) catchUp() {
 	if l.server.behind != nil {
 		l.server.behind = nil
@@ -82,7 +82,7 @@ func (l *leadership) catchUp() {
 	}
 }
 
-// depose ends the term. If the leader does not know it yet, it sees no newer state.
+// depose ends the term. If the leader still believes that it leads, it sees no newer state.
 func (l *leadership) depose(believes bool) {
 	l.deposed = true
 	l.world.drop(l.schedulerActor)
@@ -91,11 +91,11 @@ func (l *leadership) depose(believes bool) {
 	}
 }
 
-// stepDown tells a deposed leader that its term has ended. The outcome of its unanswered
-// writes is unknown.
+// stepDown tells a deposed leader that its term has ended. It answers the leader's unanswered
+// writes with an unknown outcome.
 func (l *leadership) stepDown() {
 	if l.drainerActor == nil {
-		return // it knows
+		return // the leader already knows it
 	}
 	ss := l.world.Servers
 	l.world.drop(l.drainerActor)
@@ -131,8 +131,8 @@ func (l *leadership) notifyClock() {
 // clock is the time on the server's clock.
 func (l *leadership) clock() time.Time { return l.world.now.Add(l.server.ahead) }
 
-// drainerDelay draws the delay of a wake-up of the drainer. If merges is true, the
-// wake-up also waits for the next one at most that long.
+// drainerDelay draws the delay of a wake-up of the drainer. If merges is true, the wake-up
+// arrives earlier if the next one arrives before the delay has passed.
 func (l *leadership) drainerDelay() (delay time.Duration, merges bool) {
 	w := l.world
 	delay = w.chance.draw("wake", w.options.Wake)
@@ -161,8 +161,8 @@ func (l *leadership) schedulerDelay() (delay time.Duration, merges bool) {
 	return delay, false
 }
 
-// mayJump sets the clock of the server if a fault strikes.
-func (l *leadership) mayJump() {
+// setClockIfStruck sets the server's clock if a clock fault strikes.
+func (l *leadership) setClockIfStruck() {
 	f := l.world.Faults
 	if len(f.armed) == 0 {
 		return

@@ -13,23 +13,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// RaftLog follows raft's contract without raft: it is one log. Proposed writes are applied
-// at a later step, in order, or they fail in one of the ways of raft.
+// RaftLog is one log that keeps raft's contract without raft. It applies proposed writes at a
+// later step, in order, or fails them in one of raft's ways.
 type RaftLog struct {
 	world *World
-	// entries are the committed entries. entries[i] has the index i+1. State machines do
-	// not see the entries of barriers.
+	// entries are the committed entries. entries[i] has the index i+1. State machines do not
+	// apply the entries of barriers.
 	entries []logEntry
-	// queue are the proposed writes, in the order in which they are applied.
+	// queue holds the proposed writes, in the order in which the log applies them.
 	queue []*proposal
-	// hooks run right before a write is applied.
+	// hooks run right before the log applies a write.
 	hooks []hook
-	// fate is set by OnWrite, or nil.
+	// fate is the function of OnWrite, or nil.
 	fate func(Write) Fate
 	// count counts the proposed writes of each source.
 	count [sourceCount]int
-	// racing is the number of nested calls of hooks.
-	racing int
+	// hookDepth is the number of hooks that run now, one inside the other.
+	hookDepth int
 	// successor is the next leader while an election commits the writes that the old
 	// leader had in flight. Otherwise it is nil.
 	successor *server
@@ -39,16 +39,16 @@ type RaftLog struct {
 type logEntry struct {
 	Entry
 	data []byte
-	// write is a direct write, which no message of the log can make; or nil.
+	// write is a direct write to the state, for changes that no message makes; or nil.
 	write func(*statestore.Txn) error
 }
 
-// Entry says who proposed a committed entry.
+// Entry describes the origin of a committed entry.
 type Entry struct {
 	// Term is the term of the leader that first had the entry in its log.
 	Term int
-	// Proposed says that the entry was proposed. Then Source and N are those of the
-	// [Write]. Other entries are part of the setup, or were committed by a hook.
+	// Proposed says that the entry was proposed as a [Write], with Source and N. Other
+	// entries belong to the setup, or a hook committed them.
 	Proposed bool
 	Source   Source
 	N        int
@@ -90,8 +90,9 @@ type hook struct {
 	do      func() error
 }
 
-// Before calls a function once, right before the first write that matches is applied: after
-// that write was planned. The function's own writes are committed at once.
+// Before calls a function once, right before the log applies the first write that matches. The
+// writer has then planned the write, so it does not know what the function changes. The log
+// commits the function's own writes at once.
 func (l *RaftLog) Before(matches func(shims.Message) bool, do func() error) {
 	l.hooks = append(l.hooks, hook{matches, do})
 }
@@ -121,30 +122,30 @@ func (l *RaftLog) propose(from *leadership, s Source, m shims.Message, reply fun
 		p.notify(false)
 		return false
 	}
-	p.leaves = leader.server.awake(w.now)
+	p.leaves = leader.server.afterPause(w.now)
 	p.due = l.due(s, p.leaves)
 	l.queue = append(l.queue, p.late(late)...)
 	p.notify(true)
 	return true
 }
 
-// due draws when a write is applied that leaves its server's process at a time.
+// due draws the apply time of a write that leaves its server's process at a time.
 func (l *RaftLog) due(s Source, leaves time.Time) time.Time {
 	return leaves.Add(l.world.chance.draw("commit/"+s.String(), l.world.options.Commit))
 }
 
-// wants is when the first write of the queue is due. The log keeps its order, and a paused
-// leader writes nothing.
-func (l *RaftLog) wants(time.Time) time.Time {
+// nextStep returns when the first write of the queue is due. The log keeps its order, and a
+// paused leader writes nothing.
+func (l *RaftLog) nextStep(time.Time) time.Time {
 	if len(l.queue) == 0 {
 		return time.Time{}
 	}
-	return l.world.Servers.leader.server.awake(l.queue[0].due)
+	return l.world.Servers.leader.server.afterPause(l.queue[0].due)
 }
 
 // step applies or fails the first write of the queue.
 func (l *RaftLog) step() error {
-	if len(l.queue) == 0 || l.world.now.Before(l.wants(l.world.now)) {
+	if len(l.queue) == 0 || l.world.now.Before(l.nextStep(l.world.now)) {
 		return nil
 	}
 	p := l.queue[0]
@@ -164,7 +165,7 @@ func (l *RaftLog) step() error {
 	if p.Source != FromDrainer {
 		l.world.counts.outside()
 	}
-	answer, err := l.settle(p)
+	answer, err := l.applyFate(p)
 	if err != nil {
 		return err
 	}
@@ -172,8 +173,8 @@ func (l *RaftLog) step() error {
 	return nil
 }
 
-// settle applies the write's fate.
-func (l *RaftLog) settle(p *proposal) (shims.Answer, error) {
+// applyFate commits or fails a write as its fate says, and returns the answer.
+func (l *RaftLog) applyFate(p *proposal) (shims.Answer, error) {
 	switch p.fate {
 	case Reject:
 		return rejected(), nil
@@ -187,8 +188,8 @@ func (l *RaftLog) settle(p *proposal) (shims.Answer, error) {
 	return answer, err
 }
 
-// runHooks does everything that comes between the plan of a message and its apply. Nothing
-// comes before a barrier, whose message is nil.
+// runHooks runs the hooks and the faults that come between the plan of a message and its apply.
+// A barrier has none; its message is nil.
 func (l *RaftLog) runHooks(m shims.Message) error {
 	if m == nil {
 		return nil
@@ -201,14 +202,14 @@ func (l *RaftLog) runHooks(m shims.Message) error {
 		due = append(due, h)
 		return true
 	})
-	l.racing++
+	l.hookDepth++
 	for _, h := range due {
 		if err := h.do(); err != nil {
 			return err
 		}
 	}
-	l.racing--
-	return l.failPeers(m)
+	l.hookDepth--
+	return l.failGroupMember(m)
 }
 
 // commit appends a message. The leader applies the log up to it.
@@ -241,17 +242,16 @@ func (l *RaftLog) commitEntry(e logEntry) (shims.Answer, error) {
 	return shims.Answer{Outcome: raftwrite.Applied, Index: uint64(len(l.entries)), Response: response}, nil
 }
 
-// add adds a committed entry.
 func (l *RaftLog) add(e logEntry) {
 	l.entries = append(l.entries, e)
 	l.world.hash.add(uint64(e.Term))
 	l.world.hash.bytes(e.data)
 }
 
-// handOver handles the writes that a deposed leader had in flight. The first of them
-// survive: they are committed before any entry of the next leader. The others are lost,
-// as are those that have not left the leader's process. Requests of clients and operators
-// without an answer stay in the queue, as if they were sent to the next leader.
+// handOver handles the writes that a deposed leader had in flight. It commits the first of them
+// before any entry of the next leader. The others are lost, and so are the writes that have not
+// left the leader's process. Unanswered requests of clients and operators stay in the queue, as
+// if they were sent to the next leader.
 func (l *RaftLog) handOver(old *leadership, e Election, next *server) error {
 	survive := math.MaxInt
 	if e.Lost {
@@ -281,7 +281,7 @@ func (l *RaftLog) handOver(old *leadership, e Election, next *server) error {
 	return nil
 }
 
-// inherit appends an entry of the old leader. The next leader applies it with its own
+// inherit commits a write of the old leader. The next leader applies it together with its own
 // first entry.
 func (l *RaftLog) inherit(p *proposal) error {
 	if p.Message == nil {
@@ -311,13 +311,13 @@ func (l *RaftLog) inFlight() int {
 	return n
 }
 
-// holds reports whether a message is in the queue. Nil is not.
+// holds reports whether a message is in the queue. It is false for nil.
 func (l *RaftLog) holds(m shims.Message) bool {
 	return m != nil && slices.ContainsFunc(l.queue, func(p *proposal) bool { return p.Message == m })
 }
 
-// hasten ends the delays that faults have added to the queued writes.
-func (l *RaftLog) hasten() {
+// endDelays removes the delays that faults have added to the queued writes.
+func (l *RaftLog) endDelays() {
 	for _, p := range l.queue {
 		p.due = sooner(p.due, l.due(p.Source, l.world.now))
 		p.deposes = false

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// decide draws the fate of a write, and its delay if it is late.
+// decide returns the fate of a write, and its delay if the fate is late.
 func (l *RaftLog) decide(p *proposal) (fate Fate, late time.Duration) {
 	if l.fate != nil {
 		if f := l.fate(p.Write); f != Apply {
-			return f, l.lateness(f, 0)
+			return f, l.lateDelay(f, 0)
 		}
 	}
 	faults := l.world.Faults
@@ -25,7 +25,7 @@ func (l *RaftLog) decide(p *proposal) (fate Fate, late time.Duration) {
 	about := target{Words: p.Words()}
 	fate, delay, strikes := Struck(func(name scenario.FaultName) (time.Duration, bool) { return faults.strike(name, about) })
 	if strikes {
-		return fate, l.lateness(fate, delay)
+		return fate, l.lateDelay(fate, delay)
 	}
 	if p.Source == FromDrainer && p.Message != nil {
 		if delay, strikes := faults.strike(scenario.LeaderLoseMidBatch, target{}); strikes {
@@ -36,16 +36,16 @@ func (l *RaftLog) decide(p *proposal) (fate Fate, late time.Duration) {
 	return Apply, 0
 }
 
-// lateness is the delay of a late write: the fault's, or a drawn one if the fault has none.
-func (l *RaftLog) lateness(f Fate, delay time.Duration) time.Duration {
+// lateDelay returns the delay of a late write: the fault's, or a drawn one if the fault has none.
+func (l *RaftLog) lateDelay(f Fate, delay time.Duration) time.Duration {
 	if delay > 0 || !f.Late() {
 		return delay
 	}
 	return l.world.chance.draw("late", l.world.options.Late)
 }
 
-// Struck returns the fate that faults give to a write, and the delay of the fault. strikes is
-// false if no fault strikes. The function strike is called for each fault in turn.
+// Struck returns the fate that faults give to a write, and the delay of the fault. It calls
+// strike for each kind of fault until one strikes. If none does, strikes is false.
 func Struck(strike func(scenario.FaultName) (delay time.Duration, strikes bool)) (fate Fate, late time.Duration, strikes bool) {
 	for _, f := range [...]struct {
 		name scenario.FaultName
@@ -65,8 +65,9 @@ func Struck(strike func(scenario.FaultName) (delay time.Duration, strikes bool))
 	return Apply, 0, false
 }
 
-// failPeers lets an allocation fail on which an entry of marks relies.
-func (l *RaftLog) failPeers(m shims.Message) error {
+// failGroupMember makes one allocation of a marked group fail, if a fault strikes. The FSM then
+// refuses a mark that the failure makes invalid.
+func (l *RaftLog) failGroupMember(m shims.Message) error {
 	w := l.world
 	entry, is := m.(*shims.AllocUpdateDesiredTransition)
 	if !is || !w.Faults.armedAny(scenario.ApplyPartialRefuse) {
@@ -88,9 +89,10 @@ func (l *RaftLog) failPeers(m shims.Message) error {
 	return nil
 }
 
-// victim is a running allocation of a group whose failure makes marks invalid: preferably a
-// healthy one that stays, whose failure reduces the group's budget; then any that stays;
-// then one that the entry marks. It is nil if none runs.
+// victim returns the running allocation of a group whose failure is most likely to make a mark
+// invalid, or nil if none runs. Its first choice is a healthy allocation that stays, because its
+// failure reduces the group's budget. Its second choice is any allocation that stays, and its
+// last choice is one that the entry marks.
 func victim(state *statestore.Snapshot, group cluster.GroupKey, marks []rules.Mark) *cluster.Allocation {
 	marked := map[cluster.AllocID]bool{}
 	for _, m := range marks {

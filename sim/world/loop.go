@@ -38,16 +38,16 @@ func (k Kind) String() string {
 
 // actor is a part of the world that the loop steps.
 type actor interface {
-	// wants returns when the actor next needs a step. It is at or before now if the actor
-	// was woken, and zero if the actor needs none.
-	wants(now time.Time) time.Time
+	// nextStep returns the time at which the actor needs its next step: a time at or before
+	// now after a wake-up, and zero if the actor needs no step.
+	nextStep(now time.Time) time.Time
 	step() error
 }
 
-// slot is an actor's place in the queue. The loop steps an actor only if it was woken or is
-// due. If product code forgets a wake-up, the world stands still.
+// slot is an actor with the time of its next step. The loop steps an actor only after a wake-up
+// or when its timer is due. So a forgotten wake-up in product code stays visible.
 type slot struct {
-	number int // counts all slots that were ever added, from 1
+	number int // from 1, over all slots that were ever added
 	actor  actor
 	kind   Kind
 	// at is the time of the actor's next step; zero is never.
@@ -65,7 +65,7 @@ type Loop struct {
 	ties  [KindCount]*rand.Rand
 	queue queue
 	slots []*slot
-	added int // slots
+	added int // the number of slots that were ever added
 	steps int
 	// kind is the kind of the last step. cause is the step that queued it.
 	kind  Kind
@@ -77,7 +77,7 @@ type Loop struct {
 	hash    hash
 	counts  stepCounts
 	onStep  func(step int) error
-	offered int // the steps for which onStep was called
+	offered int // the number of the last step for which onStep was called
 	onQuiet func() error
 	onStill func() error
 }
@@ -96,35 +96,35 @@ func (l *Loop) Now() time.Time { return l.now }
 // Steps is the number of steps so far.
 func (l *Loop) Steps() int { return l.steps }
 
-// Step returns the kind of the last step, and the step that caused it. A write's cause is
-// the step that proposed it. A drainer's cause is the step that woke it or that set its
-// timer. Zero is before the first step.
+// Step returns the kind of the last step, and the number of the step that caused it. The cause
+// of a write is the step that proposed it. The cause of a drainer's step is the step that woke
+// the drainer or set its timer. Zero is the time before the first step.
 func (l *Loop) Step() (k Kind, cause int) { return l.kind, l.cause }
 
 // Hash is the hash of all steps, entries and strikes so far. Equal scripts and seeds have
 // equal hashes on every machine.
 func (l *Loop) Hash() uint64 { return uint64(l.hash) }
 
-// OnStep sets the function that is called before every step, with the number of the step.
-// It may change the world, for example by an election.
+// OnStep sets a function. The loop calls it before every step, with the number of steps so far.
+// The function may change the world, for example by an election.
 func (l *Loop) OnStep(f func(step int) error) { l.onStep = f }
 
-// OnQuiet sets the function that is called before the time moves on, when no event is left
-// at the current time.
+// OnQuiet sets a function. The loop calls it when no event is left at the current time, before
+// the time moves on.
 func (l *Loop) OnQuiet(f func() error) { l.onQuiet = f }
 
-// OnStill sets the function that is called at the end of every pause of five seconds or
-// more: right before the next event, or right before the limit. It must not change the world.
+// OnStill sets a function. The loop calls it at the end of every pause of five seconds or more:
+// right before the next event, or right before the limit. The function must not change the world.
 func (l *Loop) OnStill(f func() error) { l.onStill = f }
 
-// At queues a function for a time that has not passed. Without a seed, functions of one
-// time run in the order of the calls.
+// At queues a function for a time, which must not be before now. Without a seed, the functions
+// of one time run in the order of the calls.
 func (l *Loop) At(at time.Time, do func() error) {
 	l.queue.push(&event{at: at, tie: l.tie(Scripted), kind: Scripted, cause: l.steps, do: do})
 }
 
-// Run steps until no event is left, or until the limit. In the second case idle is false
-// and the time is the limit.
+// Run runs events until none is left, or until the limit. At the limit, idle is false and the
+// time is the limit.
 func (l *Loop) Run(limit time.Time) (idle bool, err error) {
 	for {
 		l.queueSlots()
@@ -172,8 +172,8 @@ func (l *Loop) quiet() error {
 // stillAfter is the shortest pause after which onStill is called.
 const stillAfter = 5 * time.Second
 
-// still calls onStill if the next event is far away. The time is then right before that
-// event, so that everything is due that becomes due by time alone.
+// still calls onStill if the next event is far away. During the call the time is right before
+// that event, so that every deadline that passes during the pause has passed.
 func (l *Loop) still(until time.Time) error {
 	if l.onStill == nil || until.Sub(l.now) < stillAfter {
 		return nil
@@ -210,10 +210,11 @@ func (l *Loop) step(e *event) error {
 	return errors.Join(e.slot.actor.step(), l.failure)
 }
 
-// queueSlots asks every actor for the time of its next step, and queues the changed ones.
+// queueSlots asks every actor for the time of its next step, and queues an event for each
+// actor whose time has changed.
 func (l *Loop) queueSlots() {
 	for _, s := range l.slots {
-		at := s.actor.wants(l.now)
+		at := s.actor.nextStep(l.now)
 		if !at.IsZero() && at.Before(l.now) {
 			at = l.now
 		}
@@ -228,17 +229,15 @@ func (l *Loop) queueSlots() {
 	}
 }
 
-// add adds an actor.
 func (l *Loop) add(k Kind, a actor) {
 	l.added++
 	l.slots = append(l.slots, &slot{number: l.added, actor: a, kind: k})
 }
 
-// drop removes an actor.
 func (l *Loop) drop(a actor) {
 	for i, s := range l.slots {
 		if s.actor == a {
-			s.generation++ // its event is void
+			s.generation++ // makes its queued event void
 			l.slots = append(l.slots[:i:i], l.slots[i+1:]...)
 			return
 		}

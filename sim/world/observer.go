@@ -7,8 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Observer is called as things happen in a world. It changes nothing. Nil functions are
-// not called.
+// Observer holds functions that a world calls when something happens. They must not change the
+// world. The world does not call nil functions.
 type Observer struct {
 	// Applied is called once for each entry, in the order of the log, when the first
 	// server applies it.
@@ -19,11 +19,11 @@ type Observer struct {
 	Elected func(server int)
 	// TermEnded is called when a term has ended and its drainer knows.
 	TermEnded func(term int)
-	// ClockSet is called with how far the clock of a term's server is ahead: by
+	// ClockSet is called with the time by which the clock of a term's server is ahead: by
 	// [World.Observe] for the current term, when a term begins, and when the clock is set.
 	ClockSet func(term int, ahead time.Duration)
-	// Restored is called with the state of which a snapshot was taken, and with the state
-	// that was restored from it.
+	// Restored is called with the state before a snapshot was taken, and with the state that
+	// was restored from the snapshot.
 	Restored func(taken, restored *statestore.Snapshot)
 	// Proposed is called for every write that a drainer proposes.
 	Proposed func(Proposal)
@@ -51,14 +51,14 @@ type DrainerStep struct {
 	Server int // from 0
 	// Term is the drainer's term, from 1.
 	Term int
-	// Woken says that the drainer was woken. Otherwise it was only due.
+	// Woken says that a wake-up caused the step. Otherwise its timer did.
 	Woken bool
 	// At is the time on the server's clock. WakeAt is the result of the step.
 	At, WakeAt time.Time
-	// View is the last state that the step read, or nil. Looks counts the states that
+	// View is the last state that the step read, or nil. Looks is the number of states that
 	// the step read.
 	View  *statestore.Snapshot
 	Looks int
-	// Held says that the newest state was hidden from the drainer.
+	// Held says that the world hid the newest state from the drainer.
 	Held bool
 }

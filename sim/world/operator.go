@@ -15,26 +15,26 @@ type Operator struct {
 	world *World
 	// Requests builds the messages for [Operator.Propose]; never nil.
 	Requests *setting.Requests
-	// keys counts the idempotency keys that repeated requests were given.
+	// keys counts the idempotency keys of repeated requests.
 	keys int
 }
 
 func newOperator(w *World) *Operator {
 	return &Operator{world: w, Requests: &setting.Requests{
-		Truth: w.Truth, Now: w.Now, Clock: w.Clock, Races: func() bool { return w.Log.racing > 0 },
+		Truth: w.Truth, Now: w.Now, Clock: w.Clock, Races: func() bool { return w.Log.hookDepth > 0 },
 		NewEvalID: w.ids.eval, NewDrainID: w.ids.drain,
 	}}
 }
 
-// Propose sends a write to the leader. reply gets the answer, unless it is nil. A write of
-// a function of [RaftLog.Before] is committed at once.
+// Propose sends a write to the leader. reply gets the answer; it may be nil. If a function of
+// [RaftLog.Before] calls Propose, the log commits the write at once.
 func (o *Operator) Propose(m shims.Message, reply func(shims.Answer)) {
 	if reply == nil {
 		reply = func(shims.Answer) {}
 	}
 	log := o.world.Log
-	if log.racing == 0 {
-		o.mayRepeat(m)
+	if log.hookDepth == 0 {
+		o.repeatIfStruck(m)
 		if !log.propose(nil, FromOperator, m, reply) {
 			reply(rejected())
 		}
@@ -48,9 +48,9 @@ func (o *Operator) Propose(m shims.Message, reply func(shims.Answer)) {
 	reply(answer)
 }
 
-// mayRepeat repeats a drain request if a fault strikes: at once, or when the operator stops
-// waiting for the answer. The request then gets a key.
-func (o *Operator) mayRepeat(m shims.Message) {
+// repeatIfStruck repeats a drain request if a fault strikes: at once, or when the operator stops
+// waiting for the answer. Both requests then have the same idempotency key.
+func (o *Operator) repeatIfStruck(m shims.Message) {
 	request, is := m.(*shims.NodeUpdateDrain)
 	faults := o.world.Faults
 	if !is || len(faults.armed) == 0 {
@@ -73,8 +73,8 @@ func (o *Operator) mayRepeat(m shims.Message) {
 	})
 }
 
-// provoke sends the requests with which faults respond to an applied entry.
-func (o *Operator) provoke(a shims.Applied) {
+// runOperationFaults performs the operations of the faults that strike when an entry is applied.
+func (o *Operator) runOperationFaults(a shims.Applied) {
 	w := o.world
 	if len(w.Faults.armed) == 0 {
 		return
@@ -102,18 +102,18 @@ func (o *Operator) do(op scenario.Op) error {
 	return err
 }
 
-// retryAfter is the time after which a write that may not have been applied is sent again.
+// retryAfter is the wait before the world sends a write again that may not have been applied.
 const retryAfter = time.Second
 
-// insist sends a write again until it is applied. build returns nil when the write is no
-// longer needed.
-func (o *Operator) insist(build func() shims.Message) {
+// sendUntilApplied sends a write until it is applied. build returns nil when the write is no
+// longer necessary.
+func (o *Operator) sendUntilApplied(build func() shims.Message) {
 	m := build()
 	if m == nil {
 		return
 	}
 	w := o.world
-	again := func() { w.At(w.now.Add(retryAfter), func() error { o.insist(build); return nil }) }
+	again := func() { w.At(w.now.Add(retryAfter), func() error { o.sendUntilApplied(build); return nil }) }
 	taken := w.Log.propose(nil, FromOperator, m, func(a shims.Answer) {
 		if a.Outcome != raftwrite.Applied {
 			again()
@@ -124,20 +124,21 @@ func (o *Operator) insist(build func() shims.Message) {
 	}
 }
 
-// change is a change of a node that a fault makes and later reverts.
+// change is a write that changes a node for a fault, and the write that reverts it.
 type change struct {
 	operator *Operator
 	// apply and revert build the two writes. They return nil if there is nothing to change.
 	apply, revert func() shims.Message
 	// sent is the last write that apply built, or nil.
 	sent shims.Message
-	over bool
+	// reverting says that end was called.
+	reverting bool
 }
 
 // start makes the change. It never fails.
 func (c *change) start() error {
-	c.operator.insist(func() shims.Message {
-		if c.over {
+	c.operator.sendUntilApplied(func() shims.Message {
+		if c.reverting {
 			return nil
 		}
 		m := c.apply()
@@ -149,14 +150,15 @@ func (c *change) start() error {
 	return nil
 }
 
-// end reverts the change, once the last write of apply has left the queue of the log.
+// end reverts the change. If the last write of apply is still in the queue of the log, end waits
+// for it. It never fails.
 func (c *change) end() error {
-	c.over = true
+	c.reverting = true
 	w := c.operator.world
 	if w.Log.holds(c.sent) {
 		w.At(w.now.Add(retryAfter), c.end)
 		return nil
 	}
-	c.operator.insist(c.revert)
+	c.operator.sendUntilApplied(c.revert)
 	return nil
 }

@@ -10,30 +10,33 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Epoch is the start of every world's time.
+// Epoch is the virtual time at which every world starts.
 var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Options configure a [World]. The zero value of each is its default.
 type Options struct {
-	// Seed is the source of all random numbers. With zero, no duration is drawn: each is
-	// the minimum of its range, and events of one time run in the order in which they
-	// were queued. Draws without a minimum still happen: which node is lost, which writes
-	// in flight survive, how far a new leader is behind, and probabilities.
+	// Seed is the source of all random numbers. With zero, each duration is the minimum of
+	// its range, and events of one time run in the order in which they were queued. The world
+	// still draws the node that is lost, the writes in flight that survive, how far a new
+	// leader is behind, and probabilities.
 	Seed uint64
-	// Servers is the number of servers. Zero is one, which is then its own successor.
+	// Servers is the number of servers. Zero is one. A single server succeeds itself in an
+	// election.
 	Servers int
-	// Views says that the servers are views of one store. Otherwise each applies the log
-	// to its own store. Views cost nothing. They are good enough unless a test compares
-	// the states of servers.
+	// Views says that the servers are views of one store. Otherwise each applies the log to
+	// its own store. Views need less time and memory. Use replicas to compare the states of
+	// servers.
 	Views bool
 	// Commit is the time from the proposal of a write to its apply.
 	Commit scenario.Range
 	// Establish is the time from an election to the first step of the leader's drainer.
 	Establish scenario.Range
-	// Wake is the time from a wake-up to the drainer's step, Schedule to the scheduler's.
+	// Wake is the time from a wake-up to the drainer's step. Schedule is the time from a
+	// wake-up to the scheduler's step.
 	Wake, Schedule scenario.Range
-	// Gather makes clients send their own reports at whole multiples of it, so that there
-	// are fewer entries with more reports each. Zero sends each report when it is due.
+	// Gather makes clients send their reports only at multiples of this duration, so that
+	// fewer entries hold more reports each. With zero, clients send each report when it is
+	// due.
 	Gather time.Duration
 	// Drainer configures the drainer of each term. The world sets Raft and NewEvalID.
 	Drainer drainer.NodeDrainerConfig

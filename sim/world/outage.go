@@ -8,40 +8,40 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// heartbeat is how long the servers wait for a client before they set its node down or
-// disconnected.
+// heartbeat is how long the servers wait for a silent client before they set the status of its
+// node to down or disconnected.
 const heartbeat = 10 * time.Second
 
 // outage is a node whose client sends and receives nothing.
 type outage struct {
-	// status is a change of the node's status: lost, then ready again.
+	// status sets the node's status to down or disconnected, and later to ready again.
 	status *change
 	// permanent says that the client never returns.
 	permanent bool
 }
 
-// lose makes the client of a node silent for the fault's delay. If that is longer than a
-// heartbeat, the servers change the node's status.
-func (f *fleet) lose(by *fault) {
+// startOutage makes the client of a node silent for the fault's delay. If the delay is longer
+// than a heartbeat, the servers change the node's status.
+func (f *fleet) startOutage(by *fault) {
 	w := f.world
-	id, found := f.candidate(by)
-	if !found || !w.Faults.lucky(by, target{}) {
+	id, found := f.pickNode(by)
+	if !found || !w.Faults.drawStrike(by, target{}) {
 		return
 	}
 	status := cluster.NodeDown
 	if by.Name == scenario.NodeDisconnect {
 		status = cluster.NodeDisconnected
 	}
-	away := w.Faults.struck(by, target{Words: []string{string(id)}})
+	away := w.Faults.recordStrike(by, target{Words: []string{string(id)}})
 	o := f.silence(id, status)
 	if away > heartbeat {
 		w.At(w.now.Add(heartbeat), o.status.start)
 	}
-	w.Faults.undoAfter(away, func() error { return f.end(id, o) })
+	w.Faults.undoAfter(away, func() error { return f.endOutage(id, o) })
 }
 
-// candidate is the node of a fault, or a drawn reachable node if the fault names none.
-func (f *fleet) candidate(by *fault) (id cluster.NodeID, found bool) {
+// pickNode returns the node of a fault, or a random reachable node if the fault names none.
+func (f *fleet) pickNode(by *fault) (id cluster.NodeID, found bool) {
 	var nodes []cluster.NodeID
 	for n := range f.world.Truth().Nodes() {
 		if f.silent[n.ID] == nil && (by.On == "" && n.Reachable() || cluster.NodeID(by.On) == n.ID) {
@@ -54,7 +54,7 @@ func (f *fleet) candidate(by *fault) (id cluster.NodeID, found bool) {
 	return nodes[f.world.chance.stream("fault/"+string(by.Name)).IntN(len(nodes))], true
 }
 
-// silence makes the client of a node silent. The servers will set the node to the status.
+// silence makes the client of a node silent. The change in the result sets the node's status.
 func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
 	w := f.world
 	o := &outage{status: &change{operator: w.Operator}}
@@ -71,11 +71,11 @@ func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
 		return w.Operator.Requests.NodeStatus(id, cluster.NodeReady, false)
 	}
 	f.silent[id] = o
-	f.clients.Changed(id) // the client does not send what it was about to send
+	f.clients.Changed(id) // the client drops the reports that it was about to send
 	return o
 }
 
-// cutOff makes the client of a node silent for good.
+// cutOff makes the client of a node silent forever.
 func (f *fleet) cutOff(id cluster.NodeID) {
 	o := f.silent[id]
 	if o == nil {
@@ -86,7 +86,7 @@ func (f *fleet) cutOff(id cluster.NodeID) {
 }
 
 // end ends an outage that is not permanent.
-func (f *fleet) end(id cluster.NodeID, o *outage) error {
+func (f *fleet) endOutage(id cluster.NodeID, o *outage) error {
 	if o.permanent {
 		return nil
 	}

@@ -11,27 +11,29 @@ import (
 // proposal is a write in the queue of the log.
 type proposal struct {
 	Write
-	// step is the step that proposed it.
+	// step is the number of the step that proposed the write.
 	step int
-	// from is the leadership that proposed it. It is nil for clients and operators, who
-	// send to any leader. leader is the leadership at that time.
+	// from is the leadership that proposed the write. It is nil for clients and operators,
+	// because they send to any leader. leader is the leadership at that time.
 	from, leader *leadership
 	fate         Fate
-	// reply gets the answer; nil if there is none to give.
+	// reply gets the answer; nil if the writer needs none.
 	reply func(shims.Answer)
-	// answered says that the writer already has an answer. The write is then only in the
-	// log of its leader.
+	// answered says that the writer already has an answer. The write then exists only in its
+	// leader's log.
 	answered bool
-	// leaves is when the write leaves its server's process. due is when it is applied.
+	// leaves is the time at which the write leaves its server's process. due is the time at
+	// which the log applies it.
 	leaves, due time.Time
 	// data is the entry, nil for a barrier.
 	data []byte
-	// deposes says that the leader is deposed before it gets the answer.
+	// deposes says that a fault deposes the leader before the leader gets the answer.
 	deposes bool
 }
 
-// late returns the queued form of the proposal. [UnknownLate] needs two: one for the
-// answer, which must not come before propose has returned, and one for the late apply.
+// late returns the items to queue for the proposal. by is the delay of a late write.
+// [UnknownLate] needs two items: one for the answer, which must come after propose has returned,
+// and one for the late apply.
 func (p *proposal) late(by time.Duration) []*proposal {
 	switch p.fate {
 	case Slow:
@@ -51,11 +53,10 @@ func (p *proposal) late(by time.Duration) []*proposal {
 // applies reports whether the write is applied, if its leader still leads when it is due.
 func (p *proposal) applies() bool { return p.fate != Reject && p.fate != UnknownLost }
 
-// inLog reports whether the leader has the write in its log, where the next leader may
-// find it.
+// inLog reports whether the write is in the leader's log. If it is, it may survive the leader.
 func (p *proposal) inLog(now time.Time) bool { return p.applies() && !now.Before(p.leaves) }
 
-// entry describes the entry of the write.
+// entry returns the description of the write's entry.
 func (p *proposal) entry() Entry {
 	term := p.leader.world.Term()
 	if p.from != nil || p.answered {

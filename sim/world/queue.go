@@ -8,10 +8,10 @@ import (
 // event is one future step.
 type event struct {
 	at time.Time
-	// tie orders the events of one time. It is drawn from the seed when the event is
-	// queued, so that seeds try different orders and one seed always tries the same.
+	// tie orders the events of one time. The loop draws it from the seed when it queues the
+	// event. So different seeds give different orders, and one seed always gives the same.
 	tie uint64
-	// sequence orders events of equal time and tie by when they were queued.
+	// sequence keeps events of equal time and tie in the order in which they were queued.
 	sequence uint64
 	kind     Kind
 	// cause is the step that queued the event.

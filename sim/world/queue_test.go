@@ -18,8 +18,8 @@ type planned struct {
 	then []time.Duration
 }
 
-// Functions run by time, then by tie, then in the order in which they were queued: as with
-// a slice that is sorted before each step.
+// Functions run by time, then by tie, then in the order in which they were queued. The order is
+// that of a slice that is sorted before each step.
 func TestWorld_order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,13 +28,13 @@ func TestWorld_order(t *testing.T) {
 			return planned{at: span.Draw(t, "at"), then: rapid.SliceOfN(span, 0, 3).Draw(t, "then")}
 		}), 1, 30).Draw(t, "plans")
 		seed := rapid.Uint64Range(0, 5).Draw(t, "seed")
-		must.Eq(t, sortedTwin(seed, plans), played(t, seed, plans))
+		must.Eq(t, runSorted(seed, plans), runInWorld(t, seed, plans))
 	})
 }
 
-// played runs the functions in a world and returns their numbers as they run. They are
-// numbered as they are queued.
-func played(t must.T, seed uint64, plans []planned) (ran []int) {
+// runInWorld runs the functions in a world and returns their numbers in the order in which they
+// run. The numbers count the functions in the order in which they were queued.
+func runInWorld(t must.T, seed uint64, plans []planned) (ran []int) {
 	w, err := world.New(world.Options{Seed: seed})
 	must.NoError(t, err)
 	number := 0
@@ -58,8 +58,8 @@ func played(t must.T, seed uint64, plans []planned) (ran []int) {
 	return ran
 }
 
-// sortedTwin does the same with a slice.
-func sortedTwin(seed uint64, plans []planned) (ran []int) {
+// runSorted does the same as runInWorld with a sorted slice.
+func runSorted(seed uint64, plans []planned) (ran []int) {
 	type event struct {
 		planned
 		number int
@@ -100,11 +100,11 @@ func TestWorld_ties(t *testing.T) {
 	together := make([]planned, 20)
 	orders := map[int][]int{}
 	for seed := range uint64(4) {
-		order := played(t, seed, together)
+		order := runInWorld(t, seed, together)
 		must.Eq(t, slices.IsSorted(order), seed == 0)
 		slices.Sort(order)
 		must.Len(t, len(together), slices.Compact(order))
-		orders[int(seed)] = played(t, seed, together)
+		orders[int(seed)] = runInWorld(t, seed, together)
 	}
 	must.NotEq(t, orders[1], orders[2])
 	must.NotEq(t, orders[2], orders[3])

@@ -15,22 +15,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// With any elections and faults, the log does nothing that raft cannot do.
+// With random elections and faults, the log does nothing that raft cannot do.
 func TestLog_raft(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for seed := range uint64(80) {
-		w := stormy(t, seed)
+		w := withElectionsAndFaults(t, seed)
 		must.NoError(t, w.Servers.SameStates())
 		must.NoError(t, checkLog(w, seen), must.Sprintf("seed %d", seed))
 	}
 	for _, outcome := range []string{"survived", "lost", "rejected", "unknown and applied", "of a deposed leader"} {
-		must.Positive(t, seen[outcome], must.Sprintf("%s was not seen: %v", outcome, seen))
+		must.Positive(t, seen[outcome], must.Sprintf("no write had the outcome %q: %v", outcome, seen))
 	}
 }
 
-// stormy runs a fixture with many elections and all faults.
-func stormy(t *testing.T, seed uint64) *fixture {
+// withElectionsAndFaults runs a fixture with many elections and all faults.
+func withElectionsAndFaults(t *testing.T, seed uint64) *fixture {
 	t.Helper()
 	w := newFixture(t, world.Options{
 		Seed: seed, Servers: 3, Views: seed%2 == 0, Late: scenario.Range{Min: 2 * time.Second, Max: 2 * time.Second},
@@ -79,7 +79,7 @@ type proposed struct {
 }
 
 // checkLog returns an error if raft could not have produced the log and the answers. It counts
-// the outcomes.
+// the outcomes in seen.
 func checkLog(w *fixture, seen map[string]int) error {
 	logged, err := checkEntries(w)
 	if err != nil {
@@ -130,19 +130,19 @@ func checkWrite(p write, at time.Duration, logged bool, ends map[int]time.Durati
 	ended, over := ends[p.Term]
 	switch outcome := p.answer.Outcome; {
 	case p.deposed && logged:
-		return errors.New("it was committed after its term had ended")
+		return errors.New("the log committed it although its leader was deposed before it proposed it")
 	case !p.Taken && (logged || p.answered):
-		return errors.New("it was not taken")
+		return errors.New("the log did not accept it, but committed or answered it")
 	case p.Taken && !p.answered && over:
-		return errors.New("its term has ended and it has no answer")
+		return errors.New("its term has ended without an answer")
 	case !p.answered:
 		return nil
 	case outcome == raftwrite.Applied && (!logged || p.Message != nil && at != p.answeredAt):
-		return errors.New("the answer says that it was applied")
+		return errors.New("the answer is \"applied\", but the log did not apply it at that time")
 	case outcome == raftwrite.Applied && over && p.answeredAt > ended:
-		return errors.New("the answer says that it was applied, after its term had ended")
+		return errors.New("the answer \"applied\" came after the end of its term")
 	case outcome == raftwrite.Rejected && logged:
-		return errors.New("the answer says that it was rejected")
+		return errors.New("the answer is \"rejected\", but the log committed it")
 	}
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// reader reads a server's state for one drainer. Its snapshots and feeds agree: while it
-// hides newer states, no feed reports their changes; and its snapshots contain every
-// change that a feed has reported.
+// reader reads a server's state for one drainer. Its snapshots and feeds agree. While it hides
+// newer states, no feed reports their changes. Its snapshots contain every change that a feed
+// has reported.
 type reader struct {
 	drainer.StateReader // of the server's store, never nil
 	server              *server
-	// stale is the old state that the reader shows while a fault makes it stale, or nil.
+	// stale is the old state that the reader returns while a fault makes it stale, or nil.
 	stale *statestore.Snapshot
-	// abandoned says that the store was replaced. Feeds report that even while newer
-	// states are hidden.
+	// abandoned says that the store was replaced. Feeds report that even while the reader
+	// hides newer states.
 	abandoned bool
 	feeds     []*feed
 	// view is the last state that the current step read, or nil. looks counts the reads.
@@ -35,7 +35,7 @@ func (ss *Servers) newReader(s *server) *reader {
 // held reports whether the reader hides the newest state of the server's store.
 func (r *reader) held() bool { return r.stale != nil || r.server.behind != nil }
 
-// state is the state that the reader shows.
+// state returns the state that the reader shows.
 func (r *reader) state() *statestore.Snapshot {
 	if r.stale != nil {
 		return r.stale
@@ -61,7 +61,7 @@ func (r *reader) Subscribe(wake chan<- struct{}) drainer.Feed {
 	return f
 }
 
-// freeze hides newer states than the current one for a while.
+// freeze hides newer states than the current one for a duration.
 func (r *reader) freeze(w *World, d time.Duration) {
 	if r.stale != nil || d <= 0 {
 		return
@@ -80,7 +80,7 @@ func (r *reader) freeze(w *World, d time.Duration) {
 	})
 }
 
-// catchUp shows the newest state of a server that was behind.
+// catchUp makes all feeds report that anything may have changed, because the server was behind.
 func (r *reader) catchUp() {
 	for _, f := range r.feeds {
 		f.miss()
@@ -105,13 +105,14 @@ func (r *reader) forwardWakes() {
 type feed struct {
 	drainer.Feed
 	reader *reader
-	// storeWake has capacity 1. It holds a wake-up that was not forwarded.
+	// storeWake has capacity 1. It holds a wake-up of the store that the reader has not
+	// forwarded to wake.
 	storeWake chan struct{}
 	wake      chan<- struct{}
-	// missed says that the feed has not reported every change in the current state.
+	// missed says that the feed has not reported every change of the current state.
 	missed bool
-	// followed says that the drainer followed a job while newer states were hidden. The
-	// store may have changed the job after the shown state and before the call.
+	// followed says that the drainer followed a job while the reader hid newer states. The
+	// job may have changed after the shown state and before that call.
 	followed bool
 	// follows counts how often the drainer follows each job.
 	follows map[cluster.JobKey]int
@@ -134,14 +135,14 @@ func (f *feed) Take() drainer.Changes {
 	return changes
 }
 
-// Follow adds a job to the reported ones.
+// Follow makes the feed report the changes of a job.
 func (f *feed) Follow(k cluster.JobKey) {
 	f.Feed.Follow(k)
 	f.follows[k]++
 	f.followed = f.followed || f.reader.held()
 }
 
-// Unfollow takes back one Follow.
+// Unfollow cancels one call of Follow.
 func (f *feed) Unfollow(k cluster.JobKey) {
 	f.Feed.Unfollow(k)
 	if f.follows[k]--; f.follows[k] <= 0 {
@@ -149,7 +150,7 @@ func (f *feed) Unfollow(k cluster.JobKey) {
 	}
 }
 
-// followed are the jobs that the drainer follows, in order.
+// followed returns the jobs that the drainer follows, sorted.
 func (r *reader) followed() []cluster.JobKey {
 	var jobs []cluster.JobKey
 	for _, f := range r.feeds {

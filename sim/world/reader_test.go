@@ -104,8 +104,8 @@ func TestReader_staleAndRestored(t *testing.T) {
 	w.run(t, drains+2*time.Second)
 }
 
-// A leader that was behind learns that anything may have changed when it has caught up.
-// Another leader learns of no change.
+// When a leader that was behind has caught up, its feed reports that anything may have changed.
+// The feed of a leader that was not behind reports no change.
 func TestReader_behind(t *testing.T) {
 	t.Parallel()
 	seen := map[bool]int{}

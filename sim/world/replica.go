@@ -6,7 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// replica is a state machine, and how much of the log it has applied.
+// replica is a state machine, with the number of entries that it has applied.
 type replica struct {
 	fsm     *shims.FSM
 	observe func(shims.Applied) // never nil
@@ -14,7 +14,7 @@ type replica struct {
 	applied int
 }
 
-// newReplica returns a replica of a cluster whose servers are all of this build.
+// newReplica returns a replica of a cluster whose servers all run this build.
 func newReplica(observe func(shims.Applied)) *replica {
 	r := &replica{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe}), observe: observe}
 	txn := r.fsm.Store().Begin(0)
@@ -23,8 +23,8 @@ func newReplica(observe func(shims.Applied)) *replica {
 	return r
 }
 
-// catchUp applies the entries that the replica has not applied. It returns the response
-// to the last entry, or nil if that is no message.
+// catchUp applies the entries that the replica has not applied yet. It returns the response to
+// the last entry, or nil if that entry has no message.
 func (r *replica) catchUp(entries []logEntry) (response shims.Response, err error) {
 	for r.applied < len(entries) && err == nil {
 		e := entries[r.applied]
@@ -40,7 +40,7 @@ func (r *replica) catchUp(entries []logEntry) (response shims.Response, err erro
 	return response, err
 }
 
-// write runs a direct write. Observers see an entry without a message.
+// write runs a direct write. Observers get an entry without a message.
 func (r *replica) write(index uint64, do func(*statestore.Txn) error) error {
 	before := r.state()
 	txn := r.fsm.Store().Begin(index)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Restore and Forget start a new term on the same server. Writes in flight are committed, and
-// nothing is written twice.
+// Restore and Forget start a new term on the same server. The log commits the writes in flight,
+// and the drainer writes nothing twice.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {

@@ -16,9 +16,9 @@ import (
 type Servers struct {
 	world *World
 	all   []*server
-	// leader is the current leadership; never nil once the world is made.
+	// leader is the current leadership; never nil after [New] has returned.
 	leader *leadership
-	// deposed are the leaderships that have ended and do not know it yet.
+	// deposed are the leaderships that have ended and whose drainers do not know it yet.
 	deposed []*leadership
 	terms   int
 	// observed is the index of the newest entry that any server has applied.
@@ -27,22 +27,22 @@ type Servers struct {
 	recent []*statestore.Snapshot
 }
 
-// server is one server: a state, a clock and a process. Only the leader applies the log
-// as it grows. The others fall behind, and catch up when they lead and an entry of their
-// term is committed. Until then a new leader reads an old state, as in raft.
+// server is one server: a state, a clock and a process. Only the leader applies new entries. A
+// new leader reads an old state, as in raft, until an entry of its term is committed. Then it
+// catches up.
 type server struct {
 	number int // from 0
-	// replica is the server's own, or shared if the servers are views; never nil.
+	// replica belongs to the server alone, or to all servers if they are views; never nil.
 	replica *replica
 	// behind is the old state that a view reads while it is behind, or nil.
 	behind *statestore.Snapshot
 	// seen is the index of the newest state that the server has read as a leader.
 	seen uint64
-	// ahead is how far the server's clock is ahead of the world's time.
+	// ahead is the time by which the server's clock is ahead of the world's time.
 	ahead time.Duration
 	// pausedUntil is the end of the last pause of the server's process.
 	pausedUntil time.Time
-	// cutOff says that the process is paused for good and never leads again.
+	// cutOff says that the process is paused forever and never leads again.
 	cutOff bool
 }
 
@@ -65,7 +65,7 @@ func newServers(w *World) *Servers {
 // maxBehind is the largest number of states that a new leader may be behind.
 const maxBehind = 8
 
-// applied handles an entry that a server has applied.
+// applied tells the observers, and wakes the scheduler, when a server has applied an entry.
 func (ss *Servers) applied(server int, a shims.Applied) {
 	for _, o := range ss.world.observers {
 		if o.ReplicaApplied != nil {
@@ -89,7 +89,8 @@ func (ss *Servers) applied(server int, a shims.Applied) {
 // Count is the number of servers.
 func (ss *Servers) Count() int { return len(ss.all) }
 
-// SetClock sets how far a server's clock is ahead of the world's time.
+// SetClock sets the time by which a server's clock is ahead of the world's time. It may be
+// negative.
 func (ss *Servers) SetClock(number int, ahead time.Duration) {
 	s := ss.all[number]
 	s.ahead = ahead
@@ -102,8 +103,8 @@ func (ss *Servers) SetClock(number int, ahead time.Duration) {
 	}
 }
 
-// Pause stops a server's process for a while. It takes no steps. If it leads, nothing is
-// written, and writes that were just proposed do not leave the process.
+// Pause stops a server's process for a duration. The process takes no steps. If the server
+// leads, the log applies nothing, and writes that were just proposed do not leave the process.
 func (ss *Servers) Pause(number int, d time.Duration) {
 	s := ss.all[number]
 	s.pausedUntil = later(s.pausedUntil, ss.world.now.Add(d))
@@ -112,10 +113,10 @@ func (ss *Servers) Pause(number int, d time.Duration) {
 // WakeDrainer wakes the leader's drainer without a reason.
 func (ss *Servers) WakeDrainer() { ss.leader.drainerAlarm.wake() }
 
-// Reports are the reports of the leader's drainer on all draining nodes, by node.
+// Reports returns the reports of the leader's drainer on all draining nodes, sorted by node.
 func (ss *Servers) Reports() []rules.Report { return ss.leader.drainer.Reports(ss.world.Clock()) }
 
-// Followed are the jobs that the leader's drainer follows, in order.
+// Followed returns the jobs that the leader's drainer follows, sorted.
 func (ss *Servers) Followed() []cluster.JobKey { return ss.leader.reader.followed() }
 
 // Reader returns a reader of the state that the leader's drainer reads.
@@ -125,8 +126,8 @@ func (ss *Servers) Reader() drainer.StateReader {
 	return r
 }
 
-// States lets every server apply the whole log and returns their states, the leader's
-// first. Servers that are views have one state.
+// States makes every server apply the whole log and returns their states, the leader's first.
+// Views have one state together.
 func (ss *Servers) States() ([]*statestore.Snapshot, error) {
 	leader := ss.leader.server.replica
 	replicas := []*replica{leader}
@@ -145,8 +146,8 @@ func (ss *Servers) States() ([]*statestore.Snapshot, error) {
 	return states, nil
 }
 
-// SameStates returns an error if a server does not have the leader's state after the
-// whole log. Servers that are views are compared with another replica of the log.
+// SameStates makes every server apply the whole log, and returns an error if a server does not
+// have the leader's state. For views it compares their store with a new replica of the log.
 func (ss *Servers) SameStates() error {
 	states, err := ss.States()
 	if err != nil {
@@ -197,8 +198,9 @@ func (s *server) state() *statestore.Snapshot {
 // paused reports whether the server's process is paused.
 func (s *server) paused(now time.Time) bool { return now.Before(s.pausedUntil) }
 
-// awake delays a time until the server's process runs. Zero stays zero.
-func (s *server) awake(at time.Time) time.Time {
+// afterPause returns the later of a time and the end of the server's pause. A zero time stays
+// zero.
+func (s *server) afterPause(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Setup writes to the log directly, without a step: nodes, jobs and allocations that exist
-// before the run starts.
+// Setup commits entries directly, without a step. Use it for nodes, jobs and allocations that
+// exist before the run starts.
 type Setup struct{ world *World }
 
 // Commit commits a message.
@@ -28,9 +28,9 @@ func (s Setup) Commit(m shims.Message) error {
 	return answer.Err
 }
 
-// Write writes to the state directly. It skips the checks of the scheduler and the clients,
-// and tells only readers of the state. The function do is called once for each replica,
-// some calls come much later, and must do the same each time.
+// Write changes the state directly. It skips the checks of the scheduler and the clients, and
+// wakes only the readers of the state. Each replica calls do once when it applies the entry,
+// which may be much later. So do must make the same change each time.
 func (s Setup) Write(do func(*statestore.Txn) error) error {
 	_, err := s.world.Log.commitEntry(logEntry{write: do, Entry: Entry{Term: s.world.Term()}})
 	return err
@@ -42,8 +42,8 @@ type Placement struct {
 	Allocs []*cluster.Allocation
 }
 
-// jobsPerWrite is how many jobs are written in one transaction. Beyond some thousand rows,
-// each row of a transaction costs many times more.
+// jobsPerWrite is the number of jobs in one transaction. In a transaction of several thousand
+// rows, each row takes many times longer.
 const jobsPerWrite = 10
 
 // Place writes jobs and their allocations.
@@ -91,15 +91,15 @@ func place(txn *statestore.Txn, at time.Time, allocs []*cluster.Allocation) erro
 	return err
 }
 
-// NewNode returns a ready node with room for any allocation. The caller may change it
-// before it registers it.
+// NewNode returns a ready node with capacity for any allocation. The caller may change it before
+// registering it.
 func NewNode(id cluster.NodeID) *cluster.Node {
 	plenty := cluster.Resources{CPU: math.MaxInt32, MemoryMB: math.MaxInt32, DiskMB: math.MaxInt32}
 	return &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, Resources: plenty}
 }
 
-// NewJob returns a job with one group of one task, all of the same name, without resources.
-// The caller may change it before it registers it.
+// NewJob returns a job with one group of one task. All three have the same name, and the task
+// needs no resources. The caller may change the job before registering it.
 func NewJob(t cluster.JobType, id cluster.JobID, count int) *cluster.Job {
 	name := string(id)
 	group := &cluster.TaskGroup{Name: name, Count: count, Tasks: []*cluster.Task{{Name: name}}}
@@ -108,7 +108,7 @@ func NewJob(t cluster.JobType, id cluster.JobID, count int) *cluster.Job {
 	return j
 }
 
-// NewAllocID returns a new id of an allocation.
+// NewAllocID returns a new allocation id.
 func (s Setup) NewAllocID() cluster.AllocID { return s.world.ids.alloc() }
 
 // NewAlloc returns a healthy allocation that has run on the node for an hour. index is its

@@ -14,27 +14,27 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// silent is a store whose feed never wakes its reader.
-type silent struct{ drainer.StateReader }
+// noWakes is a store whose feed never wakes its reader.
+type noWakes struct{ drainer.StateReader }
 
-func (s silent) Subscribe(chan<- struct{}) drainer.Feed {
+func (s noWakes) Subscribe(chan<- struct{}) drainer.Feed {
 	return s.StateReader.Subscribe(make(chan struct{}, 1))
 }
 
-// The drainer is stepped only if it was woken: without wake-ups the world stands still.
+// The loop steps the drainer only after a wake-up. Without wake-ups the drain never ends.
 func TestWorld_standsStill(t *testing.T) {
 	t.Parallel()
-	for _, mute := range []bool{false, true} {
+	for _, withoutWakes := range []bool{false, true} {
 		w := newFixture(t, world.Options{Reader: func(s *statestore.Store) drainer.StateReader {
-			if mute {
-				return silent{s.Reader()}
+			if withoutWakes {
+				return noWakes{s.Reader()}
 			}
 			return s.Reader()
 		}})
 		w.drain()
-		must.True(t, w.run(t, lasts), must.Sprint("an event is left"))
-		must.Eq(t, mute, w.State().Node("n1").Draining())
-		must.Eq(t, mute, w.stepped(drains, lasts) == 0)
+		must.True(t, w.run(t, lasts), must.Sprint("the queue still holds an event"))
+		must.Eq(t, withoutWakes, w.State().Node("n1").Draining())
+		must.Eq(t, withoutWakes, w.stepped(drains, lasts) == 0)
 	}
 }
 
@@ -57,8 +57,8 @@ func TestWorld_OnStill(t *testing.T) {
 	must.Eq(t, world.Epoch.Add(time.Minute), w.Now())
 }
 
-// A drainer without work is not stepped: not for jobs that no drain concerns, not because its
-// leader has caught up, and not because another drainer or the scheduler is stepped.
+// A drainer without work takes no step: not for jobs that no drain concerns, not when its leader
+// has caught up, and not after a step of another drainer or of the scheduler.
 func TestWorld_noIdleWakes(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
@@ -79,9 +79,9 @@ func TestWorld_noIdleWakes(t *testing.T) {
 	})
 }
 
-// A waiting drainer notices at its next look that the clock was set. If the clock was set
-// forward, it acts on what is due. If it was set back to before the last step, it reads
-// everything again.
+// A waiting drainer notices at its next clock check that the clock was set. If the clock was set
+// forward, the drainer handles the deadlines that have passed. If the clock was set back to
+// before the last step, the drainer reads all drains again.
 func TestServers_SetClock(t *testing.T) {
 	t.Parallel()
 	const deadline, look = time.Hour, 30 * time.Second
@@ -113,8 +113,8 @@ func TestServers_SetClock(t *testing.T) {
 	}
 }
 
-// After a stale view the feed reports all hidden changes, also those of jobs that were followed
-// in the meantime. So a drain that started while the view was stale ends.
+// After a stale view, the feed reports all hidden changes, even those of jobs that the drainer
+// followed while the view was stale. So a drain that started during that time ends.
 func TestFaults_afterStaleView(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, o world.Options) {
@@ -129,7 +129,7 @@ func TestFaults_afterStaleView(t *testing.T) {
 				w.Servers.WakeDrainer()
 				w.drainNode("n3", 0)
 			})
-			for j := range 60 { // it reads the state without a reported change
+			for j := range 60 { // the drainer reads the state without a reported change
 				w.at(at+time.Duration(j)*500*time.Millisecond, w.Servers.WakeDrainer)
 			}
 			must.True(t, w.run(t, time.Hour))

@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// ErrTooManySteps says that a world has reached [Options].MaxSteps; see [Loop.InCircles].
+// ErrTooManySteps says that a world has reached [Options].MaxSteps; see [Loop.Livelocked].
 var ErrTooManySteps = errors.New("too many steps")
 
 // stepCounts counts the steps of a world.
 type stepCounts struct {
 	kinds [KindCount]int
-	// alone counts the drainers' steps since the last event that no drainer caused.
-	// circling counts those of them, in the whole run, beyond the first maxAlone in a row.
-	alone, circling int
+	// inRow counts the drainers' steps since the last event that no drainer caused. excess
+	// counts the steps of the whole run that were not among the first maxInRow of their row.
+	inRow, excess int
 }
 
-// maxAlone is the number of steps that drainers may take in a row for a good reason: a
-// step follows each answer, each new state and each timer.
-const maxAlone = 20
+// maxInRow is the number of steps that correct drainers may take in a row: a step follows each
+// answer, each new state and each timer.
+const maxInRow = 20
 
 // drainer counts a step of a drainer.
 func (c *stepCounts) drainer() {
-	if c.alone++; c.alone > maxAlone {
-		c.circling++
+	if c.inRow++; c.inRow > maxInRow {
+		c.excess++
 	}
 }
 
-// outside notes an event that no drainer caused: a write of another source, a strike of a
-// fault, or a scripted step.
-func (c *stepCounts) outside() { c.alone = 0 }
+// outside ends a row of drainers' steps, because of an event that no drainer caused: a write of
+// another source, a strike of a fault, or a scripted step.
+func (c *stepCounts) outside() { c.inRow = 0 }
 
 // String returns the counts in words.
 func (c *stepCounts) String() string {
@@ -38,14 +38,15 @@ func (c *stepCounts) String() string {
 	for k, n := range c.kinds {
 		parts = append(parts, fmt.Sprintf("%s %d", Kind(k), n))
 	}
-	return fmt.Sprintf("%s; %d of the drainers' while nothing else happened", strings.Join(parts, ", "), c.circling)
+	return fmt.Sprintf("%s; %d drainer steps with no other event", strings.Join(parts, ", "), c.excess)
 }
 
-// InCircles reports whether the drainers wake themselves again and again: many steps are
-// theirs, in a row, while nothing else happens. Frequent faults alone do not count, because
-// each fault ends the row.
-func (l *Loop) InCircles() bool { return l.counts.circling > l.steps/circlesShare }
+// Livelocked reports whether a drainer causes its own next step again and again: a large part of
+// all steps are drainers' steps in long rows without another event. Frequent faults alone are no
+// livelock, because each strike ends a row.
+func (l *Loop) Livelocked() bool { return l.counts.excess > l.steps/livelockShare }
 
-// circlesShare is below the share of any circling drainer. A drainer that circles by writing
-// takes every second step, because the log takes the other; by its timer it takes all.
-const circlesShare = 4
+// livelockShare is the divisor of the smallest share that counts as a livelock. A drainer that
+// wakes itself by its writes takes every second step, because the log takes the other one. A
+// drainer that wakes itself by its timer takes all steps.
+const livelockShare = 4

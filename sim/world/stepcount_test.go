@@ -12,22 +12,22 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// restless is a watcher that always needs another step at once.
-type restless struct{ drainer.DrainingJobWatcher }
+// busyWatcher is a watcher that always requests another step at once.
+type busyWatcher struct{ drainer.DrainingJobWatcher }
 
-func (r restless) Step(look drainer.Look) time.Time {
+func (r busyWatcher) Step(look drainer.Look) time.Time {
 	r.DrainingJobWatcher.Step(look)
 	return look.Now
 }
 
-// A run at the limit of steps goes in circles if its drainer wakes itself, and not because the
-// run is long or because faults cause many steps.
-func TestLoop_InCircles(t *testing.T) {
+// A run that reaches the limit of steps is livelocked if its drainer wakes itself. It is not
+// livelocked if the run is only long, or if faults cause many steps.
+func TestLoop_Livelocked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		watcher drainer.DrainingJobWatcherFactory
-		faults  []scenario.Fault
-		circles bool
+		watcher    drainer.DrainingJobWatcherFactory
+		faults     []scenario.Fault
+		livelocked bool
 	}{
 		"a long run": {},
 		"leader/flap": {faults: []scenario.Fault{
@@ -36,14 +36,14 @@ func TestLoop_InCircles(t *testing.T) {
 		"watch/spurious and leader/flap": {faults: []scenario.Fault{
 			{Name: scenario.WatchSpurious, For: time.Hour}, {Name: scenario.LeaderFlap, For: time.Hour, Delay: exactly(50 * time.Millisecond)},
 		}},
-		"a restless drainer": {circles: true, watcher: func(e drainer.Env) drainer.DrainingJobWatcher {
-			return restless{drainer.NewJobWatcher(e)}
+		"a drainer that wakes itself": {livelocked: true, watcher: func(e drainer.Env) drainer.DrainingJobWatcher {
+			return busyWatcher{drainer.NewJobWatcher(e)}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := world.Options{MaxSteps: 3000, Drainer: drainer.NodeDrainerConfig{JobWatcher: c.watcher}}
-			if c.faults == nil && !c.circles {
+			if c.faults == nil && !c.livelocked {
 				o.MaxSteps = 20
 			}
 			w := newFixture(t, o)
@@ -53,7 +53,7 @@ func TestLoop_InCircles(t *testing.T) {
 			}
 			_, err := w.Run(world.Epoch.Add(time.Hour))
 			must.True(t, errors.Is(err, world.ErrTooManySteps), must.Sprint(err))
-			must.Eq(t, c.circles, w.InCircles(), must.Sprint(err))
+			must.Eq(t, c.livelocked, w.Livelocked(), must.Sprint(err))
 		})
 	}
 }

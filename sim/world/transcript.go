@@ -12,18 +12,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Transcript records a run for readers: the requests of operators, the writes of the
-// drainer, and why each allocation is still on its draining node. Make it with
-// [NewTranscript].
+// Transcript records a run as text: the requests of operators, the writes of the drainer, and
+// the reason why each allocation is still on its draining node. Make it with [NewTranscript].
 type Transcript struct {
 	world *World
 	start time.Time
 	lines []line
 	// waits holds the last recorded reasons of each draining node.
 	waits map[cluster.NodeID]string
-	// Everything records plans and the reports of clients too.
+	// Everything adds plans and the reports of clients.
 	Everything bool
-	// Brief writes numbers of allocations, not their names.
+	// Brief writes the number of allocations instead of their names.
 	Brief bool
 }
 
@@ -35,18 +34,19 @@ type line struct {
 	details string
 }
 
-// maxNames is how many names a line holds. A longer list is only counted.
+// maxNames is the largest number of names in a line. Instead of more names, a line has their
+// number.
 const maxNames = 8
 
-// NewTranscript starts a transcript. Its times count from now.
+// NewTranscript starts a transcript. Its times count from the world's current time.
 func NewTranscript(w *World) *Transcript {
 	t := &Transcript{world: w, start: w.now, waits: map[cluster.NodeID]string{}}
 	w.Observe(Observer{Applied: t.entry})
 	return t
 }
 
-// String returns the lines of the transcript. Lines that differ only in their nodes are
-// merged if there are many.
+// String returns the lines of the transcript. It merges more than eight consecutive lines that
+// differ only in their nodes.
 func (t *Transcript) String() string {
 	var b strings.Builder
 	for i := 0; i < len(t.lines); {
@@ -67,7 +67,7 @@ func (t *Transcript) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// sameButNode reports whether two lines are about nodes and equal in all else.
+// sameButNode reports whether two lines are about nodes and differ at most in the node.
 func (l line) sameButNode(o line) bool {
 	return l.node != "" && o.node != "" && l.at == o.at && l.verb == o.verb && l.details == o.details
 }
@@ -212,8 +212,8 @@ func (t *Transcript) reports(a shims.Applied, m *shims.AllocClientUpdate) {
 	}
 }
 
-// Reasons writes down why allocations are still on their draining nodes, where
-// that has changed. It is called at quiet points.
+// Reasons adds a line for each draining node whose reasons have changed: why its allocations are
+// still there. Call it when no event is left at the current time; see [Loop.OnQuiet].
 func (t *Transcript) Reasons() {
 	draining := map[cluster.NodeID]bool{}
 	for n := range t.world.State().DrainingNodes() {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// World is one simulated cluster in one goroutine. It is not safe for concurrent use.
-// [New] sets its parts; callers do not replace them.
+// World is one simulated cluster in one goroutine. It is not safe for concurrent use. [New] sets
+// its fields; do not replace them.
 type World struct {
 	// Loop holds the virtual time and runs the events.
 	*Loop
@@ -65,11 +65,11 @@ func (w *World) Term() int { return w.Servers.terms }
 // Clock is the time on the leader's clock.
 func (w *World) Clock() time.Time { return w.Servers.leader.clock() }
 
-// State is the state that the leader's drainer reads: the newest state of its server,
-// unless a fault hides that.
+// State returns the state that the leader's drainer reads: the newest state of its server,
+// unless a fault hides that state.
 func (w *World) State() *statestore.Snapshot { return w.Servers.leader.reader.state() }
 
-// Truth is the newest state of all servers. A new leader may not have caught up with it.
+// Truth returns the newest state of all servers. A new leader may still read an older one.
 func (w *World) Truth() *statestore.Snapshot {
 	newest := w.Servers.all[0].replica
 	for _, s := range w.Servers.all[1:] {
@@ -80,19 +80,21 @@ func (w *World) Truth() *statestore.Snapshot {
 	return newest.state()
 }
 
-// Hidden returns the facts of the world that no state shows.
+// Hidden returns the facts of the world that are in no snapshot of the state.
 func (w *World) Hidden() Hidden { return Hidden{w} }
 
-// DrainMayStart reports whether a drain may start, or a drainer may write, without a
-// new request: a request or a write of a drainer is in the queue, a deposed leader does not
-// know that it was deposed, a fault has a delayed effect, or [scenario.DrainAgain] is armed.
+// DrainMayStart reports whether a drain may start, or a drainer may write, without a new
+// request. That is so if the queue holds a request or a write of a drainer, if a deposed leader
+// does not know that it was deposed, if a fault has a delayed effect, or if
+// [scenario.DrainAgain] is armed.
 func (w *World) DrainMayStart() bool {
 	return len(w.Servers.deposed) > 0 || w.Faults.pending > 0 ||
 		slices.ContainsFunc(w.Log.queue, func(p *proposal) bool { return p.Source == FromDrainer || p.Source == FromOperator }) ||
 		slices.ContainsFunc(w.Faults.armed, func(f *fault) bool { return f.Name == scenario.DrainAgain && !f.Ended(w.now) })
 }
 
-// applied handles an entry when the first server applies it.
+// applied tells the clients, the observers and the faults that the first server has applied an
+// entry.
 func (w *World) applied(a shims.Applied) {
 	w.clients.applied(a)
 	for _, o := range w.observers {
@@ -100,5 +102,5 @@ func (w *World) applied(a shims.Applied) {
 			o.Applied(a)
 		}
 	}
-	w.Operator.provoke(a)
+	w.Operator.runOperationFaults(a)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Source is the kind of a writer.
+// Source is the kind of component that proposes a write.
 type Source uint8
 
 // The sources of writes.
@@ -36,7 +36,7 @@ type Write struct {
 	Message shims.Message
 }
 
-// Words are the names of a write in scenarios: its source and its kind.
+// Words returns the names of a write in scenarios: its source and its kind.
 func (w Write) Words() []string {
 	kind := string(EntryKindOf(w.Message))
 	if w.Message == nil {
@@ -45,7 +45,7 @@ func (w Write) Words() []string {
 	return []string{w.Source.String(), kind}
 }
 
-// EntryKindOf is the kind of a message in scenarios, or empty.
+// EntryKindOf returns the name of a message's kind in scenarios. It is empty for other messages.
 func EntryKindOf(m shims.Message) scenario.EntryKind {
 	switch m.(type) {
 	case *shims.AllocUpdateDesiredTransition:
@@ -63,13 +63,13 @@ func EntryKindOf(m shims.Message) scenario.EntryKind {
 // Fate says whether a proposed write is applied, and which answer its writer gets.
 type Fate uint8
 
-// The fates of writes. The log keeps its order: a late write delays those after it.
+// The fates of writes. The log keeps its order, so a late write delays the writes after it.
 const (
-	// Apply applies the write and answers that.
+	// Apply applies the write and answers "applied".
 	Apply Fate = iota
 	// Slow is Apply after a delay; see [Options].Late.
 	Slow
-	// Reject never applies the write and answers that.
+	// Reject never applies the write and answers "rejected".
 	Reject
 	// UnknownApplied applies the write and answers that its outcome is unknown.
 	UnknownApplied
