@@ -12,17 +12,17 @@ import (
 
 // jobRows are a job and its allocations.
 type jobRows struct {
-	// job is nil if the servers do not know it.
+	// job is nil if the job is not registered.
 	job    *cluster.Job
 	allocs []*cluster.Allocation
 }
 
-// jobsPerWrite is how many jobs are written in one transaction. Beyond some thousand rows
-// each row costs many times more.
+// jobsPerWrite is the number of jobs in one transaction. In a transaction of several thousand
+// rows, each row takes many times longer.
 const jobsPerWrite = 10
 
-// initialState writes the state in which the scenario begins. It also returns the jobs
-// without a declared allocation: they are registered, and the scheduler places them.
+// initialState returns a store with the initial state of the scenario. It also returns the jobs
+// without declared allocations: the caller registers them, and the scheduler places them.
 func (p *player) initialState() (store *statestore.Store, register []*cluster.Job, err error) {
 	store = statestore.New()
 	index := uint64(1)
@@ -60,7 +60,7 @@ func write(store *statestore.Store, index uint64, do func(*statestore.Txn) error
 	return nil
 }
 
-// declaredJobs are the jobs of the scenario with their allocations, and those to register.
+// declaredJobs returns the jobs of the scenario with their allocations, and the jobs to register.
 func (p *player) declaredJobs() (rows []jobRows, register []*cluster.Job) {
 	declared := map[cluster.JobKey][]scenario.Alloc{}
 	for _, a := range p.scenario.Allocs {
@@ -96,7 +96,7 @@ func (p *player) writeNodes(txn *statestore.Txn) error {
 	return nil
 }
 
-// write writes the job and its allocations.
+// write writes the job and its allocations to the transaction.
 func (r jobRows) write(txn *statestore.Txn, at time.Time) error {
 	if r.job != nil {
 		if err := txn.UpsertJob(r.job); err != nil {

@@ -21,11 +21,11 @@ type clients struct {
 	declared *setting.Clients // the scenario's client directives; never nil
 
 	mu sync.Mutex
-	// silent holds the nodes whose clients are silent, each with the number of its silence;
+	// silent holds the nodes whose clients are silent, each with the number of its outage;
 	// guarded by mu.
 	silent map[cluster.NodeID]int
-	// silences counts all silences; guarded by mu.
-	silences int
+	// outages counts all outages; guarded by mu.
+	outages int
 }
 
 func newClients(p *player) (*clients, error) {
@@ -49,7 +49,7 @@ func (c *clients) start() (stop func()) {
 	}
 }
 
-// state is the newest state as clients see it: a silent client takes its node to be
+// state returns the newest state as clients see it. In it, the nodes of silent clients are
 // disconnected.
 func (c *clients) state() simclient.State {
 	c.mu.Lock()
@@ -62,15 +62,15 @@ func (c *clients) state() simclient.State {
 	return setting.ClientState(state, func(id cluster.NodeID) bool { return silent[id] != 0 })
 }
 
-// silence silences a node's client. The returned function reports whether this silence still
-// lasts.
+// silence makes a node's client send and receive nothing. The returned function reports whether
+// this outage still lasts.
 func (c *clients) silence(id cluster.NodeID) (lasts func() bool) {
 	c.mu.Lock()
-	c.silences++
-	number := c.silences
+	c.outages++
+	number := c.outages
 	c.silent[id] = number
 	c.mu.Unlock()
-	c.fleet.Changed(id) // or the client would still report at its next due time
+	c.fleet.Changed(id) // otherwise the client would still send its next report
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *clients) silence(id cluster.NodeID) (lasts func() bool) {
 	}
 }
 
-// endSilence ends the silence of a node's client.
+// endSilence ends the outage of a node's client.
 func (c *clients) endSilence(id cluster.NodeID) {
 	c.mu.Lock()
 	delete(c.silent, id)
@@ -99,8 +99,8 @@ func (c *clients) Report(reports []cluster.AllocReport, reply func(applied bool)
 	return true
 }
 
-// behave is the behaviour of an allocation, as in the deterministic run: by the scenario,
-// with random numbers of its own, and by the armed faults.
+// behave returns the behaviour of an allocation, as in the deterministic run: that of the
+// scenario, drawn from the allocation's own stream, and changed by the armed faults.
 func (c *clients) behave(a *cluster.Allocation, _ *rand.Rand) simclient.Behaviour {
 	var r *rand.Rand
 	if c.scenario.Seed != 0 {

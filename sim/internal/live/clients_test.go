@@ -11,8 +11,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
 )
 
-// silentClient starts an allocation on each of two nodes. One node is disconnected when its
-// allocation becomes healthy.
+// silentClient is a scenario with an allocation on each of two nodes. One node is disconnected
+// while its allocation becomes healthy.
 const silentClient = `# A disconnected client reports nothing until it is back.
 
 node n1..n2
@@ -23,7 +23,7 @@ at 0s register web
 at 2s fault node/disconnect on=n2 delay=8s
 `
 
-// A silent client does not report what becomes due during its silence.
+// A silent client sends no report, even if one becomes due during its outage.
 func TestPlay_silentClient(t *testing.T) {
 	t.Parallel()
 	s := parse(t, silentClient)

@@ -11,8 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// depose ends the leader's term. The leader hands over, and its writes in flight survive; or
-// it crashes, and they may be lost; or it is cut off, and believes for a while that it leads.
+// depose ends the leader's term in one of three ways. The leader transfers its leadership, and
+// its writes in flight survive. Or it crashes, and they may be lost. Or it is cut off, and
+// believes for some time that it still leads.
 func (s *servers) depose(e scenario.Elect) error {
 	old := s.leader(s.over)
 	if old == nil {
@@ -35,8 +36,8 @@ func (s *servers) depose(e scenario.Elect) error {
 	return nil
 }
 
-// handOver has the leader hand over to another member: the one of that number, from 1, if it
-// is not the leader itself.
+// handOver makes the leader transfer its leadership: to the member of the given number, from 1,
+// or to any member if the number is zero or the leader's own.
 func (s *servers) handOver(old *member, number int) {
 	transfer := func(r *raft.Raft) error { return r.LeadershipTransfer().Error() }
 	if number > 0 && s.member(number) != old {
@@ -49,7 +50,7 @@ func (s *servers) handOver(old *member, number int) {
 	}
 }
 
-// member is the member of that number, from 1.
+// member returns the member of a number, from 1.
 func (s *servers) member(number int) *member { return s.members[(number-1)%memberCount] }
 
 // crash kills a member's process, and starts it again when another member leads.
@@ -78,7 +79,7 @@ func (s *servers) awaitAnother(old *member) {
 	}
 }
 
-// restore has the leader take a snapshot, crash, and start again from it.
+// restore makes the leader take a snapshot, crash, and restart from it.
 func (s *servers) restore() error {
 	m := s.leader(s.over)
 	if m == nil {
@@ -90,7 +91,7 @@ func (s *servers) restore() error {
 	return s.crash(m)
 }
 
-// pause cuts a server off for a while. It is counted from 1; zero is the leader.
+// pause cuts a server off for a duration. Servers count from 1; zero is the leader.
 func (s *servers) pause(number int, d time.Duration) {
 	m := s.leader(s.over)
 	if m == nil {
@@ -103,7 +104,7 @@ func (s *servers) pause(number int, d time.Duration) {
 	time.AfterFunc(d, func() { s.isolate(m, false) })
 }
 
-// flap ends the term that begins, if the leader is to flap.
+// flap ends the new term after a delay, if a fault strikes.
 func (s *servers) flap() {
 	if delay, strikes := s.faults.strike(scenario.LeaderFlap, target{}); strikes {
 		s.deposeLater(delay)
@@ -121,8 +122,9 @@ func (p *player) loseLeaderMidBatch(a shims.Applied) {
 	}
 }
 
-// deposeLater ends the term after a while, in one of two ways, unless the faults have ended.
+// deposeLater ends the term after a delay, unless the faults have ended by then. It draws
+// whether the leader crashes or transfers its leadership.
 func (s *servers) deposeLater(d time.Duration) {
 	lost := s.random.below("survive", 2) == 1
-	s.unlessCalm(d, func() error { return s.depose(scenario.Elect{Lost: lost}) })
+	s.laterUnlessFaultsEnded(d, func() error { return s.depose(scenario.Elect{Lost: lost}) })
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// trouble is faults during the first part of a scenario.
-type trouble struct {
+// faultMix is a set of faults for the first part of a scenario.
+type faultMix struct {
 	name   string
 	faults []scenario.Fault
 }
 
-// troubleTime is how long the faults last.
-const troubleTime = 40 * time.Second
+// faultTime is how long the faults last.
+const faultTime = 40 * time.Second
 
-func troubles() []trouble {
+func faultMixes() []faultMix {
 	upTo := func(d time.Duration) scenario.Range { return scenario.Range{Max: d} }
-	return []trouble{
+	return []faultMix{
 		{"leader flaps", []scenario.Fault{{Name: scenario.LeaderFlap, Delay: upTo(8 * time.Second)}}},
 		{"leader is lost mid-batch", []scenario.Fault{{Name: scenario.LeaderLoseMidBatch, Probability: 0.5}}},
 		{"two leaders", []scenario.Fault{
@@ -40,27 +40,28 @@ func troubles() []trouble {
 	}
 }
 
-// in returns the scenario with the faults in it, and with a seed for their random numbers.
-func (tr trouble) in(s *scenario.Scenario) *scenario.Scenario {
+// in returns a copy of the scenario with the faults, and with a seed for their random numbers.
+func (mix faultMix) in(s *scenario.Scenario) *scenario.Scenario {
 	c := s.Copy()
-	c.Seed = uint64(len(s.Name) + len(tr.name))
-	for _, f := range tr.faults {
-		f.For = troubleTime
+	c.Seed = uint64(len(s.Name) + len(mix.name))
+	for _, f := range mix.faults {
+		f.For = faultTime
 		c.Events = append([]scenario.Event{{Op: &f}}, c.Events...)
 	}
 	return c
 }
 
-// longest is how long a play with trouble may last.
+// longest is the longest play with faults.
 const longest = 5 * time.Minute
 
-// takesNoTrouble is why a scenario may end otherwise if a fault delays it, or empty.
-func takesNoTrouble(s *scenario.Scenario, e ending) string {
+// whyTimeMatters returns the reason why the final facts of a scenario may change if a fault
+// delays its events. It is empty if there is no such reason.
+func whyTimeMatters(s *scenario.Scenario, e ending) string {
 	if e.lasts > longest {
-		return "it is long, and an election takes long in a long play"
+		return "elections take too long in a long play"
 	}
 	if !e.rests {
-		return "it ends before everything has happened"
+		return "the deterministic run ended with events left"
 	}
 	type request struct {
 		node cluster.NodeID
@@ -85,7 +86,7 @@ func takesNoTrouble(s *scenario.Scenario, e ending) string {
 			}
 		}
 	}
-	return endsByChance(s)
+	return whyEndDiffers(s)
 }
 
 // allocs counts the allocations that a scenario begins with.
@@ -96,9 +97,9 @@ func allocs(s *scenario.Scenario) (count int) {
 	return count
 }
 
-// Each scenario is played with one of the troubles. It ends as the deterministic run does
-// without trouble.
-func TestPlay_trouble(t *testing.T) {
+// Each scenario is played with one of the fault mixes. It ends as the deterministic run does
+// without these faults.
+func TestPlay_withFaults(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	struck := map[scenario.FaultName]int{} // guarded by mu
@@ -109,14 +110,14 @@ func TestPlay_trouble(t *testing.T) {
 			if turn%shareOfScenarios != 0 || live.Unplayable(s) != nil {
 				continue
 			}
-			tr := troubles()[turn/shareOfScenarios%len(troubles())]
-			t.Run(name+" "+tr.name, func(t *testing.T) {
+			mix := faultMixes()[turn/shareOfScenarios%len(faultMixes())]
+			t.Run(name+" "+mix.name, func(t *testing.T) {
 				t.Parallel()
-				want := step(t, s)
-				if why := takesNoTrouble(s, want); why != "" {
+				want := runSteps(t, s)
+				if why := whyTimeMatters(s, want); why != "" {
 					t.Skip(why)
 				}
-				result := play(t, tr.in(s), want)
+				result := play(t, mix.in(s), want)
 				mu.Lock()
 				defer mu.Unlock()
 				for fault, times := range result.Strikes {
@@ -125,8 +126,8 @@ func TestPlay_trouble(t *testing.T) {
 			})
 		}
 	})
-	for _, tr := range troubles() {
-		for _, f := range tr.faults {
+	for _, mix := range faultMixes() {
+		for _, f := range mix.faults {
 			must.Positive(t, struck[f.Name], must.Sprintf("%s never struck", f.Name))
 		}
 	}

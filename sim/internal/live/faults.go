@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// faults are the armed faults. Their opportunities come from all goroutines.
+// faults are the armed faults. All goroutines may call strike.
 type faults struct {
 	random *random // never nil
 	mu     sync.Mutex
@@ -27,7 +27,7 @@ func newFaults(r *random) *faults { return &faults{random: r, struck: map[scenar
 // target is the subject of an opportunity.
 type target = setting.Target
 
-// arm arms a fault. A fault that waits for no opportunity is struck by the caller.
+// arm arms a fault. If the fault strikes at once, the caller then calls strike.
 func (f *faults) arm(s scenario.Fault) error {
 	armed, err := setting.Arm(s, time.Now())
 	if err != nil {
@@ -60,15 +60,14 @@ func (f *faults) any() bool {
 	return len(f.armed) > 0
 }
 
-// strike reports whether a fault of that name strikes at this opportunity, and draws its
-// delay.
+// strike reports whether a fault of the name strikes at this opportunity, and draws its delay.
 func (f *faults) strike(name scenario.FaultName, t target) (delay time.Duration, strikes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.armed = slices.DeleteFunc(f.armed, func(a *setting.Armed) bool { return a.Ended(now) })
 	for _, a := range f.armed {
-		if a.Name == name && a.Hits(t) && f.takes(a, t) {
+		if a.Name == name && a.Hits(t) && f.drawStrike(a, t) {
 			a.Strike()
 			f.struck[name]++
 			return f.random.duration("delay/"+string(name), a.Delay), true
@@ -77,9 +76,9 @@ func (f *faults) strike(name scenario.FaultName, t target) (delay time.Duration,
 	return 0, false
 }
 
-// takes draws whether the fault takes its opportunity. For an allocation it draws as the
-// deterministic run does.
-func (f *faults) takes(a *setting.Armed, t target) bool {
+// drawStrike draws, with the probability of a fault, whether the fault strikes. For an
+// allocation, the result is the same as in the deterministic run.
+func (f *faults) drawStrike(a *setting.Armed, t target) bool {
 	switch {
 	case a.Certain():
 		return true

@@ -14,18 +14,18 @@ import (
 // losses are the ways to lose a leader.
 func losses() map[string]scenario.Op {
 	return map[string]scenario.Op{
-		"hands over":                 &scenario.Elect{},
-		"hands over to the third":    &scenario.Elect{Server: 3},
-		"crashes and returns":        &scenario.Elect{Lost: true},
-		"is cut off":                 &scenario.Elect{Believes: 5 * time.Second},
-		"is cut off for long":        &scenario.Elect{Believes: 40 * time.Second},
-		"is paused":                  &scenario.Pause{For: 10 * time.Second},
-		"starts again by a snapshot": &scenario.Restore{},
+		"transfers leadership":     &scenario.Elect{},
+		"transfers to the third":   &scenario.Elect{Server: 3},
+		"crashes and returns":      &scenario.Elect{Lost: true},
+		"is cut off":               &scenario.Elect{Believes: 5 * time.Second},
+		"is cut off for long":      &scenario.Elect{Believes: 40 * time.Second},
+		"is paused":                &scenario.Pause{For: 10 * time.Second},
+		"restarts from a snapshot": &scenario.Restore{},
 	}
 }
 
-// The leader is lost at the start of a drain, in its middle, and once more. The drains end as
-// they do in the deterministic run without the loss.
+// Three times during the drains, the leader is lost. The drains end as in the deterministic run
+// without the loss.
 func TestPlay_leaderIsLost(t *testing.T) {
 	t.Parallel()
 	all := scenarios(t)
@@ -35,7 +35,7 @@ func TestPlay_leaderIsLost(t *testing.T) {
 	} {
 		s := all[name]
 		must.NotNil(t, s, must.Sprint(name))
-		want := step(t, s)
+		want := runSteps(t, s)
 		must.True(t, want.rests)
 		want.lasts += time.Minute
 		for how, loss := range losses() {

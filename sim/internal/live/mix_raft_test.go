@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// raftServer is one server with hashicorp/raft. Each entry of its log makes an evaluation.
+// raftServer is one server with hashicorp/raft. Each entry of its log creates an evaluation.
 type raftServer struct {
 	*recorder
 	raft      *raft.Raft
@@ -24,27 +24,28 @@ type raftServer struct {
 	proposer  *shims.Proposer
 }
 
-// link is a transport that can lose the others' answers to its server's entries.
+// link is the transport of one server. It can lose the answers of the other servers to this
+// server's entries.
 type link struct {
 	*raft.InmemTransport
-	deaf atomic.Bool
+	loseAnswers atomic.Bool
 }
 
-// AppendEntries delivers the entries, whether or not it loses the answer.
+// AppendEntries delivers the entries even if it loses the answer.
 func (l *link) AppendEntries(id raft.ServerID, to raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
 	err := l.InmemTransport.AppendEntries(id, to, request, response)
-	if l.deaf.Load() {
+	if l.loseAnswers.Load() {
 		return errors.New("the answer was lost")
 	}
 	return err
 }
 
-// AppendEntriesPipeline makes raft use AppendEntries alone.
+// AppendEntriesPipeline returns an error, so that raft uses only AppendEntries.
 func (*link) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// recorder is a state machine that notes the entries that it applies.
+// recorder is a state machine that records the entries that it applies.
 type recorder struct {
 	*shims.FSM
 	mu sync.Mutex
@@ -57,11 +58,11 @@ type recorder struct {
 type raftEntry struct {
 	index, term uint64
 	name        string
-	// own says that the server led in the entry's term when it applied it.
+	// own says that the server applied the entry while it led in the entry's term.
 	own bool
 }
 
-// Apply notes the entry.
+// Apply records and applies the entry.
 func (r *recorder) Apply(l *raft.Log) any {
 	m, err := shims.Decode(l.Data)
 	if err != nil {
@@ -82,7 +83,7 @@ func (r *recorder) applied() []raftEntry {
 	return slices.Clone(r.entries)
 }
 
-// startRaft starts three servers. They end with the test.
+// startRaft starts three servers. The end of the test stops them.
 func startRaft(t *testing.T) []*raftServer {
 	t.Helper()
 	var servers []*raftServer
@@ -115,7 +116,7 @@ func startRaft(t *testing.T) []*raftServer {
 	return servers
 }
 
-// connect connects all servers but the one that is cut off, or nil.
+// connect connects all servers except cut. If cut is nil, it connects all.
 func connect(servers []*raftServer, cut *raftServer) {
 	for _, a := range servers {
 		for _, b := range servers {
@@ -128,7 +129,7 @@ func connect(servers []*raftServer, cut *raftServer) {
 	}
 }
 
-// eval is a message that makes an evaluation with that name.
+// eval returns a message that creates an evaluation with the given id.
 func eval(name string) *shims.EvalUpdate {
 	return &shims.EvalUpdate{Evals: []*cluster.Evaluation{{
 		ID: cluster.EvalID(name), Namespace: cluster.DefaultNamespace, JobID: "job", Type: cluster.JobService, Status: cluster.EvalPending,

@@ -21,8 +21,8 @@ import (
 // fate is the answer to one proposed write, and its effect.
 type fate struct {
 	answer raftwrite.Outcome
-	// applied says that the write was applied, after that its proposer's term had ended by
-	// then.
+	// applied says that the write was applied. after says that it was applied after the end
+	// of its proposer's term.
 	applied, after bool
 }
 
@@ -36,9 +36,9 @@ func (f fate) String() string {
 	return fmt.Sprintf("answered %s, applied in its term", f.answer)
 }
 
-// The simulated log of package world allows every fate of a write that real raft allows. Real
-// leaders are cut off, lose answers and hand over with entries in flight. Each fate that this
-// produces also occurs in a simulated world.
+// The simulated log of package world produces every fate of a write that real raft produces. The
+// test cuts real leaders off, loses answers to them, and makes them transfer their leadership
+// with entries in flight. Each fate that a write then has also occurs in a simulated world.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	model, real := map[fate]int{}, map[fate]int{}
@@ -53,12 +53,12 @@ func TestMix(t *testing.T) {
 	t.Logf("model: %v", model)
 	t.Logf("raft:  %v", real)
 	for f := range real {
-		must.MapContainsKey(t, model, f, must.Sprintf("the simulated log never does this: %s", f))
+		must.MapContainsKey(t, model, f, must.Sprintf("real raft produced a fate that the simulated log never produced: %s", f))
 	}
 	for _, f := range []fate{
 		{raftwrite.Applied, true, false}, {raftwrite.Unknown, true, true}, {raftwrite.Unknown, false, false}, {raftwrite.Rejected, false, false},
 	} {
-		must.Positive(t, real[f], must.Sprintf("raft never did this: %s", f))
+		must.Positive(t, real[f], must.Sprintf("real raft never produced the fate: %s", f))
 	}
 }
 
@@ -82,10 +82,10 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 	}
 	must.NoError(t, w.Setup.Place(world.Placement{Job: j, Allocs: allocs}))
 
-	told := map[int]raftwrite.Outcome{}
+	answers := map[int]raftwrite.Outcome{}
 	applied := map[uint64]int{} // the term in which an entry was applied, by index
 	w.Observe(world.Observer{
-		Answered: func(_, n int, a shims.Answer) { told[n] = a.Outcome },
+		Answered: func(_, n int, a shims.Answer) { answers[n] = a.Outcome },
 		Applied:  func(a world.Applied) { applied[a.Index] = w.Term() },
 	})
 	w.Log.OnWrite(func(world.Write) world.Fate { return world.Fate(chance.IntN(int(world.NoRoom))) })
@@ -104,7 +104,7 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 			logged[e.N] = fate{applied: true, after: applied[index] > e.Term}
 		}
 	}
-	for n, outcome := range told {
+	for n, outcome := range answers {
 		f := logged[n]
 		f.answer = outcome
 		mix[f]++
@@ -114,11 +114,11 @@ func modelMix(t *testing.T, seed uint64, mix map[fate]int) {
 // barrier is an answered barrier of a new leader.
 type barrier struct {
 	term uint64
-	// last is the index of the last entry that the leader had applied by then.
+	// last is the index of the last entry that the leader had applied before the answer.
 	last uint64
 }
 
-// watch asks for a barrier at each start of a term of the server, until stop is closed.
+// watch requests a barrier at each start of a term of the server, until stop is closed.
 func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
 	for {
 		select {
@@ -138,37 +138,37 @@ func (s *raftServer) watch(stop <-chan struct{}, answered func(barrier)) {
 	}
 }
 
-// strikes are the faults of a leader.
+// strikes returns the faults that the test causes at a leader.
 func strikes(servers []*raftServer) []func(leader *raftServer) {
 	return []func(*raftServer){
-		func(leader *raftServer) { // it is cut off for a moment
+		func(leader *raftServer) { // the leader is cut off for a short time
 			connect(servers, leader)
 			time.Sleep(time.Second / 10)
 			connect(servers, nil)
 		},
-		func(leader *raftServer) { // it is cut off until another leads
+		func(leader *raftServer) { // the leader is cut off until another server leads
 			connect(servers, leader)
 			time.Sleep(4 * time.Second)
 			connect(servers, nil)
 		},
-		func(leader *raftServer) { // it loses the answers of the others
-			leader.transport.deaf.Store(true)
+		func(leader *raftServer) { // the answers of the other servers are lost
+			leader.transport.loseAnswers.Store(true)
 			time.Sleep(4 * time.Second)
-			leader.transport.deaf.Store(false)
+			leader.transport.loseAnswers.Store(false)
 		},
 		func(leader *raftServer) { _ = leader.raft.LeadershipTransfer().Error() }, // it may fail
 	}
 }
 
-// realMix counts the fates of writes that are proposed to three rafts all the time, while
-// leaders change. It returns the number of answered barriers of new leaders.
+// realMix proposes writes to three real servers all the time, while leaders change, and counts
+// the fates of the writes. It returns the number of answered barriers of new leaders.
 func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	t.Helper()
 	servers := startRaft(t)
 	chance := world.Stream(seed, "mix")
 	var mu sync.Mutex
-	told := map[string]raftwrite.Outcome{} // guarded by mu
-	var barriers []barrier                 // guarded by mu
+	answers := map[string]raftwrite.Outcome{} // guarded by mu
+	var barriers []barrier                    // guarded by mu
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for i, s := range servers {
@@ -185,7 +185,7 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 				s.proposer.Propose(eval(name), func(a shims.Answer) {
 					mu.Lock()
 					defer mu.Unlock()
-					told[name] = a.Outcome
+					answers[name] = a.Outcome
 				})
 				select {
 				case <-stop:
@@ -202,7 +202,7 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	}
 	close(stop)
 	running.Wait()
-	time.Sleep(2 * shims.DefaultTimeout) // every write has its answer, every server every entry
+	time.Sleep(2 * shims.DefaultTimeout) // then every write is answered, and every server has every entry
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -219,7 +219,7 @@ func realMix(t *testing.T, seed uint64, mix map[fate]int) (answered int) {
 	for _, e := range final {
 		logged[e.name] = true
 	}
-	for name, outcome := range told {
+	for name, outcome := range answers {
 		mix[fate{outcome, logged[name], logged[name] && !own[name]}]++
 	}
 	return len(barriers)

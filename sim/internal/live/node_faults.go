@@ -8,12 +8,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// heartbeat is how long the servers wait for a client before its node is down or
-// disconnected.
+// heartbeat is how long the servers wait for a silent client before they set the status of its
+// node to down or disconnected.
 const heartbeat = 10 * time.Second
 
-// loseNode silences a node's client for the delay of the fault. If that is longer than the
-// heartbeat, the servers notice it.
+// loseNode makes a node's client silent for the delay of the fault. If the delay is longer than
+// the heartbeat, the servers change the node's status.
 func (o *operator) loseNode(f *scenario.Fault) {
 	id, found := o.nodeFor(f)
 	if !found {
@@ -38,7 +38,7 @@ func (o *operator) loseNode(f *scenario.Fault) {
 	o.undoLater(away, func() { o.returnNode(id) })
 }
 
-// returnNode ends the silence of a node's client.
+// returnNode ends the outage of a node's client, and sets the node's status to ready.
 func (o *operator) returnNode(id cluster.NodeID) {
 	o.clients.endSilence(id)
 	if n := o.servers.newestState().Node(id); n != nil && !n.Reachable() {
@@ -46,7 +46,7 @@ func (o *operator) returnNode(id cluster.NodeID) {
 	}
 }
 
-// nodeFor is the fault's node, or a random one of those that are reachable.
+// nodeFor returns the node of a fault, or a random reachable node if the fault names none.
 func (o *operator) nodeFor(f *scenario.Fault) (id cluster.NodeID, found bool) {
 	var nodes []cluster.NodeID
 	for n := range o.servers.newestState().Nodes() {
@@ -60,8 +60,8 @@ func (o *operator) nodeFor(f *scenario.Fault) (id cluster.NodeID, found bool) {
 	return nodes[o.random.below("fault/"+string(f.Name), len(nodes))], true
 }
 
-// makeAllIneligible makes all nodes ineligible for a while, so that the scheduler places
-// nothing.
+// makeAllIneligible makes all nodes ineligible for the delay of the fault, so that the scheduler
+// can place nothing.
 func (o *operator) makeAllIneligible(f *scenario.Fault) {
 	var nodes []cluster.NodeID
 	for n := range o.servers.newestState().Nodes() {
@@ -91,7 +91,7 @@ func (o *operator) makeAllIneligible(f *scenario.Fault) {
 // undo ends the effect of a fault.
 type undo struct{ do func() }
 
-// undoLater ends an effect after a while, or with the faults if that is sooner.
+// undoLater ends an effect after a delay, or when all faults end.
 func (o *operator) undoLater(d time.Duration, do func()) {
 	u := &undo{do}
 	o.undos = append(o.undos, u)
@@ -106,9 +106,9 @@ func (o *operator) undo(u *undo) {
 	}
 }
 
-// calm ends all faults and their effects. It cuts off for good the servers and nodes that the
+// endFaults ends all faults and their effects. It cuts off forever the servers and nodes that the
 // scenario names.
-func (o *operator) calm() error {
+func (o *operator) endFaults() error {
 	o.faults.disarm()
 	o.servers.cutOff(o.scenario.Run.CutServers)
 	for len(o.undos) > 0 {

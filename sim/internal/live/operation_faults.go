@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// provoke performs the operations of faults that strike when an entry is applied.
-func (p *player) provoke(a shims.Applied) {
+// runOperationFaults performs the operations of faults that strike when an entry is applied.
+func (p *player) runOperationFaults(a shims.Applied) {
 	if !p.faults.any() {
 		return
 	}
@@ -21,19 +21,20 @@ func (p *player) provoke(a shims.Applied) {
 			continue
 		}
 		op := p.random.operation(opportunity)
-		p.unlessCalm(delay, func() error { return p.operator.do(op) })
+		p.laterUnlessFaultsEnded(delay, func() error { return p.operator.do(op) })
 	}
 }
 
 // ask sends an operator's request. If a fault strikes, the operator repeats a request about a
-// drain: at once, or after waiting in vain for an answer. The request has a key then.
+// drain: at once, or when it stops waiting for the answer. Both requests then have the same
+// idempotency key.
 func (p *player) ask(m shims.Message) {
 	if r, is := m.(*shims.NodeUpdateDrain); is {
 		if delay, repeated := p.repeats(r.Node); repeated {
 			if r.Key == "" {
 				r.Key = fmt.Sprintf("again-%d", p.ids.keys.Add(1))
 			}
-			p.unlessCalm(delay, func() error {
+			p.laterUnlessFaultsEnded(delay, func() error {
 				p.servers.ask(p.requests.Again(r))
 				return nil
 			})
@@ -42,7 +43,7 @@ func (p *player) ask(m shims.Message) {
 	p.servers.ask(m)
 }
 
-// repeats reports whether a request about a node's drain is repeated, and after how long.
+// repeats reports whether a fault repeats a request about a node's drain, and after which delay.
 func (p *player) repeats(id cluster.NodeID) (delay time.Duration, repeated bool) {
 	about := target{Words: []string{string(id)}}
 	if delay, repeated = p.faults.strike(scenario.APIDup, about); repeated {
@@ -51,8 +52,9 @@ func (p *player) repeats(id cluster.NodeID) (delay time.Duration, repeated bool)
 	return p.faults.strike(scenario.APITimeout, about)
 }
 
-// unlessCalm adds a task after a while, unless the faults have ended by then.
-func (p *player) unlessCalm(d time.Duration, do func() error) {
+// laterUnlessFaultsEnded adds a task after a delay. The task does nothing if the faults have
+// ended by then.
+func (p *player) laterUnlessFaultsEnded(d time.Duration, do func() error) {
 	time.AfterFunc(d, func() {
 		p.servers.do(func() error {
 			if p.faults.over() {

@@ -31,8 +31,8 @@ func parse(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-// Each fault that performs an operation does so once, and not at all if the faults have ended
-// by then.
+// Each fault that performs an operation performs it once. If the faults end before the
+// operation's delay has passed, it does not perform the operation.
 func TestPlay_operations(t *testing.T) {
 	t.Parallel()
 	requests := func(id cluster.NodeID, drains bool) func(shims.Message) bool {
@@ -107,14 +107,14 @@ func TestPlay_everyFaultStrikes(t *testing.T) {
 func TestPlay_restoreAtMarks(t *testing.T) {
 	t.Parallel()
 	s := parse(t, smallCluster+"at 1s fault store/restore\nat 5s drain n1 deadline=1m\n")
-	result := play(t, s, step(t, s))
+	result := play(t, s, runSteps(t, s))
 	must.Eq(t, 1, result.Strikes[scenario.StoreRestore])
 }
 
-// A leader is cut off for good. Another leader completes its drain.
+// A leader is cut off forever. Another leader completes its drain.
 func TestPlay_cutServers(t *testing.T) {
 	t.Parallel()
 	s := parse(t, smallCluster+"at 5s drain n1 deadline=1m\nat 10s elect s1\nrun calm=11s cut-servers=s1\n")
-	result := play(t, s, step(t, s))
+	result := play(t, s, runSteps(t, s))
 	must.False(t, result.State.Node("n1").Draining())
 }

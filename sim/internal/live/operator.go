@@ -22,7 +22,8 @@ type operator struct {
 	undos []*undo
 }
 
-// newOperator returns the operator of a player, which has servers when it runs.
+// newOperator returns the operator of a player. The player gets its servers before the operator
+// runs.
 func newOperator(p *player) *operator {
 	o := &operator{player: p, stop: make(chan struct{}), stopped: make(chan struct{})}
 	o.operations = &setting.Operator{
@@ -34,8 +35,8 @@ func newOperator(p *player) *operator {
 	return o
 }
 
-// run performs every event at its time, until the play ends. Events of one time happen in
-// the order of the file, and the end of all faults comes after them.
+// run performs every event at its time, until the play ends. Events of one time run in the order
+// of the file. If all faults end at that time, they end after these events.
 func (o *operator) run() {
 	defer close(o.stopped)
 	events := slices.Clone(o.scenario.Events)
@@ -45,7 +46,7 @@ func (o *operator) run() {
 		together := events[i : i+scenario.BeforeOneEntry(events[i:])]
 		i += len(together)
 		if calm > 0 && calm < together[0].At {
-			o.at(calm, o.calm)
+			o.at(calm, o.endFaults)
 			calm = 0
 		}
 		if !o.at(together[0].At, func() error { return o.doAll(together) }) {
@@ -53,11 +54,11 @@ func (o *operator) run() {
 		}
 	}
 	if calm > 0 {
-		o.at(calm, o.calm)
+		o.at(calm, o.endFaults)
 	}
 }
 
-// at waits for a time and adds a task then. It returns false if the play ends first.
+// at waits until a time and then adds a task. It returns false if the play ends first.
 func (o *operator) at(at time.Duration, do func() error) bool {
 	select {
 	case <-o.stop:
@@ -68,12 +69,12 @@ func (o *operator) at(at time.Duration, do func() error) bool {
 	}
 }
 
-// later adds a task after a while.
+// later adds a task after a delay.
 func (o *operator) later(d time.Duration, do func()) {
 	time.AfterFunc(d, func() { o.servers.do(func() error { do(); return nil }) })
 }
 
-// doAll performs the operations of events that happen together.
+// doAll performs the operations of simultaneous events.
 func (o *operator) doAll(events []scenario.Event) error {
 	for _, e := range events {
 		if err := o.do(e.Op); err != nil {

@@ -18,12 +18,12 @@ import (
 
 // Options are the options of a play. The zero value of each is its default.
 type Options struct {
-	// For is how long the scenario is played. It has no other end: a goroutine that waits
-	// looks like one that has nothing left to do. Zero is the scenario's own time, or
+	// For is the duration of the play. A play cannot end earlier, because it cannot tell
+	// whether a waiting goroutine has more work. Zero is the scenario's own duration, or
 	// [sim.DefaultFor] if it has none.
 	For time.Duration
-	// OnApply is called with every applied entry, once, in the order of the log, and by
-	// one goroutine at a time; or nil.
+	// OnApply is called once with every applied entry, in the order of the log. The calls
+	// come from several goroutines, but never at the same time. Nil is no call.
 	OnApply func(at time.Time, a shims.Applied)
 }
 
@@ -33,18 +33,18 @@ type Result struct {
 	Facts []string
 	// Findings are the findings of the witness.
 	Findings []string
-	// State is the last state, never nil.
+	// State is the last state; never nil.
 	State *statestore.Snapshot
 	// Entries counts the applied entries, Marks the accepted marks in them.
 	Entries, Marks int
-	// Strikes counts, by fault, how often it struck.
+	// Strikes counts the strikes of each fault.
 	Strikes map[scenario.FaultName]int
 }
 
-// Play plays a scenario, and returns when all its goroutines have ended. Call it in a bubble
-// of testing/synctest: elsewhere a simulated second takes a second. An error says that the
-// scenario cannot be played, see [Unplayable], or that the servers ended with different
-// states.
+// Play plays a scenario, and returns when all its goroutines have ended. Call it in a bubble of
+// testing/synctest: outside a bubble it plays in real time. It returns an error if the scenario
+// cannot be played (see [Unplayable]), if an operation fails, or if the servers end with
+// different states.
 func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if why := Unplayable(s); len(why) > 0 {
 		return nil, fmt.Errorf("playing %s: %s", s.Name, strings.Join(why, "; "))
@@ -71,11 +71,11 @@ type player struct {
 	faults  *faults
 	clients *clients
 	servers *servers
-	// requests makes the operators' and clients' messages, operator performs the
-	// operations; neither is nil.
+	// requests builds the messages of operators and clients. operator performs the
+	// operations. Neither is nil.
 	requests *setting.Requests
 	operator *operator
-	// witness and result belong to the goroutine that applies entries.
+	// Until the end of the play, only applied uses witness and result. Its calls never overlap.
 	witness *witness.Witness
 	result  Result
 }
@@ -126,7 +126,7 @@ func (p *player) play() error {
 	return nil
 }
 
-// afterEnd lets events of the last moment happen.
+// afterEnd is extra time, so that events at the end of the play still run.
 const afterEnd = time.Millisecond
 
 // applied is called with every entry once, in the order of the log.
@@ -136,7 +136,7 @@ func (p *player) applied(a shims.Applied) {
 		p.result.Marks += len(m.Accepted)
 	}
 	p.witness.Observe(applied.Entry(a))
-	p.provoke(a)
+	p.runOperationFaults(a)
 	p.loseLeaderMidBatch(a)
 	if p.options.OnApply != nil {
 		p.options.OnApply(time.Now(), a)

@@ -41,16 +41,17 @@ func scenarios(t testing.TB) map[string]*scenario.Scenario {
 // ending is the end of the deterministic run.
 type ending struct {
 	facts []string
-	// lasts is how long the same scenario is played live. rests says that the deterministic
-	// run had nothing left to do: then the play gets more time, to finish too.
+	// lasts is the duration of the play of the same scenario. rests says that the
+	// deterministic run ended because no event was left. Then lasts includes restTime, so that
+	// the play can finish, too.
 	lasts time.Duration
 	rests bool
 }
 
-// restTime is the time that a play gets after the deterministic run had nothing left to do.
+// restTime is the extra time of a play if the deterministic run ended because no event was left.
 const restTime = time.Minute
 
-func step(t testing.TB, s *scenario.Scenario) ending {
+func runSteps(t testing.TB, s *scenario.Scenario) ending {
 	t.Helper()
 	var w *world.World
 	result, err := sim.Play(s, sim.Options{Watch: func(its *world.World) { w = its }})
@@ -62,8 +63,8 @@ func step(t testing.TB, s *scenario.Scenario) ending {
 	return e
 }
 
-// play plays a scenario in a bubble. The final facts are those of the deterministic run, and
-// neither the witness nor the judge finds anything.
+// play plays a scenario in a bubble. It fails the test if the final facts differ from those of
+// the deterministic run, or if the witness or the judge finds anything.
 func play(t *testing.T, s *scenario.Scenario, want ending) (result *live.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +76,7 @@ func play(t *testing.T, s *scenario.Scenario, want ending) (result *live.Result)
 	return result
 }
 
-// judged plays a scenario, and the judge sees every entry. Call it in a bubble.
+// judged plays a scenario and passes every entry to a judge. Call it in a bubble.
 func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, []invariant.Violation) {
 	t.Helper()
 	config, err := setting.Drainer(s.Drainer)
@@ -91,40 +92,40 @@ func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, [
 	return result, judge.Violations()
 }
 
-// most is how many allocations a scenario may begin with. A play of ten thousand takes as
-// long as all others together.
+// most is the largest number of allocations with which TestPlay starts a scenario. A play with
+// ten thousand allocations takes as long as all other plays together.
 const most = 1000
 
-// endsByChance is why a play of the scenario may end otherwise than the deterministic run, or
-// is too long; empty if it ends alike.
-func endsByChance(s *scenario.Scenario) string {
+// whyEndDiffers returns the reason why a play of the scenario may not end as the deterministic
+// run does, or why the tests do not play it. It is empty if there is no such reason.
+func whyEndDiffers(s *scenario.Scenario) string {
 	var none scenario.Range
 	if c := s.Cluster; c.Commit != none || c.Establish != none || c.Wake != none || c.Schedule != none {
-		return "the delays of the cluster are not played"
+		return "a play ignores the delays of the cluster directive"
 	}
 	for _, e := range s.Events {
 		if d, is := e.Op.(*scenario.Drain); is && len(d.Nodes) > 1 {
-			return "a server drains one node after the other, and something may happen between two"
+			return "a server drains one node after the other, and other events may come between two drains"
 		}
 	}
 	if allocs(s) > most {
-		return "it is large"
+		return "it has too many allocations"
 	}
 	return ""
 }
 
-// Each scenario ends live as it does in the deterministic run.
+// The play of each scenario ends as the deterministic run does.
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	all := scenarios(t)
 	for turn, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
-		if turn%shareOfScenarios != 0 || live.Unplayable(s) != nil || endsByChance(s) != "" {
+		if turn%shareOfScenarios != 0 || live.Unplayable(s) != nil || whyEndDiffers(s) != "" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, s, step(t, s))
+			play(t, s, runSteps(t, s))
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// random is named streams of random numbers, all from one seed. Goroutines draw from them in
-// any order, so two plays of one seed are alike and not equal.
+// random holds named streams of random numbers, all from one seed. The goroutines draw from them
+// in an order that differs between plays. So two plays of one seed are similar, not equal.
 type random struct {
 	seed    uint64
 	mu      sync.Mutex
@@ -23,7 +23,7 @@ type random struct {
 
 func newRandom(seed uint64) *random { return &random{seed: seed, streams: map[string]*rand.Rand{}} }
 
-// stream returns the stream of that name. The caller holds mu.
+// stream returns the stream of a name. The caller holds mu.
 func (r *random) stream(name string) *rand.Rand {
 	if r.streams[name] == nil {
 		r.streams[name] = world.Stream(r.seed, name)
@@ -31,7 +31,7 @@ func (r *random) stream(name string) *rand.Rand {
 	return r.streams[name]
 }
 
-// duration draws from a range. It is the least of the range if the seed is zero.
+// duration draws from a range. With seed zero it returns the minimum.
 func (r *random) duration(name string, from scenario.Range) time.Duration {
 	if r.seed == 0 || from.Max <= from.Min {
 		return from.Min
@@ -41,7 +41,7 @@ func (r *random) duration(name string, from scenario.Range) time.Duration {
 	return setting.Draw(r.stream(name), from)
 }
 
-// likely is true with that probability.
+// likely returns true with the given probability.
 func (r *random) likely(name string, probability float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *random) below(name string, n int) int {
 	return r.stream(name).IntN(n)
 }
 
-// operation is the operation that a fault performs, with its parameters drawn.
+// operation returns the operation that a fault performs. It draws the operation's parameters.
 func (r *random) operation(p setting.Opportunity) scenario.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // request is a request to a server.
 type request func(context.Context, *server.Server) error
 
-// requestOf is the request that writes a message of an operator. A message without such a
-// request is written to the log directly.
+// requestOf returns the request that makes a server write a message of an operator. If no such
+// request exists, the returned function writes the message to the log directly.
 func requestOf(m shims.Message) request {
 	return func(ctx context.Context, s *server.Server) error {
 		var err error
@@ -54,14 +54,13 @@ func writeDirectly(s *server.Server, m shims.Message) error {
 	return nil
 }
 
-// ask sends an operator's request until a leader applies or refuses it. It does not wait for
-// that.
+// ask sends an operator's request until a leader applies or refuses it. It returns at once.
 func (s *servers) ask(m shims.Message) {
 	send := requestOf(m)
 	s.asking.add(func() { s.sendUntilAnswered(send) })
 }
 
-// report sends a client's report once. The client repeats a report that was not applied.
+// report sends a client's report once. If it is not applied, the client sends it again.
 func (s *servers) report(reports []cluster.AllocReport, reply func(applied bool)) {
 	s.reporting.Go(func() {
 		reply(nil == s.send(func(ctx context.Context, s *server.Server) error {

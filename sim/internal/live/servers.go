@@ -19,18 +19,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// memberCount is the number of servers: three survive the loss of one.
+// memberCount is the number of servers. Three servers tolerate the loss of one.
 const memberCount = 3
 
 // servers are three real servers over hashicorp/raft in memory.
 type servers struct {
 	*player
 	config drainer.NodeDrainerConfig
-	// over ends with the play.
+	// over is cancelled at the end of the play.
 	over context.Context
 	stop context.CancelCauseFunc
-	// tasks change the servers or perform operations. asking sends the operators'
-	// requests, which wait for a leader.
+	// tasks changes the servers and performs operations. asking sends the operators' requests,
+	// and each request waits for a leader.
 	tasks, asking *worker
 	// reporting counts the clients' reports under way.
 	reporting sync.WaitGroup
@@ -49,15 +49,15 @@ type member struct {
 	voter     raft.Server
 	logs      *raft.InmemStore
 	snapshots *server.MemorySnapshots
-	// isolated says that the member is cut off from the others for a while, cut that it is
-	// cut off for good.
+	// isolated says that the member is cut off from the others temporarily. cut says that it
+	// is cut off forever.
 	isolated, cut bool
-	// server and transport are nil while the process is dead.
+	// server and transport are nil while the process does not run.
 	server    *server.Server
 	transport *raft.InmemTransport
 }
 
-// errOver is the error of requests that the end of the play cuts short.
+// errOver is the error of requests that the end of the play cancels.
 var errOver = errors.New("the play is over")
 
 // newServers starts the servers of a new cluster.
@@ -80,13 +80,13 @@ func newServers(p *player, config drainer.NodeDrainerConfig) (*servers, error) {
 	return s, errors.Join(errs...)
 }
 
-// longPlay is the time beyond which a play is long.
+// longPlay is the duration above which raftSettings slows raft's timers down.
 const longPlay = 5 * time.Minute
 
-// raftSettings has raft take snapshots often and keep few entries, so that a member that
-// falls far behind gets a snapshot. A leader that is cut off must propose fewer entries than
-// TrailingLogs: raft would send it the same snapshot again and again, without a pause. A long
-// play has fewer heartbeats and slower elections, which costs less processor time.
+// raftSettings makes raft take snapshots often and keep few entries, so that a member that falls
+// far behind gets a snapshot. A leader that is cut off must propose fewer entries than
+// TrailingLogs. Otherwise raft sends it the same snapshot again and again, without a pause. A
+// long play has fewer heartbeats and slower elections, so that it needs less processor time.
 func raftSettings(play time.Duration) *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
@@ -120,7 +120,7 @@ func (s *servers) boot(m *member) error {
 	return err
 }
 
-// isolate cuts a member off from the others, or ends that.
+// isolate cuts a member off from the others, or connects it again.
 func (s *servers) isolate(m *member, isolated bool) {
 	s.mu.Lock()
 	m.isolated = isolated
@@ -128,7 +128,7 @@ func (s *servers) isolate(m *member, isolated bool) {
 	s.connect()
 }
 
-// cutOff cuts the members of these numbers, from 1, off for good, and no others.
+// cutOff cuts off exactly the members of these numbers, from 1, until the next call.
 func (s *servers) cutOff(numbers []int) {
 	s.mu.Lock()
 	for i, m := range s.members {
@@ -162,7 +162,7 @@ func (s *servers) process(m *member) *server.Server {
 	return m.server
 }
 
-// leader waits for a member that leads and that a quorum follows. It is nil if the context
+// leader waits for a member that leads and that a quorum follows. It returns nil if the context
 // ends first.
 func (s *servers) leader(ctx context.Context) *member {
 	for ctx.Err() == nil {
@@ -179,7 +179,7 @@ func (s *servers) leader(ctx context.Context) *member {
 // pollInterval is the wait between two checks or attempts.
 const pollInterval = 20 * time.Millisecond
 
-// sleep waits, at most until the context ends.
+// sleep waits for a duration, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -187,7 +187,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start has all servers restore a snapshot of the scenario's initial state.
+// start makes all servers restore a snapshot of the scenario's initial state.
 func (s *servers) start() error {
 	leader := s.leader(s.over)
 	s.began = time.Now()
@@ -246,7 +246,7 @@ func (s *servers) do(task func() error) {
 	})
 }
 
-// fail notes the first failure of the play.
+// fail records the first failure of the play.
 func (s *servers) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +255,8 @@ func (s *servers) fail(err error) {
 	}
 }
 
-// pauseDrainer has the drainer's goroutine sleep after a step, if a fault strikes that makes
-// its wake-ups late. The server that is about to end the drainer's term waits for it.
+// pauseDrainer makes the drainer's goroutine sleep after a step, if a fault strikes that delays
+// wake-ups. A server that ends the drainer's term waits for that goroutine.
 func (p *player) pauseDrainer() {
 	for _, f := range []scenario.FaultName{scenario.WatchDelay, scenario.WatchCoalesce, scenario.LeaderPaused} {
 		if delay, strikes := p.faults.strike(f, target{}); strikes {
@@ -265,11 +265,11 @@ func (p *player) pauseDrainer() {
 	}
 }
 
-// catchUpTime is how long the servers have at the end to reach the same state.
+// catchUpTime is the time limit at the end of the play for all servers to reach one state.
 const catchUpTime = time.Minute
 
-// end ends all tasks and requests, has every server run and catch up, and shuts them down.
-// It returns the last state.
+// end ends all tasks and requests, starts the servers that do not run, waits until all have
+// caught up, and shuts them down. It returns the last state.
 func (s *servers) end() (*statestore.Snapshot, error) {
 	s.stop(errOver)
 	s.tasks.end()
@@ -294,7 +294,7 @@ func (s *servers) end() (*statestore.Snapshot, error) {
 	return state, errors.Join(append(errs, s.shutdown(last))...)
 }
 
-// sameStates waits until the states of all servers are the same bytes.
+// sameStates waits until the dumps of all servers' states are equal.
 func (s *servers) sameStates(ctx context.Context) error {
 	for ; ; sleep(ctx, pollInterval) {
 		var dumps []string
@@ -314,8 +314,8 @@ func (s *servers) sameStates(ctx context.Context) error {
 	}
 }
 
-// shutdown shuts all servers down: the leader first, while it has a quorum to commit what it
-// has in flight.
+// shutdown shuts all servers down. The leader comes first, while it still has a quorum to commit
+// its writes in flight.
 func (s *servers) shutdown(leader *member) error {
 	ordered := slices.Clone(s.members)
 	slices.SortStableFunc(ordered, func(a, b *member) int { return cmp.Compare(rank(a, leader), rank(b, leader)) })

@@ -2,8 +2,8 @@
 
 package live_test
 
-// The race detector makes a play several times slower. It watches a share of the plays, the
-// same in every run; all are played without it.
+// With the race detector, a play is several times slower. So the tests play only a part of the
+// scenarios and seeds, the same part in every run. Without it, they play all.
 const (
 	shareOfScenarios = 4
 	seeds            = 2

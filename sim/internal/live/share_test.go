@@ -2,7 +2,8 @@
 
 package live_test
 
-// All scenarios are played, and so many seeds of the swarm.
+// shareOfScenarios says that the tests play each n-th scenario. seeds is the number of seeds of
+// the swarm that they play.
 const (
 	shareOfScenarios = 1
 	seeds            = 12

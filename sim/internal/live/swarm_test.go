@@ -14,14 +14,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// graceTime is when a drain should have ended whose deadline passed that long ago. A scenario
-// of the swarm continues for two hours after its last fault.
+// graceTime is the time after its deadline in which a drain must end. A scenario of the swarm
+// continues for two hours after its last fault, so graceTime is less than that.
 const graceTime = time.Hour
 
-// Scenarios of the swarm are played live, without the events that cannot be played. Random
-// numbers are drawn in another order than in the deterministic run, so the end may be
-// another. But no entry breaks a guarantee, all servers have one state, and every drain with
-// a deadline ends.
+// The test plays scenarios of the swarm without the events that cannot be played. The goroutines
+// draw random numbers in another order than the deterministic run, so the final facts may
+// differ. But no entry breaks a guarantee, all servers end with the same state, and every drain
+// with a deadline ends.
 func TestPlay_swarm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// Unplayable says what of a scenario cannot be played, word by word and with the reason. Nil
-// is that everything can be played.
+// Unplayable lists the parts of a scenario that cannot be played, each with the reason. It
+// returns nil if everything can be played.
 func Unplayable(s *scenario.Scenario) []string {
 	var lines []string
 	for _, e := range s.Events {
@@ -19,10 +19,11 @@ func Unplayable(s *scenario.Scenario) []string {
 	return slices.Compact(lines)
 }
 
-// unplayable is a word of the event and why it cannot be played; empty if it can.
+// unplayable returns the part of the event that cannot be played, with the reason. It is empty if
+// the whole event can be played.
 func unplayable(e scenario.Event) string {
 	if e.Before != "" {
-		return "before: raft lets nothing happen between a plan and its apply"
+		return "before: a play cannot insert an event between a plan and its apply"
 	}
 	switch op := e.Op.(type) {
 	case *scenario.Clock:
@@ -30,10 +31,10 @@ func unplayable(e scenario.Event) string {
 	case *scenario.Place:
 		return "place: only raft's log can change the state"
 	case *scenario.Forget:
-		return "forget: a server begins its terms itself"
+		return "forget: only raft starts a term"
 	case *scenario.NodeChange:
 		if op.Unnoticed {
-			return "unnoticed: a server tells its scheduler"
+			return "unnoticed: the server always tells its scheduler"
 		}
 	case *scenario.Fault:
 		return unplayableFault(op.Name)
@@ -41,9 +42,10 @@ func unplayable(e scenario.Event) string {
 	return ""
 }
 
-const oneClock = "all goroutines of a process read one clock, and a bubble's cannot be set"
+const oneClock = "all goroutines of a process read one clock, and a play cannot set it"
 
-// unplayableFault is a fault and why it cannot be played; empty if it can.
+// unplayableFault returns a fault and why it cannot be played. It is empty if the fault can be
+// played.
 func unplayableFault(name scenario.FaultName) string {
 	word := "fault " + string(name) + ": "
 	switch name {
@@ -51,11 +53,11 @@ func unplayableFault(name scenario.FaultName) string {
 		return word + oneClock
 	case scenario.ApplyReject, scenario.ApplyFull, scenario.ApplySlow,
 		scenario.ApplyAmbiguousApplied, scenario.ApplyAmbiguousLate, scenario.ApplyAmbiguousLost:
-		return word + "a write's outcome is raft's own"
+		return word + "raft alone decides the outcome of a write"
 	case scenario.ApplyPartialRefuse, scenario.SchedFailEval:
-		return word + "nothing happens between two entries on purpose"
+		return word + "a play cannot insert an entry between two entries"
 	case scenario.WatchSpurious, scenario.ViewStale, scenario.SchedSlow:
-		return word + "a server reads its store directly"
+		return word + "the server's own code reads the store and wakes its goroutines"
 	}
 	return ""
 }

@@ -7,7 +7,7 @@ import "sync"
 type worker struct {
 	mu    sync.Mutex
 	tasks []func() // guarded by mu
-	// wake has capacity 1 and is sent to without blocking. end closes stop, and the
+	// wake has capacity 1; add sends to it without blocking. end closes stop, and the
 	// goroutine closes stopped.
 	wake, stop, stopped chan struct{}
 }
@@ -29,7 +29,7 @@ func (w *worker) add(task func()) {
 	}
 }
 
-// end waits for the running task, and drops the others.
+// end waits for the running task, and discards the others.
 func (w *worker) end() {
 	close(w.stop)
 	<-w.stopped
