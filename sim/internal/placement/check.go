@@ -2,7 +2,7 @@ package placement
 
 import "strings"
 
-// Guarantee is the name of what the checks hold the scheduler to.
+// Guarantee is the name of the scheduler's guarantee. Each check is one part of it.
 const Guarantee = "S1"
 
 // Check is one rule that a plan can break.
@@ -10,24 +10,24 @@ type Check string
 
 // The checks.
 const (
-	Overcommitted  Check = "overcommitted"      // a node without room for what it runs
-	NotReady       Check = "not ready"          // a placement on a node that takes none
-	Unsuitable     Check = "unsuitable"         // a placement on a node that the group does not ask for
-	OtherVersion   Check = "other version"      // a placement for another version of the job
-	OtherResources Check = "other resources"    // a placement that uses other resources than its group asks for
-	AboveCount     Check = "above count"        // a placement without a slot
-	NameTwice      Check = "name twice"         // a placement under the name of another slot
-	ReplacedTwice  Check = "replaced twice"     // a second replacement
-	BrokenLineage  Check = "broken lineage"     // a replacement of an allocation of another group
+	Overcommitted  Check = "overcommitted"      // the allocations of a node need more than its resources
+	NotReady       Check = "not ready"          // a placement on a node that is not ready, not eligible, or drains
+	Unsuitable     Check = "unsuitable"         // a placement on a node outside the group's pool, datacenters or classes
+	OtherVersion   Check = "other version"      // a placement of another version of the job than the current one
+	OtherResources Check = "other resources"    // a placement with other resources than its group specifies
+	AboveCount     Check = "above count"        // a placement above the count of its group
+	NameTwice      Check = "name twice"         // a placement with the name of another allocation in a slot
+	ReplacedTwice  Check = "replaced twice"     // a second replacement of one allocation
+	BrokenLineage  Check = "broken lineage"     // a replacement of an allocation of another group or deployment
 	StillRunning   Check = "still running"      // a replacement of an allocation that is not stopped
 	ReplacedOften  Check = "replaced too often" // a replacement after too many failures in a row
-	NotStopped     Check = "not stopped"        // a surplus that no evaluation waits for
-	LeftShort      Check = "left short"         // an empty slot that no evaluation waits for
-	Miscounted     Check = "miscounted"         // a blocked evaluation that miscounts the empty slots
+	NotStopped     Check = "not stopped"        // a surplus allocation runs, and no evaluation is pending
+	LeftShort      Check = "left short"         // a slot is empty, and no evaluation is open for it
+	Miscounted     Check = "miscounted"         // a blocked evaluation counts the wrong number of empty slots
 	BlockedTwice   Check = "two blocked evaluations"
 )
 
-// Known reports whether a violation of that guarantee and check exists: "S1 above count".
+// Known reports whether a text names the guarantee and one of its checks: "S1 above count".
 func Known(check string) bool {
 	name, found := strings.CutPrefix(check, Guarantee+" ")
 	if !found {

@@ -10,19 +10,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// maxViolations bounds the violations that a judge keeps.
+// maxViolations is the largest number of violations that a judge keeps.
 const maxViolations = 100
 
-// Judge collects the violations of one run. The zero value is ready to use. It is not safe for
-// concurrent use, and never writes to the rows that it reads.
+// Judge collects the violations of one run. The zero value is ready to use. A Judge is not safe
+// for concurrent use. It never changes the rows that it reads.
 type Judge struct {
 	violations []invariant.Violation
 }
 
-// Violations returns the violations in the order of the entries. The slice belongs to the judge.
+// Violations returns the first 100 violations, in the order of the entries. The slice belongs to
+// the judge: the caller must not change it.
 func (j *Judge) Violations() []invariant.Violation { return j.violations }
 
-// Applied judges an entry. The caller calls it once for each entry, in the order of the log.
+// Applied checks an entry, if it is a plan for an evaluation. Call it once for each entry, in the
+// order of the log.
 func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	m, isPlan := a.Message.(*shims.ApplyPlan)
 	if !isPlan || m.Eval == nil {
@@ -30,7 +32,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 	key := cluster.JobKey{Namespace: m.Eval.Namespace, ID: m.Eval.JobID}
 	p := &plan{judge: j, now: now, index: a.Index, snapshot: m.SnapshotIndex, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
-	p.sort(&m.Plan)
+	p.collect(&m.Plan)
 	for _, placed := range p.placed {
 		p.judgeRow(placed)
 		p.judgeNode(placed)
@@ -38,7 +40,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 	p.judgeCapacity()
 	p.judgeSlots()
-	p.judgeOpen()
+	p.judgeUnfinished()
 }
 
 // plan is one applied plan, and the state of its job after it.
@@ -46,24 +48,24 @@ type plan struct {
 	judge *Judge
 	now   time.Time
 	index uint64
-	// snapshot is the index of the state that the scheduler planned from.
+	// snapshot is the index of the state from which the scheduler planned.
 	snapshot      uint64
 	before, after *statestore.Snapshot
 	key           cluster.JobKey
-	// job is the current version, or nil if the job is gone.
+	// job is the current version of the job, or nil if the job was purged.
 	job *cluster.Job
-	// placed are the allocations that the plan made.
+	// placed are the allocations that the plan created.
 	placed []*cluster.Allocation
-	// groups are the slots of each group of the job, by its name.
+	// groups are the slots of each group of the job, by the group's name.
 	groups map[string]*slots
-	// took says that the plan took effect: a plan for a closed evaluation changes nothing.
-	took bool
-	// unwanted are the running allocations that no group of the job wants.
+	// effective says that the plan changed the state. A plan for a closed evaluation does not.
+	effective bool
+	// unwanted are the running allocations that belong to no group of the current job.
 	unwanted []*cluster.Allocation
 }
 
-// sort collects what the plan placed, and the slots of the job's groups.
-func (p *plan) sort(m *cluster.Plan) {
+// collect finds the allocations that the plan created, and the slots of the job's groups.
+func (p *plan) collect(m *cluster.Plan) {
 	for _, planned := range m.Places {
 		if planned == nil || p.before.Alloc(planned.ID) != nil {
 			continue
@@ -73,7 +75,7 @@ func (p *plan) sort(m *cluster.Plan) {
 		}
 	}
 	eval := p.after.Eval(m.Eval.ID)
-	p.took = eval != nil && eval.ModifyIndex == p.index
+	p.effective = eval != nil && eval.ModifyIndex == p.index
 	p.groups = make(map[string]*slots)
 	if p.job != nil && !p.job.Stop {
 		for _, g := range p.job.TaskGroups {
@@ -93,7 +95,7 @@ func (p *plan) sort(m *cluster.Plan) {
 	}
 }
 
-// report notes a violation. The allocation may be nil.
+// report records a violation. The allocation may be nil.
 func (p *plan) report(c Check, a *cluster.Allocation, format string, args ...any) {
 	if len(p.judge.violations) >= maxViolations {
 		return

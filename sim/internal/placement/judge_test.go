@@ -14,14 +14,14 @@ import (
 
 func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// world is a state with the nodes n1 to n3 and the job web of two allocations, a1 on n1 and a2 on
-// n2. A test changes the rows before the state is written. The plan is written without a check.
+// world is a state with the nodes n1 to n3 and the job web with two allocations, a1 on n1 and a2 on
+// n2. A test changes the rows before judge writes them. judge applies the plan without a check.
 type world struct {
 	nodes  map[cluster.NodeID]*cluster.Node
 	job    *cluster.Job
 	allocs []*cluster.Allocation
 	evals  []*cluster.Evaluation
-	// drain is applied before the plan, unless it is of no node.
+	// drain is applied before the plan, unless it has no node.
 	drain cluster.DrainUpdate
 	plan  cluster.Plan
 }
@@ -55,7 +55,7 @@ func (w *world) eval(id cluster.EvalID, s cluster.EvalStatus) *cluster.Evaluatio
 	return &cluster.Evaluation{ID: id, Namespace: "default", JobID: "web", Type: w.job.Type, Status: s}
 }
 
-// replace adds to the plan a stop of a1 and its replacement on n3.
+// replace adds a stop of a1, and its replacement on n3, to the plan.
 func (w *world) replace() *cluster.Allocation {
 	a := w.alloc("a3", "web.web[0]", "n3")
 	a.PreviousAllocation = "a1"
@@ -105,15 +105,15 @@ func TestJudge(t *testing.T) {
 		want   []string
 	}{
 		"a replacement": {func(w *world) { w.replace() }, nil},
-		"no room": {func(w *world) {
+		"not enough CPU": {func(w *world) {
 			w.nodes["n3"].Resources.CPU = 399
 			w.replace()
 		}, []string{"overcommitted"}},
-		"room for exactly one": {func(w *world) {
+		"capacity for exactly one": {func(w *world) {
 			w.nodes["n3"].Resources.CPU = 400
 			w.replace()
 		}, nil},
-		"a stopping allocation uses its room": {func(w *world) {
+		"a stopping allocation uses its resources": {func(w *world) {
 			w.nodes["n1"].Resources.CPU = 600
 			w.replace().NodeID = "n1"
 		}, []string{"overcommitted"}},
@@ -152,17 +152,17 @@ func TestJudge(t *testing.T) {
 			w.replace().Job = old
 		}, []string{"other version"}},
 		"other resources": {func(w *world) { w.replace().Resources.CPU = 1 }, []string{"other resources"}},
-		"one too many": {func(w *world) {
+		"one above the count": {func(w *world) {
 			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
 		}, []string{"above count", "not stopped"}},
-		"a name twice": {func(w *world) { w.replace().Name = "web.web[1]" }, []string{"name twice"}},
+		"two allocations with one name": {func(w *world) { w.replace().Name = "web.web[1]" }, []string{"name twice"}},
 		"a canary has a slot of its own": {func(w *world) {
 			canary := w.alloc("c1", "web.web[0]", "n3")
 			canary.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
 			w.allocs = append(w.allocs, canary)
 			w.replace()
 		}, nil},
-		"unknown on a node that is away": {func(w *world) {
+		"unknown on an unreachable node": {func(w *world) {
 			w.nodes["n1"].Status = cluster.NodeDisconnected
 			w.allocs[0].ClientStatus = cluster.ClientUnknown
 			w.replace()
@@ -177,16 +177,16 @@ func TestJudge(t *testing.T) {
 			w.allocs[0].NextAllocation = "a0"
 			w.replace()
 		}, []string{"replaced twice"}},
-		"replaces another group's": {func(w *world) {
+		"replaces an allocation of another group": {func(w *world) {
 			w.allocs[0].TaskGroup = "other"
 			w.replace()
 		}, []string{"broken lineage"}},
-		"a canary from nothing": {func(w *world) {
+		"a canary without a predecessor": {func(w *world) {
 			canary := w.alloc("c1", "web.web[2]", "n3")
 			canary.DeploymentStatus = &cluster.DeploymentStatus{Canary: true}
 			w.plan.Places = append(w.plan.Places, canary)
 		}, []string{"broken lineage"}},
-		"the predecessor runs on": {func(w *world) {
+		"the predecessor still runs": {func(w *world) {
 			w.job.TaskGroups[0].Count = 3
 			w.replace().Name = "web.web[2]"
 			w.plan.Stops = nil
@@ -207,20 +207,20 @@ func TestJudge(t *testing.T) {
 			w.replace()
 			w.plan.Places, w.plan.Eval.Status = nil, cluster.EvalPending
 		}, nil},
-		"one waits for room": {func(w *world) {
+		"one is missing and counted": {func(w *world) {
 			w.replace()
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 1)
 		}, nil},
-		"two wait for room, and one is missing": {func(w *world) {
+		"one is missing, and two are counted": {func(w *world) {
 			w.replace()
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
 		}, []string{"miscounted"}},
-		"two waited for room, and a retry is due": {func(w *world) {
+		"one is missing, two are counted, and a retry is due": {func(w *world) {
 			w.replace()
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 2)
 			w.plan.Blocked.SnapshotIndex = 0
 		}, nil},
-		"one waits for room, and two are missing": {func(w *world) {
+		"two are missing, and one is counted": {func(w *world) {
 			w.job.TaskGroups[0].Count = 3
 			w.replace()
 			w.plan.Places, w.plan.Blocked = nil, w.blocked("b1", 1)
@@ -232,17 +232,17 @@ func TestJudge(t *testing.T) {
 			w.plan.Blocked = w.blocked("b2", 1)
 		}, []string{"two blocked evaluations"}},
 		"stopped job runs": {func(w *world) { w.job.Stop, w.allocs = true, nil }, nil},
-		"batch that a deadline stopped keeps its slot": {func(w *world) {
+		"a batch allocation stopped by a deadline keeps its slot": {func(w *world) {
 			w.batch()
 			w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescMigrating
 			w.allocs[0].DesiredTransition.MigrateDisablePlacement = true
 		}, nil},
-		"batch that was given up as surplus keeps none": {func(w *world) {
+		"a surplus batch allocation that was stopped keeps no slot": {func(w *world) {
 			w.batch()
 			w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescNotNeeded
 			w.allocs[0].DesiredTransition.MigrateDisablePlacement = true
 		}, []string{"left short"}},
-		"batch that is done is run again": {func(w *world) {
+		"a completed batch allocation runs again": {func(w *world) {
 			w.batch()
 			w.allocs[0].ClientStatus = cluster.ClientComplete
 			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
@@ -277,7 +277,7 @@ func (w *world) batch() {
 	w.job.Type, w.job.TaskGroups[0].Migrate = cluster.JobBatch, nil
 }
 
-// failures gives a1 so many predecessors that failed and were replaced.
+// failures gives a1 a chain of n predecessors that failed and were replaced.
 func (w *world) failures(n int) {
 	last := w.allocs[0]
 	for i := range n {

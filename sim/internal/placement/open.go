@@ -6,20 +6,21 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// judgeOpen judges what the plan leaves. Nothing plans the job again unless an evaluation of it is
-// pending, so without one its groups have all that they want, except what a blocked one counts.
-func (p *plan) judgeOpen() {
+// judgeUnfinished checks that the plan left no work without an evaluation. The scheduler plans a
+// job again only for a pending evaluation. So if none is pending, each group has its full count,
+// except the allocations that a blocked evaluation counts.
+func (p *plan) judgeUnfinished() {
 	pending, blocked := p.open(p.after)
 	if len(blocked) > 1 {
 		if _, before := p.open(p.before); len(before) <= 1 {
 			p.report(BlockedTwice, nil, "job %s has %d blocked evaluations", p.key, len(blocked))
 		}
 	}
-	if pending || !p.took {
+	if pending || !p.effective {
 		return
 	}
 	for _, a := range p.unwanted {
-		p.report(NotStopped, a, "no group wants it, and it is not stopped")
+		p.report(NotStopped, a, "it belongs to no group of the job, and it is not stopped")
 	}
 	if p.job == nil || p.job.Stop {
 		return
@@ -34,16 +35,17 @@ func (p *plan) judgeOpen() {
 		switch {
 		case empty > 0 && queued == 0:
 			p.report(LeftShort, nil, "group %s of job %s lacks %d, and no evaluation is open for them", g.Name, p.key, empty)
-		// The count may be too high until the next retry: an allocation ended, or a node came back,
-		// between plan and apply. A job on every node also needs less when a node goes.
-		case empty > queued, queued > empty+p.away(s)+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
+		// The count may be too high until the next retry, if an allocation ended or a node came
+		// back between the plan and its apply. A system job also needs fewer allocations after a
+		// node has gone.
+		case empty > queued, queued > empty+p.onUnreachableNodes(s)+p.canariesToReplace(g) && !onEveryNode(p.job) && !retried:
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
 	}
 }
 
-// open returns the open evaluations of the job: whether one is pending, and those that are blocked.
+// open reports whether an evaluation of the job is pending, and returns the blocked ones.
 func (p *plan) open(s *statestore.Snapshot) (pending bool, blocked []*cluster.Evaluation) {
 	for e := range s.OpenEvals(p.key) {
 		if e.Status == "blocked" {
@@ -66,31 +68,32 @@ func (p *plan) empty(s *slots) int {
 	}
 	empty := 0
 	for n := range p.after.Nodes() {
-		if takes(n) && suits(n, p.job, s.group) && !held[n.ID] {
+		if accepts(n) && matches(n, p.job, s.group) && !held[n.ID] {
 			empty++
 		}
 	}
 	return empty
 }
 
-// away counts the allocations in slots that are away.
-func (p *plan) away(s *slots) (n int) {
+// onUnreachableNodes counts the allocations in slots that run on unreachable nodes.
+func (p *plan) onUnreachableNodes(s *slots) (n int) {
 	for _, a := range s.held {
-		if p.isAway(a) {
+		if p.onUnreachableNode(a) {
 			n++
 		}
 	}
 	return n
 }
 
-// isAway reports whether an allocation runs on a node that is not reachable. A client may report so
-// between a plan and its apply. When the node returns or is lost, an evaluation follows.
-func (p *plan) isAway(a *cluster.Allocation) bool {
+// onUnreachableNode reports whether an allocation runs on a node that is not reachable. The node
+// may become unreachable between the plan and its apply. An evaluation follows when the node
+// returns or is lost.
+func (p *plan) onUnreachableNode(a *cluster.Allocation) bool {
 	return runs(a) && !opinion.Reachable(p.after.Node(a.NodeID))
 }
 
 // canariesToReplace counts the canaries that do not run and have no replacement. Their slots are
-// beside the count of the group.
+// not part of the count of the group.
 func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 	for a := range p.after.AllocsByJob(p.key) {
 		if a.TaskGroup == g.Name && opinion.Canary(a) && a.NextAllocation == "" && !runs(a) {
@@ -100,40 +103,40 @@ func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 	return n
 }
 
-// judgeSurplus judges whether the group runs more than it wants.
+// judgeSurplus reports a group that runs more allocations than its count.
 func (p *plan) judgeSurplus(s *slots) {
 	if onEveryNode(p.job) {
-		p.judgeDoubles(s)
+		p.judgeOnePerNode(s)
 		return
 	}
 	running, done := 0, 0
 	var last *cluster.Allocation
 	for _, a := range s.held {
 		switch {
-		case p.isAway(a):
+		case p.onUnreachableNode(a):
 		case runs(a):
 			running, last = running+1, a
-		case a.ModifyIndex > p.snapshot: // the plan did not know its end, of which no evaluation comes
+		case a.ModifyIndex > p.snapshot: // the scheduler did not know of its end, and no evaluation follows
 		case a.ClientStatus == "complete" || opinion.Stopping(a):
-			done++ // the slots of what failed too often are given up first
+			done++ // not a failed one: the scheduler takes its slot away first
 		}
 	}
 	if running > 0 && running+done > s.group.Count {
-		p.report(NotStopped, last, "%d run and %d are done, and there are %d slots", running, done, s.group.Count)
+		p.report(NotStopped, last, "%d allocations run and %d are done, for %d slots", running, done, s.group.Count)
 	}
 }
 
-// judgeDoubles judges whether a group with one slot on each node runs twice on one, or on a node
-// that is not for it.
-func (p *plan) judgeDoubles(s *slots) {
+// judgeOnePerNode checks a group with one slot on each node. It reports a second allocation on a
+// node, and an allocation on a node that does not match the group.
+func (p *plan) judgeOnePerNode(s *slots) {
 	running := make(map[cluster.NodeID]bool, len(s.held))
 	for _, a := range s.held {
 		if !runs(a) {
 			continue
 		}
 		n := p.after.Node(a.NodeID)
-		if running[a.NodeID] || n != nil && !suits(n, p.job, s.group) {
-			p.report(NotStopped, a, "the node has another of the group, or is not for it")
+		if running[a.NodeID] || n != nil && !matches(n, p.job, s.group) {
+			p.report(NotStopped, a, "the node runs another allocation of the group, or does not match the group")
 		}
 		running[a.NodeID] = true
 	}

@@ -8,23 +8,23 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// judgeRow judges a new allocation against its job.
+// judgeRow checks a new allocation against its job: its group, its version and its resources.
 func (p *plan) judgeRow(a *cluster.Allocation) {
 	s := p.groups[a.TaskGroup]
 	if s == nil || a.Namespace != p.key.Namespace || a.JobID != p.key.ID {
-		p.report(OtherVersion, a, "the job does not want the group %s", a.TaskGroup)
+		p.report(OtherVersion, a, "the current job has no group %s", a.TaskGroup)
 		return
 	}
 	if a.Job == nil || a.Job.Version != p.job.Version || a.Job.JobModifyIndex != p.job.JobModifyIndex || a.Job.CreateIndex != p.job.CreateIndex {
-		p.report(OtherVersion, a, "placed for another version than %d, which is current", p.job.Version)
+		p.report(OtherVersion, a, "it does not belong to version %d of the job, which is current", p.job.Version)
 	}
-	if want := asks(s.group); a.Resources != want {
-		p.report(OtherResources, a, "uses %+v, and its group asks for %+v", a.Resources, want)
+	if want := resourcesOf(s.group); a.Resources != want {
+		p.report(OtherResources, a, "it uses %+v, and its group specifies %+v", a.Resources, want)
 	}
 }
 
-// asks returns what one allocation of the group asks for.
-func asks(g *cluster.TaskGroup) cluster.Resources {
+// resourcesOf returns the resources of one allocation of the group.
+func resourcesOf(g *cluster.TaskGroup) cluster.Resources {
 	sum := cluster.Resources{DiskMB: g.EphemeralDisk.SizeMB}
 	for _, t := range g.Tasks {
 		sum.CPU += t.Resources.CPU
@@ -35,61 +35,63 @@ func asks(g *cluster.TaskGroup) cluster.Resources {
 	return sum
 }
 
-// judgeNode judges the node of a new allocation.
+// judgeNode checks that the node of a new allocation accepts it.
 func (p *plan) judgeNode(a *cluster.Allocation) {
 	n, s := p.after.Node(a.NodeID), p.groups[a.TaskGroup]
 	switch {
-	case !takes(n):
-		p.report(NotReady, a, "the node is gone, not ready, ineligible or draining")
-	case s != nil && !suits(n, p.job, s.group):
+	case !accepts(n):
+		p.report(NotReady, a, "the node is deleted, not ready, ineligible or draining")
+	case s != nil && !matches(n, p.job, s.group):
 		p.report(Unsuitable, a, "the node is not in the pool, the datacenters or the classes of the group")
 	}
 }
 
-// takes reports whether anything may be placed on the node. A nil node does not exist.
-func takes(n *cluster.Node) bool {
+// accepts reports whether the scheduler may place allocations on the node. A nil node does not
+// exist.
+func accepts(n *cluster.Node) bool {
 	return n != nil && n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
 }
 
-// suits reports whether the node is one that the job and the group ask for.
-func suits(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
+// matches reports whether the node is in the pool, the datacenters and the classes of the job and
+// the group.
+func matches(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
 	const unnamed = "default"
 	return cmp.Or(n.NodePool, unnamed) == cmp.Or(j.NodePool, unnamed) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter)) &&
 		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
 }
 
-// judgeLineage judges a new allocation against the one that it replaces, if any.
+// judgeLineage checks a new allocation against the one that it replaces, if any.
 func (p *plan) judgeLineage(a *cluster.Allocation) {
 	if a.NextAllocation != "" {
-		p.report(BrokenLineage, a, "it is new, and %s replaces it", a.NextAllocation)
+		p.report(BrokenLineage, a, "it is new, but already replaced by %s", a.NextAllocation)
 	}
 	previous := p.after.Alloc(a.PreviousAllocation)
 	if previous == nil {
 		if opinion.Canary(a) {
-			p.report(BrokenLineage, a, "a canary that replaces nothing")
+			p.report(BrokenLineage, a, "it is a canary and replaces no allocation")
 		}
 		return
 	}
 	switch before := p.before.Alloc(previous.ID); {
 	case before != nil && before.NextAllocation != "":
-		p.report(ReplacedTwice, a, "%s had replaced %s before", before.NextAllocation, previous.ID)
+		p.report(ReplacedTwice, a, "%s has already replaced %s", before.NextAllocation, previous.ID)
 	case previous.NextAllocation != a.ID:
 		p.report(ReplacedTwice, a, "it replaces %s, whose replacement is %s", previous.ID, previous.NextAllocation)
 	}
 	if previous.JobID != a.JobID || previous.Namespace != a.Namespace || previous.TaskGroup != a.TaskGroup ||
 		opinion.Canary(previous) != opinion.Canary(a) || opinion.Canary(a) && previous.DeploymentID != a.DeploymentID {
-		p.report(BrokenLineage, a, "it replaces %s, which is of another group or deployment", previous.ID)
+		p.report(BrokenLineage, a, "it replaces %s, which belongs to another group or deployment", previous.ID)
 	}
 	if runs(previous) && (previous.ClientStatus != "unknown" || opinion.Reachable(p.after.Node(previous.NodeID))) {
-		p.report(StillRunning, a, "it replaces %s, which runs on", previous.ID)
+		p.report(StillRunning, a, "it replaces %s, which still runs", previous.ID)
 	}
-	if p.rescheduled(previous) > mostRescheduled {
-		p.report(ReplacedOften, a, "it replaces %s, the last of %d that failed in a row", previous.ID, p.rescheduled(previous))
+	if p.rescheduled(previous) > maxReschedules {
+		p.report(ReplacedOften, a, "it replaces %s, after %d failures in a row", previous.ID, p.rescheduled(previous))
 	}
 }
 
-// judgeCapacity judges the nodes of the new allocations.
+// judgeCapacity checks the capacity of the nodes that got new allocations.
 func (p *plan) judgeCapacity() {
 	for i, a := range p.placed {
 		n := p.after.Node(a.NodeID)
@@ -107,10 +109,10 @@ func (p *plan) judgeCapacity() {
 		}
 		has := n.Resources
 		if sum.CPU > has.CPU || sum.MemoryMB > has.MemoryMB || sum.DiskMB > has.DiskMB || sum.GPU > has.GPU {
-			p.report(Overcommitted, a, "the node has %+v, and %+v of it is used", has, sum)
+			p.report(Overcommitted, a, "the node has %+v, and its allocations use %+v", has, sum)
 		}
 		if n.MaxAllocs > 0 && live > n.MaxAllocs {
-			p.report(Overcommitted, a, "the node takes %d allocations, and has %d", n.MaxAllocs, live)
+			p.report(Overcommitted, a, "the node may have %d allocations, and has %d", n.MaxAllocs, live)
 		}
 	}
 }

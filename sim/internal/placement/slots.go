@@ -14,13 +14,14 @@ type slots struct {
 	held []*cluster.Allocation
 }
 
-// mostRescheduled is how often in a row a failed allocation is replaced.
-const mostRescheduled = 10
+// maxReschedules is the largest number of failures in a row after which the scheduler places a
+// replacement.
+const maxReschedules = 10
 
 // onEveryNode reports whether each group of the job has one slot on each node.
 func onEveryNode(j *cluster.Job) bool { return j.Type == "system" || j.Type == "sysbatch" }
 
-// runs reports whether an allocation runs and is meant to.
+// runs reports whether an allocation is live and the scheduler has not stopped it.
 func runs(a *cluster.Allocation) bool { return opinion.Live(a) && !opinion.Stopping(a) }
 
 // holds reports whether an allocation of the group holds a slot.
@@ -38,9 +39,9 @@ func (p *plan) holds(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	return true
 }
 
-// stoppedForGood reports whether nothing runs the work of a stopped allocation again. A deadline
-// ends batch work for good, and a mark ends sysbatch work for good. Both say so in the description:
-// a marked allocation that was stopped as surplus has given its slot up.
+// stoppedForGood reports whether the scheduler never runs the work of a stopped allocation again.
+// That is so for batch work that a deadline stopped, and for sysbatch work that a mark stopped. The
+// description tells them apart from a surplus allocation, which holds no slot after its stop.
 func stoppedForGood(a *cluster.Allocation) bool {
 	switch opinion.TypeOf(a) {
 	case "batch":
@@ -51,8 +52,8 @@ func stoppedForGood(a *cluster.Allocation) bool {
 	return false
 }
 
-// endedForGood reports whether an allocation that ended by itself keeps its slot: its work is done,
-// or it has failed too often.
+// endedForGood reports whether an allocation that ended by itself keeps its slot, because its work
+// is done or because it has failed too often.
 func (p *plan) endedForGood(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	switch kind := opinion.TypeOf(a); {
 	case !sameWork(a, g):
@@ -60,14 +61,14 @@ func (p *plan) endedForGood(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	case kind == "sysbatch", kind == "batch" && a.ClientStatus == "complete":
 		return true
 	}
-	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && p.rescheduled(a) >= mostRescheduled
+	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && p.rescheduled(a) >= maxReschedules
 }
 
-// rescheduled counts the predecessors of an allocation that failed and were replaced, in a row. It
-// counts to one more than mostRescheduled.
+// rescheduled counts the direct predecessors of an allocation that failed and were replaced. It
+// stops at maxReschedules+1.
 func (p *plan) rescheduled(a *cluster.Allocation) int {
 	n := 0
-	for n <= mostRescheduled {
+	for n <= maxReschedules {
 		a = p.after.Alloc(a.PreviousAllocation)
 		if a == nil || a.DesiredDescription != "alloc was rescheduled because it failed" {
 			break
@@ -77,11 +78,11 @@ func (p *plan) rescheduled(a *cluster.Allocation) int {
 	return n
 }
 
-// sameWork reports whether the group still asks for the work that the allocation was placed for:
-// its tasks and its disk.
+// sameWork reports whether the current group has the tasks and the disk for which the allocation
+// was placed.
 func sameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	if a.Job == nil {
-		return true // a damaged row: it does not run again
+		return true // a damaged row, which the scheduler does not run again
 	}
 	at := slices.IndexFunc(a.Job.TaskGroups, func(was *cluster.TaskGroup) bool { return was.Name == g.Name })
 	if at < 0 {
@@ -92,7 +93,7 @@ func sameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 		slices.EqualFunc(was.Tasks, g.Tasks, func(a, b *cluster.Task) bool { return *a == *b })
 }
 
-// judgeSlots judges the slots of the groups in which the plan placed something.
+// judgeSlots checks the slots of the groups in which the plan placed allocations.
 func (p *plan) judgeSlots() {
 	for _, a := range p.placed {
 		s := p.groups[a.TaskGroup]
@@ -115,7 +116,7 @@ func (p *plan) judgeSlots() {
 		}
 		switch {
 		case inSlot > most:
-			p.report(AboveCount, a, "%d hold a slot, and there are %d", inSlot, most)
+			p.report(AboveCount, a, "%d allocations hold slots, and there are %d slots", inSlot, most)
 		case sameName > 1:
 			p.report(NameTwice, a, "another allocation in a slot has the name %s", a.Name)
 		}
