@@ -40,25 +40,23 @@ func (c *canvas) rect(class string, x, y, width, height int, title string) {
 	c.end("rect", title)
 }
 
-// circle draws a dot.
 func (c *canvas) circle(class string, x, y, radius int, title string) {
 	fmt.Fprintf(&c.out, `<circle class="%s" cx="%d" cy="%d" r="%d"`, class, x, y, radius)
 	c.end("circle", title)
 }
 
-// line draws a line.
 func (c *canvas) line(class string, x1, y1, x2, y2 int) {
 	fmt.Fprintf(&c.out, `<line class="%s" x1="%d" y1="%d" x2="%d" y2="%d"`, class, x1, y1, x2, y2)
 	c.end("line", "")
 }
 
-// path draws a path.
+// path draws a path. Its tooltip may be empty.
 func (c *canvas) path(class, d, title string) {
 	fmt.Fprintf(&c.out, `<path class="%s" d="%s"`, class, d)
 	c.end("path", title)
 }
 
-// text writes a text from x on, with the baseline y.
+// text writes a text that starts at x, with the baseline at y.
 func (c *canvas) text(class string, x, y int, text string) {
 	fmt.Fprintf(&c.out, `<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, escape(text))
 }
@@ -73,7 +71,7 @@ func (c *canvas) end(element, title string) {
 	fmt.Fprintf(&c.out, "</%s>\n", element)
 }
 
-// points are the corners of a path of horizontal and vertical lines.
+// points collects the corners of a path of horizontal and vertical lines.
 type points struct {
 	out  strings.Builder
 	x, y int

@@ -1,6 +1,6 @@
 package timeline
 
-// Cause is the cause of a line of a trace. It leads a reader from the line to an earlier one.
+// Cause is the cause of a line of a trace. It names the step of an earlier line.
 type Cause struct {
 	// By is the kind of the cause; never empty.
 	By By `json:"by"`
@@ -18,9 +18,9 @@ type By string
 const (
 	// ByOperation: an event of the scenario.
 	ByOperation By = "operation"
-	// ByTimer: the actor's timer, set in a step of its own or when a clock was set.
+	// ByTimer: the actor's timer. The cause is the step that set the timer or the clock.
 	ByTimer By = "timer"
-	// ByEntry: an applied entry, which woke the actor.
+	// ByEntry: an applied entry that woke the actor.
 	ByEntry By = "entry"
 	// ByAnswer: an answer to a write of the drainer.
 	ByAnswer By = "answer"

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// maxNames is how many names a text holds. Others are only counted.
+// maxNames is the largest number of names in a text. The text counts the others.
 const maxNames = 8
 
-// requestText describes the request of an operator in an entry. It is empty if the entry is no
-// request, has changed nothing, or is part of the setup.
+// requestText describes the operator's request in an entry. It is empty if the entry is not a
+// request, changed nothing, or belongs to the setup.
 func requestText(a shims.Applied) string {
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:

@@ -16,8 +16,8 @@ func faultNames(faults []fault) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// faultKeys gives each name of a fault a letter: one of the name if possible, otherwise any
-// free letter, and '*' if none is free.
+// faultKeys returns a letter for each name of a fault: a letter of the name if one is free,
+// otherwise any free letter, and '*' if no letter is free.
 func faultKeys(faults []fault) map[string]rune {
 	keys := make(map[string]rune)
 	taken := make(map[rune]bool)
@@ -33,8 +33,9 @@ func faultKeys(faults []fault) map[string]rune {
 	return keys
 }
 
-// letters are the possible letters for a fault, the best first: the first letters of its words,
-// then its other letters, then all others. The part before the slash is shared by many faults.
+// letters returns the possible letters for a fault, the best first: the first letters of its
+// words, then its other letters, then all others. It ignores the part before the slash, because
+// many faults share that part.
 func letters(name string) []rune {
 	_, own, found := strings.Cut(name, "/")
 	if !found {

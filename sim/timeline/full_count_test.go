@@ -15,8 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// chaos is a history of random entries.
-type chaos struct {
+// randomHistory applies random entries.
+type randomHistory struct {
 	*history
 	rng    *rand.Rand
 	nodes  []cluster.NodeID
@@ -24,15 +24,15 @@ type chaos struct {
 	placed int
 }
 
-func newChaos(t testing.TB, seed uint64) *chaos {
-	return &chaos{
+func newRandomHistory(t testing.TB, seed uint64) *randomHistory {
+	return &randomHistory{
 		history: newHistory(t), rng: rand.New(rand.NewPCG(seed, 0)),
 		nodes: []cluster.NodeID{"n1", "n2", "n3", "n4", "n5"},
 	}
 }
 
 // setup registers nodes and jobs and places allocations.
-func (c *chaos) setup() {
+func (c *randomHistory) setup() {
 	c.node(c.nodes...)
 	for i, t := range []cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobBatch, cluster.JobSystem} {
 		c.groups = append(c.groups, c.job(cluster.JobID(fmt.Sprintf("j%d", i)), t, 6, 1+i))
@@ -42,14 +42,14 @@ func (c *chaos) setup() {
 	}
 }
 
-func (c *chaos) group() cluster.GroupKey  { return c.groups[c.rng.IntN(len(c.groups))] }
-func (c *chaos) someNode() cluster.NodeID { return c.nodes[c.rng.IntN(len(c.nodes))] }
-func (c *chaos) chance(percent int) bool  { return c.rng.IntN(100) < percent }
-func (c *chaos) allocs() []cluster.AllocID {
+func (c *randomHistory) group() cluster.GroupKey  { return c.groups[c.rng.IntN(len(c.groups))] }
+func (c *randomHistory) someNode() cluster.NodeID { return c.nodes[c.rng.IntN(len(c.nodes))] }
+func (c *randomHistory) chance(percent int) bool  { return c.rng.IntN(100) < percent }
+func (c *randomHistory) allocs() []cluster.AllocID {
 	return c.matching(func(*cluster.Allocation) bool { return true })
 }
 
-func (c *chaos) matching(matches func(*cluster.Allocation) bool) (ids []cluster.AllocID) {
+func (c *randomHistory) matching(matches func(*cluster.Allocation) bool) (ids []cluster.AllocID) {
 	for a := range c.State().Allocs() {
 		if matches(a) {
 			ids = append(ids, a.ID)
@@ -58,13 +58,13 @@ func (c *chaos) matching(matches func(*cluster.Allocation) bool) (ids []cluster.
 	return ids
 }
 
-// some are a few of the ids.
-func (c *chaos) some(ids []cluster.AllocID) []cluster.AllocID {
+// some returns up to four random ids.
+func (c *randomHistory) some(ids []cluster.AllocID) []cluster.AllocID {
 	c.rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	return ids[:c.rng.IntN(min(len(ids), 4)+1)]
 }
 
-func (c *chaos) placeOne() {
+func (c *randomHistory) placeOne() {
 	g := c.group()
 	if c.State().Job(g.Job) == nil {
 		return
@@ -74,7 +74,7 @@ func (c *chaos) placeOne() {
 }
 
 // migrate stops and replaces some marked allocations.
-func (c *chaos) migrate() {
+func (c *randomHistory) migrate() {
 	for _, id := range c.some(c.matching(func(a *cluster.Allocation) bool { return a.Marked() && !a.ServerTerminal() })) {
 		a := c.State().Alloc(id)
 		c.placed++
@@ -83,7 +83,7 @@ func (c *chaos) migrate() {
 }
 
 // step applies a random entry.
-func (c *chaos) step() {
+func (c *randomHistory) step() {
 	c.at += time.Duration(c.rng.IntN(30_000)) * time.Millisecond
 	switch c.rng.IntN(16) {
 	case 0, 1:
@@ -115,14 +115,14 @@ func (c *chaos) step() {
 	}
 }
 
-func (c *chaos) spec() *cluster.DrainSpec {
+func (c *randomHistory) spec() *cluster.DrainSpec {
 	return &cluster.DrainSpec{
 		Deadline:         []time.Duration{-1, 0, time.Minute, time.Hour}[c.rng.IntN(4)],
 		IgnoreSystemJobs: c.chance(30),
 	}
 }
 
-func (c *chaos) rare() {
+func (c *randomHistory) rare() {
 	switch g := c.group(); c.rng.IntN(6) {
 	case 0, 1, 2:
 		c.status(c.someNode(), []cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected, cluster.NodeReady, cluster.NodeReady}[c.rng.IntN(4)])
@@ -146,7 +146,7 @@ func TestRecorder_agreesWithFullCounts(t *testing.T) {
 	outcomes := make(map[cluster.Outcome]int)
 	var phases [timeline.PhaseCount]int
 	for seed := range uint64(40) {
-		c, r := newChaos(t, seed), timeline.New(timeline.Options{})
+		c, r := newRandomHistory(t, seed), timeline.New(timeline.Options{})
 		full := &fullCount{groups: map[cluster.GroupKey]bool{}, nodes: map[cluster.NodeID]bool{}, rows: map[cluster.AllocID]bool{}}
 		c.observers = append(c.observers, r.Applied, func(_ time.Duration, a shims.Applied) {
 			full.follow(a.After)

@@ -10,17 +10,18 @@ import (
 
 // glyphs are the characters of a terminal picture. Each is one column wide.
 type glyphs struct {
-	// bars are eighths of the allocations left to drain, in ascending order. none is zero.
+	// bars show one to eight eighths of the allocations left to drain. none shows zero.
 	bars [8]rune
 	none rune
 	// skip is a break in the scale.
 	skip rune
-	// line continues a term or a fault, turn separates terms, gap is no leader.
+	// line continues a term or a fault, turn separates terms, gap shows a time without leader.
 	line, turn, gap rune
-	// whole, tight and below are the levels of a group: nothing missing, no room, below its
-	// limit.
+	// whole shows a group without missing allocations, tight one without room, below one below
+	// its limit.
 	whole, tight, below rune
-	// more is several at once, cut is the removed part of a name, dot separates facts.
+	// more shows several faults or violations at one place, cut replaces the removed part of
+	// a name, dot separates facts.
 	more, cut rune
 	dot       string
 	ascii     bool
@@ -69,7 +70,7 @@ func outcomeText(n int, o cluster.Outcome) string {
 	return fmt.Sprintf("%d %s", n, o)
 }
 
-// bar is the bar for part of whole, rounded up, so that one allocation is visible.
+// bar returns the bar for a part of a whole. It rounds up, so that one allocation is visible.
 func (g glyphs) bar(part, whole int) rune {
 	if part <= 0 || whole <= 0 {
 		return g.none
@@ -93,7 +94,7 @@ func (g glyphs) room(l level) rune {
 	return rune('0' + l.room())
 }
 
-// clean replaces characters that are not printed or are not one column wide.
+// clean replaces characters that are not printable or not one column wide.
 func (g glyphs) clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -119,8 +120,8 @@ func (g glyphs) fitTail(s string, columns, tail int) string {
 	return string(runes[:columns-tail-1]) + string(g.cut) + string(runes[len(runes)-tail:])
 }
 
-// distinct shortens clean names to different labels, and returns the label of each name. All
-// names are cut at the same place. If that gives equal labels at every place, they are numbered.
+// distinct shortens clean names to different labels, and returns the label of each name. It cuts
+// all names at the same place. If no place gives different labels, it numbers equal labels.
 func (g glyphs) distinct(names []string, columns int) map[string]string {
 	if shown, distinct := g.cutAll(names, columns, columns/2); distinct {
 		return shown

@@ -24,15 +24,15 @@ type group struct {
 type level struct {
 	at      time.Duration
 	healthy int
-	// limit is the lowest number that the migrate block allows. count is the job's. Both are
-	// zero if the group does not exist.
+	// limit is the lowest number of healthy allocations that the migrate block allows. count is
+	// the count of the job. Both are zero if the group does not exist.
 	limit, count int
 	exists       bool
 }
 
 func (l level) since() time.Duration { return l.at }
 
-// room is how many more allocations could have been marked.
+// room is the number of further allocations that the drainer could have marked.
 func (l level) room() int { return l.healthy - l.limit }
 
 // below reports whether the group was below its limit.
@@ -44,7 +44,7 @@ func (l level) tight() bool { return l.exists && l.room() == 0 && l.healthy < l.
 // whole reports whether no healthy allocation was missing.
 func (l level) whole() bool { return !l.exists || l.healthy >= l.count }
 
-// pace returns the level with the limit and the count of a job.
+// pace returns the level with the limit and the count of a job's group.
 func (l level) pace(j *cluster.Job, name string) level {
 	p, exists := opinion.PaceOf(j, name)
 	l.limit, l.count, l.exists = 0, 0, exists
@@ -54,8 +54,8 @@ func (l level) pace(j *cluster.Job, name string) level {
 	return l
 }
 
-// settle records the level of the group at a time.
-func (g *group) settle(at time.Duration, j *cluster.Job) {
+// recordLevel records the level of the group at a time, if the level has changed.
+func (g *group) recordLevel(at time.Duration, j *cluster.Job) {
 	now := level{healthy: len(g.healthy)}.pace(j, g.key.Name)
 	if len(g.levels) > 0 {
 		now.at = g.levels[len(g.levels)-1].at

@@ -26,15 +26,15 @@ func (r *Recorder) countViolations() {
 	}
 }
 
-// candidate is a lane that may be drawn. Lanes with smaller ranks are drawn first. Ranks are
-// compared in order.
+// candidate is a lane that may be drawn. Lanes with smaller ranks are drawn first. The first
+// different rank decides.
 type candidate[T any] struct {
 	lane  T
 	ranks [4]int64
 	name  string
 }
 
-// choose returns the first lanes, and the others.
+// choose returns the lanes with the smallest ranks, at most the given number, and the others.
 func choose[T any](candidates []candidate[T], most int) (shown, hidden []T) {
 	slices.SortStableFunc(candidates, func(a, b candidate[T]) int {
 		return cmp.Or(slices.Compare(a.ranks[:], b.ranks[:]), natural(a.name, b.name))
@@ -54,14 +54,14 @@ func (r *Recorder) shownNodes() (shown, hidden []*node) {
 	candidates := make([]candidate[*node], len(r.nodeOrder))
 	for i, n := range r.nodeOrder {
 		d := n.last()
-		trouble := int64(1)
+		outcomeRank := int64(1)
 		switch d.outcome {
 		case cluster.OutcomeNone:
-			trouble = 2
+			outcomeRank = 2
 		case cluster.OutcomeComplete:
-			trouble = 0
+			outcomeRank = 0
 		}
-		candidates[i] = candidate[*node]{n, [4]int64{-int64(n.violated), -trouble, -int64(d.end), -int64(n.moved())}, string(n.id)}
+		candidates[i] = candidate[*node]{n, [4]int64{-int64(n.violated), -outcomeRank, -int64(d.end), -int64(n.moved())}, string(n.id)}
 	}
 	shown, hidden = choose(candidates, r.options.MaxNodes)
 	slices.SortStableFunc(shown, func(a, b *node) int {

@@ -32,7 +32,7 @@ func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, clus
 	return h, r, web
 }
 
-// If a replacement fails, its own replacement counts.
+// If a replacement fails, the picture shows the replacement of the replacement.
 func TestSVG_replacementOfAReplacement(t *testing.T) {
 	t.Parallel()
 	h, r, web := moved(t, timeline.Options{})
@@ -45,7 +45,7 @@ func TestSVG_replacementOfAReplacement(t *testing.T) {
 	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0c on n3 at 2m, healthy 3m</title>")
 }
 
-// A deadline is the state's, even if its entry was applied late.
+// With an epoch, the picture shows the deadline of the state, even if the entry was applied late.
 func TestSVG_deadlineOfALateEntry(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]timeline.Options{
@@ -62,7 +62,7 @@ func TestSVG_deadlineOfALateEntry(t *testing.T) {
 	}
 }
 
-// A deadline passes by the leader's clock. It moves when the clock is set, until it has passed.
+// A deadline is a time of the leader's clock. Until it has passed, it moves when the clock is set.
 func TestSVG_deadlineByTheClock(t *testing.T) {
 	t.Parallel()
 	h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})

@@ -16,7 +16,7 @@ type node struct {
 	// statuses are the changes of the node's status since its first drain. An empty status
 	// is a deleted node.
 	statuses []status
-	// left is the number of allocations that the running drain had to wait for.
+	// left are the changes of the number of allocations for which the running drain waits.
 	left []count
 	// violated counts the violations that name the node.
 	violated int
@@ -39,12 +39,12 @@ func (c count) since() time.Duration  { return c.at }
 type drain struct {
 	id    cluster.DrainID
 	start time.Duration
-	// initially is the number of allocations to drain at the start, most the largest number.
+	// initially is the number of allocations to drain at the start. most is the largest number.
 	initially, most int
-	// deadline is when the deadline passes, or negative if there is none. A forced drain's
-	// deadline is the time at which it was forced.
+	// deadline is the time at which the deadline passes, or negative if there is none. The
+	// deadline of a forced drain is the time at which it was forced.
 	deadline time.Duration
-	// cutoff is the deadline in the state, a time of the leader's clock.
+	// cutoff is the deadline in the state, as a time of the leader's clock.
 	cutoff   time.Time
 	revision cluster.Revision
 	ignores  bool // system jobs
@@ -72,15 +72,15 @@ func (d *drain) update(now *cluster.Drain) {
 	d.forced = now.Strategy.Deadline < 0
 }
 
-// moveDeadline records that the leader's clock was set at a time, which moves the deadline. A
-// deadline that has passed does not move.
+// moveDeadline moves the deadline, because the leader's clock was set at the time at. A deadline
+// that has passed does not move.
 func (d *drain) moveDeadline(at, deadline time.Duration) {
 	if d.deadline >= at && !d.forced {
 		d.deadline = max(at, deadline)
 	}
 }
 
-// finish records the end of a drain. The record is nil if the state has none.
+// finish records the end of a drain. record is nil if the state has no record of the drain.
 func (d *drain) finish(at time.Duration, record *cluster.Drain) {
 	d.end, d.outcome = at, cluster.Outcome("no record")
 	if record != nil && record.Outcome != cluster.OutcomeNone {
@@ -107,8 +107,8 @@ func (n *node) recount(at time.Duration) {
 	n.setLeft(at, left)
 }
 
-// settle counts a changed row again.
-func (n *node) settle(at time.Duration, w *row) {
+// recountRow updates the number of allocations to drain after a change of a row.
+func (n *node) recountRow(at time.Duration, w *row) {
 	was := w.counted
 	w.counted = n.counts(w)
 	switch left := n.nowLeft(); {
@@ -163,7 +163,7 @@ func (n *node) moved() int {
 	return moved
 }
 
-// leftDuring are the numbers of allocations to drain during one drain.
+// leftDuring returns the numbers of allocations to drain during one drain.
 func (n *node) leftDuring(d *drain) []count {
 	var during []count
 	for _, c := range n.left {
@@ -174,8 +174,8 @@ func (n *node) leftDuring(d *drain) []count {
 	return during
 }
 
-// main is the running drain, or the one with the most allocations at its start. Of equal ones
-// it is the last.
+// main returns the running drain. If none runs, it returns the drain with the most allocations at
+// its start, and the last of several such drains.
 func (n *node) main() *drain {
 	main := n.drains[0]
 	if d := n.running(); d != nil {

@@ -32,8 +32,8 @@ func (o *observer) observe() {
 	for _, key := range names.Jobs {
 		o.touched = append(o.touched, o.jobs[key]...)
 	}
-	for _, g := range o.touched { // a group may be settled twice
-		g.settle(o.at, o.After.Job(g.key.Job))
+	for _, g := range o.touched { // a group may occur twice; recordLevel ignores an unchanged level
+		g.recordLevel(o.at, o.After.Job(g.key.Job))
 	}
 }
 
@@ -44,7 +44,8 @@ func unique[T ~string](ids []T) []T {
 	return slices.Compact(ids)
 }
 
-// node records the changes of a node: its drain, its status, and its reachability.
+// node records the changes of a node: its drain and its status. If the node became reachable or
+// unreachable, it also records the health of the node's allocations.
 func (o *observer) node(id cluster.NodeID) {
 	before, after := o.Before.Node(id), o.After.Node(id)
 	o.drain(id, after)
@@ -117,7 +118,7 @@ func (o *observer) start(n *node, now *cluster.Drain) {
 	n.last().initially = n.nowLeft()
 }
 
-// row records the phase of an allocation on a drained node, and follows its group.
+// row records the phase of an allocation on a drained node, and gives its group a lane.
 func (o *observer) row(n *node, a *cluster.Allocation) {
 	w := o.rows[a.ID]
 	if w == nil {
@@ -130,7 +131,7 @@ func (o *observer) row(n *node, a *cluster.Allocation) {
 	}
 	w.stage = opinion.StageOf(a)
 	w.enter(o.at, phaseOf(a))
-	n.settle(o.at, w)
+	n.recountRow(o.at, w)
 	if n.running() != nil && opinion.TypeOf(a) == cluster.JobService && opinion.Live(a) {
 		o.follow(w.group)
 	}
@@ -168,7 +169,7 @@ func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 	}
 	if w := o.rows[id]; w != nil {
 		w.enter(o.at, phaseOf(nil))
-		o.nodes[before.NodeID].settle(o.at, w)
+		o.nodes[before.NodeID].recountRow(o.at, w)
 	}
 	if g := o.groups[groupOf(before)]; g != nil {
 		g.count(id, false)
@@ -176,13 +177,13 @@ func (o *observer) purged(id cluster.AllocID, before *cluster.Allocation) {
 	}
 }
 
-// replaces records the replacement of an allocation on a drained node, and when it was
-// healthy.
+// replaces records the replacement of an allocation on a drained node, and the time at which the
+// replacement became healthy.
 func (o *observer) replaces(before, after *cluster.Allocation) {
 	w := o.placed[after.ID]
 	if w == nil && before == nil && after.PreviousAllocation != "" {
 		if w = o.rows[after.PreviousAllocation]; w == nil {
-			w = o.placed[after.PreviousAllocation] // a replacement was itself replaced
+			w = o.placed[after.PreviousAllocation] // the previous allocation was a replacement, too
 		}
 		if w != nil {
 			o.placed[after.ID] = w

@@ -53,7 +53,7 @@ func phaseOf(a *cluster.Allocation) Phase {
 	return Running
 }
 
-// row is the life of one allocation on a drained node.
+// row is one allocation on a drained node, with the changes of its phase.
 type row struct {
 	id    cluster.AllocID
 	name  string // "web[0]"
@@ -61,7 +61,7 @@ type row struct {
 	stage opinion.Stage
 	// changes are the changes of its phase.
 	changes []change
-	// counted says that the running drain waits for it.
+	// counted says that the running drain waits for the allocation.
 	counted bool
 	// next is its replacement, or nil.
 	next *replacement
@@ -80,7 +80,7 @@ type replacement struct {
 	id     cluster.AllocID
 	node   cluster.NodeID
 	placed time.Duration
-	// healthy is when it was judged healthy, or negative.
+	// healthy is the time at which its client reported it as healthy, or negative.
 	healthy time.Duration
 }
 
@@ -94,7 +94,7 @@ func (w *row) enter(at time.Duration, p Phase) {
 	}
 }
 
-// goneAt is when the allocation ended. It is false if the allocation has not ended.
+// goneAt returns the time at which the allocation ended, or false if it has not ended.
 func (w *row) goneAt() (time.Duration, bool) {
 	last := w.changes[len(w.changes)-1]
 	return last.at, last.phase == Gone

@@ -17,12 +17,12 @@ type picture struct {
 	scale scale
 	// last is the time of the last change.
 	last time.Duration
-	// nodes and groups have lanes, the hidden ones have none.
+	// nodes and groups have lanes. hiddenNodes and hiddenGroups have none.
 	nodes, hiddenNodes   []*node
 	groups, hiddenGroups []*group
 }
 
-// picture chooses the lanes and the scale. width is the width of a lane, breaks that of a
+// picture chooses the lanes and the scale. width is the width of a lane. breaks is the width of a
 // break in the scale.
 func (r *Recorder) picture(width, breaks int) picture {
 	times := r.times()
@@ -49,7 +49,7 @@ func (p picture) groupNames() (names []string) {
 	return names
 }
 
-// verdict is "OK", or "FAILED" with the violated guarantees.
+// verdict returns "OK", or "FAILED" with the violated guarantees.
 func (p picture) verdict() (text string, well bool) {
 	if len(p.run.violations) == 0 {
 		return "OK", true
@@ -117,7 +117,7 @@ func (p picture) leftOutGroups() string {
 	return fmt.Sprintf("and %s, %s", counted(len(p.hiddenGroups), "more group"), text)
 }
 
-// until is the end of the i-th of consecutive values: the start of the next one, or the end.
+// until returns the end of the i-th value: the start of the next value, or end for the last one.
 func until[T interface{ since() time.Duration }](all []T, i int, end time.Duration) time.Duration {
 	if i+1 < len(all) {
 		return all[i+1].since()
@@ -125,8 +125,9 @@ func until[T interface{ since() time.Duration }](all []T, i int, end time.Durati
 	return end
 }
 
-// leftOver is the number of allocations left to drain on all nodes together, at each change.
-func (r *Recorder) leftOver() []count {
+// leftOnAllNodes returns the number of allocations left to drain on all nodes together, at each
+// change.
+func (r *Recorder) leftOnAllNodes() []count {
 	var changes []count
 	for _, n := range r.nodeOrder {
 		before := 0

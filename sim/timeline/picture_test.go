@@ -19,17 +19,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
-// nasty are names that break careless code.
-func nasty() []string {
+// difficultNames returns names with characters that need escaping, and other special cases.
+func difficultNames() []string {
 	return []string{
 		"", " ", `<&"'>`, "]]>", "<!--", "&amp;", "a\nb\tc\x00\x1b[31m", "\xff\xfe", "日本語", "e\u0301", "👩‍🚀", "\u202eabc",
 		strings.Repeat("long-", 60), "-", "\u2028", "\ufffe", "</title><script>", "%d%s%!", "\U0010ffff", "ǅ",
 	}
 }
 
-// wild is a run of random events, with the given names.
-func wild(t testing.TB, seed uint64, steps int, names []string, o timeline.Options) *timeline.Recorder {
-	c := newChaos(t, seed)
+// randomRun records a run of random events with the given names.
+func randomRun(t testing.TB, seed uint64, steps int, names []string, o timeline.Options) *timeline.Recorder {
+	c := newRandomHistory(t, seed)
 	name := func() string { return names[c.rng.IntN(len(names))] }
 	for i := range c.nodes {
 		c.nodes[i] = cluster.NodeID(fmt.Sprint(name(), i))
@@ -166,11 +166,11 @@ func checkShape(t testing.TB, e xml.StartElement, width, height int) {
 }
 
 // Pictures of random runs are valid.
-func TestPictures_ofWildRuns(t *testing.T) {
+func TestPictures_ofRandomRuns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
-		r := wild(t, seed, 120, nasty(), timeline.Options{
-			Name: nasty()[seed%20], Replay: strings.Join(nasty(), " "), Epoch: epoch, MaxNodes: int(seed % 7), MaxGroups: int(seed % 5),
+		r := randomRun(t, seed, 120, difficultNames(), timeline.Options{
+			Name: difficultNames()[seed%20], Replay: strings.Join(difficultNames(), " "), Epoch: epoch, MaxNodes: int(seed % 7), MaxGroups: int(seed % 5),
 		})
 		rng := rand.New(rand.NewPCG(seed, 1))
 		checkText(t, r, timeline.TextOptions{Columns: rng.IntN(250), ASCII: seed%2 == 0})
@@ -232,14 +232,14 @@ func TestPictures_ofAThousandNodes(t *testing.T) {
 
 // No name makes a picture invalid.
 func FuzzNames(f *testing.F) {
-	for i, name := range nasty() {
+	for i, name := range difficultNames() {
 		f.Add(name, uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, name string, seed uint64) {
 		if len(name) > 300 { // names are bounded in raft entries
 			t.Skip()
 		}
-		r := wild(t, seed, 25, []string{name}, timeline.Options{Name: name, Replay: name})
+		r := randomRun(t, seed, 25, []string{name}, timeline.Options{Name: name, Replay: name})
 		checkText(t, r, timeline.TextOptions{ASCII: seed%2 == 0, Columns: int(seed % 200)})
 		checkSVG(t, r)
 	})

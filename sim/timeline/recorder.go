@@ -9,19 +9,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// Recorder records one run for its pictures. Make it with [New]. Times count from the start
-// of the run. The times of the calls of one method never decrease.
+// Recorder records one run for its pictures. Make it with [New]. Times count from the start of the
+// run. The caller calls each method with times that never decrease.
 type Recorder struct {
 	options Options
 	// last is the latest recorded time. end is the end of the run, or zero before it.
 	last, end time.Duration
 	applied   int // entries
-	// ahead is how far the leader's clock is ahead.
+	// ahead is the time by which the leader's clock is ahead.
 	ahead      time.Duration
 	terms      []term
 	faults     []fault
 	violations []violation
-	// writes are the drainer's entries that changed something, requests the operators'.
+	// writes are the entries of the drainer that changed something. requests are those of the
+	// operators.
 	writes, requests []write
 
 	nodes     map[cluster.NodeID]*node
@@ -31,7 +32,7 @@ type Recorder struct {
 	groupOrder []*group
 	jobs       map[cluster.JobKey][]*group
 	rows       map[cluster.AllocID]*row
-	// placed are the rows by their newest replacements.
+	// placed are the rows by the ids of their replacements.
 	placed map[cluster.AllocID]*row
 }
 
@@ -59,7 +60,7 @@ type violation struct {
 type write struct {
 	at    time.Duration
 	index uint64
-	// end says that an entry of the drainer ended drains. Otherwise it marked.
+	// end says that an entry of the drainer ended drains. Otherwise it marked allocations.
 	end  bool
 	ids  int // the number of marks or ended drains
 	text string
@@ -98,8 +99,8 @@ func (r *Recorder) Leader(at time.Duration, server int) {
 // NoLeader records that no server leads from a time on.
 func (r *Recorder) NoLeader(at time.Duration) { r.Leader(at, -1) }
 
-// Clock records how far the leader's clock is ahead from a time on. The times in the state
-// are times of that clock, and so are deadlines.
+// Clock records the time by which the leader's clock is ahead, from a time on. Times in the state,
+// and so deadlines, are times of that clock.
 func (r *Recorder) Clock(at, ahead time.Duration) {
 	at = r.at(at)
 	r.ahead = ahead
@@ -110,7 +111,7 @@ func (r *Recorder) Clock(at, ahead time.Duration) {
 	}
 }
 
-// timeOf is the time at which the leader's clock shows a time.
+// timeOf returns the time of the run at which the leader's clock shows t.
 func (r *Recorder) timeOf(t time.Time) time.Duration {
 	return max(0, t.Sub(r.options.Epoch)-r.ahead)
 }
@@ -210,8 +211,8 @@ func (n *node) times() (times []time.Duration) {
 	return times
 }
 
-// window is the end of the time that a picture shows. If all drains have ended, the picture
-// ends with the last change.
+// window returns the end of the time that a picture shows. If all drains have ended, the picture
+// ends at the last change.
 func (r *Recorder) window(last time.Duration) time.Duration {
 	if slices.ContainsFunc(r.nodeOrder, func(n *node) bool { return n.running() != nil }) {
 		return max(r.end, r.last)

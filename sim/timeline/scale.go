@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// scale maps times from zero to end to columns from zero to width. It is linear except for
-// breaks: long times in which nothing happened.
+// scale maps times from zero to end to columns from zero to width. It is linear except in its breaks,
+// which stand for long times without events.
 type scale struct {
 	end   time.Duration // above zero, a little after the last shown time
 	width int           // above zero
@@ -26,8 +26,8 @@ const (
 	minBreak  = time.Minute
 )
 
-// newScale returns a scale for events at the given times. It breaks where nothing happens for
-// at least [minBreak] and for a third of the time that is left on the line.
+// newScale returns a scale for events at the given times. It adds a break, columns wide, for a
+// time without events that is at least [minBreak] and a third of the remaining time.
 func newScale(end time.Duration, width int, times []time.Duration, columns int) scale {
 	s := scale{end: max(1, end), width: max(1, width), columns: columns}
 	times = append(slices.Clone(times), s.end)
@@ -61,7 +61,7 @@ func newScale(end time.Duration, width int, times []time.Duration, columns int) 
 	return s
 }
 
-// x is the place of a time, from zero to width. It never decreases for later times.
+// x returns the place of a time, from zero to width. A later time never has a smaller place.
 func (s scale) x(at time.Duration) int {
 	at = min(max(at, 0), s.end)
 	shown, all, before := at, s.end, 0 // before: columns of breaks
@@ -79,17 +79,17 @@ func (s scale) x(at time.Duration) int {
 	return before + scaled(shown, all, s.width-len(s.breaks)*s.columns)
 }
 
-// scaled is part/all of a number of columns. part is at most all, and all is above zero.
+// scaled returns columns*part/all. part must be at most all, and all must be above zero.
 func scaled(part, all time.Duration, columns int) int {
 	high, low := bits.Mul64(uint64(part), uint64(columns))
 	x, _ := bits.Div64(high, low, uint64(all)) // at most columns, so high < all
 	return int(x)
 }
 
-// column is the column that a time falls into, from zero to width-1.
+// column returns the column of a time, from zero to width-1.
 func (s scale) column(at time.Duration) int { return min(s.x(at), s.width-1) }
 
-// ticks are round times from zero on, at least gap columns apart.
+// ticks returns round times from zero on, at least gap columns apart and not in a break.
 func (s scale) ticks(gap int) []time.Duration {
 	ticks := []time.Duration{0}
 	step := s.step(gap)
@@ -108,7 +108,8 @@ func (s scale) ticks(gap int) []time.Duration {
 	return ticks
 }
 
-// step is the smallest round time that is at least gap columns wide, or zero.
+// step returns the smallest round duration that is at least gap columns wide, or zero if there is
+// none.
 func (s scale) step(gap int) time.Duration {
 	steps := [...]time.Duration{
 		1, 2, 5, 10, 20, 50, 100, 200, 500, // ms

@@ -69,7 +69,8 @@ func shades() []shade {
 	}
 }
 
-// style is the style sheet. It has no CSS variables, because some SVG viewers lack them.
+// style returns the style sheet. It has no CSS variables, because some SVG viewers do not support
+// them.
 func style() string {
 	var light, dark strings.Builder
 	for _, s := range shades() {

@@ -44,8 +44,8 @@ type page struct {
 	picture
 	glyphs glyphs
 	canvas // the shapes
-	// y is the top of the next part. The lanes are between top and bottom. The rules of the
-	// drainer's entries start at rules; zero is none.
+	// y is the top of the next part. The lanes are between top and bottom. The vertical lines of
+	// the drainer's entries start at rules. If it is zero, there are none.
 	y, top, bottom, rules int
 }
 
@@ -90,8 +90,8 @@ func (p *page) after(y int, name string, remarks ...string) (height int) {
 // svg draws the frame of a page: head, legend, axis, and the shapes that cross the lanes.
 type svg struct{ *page }
 
-// document puts the picture together. The shapes behind the lanes are drawn last, because
-// they need the lanes' height.
+// document joins the parts of the picture. It draws the shapes behind the lanes last, because they
+// need the height of the lanes.
 func (s svg) document() string {
 	verdict, _ := s.verdict()
 	var out strings.Builder
@@ -109,7 +109,7 @@ func (s svg) document() string {
 	return out.String()
 }
 
-// behind draws the grid, the breaks and the rules.
+// behind draws the grid, the breaks, and a vertical line (a rule) for each entry of the drainer.
 func (s svg) behind(c *canvas) {
 	for _, b := range s.scale.breaks {
 		c.rect("break", s.x(b.from), s.top, s.x(b.to)-s.x(b.from), s.bottom-s.top,
@@ -131,7 +131,7 @@ func (s svg) behind(c *canvas) {
 }
 
 const (
-	// denseRules is the number of rules above which they are faint.
+	// denseRules is the number of rules above which the picture draws them faintly.
 	denseRules = 80
 	// tickGap is the smallest distance between ticks.
 	tickGap = 80
@@ -171,8 +171,8 @@ func (s svg) head() {
 	s.y += 14
 }
 
-// flags writes the names of violations above the lanes, each in the first row with room for
-// it. Others are only in the list and as rules.
+// flags writes the names of violations above the lanes, each in the first row with space for it.
+// If no row has space, the violation has no flag, only its line and its place in the list.
 func (s svg) flags() {
 	const rows = 3
 	var ends [rows]int

@@ -27,8 +27,8 @@ func (s svgGroups) draw() {
 // heights is the range of counts that a group's lane shows.
 type heights struct{ low, high int }
 
-// heightsOf starts at zero if the lane stays readable, and otherwise a little below the
-// group's lowest count.
+// heightsOf returns the range of a group's lane. The range starts at zero if the highest count is
+// small, and otherwise a little below the lowest count.
 func heightsOf(g *group) heights {
 	h := heights{low: g.levels[0].healthy, high: 1}
 	for _, l := range g.levels {

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Up to tallRows allocations of a node are drawn in tall rows with their names, up to flatRows
-// in flat rows, and more as an area of numbers. If all nodes together have more than allRows,
-// there are no flat rows.
+// A node with up to tallRows allocations has tall rows with their names. A node with up to flatRows
+// has flat rows. A node with more has an area that shows only numbers. If all nodes together have
+// more than allRows, the picture has no flat rows.
 const (
 	tallRows   = 8
 	flatRows   = 32
@@ -49,7 +49,7 @@ func (s svgNodes) draw() {
 // allNodes draws how many allocations were left to drain on all nodes together.
 func (s svgNodes) allNodes() {
 	const height = 36
-	left := s.run.leftOver()
+	left := s.run.leftOnAllNodes()
 	whole := most(left)
 	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
 	s.open("nodes", fmt.Sprintf("all drained nodes together: at most %d allocations left to go", whole))
@@ -159,7 +159,7 @@ func (s svgNodes) notReady(n *node, height int) {
 	}
 }
 
-// gantt draws a row for each allocation, in the order of their ends.
+// gantt draws a row for each allocation, ordered by stage, then by the end of the allocation.
 func (s svgNodes) gantt(id string, n *node, height int) {
 	rows := slices.Clone(n.rows)
 	slices.SortStableFunc(rows, func(a, b *row) int {
@@ -167,7 +167,7 @@ func (s svgNodes) gantt(id string, n *node, height int) {
 	})
 	for i, w := range rows {
 		y := s.y + i*height
-		s.open(fmt.Sprintf("%s-row-%d", id, i), w.story())
+		s.open(fmt.Sprintf("%s-row-%d", id, i), w.lifeText())
 		for j, c := range w.changes {
 			end := until(w.changes, j, s.scale.end)
 			if c.phase != Gone && s.x(end) > s.x(c.at) {
@@ -182,7 +182,8 @@ func (s svgNodes) gantt(id string, n *node, height int) {
 	}
 }
 
-// area draws the numbers of a node's allocations by phase, stacked, the last phases on top.
+// area draws the numbers of a node's allocations in each phase as stacked bars, with the last phases
+// on top.
 func (s svgNodes) area(n *node, height int) {
 	order := [...]Phase{Running, Starting, Unhealthy, Unknown, Marked, Stopping}
 	counts := s.phases(n)
@@ -210,7 +211,7 @@ func (s svgNodes) area(n *node, height int) {
 	}
 }
 
-// phases counts the allocations of a node by phase, for each column.
+// phases returns, for each column, the number of a node's allocations in each phase.
 func (s svgNodes) phases(n *node) [][PhaseCount]int {
 	changes := make([][PhaseCount]int, s.scale.width+1)
 	for _, w := range n.rows {
@@ -241,7 +242,7 @@ func (s svgNodes) replacement(w *row, y int) {
 	s.circle("replaced", s.x(w.next.healthy), y, 3, "")
 }
 
-// leaves is the end of the row's allocation, or the latest possible time.
+// leaves returns the time at which the row's allocation ended, or the latest possible time.
 func (w *row) leaves() time.Duration {
 	if at, gone := w.goneAt(); gone {
 		return at
@@ -249,8 +250,8 @@ func (w *row) leaves() time.Duration {
 	return 1<<63 - 1
 }
 
-// story describes the life of a row's allocation.
-func (w *row) story() string {
+// lifeText describes the phases of a row's allocation and its replacement.
+func (w *row) lifeText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)", w.name, w.id)
 	for i, c := range w.changes {

@@ -31,7 +31,7 @@ func (r *Recorder) Text(w io.Writer, o TextOptions) error {
 	}
 	t := &text{
 		glyphs: unicodeGlyphs(), columns: max(MinColumns, o.Columns),
-		ended: make(map[cluster.Outcome]bool), stood: make(map[rune]bool),
+		drawnOutcomes: make(map[cluster.Outcome]bool), drawnLevels: make(map[rune]bool),
 	}
 	if o.ASCII {
 		t.glyphs = asciiGlyphs()
@@ -60,11 +60,11 @@ type text struct {
 	// names are the labels of nodes and groups.
 	names map[string]string
 
-	// These are for the legend: the letters of faults by name, the outcomes of the drawn
-	// drains, and the characters of the drawn levels.
-	keys  map[string]rune
-	ended map[cluster.Outcome]bool
-	stood map[rune]bool
+	// The legend needs the letters of faults by name, the outcomes of the drawn drains, and
+	// the characters of the drawn levels.
+	keys          map[string]rune
+	drawnOutcomes map[cluster.Outcome]bool
+	drawnLevels   map[rune]bool
 }
 
 // measure divides the width and chooses the lanes.
@@ -144,8 +144,8 @@ func (t *text) list(word, between string, things []string) {
 	}
 }
 
-// packed puts things into lines of at most so many letters. Only a thing that is longer than
-// a line is broken.
+// packed joins things to lines of at most the given number of letters. It breaks only a thing that
+// is longer than a line.
 func packed(things []string, between string, most int) []string {
 	var lines []string
 	line := []rune(nil)
@@ -192,7 +192,7 @@ func (t *text) legend() {
 	t.words("faults: ", words)
 	words = nil
 	for _, o := range outcomes() {
-		if t.ended[o] {
+		if t.drawnOutcomes[o] {
 			words = append(words, fmt.Sprintf("%c %s", t.glyphs.end(o), o))
 		}
 	}
@@ -204,7 +204,7 @@ func (t *text) legend() {
 	}{
 		{t.glyphs.whole, "nothing missing"}, {'1', "1-9 room left"}, {t.glyphs.tight, "no room"}, {t.glyphs.below, "below its limit"},
 	} {
-		if t.stood[r.sign] {
+		if t.drawnLevels[r.sign] {
 			words = append(words, strings.TrimPrefix(fmt.Sprintf("%c %s", r.sign, r.text), "1 "))
 		}
 	}

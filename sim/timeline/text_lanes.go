@@ -68,8 +68,8 @@ func (t *text) faultLanes() {
 	}
 }
 
-// strike writes a fault into a lane, if there is space. Equal faults at one place are drawn as
-// one.
+// strike writes a fault into a lane, and reports whether the lane has space for it. It draws equal
+// faults at one place once.
 func (t *text) strike(cells []rune, from, to int, key rune) bool {
 	if from == to && cells[from] == key {
 		return true
@@ -96,7 +96,7 @@ func (t *text) nodeLanes() {
 	if len(t.hiddenNodes) == 0 {
 		return
 	}
-	left := t.run.leftOver()
+	left := t.run.leftOnAllNodes()
 	cells := t.blank()
 	t.fillBars(cells, left, most(left), t.scale.end)
 	t.lane("all nodes", strconv.Itoa(most(left)), cells, "")
@@ -116,7 +116,7 @@ func (t *text) nodeLane(n *node) {
 		t.fillBars(during, n.leftDuring(d), n.most(), end)
 		copy(during, kept)
 		if d.outcome != cluster.OutcomeNone {
-			t.ended[d.outcome] = true
+			t.drawnOutcomes[d.outcome] = true
 			cells[len(during)-1] = t.glyphs.end(d.outcome)
 			free = len(during)
 		}
@@ -164,12 +164,12 @@ func (t *text) groupLane(g *group) {
 		if '1' <= c && c <= '9' {
 			c = '1'
 		}
-		t.stood[c] = true
+		t.drawnLevels[c] = true
 	}
 	t.lane(g.name(), limit(g.lowest()), cells, strconv.Itoa(g.lowest().healthy))
 }
 
-// took is the duration of a drain.
+// took returns the duration of a drain, or that it still runs.
 func took(d *drain) string {
 	if d.outcome == cluster.OutcomeNone {
 		return "running"
@@ -177,7 +177,7 @@ func took(d *drain) string {
 	return about(d.end - d.start)
 }
 
-// limit is the limit and the count of a level.
+// limit returns the limit and the count of a level, or that its group is gone.
 func limit(l level) string {
 	if !l.exists {
 		return "gone"

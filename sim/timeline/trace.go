@@ -18,8 +18,8 @@ import (
 //	{"step":12,"ms":41000,"at":"41s","server":"s2","event":"applied","entry":"NodesDrainComplete","index":118,
 //	 "nodes":["n1"],"drains":["d1"],"requests":[57],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
 //
-// The fields have that order. Empty ones are left out. requests are the indexes of the latest
-// requests for the drains of an entry of the drainer. Make a trace with [NewTrace].
+// The fields have that order. A line has no empty fields. In an entry of the drainer, requests are
+// the indexes of the latest requests for its drains. Make a trace with [NewTrace].
 type Trace struct {
 	out *json.Encoder
 	err error
@@ -114,8 +114,8 @@ func (t *Trace) Applied(m Position, a shims.Applied) {
 	t.write(l)
 }
 
-// request records the index of a request for a drain, and sets the requests of an entry of
-// the drainer.
+// request records the index of a request for a drain. For an entry of the drainer, it sets the
+// requests of the line.
 func (t *Trace) request(l *line, response shims.Response) {
 	switch r := response.(type) {
 	case shims.DrainRequestApplied:
@@ -133,7 +133,7 @@ func (t *Trace) request(l *line, response shims.Response) {
 	}
 }
 
-// Err is the first error of the writer, or nil. After it the trace writes nothing.
+// Err returns the first error of the writer, or nil. After an error the trace writes nothing more.
 func (t *Trace) Err() error { return t.err }
 
 func (t *Trace) write(l line) {
