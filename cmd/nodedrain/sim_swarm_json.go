@@ -27,7 +27,7 @@ type swarmReport struct {
 	Interrupted bool   `json:"interrupted"`
 	Seeds       int    `json:"seeds"`
 	PlayedTwice int    `json:"played_twice"`
-	Variants    int    `json:"told_otherwise"`
+	Variants    int    `json:"variants"`
 	Workers     int    `json:"workers"`
 
 	Seconds            float64 `json:"seconds"`
@@ -52,7 +52,7 @@ type swarmReport struct {
 }
 
 // swarmReportVersion changes when a field is removed or changes its meaning.
-const swarmReportVersion = 3
+const swarmReportVersion = 4
 
 type seedHash struct {
 	Seed uint64 `json:"seed"`
@@ -66,7 +66,7 @@ type seedFailure struct {
 	// Violations are in order of occurrence; null if there are none.
 	Violations []violation `json:"violations"`
 	// Variant is the name of the variant that failed, or empty.
-	Variant string `json:"relation,omitempty"`
+	Variant string `json:"variant,omitempty"`
 	// Replay is the command that plays the seed again. Files are the files in which the
 	// seed is kept, or null.
 	Replay string   `json:"replay"`
