@@ -14,6 +14,6 @@
 //     spread over several devices here, which a real machine does not allow.
 //   - The scheduler places the allocations, and counts those that it cannot place.
 //
-// Columns are found by the names in the first line; other columns are ignored. An error names
-// the file and the line.
+// Columns are found by the names in the first line; other columns are ignored. A column that
+// may be empty may be missing: model and gpu_spec. An error names the file and the line.
 package openb

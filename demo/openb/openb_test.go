@@ -56,7 +56,7 @@ func TestRead_badInput(t *testing.T) {
 	)
 	cases := []struct{ name, machines, pods, want string }{
 		{"empty", "", "", "nodes.csv:1: the list is empty: the first line must name the columns"},
-		{"no column", "sn,cpu_milli,memory_mib,gpu\n", "", `nodes.csv:1: column "model" is missing`},
+		{"no column", "sn,cpu_milli,memory_mib,model\n", "", `nodes.csv:1: column "gpu" is missing`},
 		{"a column twice", "sn,cpu_milli,memory_mib,gpu,model,sn\n", "", `nodes.csv:1: column "sn" occurs twice`},
 		{"no name", nodes + ",1,1,0,\n", "", "nodes.csv:2: sn is empty"},
 		{"a name twice", nodes + "a,1,1,0,\nb,1,1,0,\na,1,1,0,\n", "", `nodes.csv:4: sn "a" is listed twice`},
@@ -80,6 +80,17 @@ func TestRead_badInput(t *testing.T) {
 			must.EqError(t, err, c.want)
 		})
 	}
+}
+
+// A column that may be empty may be missing, as in variants of the trace.
+func TestRead_optionalColumns(t *testing.T) {
+	t.Parallel()
+	machines, err := openb.ReadMachines("nodes.csv", strings.NewReader("sn,cpu_milli,memory_mib,gpu\na,4000,8192,2\n"))
+	must.NoError(t, err)
+	must.Eq(t, []openb.Machine{{Name: "a", CPUMilli: 4000, MemoryMiB: 8192, GPUs: 2}}, machines)
+	pods, err := openb.ReadPods("pods.csv", strings.NewReader("name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,pod_phase\np,1,2,1,460,LS,Running\n"))
+	must.NoError(t, err)
+	must.Eq(t, []openb.Pod{{Name: "p", CPUMilli: 1, MemoryMiB: 2, GPUs: 1, GPUMilli: 460, QoS: "LS", Phase: "Running"}}, pods)
 }
 
 // An error names the missing list.

@@ -23,8 +23,8 @@ type table struct {
 	err     error // the first error of the current line
 }
 
-// openTable reads the first line, which must name the wanted columns.
-func openTable(file string, r io.Reader, wanted ...string) (*table, error) {
+// openTable reads the first line, which must name the required columns.
+func openTable(file string, r io.Reader, required ...string) (*table, error) {
 	t := &table{file: file, reader: csv.NewReader(r), columns: make(map[string]int)}
 	t.reader.ReuseRecord = true
 	names, err := t.reader.Read()
@@ -41,7 +41,7 @@ func openTable(file string, r io.Reader, wanted ...string) (*table, error) {
 		}
 		t.columns[name] = i
 	}
-	for _, name := range wanted {
+	for _, name := range required {
 		if _, ok := t.columns[name]; !ok {
 			return nil, fmt.Errorf("%s:1: column %q is missing", file, name)
 		}
@@ -62,9 +62,14 @@ func (t *table) next() (bool, error) {
 	return true, nil
 }
 
-// text returns the field of the current line in that column. It must be valid UTF-8.
+// text returns the field of the current line in that column, empty if the list has no such column.
+// It must be valid UTF-8.
 func (t *table) text(column string) string {
-	s := t.record[t.columns[column]]
+	at, ok := t.columns[column]
+	if !ok {
+		return ""
+	}
+	s := t.record[at]
 	if !utf8.ValidString(s) {
 		t.fail(column, "is not valid UTF-8")
 	}

@@ -72,7 +72,7 @@ func read(path string, parse func(name string, r io.Reader) error) error {
 
 // ReadMachines reads a list of machines. The name of the file is used in errors.
 func ReadMachines(file string, r io.Reader) ([]Machine, error) {
-	t, err := openTable(file, r, "sn", "cpu_milli", "memory_mib", "gpu", "model")
+	t, err := openTable(file, r, "sn", "cpu_milli", "memory_mib", "gpu")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func ReadMachines(file string, r io.Reader) ([]Machine, error) {
 
 // ReadPods reads a list of pods. The name of the file is used in errors.
 func ReadPods(file string, r io.Reader) ([]Pod, error) {
-	t, err := openTable(file, r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase")
+	t, err := openTable(file, r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "qos", "pod_phase")
 	if err != nil {
 		return nil, err
 	}
