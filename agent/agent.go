@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
@@ -37,7 +38,7 @@ type Agent struct {
 	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
 	listener             net.Listener
 	clientHTTP, peerHTTP *http.Server
-	unused               newConns // of both HTTP servers
+	conns                gates
 
 	// life ends when Stop ends blocking queries. requests is the base context of all requests: it
 	// ends when Stop no longer waits for them.
@@ -83,7 +84,9 @@ func (a *Agent) start() (err error) {
 	if a.listener, err = net.Listen("tcp", c.HTTPAddr); err != nil {
 		return fmt.Errorf("listening for HTTP: %w", err)
 	}
-	if a.port, err = newPort(c); err != nil {
+	a.conns = newGates(c)
+	a.listener = a.conns.http.Listen(a.listener)
+	if a.port, err = newPort(c, &a.conns); err != nil {
 		return err
 	}
 	a.transport = newTransport(a.port)
@@ -169,7 +172,7 @@ func (a *Agent) startHTTP() error {
 			ReadHeaderTimeout: headerTimeout,
 			IdleTimeout:       idleTimeout,
 			BaseContext:       func(net.Listener) context.Context { return a.requests },
-			ConnState:         a.unused.observe,
+			ConnState:         connlimit.Observe,
 		}
 		a.running.Go(func() {
 			if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
@@ -284,7 +287,7 @@ func (a *Agent) close() error {
 // release stops the parts that start has started, in reverse order.
 func (a *Agent) release() error {
 	a.cancelLife()
-	a.unused.close()
+	a.conns.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.StopTimeout)
 	defer cancel()
 	var errs []error

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
@@ -68,6 +69,12 @@ type Config struct {
 	// server stays a member.
 	LeaveOnStop bool
 
+	// Conns bounds the connections to the HTTP API, in all and for each remote address. Connections
+	// on which other servers forward requests may be twice as many in all, and as many from one
+	// server. Raft's connections have bounds of their own. Zero values are those of
+	// [connlimit.Limits.WithDefaults].
+	Conns connlimit.Limits
+
 	// LeaderWait is the longest time for which a request that only the leader can answer waits for
 	// a leader. Zero is [DefaultLeaderWait].
 	LeaderWait time.Duration
@@ -116,6 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ServerAddr, DefaultServerAddr)
 	setDefault(&c.LeaderWait, DefaultLeaderWait)
 	setDefault(&c.StopTimeout, DefaultStopTimeout)
+	c.Conns = c.Conns.WithDefaults()
 	if c.Around == nil {
 		c.Around = func(api http.Handler) http.Handler { return api }
 	}
@@ -162,6 +170,9 @@ func (c *Config) validate() error {
 	if err := c.Heartbeats.Validate(); err != nil {
 		return fmt.Errorf("Config.Heartbeats: %w", err)
 	}
+	if err := c.Conns.Validate(); err != nil {
+		return fmt.Errorf("Config.Conns: %w", err)
+	}
 	return c.validateAddresses()
 }
 
@@ -195,6 +206,7 @@ func (c *Config) validateAddresses() error {
 
 // warn logs settings that are valid and not secure.
 func (c *Config) warn() {
+	c.Conns.Warn(c.Logger)
 	local, err := loopback(c.HTTPAddr)
 	if err == nil && !local && c.Access != nil && c.HTTPTLS == nil {
 		c.Logger.Warn("tokens are sent without TLS: every host on the path can read and use them", "address", c.HTTPAddr)

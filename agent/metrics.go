@@ -50,6 +50,8 @@ func (a *Agent) observeRequests(o *httpapi.Options) {
 // setMetricsSources sets the sources that [Config].Metrics reads at each scrape.
 func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
-		m.Watch(telemetry.Sources{Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting})
+		m.Watch(telemetry.Sources{
+			Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
+		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 )
 
 // The protocols between servers, by the first byte of a connection.
@@ -34,6 +36,7 @@ type port struct {
 	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
 	// raft and http are the listeners of the two protocols.
 	raft, http *protocolListener
+	gates      *gates
 
 	// life ends when the port closes.
 	life context.Context
@@ -41,12 +44,12 @@ type port struct {
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	conns   map[net.Conn]struct{} // all open connections; guarded by mu
+	open    map[net.Conn]struct{} // all open connections; guarded by mu
 	closed  bool                  // guarded by mu
 }
 
 // newPort listens. The port accepts no connection before serve.
-func newPort(c *Config) (*port, error) {
+func newPort(c *Config, gates *gates) (*port, error) {
 	listener, err := net.Listen("tcp", c.ServerAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listening for servers: %w", err)
@@ -56,7 +59,8 @@ func newPort(c *Config) (*port, error) {
 		advertise: address(c.Advertise),
 		tls:       c.ServerTLS,
 		dialer:    c.Dial,
-		conns:     make(map[net.Conn]struct{}),
+		gates:     gates,
+		open:      make(map[net.Conn]struct{}),
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	if p.advertise == "" {
@@ -86,14 +90,16 @@ func (p *port) accept() {
 			}
 			continue
 		}
-		p.running.Go(func() { p.readProtocol(conn) })
+		if admitted := p.gates.unidentified.Admit(conn); admitted != nil {
+			p.running.Go(func() { p.readProtocol(admitted) })
+		}
 	}
 }
 
 // readProtocol reads the first byte of a connection, and delivers the connection to the listener of
 // its protocol.
-func (p *port) readProtocol(conn net.Conn) {
-	conn = p.track(conn)
+func (p *port) readProtocol(admitted *connlimit.Conn) {
+	conn := p.track(admitted)
 	deadline := time.Now().Add(protocolTimeout)
 	_ = conn.SetDeadline(deadline) // if it fails, the read fails too
 	if p.tls != nil {
@@ -107,12 +113,17 @@ func (p *port) readProtocol(conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{})
 	switch first[0] {
 	case protocolRaft:
-		p.raft.deliver(conn)
+		if admitted.Move(p.gates.raft) {
+			p.raft.deliver(conn)
+			return
+		}
 	case protocolHTTP:
-		p.http.deliver(conn)
-	default:
-		_ = conn.Close()
+		if admitted.Move(p.gates.forwarded) {
+			p.http.deliver(conn)
+			return
+		}
 	}
+	_ = conn.Close()
 }
 
 // dial connects to the port of a peer.
@@ -160,7 +171,7 @@ func (p *port) track(conn net.Conn) net.Conn {
 		_ = conn.Close()
 		return c
 	}
-	p.conns[c] = struct{}{}
+	p.open[c] = struct{}{}
 	return c
 }
 
@@ -169,6 +180,9 @@ type trackedConn struct {
 	net.Conn
 	port *port
 }
+
+// NetConn is the underlying connection.
+func (c *trackedConn) NetConn() net.Conn { return c.Conn }
 
 // Read reads. After a Close by this server it returns EOF, which raft does not log as an error.
 func (c *trackedConn) Read(b []byte) (int, error) {
@@ -182,7 +196,7 @@ func (c *trackedConn) Read(b []byte) (int, error) {
 // Close closes the connection, and removes it from the port.
 func (c *trackedConn) Close() error {
 	c.port.mu.Lock()
-	delete(c.port.conns, c)
+	delete(c.port.open, c)
 	c.port.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -198,10 +212,10 @@ func (p *port) close() error {
 	_, _ = p.raft.Close(), p.http.Close() // they never fail
 	p.mu.Lock()
 	p.closed = true
-	for c := range p.conns {
+	for c := range p.open {
 		_ = c.(*trackedConn).Conn.Close()
 	}
-	clear(p.conns)
+	clear(p.open)
 	p.mu.Unlock()
 	p.running.Wait()
 	return err

@@ -20,6 +20,19 @@ type Sources struct {
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
 	BlockingQueries func() int
+	// Connections counts the connections of each kind.
+	Connections func() []Connections
+}
+
+// Connections are the connections of one kind, such as those to the HTTP API.
+type Connections struct {
+	// Kind is the kind of the connections.
+	Kind string
+	// Open is how many are open now.
+	Open int
+	// Closed is how many were idle and were closed because a bound was reached, Refused how many were
+	// closed at once, both since the start.
+	Closed, Refused int
 }
 
 // Raft is the part of a [raft.Raft] that a scrape asks.
@@ -65,6 +78,7 @@ type puller struct {
 	drains, waiting, left                    *prometheus.Desc
 	leads, last, commit, applied, contact    *prometheus.Desc
 	queries, certificate                     *prometheus.Desc
+	conns, connsClosed, connsRefused         *prometheus.Desc
 	witnessMissed, witnessIndex, witnessSize *prometheus.Desc
 }
 
@@ -84,6 +98,9 @@ func newPuller(t *Telemetry) *puller {
 	p.applied = desc("raft_applied_index", "Index of the newest entry that this server has applied.")
 	p.contact = desc("raft_last_contact_seconds", "Time since this server's last contact with the leader; 0 on the leader, missing before the first contact.")
 	p.queries = desc("blocking_queries", "Blocking queries that wait for a change.")
+	p.conns = desc("connections", "Open connections, by kind.", "kind")
+	p.connsClosed = desc("connections_closed_total", "Idle connections that were closed because a bound was reached, by kind.", "kind")
+	p.connsRefused = desc("connections_refused_total", "Connections that were closed at once because a bound was reached, by kind.", "kind")
 	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
 	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness missed because its queue was full.")
 	p.witnessIndex = desc("witness_index", "Index of the newest entry that the witness has judged.")
@@ -117,6 +134,13 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 	}
 	if s.BlockingQueries != nil {
 		gauge(p.queries, float64(s.BlockingQueries()))
+	}
+	if s.Connections != nil {
+		for _, c := range s.Connections() {
+			gauge(p.conns, float64(c.Open), c.Kind)
+			to <- prometheus.MustNewConstMetric(p.connsClosed, prometheus.CounterValue, float64(c.Closed), c.Kind)
+			to <- prometheus.MustNewConstMetric(p.connsRefused, prometheus.CounterValue, float64(c.Refused), c.Kind)
+		}
 	}
 	if s.Raft != nil {
 		p.collectRaft(s.Raft, now, gauge)

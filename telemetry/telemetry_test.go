@@ -153,6 +153,9 @@ func (l *log) running() telemetry.Sources {
 		},
 		Raft:            leading{state: raft.Leader},
 		BlockingQueries: func() int { return 5 },
+		Connections: func() []telemetry.Connections {
+			return []telemetry.Connections{{Kind: "http", Open: 40, Closed: 3, Refused: 2}}
+		},
 	}
 }
 

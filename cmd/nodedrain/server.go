@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/access"
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
@@ -80,9 +81,15 @@ Options:
   -region NAME      Region in the names of servers' certificates. Default: %s.
   -insecure         Allow unauthenticated access from other machines.
 
+  -max-conns N      Most connections to the HTTP API. Default: a quarter of the files that
+                    the process may have open, %d at most. At a bound the longest idle
+                    connection is closed.
+  -max-conns-per-address N
+                    Most connections of one remote address. Default: half of -max-conns.
+
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
-`, int(exitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion))
+`, int(exitRefused), agent.DefaultDevClients, agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault))
 }
 
 func (c *serverCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -151,7 +158,7 @@ func (s *serving) start(ctx context.Context, f *serverFlags) error {
 	config := agent.Config{
 		Name: f.name, DataDir: f.dataDir, Logger: s.logger,
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
-		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave,
+		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns,
 	}
 	config.API.Region, config.API.Hosts = f.region, f.hosts
 	if err := s.secure(f, &config); err != nil {

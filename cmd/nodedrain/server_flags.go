@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 )
 
 // serverFlags are the flags of "nodedrain server".
@@ -25,6 +26,8 @@ type serverFlags struct {
 
 	tokens, ca, cert, key, region string
 	insecure                      bool
+
+	conns connlimit.Limits
 
 	logLevel string
 	logJSON  bool
@@ -49,6 +52,8 @@ func (f *serverFlags) set() *flag.FlagSet {
 	set.StringVar(&f.key, "key", "", "")
 	set.StringVar(&f.region, "region", agent.DefaultRegion, "")
 	set.BoolVar(&f.insecure, "insecure", false, "")
+	set.IntVar(&f.conns.All, "max-conns", 0, "")
+	set.IntVar(&f.conns.PerAddress, "max-conns-per-address", 0, "")
 	set.StringVar(&f.logLevel, "log-level", "info", "")
 	set.BoolVar(&f.logJSON, "log-json", false, "")
 	return set
@@ -90,6 +95,10 @@ func (f *serverFlags) check(given map[string]bool) error {
 		return errors.New("-cert and -key must be given together")
 	case f.ca != "" && f.cert == "":
 		return errors.New("-ca needs -cert and -key: servers authenticate each other")
+	case f.conns.All < 0:
+		return fmt.Errorf("-max-conns is %d and must not be below 0", f.conns.All)
+	case f.conns.PerAddress < 0:
+		return fmt.Errorf("-max-conns-per-address is %d and must not be below 0", f.conns.PerAddress)
 	case !f.dev && f.dataDir == "":
 		return errors.New("-data-dir is required: it holds the server's log; for a development server in memory use -dev")
 	}
