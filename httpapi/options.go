@@ -53,6 +53,9 @@ type Options struct {
 	// Metrics answers GET /v1/metrics for callers with the right to read; or nil: then the answer
 	// is 404.
 	Metrics http.Handler
+	// Profiles lets callers with the right to write take profiles of the process at
+	// GET /v1/agent/pprof/{profile}. False answers 404.
+	Profiles bool
 	// Logger logs requests that failed because of the server; nil logs nothing. No log line holds a
 	// token or a secret.
 	Logger hclog.Logger

@@ -86,6 +86,8 @@ Options:
                     connection is closed.
   -max-conns-per-address N
                     Most connections of one remote address. Default: half of -max-conns.
+  -pprof            Let users with the right to write take profiles of the process at
+                    /v1/agent/pprof/.
 
   -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
   -log-json         Log in JSON.
@@ -160,7 +162,7 @@ func (s *serving) start(ctx context.Context, f *serverFlags) error {
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
 		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns,
 	}
-	config.API.Region, config.API.Hosts = f.region, f.hosts
+	config.API.Region, config.API.Hosts, config.API.Profiles = f.region, f.hosts, f.pprof
 	if err := s.secure(f, &config); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type serverFlags struct {
 	insecure                      bool
 
 	conns connlimit.Limits
+	pprof bool
 
 	logLevel string
 	logJSON  bool
@@ -54,6 +55,7 @@ func (f *serverFlags) set() *flag.FlagSet {
 	set.BoolVar(&f.insecure, "insecure", false, "")
 	set.IntVar(&f.conns.All, "max-conns", 0, "")
 	set.IntVar(&f.conns.PerAddress, "max-conns-per-address", 0, "")
+	set.BoolVar(&f.pprof, "pprof", false, "")
 	set.StringVar(&f.logLevel, "log-level", "info", "")
 	set.BoolVar(&f.logJSON, "log-json", false, "")
 	return set
