@@ -89,7 +89,7 @@ func TestErrors(t *testing.T) {
 		{"PUT", n1 + "/drain?region=mars", "{}", 500, "No path to region"},
 		{"GET", unknown + "/allocations", "", 200, "[]"},
 		{"GET", "/v1/nothing", "", 404, ""},
-		{"GET", "/", "", 404, ""},
+		{"GET", "/index.html", "", 404, ""},
 
 		// Ours, where the reference is silent.
 		{"PUT", n1 + "/drain", "null", 400, "Request body is empty"},

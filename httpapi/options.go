@@ -12,6 +12,7 @@ import (
 const (
 	DefaultRegion               = "global"
 	DefaultDatacenter           = "dc1"
+	DefaultBuild                = "0.0.0-unknown"
 	DefaultMaxBody              = 4 << 20
 	DefaultMaxBlocking          = 8192
 	DefaultMaxBlockingPerClient = 256
@@ -25,6 +26,8 @@ type Options struct {
 	Region string
 	// Datacenter is the server's datacenter in answers; empty is [DefaultDatacenter].
 	Datacenter string
+	// Build is the version of this build. Empty is [DefaultBuild].
+	Build string
 
 	// Hosts are names by which clients reach the server. Without access control and without TLS, a
 	// request whose Host header is none of them is refused, unless it is an address, localhost, a
@@ -64,6 +67,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	orDefault(&o.Region, DefaultRegion)
 	orDefault(&o.Datacenter, DefaultDatacenter)
+	orDefault(&o.Build, DefaultBuild)
 	orDefault(&o.MaxBody, DefaultMaxBody)
 	orDefault(&o.MaxBlocking, DefaultMaxBlocking)
 	orDefault(&o.MaxBlockingPerClient, DefaultMaxBlockingPerClient)

@@ -141,5 +141,8 @@ func (h *Handler) route(all []route) {
 			WriteError(w, http.StatusMethodNotAllowed, "Invalid method")
 		}))
 	}
+	for _, path := range []string{"/{$}", "/ui"} {
+		h.mux.HandleFunc("GET "+path, h.observed("GET /", h.showWelcome))
+	}
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 }

@@ -163,6 +163,7 @@ func (s *serving) start(ctx context.Context, f *serverFlags) error {
 		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns,
 	}
 	config.API.Region, config.API.Hosts, config.API.Profiles = f.region, f.hosts, f.pprof
+	config.API.Build = strings.TrimPrefix(version(), "nodedrain ")
 	if err := s.secure(f, &config); err != nil {
 		return err
 	}
