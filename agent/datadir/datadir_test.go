@@ -173,6 +173,21 @@ func TestOpen_refuses(t *testing.T) {
 		"a damaged meta.json of a snapshot": {func(t *testing.T, path string) {
 			must.NoError(t, os.WriteFile(filepath.Join(compact(t, path, 30, 20), "meta.json"), []byte("{"), 0o600))
 		}, []string{"newest snapshot is damaged", "lacks entry 1"}},
+		"the description of another snapshot": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `3-30-`, '4')
+		}, []string{"newest snapshot is damaged", `its meta.json is of snapshot "4-30-`, "lacks entry 1"}},
+		"a changed index of a snapshot": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `30,"Term"`, '2')
+		}, []string{"newest snapshot is damaged", "its meta.json says term 3, index 20", "lacks entry 1"}},
+		"an unknown version of a snapshot": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `1,"ID"`, '5')
+		}, []string{"newest snapshot is damaged", "its meta.json says version 5"}},
+		"a snapshot without servers": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 30, 20), "meta.json"), `Servers"`, 'X')
+		}, []string{"newest snapshot is damaged", "its meta.json names no servers"}},
+		"a snapshot with servers of a later index": {func(t *testing.T, path string) {
+			change(t, filepath.Join(compact(t, path, 5, 3), "meta.json"), `1,"Size"`, '9')
+		}, []string{"newest snapshot is damaged", "its meta.json has servers of index 9, after its own index 5"}},
 		"a damaged snapshot that is not needed": {func(t *testing.T, path string) {
 			compact(t, path, 10, 5)
 			change(t, filepath.Join(compact(t, path, 30, 8), "state.bin"), "nodedrain", 'N')

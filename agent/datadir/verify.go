@@ -246,14 +246,37 @@ func (d *Dir) verifySnapshots(s *stored, logger hclog.Logger) error {
 		return err
 	}
 	for _, one := range found {
-		_, state, err := silent.Open(filepath.Base(one.dir))
+		err := one.verify(silent)
 		if err == nil {
 			s.snapshot = one
-			return state.Close()
+			return nil
 		}
 		s.damaged = append(s.damaged, fmt.Sprintf("%s: %v", one.dir, err))
 		s.damagedDirs = append(s.damagedDirs, one.dir)
 		logger.Error("a snapshot is damaged", "directory", one.dir, "error", err)
 	}
 	return nil
+}
+
+// verify reads a snapshot. The checksum of raft covers its state and not its meta file: raft would
+// take another index from there, and would not find a snapshot whose id is changed.
+func (one snapshot) verify(store raft.SnapshotStore) error {
+	id := filepath.Base(one.dir)
+	meta, state, err := store.Open(id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case meta.ID != id:
+		err = fmt.Errorf("its meta.json is of snapshot %q", meta.ID)
+	case meta.Term != one.term || meta.Index != one.index:
+		err = fmt.Errorf("its meta.json says term %d, index %d", meta.Term, meta.Index)
+	case meta.Version < raft.SnapshotVersionMin || meta.Version > raft.SnapshotVersionMax:
+		err = fmt.Errorf("its meta.json says version %d", meta.Version)
+	case meta.Version > raft.SnapshotVersionMin && len(meta.Configuration.Servers) == 0:
+		err = errors.New("its meta.json names no servers")
+	case meta.ConfigurationIndex > meta.Index:
+		err = fmt.Errorf("its meta.json has servers of index %d, after its own index %d", meta.ConfigurationIndex, meta.Index)
+	}
+	return errors.Join(err, state.Close())
 }
