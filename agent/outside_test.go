@@ -98,6 +98,7 @@ func TestAgent_accessControl(t *testing.T) {
 		{"a reader reads", "GET", "/v1/nodes", reader.Reveal(), 200},
 		{"a reader reads metrics", "GET", "/v1/metrics", reader.Reveal(), 200},
 		{"metrics without a token", "GET", "/v1/metrics?format=prometheus", "", 403},
+		{"metrics without a token, at Prometheus' path", "GET", "/metrics", "", 403},
 		{"a reader writes", "PUT", "/v1/node/n1/drain", reader.Reveal(), 403},
 		{"a writer writes", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
 	}
@@ -109,11 +110,11 @@ func TestAgent_accessControl(t *testing.T) {
 		must.Eq(t, c.want, code, must.Sprint(c.name, ": ", answer))
 	}
 
-	_, text, err := withCertificate.ask("GET", "https://"+first.HTTPAddr()+"/v1/metrics?format=prometheus", reader.Reveal(), "")
+	_, text, err := withCertificate.ask("GET", "https://"+first.HTTPAddr()+"/metrics", reader.Reveal(), "")
 	must.NoError(t, err)
 	for _, line := range []string{
 		`nodedrain_raft_leads 1`, `nodedrain_raft_writes_total{outcome="applied",type="NodeUpdateDrain"} 1`,
-		`nodedrain_invariant_violations_total{guarantee="G1"} 0`, `nodedrain_http_requests_total{code="200",route="PUT /v1/node/{id}/drain"} 1`,
+		`nodedrain_invariant_violations_total{guarantee="G1"} 0`, `nodedrain_http_requests_total{code="200",method="PUT",route="/v1/node/{id}/drain"} 1`,
 	} {
 		must.StrContains(t, text, "\n"+line+"\n")
 	}

@@ -115,6 +115,7 @@ func TestErrors(t *testing.T) {
 		{"GET", "/v1/allocation/none", "", 404, "alloc not found"},
 		{"GET", "/v1/evaluation/none", "", 404, "eval not found"},
 		{"GET", "/v1/metrics", "", 404, "this server has no metrics"},
+		{"GET", "/metrics", "", 404, "this server has no metrics"},
 		{"GET", "/v1/evaluation/none/allocations", "", 404, "eval not found"},
 		{"PUT", "/v1/jobs", `{}`, 400, "Job must be specified"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"},"EnforceIndex":true}`, 400, "EnforceIndex is not supported"},

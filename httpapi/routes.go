@@ -60,6 +60,7 @@ func routes() []route {
 		get("/v1/agent/members", listMembers).here(needsRead),
 		get("/v1/agent/pprof/{profile}", readProfile).here(needsWrite),
 		get("/v1/metrics", readMetrics).here(needsRead),
+		get("/metrics", readMetrics).here(needsRead),
 		get("/v1/status/leader", readLeader).here(needsNothing),
 		get("/v1/status/peers", listPeers).here(needsNothing),
 		get("/v1/regions", listRegions).here(needsNothing),

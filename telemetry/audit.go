@@ -139,13 +139,13 @@ func (a *auditor) countMarks(entry shims.Applied) {
 	}
 	timed := map[cluster.DrainID]bool{}
 	for _, mark := range marked.Accepted {
-		a.t.count(marksTotal, 1, label("class", mark.Class.String()))
+		a.t.count(marksTotal, 1, label("class", identifier(mark.Class.String())))
 		n := entry.Before.Node(mark.Node)
 		if timed[mark.Drain] || n == nil || n.Drain == nil || n.Drain.Marked != [cluster.MarkClassCount]int{} {
 			continue
 		}
 		timed[mark.Drain] = true
-		a.t.sample(firstMarkSeconds, m.At.Sub(n.Drain.Strategy.StartedAt))
+		a.t.durations.firstMark.WithLabelValues().Observe(m.At.Sub(n.Drain.Strategy.StartedAt).Seconds())
 	}
 }
 
@@ -171,13 +171,13 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 		if record == nil || record.EndIndex != entry.Index || record.EndedAt.Before(a.since) {
 			continue // the witness reports a missing or wrong record
 		}
-		outcome := label("outcome", string(record.Outcome))
-		a.t.count(endedTotal, 1, outcome)
+		outcome := identifier(string(record.Outcome))
+		a.t.count(endedTotal, 1, label("outcome", outcome))
 		took := record.EndedAt.Sub(record.Strategy.StartedAt)
 		a.t.logger.Info("a drain ended", "node", record.NodeID, "drain", record.ID, "outcome", record.Outcome, "took", took, "stopping", record.StillStopping)
-		a.t.sample(durationSeconds, took, outcome)
+		a.t.durations.duration.WithLabelValues(outcome).Observe(took.Seconds())
 		if deadline := record.Strategy.ForceDeadline; !deadline.IsZero() && record.EndedAt.After(deadline) {
-			a.t.sample(latenessSeconds, record.EndedAt.Sub(deadline))
+			a.t.durations.lateness.WithLabelValues().Observe(record.EndedAt.Sub(deadline).Seconds())
 		}
 	}
 }

@@ -22,8 +22,8 @@
 // Raft's goroutine for the FSM never waits. If the queue is full, an entry is missed and counted
 // as missed. The witness continues from the state after it. A witness that has grown too much is
 // replaced by a new one that starts from the state. All labels have a fixed set of values, except
-// the routes of HTTP requests. Only [MaxRoutes] routes have their own label. The others share the
-// label "other".
+// the routes of HTTP requests and the names of drains. Only [MaxRoutes] routes have their own label.
+// The others share the label "other". Each series that names drains names [MaxNamedDrains].
 //
 // # Raft's own numbers
 //

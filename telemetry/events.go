@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
@@ -51,14 +52,18 @@ const otherRoute = "other"
 // MaxRoutes is how many routes of HTTP requests have a label of their own.
 const MaxRoutes = 100
 
-// Request counts an answered HTTP request. The route is the pattern that matched, not the path:
-// each route is a series.
+// Request counts an answered HTTP request. The route is the pattern that matched, such as
+// "GET /v1/node/{id}", not the path: each route is a series.
 func (t *Telemetry) Request(route string, code int, took time.Duration) {
-	route = t.route(route)
-	t.count(requestsTotal, 1, label("route", route), label("code", strconv.Itoa(code)))
-	t.sample(requestSeconds, took, label("route", route))
+	method, path := "", t.route(route)
+	if m, p, both := strings.Cut(path, " "); both {
+		method, path = m, p
+	}
+	t.count(requestsTotal, 1, label("method", method), label("route", path), label("code", strconv.Itoa(code)))
+	t.durations.request.WithLabelValues(method, path).Observe(took.Seconds())
 }
 
+// route returns the route, or otherRoute if there are too many.
 func (t *Telemetry) route(route string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,4 +78,6 @@ func (t *Telemetry) route(route string) string {
 
 // Stepped records how long a step of the drainer took. It is an OnStep of
 // [drainer.NodeDrainerConfig].
-func (t *Telemetry) Stepped(took time.Duration) { t.sample(stepSeconds, took) }
+func (t *Telemetry) Stepped(took time.Duration) {
+	t.durations.step.WithLabelValues().Observe(took.Seconds())
+}

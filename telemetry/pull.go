@@ -54,17 +54,11 @@ const (
 	// stateDraining: within its deadline, or without one.
 	stateDraining = "draining"
 	// statePastDeadline: its deadline has passed, and the servers stop what is left.
-	statePastDeadline = "past deadline"
+	statePastDeadline = "past_deadline"
 	// statePastBound: it should have ended. A new bound always lies in the future. So the first
 	// bound of the drain's revision counts.
-	statePastBound = "past bound"
+	statePastBound = "past_bound"
 )
-
-// bound is the first bound of a drain's revision.
-type bound struct {
-	revision cluster.Revision
-	endsBy   time.Time // zero if the drain has no bound
-}
 
 // puller answers a scrape from the present state.
 type puller struct {
@@ -72,10 +66,10 @@ type puller struct {
 	descs []*prometheus.Desc // all descriptions below
 
 	mu sync.Mutex
-	// bounds are the bounds of the drains that ran at the last scrape; guarded by mu.
-	bounds map[cluster.DrainID]bound
+	// seen are the drains that ran at the last scrape; guarded by mu.
+	seen map[cluster.DrainID]seenDrain
 
-	drains, waiting, left                    *prometheus.Desc
+	drains, waiting, left, unchanged, late   *prometheus.Desc
 	leads, last, commit, applied, contact    *prometheus.Desc
 	queries, certificate                     *prometheus.Desc
 	conns, connsClosed, connsRefused         *prometheus.Desc
@@ -92,6 +86,8 @@ func newPuller(t *Telemetry) *puller {
 	p.drains = desc("drains", "Running drains, by state; only on the leader.", "state")
 	p.waiting = desc("allocs_waiting", "Allocations on draining nodes, by the reason why they are still there; only on the leader.", "reason")
 	p.left = desc("allocs_left", "Allocations that have to leave draining nodes and have not stopped, by stage; only on the leader.", "stage")
+	p.unchanged = desc("drain_unchanged_seconds", "Time since the number of allocations left changed, for the drains with the longest time; only on the leader.", "drain", "node", "reason")
+	p.late = desc("drain_late_seconds", "Time since the deadline, for the drains that passed it, the latest first; only on the leader.", "drain", "node", "state")
 	p.leads = desc("raft_leads", "1 on a server that believes it is the leader, otherwise 0.")
 	p.last = desc("raft_last_index", "Index of the newest entry in this server's log.")
 	p.commit = desc("raft_commit_index", "Index of the newest entry that this server knows to be committed.")
@@ -171,11 +167,11 @@ func (p *puller) collectRaft(r Raft, now time.Time, gauge gauge) {
 
 func (p *puller) collectDrains(all []rules.Status, now time.Time, gauge gauge) {
 	states := map[string]int{}
-	bounds := p.firstSeen(all)
+	seen := p.see(all, now)
 	var waiting [rules.ReasonCount]int
 	var left [cluster.StageCount]int
 	for i := range all {
-		states[stateOf(all[i].Drain, bounds[all[i].Drain.ID], now)]++
+		states[seen[all[i].Drain.ID].state(all[i].Drain, now)]++
 		for r, n := range all[i].Waiting {
 			waiting[r] += n
 		}
@@ -187,36 +183,15 @@ func (p *puller) collectDrains(all []rules.Status, now time.Time, gauge gauge) {
 		gauge(p.drains, float64(states[state]), state)
 	}
 	for r := range rules.ReasonCount {
-		gauge(p.waiting, float64(waiting[r]), r.String())
+		gauge(p.waiting, float64(waiting[r]), identifier(r.String()))
 	}
 	for stage := range cluster.StageCount {
-		gauge(p.left, float64(left[stage]), stage.String())
+		gauge(p.left, float64(left[stage]), identifier(stage.String()))
 	}
-}
-
-// firstSeen returns the first bound of each running drain, and keeps it for the next scrape.
-func (p *puller) firstSeen(all []rules.Status) map[cluster.DrainID]bound {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	bounds := make(map[cluster.DrainID]bound, len(all))
-	for i := range all {
-		d := all[i].Drain
-		first, seen := p.bounds[d.ID]
-		if !seen || first.revision != d.Revision {
-			first = bound{revision: d.Revision, endsBy: all[i].EndsBy}
-		}
-		bounds[d.ID] = first
+	for _, d := range longest(unchanged(all, seen, now)) {
+		gauge(p.unchanged, d.took.Seconds(), string(d.drain), d.node, d.label)
 	}
-	p.bounds = bounds
-	return bounds
-}
-
-func stateOf(d *cluster.Drain, b bound, now time.Time) string {
-	switch {
-	case !b.endsBy.IsZero() && now.After(b.endsBy):
-		return statePastBound
-	case d.Strategy.Passed(now):
-		return statePastDeadline
+	for _, d := range longest(late(all, seen, now)) {
+		gauge(p.late, d.took.Seconds(), string(d.drain), d.node, d.label)
 	}
-	return stateDraining
 }

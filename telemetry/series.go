@@ -1,10 +1,13 @@
 package telemetry
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-metrics"
 	metricsprometheus "github.com/hashicorp/go-metrics/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -38,14 +41,14 @@ var help = map[string]string{
 	refusedTotal:    "Marks and completions that the FSM refused because the state had changed since the plan.",
 	marksTotal:      "Allocations that drains marked to leave, by class of mark. Every server counts all of them.",
 	endedTotal:      "Drains that ended, by outcome. Every server counts all of them.",
-	requestsTotal:   "HTTP requests answered, by route and status code.",
+	requestsTotal:   "HTTP requests answered, by method, route and status code.",
 	heartbeatsTotal: "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.",
 
 	firstMarkSeconds: "From the start of a drain to its first mark.",
 	durationSeconds:  "From the start of a drain to its end, by outcome.",
 	latenessSeconds:  "From the deadline of a drain to its end, for drains that ended after their deadline.",
 	stepSeconds:      "Duration of one step of the drainer.",
-	requestSeconds:   "Duration of an HTTP request, including the wait of blocking queries, by route.",
+	requestSeconds:   "Duration of an HTTP request, including the wait of blocking queries, by method and route.",
 }
 
 // values are the label values of a series with a fixed set of values. Such a series exists with
@@ -61,7 +64,7 @@ func known() []values {
 		guarantees = append(guarantees, k.Guarantee())
 	}
 	for c := cluster.MarkNone + 1; c < cluster.MarkClassCount; c++ {
-		classes = append(classes, c.String())
+		classes = append(classes, identifier(c.String()))
 	}
 	return []values{
 		{violationsTotal, "guarantee", slices.Compact(guarantees)},
@@ -78,11 +81,12 @@ const (
 	completionKind = "completion"
 )
 
-// definitions returns the declarations of all series for the sink. For a series without a fixed set
-// of label values, it declares one value, because the sink takes the help of a series from there.
-func definitions() (counters []metricsprometheus.CounterDefinition, summaries []metricsprometheus.SummaryDefinition) {
+// counterDefinitions returns the declarations of all counters for the sink. For a counter without a
+// fixed set of label values, it declares one value, because the sink takes the help of a series
+// from there.
+func counterDefinitions() (all []metricsprometheus.CounterDefinition) {
 	counter := func(series string, labels ...metrics.Label) {
-		counters = append(counters, metricsprometheus.CounterDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})
+		all = append(all, metricsprometheus.CounterDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})
 	}
 	for _, v := range known() {
 		for _, value := range v.of {
@@ -94,26 +98,60 @@ func definitions() (counters []metricsprometheus.CounterDefinition, summaries []
 			counter(writesTotal, label("type", t.String()), label("outcome", outcome))
 		}
 	}
-	counter(requestsTotal, label("route", otherRoute), label("code", "404"))
-	summary := func(series string, labels ...metrics.Label) {
-		summaries = append(summaries, metricsprometheus.SummaryDefinition{Name: []string{namespace, series}, ConstLabels: labels, Help: help[series]})
-	}
-	for _, series := range []string{firstMarkSeconds, latenessSeconds, stepSeconds} {
-		summary(series)
-	}
-	for _, outcome := range outcomes() {
-		summary(durationSeconds, label("outcome", outcome))
-	}
-	summary(requestSeconds, label("route", otherRoute))
-	return counters, summaries
+	counter(requestsTotal, label("method", ""), label("route", otherRoute), label("code", "404"))
+	return all
 }
 
-// outcomes are the outcomes of drains.
-func outcomes() []string {
-	return []string{
-		string(cluster.OutcomeComplete), string(cluster.OutcomeDeadlineReached), string(cluster.OutcomeForced),
-		string(cluster.OutcomeCancelled), string(cluster.OutcomeNodeGone),
-	}
+// histograms are the series of durations. The sink of go-metrics has no histograms, so they are
+// Prometheus' own.
+type histograms struct {
+	firstMark, duration, lateness, step, request *prometheus.HistogramVec
 }
+
+// newHistograms registers the histograms. Their buckets are in seconds. A histogram with a fixed
+// set of label values exists with zero from the start.
+func newHistograms(registry *prometheus.Registry) (h histograms, err error) {
+	ofDrains := []float64{1, 5, 15, 60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600}
+	for _, d := range []struct {
+		to      **prometheus.HistogramVec
+		series  string
+		buckets []float64
+		labels  []string
+	}{
+		{&h.firstMark, firstMarkSeconds, []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600}, nil},
+		{&h.duration, durationSeconds, ofDrains, []string{"outcome"}},
+		{&h.lateness, latenessSeconds, []float64{1, 5, 15, 30, 60, 120, 300, 900, 3600}, nil},
+		{&h.step, stepSeconds, []float64{0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5}, nil},
+		{&h.request, requestSeconds, []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 300}, []string{"method", "route"}},
+	} {
+		*d.to = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: d.series, Help: help[d.series], Buckets: d.buckets,
+		}, d.labels)
+		if err := registry.Register(*d.to); err != nil {
+			return h, fmt.Errorf("telemetry: registering %s: %w", d.series, err)
+		}
+	}
+	for _, v := range []*prometheus.HistogramVec{h.firstMark, h.lateness, h.step} {
+		v.WithLabelValues()
+	}
+	for _, outcome := range outcomes() {
+		h.duration.WithLabelValues(outcome)
+	}
+	h.request.WithLabelValues("", otherRoute)
+	return h, nil
+}
+
+// outcomes are the outcomes of drains, as label values.
+func outcomes() (all []string) {
+	for _, o := range []cluster.Outcome{
+		cluster.OutcomeComplete, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
+	} {
+		all = append(all, identifier(string(o)))
+	}
+	return all
+}
+
+// identifier is a label value made of words, without spaces: "waiting_for_room".
+func identifier(words string) string { return strings.ReplaceAll(words, " ", "_") }
 
 func label(name, value string) metrics.Label { return metrics.Label{Name: name, Value: value} }

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// ServeHTTP answers with all numbers: in Prometheus' text format if the query has
-// format=prometheus, otherwise as a [Summary] in JSON. The caller checks access rights.
+// ServeHTTP answers with all numbers: in Prometheus' text format if the path is /metrics or the
+// query has format=prometheus, otherwise as a [Summary] in JSON. The caller checks access rights.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case t.scrapes <- struct{}{}:
@@ -17,7 +17,7 @@ func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many concurrent requests for metrics", http.StatusServiceUnavailable)
 		return
 	}
-	if r.URL.Query().Get("format") == "prometheus" {
+	if r.URL.Path == "/metrics" || r.URL.Query().Get("format") == "prometheus" {
 		promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
 		return
 	}

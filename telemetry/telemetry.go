@@ -40,6 +40,8 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	sink     *metricsprometheus.PrometheusSink
 	metrics  *metrics.Metrics
+	// durations are the histograms.
+	durations histograms
 
 	// mu is held while an event is counted: the sink loses one of two concurrent events that
 	// begin the same series.
@@ -78,15 +80,17 @@ func New(o Options) (*Telemetry, error) {
 		scrapes:  make(chan struct{}, maxScrapes),
 	}
 	var err error
-	counters, summaries := definitions()
 	t.sink, err = metricsprometheus.NewPrometheusSinkFrom(metricsprometheus.PrometheusOpts{
-		Registerer: t.registry, CounterDefinitions: counters, SummaryDefinitions: summaries, Name: namespace + "_events",
+		Registerer: t.registry, CounterDefinitions: counterDefinitions(), Name: namespace + "_events",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: registering the events: %w", err)
 	}
 	if t.metrics, err = metrics.New(&metrics.Config{ServiceName: namespace, FilterDefault: true}, t.sink); err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	if t.durations, err = newHistograms(t.registry); err != nil {
+		return nil, err
 	}
 	t.auditor = newAuditor(t, o)
 	for _, c := range []prometheus.Collector{
@@ -116,11 +120,4 @@ func (t *Telemetry) count(series string, n int, labels ...metrics.Label) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.metrics.IncrCounterWithLabels([]string{series}, float32(n), labels)
-}
-
-// sample records a duration.
-func (t *Telemetry) sample(series string, took time.Duration, labels ...metrics.Label) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.metrics.AddSampleWithLabels([]string{series}, float32(took.Seconds()), labels)
 }

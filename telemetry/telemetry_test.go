@@ -132,7 +132,7 @@ func (l *log) drained() {
 func (l *log) running() telemetry.Sources {
 	began := time.Now()
 	status := func(id cluster.DrainID, deadline, bound time.Duration) rules.Status {
-		s := rules.Status{Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
+		s := rules.Status{NodeName: "node-" + string(id), Drain: &cluster.Drain{ID: id, Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: deadline}}}}
 		if deadline > 0 {
 			s.Drain.Strategy.ForceDeadline = began.Add(deadline)
 			s.EndsBy = s.Drain.Strategy.ForceDeadline // as seen now: in the future
@@ -198,6 +198,69 @@ func TestScrape(t *testing.T) {
 		must.NoError(t, err)
 		must.Eq(t, string(want), got)
 		must.StrNotContains(t, l.out.String(), "broken")
+		l.Close()
+	})
+}
+
+// No label value of the golden scrape has a space, so that a query needs no quotes inside quotes.
+func TestScrape_labelsAreIdentifiers(t *testing.T) {
+	t.Parallel()
+	golden, err := os.ReadFile("testdata/scrape.txt")
+	must.NoError(t, err)
+	values := regexp.MustCompile(`="([^"]*)"`).FindAllStringSubmatch(string(golden), -1)
+	must.Positive(t, len(values))
+	for _, v := range values {
+		must.StrNotContains(t, v[1], " ")
+	}
+}
+
+// Each of the two series that name drains names at most [telemetry.MaxNamedDrains]: those with the
+// longest times, and those past their bound before others.
+func TestScrape_namesDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		began := time.Now()
+		var all []rules.Status
+		for i := range 3 * telemetry.MaxNamedDrains {
+			s := rules.Status{NodeName: fmt.Sprintf("n%02d", i), EndsBy: began.Add(time.Hour), Drain: &cluster.Drain{ID: cluster.DrainID(fmt.Sprintf("d%02d", i))}}
+			s.Drain.Strategy.Deadline = time.Duration(i+1) * time.Second
+			s.Drain.Strategy.ForceDeadline = began.Add(s.Drain.Strategy.Deadline)
+			s.Left[cluster.StageConsumers], s.Waiting[rules.ReasonBelowBudget] = 5, 5
+			all = append(all, s)
+		}
+		forced, batch, empty := &all[0], &all[1], &all[2]
+		forced.Drain.Strategy, forced.Drain.UpdatedAt = cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: -1}}, began.Add(time.Second)
+		batch.Waiting = [rules.ReasonCount]int{rules.ReasonBatchRunning: 4, rules.ReasonLeftByRequest: 1}
+		empty.Waiting = [rules.ReasonCount]int{}
+		const last = 3*telemetry.MaxNamedDrains - 1
+		all[last].EndsBy = began.Add(50 * time.Second)
+		l.Watch(telemetry.Sources{Drains: func() ([]rules.Status, error) { return all, nil }})
+		unchanged := func(i int, reason string) string {
+			return l.value(fmt.Sprintf(`nodedrain_drain_unchanged_seconds{drain="d%02d",node="n%02d",reason="%s"}`, i, i, reason))
+		}
+		late := func(i int, state string) string {
+			return l.value(fmt.Sprintf(`nodedrain_drain_late_seconds{drain="d%02d",node="n%02d",state="%s"}`, i, i, state))
+		}
+		must.Eq(t, "0", unchanged(3, "below_budget"))
+		must.Eq(t, "", late(3, "past_deadline"))
+		time.Sleep(30 * time.Second)
+		all[3].Left[cluster.StageConsumers] = 4 // one has left
+		must.Eq(t, "", unchanged(3, "below_budget"), must.Sprint("20 others stand longer"))
+		must.Eq(t, "30", unchanged(4, "below_budget"))
+		must.Eq(t, "30", unchanged(2, "nothing_left"))
+		must.Eq(t, "", unchanged(1, "batch_running"))
+		must.Eq(t, "29", late(0, "past_deadline"))
+		must.Eq(t, "26", late(3, "past_deadline"))
+		time.Sleep(40 * time.Second)
+		must.Eq(t, "10", late(last, "past_bound"))
+		for _, series := range []string{"nodedrain_drain_unchanged_seconds{", "nodedrain_drain_late_seconds{"} {
+			must.Eq(t, telemetry.MaxNamedDrains, strings.Count(l.scrape(), series))
+		}
+		batch.Waiting[rules.ReasonStopping] = 1
+		all = all[:4]
+		must.Eq(t, "70", unchanged(1, "stopping"))
+		must.Eq(t, "40", unchanged(3, "below_budget"))
 		l.Close()
 	})
 }
@@ -276,7 +339,7 @@ func TestAudit_replay(t *testing.T) {
 			first.OnApply(a)
 		})
 		first.drained()
-		const ended = `nodedrain_drains_ended_total{outcome="deadline reached"}`
+		const ended = `nodedrain_drains_ended_total{outcome="deadline_reached"}`
 		must.Eq(t, "1", first.value(ended))
 
 		for begin := range entries {
@@ -418,27 +481,27 @@ func TestScrape_pastBound(t *testing.T) {
 			return []rules.Status{{Drain: d, EndsBy: time.Now().Add(time.Minute)}}, nil
 		}})
 		state := func() string {
-			for _, state := range []string{"draining", "past deadline", "past bound"} {
+			for _, state := range []string{"draining", "past_deadline", "past_bound"} {
 				if l.value(`nodedrain_drains{state="`+state+`"}`) == "1" {
 					return state
 				}
 			}
 			return "none"
 		}
-		must.Eq(t, "past deadline", state())
+		must.Eq(t, "past_deadline", state())
 		time.Sleep(time.Minute)
-		must.Eq(t, "past deadline", state())
+		must.Eq(t, "past_deadline", state())
 		time.Sleep(time.Second)
-		must.Eq(t, "past bound", state())
+		must.Eq(t, "past_bound", state())
 		d = d.Copy()
 		d.Revision = 2
-		must.Eq(t, "past deadline", state())
+		must.Eq(t, "past_deadline", state())
 		time.Sleep(2 * time.Minute)
-		must.Eq(t, "past bound", state())
+		must.Eq(t, "past_bound", state())
 		runs = false
 		must.Eq(t, "none", state())
 		runs = true
-		must.Eq(t, "past deadline", state())
+		must.Eq(t, "past_deadline", state())
 		l.Close()
 	})
 }
@@ -475,9 +538,9 @@ func TestServeHTTP_json(t *testing.T) {
 		must.Eq(t, "application/json", answer.Header().Get("Content-Type"))
 		var got telemetry.Summary
 		must.NoError(t, json.Unmarshal(answer.Body.Bytes(), &got))
-		must.SliceContains(t, got.Counters, telemetry.Counter{Name: "nodedrain_drains_ended_total", Count: 1, Labels: map[string]string{"outcome": "deadline reached"}})
+		must.SliceContains(t, got.Counters, telemetry.Counter{Name: "nodedrain_drains_ended_total", Count: 1, Labels: map[string]string{"outcome": "deadline_reached"}})
 		must.SliceContains(t, got.Samples, telemetry.Sample{
-			Name: "nodedrain_http_request_seconds", Count: 2, Sum: 1, Mean: 0.5, Labels: map[string]string{"route": "GET /v1/nodes"},
+			Name: "nodedrain_http_request_seconds", Count: 2, Sum: 1, Mean: 0.5, Labels: map[string]string{"method": "GET", "route": "/v1/nodes"},
 		})
 		must.SliceContains(t, got.Gauges, telemetry.Gauge{Name: "nodedrain_witness_index", Value: float64(l.Index), Labels: map[string]string{}})
 		must.StrContains(t, answer.Body.String(), `"Points":[]`)
@@ -495,8 +558,8 @@ func TestRequest_routesAreBounded(t *testing.T) {
 		}
 		l.Request("/0", 200, 0)
 		must.Eq(t, telemetry.MaxRoutes+2, strings.Count(l.scrape(), "nodedrain_http_requests_total{")) // other: 200, and 404 from the start
-		must.Eq(t, "7", l.value(`nodedrain_http_requests_total{code="200",route="other"}`))
-		must.Eq(t, "2", l.value(`nodedrain_http_requests_total{code="200",route="/0"}`))
+		must.Eq(t, "7", l.value(`nodedrain_http_requests_total{code="200",method="",route="other"}`))
+		must.Eq(t, "2", l.value(`nodedrain_http_requests_total{code="200",method="",route="/0"}`))
 		l.Close()
 	})
 }
@@ -521,7 +584,7 @@ func TestRequest_concurrently(t *testing.T) {
 		}
 		scraped := l.scrape()
 		for code := range series {
-			must.StrContains(t, scraped, fmt.Sprintf("nodedrain_http_requests_total{code=\"%d\",route=\"GET /v1/nodes\"} %d\n", code, events))
+			must.StrContains(t, scraped, fmt.Sprintf("nodedrain_http_requests_total{code=\"%d\",method=\"GET\",route=\"/v1/nodes\"} %d\n", code, events))
 		}
 		l.Close()
 	})

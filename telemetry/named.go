@@ -1,0 +1,120 @@
+package telemetry
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+)
+
+// MaxNamedDrains bounds, in each of the two series that name drains, how many drains it names.
+const MaxNamedDrains = 20
+
+// seenDrain is what the scrapes remember of a running drain.
+type seenDrain struct {
+	revision cluster.Revision
+	// endsBy is the first bound of the drain's revision; zero if it has none.
+	endsBy time.Time
+	// left are the allocations left, and since is when a scrape first saw that number.
+	left  [cluster.StageCount]int
+	since time.Time
+}
+
+// see returns what is known of each running drain, and keeps it for the next scrape.
+func (p *puller) see(all []rules.Status, now time.Time) map[cluster.DrainID]seenDrain {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := make(map[cluster.DrainID]seenDrain, len(all))
+	for i := range all {
+		d := all[i].Drain
+		s, known := p.seen[d.ID]
+		if !known || s.revision != d.Revision {
+			s.revision, s.endsBy = d.Revision, all[i].EndsBy
+		}
+		if !known || s.left != all[i].Left {
+			s.left, s.since = all[i].Left, now
+		}
+		seen[d.ID] = s
+	}
+	p.seen = seen
+	return seen
+}
+
+func (s seenDrain) state(d *cluster.Drain, now time.Time) string {
+	switch {
+	case !s.endsBy.IsZero() && now.After(s.endsBy):
+		return statePastBound
+	case d.Strategy.Passed(now):
+		return statePastDeadline
+	}
+	return stateDraining
+}
+
+// namedDrain is a drain with a duration and the value of the series' third label.
+type namedDrain struct {
+	drain       cluster.DrainID
+	node, label string
+	took        time.Duration
+}
+
+// reasonNothingLeft is the reason of a drain with no allocation on its node.
+const reasonNothingLeft = "nothing_left"
+
+// unchanged returns the drains with the time since their number of allocations left changed. Its
+// label is the worst reason. A drain that only lets batch work finish is not in it.
+func unchanged(all []rules.Status, seen map[cluster.DrainID]seenDrain, now time.Time) (named []namedDrain) {
+	for i := range all {
+		if reason := stuckBy(&all[i]); reason != "" {
+			named = append(named, namedDrain{all[i].Drain.ID, all[i].NodeName, reason, now.Sub(seen[all[i].Drain.ID].since)})
+		}
+	}
+	return named
+}
+
+// stuckBy is the worst reason of the drain's allocations, without those that may finish or stay.
+// It is empty if there are no others.
+func stuckBy(s *rules.Status) string {
+	if s.Waiting == [rules.ReasonCount]int{} {
+		return reasonNothingLeft
+	}
+	for r := rules.ReasonCount; r > 0; r-- {
+		if reason := r - 1; s.Waiting[reason] > 0 && reason != rules.ReasonBatchRunning && reason != rules.ReasonLeftByRequest {
+			return identifier(reason.String())
+		}
+	}
+	return ""
+}
+
+// late returns the drains that have passed their deadline, with the time since then. Its label is
+// the state. A forced drain is late from the moment at which it was forced.
+func late(all []rules.Status, seen map[cluster.DrainID]seenDrain, now time.Time) (named []namedDrain) {
+	for i := range all {
+		d := all[i].Drain
+		state := seen[d.ID].state(d, now)
+		if state == stateDraining {
+			continue
+		}
+		deadline := d.Strategy.ForceDeadline
+		if d.Strategy.Forced() {
+			deadline = d.UpdatedAt
+		}
+		named = append(named, namedDrain{d.ID, all[i].NodeName, state, now.Sub(deadline)})
+	}
+	return named
+}
+
+// longest returns the [MaxNamedDrains] drains with the longest times, those past their bound first.
+func longest(named []namedDrain) []namedDrain {
+	slices.SortFunc(named, func(a, b namedDrain) int {
+		if past := (a.label == statePastBound); past != (b.label == statePastBound) {
+			if past {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.drain, b.drain))
+	})
+	return named[:min(len(named), MaxNamedDrains)]
+}
