@@ -60,6 +60,9 @@ func (b *Bars) Look(look Look) {
 	ended, total, left, _ := look.sum()
 	line := fmt.Sprintf("%7s  %d of %d drains ended, %d of %d allocations left, %s",
 		seconds(look.At), ended, len(look.Drains), left, total, leader)
+	if still := look.still(); still != "" {
+		line += "; " + still
+	}
 	b.line.Store(&line)
 }
 

@@ -35,9 +35,30 @@ func (c *Cluster) Allocations() int {
 	return n
 }
 
-// paced reports whether the job's groups have a migrate limit.
-func (c *Cluster) paced(key cluster.JobKey) bool {
-	return slices.ContainsFunc(c.Jobs, func(j *cluster.Job) bool { return j.Key() == key && j.Type == cluster.JobService })
+// limits are the least numbers of healthy allocations that the migrate blocks of the services
+// allow.
+func (c *Cluster) limits() map[cluster.GroupKey]int {
+	limits := make(map[cluster.GroupKey]int)
+	for _, j := range c.Jobs {
+		for _, g := range j.TaskGroups {
+			if j.Type == cluster.JobService && g.Migrate != nil {
+				limits[cluster.GroupKey{Job: j.Key(), Name: g.Name}] = max(0, g.Count-g.Migrate.MaxParallel)
+			}
+		}
+	}
+	return limits
+}
+
+// withoutBudget lets all allocations of a service move at once.
+func (c *Cluster) withoutBudget() {
+	for i, j := range c.Jobs {
+		c.Jobs[i] = j.Copy()
+		for _, g := range c.Jobs[i].TaskGroups {
+			if j.Type == cluster.JobService && g.Migrate != nil {
+				g.Migrate.MaxParallel = g.Count
+			}
+		}
+	}
 }
 
 // everyNode reports whether the job runs on every node.

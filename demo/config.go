@@ -35,6 +35,9 @@ type Config struct {
 	// Servers is the number of servers, at least three: one of them is killed. Zero is
 	// [server.DefaultServers].
 	Servers int
+	// WithoutBudget gives every service job a max_parallel of its count. So no migrate block
+	// holds a drain back, and the summary shows what the budgets prevent.
+	WithoutBudget bool
 	// Loopback connects the servers by TCP instead of memory.
 	Loopback bool
 	// Timeout ends the run, in real time. Zero is [DefaultTimeout].

@@ -13,7 +13,7 @@ import (
 // idleInterval if it does not change.
 const (
 	linesInterval = time.Second
-	idleInterval  = 5 * time.Second
+	idleInterval  = 2 * time.Second
 )
 
 // maxLineDrains is up to how many drains have lines of their own.
@@ -63,6 +63,9 @@ func (l *Lines) Look(look Look) {
 	}
 	if text != l.sum || look.At >= l.idle {
 		l.sum, l.next, l.idle = text, look.At+linesInterval, look.At+idleInterval
+		if still := look.still(); still != "" {
+			text += "; " + still
+		}
 		l.Event(look.At, text)
 	}
 	if len(look.Drains) <= maxLineDrains && look.Leader != "" {

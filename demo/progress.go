@@ -25,6 +25,8 @@ type Look struct {
 	At time.Duration
 	// Leader is the leader, or empty if there is none.
 	Leader string
+	// Still is how long no allocation has left.
+	Still  time.Duration
 	Drains []DrainLook
 }
 
@@ -40,6 +42,9 @@ type DrainLook struct {
 	// Outcome is empty while the drain runs. Took is how long it ran.
 	Outcome cluster.Outcome
 	Took    time.Duration
+	// Deadline is the time left until the deadline. It is zero or below for a drain that has
+	// none or has passed it.
+	Deadline time.Duration
 }
 
 // text is the progress of the drain and the reasons why it waits.
@@ -77,6 +82,31 @@ func (l Look) sum() (ended, total, left int, waiting [rules.ReasonCount]int) {
 		}
 	}
 	return ended, total, left, waiting
+}
+
+// quiet is how long no allocation must have left until the progress says so.
+const quiet = 2 * time.Second
+
+// still says, if no allocation has left for a while, for how long and what ends the wait at the
+// latest. Otherwise it is empty.
+func (l Look) still() string {
+	if l.Still < quiet {
+		return ""
+	}
+	text := fmt.Sprintf("none has left for %.0fs", l.Still.Seconds())
+	next := time.Duration(0)
+	for _, d := range l.Drains {
+		if d.Outcome == cluster.OutcomeNone && d.Deadline > 0 && (next == 0 || d.Deadline < next) {
+			next = d.Deadline
+		}
+	}
+	switch {
+	case l.Leader == "":
+		text += ", the servers elect a leader"
+	case next > 0:
+		text += fmt.Sprintf(", next deadline in %.0fs", next.Seconds())
+	}
+	return text
 }
 
 // seconds formats a duration.

@@ -58,6 +58,22 @@ func TestLines(t *testing.T) {
 	golden(t, "lines.golden", out.String())
 }
 
+// While no allocation leaves, the progress says for how long, and what ends the wait.
+func TestLook_still(t *testing.T) {
+	t.Parallel()
+	look := Look{Leader: "server-1", Still: time.Second, Drains: []DrainLook{
+		{Node: "node-a", Left: 2, Deadline: 9 * time.Second}, {Node: "node-b", Left: 1, Deadline: 7 * time.Second}, {Node: "node-c", Left: 1},
+		{Node: "node-d", Outcome: cluster.OutcomeComplete, Deadline: time.Second}, {Node: "node-e", Deadline: -time.Second},
+	}}
+	must.Eq(t, "", look.still())
+	look.Still = 3 * time.Second
+	must.Eq(t, "none has left for 3s, next deadline in 7s", look.still())
+	look.Leader = ""
+	must.Eq(t, "none has left for 3s, the servers elect a leader", look.still())
+	look.Leader, look.Drains = "server-2", look.Drains[2:3]
+	must.Eq(t, "none has left for 3s", look.still())
+}
+
 // For many drains plain lines show the sum alone.
 func TestLines_many(t *testing.T) {
 	t.Parallel()

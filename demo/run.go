@@ -21,11 +21,13 @@ var ErrTimeout = errors.New("the demonstration took longer than its timeout")
 
 // run is one run of the demonstration.
 type run struct {
-	config   Config
-	scale    scale
-	began    time.Time
-	loaded   time.Time // when the cluster was loaded or generated
-	cluster  *Cluster
+	config  Config
+	scale   scale
+	began   time.Time
+	loaded  time.Time // when the cluster was loaded or generated
+	cluster *Cluster
+	// limits are those of the cluster's migrate blocks, also in a run without them.
+	limits   map[cluster.GroupKey]int
 	observer *observer
 	group    *server.Group
 	servers  []*server.Server // all, with the killed one
@@ -33,7 +35,10 @@ type run struct {
 	drained  time.Time // when the drains started
 	killed   time.Time // when the leader was, or zero
 	ended    time.Time // when all drains had ended or time was up
-	summary  *Summary
+	// left is how many allocations had to leave at the last look, since when it was so many.
+	left      int
+	leftSince time.Time
+	summary   *Summary
 }
 
 // Run runs the demonstration: it starts servers and clients, registers a cluster, drains
@@ -79,16 +84,24 @@ func (r *run) prepare() (err error) {
 	if _, err := r.config.drains(len(r.cluster.Nodes)); err != nil {
 		return err
 	}
+	r.limits = r.cluster.limits()
+	if r.config.WithoutBudget {
+		r.cluster.withoutBudget()
+	}
 	r.loaded = time.Now()
 	load := r.loaded.Sub(r.began)
 	r.summary = &Summary{
 		Version: SummaryVersion, Servers: r.config.Servers, Seed: r.config.Seed, TimeScale: r.config.TimeScale,
-		Failures: []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
+		WithoutBudget: r.config.WithoutBudget,
+		Failures:      []string{}, Drains: []DrainSummary{}, Groups: []GroupSummary{}, Findings: []string{},
 		Cluster: ClusterSummary{
 			Origin: r.cluster.Origin, Nodes: len(r.cluster.Nodes), Jobs: len(r.cluster.Jobs), LoadSeconds: round(load),
 		},
 	}
 	r.event("cluster: %s; %d jobs; loaded in %s", r.cluster.Origin, len(r.cluster.Jobs), load.Round(time.Millisecond))
+	if r.config.WithoutBudget {
+		r.event("without budgets: every service may lose all its allocations at once")
+	}
 	r.event("time scale %v: a simulated minute takes %s", r.config.TimeScale, r.scale.real(time.Minute).Round(time.Millisecond))
 	return nil
 }
@@ -207,8 +220,16 @@ func (r *run) look() (ended bool) {
 				d.last.Reason, d.last.Waiting = s.Reason, s.Waiting
 			}
 		}
+		if d.deadline > 0 {
+			d.last.Deadline = d.deadline - time.Since(r.drained)
+		}
 		look.Drains = append(look.Drains, d.last)
 	}
+	_, _, left, _ := look.sum()
+	if left != r.left || r.leftSince.IsZero() {
+		r.left, r.leftSince = left, time.Now()
+	}
+	look.Still = time.Since(r.leftSince)
 	r.config.Progress.Look(look)
 	return ended && (r.summary.LeaderKill == nil || r.summary.LeaderKill.NewLeader != "")
 }
@@ -230,7 +251,7 @@ func (r *run) finish() *Summary {
 	if err != nil {
 		r.summary.Failures = append(r.summary.Failures, err.Error())
 	}
-	r.summary.add(report, r.drains, r.cluster.paced)
+	r.summary.add(report, r.drains, r.limits)
 	r.summary.Seconds = round(r.ended.Sub(r.began))
 	r.summary.Failures = append(r.summary.Failures, judge(r.summary, report)...)
 	r.summary.OK = len(r.summary.Failures) == 0

@@ -52,6 +52,26 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// The same cluster without budgets: the witness finds no broken guarantee, because the registered
+// jobs allow everything, and services fall below the limits of the cluster's migrate blocks.
+func TestRun_withoutBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s, err := Run(t.Context(), Config{Nodes: 12, Drains: 4, Seed: 3, WithoutBudget: true, Progress: NewLines(&out)})
+		must.NoError(t, err)
+		must.SliceEmpty(t, s.Failures, must.Sprint(out.String()))
+		below := 0
+		for _, g := range s.Groups {
+			if g.belowLimit() {
+				below++
+			}
+		}
+		must.Positive(t, below)
+		must.StrContains(t, out.String(), "without budgets")
+	})
+}
+
 // A cluster loaded from lists is drained in the same way.
 func TestRun_loaded(t *testing.T) {
 	t.Parallel()

@@ -56,11 +56,16 @@ func (r *run) register(ctx context.Context) error {
 // settle waits until every allocation that fits runs, and every service allocation is
 // healthy.
 func (r *run) settle(ctx context.Context) error {
-	for {
+	for shown := time.Now(); ; {
 		if leader := r.group.Leader(); leader != nil {
-			if snap := leader.Store().Snapshot(); settled(snap, len(r.cluster.Jobs)) {
+			snap := leader.Store().Snapshot()
+			if settled(snap, len(r.cluster.Jobs)) {
 				r.noteUnplaced(snap)
 				return nil
+			}
+			if time.Since(shown) >= quiet {
+				shown = time.Now()
+				r.event("%s", starting(snap))
 			}
 		}
 		if err := sleep(ctx, lookInterval); err != nil {
@@ -90,6 +95,21 @@ func settled(s *statestore.Snapshot, jobs int) bool {
 		}
 	}
 	return true
+}
+
+// starting says how many allocations the cluster has placed and started.
+func starting(s *statestore.Snapshot) string {
+	placed, running, healthy := 0, 0, 0
+	for a := range s.Allocs() {
+		placed++
+		if a.ClientStatus == cluster.ClientRunning {
+			running++
+		}
+		if a.JudgedHealthy() {
+			healthy++
+		}
+	}
+	return fmt.Sprintf("the cluster starts: %d allocations placed, %d running, %d of these healthy", placed, running, healthy)
 }
 
 // noteUnplaced notes, by group, the allocations that no node has capacity for.

@@ -25,6 +25,8 @@ type Summary struct {
 	Seed    uint64         `json:"seed"`
 	// TimeScale is how many simulated seconds passed in a real one.
 	TimeScale float64 `json:"time_scale"`
+	// WithoutBudget says that no migrate block held the drains back.
+	WithoutBudget bool `json:"without_budget"`
 	// Seconds is how long the run took until every drain had ended, or until the timeout.
 	Seconds float64 `json:"seconds"`
 
@@ -100,7 +102,7 @@ type GroupSummary struct {
 	Group      string `json:"group"`
 	PacedMarks int    `json:"paced_marks"`
 	// Count is how many allocations the group wanted, Limit the least number of healthy ones
-	// that its migrate block allowed.
+	// that its migrate block allows. In a run without budgets it is that of a run with them.
 	Count int `json:"count"`
 	Limit int `json:"limit"`
 	// LowestAtMark is the lowest number of healthy allocations after a paced mark; null
@@ -141,8 +143,11 @@ func judge(s *Summary, report witness.Report) (failures []string) {
 	return failures
 }
 
+// belowLimit reports whether a paced mark took the group below its limit.
+func (g *GroupSummary) belowLimit() bool { return g.LowestAtMark != nil && *g.LowestAtMark < g.Limit }
+
 // add adds the report of the witness. It takes the groups that have a limit.
-func (s *Summary) add(report witness.Report, drains []*drainRun, hasLimit func(cluster.JobKey) bool) {
+func (s *Summary) add(report witness.Report, drains []*drainRun, limits map[cluster.GroupKey]int) {
 	counted := make(map[cluster.DrainID]witness.DrainReport)
 	for _, d := range report.Drains {
 		counted[d.ID] = d
@@ -151,8 +156,8 @@ func (s *Summary) add(report witness.Report, drains []*drainRun, hasLimit func(c
 		s.Drains = append(s.Drains, run.summary(counted[run.id]))
 	}
 	for _, g := range report.Groups {
-		if hasLimit(g.Group.Job) {
-			s.Groups = append(s.Groups, groupSummary(g))
+		if limit, has := limits[g.Group]; has {
+			s.Groups = append(s.Groups, groupSummary(g, limit))
 		}
 	}
 	for _, f := range report.Findings {
@@ -177,10 +182,10 @@ func (r *drainRun) summary(d witness.DrainReport) DrainSummary {
 	return s
 }
 
-func groupSummary(g witness.GroupReport) GroupSummary {
+func groupSummary(g witness.GroupReport, limit int) GroupSummary {
 	s := GroupSummary{
 		Group: g.Group.String(), PacedMarks: g.PacedMarks,
-		Count: g.Lowest.Count, Limit: g.Lowest.Limit, Lowest: g.Lowest.Healthy,
+		Count: g.Lowest.Count, Limit: limit, Lowest: g.Lowest.Healthy,
 	}
 	if g.LowestAtMark.Index != 0 {
 		s.LowestAtMark = &g.LowestAtMark.Healthy

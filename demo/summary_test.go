@@ -53,7 +53,7 @@ func summaryOf(r witness.Report, change func(*Summary)) *Summary {
 	s.add(r, []*drainRun{
 		{node: "n1", id: "d1", total: 4},
 		{node: "n2", id: "d2", total: 2, deadline: 10 * time.Second},
-	}, func(key cluster.JobKey) bool { return key.ID != "train" })
+	}, map[cluster.GroupKey]int{r.Groups[1].Group: 2, r.Groups[2].Group: 8})
 	change(s)
 	s.Failures = append(s.Failures, judge(s, r)...)
 	s.OK = len(s.Failures) == 0
@@ -83,6 +83,25 @@ func TestSummary_text(t *testing.T) {
 	out.Reset()
 	must.NoError(t, summaryOf(bad, func(s *Summary) { s.LeaderKill.NewLeader = "" }).Write(&out))
 	golden(t, "summary_failed.txt", out.String())
+}
+
+// Without budgets the summary measures what falls below the limits of the migrate blocks. Many
+// completed drains share a line.
+func TestSummary_withoutBudget(t *testing.T) {
+	t.Parallel()
+	r := report()
+	r.Groups[2].Lowest, r.Groups[2].LowestAtMark = witness.Level{Count: 9, Index: 12}, witness.Level{Count: 9, Index: 12}
+	s := summaryOf(r, func(s *Summary) {
+		s.WithoutBudget = true
+		for range maxLineDrains {
+			s.Drains = append(s.Drains, s.Drains[0])
+		}
+	})
+	must.True(t, s.OK, must.Sprint(s.Failures))
+	must.Eq(t, 8, s.Groups[1].Limit)
+	var out bytes.Buffer
+	must.NoError(t, s.Write(&out))
+	golden(t, "summary_without.txt", out.String())
 }
 
 // Write returns the error of its writer.

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // Write writes the summary for people.
@@ -34,43 +37,84 @@ func (w *sticky) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// writeDrains writes a row for each drain. The drains that did not complete come first. Of many
+// drains, those that completed share a line.
 func (s *Summary) writeDrains(w io.Writer) {
-	fmt.Fprint(w, "\nDrains\n")
-	t := table(w)
-	fmt.Fprint(t, "  node\toutcome\ttook\tdeadline\tto leave\tmoved\tstopped\tmarks\n")
+	var rows, complete []DrainSummary
 	for _, d := range s.Drains {
-		took, deadline, outcome := "-", "none", d.Outcome
-		if outcome == "" {
-			outcome = "still running"
+		if d.Outcome == string(cluster.OutcomeComplete) {
+			complete = append(complete, d)
 		} else {
-			took = fmt.Sprintf("%.1fs", d.Seconds)
+			rows = append(rows, d)
 		}
-		if d.DeadlineSeconds > 0 {
-			deadline = fmt.Sprintf("%.1fs", d.DeadlineSeconds)
-		}
-		if d.StillStopping > 0 {
-			outcome += fmt.Sprintf(" (%d still stopping)", d.StillStopping)
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", d.Node, outcome, took, deadline, d.ToLeave, d.Moved, d.Stopped, counts(d.Marked))
 	}
-	t.Flush()
+	if len(s.Drains) <= maxLineDrains {
+		rows, complete = append(rows, complete...), nil
+	}
+	fmt.Fprint(w, "\nDrains\n")
+	if len(rows) > 0 {
+		t := table(w)
+		fmt.Fprint(t, "  node\toutcome\ttook\tdeadline\tto leave\tmoved\tstopped\tmarks\n")
+		for _, d := range rows {
+			d.write(t)
+		}
+		t.Flush()
+	}
+	if len(complete) > 0 {
+		moved, longest := 0, 0.0
+		for _, d := range complete {
+			moved, longest = moved+d.Moved, max(longest, d.Seconds)
+		}
+		fmt.Fprintf(w, "  %s complete: %s moved, the longest took %.1fs\n",
+			plural(len(complete), "drain"), plural(moved, "allocation"), longest)
+	}
 }
 
-func (s *Summary) writeGroups(w io.Writer) {
-	fmt.Fprint(w, "\nService groups on draining nodes, counted by a witness that shares no code with the drainer\n")
-	t := table(w)
-	fmt.Fprint(t, "  group\tcount\tlimit\tpaced marks\tlowest healthy after a paced mark\tlowest healthy\n")
-	for _, g := range s.Groups {
-		low := "-"
-		if g.LowestAtMark != nil {
-			low = strconv.Itoa(*g.LowestAtMark)
-			if *g.LowestAtMark < g.Limit {
-				low += "  BELOW ITS LIMIT"
-			}
-		}
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%s\t%d\n", g.Group, g.Count, g.Limit, g.PacedMarks, low, g.Lowest)
+func (d *DrainSummary) write(w io.Writer) {
+	took, deadline, outcome := "-", "none", d.Outcome
+	if outcome == "" {
+		outcome = "still running"
+	} else {
+		took = fmt.Sprintf("%.1fs", d.Seconds)
 	}
-	t.Flush()
+	if d.DeadlineSeconds > 0 {
+		deadline = fmt.Sprintf("%.1fs", d.DeadlineSeconds)
+	}
+	if d.StillStopping > 0 {
+		outcome += fmt.Sprintf(" (%d still stopping)", d.StillStopping)
+	}
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", d.Node, outcome, took, deadline, d.ToLeave, d.Moved, d.Stopped, counts(d.Marked))
+}
+
+// writeGroups writes a row for each group that had fewer healthy allocations than its limit, the
+// worst first, and one line for all others.
+func (s *Summary) writeGroups(w io.Writer) {
+	var rows []GroupSummary
+	for _, g := range s.Groups {
+		if g.Lowest < g.Limit || g.belowLimit() {
+			rows = append(rows, g)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b GroupSummary) int { return cmp.Compare(a.Lowest-a.Limit, b.Lowest-b.Limit) })
+	fmt.Fprint(w, "\nService groups on draining nodes, counted by a witness that shares no code with the drainer\n")
+	if len(rows) > 0 {
+		t := table(w)
+		fmt.Fprint(t, "  group\tcount\tlimit\tlowest healthy\tafter a paced mark\tbecause of\n")
+		for _, g := range rows {
+			low, cause := "-", "a deadline or a failure"
+			if g.LowestAtMark != nil {
+				low = strconv.Itoa(*g.LowestAtMark)
+			}
+			if g.belowLimit() {
+				cause = "paced marks: BELOW ITS LIMIT"
+			}
+			fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%s\t%s\n", g.Group, g.Count, g.Limit, g.Lowest, low, cause)
+		}
+		t.Flush()
+	}
+	if well := len(s.Groups) - len(rows); well > 0 {
+		fmt.Fprintf(w, "  %s always had at least as many healthy allocations as the limit\n", plural(well, "group"))
+	}
 }
 
 func (s *Summary) writeEnd(w io.Writer) {
@@ -82,14 +126,47 @@ func (s *Summary) writeEnd(w io.Writer) {
 			fmt.Fprintf(w, "%s became the leader %.1fs later and continued from the replicated state.\n", kill.NewLeader, kill.ElectionSeconds)
 		}
 	}
-	if s.OK {
-		fmt.Fprintf(w, "OK: every drain ended as expected, and no paced mark took a group below its limit. %.1fs in all.\n", s.Seconds)
+	if !s.OK {
+		fmt.Fprintf(w, "FAILED after %.1fs:\n", s.Seconds)
+		for _, f := range s.Failures {
+			fmt.Fprintf(w, "  %s\n", f)
+		}
 		return
 	}
-	fmt.Fprintf(w, "FAILED after %.1fs:\n", s.Seconds)
-	for _, f := range s.Failures {
-		fmt.Fprintf(w, "  %s\n", f)
+	fmt.Fprintln(w, s.verdict())
+}
+
+// verdict is the result of a run without failures, in a sentence.
+func (s *Summary) verdict() string {
+	moved, below, worst := 0, 0, ""
+	for _, d := range s.Drains {
+		moved += d.Moved
 	}
+	deepest := 0
+	for _, g := range s.Groups {
+		if g.belowLimit() {
+			below++
+			if under := g.Limit - *g.LowestAtMark; under > deepest {
+				deepest = under
+				worst = fmt.Sprintf(" The worst, %s, had %d of %d healthy, and its limit is %d.", g.Group, *g.LowestAtMark, g.Count, g.Limit)
+			}
+		}
+	}
+	nodes, groups := plural(len(s.Drains), "node"), plural(len(s.Groups), "service group")
+	if s.WithoutBudget {
+		return fmt.Sprintf("WITHOUT BUDGETS: while %s drained, %d of %s fell below the limit.%s %.1fs in all.",
+			nodes, below, groups, worst, s.Seconds)
+	}
+	return fmt.Sprintf("OK: %s drained as expected and %s moved, and no paced mark took one of %s below its limit. %.1fs in all.\n"+
+		"\"nodedrain demo -without\" drains the same cluster without budgets.", nodes, plural(moved, "allocation"), groups, s.Seconds)
+}
+
+// plural is a count with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }

@@ -40,6 +40,7 @@ func (f *demoFlags) set() *flag.FlagSet {
 	set.IntVar(&f.Servers, "servers", 0, "")
 	set.BoolVar(&f.Loopback, "loopback", false, "")
 	set.DurationVar(&f.Timeout, "timeout", 0, "")
+	set.BoolVar(&f.WithoutBudget, "without", false, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.StringVar(&f.logLevel, "log-level", "off", "")
 	return set
@@ -62,7 +63,8 @@ Usage: nodedrain demo [options]
     - every drain completed, or reached its deadline if it had one;
     - the leader was killed while drains were running;
     - the witness, which shares no code with the drainer, found no violation:
-      no paced mark took a group below its limit.
+      no paced mark took a group below its limit (of the jobs as they were
+      registered, so "-without" can end with 0).
 
   Tasks are simulated and run faster than real ones, by the time scale. Raft and
   the drainer are real and are not scaled.
@@ -82,6 +84,9 @@ Options:
                     drain. Default: 1.
   -time-scale X     Simulated seconds per real second. Default: %d.
   -servers N        Raft servers. Default: 3.
+  -without          Drain the same cluster without budgets: every service job
+                    gets a max_parallel of its count. The summary counts the
+                    services that fall below the limit of their migrate block.
   -loopback         Connect the servers over TCP on the loopback interface
                     instead of in memory.
   -timeout D        Real time after which the demo gives up. Default: %s.
