@@ -90,9 +90,41 @@ func leftOn(state *statestore.Snapshot, d *cluster.Drain) string {
 	return strings.Join(left, " ")
 }
 
+// unhealthy returns the groups of services with fewer healthy allocations than their count: first
+// those below their limit.
+func unhealthy(state *statestore.Snapshot) []string {
+	var below, others []string
+	for j := range state.Jobs() {
+		if j.Type != cluster.JobService || j.Stopped() {
+			continue
+		}
+		for _, g := range j.TaskGroups {
+			key := cluster.GroupKey{Job: j.Key(), Name: g.Name}
+			limit := g.Count
+			if g.Migrate != nil {
+				limit = max(0, g.Count-g.Migrate.MaxParallel)
+			}
+			_, healthy := standing(state, key)
+			text := fmt.Sprintf("%s has %d of %d healthy", world.GroupLabel(key), healthy, g.Count)
+			switch {
+			case healthy < limit:
+				below = append(below, text+fmt.Sprintf(", below its limit of %d", limit))
+			case healthy < g.Count:
+				others = append(others, text)
+			}
+		}
+	}
+	return append(below, others...)
+}
+
 // Standing is how many allocations of a group run and are healthy.
 func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) string {
-	running, healthy := 0, 0
+	running, healthy := standing(state, key)
+	return fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), running, count, healthy)
+}
+
+// standing counts the running allocations of a group, and the healthy ones among them.
+func standing(state *statestore.Snapshot, key cluster.GroupKey) (running, healthy int) {
 	for a := range state.AllocsByJob(key.Job) {
 		if a.TaskGroup != key.Name || a.DesiredStatus != "run" || a.ClientStatus != "running" {
 			continue
@@ -102,7 +134,7 @@ func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) strin
 			healthy++
 		}
 	}
-	return fmt.Sprintf("%s runs %d of %d, %d healthy", world.GroupLabel(key), running, count, healthy)
+	return running, healthy
 }
 
 // witnessed returns the lowest healthy counts that the witness saw, and its findings.

@@ -65,6 +65,9 @@ type Result struct {
 	// NoEffect are the events without an effect, in the order of the scenario, except those
 	// that the scenario marks with maybe.
 	NoEffect []NoEffect
+	// Unhealthy are the groups of services with fewer healthy allocations at the end than their
+	// count, in words: first those below their limit. It is not a failure of the drainer.
+	Unhealthy []string
 	// Counters are the judge's.
 	Counters invariant.Counters
 	// Story and End are set if [Options].Story is. Lowest is the last lines of End: the
@@ -189,6 +192,7 @@ func (p *player) play() error {
 		return err
 	}
 	p.result.Counters, p.result.NoEffect = p.judging.judge.Counters(), p.effects.none()
+	p.result.Unhealthy = unhealthy(p.world.Truth())
 	if p.story != nil {
 		p.story.write(p.result)
 	}

@@ -103,3 +103,26 @@ func TestPlay_sameHash(t *testing.T) {
 	slices.Sort(one)
 	must.Len(t, 20, slices.Compact(one), must.Sprint("two seeds have equal hashes"))
 }
+
+// A run says which services lack healthy allocations at its end: first those below their limit.
+func TestPlay_unhealthy(t *testing.T) {
+	t.Parallel()
+	s, _, err := scenario.Parse("services.drain", strings.NewReader(`node n1..n3
+node n4 cpu=100
+job api count=1
+job one count=2 max-parallel=1 cpu=60 classes=none
+job sum type=batch count=2 cpu=1000000 classes=none
+job web count=4 max-parallel=1
+alloc one on=n4
+alloc web[0..3] on=n1,n2
+client web replacements unhealthy=1
+run for=10m
+
+at 5s drain n1,n2 deadline=1m
+`))
+	must.NoError(t, err)
+	result, err := sim.Play(s, sim.Options{})
+	must.NoError(t, err)
+	must.SliceEmpty(t, result.Violations)
+	must.Eq(t, []string{"web has 0 of 4 healthy, below its limit of 3", "one has 1 of 2 healthy"}, result.Unhealthy)
+}

@@ -58,8 +58,10 @@ Usage: nodedrain sim run [options] FILE...
   warning, not a failure.
 
   With several scenarios the command draws only those that fail. The last line of a
-  scenario counts the entries applied during the run, as the picture does, and all
-  entries of the log, including the initial ones and barriers.
+  scenario names the services that lack healthy allocations at the end of the run, which
+  is not a failure of the drainer. Then it says if the guarantees held. It counts the
+  entries applied during the run, as the picture does, and all entries of the log,
+  including the initial ones and barriers.
 
 Options:
 
@@ -233,7 +235,7 @@ func (c *simRunCommand) report(f *simRunFlags, p playing, result *sim.Result, dr
 	if len(wrong) > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s  %s  %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, drawn.applied, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
+	fmt.Fprintf(c.out, "%s  %s  %s; %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, atTheEnd(result), drawn.applied, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
 	for _, w := range wrong {
 		fmt.Fprint(c.out, indented(w))
 	}
@@ -241,6 +243,24 @@ func (c *simRunCommand) report(f *simRunFlags, p playing, result *sim.Result, dr
 		c.replay(p)
 	}
 	return len(wrong) == 0
+}
+
+// maxUnhealthy is how many unhealthy groups a verdict names.
+const maxUnhealthy = 3
+
+// atTheEnd says first how the services are at the end of a run, and then if the guarantees held.
+func atTheEnd(r *sim.Result) string {
+	services := "all services are healthy at the end"
+	if n := len(r.Unhealthy); n > 0 {
+		services = "at the end " + strings.Join(r.Unhealthy[:min(n, maxUnhealthy)], "; ")
+		if n > maxUnhealthy {
+			services += fmt.Sprintf("; %d more services lack healthy allocations", n-maxUnhealthy)
+		}
+	}
+	if n := len(r.Violations); n > 0 {
+		return services + fmt.Sprintf("; violations of guarantees: %d", n)
+	}
+	return services + "; all guarantees held"
 }
 
 func (c *simRunCommand) replay(p playing) {

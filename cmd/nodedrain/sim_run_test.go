@@ -13,6 +13,8 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
@@ -283,4 +285,15 @@ func (l *traceLine) follows(said []*traceLine) bool {
 	return want == "" || slices.ContainsFunc(said, func(s *traceLine) bool {
 		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
 	})
+}
+
+// The last line says first which services lack healthy allocations, and then if the guarantees held.
+func TestAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := new(sim.Result)
+	must.Eq(t, "all services are healthy at the end; all guarantees held", atTheEnd(r))
+	r.Unhealthy = []string{"web has 0 of 4 healthy, below its limit of 3"}
+	must.Eq(t, "at the end web has 0 of 4 healthy, below its limit of 3; all guarantees held", atTheEnd(r))
+	r.Unhealthy, r.Violations = []string{"a", "b", "c", "d", "e"}, make([]invariant.Violation, 2)
+	must.Eq(t, "at the end a; b; c; 2 more services lack healthy allocations; violations of guarantees: 2", atTheEnd(r))
 }
