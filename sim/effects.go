@@ -36,6 +36,8 @@ type effect struct {
 	found bool
 	// armed is the fault that the event armed, or nil.
 	armed *setting.Armed
+	// pointless is why the event has no effect, although the servers accepted it, or empty.
+	pointless string
 	// why is the first known reason for no effect, or empty.
 	why string
 }
@@ -113,6 +115,8 @@ func (f *effect) missing(of *scenario.Event) string {
 		return ""
 	case !f.started:
 		return fmt.Sprintf("no entry of %s comes after that time", of.Before)
+	case f.pointless != "":
+		return f.pointless
 	case f.armed != nil && f.armed.Missed():
 		return fmt.Sprintf("%s never strikes", f.armed.Name)
 	case f.armed != nil || f.found:

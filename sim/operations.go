@@ -2,12 +2,14 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // run runs events that belong together. first is the index of the first in the scenario.
@@ -33,11 +35,38 @@ func (p *player) run(first int, events []scenario.Event) error {
 
 // do performs an operation.
 func (p *player) do(op scenario.Op) error {
+	if drain, is := op.(*scenario.Drain); is {
+		p.effects.current().pointless = neverPopulated(p.world.Truth(), p.scenario, drain.Nodes)
+	}
 	done, err := p.operator.Do(op)
 	if done {
 		return err
 	}
 	return p.doToServers(op)
+}
+
+// neverPopulated says, if it is so for one of the nodes, that the node was declared eligible, has
+// become ineligible without a drain, and has never had an allocation. An event at 0s comes before
+// the scheduler places the jobs.
+func neverPopulated(state *statestore.Snapshot, s *scenario.Scenario, nodes []cluster.NodeID) string {
+	for _, id := range nodes {
+		n := state.Node(id)
+		if n == nil || n.Drain != nil || n.SchedulingEligibility == cluster.NodeEligible {
+			continue
+		}
+		declared := slices.ContainsFunc(s.Nodes, func(d scenario.Node) bool { return slices.Contains(d.IDs, id) && !d.Ineligible })
+		used := false
+		for range state.AllocsByNode(id) {
+			used = true
+		}
+		for d := range state.Drains() {
+			used = used || d.NodeID == id
+		}
+		if declared && !used {
+			return fmt.Sprintf("%s has never had an allocation: it became ineligible before the scheduler placed the jobs", id)
+		}
+	}
+	return ""
 }
 
 // newOperator returns an operator that records the effects of its operations.

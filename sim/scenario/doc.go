@@ -170,6 +170,10 @@
 //	at 5s drain n1 deadline=10m
 //	at 5s before marks edit web max-parallel=1
 //
+//	at +5s drain n2 deadline=10m
+//
+// A time with a + counts from the event of the line before. Print writes the time from the beginning.
+//
 // Events with equal times happen in the order of the file, unless a seed orders them. An event with
 // "before" happens between plan and apply of an entry: the first entry of the kind from that time on.
 // The kinds are marks, completion, plan and report. Several events before one entry are on
@@ -177,8 +181,9 @@
 //
 //	at 9s maybe cancel n1
 //
-// The run warns of an operation without effect, of an entry that never comes, and of a fault without
-// p that has no opportunity. "maybe" before the operation suppresses this warning.
+// The run warns of an operation without effect, of the drain of a node that became ineligible before
+// the scheduler placed the jobs, of an entry that never comes, and of a fault without p that has no
+// opportunity. "maybe" before the operation suppresses this warning.
 //
 // Operations of operators:
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -17,7 +18,7 @@ func (p *parser) event(words []string) error {
 		return err
 	}
 	e := Event{Line: p.line}
-	if e.At, err = parseDuration(when); err != nil {
+	if e.At, err = p.moment(when); err != nil {
 		return err
 	}
 	if len(words) > 0 && words[0] == "before" {
@@ -45,6 +46,19 @@ func (p *parser) event(words []string) error {
 	e.Op = op
 	p.scenario.Events = append(p.scenario.Events, e)
 	return errors.Join(err, p.checkOp(op))
+}
+
+// moment reads the time of an event: "5s" from the beginning, "+5s" from the event before.
+func (p *parser) moment(text string) (time.Duration, error) {
+	after, relative := strings.CutPrefix(text, "+")
+	at, err := parseDuration(after)
+	if events := p.scenario.Events; err == nil && relative && len(events) > 0 {
+		at += events[len(events)-1].At // neither is more than a hundred years
+	}
+	if at > longest {
+		return 0, fmt.Errorf("%q is more than a hundred years after the beginning", text)
+	}
+	return at, err
 }
 
 func entryKinds() []string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -76,6 +77,8 @@ func TestParse_Errors(t *testing.T) {
 		"client web stop=2":                       `stop: "2" is not a time: write 5s, 10m or 1h30m`,
 		"client web stop=-2s":                     `stop: "-2s" is below zero`,
 		"at":                                      `the time is missing`,
+		"at +5x drain n1":                         `"5x" is not a time: write 5s, 10m or 1h30m`,
+		"at +-5s drain n1":                        `"-5s" is below zero`,
 		"at 5s":                                   `the operation is missing`,
 		"at noon drain n1":                        `"noon" is not a time: write 5s, 10m or 1h30m`,
 		"at 2000000h drain n1":                    `"2000000h" is more than a hundred years`,
@@ -285,4 +288,21 @@ func TestParse_Warnings(t *testing.T) {
 	must.Len(t, 2, warnings)
 	must.Eq(t, "case.drain:1: warning: no comment at the beginning says why the scenario exists", warnings[0].String())
 	must.Eq(t, "case.drain:2: warning: web: 3 allocations with a count of 1", warnings[1].String())
+}
+
+// A time with a + counts from the event of the line before, also if that one is relative. The first
+// one counts from the beginning.
+func TestParse_relativeTimes(t *testing.T) {
+	t.Parallel()
+	s, _, err := scenario.Parse("waves.drain", strings.NewReader("# why\nnode n1..n4\nat +1m drain n1\nat +5m drain n2\nat +0s drain n3\nat 2m drain n4\nat +1s before marks cancel n4\n"))
+	must.NoError(t, err)
+	var at []time.Duration
+	for _, e := range s.Events {
+		at = append(at, e.At)
+	}
+	must.Eq(t, []time.Duration{time.Minute, 6 * time.Minute, 6 * time.Minute, 2 * time.Minute, 121 * time.Second}, at)
+	must.StrContains(t, print(t, s), "at 6m drain n2\nat 6m drain n3\n")
+
+	_, _, err = scenario.Parse("waves.drain", strings.NewReader("# why\nnode n1\nat 800000h drain n1\nat +800000h restore\n"))
+	must.ErrorContains(t, err, `waves.drain:4: "+800000h" is more than a hundred years after the beginning`)
 }

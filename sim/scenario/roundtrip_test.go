@@ -38,6 +38,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(everything(f))
 	f.Add([]byte(lines))
 	f.Add([]byte("# why\nnode n8..n12\njob a1..a3 count=2\nalloc a1..a3 on=n8..n10\nat 0s drain n8,n9..n12 deadline=force\n----\nx\n----\ny\n"))
+	f.Add([]byte("# why\nnode n1..n3\nat 1m drain n1\nat +5m drain n2\nat +5m before marks maybe cancel n2\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, _, err := scenario.Parse("case.drain", bytes.NewReader(text))
 		if err != nil {
