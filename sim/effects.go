@@ -86,6 +86,10 @@ func unchanged(a shims.Answer) string {
 	switch r := a.Response.(type) {
 	case shims.Refused:
 		return r.Err.Error()
+	case shims.PlanApplied:
+		if len(r.Refused) > 0 && len(r.Accepted.Stops) == 0 && len(r.Accepted.Places) == 0 {
+			return "the servers refused the plan: " + r.Refused[0].Why
+		}
 	case shims.DrainRequestApplied:
 		switch {
 		case r.Drain == "":

@@ -194,7 +194,9 @@
 //   - register JOB: registers the job as the file declares it.
 //   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N. For one group also remove, or rename=NAME.
 //     Without a parameter the job is registered again without a change.
-//   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: the servers stop one allocation.
+//   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: a plan without
+//     an evaluation stops one allocation. The servers refuse it, so this only tests the refusal. To
+//     end an allocation, write finish or fail.
 //   - finish web[0], fail web[0]@n2: the allocation ends by itself, complete or failed.
 //   - place web[3] on=n1: places allocations without the scheduler, with the parameters of alloc.
 //     count=N: the same write sets the count of the group.

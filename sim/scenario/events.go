@@ -91,7 +91,8 @@ type (
 		Job   cluster.JobKey
 		Purge bool
 	}
-	// StopAlloc makes the servers stop one allocation. It is printed as "stop web[0]".
+	// StopAlloc proposes a plan that stops one allocation for an evaluation that the servers do not
+	// know. They refuse it. It is printed as "stop web[0]".
 	StopAlloc struct{ Alloc AllocName }
 	// Exit makes an allocation end by itself. It is printed as "finish web[0]" or "fail web[0]".
 	Exit struct {

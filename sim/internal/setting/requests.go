@@ -63,7 +63,8 @@ func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	return m
 }
 
-// StopAlloc asks the servers to stop an allocation and to evaluate its job.
+// StopAlloc is a plan that stops an allocation. The servers refuse it: they do not know its
+// evaluation.
 func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 	return &shims.ApplyPlan{Plan: cluster.Plan{
 		At: r.Clock(), Eval: scheduler.JobEval(a.Job, cluster.TriggerJobRegister, r.Clock(), r.NewEvalID()),
