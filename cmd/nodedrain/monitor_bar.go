@@ -34,13 +34,19 @@ func newDrainBar(out io.Writer) *drainBar {
 	return b
 }
 
-// line returns the text beside the bar.
-func (b *drainBar) line() string { return b.look.Load().String() }
+// line returns the text beside the bar. It is short, so that the bar fits into 60 columns.
+func (b *drainBar) line() string { return b.look.Load().count() }
 
 // reasons writes the lines below the bar. Each must fit the terminal: the bar does not
 // erase a wrapped line.
 func (b *drainBar) reasons(out io.Writer, s decor.Statistics) error {
-	held := b.look.Load().held
+	look := b.look.Load()
+	if rest := look.rest(); rest != "" {
+		if _, err := fmt.Fprintln(out, runewidth.Truncate("  "+rest, max(s.AvailableWidth, 1), "…")); err != nil {
+			return err
+		}
+	}
+	held := look.held
 	for i, h := range held {
 		text := h.String()
 		if i == heldRows-1 && len(held) > heldRows {

@@ -227,7 +227,7 @@ func heldGroups(allocs []wire.DrainAlloc) (held []heldGroup) {
 		i := slices.IndexFunc(held, func(h heldGroup) bool { return h.group == group && h.reason == a.Reason })
 		if i < 0 {
 			i = len(held)
-			held = append(held, heldGroup{group: group, reason: a.Reason, detail: a.Detail})
+			held = append(held, heldGroup{group: group, reason: a.Reason, detail: localTimes(a.Detail)})
 		}
 		held[i].count++
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -31,17 +32,30 @@ type drainLook struct {
 
 // String returns the progress in one line.
 func (l drainLook) String() string {
-	text := fmt.Sprintf("%d of %s left", l.left, counted(l.most, "allocation"))
-	if l.left == 0 {
-		return text
+	if rest := l.rest(); rest != "" {
+		return l.count() + ", " + rest
 	}
+	return l.count()
+}
+
+// count is how many allocations are left.
+func (l drainLook) count() string {
+	return fmt.Sprintf("%d of %s left", l.left, counted(l.most, "allocation"))
+}
+
+// rest is what is known of the rest of the drain, or empty.
+func (l drainLook) rest() string {
+	if l.left == 0 {
+		return ""
+	}
+	var parts []string
 	if l.rounds > 0 {
-		text += fmt.Sprintf(", at least %s", counted(l.rounds, "round"))
+		parts = append(parts, "at least "+counted(l.rounds, "round"))
 	}
 	if !l.endsBy.IsZero() {
-		text += ", ends by " + l.endsBy.Local().Format(time.RFC3339)
+		parts = append(parts, "ends by "+soon(l.endsBy, l.at))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // rough formats a duration: rounded to seconds below an hour, to minutes above.

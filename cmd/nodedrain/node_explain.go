@@ -174,10 +174,10 @@ func leftTable(allocs []wire.DrainAlloc, verbose bool) *table {
 	t := newTable(columns...)
 	for _, a := range allocs {
 		if verbose {
-			t.row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), timeCell(a.Due), waitsForCell(a), a.Detail)
+			t.row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), timeCell(a.Due), waitsForCell(a), localTimes(a.Detail))
 			continue
 		}
-		t.row(shortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), timeCell(a.Due), a.Detail)
+		t.row(shortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), timeCell(a.Due), localTimes(a.Detail))
 	}
 	return t
 }

@@ -89,9 +89,6 @@ func limitText(s *wire.DrainStrategy) string {
 	return clock(s.ForceDeadline) + " deadline"
 }
 
-// clock formats a time as Nomad's command does.
-func clock(t wire.Time) string { return t.Local().Format(time.RFC3339) }
-
 // lastDrainText returns the status, the times and the metadata of the last drain.
 func lastDrainText(d *wire.DrainMetadata) string {
 	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, clock(d.StartedAt), clock(d.UpdatedAt))
@@ -195,7 +192,7 @@ func ago(ns int64, now time.Time, exact bool) string {
 	case ns == 0:
 		return ""
 	case exact:
-		return time.Unix(0, ns).Local().Format(time.RFC3339)
+		return time.Unix(0, ns).Local().Format(timeLayout)
 	}
 	return rough(now.Sub(time.Unix(0, ns))) + " ago"
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // table is text in aligned columns. Its first row names the columns.
@@ -35,11 +35,32 @@ func singleLine(text string) string {
 }
 
 func (t *table) write(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, cells := range t.rows {
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	aligned(out, t.rows, 2)
+}
+
+// aligned writes rows in columns with a gap between them. It counts the columns of the terminal,
+// of which a wide character takes two. It ignores errors: a closed terminal cannot show one.
+func aligned(out io.Writer, rows [][]string, gap int) {
+	var widths []int
+	for _, cells := range rows {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
 	}
-	_ = w.Flush() // a closed terminal cannot show an error either
+	var text strings.Builder
+	for _, cells := range rows {
+		for i, cell := range cells {
+			text.WriteString(cell)
+			if i < len(cells)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+gap))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	_, _ = io.WriteString(out, text.String())
 }
 
 func (t *table) String() string {
@@ -49,21 +70,17 @@ func (t *table) String() string {
 }
 
 // facts are names and values, one pair per line.
-type facts struct{ lines []string }
+type facts struct{ lines [][]string }
 
 func (f *facts) add(name, value string) {
 	if value = singleLine(value); value == "" {
 		value = "<none>"
 	}
-	f.lines = append(f.lines, name+"\t= "+value)
+	f.lines = append(f.lines, []string{name, "= " + value})
 }
 
 func (f *facts) write(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	for _, line := range f.lines {
-		fmt.Fprintln(w, line)
-	}
-	_ = w.Flush()
+	aligned(out, f.lines, 1)
 }
 
 // shortIDLength is the length of a shortened id.

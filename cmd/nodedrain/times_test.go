@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/shoenig/test/must"
+)
+
+// A time of today has no date. The times in a text of a server become local ones.
+func TestSoon(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
+	must.Eq(t, "12:30:05", soon(now.Add(30*time.Minute+5*time.Second), now))
+	must.Eq(t, "2026-01-03T12:00:00", soon(now.AddDate(0, 0, 1), now))
+	must.Eq(t, "2027-01-02T12:00:00", soon(now.AddDate(1, 0, 0), now))
+
+	due := now.Add(time.Hour).UTC().Format(time.RFC3339)
+	must.Eq(t, "until the deadline at 2026-01-02T13:00:00, or 2026-01-02T13:00:00", localTimes("until the deadline at "+due+", or "+due))
+	must.Eq(t, "2 of 3 healthy,  no time ", localTimes("2 of 3 healthy,  no time "))
+}
+
+// Wide characters take two columns of the terminal.
+func TestTable_wideCharacters(t *testing.T) {
+	t.Parallel()
+	table := newTable("Name", "Status", "Note")
+	table.row("\u8282\u70b9-1", "ready", "a")
+	table.row("node-2", "", "b")
+	var out bytes.Buffer
+	table.write(&out)
+	for line := range strings.Lines(out.String()) {
+		last := strings.LastIndex(line, " ") + 1
+		must.Eq(t, len("node-2  <none>  "), runewidth.StringWidth(line[:last]), must.Sprint(line))
+	}
+	var named facts
+	named.add("Name", "x")
+	named.add("\u72b6\u6001", "y")
+	out.Reset()
+	named.write(&out)
+	must.Eq(t, "Name = x\n\u72b6\u6001 = y\n", out.String())
+}
