@@ -451,6 +451,43 @@ func TestCluster_noLeader(t *testing.T) {
 	})
 }
 
+// Any server says which servers answer, since when they run and how far they are: with a leader, and
+// without one.
+func TestCluster_survey(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	w := newServers(t, 3, func(c *agent.Config) { c.API.Build = "build of " + c.Name })
+	leader := w.leader()
+	rest := w.others(leader)
+	asked := api(t, rest[0])
+	_, err := asked.Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	awaitSameState(t, w.agents...)
+	servers, err := asked.RaftConfiguration(t.Context())
+	must.NoError(t, err)
+	must.SliceLen(t, 3, servers.Servers)
+	for _, s := range servers.Servers {
+		must.True(t, s.Alive, must.Sprint(s.ID))
+		must.Eq(t, s.ID == leader.Name(), s.Leader)
+		must.Eq(t, "build of "+s.ID, s.Build)
+		must.Positive(t, s.AppliedIndex)
+		must.Positive(t, s.MaxVersion)
+		must.True(t, !s.Started.Before(began) && s.Started.Before(time.Now()), must.Sprint(s.Started))
+	}
+
+	must.NoError(t, leader.Stop())
+	must.NoError(t, rest[1].Stop())
+	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
+	servers, err = asked.RaftConfiguration(t.Context())
+	must.NoError(t, err)
+	must.SliceLen(t, 3, servers.Servers)
+	for _, s := range servers.Servers {
+		must.Eq(t, s.ID == rest[0].Name(), s.Alive, must.Sprint(s.ID))
+		must.False(t, s.Leader)
+		must.True(t, s.Voter)
+	}
+}
+
 // A server joins through any member, the leader leaves, and another server removes a dead one.
 func TestCluster_joinLeaveRemove(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -37,6 +39,11 @@ type serverInfo struct {
 	Searching []string `json:"Heard"`
 	// Versions are the cluster versions that it understands. A server of commit 3dc2024 omits them.
 	Versions cluster.Versions
+	// Started is the start of its process, Build its build, Newest the index of the newest entry of its
+	// log and Applied that of the newest applied one. Older servers leave them out.
+	Started         time.Time
+	Build           string
+	Newest, Applied uint64
 }
 
 // understood returns the cluster versions that the server understands.
@@ -154,6 +161,8 @@ func (a *Agent) info() serverInfo {
 		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
 		Members: len(a.peers().configuration().Servers), Searching: a.membership.searchingServers(),
 		Versions: cluster.Understood(),
+		Started:  a.started.UTC(), Build: cmp.Or(a.config.API.Build, httpapi.DefaultBuild),
+		Newest: a.server.Raft().LastIndex(), Applied: a.server.Raft().AppliedIndex(),
 	}
 }
 

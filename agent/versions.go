@@ -132,16 +132,9 @@ func (v *versions) askAll(ctx context.Context, servers []raft.Server) map[raft.S
 
 // ask asks one server for its versions.
 func (v *versions) ask(ctx context.Context, s raft.Server) (cluster.Versions, error) {
-	a := v.agent
-	if string(s.ID) == a.Name() {
-		return cluster.Understood(), nil
-	}
-	info, err := ask(ctx, a, string(s.Address), pathServer, a.info())
-	switch {
-	case err != nil:
+	info, err := v.agent.askServer(ctx, s)
+	if err != nil {
 		return cluster.Versions{}, err
-	case info.ID != string(s.ID):
-		return cluster.Versions{}, fmt.Errorf("the server at %s is %s, not %s", s.Address, info.ID, s.ID)
 	}
 	return info.understood(), nil
 }

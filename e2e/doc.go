@@ -7,4 +7,5 @@
 //
 //	go test ./e2e                                   short, as in continuous integration
 //	NODEDRAIN_E2E_ROUNDS=10 go test ./e2e -v        as long as ten rounds of trouble take
+//	go test ./e2e -run RollingRestart -count 20 -v  restarts under a watched drain, twenty times
 package e2e

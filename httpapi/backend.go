@@ -151,6 +151,9 @@ type Peers interface {
 	Leader() string
 	// Members are the servers, by id.
 	Members() []Member
+	// Survey asks every server of Members, and returns them with the answers. It waits a few seconds
+	// at most, and needs no leader.
+	Survey(context.Context) []Member
 	// LastContact is the time since a server that does not lead heard from the leader; zero on the
 	// leader.
 	LastContact() time.Duration
@@ -171,6 +174,18 @@ type Member struct {
 	// Understands are the cluster versions that the server understands; zero if the receiving
 	// server does not know them. The leader knows them for every server that answers.
 	Understands cluster.Versions
+
+	// The following fields come from [Peers.Survey] alone.
+
+	// Alive reports whether the server answered. The fields after it are zero unless it did. An older
+	// server leaves them zero, too.
+	Alive bool
+	// Started is when the server's process started.
+	Started time.Time
+	// Build is the version of its build.
+	Build string
+	// Newest is the index of the newest entry of its log, Applied that of the newest applied entry.
+	Newest, Applied uint64
 }
 
 // Explainer reports the progress of running drains, and why the allocations left have not moved.

@@ -8,13 +8,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters.
+// readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters. It asks
+// each of them how it is.
 func readRaftConfiguration(q *request) error {
 	w := wire.RaftConfiguration{Servers: []wire.RaftServer{}}
-	for _, m := range q.backend.Peers.Members() {
+	members := q.backend.Peers.Survey(q.Context())
+	newest := newestEntry(members)
+	for _, m := range members {
 		w.Servers = append(w.Servers, wire.RaftServer{
 			ID: m.ID, Node: m.ID, Address: m.Address, Leader: m.Leader, Voter: m.Voter, RaftProtocol: "3",
 			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
+			Alive: m.Alive, Started: wire.NewTime(m.Started), Build: m.Build, AppliedIndex: m.Applied,
+			Behind: newest - min(newest, m.Applied),
 		})
 	}
 	err := q.readAgain(q.Context(), 0, func(state State) (uint64, error) {
@@ -25,6 +30,18 @@ func readRaftConfiguration(q *request) error {
 		return err
 	}
 	return q.answer(w)
+}
+
+// newestEntry is the index of the leader's newest entry. If no leader answers, it is that of the
+// newest entry of all.
+func newestEntry(members []Member) (newest uint64) {
+	for _, m := range members {
+		if m.Leader && m.Alive {
+			return m.Newest
+		}
+		newest = max(newest, m.Newest)
+	}
+	return newest
 }
 
 // removePeer answers DELETE /v1/operator/raft/peer?id=: it removes the server from the cluster.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/simclient/remote"
 )
 
@@ -92,7 +90,7 @@ func (c *clientsCommand) run(args []string) error {
 		return err
 	}
 	if len(f.servers) == 0 {
-		f.servers = listFlag{cmp.Or(config.Address, client.DefaultAddress)}
+		f.servers = config.Addresses()
 	}
 	nodes := f.simulated()
 	return remote.Run(c.ctx, remote.Config{

@@ -2,11 +2,13 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// connectFlags are the server's address and the user's credentials. Flags win over the
+// connectFlags are the servers' addresses and the user's credentials. Flags win over the
 // environment.
 type connectFlags struct {
 	config     client.Config
@@ -33,7 +35,8 @@ func (f *connectFlags) set(set *flag.FlagSet) {
 const connectHelp = `
 General options:
 
-  -address URL      The API of any server. Default: NOMAD_ADDR, or
+  -address URLS     The API of any server, or of several, separated by commas. When
+                    one does not answer, the next is tried. Default: NOMAD_ADDR, or
                     http://127.0.0.1:4646.
   -token TOKEN      Token that authenticates the request. Default: NOMAD_TOKEN.
   -region NAME      Region sent with the request. Default: NOMAD_REGION.
@@ -71,7 +74,26 @@ func (c *operatorCommand) connect(f *connectFlags) (*client.Client, error) {
 	if err != nil {
 		return nil, saidf("Error initializing client: %v", err)
 	}
+	asked.OnMove(func(m client.Move) {
+		if m.From != m.To {
+			fmt.Fprintln(c.errs, movedText(m))
+		}
+	})
 	return asked, nil
+}
+
+// movedText describes the change to another address.
+func movedText(m client.Move) string {
+	if m.From == m.To {
+		return fmt.Sprintf("connection lost, trying %s again", hostOf(m.To))
+	}
+	return fmt.Sprintf("connection lost, trying %s", hostOf(m.To))
+}
+
+// hostOf returns a URL without its scheme.
+func hostOf(address string) string {
+	_, host, _ := strings.Cut(address, "://")
+	return host
 }
 
 // over returns the environment's configuration, overridden by the flags.

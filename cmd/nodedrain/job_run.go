@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/posener/complete"
 
@@ -120,12 +121,18 @@ func (c *jobRunCommand) jobBody(file string) (json.RawMessage, error) {
 	return json.Marshal(map[string]json.RawMessage{"Job": bytes.TrimSpace(text)})
 }
 
+// evaluatedPatience is how long the command continues without an answer from any server. It is
+// longer than an election.
+const evaluatedPatience = 30 * time.Second
+
 // evaluated waits until the scheduler has answered an evaluation, and tells what it did.
 func (c *jobRunCommand) evaluated(asked *client.Client, id string) error {
 	var e *wire.Evaluation
+	servers := contact{patience: evaluatedPatience}
+	servers.answered() // the job was registered
 	for index := uint64(0); e == nil || e.Status == string(cluster.EvalPending); {
-		read, answer, err := again(c.ctx, monitorPatience, func() (*wire.Evaluation, client.Answer, error) {
-			return asked.Evaluation(c.ctx, id, client.Query{Index: index})
+		read, answer, err := again(c.ctx, &servers, func() (*wire.Evaluation, client.Answer, error) {
+			return asked.Evaluation(c.ctx, id, client.Query{Index: index, Wait: reportWait})
 		})
 		switch {
 		case c.ctx.Err() != nil:

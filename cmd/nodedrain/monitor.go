@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,13 +20,10 @@ type monitor struct {
 	// newer one.
 	index uint64
 	show  drainDisplay
-	// patience is how long reads may fail before the monitor gives up.
-	patience time.Duration
+	// contact ends the monitor when no server answers; outage prints lost connections.
+	contact contact
+	outage  outage
 }
-
-// monitorPatience is how long a monitor retries while no server answers. It is longer than
-// an election takes.
-const monitorPatience = 30 * time.Second
 
 // Exit codes of a command that monitored a drain.
 const (
@@ -34,8 +32,9 @@ const (
 )
 
 // seen is the result of one read: a node, its allocations or its report, or the error that
-// ended the reads.
+// ended the reads. Or it is a lost connection.
 type seen struct {
+	moved  *client.Move
 	node   *wire.Node
 	allocs []*wire.Allocation
 	report *wire.NodeDrain
@@ -49,6 +48,8 @@ type seen struct {
 func (m *monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	news := make(chan seen) // not buffered: each result is printed before the next read
+	m.contact.answered()    // the command has just read the node
+	m.asked.OnMove(func(move client.Move) { send(ctx, news, seen{moved: &move}) })
 	var reading sync.WaitGroup
 	reading.Go(func() { m.readNode(ctx, news) })
 	reading.Go(func() { m.readAllocs(ctx, news) })
@@ -56,16 +57,22 @@ func (m *monitor) Run(ctx context.Context) error {
 	defer func() {
 		cancel()
 		reading.Wait()
+		m.asked.OnMove(nil)
 		m.show.close()
 	}()
 	for !m.follow.over() {
 		select {
 		case s := <-news:
-			if s.err != nil {
+			switch {
+			case s.moved != nil:
+				m.trouble(m.outage.moved(*s.moved, m.contact.patience))
+			case s.err != nil:
 				m.giveUp(s)
 				return exitCode(1)
+			default:
+				m.trouble(m.outage.answered())
+				m.tell(s, time.Now())
 			}
-			m.tell(s, time.Now())
 		case <-ctx.Done():
 			return exitInterrupted
 		}
@@ -76,49 +83,68 @@ func (m *monitor) Run(ctx context.Context) error {
 	return nil
 }
 
-// giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
-func (m *monitor) giveUp(s seen) {
-	m.show.trouble(time.Now(), s.err.Error())
-	for _, line := range outcomeText(s.record) {
+// trouble prints a line about the connection, unless it is empty.
+func (m *monitor) trouble(line string) {
+	if line != "" {
 		m.show.trouble(time.Now(), line)
 	}
 }
 
-// tell shows the changes since the last read.
+// giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
+func (m *monitor) giveUp(s seen) {
+	m.trouble(s.err.Error())
+	for _, line := range outcomeText(s.record) {
+		m.trouble(line)
+	}
+}
+
+// tell shows the changes since the last read, oldest first, with the times at which they happened.
 func (m *monitor) tell(s seen, now time.Time) {
-	var lines []string
+	var events []event
 	switch {
 	case s.node != nil:
-		lines = m.follow.sawNode(s.node, s.record)
+		events = m.follow.sawNode(s.node, s.record)
 	case s.report != nil:
-		lines = m.follow.sawReport(s.report)
+		events = m.follow.sawReport(s.report)
 	default:
-		lines = m.follow.sawAllocs(s.allocs)
+		events = m.follow.sawAllocs(s.allocs)
 	}
-	for _, line := range lines {
-		m.show.event(now, line)
+	for i := range events {
+		if events[i].at.IsZero() {
+			events[i].at = now
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	for _, e := range events {
+		m.show.event(e.at, e.text)
 	}
 	if m.follow.allocs != nil {
 		m.show.progress(m.follow.look(now))
 	}
 }
 
-// readNode reads the node until it no longer drains.
+// readNode reads the node until it no longer drains. Then it continues until the context ends, only
+// to notice a lost connection.
 func (m *monitor) readNode(ctx context.Context, news chan<- seen) {
-	index := m.index
+	index, ended := m.index, false
 	for {
-		node, answer, err := again(ctx, m.patience, func() (*wire.Node, client.Answer, error) {
-			return m.asked.Node(ctx, m.follow.node, client.Query{Index: index, Stale: true})
-		})
-		s := seen{node: node}
+		node, answer, err := again(ctx, &m.contact, following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
+			return m.asked.Node(ctx, m.follow.node, q)
+		}))
+		if !ended {
+			s := seen{node: node}
+			if err != nil {
+				s = seen{err: fmt.Errorf("Error monitoring node: %w", err)}
+			}
+			ended = err == nil && node.DrainStrategy == nil
+			if ended || err != nil {
+				s.record = m.record(ctx)
+			}
+			if !send(ctx, news, s) {
+				return
+			}
+		}
 		if err != nil {
-			s = seen{err: fmt.Errorf("Error monitoring node: %w", err)}
-		}
-		last := err != nil || node.DrainStrategy == nil
-		if last {
-			s.record = m.record(ctx)
-		}
-		if !send(ctx, news, s) || last {
 			return
 		}
 		index = answer.Index
@@ -127,7 +153,9 @@ func (m *monitor) readNode(ctx context.Context, news chan<- seen) {
 
 // record returns the servers' record of the ended drain, or nil if they have none.
 func (m *monitor) record(ctx context.Context) *wire.Drain {
-	report, _, err := m.asked.NodeDrain(ctx, m.follow.node, client.Query{})
+	report, _, err := again(ctx, &m.contact, func() (*wire.NodeDrain, client.Answer, error) {
+		return m.asked.NodeDrain(ctx, m.follow.node, client.Query{})
+	})
 	if err != nil || report.State != wire.StateEnded {
 		return nil
 	}
@@ -138,9 +166,9 @@ func (m *monitor) record(ctx context.Context) *wire.Drain {
 func (m *monitor) readAllocs(ctx context.Context, news chan<- seen) {
 	var index uint64
 	for {
-		allocs, answer, err := again(ctx, m.patience, func() ([]*wire.Allocation, client.Answer, error) {
-			return m.asked.NodeAllocations(ctx, m.follow.node, client.Query{Index: index, Stale: true})
-		})
+		allocs, answer, err := again(ctx, &m.contact, following(index, allocsWait, func(q client.Query) ([]*wire.Allocation, client.Answer, error) {
+			return m.asked.NodeAllocations(ctx, m.follow.node, q)
+		}))
 		if err != nil {
 			err = fmt.Errorf("Error monitoring allocations: %w", err)
 		}
@@ -169,6 +197,7 @@ func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
 		case client.Refused(err):
 			return
 		case err == nil:
+			m.contact.answered()
 			index = answer.Index
 			if !send(ctx, news, seen{report: report}) || report.State != wire.StateDraining {
 				return
@@ -176,24 +205,6 @@ func (m *monitor) readReport(ctx context.Context, news chan<- seen) {
 		}
 		if !pause(ctx, reportInterval) {
 			return
-		}
-	}
-}
-
-// again repeats a read until it succeeds, the server refuses it, or reads have failed for
-// longer than patience.
-func again[T any](ctx context.Context, patience time.Duration, read func() (T, client.Answer, error)) (T, client.Answer, error) {
-	var failed time.Time // when reads began to fail, or zero
-	for {
-		out, answer, err := read()
-		if err == nil || client.Refused(err) || ctx.Err() != nil {
-			return out, answer, err
-		}
-		if failed.IsZero() {
-			failed = time.Now()
-		}
-		if time.Since(failed) > patience || !pause(ctx, client.Pause) {
-			return out, answer, err
 		}
 	}
 }

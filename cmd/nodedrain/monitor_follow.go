@@ -12,7 +12,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// follower holds the last known state of a drain and returns a line for each change. It
+// event is a change of a drain, and the time at which it happened by the servers' clocks. A zero time
+// is not known.
+type event struct {
+	at   time.Time
+	text string
+}
+
+// follower holds the last known state of a drain and returns an event for each change. It
 // does no input or output.
 type follower struct {
 	node string
@@ -27,6 +34,8 @@ type follower struct {
 	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
 	// means that the drain ended by a cancel.
 	drainEnded, allStopped, cancelled bool
+	// down reports whether the node was down when it was last read.
+	down bool
 	// held are the groups that have not moved, with their reasons; endsBy is the latest
 	// end of the drain, or zero. Both come from the server.
 	held   []heldGroup
@@ -40,20 +49,38 @@ func (f *follower) over() bool { return f.drainEnded && (f.allStopped || f.cance
 
 // sawNode returns the changes of the node. The record is that of its last drain if the node
 // no longer drains, or nil.
-func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (lines []string) {
-	if n.Status == string(cluster.NodeDown) && !f.drainEnded {
-		lines = append(lines, fmt.Sprintf("Node %q down", n.ID))
+func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
+	down := n.Status == string(cluster.NodeDown)
+	if down && !f.down && !f.drainEnded {
+		events = append(events, event{unixTime(n.StatusUpdatedAt, 0), fmt.Sprintf("Node %q down", n.ID)})
 	}
+	f.down = down
 	strategy := n.DrainStrategy
 	switch {
 	case strategy == nil:
 		f.drainEnded = true
-		return append(lines, f.ended(n, record)...)
+		return append(events, f.ended(n, record)...)
 	case f.strategy != nil && !sameStrategy(f.strategy, strategy):
-		lines = append(lines, fmt.Sprintf("Node %q drain updated: %s", n.ID, strategyText(strategy)))
+		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, strategyText(strategy))})
 	}
 	f.strategy = strategy
-	return lines
+	return events
+}
+
+// unixTime returns a Unix time, or zero for none.
+func unixTime(seconds, nanoseconds int64) time.Time {
+	if seconds == 0 && nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, nanoseconds)
+}
+
+// updatedAt returns the time of the last change of the node's drain, or zero.
+func updatedAt(n *wire.Node) time.Time {
+	if n.LastDrain == nil {
+		return time.Time{}
+	}
+	return n.LastDrain.UpdatedAt.Time
 }
 
 func sameStrategy(a, b *wire.DrainStrategy) bool {
@@ -68,16 +95,24 @@ func strategyText(s *wire.DrainStrategy) string {
 }
 
 // ended returns how the drain ended. A cancelled drain is not complete.
-func (f *follower) ended(n *wire.Node, record *wire.Drain) []string {
+func (f *follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
+	at := updatedAt(n)
+	if record != nil {
+		at = record.EndedAt.Time
+	}
 	if n.LastDrain == nil || n.LastDrain.Status != string(cluster.DrainStatusCanceled) {
-		return append([]string{fmt.Sprintf("Drain complete for node %s", n.ID)}, outcomeText(record)...)
+		events = append(events, event{at, fmt.Sprintf("Drain complete for node %s", n.ID)})
+		for _, line := range outcomeText(record) {
+			events = append(events, event{at, line})
+		}
+		return events
 	}
 	f.cancelled = true
 	line := fmt.Sprintf("Drain of node %q was cancelled", n.ID)
 	if why := n.LastDrain.Meta["cancel_message"]; why != "" {
 		line += ": " + singleLine(why)
 	}
-	return []string{line}
+	return []event{{at, line}}
 }
 
 // outcomeText returns the outcome of an ended drain if it says more than "complete".
@@ -94,37 +129,41 @@ func outcomeText(record *wire.Drain) []string {
 }
 
 // sawAllocs returns the changes of the node's allocations.
-func (f *follower) sawAllocs(list []*wire.Allocation) (lines []string) {
+func (f *follower) sawAllocs(list []*wire.Allocation) (events []event) {
 	before := f.allocs
 	f.allocs = make(map[string]*wire.Allocation, len(list))
+	var stopped time.Time // the last stop in this read, or zero
 	for _, a := range list {
 		if was := before[a.ID]; was != nil {
-			lines = append(lines, changes(was, a)...)
+			events = append(events, changes(was, a)...)
+			if at := unixTime(0, a.ModifyTime); alive(was) && !alive(a) && at.After(stopped) {
+				stopped = at
+			}
 		}
 		f.allocs[a.ID] = a
 	}
 	left := f.left()
 	f.leaving.saw(left)
-	if left == 0 {
-		f.allStopped = true
-		lines = append(lines, fmt.Sprintf("All allocations on node %q have stopped", f.node))
+	if left == 0 && !f.allStopped {
+		events = append(events, event{stopped, fmt.Sprintf("All allocations on node %q have stopped", f.node)})
 	}
-	return lines
+	f.allStopped = left == 0
+	return events
 }
 
 // changes returns the changes of an allocation between two reads, oldest first. A slow read
 // can find several.
-func changes(was, is *wire.Allocation) (lines []string) {
+func changes(was, is *wire.Allocation) (events []event) {
 	if marked(is) && !marked(was) {
-		lines = append(lines, fmt.Sprintf("Alloc %q marked for migration", is.ID))
+		events = append(events, event{is.DesiredTransition.MarkedAt.Time, fmt.Sprintf("Alloc %q marked for migration", is.ID)})
 	}
 	if marked(is) && was.DesiredStatus != is.DesiredStatus && is.DesiredStatus == string(cluster.DesiredStop) {
-		lines = append(lines, fmt.Sprintf("Alloc %q draining", is.ID))
+		events = append(events, event{is.StoppedAt.Time, fmt.Sprintf("Alloc %q draining", is.ID)})
 	}
 	if was.ClientStatus != is.ClientStatus {
-		lines = append(lines, fmt.Sprintf("Alloc %q status %s -> %s", is.ID, was.ClientStatus, is.ClientStatus))
+		events = append(events, event{unixTime(0, is.ModifyTime), fmt.Sprintf("Alloc %q status %s -> %s", is.ID, was.ClientStatus, is.ClientStatus)})
 	}
-	return lines
+	return events
 }
 
 // left counts the allocations that still have to stop.
@@ -185,6 +224,8 @@ type heldGroup struct {
 	count         int
 	// detail is the detail of the group's first allocation.
 	detail string
+	// since is when the reason began to hold for the first of them, or zero.
+	since time.Time
 }
 
 func (h heldGroup) String() string {
@@ -195,9 +236,9 @@ func (h heldGroup) String() string {
 	return singleLine(text)
 }
 
-// sawReport stores why allocations have not moved, and returns a line for each group with
+// sawReport stores why allocations have not moved, and returns an event for each group with
 // a new reason.
-func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
+func (f *follower) sawReport(r *wire.NodeDrain) (events []event) {
 	if r.Progress == nil {
 		return nil // the drain has ended, or this server does not lead
 	}
@@ -206,10 +247,10 @@ func (f *follower) sawReport(r *wire.NodeDrain) (lines []string) {
 	for _, h := range f.held {
 		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
 		if !known && !onItsWay(h.reason) {
-			lines = append(lines, "Waiting: "+h.String())
+			events = append(events, event{h.since, "Waiting: " + h.String()})
 		}
 	}
-	return lines
+	return events
 }
 
 // onItsWay reports whether an allocation with this reason is moving. Lines of its own
@@ -227,9 +268,12 @@ func heldGroups(allocs []wire.DrainAlloc) (held []heldGroup) {
 		i := slices.IndexFunc(held, func(h heldGroup) bool { return h.group == group && h.reason == a.Reason })
 		if i < 0 {
 			i = len(held)
-			held = append(held, heldGroup{group: group, reason: a.Reason, detail: localTimes(a.Detail)})
+			held = append(held, heldGroup{group: group, reason: a.Reason, detail: localTimes(a.Detail), since: a.Since.Time})
 		}
 		held[i].count++
+		if at := a.Since.Time; !at.IsZero() && at.Before(held[i].since) {
+			held[i].since = at
+		}
 	}
 	slices.SortStableFunc(held, func(a, b heldGroup) int {
 		return cmp.Or(compareBools(onItsWay(a.reason), onItsWay(b.reason)), -cmp.Compare(a.count, b.count), strings.Compare(a.group, b.group))

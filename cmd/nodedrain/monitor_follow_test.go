@@ -29,6 +29,14 @@ func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocati
 	return a
 }
 
+// texts returns the texts of events.
+func texts(events []event) (list []string) {
+	for _, e := range events {
+		list = append(list, e.text)
+	}
+	return list
+}
+
 // The monitor prints the lines of Nomad's command, from the first mark to the end.
 func TestFollower_story(t *testing.T) {
 	t.Parallel()
@@ -37,29 +45,29 @@ func TestFollower_story(t *testing.T) {
 	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "service", "run", "running", false),
 	}))
-	must.Eq(t, []string{`Alloc "a1" marked for migration`}, f.sawAllocs([]*wire.Allocation{
+	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
-	}))
-	must.Eq(t, []string{`Node "n1" drain updated: drain with deadline at 2026-01-02 12:30:00 +0000 UTC`}, f.sawNode(seenNode(30*time.Minute), nil))
+	})))
+	must.Eq(t, []string{`Node "n1" drain updated: drain with deadline at 2026-01-02 12:30:00 +0000 UTC`}, texts(f.sawNode(seenNode(30*time.Minute), nil)))
 	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
-	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, f.sawAllocs([]*wire.Allocation{
+	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
-	}))
-	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, f.sawAllocs([]*wire.Allocation{
+	})))
+	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
-	}))
+	})))
 	must.Eq(t, "1 of 2 allocations left", f.look(began.Add(10*time.Second)).String())
 
 	down := seenNode(30 * time.Minute)
 	down.Status = "down"
-	must.Eq(t, []string{`Node "n1" down`}, f.sawNode(down, nil))
+	must.Eq(t, []string{`Node "n1" down`}, texts(f.sawNode(down, nil)))
 
 	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
-	must.Eq(t, []string{"Drain complete for node n1"}, f.sawNode(ended, &wire.Drain{Outcome: "complete"}))
+	must.Eq(t, []string{"Drain complete for node n1"}, texts(f.sawNode(ended, &wire.Drain{Outcome: "complete"})))
 	must.False(t, f.over())
-	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, f.sawAllocs([]*wire.Allocation{
+	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "complete", true),
-	}))
+	})))
 	must.True(t, f.over())
 	must.False(t, f.cancelled)
 }
@@ -70,7 +78,46 @@ func TestFollower_several(t *testing.T) {
 	var f follower
 	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)})
 	must.Eq(t, []string{`Alloc "a1" marked for migration`, `Alloc "a1" draining`, `Alloc "a1" status running -> complete`},
-		f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)}))
+		texts(f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)})))
+}
+
+// Events carry the times that the servers have recorded, not the time of the read.
+func TestFollower_times(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	f := follower{node: "n1"}
+	f.sawNode(seenNode(time.Hour), nil)
+	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
+
+	stopped := seenAlloc("a1", "service", "stop", "complete", true)
+	stopped.DesiredTransition.MarkedAt, stopped.StoppedAt = wire.NewTime(at(1)), wire.NewTime(at(2))
+	stopped.ModifyTime = at(7).UnixNano()
+	times(t, []time.Time{at(1), at(2), at(7), at(7)}, f.sawAllocs([]*wire.Allocation{stopped}))
+	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{stopped})) // the end is told once
+
+	down := seenNode(30 * time.Minute)
+	down.Status, down.StatusUpdatedAt = "down", at(9).Unix()
+	down.LastDrain = &wire.DrainMetadata{UpdatedAt: wire.NewTime(at(8))}
+	times(t, []time.Time{at(9), at(8)}, f.sawNode(down, nil))
+	must.SliceEmpty(t, f.sawNode(down, nil)) // nothing is new
+
+	web := leftAlloc("web", "below budget", "2 of 4 healthy")
+	later := web
+	web.Since, later.Since = wire.NewTime(at(3)), wire.NewTime(at(4))
+	times(t, []time.Time{at(3)}, f.sawReport(report(later, web)))
+
+	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
+	times(t, []time.Time{at(10), at(10)}, f.sawNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	times(t, []time.Time{at(11)}, f.sawNode(ended, nil))
+}
+
+// times checks the times of events.
+func times(t *testing.T, want []time.Time, events []event) {
+	t.Helper()
+	must.Len(t, len(want), events)
+	for i, e := range events {
+		must.True(t, e.at.Equal(want[i]), must.Sprint(e))
+	}
 }
 
 func TestFollower_ended(t *testing.T) {
@@ -102,7 +149,7 @@ func TestFollower_ended(t *testing.T) {
 		},
 	} {
 		f := follower{node: "n1"}
-		must.Eq(t, test.want, f.sawNode(test.node, test.record), must.Sprint(name))
+		must.Eq(t, test.want, texts(f.sawNode(test.node, test.record)), must.Sprint(name))
 		must.Eq(t, test.cancelled, f.cancelled, must.Sprint(name))
 		must.Eq(t, test.cancelled, f.over(), must.Sprint(name))
 	}
@@ -147,10 +194,10 @@ func TestFollower_report(t *testing.T) {
 	must.Eq(t, []string{
 		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group on their way",
 		"Waiting: 1 of default/shop.cron: batch running: until done",
-	}, f.sawReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s"))))
+	}, texts(f.sawReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s")))))
 	must.SliceEmpty(t, f.sawReport(report(web, leftAlloc("cron", "batch running", "until done"))))
 	must.Eq(t, []string{"Waiting: 1 of default/shop.web: below budget: 2 of 4 healthy"},
-		f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy"))))
+		texts(f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy")))))
 	must.SliceEmpty(t, f.sawReport(&wire.NodeDrain{State: wire.StateEnded}))
 
 	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})

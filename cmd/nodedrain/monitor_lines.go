@@ -9,9 +9,9 @@ import (
 
 // drainDisplay shows what a monitor sees.
 type drainDisplay interface {
-	// event tells what happened.
+	// event shows a change of the drain.
 	event(at time.Time, text string)
-	// trouble shows why the monitor gives up.
+	// trouble shows a lost connection, or why the monitor gives up.
 	trouble(at time.Time, text string)
 	// progress shows the progress of the drain.
 	progress(drainLook)

@@ -99,7 +99,8 @@ func TestMonitor_exitCodes(t *testing.T) {
 	code, out, _ = watched(interrupted, c, enable+pinnedNode, "Waiting: 2 of default/db.db", interrupt)
 	must.Eq(t, 130, code)
 	must.StrNotContains(t, out, "Drain complete")
-	must.StrHasSuffix(t, fmt.Sprintf("The drain of node %q goes on. To watch it again: nodedrain node drain -monitor %s\n", pinnedNode, pinnedNode), out)
+	must.StrHasSuffix(t, fmt.Sprintf("The drain of node %q goes on. To watch it again: nodedrain node drain -monitor %s\n"+
+		"To cancel it: nodedrain node drain -disable %s\n", pinnedNode, pinnedNode, pinnedNode), out)
 	must.True(t, c.Server().Store().Snapshot().Node(pinnedNode).Draining())
 
 	code, out, errs = watched(ctx, c, "node drain -monitor "+pinnedNode, "Waiting: 2 of default/db.db", func() {
@@ -115,32 +116,46 @@ func TestMonitor_exitCodes(t *testing.T) {
 	must.Zero(t, code, must.Sprint(errs))
 }
 
-// A monitor retries while the servers have no leader. A refused read, or one that fails for too
-// long, ends it.
+// A monitor retries while the servers have no leader. A refused read, or a long time without an
+// answer to any read, ends it.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
 	refused := &client.Error{Status: 404, Body: "node not found"}
 	for name, test := range map[string]struct {
-		// failing is how long reads give that error.
-		failing time.Duration
-		err     error
-		want    error
-		took    time.Duration
+		// waits is how long the first read waits before it fails, and failing how long reads fail after
+		// that. Another read is answered after other, unless that is zero.
+		waits, failing, other time.Duration
+		err, want             error
+		took                  time.Duration
 	}{
-		"at once":          {0, nil, nil, 0},
-		"a new leader":     {10 * time.Second, unavailable, nil, 10 * time.Second},
-		"no connection":    {10 * time.Second, io.ErrUnexpectedEOF, nil, 10 * time.Second},
-		"out for long":     {time.Hour, unavailable, unavailable, monitorPatience + client.Pause},
-		"refused":          {time.Hour, refused, refused, 0},
-		"just long enough": {monitorPatience, unavailable, nil, monitorPatience},
+		"at once":                   {},
+		"a new leader":              {failing: 10 * time.Second, err: unavailable, took: 10 * time.Second},
+		"no connection":             {failing: 10 * time.Second, err: io.ErrUnexpectedEOF, took: 10 * time.Second},
+		"out for long":              {failing: time.Hour, err: unavailable, want: unavailable, took: monitorPatience + client.Pause},
+		"another read is answered":  {failing: time.Hour, other: time.Minute, err: unavailable, want: unavailable, took: time.Minute + monitorPatience + client.Pause},
+		"refused":                   {failing: time.Hour, err: refused, want: refused},
+		"just long enough":          {failing: monitorPatience, err: unavailable, took: monitorPatience},
+		"out after a healthy wait":  {waits: time.Minute, failing: time.Minute, other: time.Minute, err: unavailable, took: 2 * time.Minute},
+		"the second of two outages": {waits: monitorPatience, other: monitorPatience, failing: monitorPatience, err: unavailable, took: 2 * monitorPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				got, _, err := again(t.Context(), monitorPatience, func() (string, client.Answer, error) {
-					if time.Since(start) < test.failing {
+				c := contact{patience: monitorPatience}
+				c.answered()
+				if test.other > 0 {
+					time.AfterFunc(test.other, c.answered)
+				}
+				first := true
+				got, _, err := again(t.Context(), &c, func() (string, client.Answer, error) {
+					if first {
+						first = false
+						time.Sleep(test.waits)
+						synctest.Wait()
+					}
+					if time.Since(start) < test.waits+test.failing {
 						return "", client.Answer{}, test.err
 					}
 					return "answer", client.Answer{}, nil
@@ -161,10 +176,90 @@ func TestAgain_interrupted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, _, err := again(ctx, monitorPatience, func() (string, client.Answer, error) { return "", client.Answer{}, errors.New("down") })
+		c := contact{patience: monitorPatience}
+		c.answered()
+		_, _, err := again(ctx, &c, func() (string, client.Answer, error) { return "", client.Answer{}, errors.New("down") })
 		must.EqError(t, err, "down")
 		must.Eq(t, time.Second, time.Since(start))
 	})
+}
+
+// A server that has just started shows an older state, or no node at all. The monitor believes the
+// leader.
+func TestFollowing(t *testing.T) {
+	t.Parallel()
+	waiting := client.Query{Index: 7, Wait: time.Second, Stale: true}
+	notFound := &client.Error{Status: 404, Body: "node not found"}
+	for name, test := range map[string]struct {
+		index  uint64
+		answer uint64
+		err    error
+		want   []client.Query
+	}{
+		"the first read":           {0, 7, nil, []client.Query{{}}},
+		"news":                     {7, 8, nil, []client.Query{waiting}},
+		"no news":                  {7, 7, nil, []client.Query{waiting}},
+		"an older state":           {7, 6, nil, []client.Query{waiting, {}}},
+		"a state without the node": {7, 0, notFound, []client.Query{waiting, {}}},
+		"no answer":                {7, 0, io.ErrUnexpectedEOF, []client.Query{waiting}},
+	} {
+		var asked []client.Query
+		_, _, err := following(test.index, time.Second, func(q client.Query) (string, client.Answer, error) {
+			asked = append(asked, q)
+			return "", client.Answer{Index: test.answer}, test.err
+		})()
+		must.ErrorIs(t, err, test.err)
+		must.Eq(t, test.want, asked, must.Sprint(name))
+	}
+}
+
+// An outage of all servers prints each address once, and its end.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	var o outage
+	to := func(address string) string {
+		return o.moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
+	}
+	must.Eq(t, "connection lost, trying s1", to("s1"))
+	must.Eq(t, "", o.answered())
+	must.Eq(t, "connection lost, trying s2", to("s2"))
+	must.Eq(t, "connection lost, trying s1", to("s1"))
+	must.Eq(t, "no server answers, trying for 10m0s", to("s2"))
+	must.Eq(t, "", to("s1"))
+	must.Eq(t, "a server answers again", o.answered())
+	must.Eq(t, "connection lost, trying s0 again", to("s0"))
+}
+
+// A watch continues at the next server when its server is lost, and says so.
+func TestMonitor_nextServer(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 8)
+	first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Nomad-Index", "9")
+		_, _ = io.WriteString(w, map[string]string{
+			"/v1/node/n1":             `{"ID":"n1"}`,
+			"/v1/node/n1/allocations": `[{"ID":"a1","ClientStatus":"complete"}]`,
+			"/v1/node/n1/drain":       `{"State":"ended","Drain":{"Outcome":"deadline reached"}}`,
+		}[r.URL.Path])
+	}))
+	t.Cleanup(second.Close)
+	c, err := client.New(client.Config{Address: first.URL + "," + second.URL})
+	must.NoError(t, err)
+	t.Cleanup(c.Close)
+	go func() {
+		<-asked
+		first.CloseClientConnections()
+		first.Close()
+	}()
+	var out, errs strings.Builder
+	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), contact: contact{patience: monitorPatience}}
+	must.NoError(t, m.Run(t.Context()))
+	must.StrContains(t, errs.String(), ": connection lost, trying "+strings.TrimPrefix(second.URL, "http://")+"\n")
+	must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
 }
 
 // The bar and the lines below it fit the terminal.
@@ -254,12 +349,12 @@ func TestMonitor_asksForNews(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(c.Close)
 	var out, errs strings.Builder
-	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), patience: monitorPatience}
+	m := &monitor{asked: c, follow: follower{node: "n1"}, index: 7, show: newDrainLines(&out, &errs), contact: contact{patience: monitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 
 	mu.Lock()
 	defer mu.Unlock()
-	must.Eq(t, []string{"7", "10", "20"}, asked["/v1/node/n1"])
+	must.Eq(t, []string{"7", "10", "20"}, asked["/v1/node/n1"][:3]) // more follow until the allocations have stopped
 	must.Eq(t, []string{"", "10", "20"}, asked["/v1/node/n1/allocations"][:3])
 	must.StrContains(t, out.String(), "Drain complete for node n1")
 	must.StrContains(t, out.String(), `All allocations on node "n1" have stopped`)

@@ -27,9 +27,13 @@ Usage: nodedrain node drain [options] NODE
   After the drain it gets none until "nodedrain node eligibility -enable".
 
   After -enable the command monitors the drain until it has ended and all allocations
-  have stopped. It prints each event as a line. On a terminal it also shows a bar with
-  the rounds left at least and why allocations have not moved. Ctrl-C stops
-  the monitor, not the drain; the command then says how to watch it again.
+  have stopped. It prints each event as a line, with the time at which it happened by
+  the servers' clocks. On a terminal it also shows a bar with the rounds left at least
+  and why allocations have not moved. Ctrl-C stops the monitor, not the drain; the
+  command then says how to watch the drain again and how to cancel it.
+
+  When a server fails, the monitor continues with the next one of -address, and notices
+  within two seconds. It gives up after 10 minutes without an answer from any server.
 
 Options:
 
@@ -64,7 +68,8 @@ Exit code:
   0   The request succeeded, or the user did not confirm it. With a monitor: the drain
       has ended and all allocations that had to leave have stopped.
   1   The request failed, or the drain's outcome is not known: the node was deleted, or
-      no server answered. If monitoring fails, Nomad's command exits with 0 instead.
+      no server answered for 10 minutes. If monitoring fails, Nomad's command exits
+      with 0 instead.
   2   The drain was cancelled while it was monitored.
   130 The monitor was interrupted. The drain continues.
 `)
@@ -214,7 +219,7 @@ func (c *nodeDrainCommand) resume(asked *client.Client, f *nodeDrainFlags, node 
 
 // watch monitors a drain from the given index.
 func (c *nodeDrainCommand) watch(asked *client.Client, f *nodeDrainFlags, follow follower, index uint64) error {
-	m := &monitor{asked: asked, follow: follow, index: index, show: newDrainLines(c.out, c.errs), patience: monitorPatience}
+	m := &monitor{asked: asked, follow: follow, index: index, show: newDrainLines(c.out, c.errs), contact: contact{patience: monitorPatience}}
 	if terminal(c.out) > 0 && !f.plain {
 		m.show = newDrainBar(c.out)
 	}
@@ -234,4 +239,5 @@ func (c *nodeDrainCommand) interrupted(f *nodeDrainFlags, m *monitor) {
 		return
 	}
 	fmt.Fprintf(c.out, "The drain of node %q goes on. To watch it again: nodedrain node drain -monitor%s %s\n", node, f.again(), node)
+	fmt.Fprintf(c.out, "To cancel it: nodedrain node drain -disable%s %s\n", f.again(), node)
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -30,10 +31,13 @@ func (c *serverMembersCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain server members [options]
 
-  Lists the servers of the cluster with their state, whether they vote, and the cluster
-  versions each understands; then the cluster version. The cluster version rises by
-  itself when every server understands a higher one. The command fails without a leader
-  or a quorum.
+  Lists the servers of the cluster: whether each answers and leads, whether it votes, the
+  start of its process, how many entries of the leader it has not applied, its build, and
+  the cluster versions that it understands; then the cluster version. The cluster version
+  rises by itself when every server understands a higher one.
+
+  Any server answers, and asks the others itself. The command works without a leader. It
+  then says how many voters answer and how many a leader needs.
 
 Options:
 
@@ -63,23 +67,54 @@ func (c *serverMembersCommand) run(args []string) error {
 	case f.raw():
 		return printRaw(&f.outputFlags, c.out, servers)
 	}
-	memberTable(servers.Servers).write(c.out)
+	memberTable(servers.Servers, time.Now()).write(c.out)
+	if line := leaderless(servers.Servers); line != "" {
+		fmt.Fprintln(c.out, "\n"+line)
+	}
 	fmt.Fprintf(c.out, "\nCluster version %d\n", servers.ClusterVersion)
 	return nil
 }
 
-func memberTable(servers []wire.RaftServer) *table {
-	t := newTable("Name", "Address", "State", "Voter", "Versions")
-	for _, s := range servers {
-		state := "follower"
-		if s.Leader {
+func memberTable(servers []wire.RaftServer, now time.Time) *table {
+	t := newTable("Name", "Address", "State", "Voter", "Started", "Behind", "Build", "Versions")
+	for i := range servers {
+		s := &servers[i]
+		state, started, behind, build, versions := "follower", "unknown", "unknown", "unknown", "unknown"
+		switch {
+		case !s.Alive:
+			state = "no answer"
+		case s.Leader:
 			state = "leader"
 		}
-		versions := "unknown"
+		if s.Alive && s.AppliedIndex > 0 {
+			started, behind, build = rough(now.Sub(s.Started.Time))+" ago", fmt.Sprint(s.Behind), s.Build
+		}
 		if s.MaxVersion > 0 {
 			versions = fmt.Sprintf("%d to %d", s.MinVersion, s.MaxVersion)
 		}
-		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter), versions)
+		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter), started, behind, build, versions)
 	}
 	return t
+}
+
+// leaderless says what a cluster without a leader lacks, or empty if a leader answers.
+func leaderless(servers []wire.RaftServer) string {
+	voters, alive := 0, 0
+	for i := range servers {
+		switch s := &servers[i]; {
+		case s.Leader && s.Alive:
+			return ""
+		case s.Voter && s.Alive:
+			alive++
+			fallthrough
+		case s.Voter:
+			voters++
+		}
+	}
+	needed := voters/2 + 1
+	text := fmt.Sprintf("No leader: %d of %s answer, and a leader needs %d.", alive, counted(voters, "voter"), needed)
+	if alive >= needed {
+		return text + " They elect one soon, unless they do not reach each other."
+	}
+	return text + " Start the servers that do not answer."
 }

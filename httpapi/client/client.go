@@ -1,39 +1,34 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// Client sends requests to one server, which forwards those that another server must answer. It is
-// safe for concurrent use.
-type Client struct {
-	base   *url.URL
-	fixed  url.Values // sent with every request
-	header http.Header
-	http   *http.Client
-}
+// Client sends requests to one server of a list, which forwards those that another server must
+// answer. When the connection is lost, it changes to the next server. It is safe for concurrent use.
+type Client struct{ *connection }
 
 // New returns a client. It sends nothing yet.
 func New(c Config) (*Client, error) {
-	base, err := c.base()
+	bases, err := c.bases()
 	if err != nil {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if base.Scheme == "https" {
+	if slices.ContainsFunc(bases, func(base *url.URL) bool { return base.Scheme == "https" }) {
 		if transport.TLSClientConfig, err = c.TLS.load(); err != nil {
 			return nil, err
 		}
 	}
-	client := &Client{base: base, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
+	client := &Client{newConnection(bases, transport)}
 	for name, value := range map[string]string{"region": c.Region, "namespace": c.Namespace} {
 		if value != "" {
 			client.fixed.Set(name, value)
@@ -45,12 +40,6 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Address is the URL of the server.
-func (c *Client) Address() string { return c.base.String() }
-
-// Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
-
 // Query holds the parameters of a read. The zero value reads the newest state.
 type Query struct {
 	// Index makes the read wait for a newer index than this one, which is that of an earlier
@@ -58,7 +47,8 @@ type Query struct {
 	Index uint64
 	// Wait bounds the wait; zero leaves that to the server.
 	Wait time.Duration
-	// Stale lets any server answer from its own state.
+	// Stale lets any server answer from its own state, which may be older than that of an earlier
+	// answer: compare the indexes.
 	Stale bool
 	// Prefix, Filter, PerPage and NextToken select from a list. Filter is an expression over the
 	// fields of the listed objects, NextToken the token of the page before.
@@ -159,27 +149,4 @@ func call[T any](ctx context.Context, c *Client, method, path string, values url
 	}
 	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
 	return out, a, nil
-}
-
-func (c *Client) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
-	target := c.base.JoinPath(path)
-	all := url.Values{}
-	for name, v := range c.fixed {
-		all[name] = v
-	}
-	for name, v := range values {
-		all[name] = v
-	}
-	target.RawQuery = all.Encode()
-	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	for name, v := range c.header {
-		request.Header[name] = v
-	}
-	if len(body) > 0 {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	return c.http.Do(request)
 }

@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Config holds the server's address and the credentials.
+// Config holds the servers' addresses and the credentials.
 type Config struct {
-	// Address is the URL of any server's API; a bare host and port is taken for http.
-	// Empty is [DefaultAddress].
+	// Address is the URL of any server's API; a bare host and port is taken for http. It may be
+	// several, separated by commas: the client uses the first one that answers. Empty is
+	// [DefaultAddress].
 	Address string
 	// Token authenticates the requests; empty sends none.
 	Token string
 	// Region and Namespace are sent with every request, unless empty.
 	Region    string
 	Namespace string
-	// TLS is read if Address begins with https.
+	// TLS is read if an address begins with https.
 	TLS TLS
 }
 
@@ -61,23 +62,45 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// base is the address as a URL.
-func (c Config) base() (*url.URL, error) {
-	address := c.Address
-	switch {
-	case address == "":
-		address = DefaultAddress
-	case !strings.Contains(address, "://"):
-		address = "http://" + address
+// Addresses returns the items of Address, or the default. The list is never empty.
+func (c Config) Addresses() (list []string) {
+	for address := range strings.SplitSeq(c.Address, ",") {
+		if address = strings.TrimSpace(address); address != "" {
+			list = append(list, address)
+		}
 	}
-	u, err := url.Parse(address)
+	if len(list) == 0 {
+		return []string{DefaultAddress}
+	}
+	return list
+}
+
+// bases returns the addresses as URLs.
+func (c Config) bases() (list []*url.URL, err error) {
+	for _, address := range c.Addresses() {
+		u, err := base(address)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, u)
+	}
+	return list, nil
+}
+
+// base returns an address as a URL.
+func base(address string) (*url.URL, error) {
+	full := address
+	if !strings.Contains(address, "://") {
+		full = "http://" + address
+	}
+	u, err := url.Parse(full)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("invalid address '%s': %w", c.Address, errors.Unwrap(err))
+		return nil, fmt.Errorf("invalid address '%s': %w", address, errors.Unwrap(err))
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("invalid address '%s': it must begin with http:// or https://", c.Address)
+		return nil, fmt.Errorf("invalid address '%s': it must begin with http:// or https://", address)
 	case u.Host == "":
-		return nil, fmt.Errorf("invalid address '%s': it names no host", c.Address)
+		return nil, fmt.Errorf("invalid address '%s': it names no host", address)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return u, nil

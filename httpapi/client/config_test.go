@@ -50,6 +50,8 @@ func TestNew_address(t *testing.T) {
 		"[::1]:4646":              "http://[::1]:4646",
 		"https://a.example":       "https://a.example",
 		"http://a.example/nomad/": "http://a.example/nomad",
+		"a:1, https://b:2,":       "http://a:1",
+		" , ":                     "http://127.0.0.1:4646",
 	} {
 		c, err := client.New(client.Config{Address: address})
 		must.NoError(t, err)
@@ -59,6 +61,7 @@ func TestNew_address(t *testing.T) {
 		"ftp://a":      "invalid address 'ftp://a': it must begin with http:// or https://",
 		"http://":      "invalid address 'http://': it names no host",
 		"http://a:b:c": "invalid address 'http://a:b:c': ",
+		"a:1,ftp://b":  "invalid address 'ftp://b': it must begin with http:// or https://",
 		"unix:///run":  "invalid address 'unix:///run': it must begin with http:// or https://",
 	} {
 		_, err := client.New(client.Config{Address: address})
@@ -85,6 +88,11 @@ func TestNew_trust(t *testing.T) {
 		return err
 	}
 	must.NoError(t, nodes(client.TLS{CACert: file}))
+	mixed, err := client.New(client.Config{Address: "127.0.0.1:0," + server.URL, TLS: client.TLS{CACert: file}})
+	must.NoError(t, err)
+	t.Cleanup(mixed.Close)
+	_, _, err = mixed.Nodes(t.Context(), client.NodesQuery{})
+	must.NoError(t, err)
 	must.NoError(t, nodes(client.TLS{CAPath: folder}))
 	must.NoError(t, nodes(client.TLS{SkipVerify: true}))
 	must.NoError(t, nodes(client.TLS{CACert: file, ServerName: "example.com"}))

@@ -7,6 +7,14 @@
 // that there was no answer, or an unreadable one.
 //
 // Reads can wait: a [Query] with the index of the last answer is answered when there is a newer
-// index, or when its wait is over. Loops over such reads wait [Pause] after a failed one; the
-// client itself repeats nothing.
+// index, or when its wait is over. Loops over such reads wait [Pause] after a failed one.
+//
+// [Config] may name several servers. A client uses one until that one fails, and then the next. A
+// server has failed when a connection to it fails, when it does not begin its answer in time, and
+// when its answer pauses for too long. A blocking query with Stale and a Wait of a second has
+// failed after two seconds; other reads have 10 s, the last address 30 s. Writes without an
+// idempotency key have no limit: their outcome would not be known. A call tries each address at
+// most once. It repeats reads, writes with an idempotency key, and writes that have changed
+// nothing: those that were not sent, and those that a server without a leader refused.
+// [Client.OnMove] reports the changes.
 package client

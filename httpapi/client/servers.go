@@ -20,9 +20,10 @@ func (c *Client) Members(ctx context.Context) (*wire.ServerMembers, error) {
 	return members, err
 }
 
-// RaftConfiguration lists the servers that raft knows.
+// RaftConfiguration lists the servers that the answering server knows, and how each of them is. It
+// needs no leader.
 func (c *Client) RaftConfiguration(ctx context.Context) (*wire.RaftConfiguration, error) {
-	servers, _, err := get[*wire.RaftConfiguration](ctx, c, "/v1/operator/raft/configuration", nil)
+	servers, _, err := get[*wire.RaftConfiguration](ctx, c, "/v1/operator/raft/configuration", Query{Stale: true}.values())
 	return servers, err
 }
 

@@ -67,8 +67,17 @@ type RaftServer struct {
 	Voter        bool
 	RaftProtocol string
 	// MinVersion and MaxVersion are the cluster versions that the server understands, or
-	// zero if the leader does not know: it does not answer. Ours.
+	// zero if it does not answer. Ours.
 	MinVersion, MaxVersion uint64
+	// Alive reports whether the server answered the one that answers this. The fields after it mean
+	// nothing unless it did. Started is the start of its process and Build its build. AppliedIndex is
+	// its newest applied entry: zero from an older server, which does not tell these. Behind is how many
+	// entries of the leader it has not applied; without a leader, of the newest log. Ours.
+	Alive        bool
+	Started      Time
+	Build        string
+	AppliedIndex uint64
+	Behind       uint64
 }
 
 // JoinRequest is the body of POST /v1/operator/raft/join: the server to add, or to

@@ -81,7 +81,8 @@ func snapshotRule() lint.LoopRule {
 			{Package: module + "/statestore", Name: "Restore"},
 		},
 		Boundaries: map[string]string{
-			"(*" + module + "/agent.trackedConn).Read": "the origin of the stream does not affect the state",
+			"(*" + module + "/agent.trackedConn).Read":     "the origin of the stream does not affect the state",
+			"(*" + module + "/httpapi/client.answer).Read": "the origin of the stream does not affect the state",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",

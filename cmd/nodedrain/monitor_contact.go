@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+const (
+	// monitorPatience is how long a monitor continues without an answer from any address. It is
+	// longer than the restart of a machine.
+	monitorPatience = 10 * time.Minute
+	// nodeWait bounds a blocking read of the node. It is short: the read also shows that the server
+	// lives. With the client's limits a dead server is noticed within two seconds.
+	nodeWait = time.Second
+	// allocsWait bounds a blocking read of the node's allocations. Their answer may be long.
+	allocsWait = 5 * time.Second
+)
+
+// contact knows when a server last answered a monitor. It is safe for concurrent use.
+type contact struct {
+	// patience is how long the reads may go on without an answer from any address.
+	patience time.Duration
+
+	mu   sync.Mutex
+	last time.Time // guarded by mu
+}
+
+// answered records an answer.
+func (c *contact) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+}
+
+// over reports whether the last answer is too old.
+func (c *contact) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.last) > c.patience
+}
+
+// again repeats a read until it succeeds, the server refuses it, or no read has succeeded for the
+// patience of the contact.
+func again[T any](ctx context.Context, c *contact, read func() (T, client.Answer, error)) (T, client.Answer, error) {
+	for {
+		out, answer, err := read()
+		switch {
+		case err == nil:
+			c.answered()
+			return out, answer, nil
+		case client.Refused(err) || ctx.Err() != nil || c.over() || !pause(ctx, client.Pause):
+			return out, answer, err
+		}
+	}
+}
+
+// following returns a read that waits for a state after an index, which is that of the last answer
+// or zero. Any server answers. A server that has just started may be behind the last answer. Then
+// the leader decides, as it does without an index: deleted rows also lower the index.
+func following[T any](index uint64, wait time.Duration, read func(client.Query) (T, client.Answer, error)) func() (T, client.Answer, error) {
+	return func() (T, client.Answer, error) {
+		if index == 0 {
+			return read(client.Query{})
+		}
+		out, answer, err := read(client.Query{Index: index, Wait: wait, Stale: true})
+		if client.NotFound(err) || err == nil && answer.Index < index {
+			return read(client.Query{})
+		}
+		return out, answer, err
+	}
+}
+
+// outage holds what a monitor has printed about lost connections since the last answer. An outage
+// of all servers prints each address once.
+type outage struct {
+	tried []string
+	full  bool // every address was tried
+}
+
+// moved returns the line for a move, or empty.
+func (o *outage) moved(m client.Move, patience time.Duration) string {
+	switch {
+	case !slices.Contains(o.tried, m.To):
+		o.tried = append(o.tried, m.To)
+		return movedText(m)
+	case !o.full:
+		o.full = true
+		return fmt.Sprintf("no server answers, trying for %s", patience)
+	}
+	return ""
+}
+
+// answered ends the outage. It returns a line, or empty.
+func (o *outage) answered() (line string) {
+	if o.full {
+		line = "a server answers again"
+	}
+	*o = outage{}
+	return line
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// A dead server is no follower, and an older build does not tell how far it is.
+func TestMemberTable(t *testing.T) {
+	t.Parallel()
+	leads := wire.RaftServer{ID: "s1", Address: "a:1", Leader: true, Voter: true, Alive: true, Started: wire.NewTime(began), Build: "1.2.3", AppliedIndex: 40, MinVersion: 1, MaxVersion: 2}
+	follows := wire.RaftServer{ID: "s2", Address: "b:1", Voter: true, Alive: true, Started: wire.NewTime(began), Build: "1.2.3", AppliedIndex: 37, Behind: 3, MinVersion: 1, MaxVersion: 2}
+	older := wire.RaftServer{ID: "s3", Address: "c:1", Voter: true, Alive: true, Behind: 40, MinVersion: 1, MaxVersion: 1}
+	dead := wire.RaftServer{ID: "s4", Address: "d:1", Voter: true, Behind: 40}
+	var out strings.Builder
+	memberTable([]wire.RaftServer{leads, follows, older, dead}, began.Add(time.Hour)).write(&out)
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{
+		"Name Address State Voter Started Behind Build Versions",
+		"s1 a:1 leader true 1h00m ago 0 1.2.3 1 to 2",
+		"s2 b:1 follower true 1h00m ago 3 1.2.3 1 to 2",
+		"s3 c:1 follower true unknown unknown unknown 1 to 1",
+		"s4 d:1 no answer true unknown unknown unknown unknown",
+	} {
+		must.Eq(t, want, strings.Join(strings.Fields(lines[i]), " "))
+	}
+
+	must.Eq(t, "", leaderless([]wire.RaftServer{leads, follows, dead}))
+	gone := leads
+	gone.Alive = false
+	must.Eq(t, "No leader: 1 of 3 voters answer, and a leader needs 2. Start the servers that do not answer.",
+		leaderless([]wire.RaftServer{gone, follows, dead, {ID: "s5", Alive: true}}))
+	must.Eq(t, "No leader: 2 of 3 voters answer, and a leader needs 2. They elect one soon, unless they do not reach each other.",
+		leaderless([]wire.RaftServer{gone, follows, older}))
+}

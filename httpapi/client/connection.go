@@ -1,0 +1,336 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connection sends requests to one of several addresses. It stays with an address until that one
+// does not answer. It is safe for concurrent use.
+type connection struct {
+	bases  []*url.URL // at least one
+	fixed  url.Values // sent with every request
+	header http.Header
+	http   *http.Client
+
+	mu   sync.Mutex
+	used *address   // guarded by mu
+	move *Move      // a move that OnMove has not reported, or nil; guarded by mu
+	told func(Move) // guarded by mu
+}
+
+// address is the use of one address, until the connection to it is lost.
+type address struct {
+	base *url.URL
+	next int // the index of the address after it
+	// alive ends when the connection is lost. Requests with limits end then.
+	alive context.Context
+	lose  context.CancelFunc
+}
+
+// Move is the change from an address to the next one after a lost connection.
+type Move struct {
+	// From and To are URLs of servers. They are equal if there is only one.
+	From, To string
+	// Err is the failure of the connection. It is never nil.
+	Err error
+}
+
+// noLeader is the text of a server without a leader. It has not made the change.
+const noLeader = "No cluster leader"
+
+// Limits of the time until an answer begins, besides the wait of a blocking query.
+const (
+	// staleLimit is the limit of a blocking query with Stale and Wait: any server can answer it at
+	// once. With a Wait of a second, a dead server is noticed within two seconds.
+	staleLimit = 900 * time.Millisecond
+	// readLimit is the limit of other reads while another address is left to try: longer than a
+	// server waits for a leader. lastLimit is their limit at the last address.
+	readLimit = 10 * time.Second
+	lastLimit = 30 * time.Second
+	// pauseLimit is the minimum limit of a pause within an answer.
+	pauseLimit = 2 * time.Second
+	// dialLimit is the limit of a connection attempt if there are several addresses.
+	dialLimit = 2 * time.Second
+)
+
+var (
+	errSilent = errors.New("the server does not answer")
+	errLost   = errors.New("the connection was lost")
+)
+
+func newConnection(bases []*url.URL, transport *http.Transport) *connection {
+	if len(bases) > 1 {
+		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
+	}
+	c := &connection{bases: bases, fixed: url.Values{}, header: http.Header{}, http: &http.Client{Transport: transport}}
+	c.use(0)
+	return c
+}
+
+// use changes to an address. Called with mu.
+func (c *connection) use(i int) {
+	alive, lose := context.WithCancel(context.Background())
+	c.used = &address{base: c.bases[i], next: (i + 1) % len(c.bases), alive: alive, lose: lose}
+}
+
+// Address is the URL of the server that the next request goes to.
+func (c *connection) Address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used.base.String()
+}
+
+// OnMove sets the function that reports moves, and replaces the one before; nil reports none. With
+// several addresses it is called before the first request to the next address, with one address
+// when the connection is lost. It is called by the goroutines that send requests. It must not send
+// requests.
+func (c *connection) OnMove(told func(Move)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = told
+}
+
+// Close closes idle connections.
+func (c *connection) Close() { c.http.CloseIdleConnections() }
+
+// begin returns the address for a request, and reports the move to it.
+func (c *connection) begin() *address {
+	c.mu.Lock()
+	used, move, told := c.used, c.move, c.told
+	c.move = nil
+	c.mu.Unlock()
+	if move != nil && told != nil {
+		told(*move)
+	}
+	return used
+}
+
+// lost moves to the next address, unless another request has moved already. Requests with limits end.
+func (c *connection) lost(from *address, err error) {
+	c.mu.Lock()
+	moves := c.used == from
+	if moves {
+		c.use(from.next)
+		c.move = &Move{From: from.base.String(), To: c.used.base.String(), Err: err}
+	}
+	c.mu.Unlock()
+	if moves {
+		from.lose()
+		if len(c.bases) == 1 {
+			c.begin()
+		}
+	}
+}
+
+// leave moves to the next address without a report: the server answers, and another one may know
+// more. Requests under way continue.
+func (c *connection) leave(from *address) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used == from && len(c.bases) > 1 {
+		c.use(from.next)
+	}
+}
+
+// send sends a request to the address in use. If no answer comes, it sends the request to each
+// other address once. It sends a request again only if it is a read, if it has an idempotency key,
+// or if it has reached no server that may have made the change. The caller closes the body.
+func (c *connection) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
+	repeats := method == http.MethodGet || values.Get("idempotency_token") != ""
+	for left := len(c.bases) - 1; ; {
+		at := c.begin()
+		made := &request{connection: c, at: at, method: method, path: path, values: values, body: body}
+		if repeats {
+			made.limit, made.pause = limits(values, left == 0)
+		}
+		response, err := made.do(ctx)
+		if err == nil && !elsewhere(response, repeats) {
+			if response.Header.Get("X-Nomad-KnownLeader") == "false" {
+				c.leave(at)
+			}
+			return response, nil
+		}
+		switch {
+		case ctx.Err() != nil:
+			return response, err
+		case errors.Is(err, errLost): // by another request, which has moved
+		case err != nil:
+			c.lost(at, err)
+			left--
+		default:
+			c.leave(at)
+			left--
+		}
+		if left < 0 || !repeats && made.reached.Load() && err != nil {
+			return response, err
+		}
+		if response != nil {
+			_ = response.Body.Close()
+		}
+	}
+}
+
+// limits returns the time in which a read must begin to be answered, and the longest pause within
+// its answer. A limit of zero is none.
+func limits(values url.Values, last bool) (limit, pause time.Duration) {
+	limit = readLimit
+	if last {
+		limit = lastLimit
+	}
+	if values.Has("index") {
+		wait, err := time.ParseDuration(values.Get("wait"))
+		switch {
+		case err != nil:
+			return 0, max(limit, pauseLimit) // the server decides how long it waits
+		case values.Has("stale"):
+			limit = staleLimit
+		}
+		return wait + wait/16 + limit, max(limit, pauseLimit) // servers add a sixteenth at most
+	}
+	return limit, max(limit, pauseLimit)
+}
+
+// elsewhere reports whether another server may give a better answer to a request: this one has no
+// leader, stops, or has failed. A write that may have been made is not repeated.
+func elsewhere(response *http.Response, repeats bool) bool {
+	if response.StatusCode < http.StatusInternalServerError || response.StatusCode == http.StatusNotImplemented {
+		return false
+	}
+	if repeats {
+		return true
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // a text that ends early differs
+	response.Body = readBefore{io.MultiReader(bytes.NewReader(text), response.Body), response.Body}
+	return string(bytes.TrimSpace(text)) == noLeader
+}
+
+// readBefore is a body with the part that was read already.
+type readBefore struct {
+	io.Reader
+	io.Closer
+}
+
+// request is one attempt of a request at one address.
+type request struct {
+	connection   *connection
+	at           *address
+	method, path string
+	values       url.Values
+	body         []byte
+	// limit is the longest time until the answer begins; zero is none. pause is the longest pause
+	// within the answer; zero also means that another request does not end this one.
+	limit, pause time.Duration
+	// reached reports whether the server may have got the request.
+	reached atomic.Bool // connections are made in other goroutines
+}
+
+// do makes the attempt. The error wraps errLost if another request has lost the connection
+// meanwhile, and errSilent if a limit has passed.
+func (r *request) do(parent context.Context) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	a := &answer{request: r, parent: parent, ctx: ctx, end: func() { cancel(nil) }}
+	if r.pause > 0 {
+		forget := context.AfterFunc(r.at.alive, func() { cancel(errLost) })
+		limit := r.limit
+		if limit == 0 {
+			limit = time.Duration(1<<63 - 1)
+		}
+		a.timer = time.AfterFunc(limit, func() { cancel(errSilent) })
+		a.end = func() {
+			a.timer.Stop()
+			forget()
+			cancel(nil)
+		}
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.reached.Store(true) }})
+	made, err := r.make(ctx)
+	if err != nil {
+		a.end()
+		return nil, err
+	}
+	response, err := r.connection.http.Do(made)
+	if err != nil {
+		err = a.cause(err)
+		a.end()
+		return nil, err
+	}
+	a.ReadCloser = response.Body
+	if a.timer != nil {
+		a.timer.Reset(r.pause)
+	}
+	response.Body = a
+	return response, nil
+}
+
+// make returns the HTTP request.
+func (r *request) make(ctx context.Context) (*http.Request, error) {
+	target := r.at.base.JoinPath(r.path)
+	all := url.Values{}
+	for name, v := range r.connection.fixed {
+		all[name] = v
+	}
+	for name, v := range r.values {
+		all[name] = v
+	}
+	target.RawQuery = all.Encode()
+	made, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range r.connection.header {
+		made.Header[name] = v
+	}
+	if len(r.body) > 0 {
+		made.Header.Set("Content-Type", "application/json")
+	}
+	return made, nil
+}
+
+// answer is the body of an answer. A pause that is too long loses the connection.
+type answer struct {
+	io.ReadCloser
+	request *request
+	parent  context.Context // of the caller
+	ctx     context.Context // of the attempt
+	timer   *time.Timer     // nil without limits
+	end     func()          // releases everything
+}
+
+func (a *answer) Read(p []byte) (n int, err error) {
+	n, err = a.ReadCloser.Read(p)
+	if a.timer != nil && n > 0 {
+		a.timer.Reset(a.request.pause)
+	}
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	err = a.cause(err)
+	if a.parent.Err() == nil {
+		a.request.connection.lost(a.request.at, err)
+	}
+	return n, err
+}
+
+func (a *answer) Close() error {
+	defer a.end()
+	return a.ReadCloser.Close()
+}
+
+// cause is the reason of a failure: one of ours, or the given error.
+func (a *answer) cause(err error) error {
+	if ours := context.Cause(a.ctx); a.parent.Err() == nil && ours != nil {
+		return fmt.Errorf("%s %s: %w", a.request.method, a.request.at.base.JoinPath(a.request.path), ours)
+	}
+	return err
+}

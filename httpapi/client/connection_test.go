@@ -1,0 +1,283 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// servers answers requests by host, and records them.
+type servers struct {
+	answer map[string]func(*http.Request) (*http.Response, error)
+
+	mu    sync.Mutex
+	asked []string // guarded by mu until all calls have ended
+}
+
+func (s *servers) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.Host)
+	s.mu.Unlock()
+	return s.answer[r.URL.Host](r)
+}
+
+// sent reports that a connection was made.
+func sent(r *http.Request) {
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{})
+}
+
+// refuses is a server that does not run.
+func refuses(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
+
+// resets is a server that ends before it answers.
+func resets(r *http.Request) (*http.Response, error) {
+	sent(r)
+	return nil, io.ErrUnexpectedEOF
+}
+
+// silent is a server that was paused, or whose network was cut.
+func silent(r *http.Request) (*http.Response, error) {
+	sent(r)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// says is a server that gives an answer.
+func says(status int, body string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		sent(r)
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// stops is a server that begins an answer and then falls silent.
+func stops(r *http.Request) (*http.Response, error) {
+	sent(r)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"ID":`), waiting{r.Context()}))}, nil
+}
+
+// waiting has no data until a context ends.
+type waiting struct{ ctx context.Context }
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w.ctx.Done()
+	return 0, w.ctx.Err()
+}
+
+// asking returns a client of servers s1 and s2, and the lines of its moves.
+func asking(t *testing.T, s *servers, address string) (*Client, *[]string) {
+	t.Helper()
+	c, err := New(Config{Address: address})
+	must.NoError(t, err)
+	c.http.Transport = s
+	moves := new([]string)
+	c.OnMove(func(m Move) { *moves = append(*moves, m.From+" to "+m.To) })
+	return c, moves
+}
+
+const oneToTwo = "http://s1 to http://s2"
+
+// A call goes to the next address if the first gives no answer or a useless one, and only if a
+// repeated request cannot change anything twice.
+func TestClient_nextAddress(t *testing.T) {
+	t.Parallel()
+	node := says(http.StatusOK, `{"ID":"n1"}`)
+	read := func(c *Client) error {
+		_, _, err := c.Node(context.Background(), "n1", Query{})
+		return err
+	}
+	watch := func(c *Client) error {
+		_, _, err := c.Node(context.Background(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
+		return err
+	}
+	write := func(key string) func(*Client) error {
+		return func(c *Client) error {
+			_, _, err := c.UpdateDrain(context.Background(), "n1", wire.DrainRequest{}, key)
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		first  func(*http.Request) (*http.Response, error)
+		call   func(*Client) error
+		asked  []string
+		moves  []string
+		took   time.Duration
+		failed string
+	}{
+		"a read, s1 answers":             {first: node, call: read, asked: []string{"GET s1"}},
+		"a read, s1 refuses":             {first: refuses, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 resets":              {first: resets, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 is silent":           {first: silent, call: read, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
+		"a read, s1 has no leader":       {first: says(500, noLeader), call: read, asked: []string{"GET s1", "GET s2"}},
+		"a read, s1 stops":               {first: says(503, "the server stops"), call: read, asked: []string{"GET s1", "GET s2"}},
+		"a read, s1 does not know it":    {first: says(404, "node not found"), call: read, asked: []string{"GET s1"}, failed: "404"},
+		"a blocking read, s1 is silent":  {first: silent, call: watch, asked: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: time.Second + time.Second/16 + staleLimit},
+		"a write, s1 refuses":            {first: refuses, call: write(""), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
+		"a write, s1 resets":             {first: resets, call: write(""), asked: []string{"PUT s1"}, failed: "EOF"},
+		"a write, s1 has no leader":      {first: says(500, noLeader+"\n"), call: write(""), asked: []string{"PUT s1", "PUT s2"}},
+		"a write, s1 stops":              {first: says(503, "the server stops"), call: write(""), asked: []string{"PUT s1"}, failed: "the server stops"},
+		"a write with key, s1 resets":    {first: resets, call: write("k"), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
+		"a write with key, s1 is silent": {first: silent, call: write("k"), asked: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": test.first, "s2": node}}
+				c, moves := asking(t, s, "s1,s2")
+				start := time.Now()
+				err := test.call(c)
+				if test.failed == "" {
+					must.NoError(t, err)
+				} else {
+					must.ErrorContains(t, err, test.failed)
+				}
+				must.Eq(t, test.asked, s.asked)
+				must.Eq(t, test.moves, *moves)
+				must.Eq(t, test.took, time.Since(start))
+			})
+		})
+	}
+}
+
+// A call without any answer tries each address once. The next call continues with the address
+// after the last one, and reports the move to it then.
+func TestClient_allAddressesFail(t *testing.T) {
+	t.Parallel()
+	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": refuses, "s2": refuses, "s3": refuses}}
+	c, moves := asking(t, s, "s1, s2,s3,")
+	_, err := c.Self(t.Context())
+	must.ErrorContains(t, err, "connection refused")
+	must.Eq(t, []string{"GET s1", "GET s2", "GET s3"}, s.asked)
+	must.Eq(t, []string{oneToTwo, "http://s2 to http://s3"}, *moves)
+	must.Eq(t, "http://s1", c.Address())
+
+	s.answer["s1"] = says(http.StatusOK, "{}")
+	_, err = c.Self(t.Context())
+	must.NoError(t, err)
+	must.Eq(t, "http://s3 to http://s1", (*moves)[2])
+}
+
+// A client of one address reports the loss of a connection at once.
+func TestClient_oneAddressFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent}}
+		c, moves := asking(t, s, "s1")
+		start := time.Now()
+		_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
+		must.ErrorIs(t, err, errSilent)
+		must.EqError(t, err, "GET http://s1/v1/node/n1: the server does not answer")
+		must.LessEq(t, 2*time.Second, time.Since(start))
+		must.Eq(t, []string{"http://s1 to http://s1"}, *moves)
+	})
+}
+
+// When one read notices that a connection is lost, the other reads that wait on it continue at the
+// next address at once.
+func TestClient_readsMoveTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": says(http.StatusOK, "[]")}}
+		c, moves := asking(t, s, "s1,s2")
+		start := time.Now()
+		long := make(chan time.Duration, 1)
+		go func() {
+			_, _, err := c.NodeAllocations(t.Context(), "n1", Query{Index: 7, Wait: time.Hour, Stale: true})
+			must.NoError(t, err)
+			long <- time.Since(start)
+		}()
+		synctest.Wait()
+		_, _, _ = c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
+		must.LessEq(t, 2*time.Second, <-long)
+		must.Eq(t, []string{oneToTwo}, *moves)
+	})
+}
+
+// A server that falls silent within its answer is noticed: the call fails, the next one goes to the
+// next address.
+func TestClient_silentWithinAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": stops, "s2": says(http.StatusOK, "{}")}}
+		c, moves := asking(t, s, "s1,s2")
+		start := time.Now()
+		_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Second, Stale: true})
+		must.ErrorIs(t, err, errSilent)
+		must.Eq(t, pauseLimit, time.Since(start))
+		_, _, err = c.Node(t.Context(), "n1", Query{})
+		must.NoError(t, err)
+		must.Eq(t, []string{oneToTwo}, *moves)
+	})
+}
+
+// A server that knows no leader answers, but may be cut off from the others: the next read goes to
+// the next address, without a report.
+func TestClient_serverWithoutLeader(t *testing.T) {
+	t.Parallel()
+	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){
+		"s1": func(r *http.Request) (*http.Response, error) {
+			answer, err := says(http.StatusOK, "{}")(r)
+			answer.Header.Set("X-Nomad-KnownLeader", "false")
+			return answer, err
+		},
+		"s2": says(http.StatusOK, "{}"),
+	}}
+	c, moves := asking(t, s, "s1,s2")
+	for range 3 {
+		_, _, err := c.Node(t.Context(), "n1", Query{Stale: true})
+		must.NoError(t, err)
+	}
+	must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.asked)
+	must.SliceEmpty(t, *moves)
+}
+
+// An interrupted call tries no other address.
+func TestClient_interrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent}}
+		c, moves := asking(t, s, "s1,s2")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := c.Self(ctx)
+		must.ErrorIs(t, err, context.DeadlineExceeded)
+		must.Eq(t, []string{"GET s1"}, s.asked)
+		must.SliceEmpty(t, *moves)
+	})
+}
+
+// Over real sockets: the first server is killed while a read waits.
+func TestClient_killedServer(t *testing.T) {
+	t.Parallel()
+	waits := make(chan struct{})
+	first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(waits)
+		<-r.Context().Done()
+	}))
+	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ID":"n1"}`) }))
+	t.Cleanup(second.Close)
+	c, err := New(Config{Address: first.URL + "," + second.URL})
+	must.NoError(t, err)
+	t.Cleanup(c.Close)
+	go func() {
+		<-waits
+		first.CloseClientConnections()
+		first.Close()
+	}()
+	n, _, err := c.Node(t.Context(), "n1", Query{Index: 3, Stale: true})
+	must.NoError(t, err)
+	must.Eq(t, "n1", n.ID)
+	must.Eq(t, second.URL, c.Address())
+}
