@@ -82,6 +82,10 @@ type Config struct {
 	// LeaveOnStop, leaving has the same limit of its own. Zero is [DefaultStopTimeout].
 	StopTimeout time.Duration
 
+	// SnapshotTimeout is how long [Agent.Stop] waits for the snapshot that makes the next start
+	// short. Zero is [DefaultSnapshotTimeout].
+	SnapshotTimeout time.Duration
+
 	// Heartbeats set the time between heartbeats of clients.
 	Heartbeats heartbeat.Options
 	// Raft are raft's settings, or nil for its defaults. The agent sets LocalID, Logger and
@@ -112,6 +116,8 @@ const (
 	DefaultServerAddr  = "127.0.0.1:4647"
 	DefaultLeaderWait  = 5 * time.Second
 	DefaultStopTimeout = 5 * time.Second
+
+	DefaultSnapshotTimeout = 15 * time.Second
 )
 
 // withDefaults returns c with defaults in place of zero values. The error names an invalid field.
@@ -124,6 +130,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.LeaderWait, DefaultLeaderWait)
 	setDefault(&c.StopTimeout, DefaultStopTimeout)
 	c.Conns = c.Conns.WithDefaults()
+	setDefault(&c.SnapshotTimeout, DefaultSnapshotTimeout)
 	if c.Around == nil {
 		c.Around = func(api http.Handler) http.Handler { return api }
 	}
@@ -164,6 +171,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.LeaderWait is %s and must be above 0", c.LeaderWait)
 	case c.StopTimeout < 0:
 		return fmt.Errorf("Config.StopTimeout is %s and must be above 0", c.StopTimeout)
+	case c.SnapshotTimeout < 0:
+		return fmt.Errorf("Config.SnapshotTimeout is %s and must be above 0", c.SnapshotTimeout)
 	case c.ServerTLS != nil && c.ServerTLS.ClientAuth != tls.RequireAndVerifyClientCert:
 		return errors.New("Config.ServerTLS must have ClientAuth RequireAndVerifyClientCert: servers trust every server that connects")
 	}
