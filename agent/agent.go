@@ -218,6 +218,8 @@ func (a *Agent) Backend() httpapi.Backend {
 		Peers:  a.peers(),
 		Drains: a.server.Drainer(),
 		Access: a.config.Access,
+
+		Snapshots: snapshots{a},
 	}
 }
 

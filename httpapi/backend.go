@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"iter"
 	"net/http"
 	"time"
@@ -23,6 +25,8 @@ type Backend struct {
 	Drains Explainer
 	// Access identifies callers; nil gives every caller both rights.
 	Access Access
+	// Snapshots saves and restores the whole state. Nil: these routes answer 501.
+	Snapshots Snapshots
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -135,9 +139,29 @@ var (
 	ErrForbidden = errors.New("permission denied")
 	// ErrTooLarge: the change is too large to be written. Ask for less.
 	ErrTooLarge = errors.New("too large")
+	// ErrBadSnapshot: a snapshot was refused, and nothing has changed. The text says why.
+	ErrBadSnapshot = errors.New("the snapshot was refused, and nothing has changed")
 	// ErrReplaced: a snapshot was restored while its predecessor was read. Read again.
 	ErrReplaced = errors.New("the state was replaced")
 )
+
+// Snapshots saves and restores the whole state, the secrets of nodes included.
+type Snapshots interface {
+	// Save returns a file with the newest state of this server. The caller closes it.
+	Save(context.Context) (*SavedSnapshot, error)
+	// Restore replaces the state of all servers by that of a file, and returns the new index. The
+	// error wraps [ErrBadSnapshot], or is one of a [Writer].
+	Restore(context.Context, io.Reader) (index uint64, err error)
+}
+
+// SavedSnapshot is a file with the state.
+type SavedSnapshot struct {
+	io.ReadCloser
+	// Size is its length in bytes, SHA256 its checksum, and Index the raft index of the state.
+	Size   int64
+	SHA256 [sha256.Size]byte
+	Index  uint64
+}
 
 // Peers are the servers of a cluster, as one of them knows them.
 type Peers interface {

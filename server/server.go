@@ -124,7 +124,7 @@ func (s *Server) replaced(*statestore.Store) {
 // ID returns the server's name among its peers.
 func (s *Server) ID() raft.ServerID { return s.config.ID }
 
-// Snapshots takes snapshots.
+// Snapshots takes and restores snapshots.
 func (s *Server) Snapshots() *Snapshots { return &s.snapshots }
 
 // Raft returns the server's raft, for its members and its numbers.

@@ -7,16 +7,18 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // ErrNothingNew says that the newest snapshot holds the whole state.
 var ErrNothingNew = errors.New("the newest snapshot holds the whole state")
 
-// Snapshots takes snapshots of a server's state. See [Server.Snapshots].
+// Snapshots takes snapshots of a server's state, and restores others. See [Server.Snapshots].
 type Snapshots struct {
 	raft  *raft.Raft
 	fsm   *shims.FSM
@@ -49,6 +51,44 @@ func (s *Snapshots) Take(ctx context.Context) error {
 	}
 	return nil
 }
+
+// restoreGap is more than the entries that raft may take up between the choice of an index for a
+// restored state and its restore.
+const restoreGap = 1024
+
+// Restore replaces the state of all servers by the one in the store. It works on the leader. The
+// store gets an index above all that were used. Every entry of the present state is lost, and writes
+// in flight end with an unknown outcome. The scratch file is empty, and holds the state meanwhile.
+// Restore returns when most servers have the state. An error that wraps [shims.ErrRejected] means
+// that nothing has changed; after one that wraps [shims.ErrUnknown] the state may be replaced, now or
+// later.
+func (s *Snapshots) Restore(store *statestore.Store, scratch io.ReadWriteSeeker) (index uint64, err error) {
+	present := s.fsm.Store()
+	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index()) + restoreGap)
+	state := store.Snapshot()
+	if err := state.Persist(scratch); err != nil {
+		return 0, fmt.Errorf("%w: %w", shims.ErrRejected, err)
+	}
+	size, err := scratch.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = scratch.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", shims.ErrRejected, err)
+	}
+	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: state.Index(), Size: size}
+	switch err := s.raft.Restore(meta, scratch, restoreTimeout); {
+	case err == nil:
+		return state.Index(), nil
+	case s.fsm.Store() == present:
+		return 0, fmt.Errorf("restoring the state: %w: %w", shims.ErrRejected, err)
+	default:
+		return 0, fmt.Errorf("restoring the state: %w: %w", shims.ErrUnknown, err)
+	}
+}
+
+// restoreTimeout bounds the time until raft takes up a restore, and then until it takes up an entry.
+const restoreTimeout = time.Minute
 
 // end stops the writes of snapshots: raft waits for them when it ends.
 func (s *Snapshots) end() { close(s.store.ending) }

@@ -162,6 +162,17 @@ func call[T any](ctx context.Context, c *Client, method, path string, values url
 }
 
 func (c *Client) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
+	request, err := newRequest(ctx, c, method, path, values, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return c.http.Do(request)
+}
+
+func newRequest(ctx context.Context, c *Client, method, path string, values url.Values, body io.Reader) (*http.Request, error) {
 	target := c.base.JoinPath(path)
 	all := url.Values{}
 	for name, v := range c.fixed {
@@ -171,15 +182,12 @@ func (c *Client) send(ctx context.Context, method, path string, values url.Value
 		all[name] = v
 	}
 	target.RawQuery = all.Encode()
-	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	for name, v := range c.header {
 		request.Header[name] = v
 	}
-	if len(body) > 0 {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	return c.http.Do(request)
+	return request, nil
 }
