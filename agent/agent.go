@@ -33,6 +33,7 @@ type Agent struct {
 	heartbeats *heartbeats
 	membership *membership
 	versions   *versions
+	digests    *digests
 	leaders    *leaders
 	transport  *http.Transport
 	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
@@ -90,7 +91,7 @@ func (a *Agent) start() (err error) {
 		return err
 	}
 	a.transport = newTransport(a.port)
-	a.membership, a.versions = newMembership(a), newVersions(a)
+	a.membership, a.versions, a.digests = newMembership(a), newVersions(a), newDigests(a)
 	if err := a.membership.createID(); err != nil {
 		return err
 	}
@@ -145,12 +146,14 @@ func (a *Agent) lead(ctx context.Context) {
 	var leading sync.WaitGroup
 	leading.Go(func() { a.heartbeats.lead(ctx) })
 	leading.Go(func() { a.versions.lead(ctx) })
+	leading.Go(func() { a.digests.lead(ctx) })
 	leading.Wait()
 }
 
 // applied handles an applied entry. Raft's FSM goroutine calls it.
 func (a *Agent) applied(entry shims.Applied) {
 	a.heartbeats.applied(entry)
+	a.digests.applied(entry)
 	if a.config.OnApply != nil {
 		a.config.OnApply(entry)
 	}
@@ -292,6 +295,10 @@ func (a *Agent) close() error {
 // requests and leads meanwhile. Without the snapshot the next start takes longer, and loses nothing.
 func (a *Agent) lastSnapshot() {
 	if a.disk == nil || a.server.Err() != nil {
+		return
+	}
+	if a.digests.differs() {
+		a.config.Logger.Warn("no snapshot before the shutdown: the state differs from that of the other servers")
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.SnapshotTimeout)

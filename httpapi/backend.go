@@ -195,7 +195,25 @@ type Member struct {
 	// Understands are the cluster versions that the server understands; zero if the receiving
 	// server does not know them. The leader knows them for every server that answers.
 	Understands cluster.Versions
+	// Agreement says how the server's state compared at the index ComparedAt, which is zero before
+	// the first comparison. The leader knows it for every server that answers.
+	Agreement  Agreement
+	ComparedAt uint64
 }
+
+// Agreement is how the state of a server compares to the states of the others at the same index.
+type Agreement string
+
+const (
+	// StateUnknown means that it was not compared.
+	StateUnknown Agreement = ""
+	// StateSame means that all compared servers have this state, or a majority of all servers.
+	StateSame Agreement = "same"
+	// StateDiffers means that a majority of the servers has another state. The server does not lead.
+	StateDiffers Agreement = "differs"
+	// StateUndecided means that no majority of the servers has the same state.
+	StateUndecided Agreement = "undecided"
+)
 
 // Explainer reports the progress of running drains, and why the allocations left have not moved.
 // Both methods return an error that wraps [rules.ErrNotDraining] or [rules.ErrNotEnabled]: the

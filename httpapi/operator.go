@@ -15,6 +15,7 @@ func readRaftConfiguration(q *request) error {
 		w.Servers = append(w.Servers, wire.RaftServer{
 			ID: m.ID, Node: m.ID, Address: m.Address, Leader: m.Leader, Voter: m.Voter, RaftProtocol: "3",
 			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
+			State: string(m.Agreement), StateIndex: m.ComparedAt,
 		})
 	}
 	err := q.readAgain(q.Context(), 0, func(state State) (uint64, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -65,6 +66,9 @@ func (c *serverMembersCommand) run(args []string) error {
 	}
 	memberTable(servers.Servers).write(c.out)
 	fmt.Fprintf(c.out, "\nCluster version %d\n", servers.ClusterVersion)
+	for _, line := range stateLines(servers.Servers) {
+		fmt.Fprintln(c.out, line)
+	}
 	return nil
 }
 
@@ -82,4 +86,18 @@ func memberTable(servers []wire.RaftServer) *table {
 		t.row(s.ID, s.Address, state, fmt.Sprint(s.Voter), versions)
 	}
 	return t
+}
+
+// stateLines says which servers have another state than the others.
+func stateLines(servers []wire.RaftServer) (lines []string) {
+	for _, s := range servers {
+		switch s.State {
+		case string(httpapi.StateDiffers):
+			lines = append(lines, fmt.Sprintf("Server %s has another state than the majority at index %d, and does not lead. "+
+				"Stop it and run \"nodedrain server recover -discard\".", s.ID, s.StateIndex))
+		case string(httpapi.StateUndecided):
+			lines = append(lines, fmt.Sprintf("Server %s has a state at index %d that no majority has. Start the servers that are absent.", s.ID, s.StateIndex))
+		}
+	}
+	return lines
 }
