@@ -9,9 +9,12 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
-// answerTimeout bounds the time until the leader begins its answer, except for blocking queries.
+// answerTimeout bounds the time until the leader begins its answer, except for blocking queries and
+// snapshots.
 const answerTimeout = 30 * time.Second
 
 // Reasons to cancel an attempt. A leader that lost its power or its network does not close its
@@ -43,7 +46,7 @@ func (p peers) attempt(r *http.Request, leader string) (*http.Response, error) {
 		<-watcherDone
 	}
 	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
-	if isBlocking(r) {
+	if isBlocking(r) || r.URL.Path == httpapi.SnapshotPath {
 		timer.Stop()
 	}
 	response, err := p.agent.transport.RoundTrip(sent)

@@ -82,6 +82,15 @@ type Config struct {
 	// LeaveOnStop, leaving has the same limit of its own. Zero is [DefaultStopTimeout].
 	StopTimeout time.Duration
 
+	// SnapshotTimeout is how long [Agent.Stop] waits for the snapshot that makes the next start
+	// short. Zero is [DefaultSnapshotTimeout].
+	SnapshotTimeout time.Duration
+
+	// CompareInterval is the time between two comparisons of the servers' states, which the leader
+	// makes. They are rarer if the state is so large that they would cost more than some per cent of
+	// one processor. Zero is [DefaultCompareInterval].
+	CompareInterval time.Duration
+
 	// Heartbeats set the time between heartbeats of clients.
 	Heartbeats heartbeat.Options
 	// Raft are raft's settings, or nil for its defaults. The agent sets LocalID, Logger and
@@ -112,6 +121,9 @@ const (
 	DefaultServerAddr  = "127.0.0.1:4647"
 	DefaultLeaderWait  = 5 * time.Second
 	DefaultStopTimeout = 5 * time.Second
+
+	DefaultSnapshotTimeout = 15 * time.Second
+	DefaultCompareInterval = time.Minute
 )
 
 // withDefaults returns c with defaults in place of zero values. The error names an invalid field.
@@ -124,6 +136,8 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.LeaderWait, DefaultLeaderWait)
 	setDefault(&c.StopTimeout, DefaultStopTimeout)
 	c.Conns = c.Conns.WithDefaults()
+	setDefault(&c.SnapshotTimeout, DefaultSnapshotTimeout)
+	setDefault(&c.CompareInterval, DefaultCompareInterval)
 	if c.Around == nil {
 		c.Around = func(api http.Handler) http.Handler { return api }
 	}
@@ -164,6 +178,10 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.LeaderWait is %s and must be above 0", c.LeaderWait)
 	case c.StopTimeout < 0:
 		return fmt.Errorf("Config.StopTimeout is %s and must be above 0", c.StopTimeout)
+	case c.SnapshotTimeout < 0:
+		return fmt.Errorf("Config.SnapshotTimeout is %s and must be above 0", c.SnapshotTimeout)
+	case c.CompareInterval < 0:
+		return fmt.Errorf("Config.CompareInterval is %s and must be above 0", c.CompareInterval)
 	case c.ServerTLS != nil && c.ServerTLS.ClientAuth != tls.RequireAndVerifyClientCert:
 		return errors.New("Config.ServerTLS must have ClientAuth RequireAndVerifyClientCert: servers trust every server that connects")
 	}

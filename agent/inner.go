@@ -23,6 +23,8 @@ const (
 	pathPromise = "/internal/promise"
 	pathJoin    = "/internal/join"
 	pathRemove  = "/internal/remove"
+	pathDigest  = "/internal/digest"
+	pathVerdict = "/internal/verdict"
 )
 
 // serverInfo describes a server.
@@ -75,7 +77,7 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 					return
 				}
 			}
-			writeInfo(w, a.info())
+			writeJSON(w, a.info())
 		}
 	})
 	mux.HandleFunc("POST "+pathPromise, func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +89,7 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 			httpapi.WriteError(w, http.StatusConflict, err.Error())
 			return
 		}
-		writeInfo(w, a.info())
+		writeJSON(w, a.info())
 	})
 	mux.HandleFunc("POST "+pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Join(ctx, s.ID, s.Address)
@@ -95,6 +97,30 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	mux.HandleFunc("POST "+pathRemove, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Remove(ctx, s.ID)
 	}))
+	mux.HandleFunc("POST "+pathDigest, func(w http.ResponseWriter, r *http.Request) {
+		var q digestQuestion
+		if !decode(w, r, &q) {
+			return
+		}
+		found, err := a.digests.at(r.Context(), q.At)
+		if err != nil {
+			httpError(w, err)
+			return
+		}
+		writeJSON(w, found)
+	})
+	mux.HandleFunc("POST "+pathVerdict, func(w http.ResponseWriter, r *http.Request) {
+		var v verdict
+		if !decode(w, r, &v) {
+			return
+		}
+		if err := checkVerdict(v); err != nil {
+			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		a.digests.setOwn(v)
+		writeJSON(w, v)
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwarded{}, true)))
 	})
@@ -121,7 +147,7 @@ func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.Han
 		}
 		switch {
 		case err == nil:
-			writeInfo(w, a.info())
+			writeJSON(w, a.info())
 		case errors.Is(err, httpapi.ErrNotLeader):
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			a.peers().Forward(w, a.markForwarded(r))
@@ -150,9 +176,9 @@ func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
 	return true
 }
 
-func writeInfo(w http.ResponseWriter, info serverInfo) {
+func writeJSON[T any](w http.ResponseWriter, body T) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(info) // the peer detects an incomplete answer
+	_ = json.NewEncoder(w).Encode(body) // the peer detects an incomplete answer
 }
 
 // info returns the description of this server.
@@ -166,38 +192,43 @@ func (a *Agent) info() serverInfo {
 	}
 }
 
-// ask sends a request to a peer and returns its answer.
-func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (info serverInfo, err error) {
+// ask sends a request to a peer and returns the description with which it answers.
+func ask[Body serverInfo | serverRef | promise](ctx context.Context, a *Agent, peer, path string, body Body) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+a.config.LeaderWait)
 	defer cancel()
+	return askFor[serverInfo](ctx, a, peer, path, body)
+}
+
+// askFor sends a request to a peer and returns its answer. The caller bounds the time.
+func askFor[Answer, Body any](ctx context.Context, a *Agent, peer, path string, body Body) (found Answer, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return info, fmt.Errorf("asking %s: %w", peer, err)
+		return found, fmt.Errorf("asking %s: %w", peer, err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+peer+path, bytes.NewReader(data))
 	if err != nil {
-		return info, fmt.Errorf("asking %s: %w", peer, err)
+		return found, fmt.Errorf("asking %s: %w", peer, err)
 	}
 	response, err := a.transport.RoundTrip(request)
 	if err != nil {
-		return info, fmt.Errorf("asking %s: %w", peer, err)
+		return found, fmt.Errorf("asking %s: %w", peer, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxPeerBody))
 	if err != nil {
-		return info, fmt.Errorf("asking %s: %w", peer, err)
+		return found, fmt.Errorf("asking %s: %w", peer, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return info, fmt.Errorf("%s says: %s: %w", peer, bytes.TrimSpace(text), httpapi.ErrNotFound)
+		return found, fmt.Errorf("%s says: %s: %w", peer, bytes.TrimSpace(text), httpapi.ErrNotFound)
 	default:
-		return info, fmt.Errorf("%s says: %s", peer, bytes.TrimSpace(text))
+		return found, fmt.Errorf("%s says: %s", peer, bytes.TrimSpace(text))
 	}
-	if err := json.Unmarshal(text, &info); err != nil {
-		return info, fmt.Errorf("asking %s: %w", peer, err)
+	if err := json.Unmarshal(text, &found); err != nil {
+		return found, fmt.Errorf("asking %s: %w", peer, err)
 	}
-	return info, nil
+	return found, nil
 }
 
 // promise is a server's promise to join a new cluster of these servers, and no cluster that another

@@ -52,6 +52,7 @@ func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
 		m.Watch(telemetry.Sources{
 			Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
+			State: a.digests.status,
 		})
 	}
 }

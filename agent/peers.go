@@ -36,9 +36,10 @@ func (p peers) Members() []httpapi.Member {
 	_, leader := p.raft().LeaderWithID()
 	var members []httpapi.Member
 	for _, s := range p.configuration().Servers {
+		state := p.agent.digests.verdict(s.ID)
 		members = append(members, httpapi.Member{
 			ID: string(s.ID), Address: string(s.Address), Leader: s.ID == leader, Voter: s.Suffrage == raft.Voter,
-			Understands: p.agent.versions.understoodBy(s.ID),
+			Understands: p.agent.versions.understoodBy(s.ID), Agreement: state.Agreement, ComparedAt: state.Index,
 		})
 	}
 	return members

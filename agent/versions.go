@@ -152,6 +152,20 @@ func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	return nil
 }
 
+// fits refuses a state of another cluster version than the present or the proposed one. The caller
+// holds the lock.
+func (v *versions) fits(ctx context.Context, found cluster.Version) error {
+	if err := v.agent.server.CaughtUp(ctx); err != nil {
+		return apiErrorOf(err)
+	}
+	present := max(v.agent.server.Store().Snapshot().ClusterVersion(), v.proposed)
+	if found == present {
+		return nil
+	}
+	return fmt.Errorf("%w: it has cluster version %d, and this cluster has version %d: restore it into a cluster of the build that wrote it, and upgrade that one",
+		httpapi.ErrBadSnapshot, found, present)
+}
+
 // acquire waits for the lock. The caller must release it.
 func (v *versions) acquire(ctx context.Context) error {
 	select {

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"iter"
 	"net/http"
 	"time"
@@ -23,6 +25,8 @@ type Backend struct {
 	Drains Explainer
 	// Access identifies callers; nil gives every caller both rights.
 	Access Access
+	// Snapshots saves and restores the whole state. Nil: these routes answer 501.
+	Snapshots Snapshots
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -135,9 +139,29 @@ var (
 	ErrForbidden = errors.New("permission denied")
 	// ErrTooLarge: the change is too large to be written. Ask for less.
 	ErrTooLarge = errors.New("too large")
+	// ErrBadSnapshot: a snapshot was refused, and nothing has changed. The text says why.
+	ErrBadSnapshot = errors.New("the snapshot was refused, and nothing has changed")
 	// ErrReplaced: a snapshot was restored while its predecessor was read. Read again.
 	ErrReplaced = errors.New("the state was replaced")
 )
+
+// Snapshots saves and restores the whole state, the secrets of nodes included.
+type Snapshots interface {
+	// Save returns a file with the newest state of this server. The caller closes it.
+	Save(context.Context) (*SavedSnapshot, error)
+	// Restore replaces the state of all servers by that of a file, and returns the new index. The
+	// error wraps [ErrBadSnapshot], or is one of a [Writer].
+	Restore(context.Context, io.Reader) (index uint64, err error)
+}
+
+// SavedSnapshot is a file with the state.
+type SavedSnapshot struct {
+	io.ReadCloser
+	// Size is its length in bytes, SHA256 its checksum, and Index the raft index of the state.
+	Size   int64
+	SHA256 [sha256.Size]byte
+	Index  uint64
+}
 
 // Peers are the servers of a cluster, as one of them knows them.
 type Peers interface {
@@ -186,7 +210,25 @@ type Member struct {
 	Build string
 	// Newest is the index of the newest entry of its log, Applied that of the newest applied entry.
 	Newest, Applied uint64
+	// Agreement says how the server's state compared at the index ComparedAt, which is zero before
+	// the first comparison. The leader knows it for every server that answers.
+	Agreement  Agreement
+	ComparedAt uint64
 }
+
+// Agreement is how the state of a server compares to the states of the others at the same index.
+type Agreement string
+
+const (
+	// StateUnknown means that it was not compared.
+	StateUnknown Agreement = ""
+	// StateSame means that all compared servers have this state, or a majority of all servers.
+	StateSame Agreement = "same"
+	// StateDiffers means that a majority of the servers has another state. The server does not lead.
+	StateDiffers Agreement = "differs"
+	// StateUndecided means that no majority of the servers has the same state.
+	StateUndecided Agreement = "undecided"
+)
 
 // Explainer reports the progress of running drains, and why the allocations left have not moved.
 // Both methods return an error that wraps [rules.ErrNotDraining] or [rules.ErrNotEnabled]: the

@@ -53,9 +53,11 @@ func (q *request) forward() error {
 	passed := q.Clone(q.Context())
 	client := q.client()
 	passed.Header.Set(forwardedHeader, q.backend.Peers.Name()+" "+hex.EncodeToString(client[:8]))
-	passed.Body = io.NopCloser(bytes.NewReader(q.body))
-	passed.ContentLength = int64(len(q.body))
-	passed.TransferEncoding = nil
+	if !q.route.bulk {
+		passed.Body = io.NopCloser(bytes.NewReader(q.body))
+		passed.ContentLength = int64(len(q.body))
+		passed.TransferEncoding = nil
+	}
 	q.backend.Peers.Forward(q.w, passed)
 	return nil
 }

@@ -49,6 +49,8 @@ func asFailure(err error) *failure {
 		return &failure{http.StatusForbidden, "Permission denied"}
 	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
 		return &failure{http.StatusInternalServerError, "No cluster leader"}
+	case errors.Is(err, ErrBadSnapshot):
+		return &failure{http.StatusBadRequest, err.Error()}
 	case errors.Is(err, ErrTooLarge):
 		return &failure{http.StatusRequestEntityTooLarge, err.Error()}
 	case errors.Is(err, ErrNotFound):

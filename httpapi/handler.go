@@ -61,16 +61,24 @@ func (h *Handler) Forwarded() http.Handler {
 
 // observed reports each answer of a handler to the observer.
 func (h *Handler) observed(route string, handler http.HandlerFunc) http.HandlerFunc {
+	return h.observedWithin(times{body: bodyTime, answer: answerTime}, route, handler)
+}
+
+// observedWithin sets the time limits, too.
+func (h *Handler) observedWithin(allowed times, route string, handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		seen := &recorder{ResponseWriter: w}
+		seen := &recorder{ResponseWriter: w, answer: allowed.answer}
 		if r.Body != nil && r.Body != http.NoBody { // for the handler, or for net/http, which discards the rest
-			_ = http.NewResponseController(w).SetReadDeadline(start.Add(bodyTime))
+			_ = http.NewResponseController(w).SetReadDeadline(start.Add(allowed.body))
 		}
 		handler(seen, r)
 		h.options.Observe(route, seen.status(), time.Since(start))
 	}
 }
+
+// times are the time limits of a request: for its body, and for taking the answer.
+type times struct{ body, answer time.Duration }
 
 // Time limits for a client, which holds memory and a connection meanwhile.
 const (
@@ -81,21 +89,22 @@ const (
 )
 
 // beginAnswer sets the deadline by which the client must have read the answer.
-func beginAnswer(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a recorder of a test has none
+func beginAnswer(w http.ResponseWriter, within time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)) // a recorder of a test has none
 }
 
 // recorder remembers the status code of an answer, and when it has to be taken.
 type recorder struct {
 	http.ResponseWriter
-	code int // zero until the header is written
+	answer time.Duration // the time for taking the answer
+	code   int           // zero until the header is written
 }
 
 // WriteHeader remembers the first code that is not informational.
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code
-		beginAnswer(r.ResponseWriter)
+		beginAnswer(r.ResponseWriter, r.answer)
 	}
 	r.ResponseWriter.WriteHeader(code)
 }

@@ -8,7 +8,7 @@ func readMetrics(q *request) error {
 	if q.options.Metrics == nil {
 		return fail(http.StatusNotFound, "this server has no metrics")
 	}
-	beginAnswer(q.w) // it may begin with its body
+	beginAnswer(q.w, answerTime) // it may begin with its body
 	q.options.Metrics.ServeHTTP(q.w, q.Request)
 	return nil
 }

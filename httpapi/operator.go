@@ -20,6 +20,7 @@ func readRaftConfiguration(q *request) error {
 			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
 			Alive: m.Alive, Started: wire.NewTime(m.Started), Build: m.Build, AppliedIndex: m.Applied,
 			Behind: newest - min(newest, m.Applied),
+			State:  string(m.Agreement), StateIndex: m.ComparedAt,
 		})
 	}
 	err := q.readAgain(q.Context(), 0, func(state State) (uint64, error) {

@@ -79,10 +79,10 @@ func (q *request) serve() error {
 }
 
 // readBody reads the body, so that the request can still be forwarded. If the route ignores the
-// body, net/http discards it.
+// body, net/http discards it. A file is left to the handler, or to the leader.
 func (q *request) readBody() error {
 	most := min(q.route.body, q.options.MaxBody)
-	if most == 0 {
+	if most == 0 || q.route.bulk {
 		return nil
 	}
 	tooLarge := fail(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", most))

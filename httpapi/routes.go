@@ -23,6 +23,9 @@ type route struct {
 	local bool
 	// own: the secret of the node in the path is a valid token.
 	own bool
+	// bulk: the request or its answer is a file. It has more time, and its body is not read in
+	// advance.
+	bulk bool
 	// answer answers the request, or returns why not.
 	answer func(*request) error
 }
@@ -66,6 +69,8 @@ func routes() []route {
 		get("/v1/regions", listRegions).here(needsNothing),
 		get("/v1/operator/raft/configuration", readRaftConfiguration),
 		remove("/v1/operator/raft/peer", removePeer),
+		get(SnapshotPath, saveSnapshot).asFile(),
+		put(SnapshotPath, restoreSnapshot).asFile(),
 
 		get("/v1/node/{id}/drain", readDrain).byOwner(),
 		get("/v1/drains", listDrains),
@@ -100,6 +105,20 @@ func (r route) byOwner() route {
 	return r
 }
 
+// asFile makes a request or its answer a file with the whole state, for callers that may write.
+func (r route) asFile() route {
+	r.bulk, r.needs = true, needsWrite
+	return r
+}
+
+// allowed are the time limits of the route.
+func (r route) allowed() times {
+	if r.bulk {
+		return times{body: snapshotTime, answer: snapshotTime}
+	}
+	return times{body: bodyTime, answer: answerTime}
+}
+
 // reading makes a PUT a read: its body is a query.
 func (r route) reading() route {
 	r.reads, r.needs = true, needsRead
@@ -130,7 +149,7 @@ func (h *Handler) route(all []route) {
 	for _, one := range all {
 		for _, method := range one.methods() {
 			pattern := method + " " + one.path
-			h.mux.HandleFunc(pattern, h.observed(pattern, h.serve(one)))
+			h.mux.HandleFunc(pattern, h.observedWithin(one.allowed(), pattern, h.serve(one)))
 		}
 		allowed[one.path] = append(allowed[one.path], one.methods()...)
 	}

@@ -27,6 +27,7 @@ type Server struct {
 	requests, own *shims.Proposer
 	leader        leader
 	reads         readIndex
+	snapshots     Snapshots
 
 	// restored has capacity 1 and is sent to, without blocking, when a snapshot
 	// has replaced the state.
@@ -78,10 +79,13 @@ func (s *Server) start() (err error) {
 			}
 		}
 	}
-	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, c.Snapshots, c.Transport)
+	snapshots := &s.snapshots
+	snapshots.store = stoppableSnapshots{SnapshotStore: c.Snapshots, ending: make(chan struct{})}
+	s.raft, err = raft.NewRaft(c.Raft, s.fsm, c.Log, c.Stable, &snapshots.store, c.Transport)
 	if err != nil {
 		return fmt.Errorf("starting raft: %w", cmp.Or(s.fsm.Err(), err)) // raft's error does not say why the FSM refused the snapshot
 	}
+	snapshots.raft, snapshots.fsm = s.raft, s.fsm
 	options := shims.Options{Logger: c.Logger, OnAnswer: c.OnAnswer}
 	if s.requests, err = shims.NewProposer(s.raft, s.fsm, options); err != nil {
 		return err
@@ -120,7 +124,10 @@ func (s *Server) replaced(*statestore.Store) {
 // ID returns the server's name among its peers.
 func (s *Server) ID() raft.ServerID { return s.config.ID }
 
-// Raft returns the server's raft, for its members, its snapshots and its numbers.
+// Snapshots takes and restores snapshots.
+func (s *Server) Snapshots() *Snapshots { return &s.snapshots }
+
+// Raft returns the server's raft, for its members and its numbers.
 func (s *Server) Raft() *raft.Raft { return s.raft }
 
 // Leads reports whether the server believes that it leads. Two may believe it
@@ -177,12 +184,14 @@ func (s *Server) releaseAll() error {
 	s.reads.close() // raft still answers
 	var ended raft.Future
 	if s.raft != nil {
+		s.snapshots.end()
 		ended = s.raft.Shutdown()
 	}
 	errs = append(errs, closeTransport(s.config.Transport)) // or raft waits for peers that do not answer
 	if ended != nil {
 		errs = append(errs, ended.Error())
 	}
+	s.snapshots.taking.Wait()
 	return errors.Join(errs...)
 }
 

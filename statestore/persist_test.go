@@ -257,3 +257,23 @@ func FuzzRestore(f *testing.F) {
 		recount(t, s.Snapshot())
 	})
 }
+
+// A restored state that gets a new index has the same rows. Readers that wait for a table, or for an
+// index that the rows do not reach, find it newer than what they know.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	w := story(t)
+	s := restored(t, w.snap())
+	const index = 1000
+	s.Advance(index)
+	after := s.Snapshot()
+	must.Eq(t, index, after.Index())
+	for _, table := range []string{statestore.TableNodes, statestore.TableDrains, statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals} {
+		must.Eq(t, index, after.TableIndex(table))
+	}
+	must.Eq(t, w.snap().Alloc("w2"), after.Alloc("w2"))
+	must.Eq(t, dump(t, after), dump(t, restored(t, after).Snapshot()))
+	r := &world{t: t, store: s, index: index, now: w.now}
+	r.report(cluster.ClientFailed, "w2")
+	must.Eq(t, index+1, r.snap().Alloc("w2").ModifyIndex)
+}

@@ -20,6 +20,9 @@ type Sources struct {
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
 	BlockingQueries func() int
+	// State returns whether the server's state is in doubt: that of the other servers differs. It
+	// also returns the index of the newest comparison, or zero before the first one.
+	State func() (doubtful bool, compared uint64)
 	// Connections counts the connections of each kind.
 	Connections func() []Connections
 }
@@ -73,6 +76,7 @@ type puller struct {
 	leads, last, commit, applied, contact    *prometheus.Desc
 	queries, certificate                     *prometheus.Desc
 	conns, connsClosed, connsRefused         *prometheus.Desc
+	differs, compared                        *prometheus.Desc
 	witnessMissed, witnessIndex, witnessSize *prometheus.Desc
 }
 
@@ -98,6 +102,8 @@ func newPuller(t *Telemetry) *puller {
 	p.connsClosed = desc("connections_closed_total", "Idle connections that were closed because a bound was reached, by kind.", "kind")
 	p.connsRefused = desc("connections_refused_total", "Connections that were closed at once because a bound was reached, by kind.", "kind")
 	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
+	p.differs = desc("state_differs", "1 on a server whose state differs from that of the other servers, otherwise 0.")
+	p.compared = desc("state_compared_index", "Index at which this server's state was last compared with those of the other servers.")
 	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness missed because its queue was full.")
 	p.witnessIndex = desc("witness_index", "Index of the newest entry that the witness has judged.")
 	p.witnessSize = desc("witness_size", "Drains, marks and groups that the witness remembers.")
@@ -137,6 +143,15 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(p.connsClosed, prometheus.CounterValue, float64(c.Closed), c.Kind)
 			to <- prometheus.MustNewConstMetric(p.connsRefused, prometheus.CounterValue, float64(c.Refused), c.Kind)
 		}
+	}
+	if s.State != nil {
+		doubtful, compared := s.State()
+		differs := 0.0
+		if doubtful {
+			differs = 1
+		}
+		gauge(p.differs, differs)
+		gauge(p.compared, float64(compared))
 	}
 	if s.Raft != nil {
 		p.collectRaft(s.Raft, now, gauge)

@@ -156,6 +156,7 @@ func (l *log) running() telemetry.Sources {
 		Connections: func() []telemetry.Connections {
 			return []telemetry.Connections{{Kind: "http", Open: 40, Closed: 3, Refused: 2}}
 		},
+		State: func() (bool, uint64) { return true, 27 },
 	}
 }
 

@@ -8,6 +8,7 @@
 //	member            the record: the last term, vote and index of a member of a cluster
 //	raft/log.db       raft's log, term and vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
+//	snapshot-*.tmp    a state that is saved or restored now. Delete a file that a crash has left
 //	discarded-TIME/   the files that [Discard] has moved
 //
 // # The record

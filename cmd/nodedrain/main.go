@@ -73,11 +73,17 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"eval":             is(&parentCommand{"Show evaluations", evalHelp}),
 		"eval status":      is(&evalStatusCommand{operate}),
 		"clients":          is(&clientsCommand{operate}),
+		"operator":         is(&parentCommand{"Save and restore the state of the servers", operatorHelp}),
 		"server":           is(&serverCommand{operate}),
 		"server join":      is(&serverJoinCommand{operate}),
 		"server members":   is(&serverMembersCommand{operate}),
 		"server recover":   is(&serverRecoverCommand{operate}),
 		"server remove":    is(&serverRemoveCommand{operate}),
+
+		"operator snapshot":         is(&parentCommand{"Save, restore and inspect the state of the servers", snapshotHelp}),
+		"operator snapshot inspect": is(&snapshotInspectCommand{operate}),
+		"operator snapshot restore": is(&snapshotRestoreCommand{operate}),
+		"operator snapshot save":    is(&snapshotSaveCommand{operate}),
 
 		"demo":       is(&demoCommand{ctx: ctx, out: std.out, errs: std.errs}),
 		"sim":        is(&simulate),

@@ -170,6 +170,12 @@ func TestOperator_help(t *testing.T) {
 		"server join":      new(connectFlags).flags("server join"),
 		"server remove":    new(connectFlags).flags("server remove"),
 		"server recover":   new(serverRecoverFlags).set(),
+
+		"operator":                  flag.NewFlagSet("", flag.ContinueOnError),
+		"operator snapshot":         flag.NewFlagSet("", flag.ContinueOnError),
+		"operator snapshot inspect": new(snapshotInspectCommand).flags(),
+		"operator snapshot restore": new(snapshotRestoreFlags).set(),
+		"operator snapshot save":    new(snapshotSaveFlags).set(),
 	} {
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -72,6 +73,9 @@ func (c *serverMembersCommand) run(args []string) error {
 		fmt.Fprintln(c.out, "\n"+line)
 	}
 	fmt.Fprintf(c.out, "\nCluster version %d\n", servers.ClusterVersion)
+	for _, line := range stateLines(servers.Servers) {
+		fmt.Fprintln(c.out, line)
+	}
 	return nil
 }
 
@@ -117,4 +121,18 @@ func leaderless(servers []wire.RaftServer) string {
 		return text + " They elect one soon, unless they do not reach each other."
 	}
 	return text + " Start the servers that do not answer."
+}
+
+// stateLines says which servers have another state than the others.
+func stateLines(servers []wire.RaftServer) (lines []string) {
+	for _, s := range servers {
+		switch s.State {
+		case string(httpapi.StateDiffers):
+			lines = append(lines, fmt.Sprintf("Server %s has another state than the majority at index %d, and does not lead. "+
+				"Stop it and run \"nodedrain server recover -discard\".", s.ID, s.StateIndex))
+		case string(httpapi.StateUndecided):
+			lines = append(lines, fmt.Sprintf("Server %s has a state at index %d that no majority has. Start the servers that are absent.", s.ID, s.StateIndex))
+		}
+	}
+	return lines
 }

@@ -228,6 +228,8 @@ type request struct {
 	method, path string
 	values       url.Values
 	body         []byte
+	// stream is the body instead, if it is not nil. Such a request is made once.
+	stream io.Reader
 	// limit is the longest time until the answer begins; zero is none. pause is the longest pause
 	// within the answer; zero also means that another request does not end this one.
 	limit, pause time.Duration
@@ -284,14 +286,21 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 		all[name] = v
 	}
 	target.RawQuery = all.Encode()
-	made, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
+	var body io.Reader = bytes.NewReader(r.body)
+	if r.stream != nil {
+		body = r.stream
+	}
+	made, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	for name, v := range r.connection.header {
 		made.Header[name] = v
 	}
-	if len(r.body) > 0 {
+	switch {
+	case r.stream != nil:
+		made.Header.Set("Content-Type", "application/octet-stream")
+	case len(r.body) > 0:
 		made.Header.Set("Content-Type", "application/json")
 	}
 	return made, nil

@@ -78,6 +78,10 @@ type RaftServer struct {
 	Build        string
 	AppliedIndex uint64
 	Behind       uint64
+	// State says how the server's state compared to those of the others at the raft index
+	// StateIndex: same, differs, undecided, or empty if it was not compared. Ours.
+	State      string
+	StateIndex uint64
 }
 
 // JoinRequest is the body of POST /v1/operator/raft/join: the server to add, or to

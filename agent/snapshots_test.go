@@ -1,0 +1,155 @@
+package agent_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/agent"
+	"github.com/seed-f9cf0b39/nodedrain/agent/archive"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// versioned waits until the cluster has its newest version: a restore needs a file of that version.
+func versioned(t *testing.T, a *agent.Agent) {
+	t.Helper()
+	eventually(t, "the newest cluster version", func() bool {
+		return a.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion
+	})
+}
+
+func dumpOf(t *testing.T, s *statestore.Snapshot) string {
+	t.Helper()
+	var b strings.Builder
+	must.NoError(t, s.Dump(&b))
+	return b.String()
+}
+
+// A saved state replaces a newer one on all servers. What was written later is gone, the drain that
+// ran then runs again with its deadline, waiting readers see it, and the servers go on from there,
+// also after a restart.
+func TestCluster_restoresASavedState(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	leader := w.leader()
+	versioned(t, leader)
+	follower := w.others(leader)[0]
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			_, err := api(t, follower).Register(t.Context(), testNode(i))
+			must.NoError(t, err)
+		}
+	}
+	write(0, 10)
+	_, err := leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1))
+	must.NoError(t, err)
+	var placed *cluster.Allocation // its client never reports, so a drain of its node waits
+	eventually(t, "an allocation", func() bool {
+		for one := range w.leader().Server().Store().Snapshot().Allocs() {
+			placed = one
+		}
+		return placed != nil
+	})
+	drain := func(spec *cluster.DrainSpec) {
+		_, err := w.leader().Backend().Writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: placed.NodeID, Spec: spec})
+		must.NoError(t, err)
+	}
+	drain(&cluster.DrainSpec{Deadline: time.Hour})
+
+	var saved bytes.Buffer
+	must.NoError(t, apiclient.SaveSnapshot(t.Context(), api(t, follower), false, &saved))
+	var before *statestore.Snapshot
+	meta, err := archive.Read(bytes.NewReader(saved.Bytes()), func(_ archive.Meta, state io.Reader) error {
+		store, err := statestore.Restore(state)
+		before = store.Snapshot()
+		return err
+	})
+	must.NoError(t, err)
+	must.Eq(t, before.Index(), meta.Index)
+
+	write(10, 20)
+	drain(nil)
+	_, err = w.leader().Backend().Writer.PurgeNode(t.Context(), testNode(1).ID)
+	must.NoError(t, err)
+	newest := w.leader().Server().Store().Snapshot().Index()
+	woken := make(chan error, 1)
+	go func() {
+		_, _, err := api(t, follower).Nodes(t.Context(), apiclient.NodesQuery{Query: apiclient.Query{Index: newest}})
+		woken <- err
+	}()
+
+	index, err := apiclient.RestoreSnapshot(t.Context(), api(t, follower), bytes.NewReader(saved.Bytes()))
+	must.NoError(t, err)
+	must.Greater(t, newest, index)
+	must.NoError(t, <-woken)
+	awaitSameState(t, w.agents...)
+	state := w.leader().Server().Store().Snapshot()
+	must.NotNil(t, state.Node(testNode(1).ID))
+	must.Nil(t, state.Node(testNode(15).ID))
+	must.GreaterEq(t, index, state.Index())
+	running := state.Node(placed.NodeID).Drain
+	must.NotNil(t, running)
+	must.True(t, running.Strategy.ForceDeadline.Equal(before.Node(placed.NodeID).Drain.Strategy.ForceDeadline))
+
+	write(20, 25) // and the cluster goes on
+	awaitSameState(t, w.agents...)
+	stopped := w.others(w.leader())[0]
+	must.NoError(t, stopped.Stop())
+	rest := w.others(stopped)
+	_, err = api(t, w.leader(rest...)).Register(t.Context(), testNode(25))
+	must.NoError(t, err)
+	back := start(t, agent.Config{DataDir: dirs[stopped.Name()], ServerAddr: stopped.ServerAddr()})
+	ready(t, back)
+	awaitSameState(t, w.leader(rest...), back)
+	must.NotNil(t, back.Server().Store().Snapshot().Node(testNode(25).ID))
+}
+
+// A restore refuses a file that is damaged, cut, foreign or of another version, with an error that
+// says so, and changes nothing.
+func TestCluster_refusesBadSnapshots(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	versioned(t, a)
+	c := api(t, a)
+	for i := range 20 {
+		_, err := c.Register(t.Context(), testNode(i))
+		must.NoError(t, err)
+	}
+	var whole bytes.Buffer
+	must.NoError(t, apiclient.SaveSnapshot(t.Context(), c, true, &whole))
+	damaged := bytes.Clone(whole.Bytes())
+	damaged[len(damaged)/2] ^= 0x10
+	file := func(v cluster.Version, persist func(io.Writer) error) []byte {
+		var b bytes.Buffer
+		must.NoError(t, archive.Write(&b, archive.Meta{ClusterVersion: v, Time: time.Now()}, persist))
+		return b.Bytes()
+	}
+	before := dumpOf(t, a.Server().Store().Snapshot())
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"cut":                {whole.Bytes()[:whole.Len()-100], "it is cut"},
+		"damaged":            {damaged, "not a usable snapshot"},
+		"foreign":            {[]byte("hello, hello, hello"), "of another program"},
+		"older cluster":      {file(1, statestore.New().Snapshot().Persist), "it has cluster version 1, and this cluster has version"},
+		"newer cluster":      {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
+		"not really a state": {file(cluster.MaxVersion, func(w io.Writer) error { _, err := w.Write([]byte("not a state")); return err }), "restoring the state"},
+	} {
+		_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(c.file))
+		must.ErrorContains(t, err, "Unexpected response code: 400 (the snapshot was refused, and nothing has changed: ", must.Sprint(name))
+		must.ErrorContains(t, err, c.want, must.Sprint(name))
+	}
+	must.Eq(t, before, dumpOf(t, a.Server().Store().Snapshot()))
+	_, err := apiclient.RestoreSnapshot(t.Context(), c, &whole)
+	must.NoError(t, err)
+}

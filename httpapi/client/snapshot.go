@@ -1,0 +1,50 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+const snapshotPath = "/v1/operator/snapshot"
+
+// SaveSnapshot writes a file with the whole state, the secrets of nodes included. With stale, any
+// server answers from its own state, also without a leader. It compares the checksum that the server
+// sends. After an error the written bytes are no snapshot.
+func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) error {
+	response, err := c.send(ctx, http.MethodGet, snapshotPath, Query{Stale: stale}.values(), nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return readError(response)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, sum), response.Body); err != nil {
+		return fmt.Errorf("reading the snapshot: %w", err)
+	}
+	if want := "sha-256=" + base64.StdEncoding.EncodeToString(sum.Sum(nil)); response.Header.Get("Digest") != want {
+		return errors.New("reading the snapshot: the checksum that the server has sent does not match")
+	}
+	return nil
+}
+
+// RestoreSnapshot replaces the state of all servers by that of a file. It returns the new index.
+func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint64, err error) {
+	once := &request{connection: c.connection, at: c.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
+	response, err := once.do(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return 0, readError(response)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	return readAnswer(response.Header).Index, nil
+}
