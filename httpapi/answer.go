@@ -44,6 +44,9 @@ func (q *request) answer(body any) error {
 		b.Truncate(b.Len() - 1)
 	}
 	q.w.Header().Set("Content-Type", "application/json")
+	if err := compress(q, &b); err != nil {
+		return err
+	}
 	q.w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	q.w.WriteHeader(http.StatusOK)
 	_, _ = b.WriteTo(q.w) // the client may have disconnected
