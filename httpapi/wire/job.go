@@ -30,7 +30,8 @@ type Job struct {
 
 	// The servers set the following fields.
 	Stop *bool
-	// SubmitTime is zero: it is not stored. The reference's command reads it of every job.
+	// SubmitTime is in Unix nanoseconds. It is zero in the job of an allocation, and if no evaluation
+	// and no allocation tells. The reference's command reads it of every job.
 	SubmitTime *int64
 	// Status is pending, running or dead.
 	Status            *string
