@@ -47,13 +47,21 @@ func routes() []route {
 		get("/v1/job/{id}/allocations", listJobAllocs),
 		get("/v1/job/{id}/evaluations", listJobEvals),
 		get("/v1/job/{id}/summary", readJobSummary),
+		get("/v1/job/{id}/versions", listJobVersions),
+		get("/v1/job/{id}/deployment", noDeployment),
+		get("/v1/job/{id}/deployments", listNothing),
+		get("/v1/job/{id}/services", listNothing),
 
 		get("/v1/allocations", listAllocs),
 		get("/v1/allocation/{id}", readAlloc),
 		get("/v1/evaluations", listEvals),
 		get("/v1/evaluation/{id}", readEval),
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
+		get("/v1/allocation/{id}/services", listNothing),
+		get("/v1/client/allocation/{id}/checks", listChecks),
+		get("/v1/deployments", listNothing),
 		get("/v1/namespaces", listNamespaces),
+		get(nodePoolsPath, listNodePools),
 		put("/v1/search", search).reading(),
 
 		get("/v1/agent/self", readAgent).here(needsRead),
@@ -120,6 +128,9 @@ func (r route) methods() []string {
 	return []string{r.method}
 }
 
+// nodePoolsPath would otherwise be the path of a node.
+const nodePoolsPath = "/v1/node/pools"
+
 // otherRoute is the observed name of a request without a route.
 const otherRoute = "other"
 
@@ -132,7 +143,9 @@ func (h *Handler) route(all []route) {
 			pattern := method + " " + one.path
 			h.mux.HandleFunc(pattern, h.observed(pattern, h.serve(one)))
 		}
-		allowed[one.path] = append(allowed[one.path], one.methods()...)
+		if one.path != nodePoolsPath { // the path of a node answers its other methods
+			allowed[one.path] = append(allowed[one.path], one.methods()...)
+		}
 	}
 	for path, methods := range allowed {
 		slices.Sort(methods)

@@ -164,6 +164,18 @@ type JobRegisterRequest struct {
 	JobModifyIndex uint64 `json:",omitempty"`
 }
 
+// JobVersions answers GET /v1/job/{id}/versions.
+type JobVersions struct {
+	Versions []*Job
+	// Diffs is always nil.
+	Diffs []*Nothing
+	// Index, LastContact and KnownLeader repeat the headers; LastContact is always zero.
+	Index       uint64
+	LastContact int64
+	KnownLeader bool
+	NextToken   string
+}
+
 // JobEvaluateRequest is the body of PUT /v1/job/{id}/evaluate, and may be missing.
 type JobEvaluateRequest struct {
 	JobID string

@@ -50,6 +50,17 @@ type Namespace struct {
 	ModifyIndex uint64
 }
 
+// NodePool is a node pool in a list. It has a name only.
+type NodePool struct {
+	Name                   string
+	Description            string
+	Meta                   map[string]string
+	NodeIdentityTTL        int64
+	SchedulerConfiguration *Nothing
+	CreateIndex            uint64
+	ModifyIndex            uint64
+}
+
 // RaftConfiguration answers GET /v1/operator/raft/configuration.
 type RaftConfiguration struct {
 	Servers []RaftServer
