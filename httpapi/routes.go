@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -134,8 +135,28 @@ const nodePoolsPath = "/v1/node/pools"
 // otherRoute is the observed name of a request without a route.
 const otherRoute = "other"
 
-// route registers the routes. A known path answers other methods with 405. An unknown path is
-// answered 404 without a text, as the reference does.
+// notImplemented says that this system does not have what the path names, and why.
+func notImplemented(r *http.Request) string {
+	why := "docs/api.md lists the routes of this server"
+	for _, one := range []struct{ prefix, why string }{
+		{"/v1/acl/", "tokens are not in the state: a file that the servers read lists them"},
+		{"/v1/node/pool/", "node pools cannot be managed: a pool exists as long as a node is in it"},
+		{"/v1/jobs/parse", "send the job as JSON"},
+		{"/v1/client/", "clients are simulated: no process runs"},
+		{"/v1/deployment/", "jobs have no deployments"},
+	} {
+		if strings.HasPrefix(r.URL.Path, one.prefix) {
+			why = one.why
+		}
+	}
+	if strings.HasSuffix(r.URL.Path, "/dispatch") || strings.HasSuffix(r.URL.Path, "/periodic/force") {
+		why = "parameterized and periodic jobs are not supported"
+	}
+	return fmt.Sprintf("%s %s is not implemented: %s", r.Method, r.URL.Path, why)
+}
+
+// route registers the routes. A known path answers other methods with 405. An unknown path of the API
+// is answered 501 with a sentence; the reference may have it. Any other path is answered 404.
 func (h *Handler) route(all []route) {
 	allowed := map[string][]string{}
 	for _, one := range all {
@@ -158,5 +179,8 @@ func (h *Handler) route(all []route) {
 	for _, path := range []string{"/{$}", "/ui"} {
 		h.mux.HandleFunc("GET "+path, h.observed("GET /", h.showWelcome))
 	}
+	h.mux.HandleFunc("/v1/", h.observed(otherRoute, func(w http.ResponseWriter, r *http.Request) {
+		WriteError(w, http.StatusNotImplemented, notImplemented(r))
+	}))
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 }
