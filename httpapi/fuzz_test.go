@@ -105,7 +105,7 @@ func bodies() (routes []string, samples [][]string) {
 		}},
 		{"/v1/node/" + uuid('a', 2) + "/eligibility", []string{`{"NodeID":"x","Eligibility":"eligible"}`, `{"Eligibility":"ineligible"}`, `{"Eligibility":5}`}},
 		{"/v1/jobs", []string{
-			`{"Job":{"ID":"x","Type":"system","Priority":80,"TaskGroups":[{"Name":"g","Count":2,"Tasks":[{"Name":"t","KillTimeout":5,"Resources":{"CPU":1,"Devices":[{"Name":"gpu","Count":1}]},"CSIPluginConfig":{}}]}]}}`,
+			`{"Job":{"ID":"x","Type":"system","Priority":80,"TaskGroups":[{"Name":"g","Count":1,"Tasks":[{"Name":"t","KillTimeout":5,"Resources":{"CPU":1,"Devices":[{"Name":"gpu","Count":1}]},"CSIPluginConfig":{}}]}]}}`,
 			`{"Job":{"ID":"web","Namespace":"a/b","TaskGroups":[{"Name":"web","Migrate":{"MaxParallel":0,"MinHealthyTime":9223372036854775807},"Disconnect":{"LostAfter":-1},"Constraints":[{"LTarget":"${node.class}","RTarget":"x"}],"Tasks":[{"ShutdownDelay":1}]}]}}`,
 			`{"Job":{"ID":"x","Periodic":{}}}`, `{"Job":{"TaskGroups":[null,{"Tasks":[null]}]}}`, `{"Job":{"ID":"\u0000","TaskGroups":[{"Name":"","Count":-1}]}}`,
 		}},
