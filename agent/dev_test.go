@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/simclient"
@@ -79,4 +81,18 @@ func TestDev_purged(t *testing.T) {
 	}
 	must.Eq(t, first.ID, nodes[0].ID)
 	must.Eq(t, string(cluster.NodeReady), nodes[0].Status)
+}
+
+// An event stream does not hold up the stop of its server: it would never end by itself.
+func TestDev_stopEndsEventStreams(t *testing.T) {
+	t.Parallel()
+	dev, err := agent.NewDev(t.Context(), agent.DevConfig{Agent: agent.Config{HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"}, Clients: -1, NoJobs: true})
+	must.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+dev.HTTPAddr()+httpapi.EventStreamPath, nil)
+	must.NoError(t, err)
+	stream, err := http.DefaultTransport.RoundTrip(r)
+	must.NoError(t, err)
+	must.Eq(t, 200, stream.StatusCode)
+	must.NoError(t, dev.Stop())
+	must.NoError(t, stream.Body.Close())
 }

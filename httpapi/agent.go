@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -46,6 +48,28 @@ func members(q *request) []wire.AgentMember {
 		}})
 	}
 	return list
+}
+
+// readHealth answers GET /v1/agent/health, for load balancers: 200, or 500 while the server knows no
+// leader. It needs no right.
+func readHealth(q *request) error {
+	code, answer := http.StatusOK, wire.AgentHealth{}
+	fine := func(ok bool, wrong string) *wire.Health {
+		if ok {
+			return &wire.Health{Ok: true, Message: "ok"}
+		}
+		code = http.StatusInternalServerError
+		return &wire.Health{Message: wrong}
+	}
+	switch kind := q.URL.Query().Get("type"); kind {
+	case "", "server":
+		answer.Server = fine(q.backend.Peers.Leader() != "", "No cluster leader")
+	case "client":
+		answer.Client = fine(false, "this agent is a server, and no client")
+	default:
+		return fail(http.StatusBadRequest, fmt.Sprintf("unknown type %q", kind))
+	}
+	return answerAs(q, code, answer)
 }
 
 // hostPort splits an address. A text that is no address is a host.

@@ -68,6 +68,8 @@ func routes() []route {
 		get("/v1/agent/self", readAgent).here(needsRead),
 		get("/v1/agent/members", listMembers).here(needsRead),
 		get("/v1/agent/pprof/{profile}", readProfile).here(needsWrite),
+		get("/v1/agent/health", readHealth).here(needsNothing),
+		get(EventStreamPath, streamEvents).here(needsRead),
 		get("/v1/metrics", readMetrics).here(needsRead),
 		get("/metrics", readMetrics).here(needsRead),
 		get("/v1/status/leader", readLeader).here(needsNothing),
