@@ -23,9 +23,32 @@ func readAgent(q *request) error {
 		Member: self,
 		Stats: map[string]map[string]string{"nomad": {
 			"server": "true", "leader": strconv.FormatBool(peers.Leads()), "leader_addr": peers.Leader(), "known_regions": "1",
+		}, "raft": {
+			"num_peers": strconv.Itoa(numPeers(peers)), "protocol_version": raftVersion, "last_contact": peers.LastContact().String(),
 		}},
 	})
 }
+
+// numPeers counts the voters besides this server.
+func numPeers(peers Peers) (count int) {
+	for _, m := range peers.Members() {
+		if m.Voter && m.ID != peers.Name() {
+			count++
+		}
+	}
+	return count
+}
+
+// build is the version of a server's build, as far as the receiving server knows it.
+func build(q *request, m Member) string {
+	if m.ID == q.backend.Peers.Name() {
+		return q.options.Build
+	}
+	return "unknown"
+}
+
+// raftVersion is the version of raft's protocol, in the tags of servers.
+const raftVersion = "3"
 
 // listMembers answers GET /v1/agent/members: the servers, as the receiving server knows them.
 func listMembers(q *request) error {
@@ -45,6 +68,7 @@ func members(q *request) []wire.AgentMember {
 		list = append(list, wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
 			"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
 			"rpc_addr": host, "port": strconv.Itoa(int(port)),
+			"build": build(q, m), "vsn": "1", "raft_vsn": raftVersion,
 		}})
 	}
 	return list
