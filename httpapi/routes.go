@@ -151,6 +151,9 @@ func notImplemented(r *http.Request) string {
 			why = one.why
 		}
 	}
+	if strings.HasSuffix(r.URL.Path, "/plan") {
+		why = "the scheduler plans registered jobs only"
+	}
 	if strings.HasSuffix(r.URL.Path, "/dispatch") || strings.HasSuffix(r.URL.Path, "/periodic/force") {
 		why = "parameterized and periodic jobs are not supported"
 	}
