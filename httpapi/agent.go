@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,9 +14,10 @@ import (
 func readAgent(q *request) error {
 	peers := q.backend.Peers
 	self := wire.AgentMember{Name: peers.Name(), Status: "alive", Tags: map[string]string{}}
-	for _, m := range members(q) {
-		if m.Name == peers.Name() {
-			self = m
+	for _, m := range peers.Members() {
+		if m.ID == peers.Name() {
+			m.Alive, m.Build = true, q.options.Build
+			self = agentMember(q, m)
 		}
 	}
 	return q.answer(wire.AgentSelf{
@@ -39,39 +41,33 @@ func numPeers(peers Peers) (count int) {
 	return count
 }
 
-// build is the version of a server's build, as far as the receiving server knows it.
-func build(q *request, m Member) string {
-	if m.ID == q.backend.Peers.Name() {
-		return q.options.Build
-	}
-	return "unknown"
-}
-
 // raftVersion is the version of raft's protocol, in the tags of servers.
 const raftVersion = "3"
 
-// listMembers answers GET /v1/agent/members: the servers, as the receiving server knows them.
+// listMembers answers GET /v1/agent/members: the servers, with what they answer to the receiving
+// server. It needs no leader.
 func listMembers(q *request) error {
+	list := []wire.AgentMember{}
+	for _, m := range q.backend.Peers.Survey(q.Context()) {
+		list = append(list, agentMember(q, m))
+	}
 	return q.answer(wire.ServerMembers{
-		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: members(q),
+		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: list,
 	})
 }
 
-func members(q *request) []wire.AgentMember {
-	list := []wire.AgentMember{}
-	for _, m := range q.backend.Peers.Members() {
-		status := "none"
-		if m.Leader || m.ID == q.backend.Peers.Name() {
-			status = "alive"
-		}
-		host, port := hostPort(m.Address)
-		list = append(list, wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
-			"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
-			"rpc_addr": host, "port": strconv.Itoa(int(port)),
-			"build": build(q, m), "vsn": "1", "raft_vsn": raftVersion,
-		}})
+// agentMember is a server as it answered a survey.
+func agentMember(q *request, m Member) wire.AgentMember {
+	status := "failed"
+	if m.Alive {
+		status = "alive"
 	}
-	return list
+	host, port := hostPort(m.Address)
+	return wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
+		"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
+		"rpc_addr": host, "port": strconv.Itoa(int(port)),
+		"build": cmp.Or(m.Build, "unknown"), "vsn": "1", "raft_vsn": raftVersion,
+	}}
 }
 
 // readHealth answers GET /v1/agent/health, for load balancers: 200, or 500 while the server knows no

@@ -26,8 +26,7 @@ type AgentMember struct {
 	Addr string
 	Port uint16
 	Tags map[string]string
-	// Status is alive if this server has it from the server itself, as of itself and of
-	// the leader it hears; otherwise none.
+	// Status is alive if the server answered, otherwise failed.
 	Status string
 
 	ProtocolMin, ProtocolMax, ProtocolCur uint8
