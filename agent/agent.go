@@ -192,11 +192,11 @@ func (a *Agent) startHTTP() error {
 	return nil
 }
 
-// cancelBlockingOnStop cancels blocking queries when the agent stops. Stop waits for other requests:
-// the client of a cancelled write would not know whether the write was made.
+// cancelBlockingOnStop cancels blocking queries and event streams when the agent stops. Stop waits
+// for other requests: the client of a cancelled write would not know whether the write was made.
 func (a *Agent) cancelBlockingOnStop(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isBlocking(r) {
+		if isBlocking(r) || r.URL.Path == httpapi.EventStreamPath {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(a.life, cancel)()

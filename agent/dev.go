@@ -144,6 +144,15 @@ func retryWrite(ctx context.Context, write func() error) error {
 // inProcess gives clients of the same process access to the server.
 type inProcess struct{ httpapi.Writer }
 
+// Heartbeat sends a heartbeat. A node that was purged learns that it must register again.
+func (s inProcess) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
+	ttl, err = s.Writer.Heartbeat(ctx, id)
+	if errors.Is(err, httpapi.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", remote.ErrNotRegistered, err)
+	}
+	return ttl, err
+}
+
 var (
 	_ remote.Servers    = inProcess{}
 	_ simclient.Applier = (*Dev)(nil)

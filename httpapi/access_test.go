@@ -223,7 +223,7 @@ func TestAccess_secretsStayHidden(t *testing.T) {
 	must.Eq(t, 1, observed["GET /v1/drains 200"])
 	must.Eq(t, 3, observed["GET /v1/drains 403"])
 	must.Eq(t, 1, observed["PUT /v1/node/{id}/drain 500"])
-	must.Eq(t, 4, observed["other 404"])
+	must.Eq(t, 4, observed["other 501"])
 	must.Eq(t, 1, observed["other 405"])
 	for route := range observed {
 		must.StrNotContains(t, route, uuid('a', 1), must.Sprint("labels do not grow with the cluster"))

@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
+	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -11,9 +14,10 @@ import (
 func readAgent(q *request) error {
 	peers := q.backend.Peers
 	self := wire.AgentMember{Name: peers.Name(), Status: "alive", Tags: map[string]string{}}
-	for _, m := range members(q) {
-		if m.Name == peers.Name() {
-			self = m
+	for _, m := range peers.Members() {
+		if m.ID == peers.Name() {
+			m.Alive, m.Build = true, q.options.Build
+			self = agentMember(q, m)
 		}
 	}
 	return q.answer(wire.AgentSelf{
@@ -21,31 +25,71 @@ func readAgent(q *request) error {
 		Member: self,
 		Stats: map[string]map[string]string{"nomad": {
 			"server": "true", "leader": strconv.FormatBool(peers.Leads()), "leader_addr": peers.Leader(), "known_regions": "1",
+		}, "raft": {
+			"num_peers": strconv.Itoa(numPeers(peers)), "protocol_version": raftVersion, "last_contact": peers.LastContact().String(),
 		}},
 	})
 }
 
-// listMembers answers GET /v1/agent/members: the servers, as the receiving server knows them.
+// numPeers counts the voters besides this server.
+func numPeers(peers Peers) (count int) {
+	for _, m := range peers.Members() {
+		if m.Voter && m.ID != peers.Name() {
+			count++
+		}
+	}
+	return count
+}
+
+// raftVersion is the version of raft's protocol, in the tags of servers.
+const raftVersion = "3"
+
+// listMembers answers GET /v1/agent/members: the servers, with what they answer to the receiving
+// server. It needs no leader.
 func listMembers(q *request) error {
+	list := []wire.AgentMember{}
+	for _, m := range q.backend.Peers.Survey(q.Context()) {
+		list = append(list, agentMember(q, m))
+	}
 	return q.answer(wire.ServerMembers{
-		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: members(q),
+		ServerName: q.backend.Peers.Name(), ServerRegion: q.options.Region, ServerDC: q.options.Datacenter, Members: list,
 	})
 }
 
-func members(q *request) []wire.AgentMember {
-	list := []wire.AgentMember{}
-	for _, m := range q.backend.Peers.Members() {
-		status := "none"
-		if m.Leader || m.ID == q.backend.Peers.Name() {
-			status = "alive"
-		}
-		host, port := hostPort(m.Address)
-		list = append(list, wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
-			"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
-			"rpc_addr": host, "port": strconv.Itoa(int(port)),
-		}})
+// agentMember is a server as it answered a survey.
+func agentMember(q *request, m Member) wire.AgentMember {
+	status := "failed"
+	if m.Alive {
+		status = "alive"
 	}
-	return list
+	host, port := hostPort(m.Address)
+	return wire.AgentMember{Name: m.ID, Addr: host, Port: port, Status: status, Tags: map[string]string{
+		"role": "nomad", "region": q.options.Region, "dc": q.options.Datacenter, "id": m.ID,
+		"rpc_addr": host, "port": strconv.Itoa(int(port)),
+		"build": cmp.Or(m.Build, "unknown"), "vsn": "1", "raft_vsn": raftVersion,
+	}}
+}
+
+// readHealth answers GET /v1/agent/health, for load balancers: 200, or 500 while the server knows no
+// leader. It needs no right.
+func readHealth(q *request) error {
+	code, answer := http.StatusOK, wire.AgentHealth{}
+	fine := func(ok bool, wrong string) *wire.Health {
+		if ok {
+			return &wire.Health{Ok: true, Message: "ok"}
+		}
+		code = http.StatusInternalServerError
+		return &wire.Health{Message: wrong}
+	}
+	switch kind := q.URL.Query().Get("type"); kind {
+	case "", "server":
+		answer.Server = fine(q.backend.Peers.Leader() != "", "No cluster leader")
+	case "client":
+		answer.Client = fine(false, "this agent is a server, and no client")
+	default:
+		return fail(http.StatusBadRequest, fmt.Sprintf("unknown type %q", kind))
+	}
+	return answerAs(q, code, answer)
 }
 
 // hostPort splits an address. A text that is no address is a host.

@@ -94,14 +94,19 @@ func keep[Row any](rows iter.Seq[Row], wanted func(Row) bool) iter.Seq[Row] {
 	}
 }
 
-// readAlloc answers GET /v1/allocation/{id}, in any namespace.
+// readAlloc answers GET /v1/allocation/{id}, in any namespace. Its metrics describe the present nodes,
+// and the index does not move with them.
 func readAlloc(q *request) error {
 	return q.read(func(s State) (found, error) {
 		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
 		if a == nil {
 			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}, nil
 		}
-		return found{index: a.ModifyIndex, body: func() (any, error) { return wire.NewAllocation(a), nil }}, nil
+		return found{index: a.ModifyIndex, body: func() (any, error) {
+			w := wire.NewAllocation(a)
+			w.Metrics = placement(s, a)
+			return w, nil
+		}}, nil
 	})
 }
 

@@ -27,8 +27,11 @@ func (q *request) written(index uint64, body any) error {
 	return q.answer(body)
 }
 
-// answer answers with JSON: on one line without a newline, or, for ?pretty, for people.
-func (q *request) answer(body any) error {
+// answer answers 200 with JSON.
+func (q *request) answer(body any) error { return answerAs(q, http.StatusOK, body) }
+
+// answerAs answers with JSON: on one line without a newline, or, for ?pretty, for people.
+func answerAs(q *request, code int, body any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -44,8 +47,11 @@ func (q *request) answer(body any) error {
 		b.Truncate(b.Len() - 1)
 	}
 	q.w.Header().Set("Content-Type", "application/json")
+	if err := compress(q, &b); err != nil {
+		return err
+	}
 	q.w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	q.w.WriteHeader(http.StatusOK)
+	q.w.WriteHeader(code)
 	_, _ = b.WriteTo(q.w) // the client may have disconnected
 	return nil
 }

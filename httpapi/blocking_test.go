@@ -131,7 +131,9 @@ func TestBlocking_missing(t *testing.T) {
 		w.nodes(1)
 		r := w.reads(h, at("/v1/node/"+string(nodeID(2)), w.State().TableIndex(httpapi.TableNodes)))
 		must.True(t, r.waits())
-		w.nodes(2)
+		second := w.State().Node(nodeID(1)).Copy()
+		second.ID, second.SecretID = nodeID(2), secretOf(nodeID(2))
+		w.must(&shims.NodeRegister{At: w.Now(), Node: second}) // alone: another node would answer the reader, too
 		must.False(t, r.waits())
 		must.Eq(t, 200, r.answer.code)
 	})

@@ -105,7 +105,7 @@ func TestJoin(t *testing.T) {
 	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/operator/raft/peer?id=s3", "").code)
 	members := decode[wire.ServerMembers](t, ask(t, "GET", url+"/v1/agent/members", ""))
 	must.Eq(t, "::1", members.Members[1].Addr)
-	must.Eq(t, "none", members.Members[1].Status, must.Sprint("it has not joined yet"))
+	must.Eq(t, "alive", members.Members[1].Status, must.Sprint("it answers"))
 	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/operator/raft/peer?id=s2", "").code)
 	must.Len(t, 1, peerList{w}.Members())
 }

@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 		{"GET", "/v1/nodes?region=mars", "", 500, "No path to region"},
 		{"PUT", n1 + "/drain?region=mars", "{}", 500, "No path to region"},
 		{"GET", unknown + "/allocations", "", 200, "[]"},
-		{"GET", "/v1/nothing", "", 404, ""},
+		{"GET", "/v1/nothing", "", 501, "GET /v1/nothing is not implemented: docs/api.md lists the routes of this server"},
 		{"GET", "/index.html", "", 404, ""},
 
 		// Ours, where the reference is silent.

@@ -2,28 +2,29 @@ package httpapi
 
 import (
 	"cmp"
-	"iter"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// listEvals answers GET /v1/evaluations, by id; ?job and ?status narrow it.
+// listEvals answers GET /v1/evaluations, in the order of creation; ?job and ?status narrow it.
 func listEvals(q *request) error {
 	job, status := q.URL.Query().Get("job"), q.URL.Query().Get("status")
 	return q.read(func(s State) (found, error) {
 		return found{index: s.TableIndex(TableEvals), body: func() (any, error) {
-			return evalPage(q, keep(s.Evals(), func(e *cluster.Evaluation) bool {
+			return evalPage(q, slices.Collect(keep(s.Evals(), func(e *cluster.Evaluation) bool {
 				return q.params.within(e.Namespace) && strings.HasPrefix(string(e.ID), q.params.prefix) &&
 					(job == "" || job == string(e.JobID)) && (status == "" || status == string(e.Status))
-			}))
+			})))
 		}}, nil
 	})
 }
 
-// listJobEvals answers GET /v1/job/{id}/evaluations, by id.
+// listJobEvals answers GET /v1/job/{id}/evaluations, in the order of creation.
 func listJobEvals(q *request) error {
 	return q.read(func(s State) (found, error) {
 		evals := slices.Collect(s.EvalsByJob(q.jobKey()))
@@ -35,8 +36,7 @@ func listJobEvals(q *request) error {
 			f.index = max(f.index, e.ModifyIndex)
 		}
 		f.body = func() (any, error) {
-			slices.SortFunc(evals, func(a, b *cluster.Evaluation) int { return cmp.Compare(a.ID, b.ID) })
-			answers, err := evalPage(q, slices.Values(evals))
+			answers, err := evalPage(q, evals)
 			addShortages(s, answers)
 			return answers, err
 		}
@@ -44,18 +44,29 @@ func listJobEvals(q *request) error {
 	})
 }
 
-func evalPage(q *request, rows iter.Seq[*cluster.Evaluation]) ([]*wire.Evaluation, error) {
+// evalPage sorts evaluations by their creation and returns a page of them.
+func evalPage(q *request, rows []*cluster.Evaluation) ([]*wire.Evaluation, error) {
+	slices.SortFunc(rows, func(a, b *cluster.Evaluation) int { return comparePlace(a, b.CreateIndex, b.ID) })
 	evals, err := page(q, list[*cluster.Evaluation]{
-		rows:    rows,
-		token:   func(e *cluster.Evaluation) string { return string(e.ID) },
-		compare: func(e *cluster.Evaluation, token string) int { return cmp.Compare(e.ID, cluster.EvalID(token)) },
-		full:    func(e *cluster.Evaluation) any { return wire.NewEvaluation(e) },
+		rows:  slices.Values(rows),
+		token: func(e *cluster.Evaluation) string { return fmt.Sprintf("%d.%s", e.CreateIndex, e.ID) },
+		compare: func(e *cluster.Evaluation, token string) int {
+			number, id, _ := strings.Cut(token, ".")
+			index, _ := strconv.ParseUint(number, 10, 64) // an invalid token begins at the first row
+			return comparePlace(e, index, cluster.EvalID(id))
+		},
+		full: func(e *cluster.Evaluation) any { return wire.NewEvaluation(e) },
 	})
 	answers := make([]*wire.Evaluation, len(evals))
 	for i, e := range evals {
 		answers[i] = wire.NewEvaluation(e)
 	}
 	return answers, err
+}
+
+// comparePlace compares the place of an evaluation in lists with that of another one.
+func comparePlace(e *cluster.Evaluation, index uint64, id cluster.EvalID) int {
+	return cmp.Or(cmp.Compare(e.CreateIndex, index), cmp.Compare(e.ID, id))
 }
 
 // evalWithShortages returns the evaluation and why its allocations have no place.
@@ -80,13 +91,37 @@ func addShortages(s State, evals []*wire.Evaluation) {
 	}
 }
 
-// readEval answers GET /v1/evaluation/{id}, in any namespace.
+// readEval answers GET /v1/evaluation/{id}, in any namespace. With ?related it adds the evaluations
+// that this one made, and the one that made it.
 func readEval(q *request) error {
+	withRelated, err := flag(q.URL.Query(), "related")
+	if err != nil {
+		return err
+	}
 	return q.read(func(s State) (found, error) {
 		e := s.Eval(cluster.EvalID(q.PathValue("id")))
 		if e == nil {
 			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}, nil
 		}
-		return found{index: e.ModifyIndex, body: func() (any, error) { return evalWithShortages(s, e), nil }}, nil
+		return found{index: e.ModifyIndex, body: func() (any, error) {
+			w := evalWithShortages(s, e)
+			if withRelated {
+				w.RelatedEvals = related(s, e)
+			}
+			return w, nil
+		}}, nil
 	})
+}
+
+// related returns the evaluations that e made and the one that made e, in the order of creation.
+func related(s State, e *cluster.Evaluation) []*wire.EvaluationStub {
+	others := slices.Collect(keep(s.EvalsByJob(e.JobKey()), func(o *cluster.Evaluation) bool {
+		return o.ID == e.PreviousEval || o.ID == e.BlockedEval || o.PreviousEval == e.ID
+	}))
+	slices.SortFunc(others, func(a, b *cluster.Evaluation) int { return comparePlace(a, b.CreateIndex, b.ID) })
+	stubs := make([]*wire.EvaluationStub, len(others))
+	for i, o := range others {
+		stubs[i] = wire.NewEvaluationStub(o)
+	}
+	return stubs
 }

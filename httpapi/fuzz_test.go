@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -57,12 +58,15 @@ func hit(t *testing.T, w *fixture, method, target, body string) {
 	if err != nil {
 		return // no server would see it
 	}
+	if parsed.Path == httpapi.EventStreamPath {
+		return // its answer does not end
+	}
 	r.URL = parsed
 	before := dump(t, w.State())
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	text := rec.Body.String()
-	if rec.Code >= 500 && !tolerable(text) {
+	if rec.Code >= 500 && rec.Code != http.StatusNotImplemented && !tolerable(text) {
 		t.Fatalf("%s %s %q: %d %s", method, target, body, rec.Code, text)
 	}
 	if rec.Code == 200 {
@@ -104,7 +108,7 @@ func bodies() (routes []string, samples [][]string) {
 		}},
 		{"/v1/node/" + uuid('a', 2) + "/eligibility", []string{`{"NodeID":"x","Eligibility":"eligible"}`, `{"Eligibility":"ineligible"}`, `{"Eligibility":5}`}},
 		{"/v1/jobs", []string{
-			`{"Job":{"ID":"x","Type":"system","Priority":80,"TaskGroups":[{"Name":"g","Count":2,"Tasks":[{"Name":"t","KillTimeout":5,"Resources":{"CPU":1,"Devices":[{"Name":"gpu","Count":1}]},"CSIPluginConfig":{}}]}]}}`,
+			`{"Job":{"ID":"x","Type":"system","Priority":80,"TaskGroups":[{"Name":"g","Count":1,"Tasks":[{"Name":"t","KillTimeout":5,"Resources":{"CPU":1,"Devices":[{"Name":"gpu","Count":1}]},"CSIPluginConfig":{}}]}]}}`,
 			`{"Job":{"ID":"web","Namespace":"a/b","TaskGroups":[{"Name":"web","Migrate":{"MaxParallel":0,"MinHealthyTime":9223372036854775807},"Disconnect":{"LostAfter":-1},"Constraints":[{"LTarget":"${node.class}","RTarget":"x"}],"Tasks":[{"ShutdownDelay":1}]}]}}`,
 			`{"Job":{"ID":"x","Periodic":{}}}`, `{"Job":{"TaskGroups":[null,{"Tasks":[null]}]}}`, `{"Job":{"ID":"\u0000","TaskGroups":[{"Name":"","Count":-1}]}}`,
 		}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type Handler struct {
 	clients http.Handler
 	// waiting counts the readers that wait.
 	waiting *waiting
+	// streams counts the event streams.
+	streams atomic.Int64
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -12,6 +14,8 @@ type jobSummary struct {
 	// live: an allocation is neither stopped nor ended. open: an evaluation is pending or blocked.
 	// known: the job has evaluations.
 	live, open, known bool
+	// submitted is when this version was registered, or zero if nothing tells.
+	submitted time.Time
 	// index is of the newest of the job, its allocations and its evaluations, rows how
 	// many those are.
 	index uint64
@@ -38,6 +42,9 @@ func summarize(s State, j *cluster.Job) *jobSummary {
 func (sum *jobSummary) count(a *cluster.Allocation) {
 	sum.index, sum.rows = max(sum.index, a.ModifyIndex), sum.rows+1
 	sum.live = sum.live || !a.Terminal()
+	if a.Job != nil && a.Job.Version == sum.of.Version && a.Job.CreateIndex == sum.of.CreateIndex {
+		sum.submittedBy(a.CreateTime)
+	}
 	g := sum.groups[a.TaskGroup]
 	switch a.ClientStatus {
 	case cluster.ClientPending:
@@ -59,6 +66,9 @@ func (sum *jobSummary) count(a *cluster.Allocation) {
 func (sum *jobSummary) queue(e *cluster.Evaluation) {
 	sum.index, sum.rows = max(sum.index, e.ModifyIndex), sum.rows+1
 	sum.known, sum.open = true, sum.open || e.Open()
+	if e.CreateIndex == sum.of.JobModifyIndex { // the registration made it
+		sum.submittedBy(e.CreateTime)
+	}
 	if !e.Open() {
 		return
 	}
@@ -67,6 +77,22 @@ func (sum *jobSummary) queue(e *cluster.Evaluation) {
 		g.Queued = max(g.Queued, queued)
 		sum.groups[name] = g
 	}
+}
+
+// submittedBy records that the version was registered at that time or before.
+func (sum *jobSummary) submittedBy(at time.Time) {
+	if sum.submitted.IsZero() || at.Before(sum.submitted) {
+		sum.submitted = at
+	}
+}
+
+// submitTime is when the version was registered, in Unix nanoseconds, or zero. The servers do not store
+// it: it is the time of the evaluation that the registration made, or else of the first placement.
+func (sum *jobSummary) submitTime() int64 {
+	if sum.submitted.IsZero() {
+		return 0
+	}
+	return sum.submitted.UnixNano()
 }
 
 // status is pending, running or dead.
@@ -82,7 +108,7 @@ func (sum *jobSummary) status() string {
 
 func (sum *jobSummary) job() *wire.Job {
 	w := wire.NewJob(sum.of)
-	w.Status = new(sum.status())
+	w.Status, w.SubmitTime = new(sum.status()), new(sum.submitTime())
 	return w
 }
 
@@ -99,5 +125,6 @@ func (sum *jobSummary) stub() *wire.JobListStub {
 		ID: string(j.ID), Name: string(j.ID), Namespace: string(j.Namespace), Datacenters: j.Datacenters, NodePool: j.NodePool,
 		Type: string(j.Type), Priority: j.Priority, Stop: j.Stop, Status: sum.status(), JobSummary: sum.summary(),
 		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.JobModifyIndex,
+		SubmitTime: sum.submitTime(),
 	}
 }

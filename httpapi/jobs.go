@@ -94,6 +94,9 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	if err := poolExists(q, job); err != nil {
+		return err
+	}
 	done, err := q.backend.Writer.RegisterJob(q.Context(), job)
 	if err != nil {
 		return err
@@ -121,7 +124,7 @@ func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, e
 		err = job.Validate()
 	}
 	if err == nil {
-		err = checkDurations(job)
+		err = errors.Join(checkCounts(job), checkDurations(job))
 	}
 	if err != nil {
 		return refuse(err.Error())
@@ -133,6 +136,34 @@ func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, e
 		return refuse("a job needs one namespace")
 	}
 	return job, warnings, nil
+}
+
+// poolExists refuses a job for a node pool that no node is in: it would wait for ever.
+func poolExists(q *request, j *cluster.Job) error {
+	if j.NodePool == cluster.DefaultNodePool {
+		return nil
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	for n := range s.Nodes() {
+		if n.NodePool == j.NodePool {
+			return nil
+		}
+	}
+	return fail(http.StatusBadRequest, fmt.Sprintf("job %q is in the node pool %q, and no node is", j.ID, j.NodePool))
+}
+
+// checkCounts refuses a job for every node that wants several allocations on each.
+func checkCounts(j *cluster.Job) error {
+	for _, g := range j.TaskGroups {
+		if j.Type.EveryNode() && g.Count > 1 {
+			of := fmt.Sprintf("Task group %q", g.Name)
+			return fmt.Errorf("%s: Count of a %s job must be 0 or 1 but found %d", of, j.Type, g.Count)
+		}
+	}
+	return nil
 }
 
 // longest bounds the durations of a request. A longer one is a mistake, and times in reasons and in

@@ -133,7 +133,7 @@ func TestPages_jobs(t *testing.T) {
 	must.Eq(t, []string{"a", "a/b", "b", "default"}, []string{names[0].Name, names[1].Name, names[2].Name, names[3].Name})
 	must.Eq(t, 200, ask(t, "DELETE", url+"/v1/job/w%2Fy?namespace=b", "").code)
 	must.True(t, w.State().Job(cluster.JobKey{Namespace: "b", ID: "w/y"}).Stop)
-	must.Eq(t, 404, ask(t, "GET", url+"/v1/job/w/y?namespace=b", "").code)
+	must.Eq(t, 501, ask(t, "GET", url+"/v1/job/w/y?namespace=b", "").code)
 }
 
 func asLists(all [][]string) [][]string {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -50,18 +51,28 @@ func routes() []route {
 		get("/v1/job/{id}/allocations", listJobAllocs),
 		get("/v1/job/{id}/evaluations", listJobEvals),
 		get("/v1/job/{id}/summary", readJobSummary),
+		get("/v1/job/{id}/versions", listJobVersions),
+		get("/v1/job/{id}/deployment", noDeployment),
+		get("/v1/job/{id}/deployments", listNothing),
+		get("/v1/job/{id}/services", listNothing),
 
 		get("/v1/allocations", listAllocs),
 		get("/v1/allocation/{id}", readAlloc),
 		get("/v1/evaluations", listEvals),
 		get("/v1/evaluation/{id}", readEval),
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
+		get("/v1/allocation/{id}/services", listNothing),
+		get("/v1/client/allocation/{id}/checks", listChecks),
+		get("/v1/deployments", listNothing),
 		get("/v1/namespaces", listNamespaces),
+		get(nodePoolsPath, listNodePools),
 		put("/v1/search", search).reading(),
 
 		get("/v1/agent/self", readAgent).here(needsRead),
 		get("/v1/agent/members", listMembers).here(needsRead),
 		get("/v1/agent/pprof/{profile}", readProfile).here(needsWrite),
+		get("/v1/agent/health", readHealth).here(needsNothing),
+		get(EventStreamPath, streamEvents).here(needsRead),
 		get("/v1/metrics", readMetrics).here(needsRead),
 		get("/metrics", readMetrics).here(needsRead),
 		get("/v1/status/leader", readLeader).here(needsNothing),
@@ -139,11 +150,37 @@ func (r route) methods() []string {
 	return []string{r.method}
 }
 
+// nodePoolsPath would otherwise be the path of a node.
+const nodePoolsPath = "/v1/node/pools"
+
 // otherRoute is the observed name of a request without a route.
 const otherRoute = "other"
 
-// route registers the routes. A known path answers other methods with 405. An unknown path is
-// answered 404 without a text, as the reference does.
+// notImplemented says that this system does not have what the path names, and why.
+func notImplemented(r *http.Request) string {
+	why := "docs/api.md lists the routes of this server"
+	for _, one := range []struct{ prefix, why string }{
+		{"/v1/acl/", "tokens are not in the state: a file that the servers read lists them"},
+		{"/v1/node/pool/", "node pools cannot be managed: a pool exists as long as a node is in it"},
+		{"/v1/jobs/parse", "send the job as JSON"},
+		{"/v1/client/", "clients are simulated: no process runs"},
+		{"/v1/deployment/", "jobs have no deployments"},
+	} {
+		if strings.HasPrefix(r.URL.Path, one.prefix) {
+			why = one.why
+		}
+	}
+	if strings.HasSuffix(r.URL.Path, "/plan") {
+		why = "the scheduler plans registered jobs only"
+	}
+	if strings.HasSuffix(r.URL.Path, "/dispatch") || strings.HasSuffix(r.URL.Path, "/periodic/force") {
+		why = "parameterized and periodic jobs are not supported"
+	}
+	return fmt.Sprintf("%s %s is not implemented: %s", r.Method, r.URL.Path, why)
+}
+
+// route registers the routes. A known path answers other methods with 405. An unknown path of the API
+// is answered 501 with a sentence; the reference may have it. Any other path is answered 404.
 func (h *Handler) route(all []route) {
 	allowed := map[string][]string{}
 	for _, one := range all {
@@ -151,7 +188,9 @@ func (h *Handler) route(all []route) {
 			pattern := method + " " + one.path
 			h.mux.HandleFunc(pattern, h.observedWithin(one.allowed(), pattern, h.serve(one)))
 		}
-		allowed[one.path] = append(allowed[one.path], one.methods()...)
+		if one.path != nodePoolsPath { // the path of a node answers its other methods
+			allowed[one.path] = append(allowed[one.path], one.methods()...)
+		}
 	}
 	for path, methods := range allowed {
 		slices.Sort(methods)
@@ -164,5 +203,8 @@ func (h *Handler) route(all []route) {
 	for _, path := range []string{"/{$}", "/ui"} {
 		h.mux.HandleFunc("GET "+path, h.observed("GET /", h.showWelcome))
 	}
+	h.mux.HandleFunc("/v1/", h.observed(otherRoute, func(w http.ResponseWriter, r *http.Request) {
+		WriteError(w, http.StatusNotImplemented, notImplemented(r))
+	}))
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 }

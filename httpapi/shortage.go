@@ -34,6 +34,16 @@ func shortages(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric
 	return found
 }
 
+// placement returns the metrics of a placed allocation: the nodes as they are now. They are empty if
+// the allocation has ended, or its group is gone.
+func placement(s State, a *cluster.Allocation) *wire.AllocationMetric {
+	j := s.Job(a.JobKey())
+	if g := j.Group(a.TaskGroup); g != nil && !a.Terminal() {
+		return newShortage(s, j, g, 1).metric
+	}
+	return wire.NewAllocationMetric("")
+}
+
 // shortage counts why nodes do not take one more allocation of a group.
 type shortage struct {
 	metric *wire.AllocationMetric
@@ -46,10 +56,8 @@ type shortage struct {
 
 func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *shortage {
 	pool := cmp.Or(j.NodePool, cluster.DefaultNodePool)
-	c := &shortage{need: g.Resources(), metric: &wire.AllocationMetric{
-		NodePool: pool, NodesAvailable: map[string]int{}, ConstraintFiltered: map[string]int{}, ClassFiltered: map[string]int{},
-		ClassExhausted: map[string]int{}, DimensionExhausted: map[string]int{}, NodesNotReady: map[string]int{}, CoalescedFailures: queued - 1,
-	}}
+	c := &shortage{need: g.Resources(), metric: wire.NewAllocationMetric(pool)}
+	c.metric.CoalescedFailures = queued - 1
 	if j.Type.EveryNode() {
 		c.occupied = map[cluster.NodeID]bool{}
 		for a := range s.AllocsByJob(j.Key()) {

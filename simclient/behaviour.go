@@ -16,8 +16,9 @@ const Never time.Duration = math.MaxInt64
 // Behaviour is what one allocation does on its node. Each duration may be [Never]; one below
 // zero counts as zero.
 type Behaviour struct {
-	// Start is the time from the client's first sight of the allocation, or from the end of
-	// the copy if it inherits data, until it runs. Zero is at once.
+	// Start is the time until the allocation runs: from the client's first sight of it, from the
+	// end of the predecessor that it waits for, or from the end of the copy if it inherits data.
+	// Zero is at once.
 	Start time.Duration
 	// Copy is how long the copy of inherited data takes, from the end of the predecessor.
 	// Zero is at once.
@@ -37,16 +38,27 @@ type Behaviour struct {
 }
 
 // Draw draws an ordinary behaviour: the allocation starts within MinStart to MaxStart, is
-// healthy after its group's MinHealthyTime, runs for RunTime if it ends by itself, and stops
-// within its stop time. A custom Behave may call it and change the result.
+// healthy after its group's MinHealthyTime, runs for RunTime if it ends by itself, and takes at
+// least half of its stop time and its whole shutdown delays to stop. A custom Behave may call it and change the result.
 func (o Options) Draw(a *cluster.Allocation, rng *rand.Rand) Behaviour {
 	o = o.withDefaults()
 	return Behaviour{
 		Start: o.MinStart + upTo(rng, o.MaxStart-o.MinStart),
 		Copy:  o.CopyTime,
 		Run:   o.RunTime,
-		Stop:  upTo(rng, a.StopTime()),
+		Stop:  drawStop(a, rng),
 	}
+}
+
+// drawStop draws the time that an allocation takes to stop. Clients wait for shutdown delays in
+// full, and many tasks end only when they are killed.
+func drawStop(a *cluster.Allocation, rng *rand.Rand) time.Duration {
+	longest := a.StopTime()
+	least := longest / 2
+	if g := a.Job.Group(a.TaskGroup); g != nil {
+		least = max(least, min(g.ShutdownDelay, longest))
+	}
+	return least + upTo(rng, longest-least)
 }
 
 // upTo draws from [0, limit].

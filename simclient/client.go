@@ -52,7 +52,7 @@ func (c *client) step(o *Options, state State, v visit, now time.Time) (result s
 	for _, t := range c.order {
 		if t.waits {
 			if before := state.Alloc(t.alloc.PreviousAllocation); before == nil || before.ClientTerminal() {
-				t.inherit(now)
+				t.succeed(now)
 			} else {
 				result.waitsFor = append(result.waitsFor, before.NodeID)
 			}
@@ -84,7 +84,7 @@ func (c *client) readAll(o *Options, state State, now time.Time) {
 			continue
 		case t == nil:
 			b := o.Behave(a, o.stream(a.ID))
-			t = newTask(a, b, o.verdict(a, b), now)
+			t = newTask(a, b, o.verdict(a, b), o.waits(a), now)
 			c.begin(t)
 		case !c.unreachable:
 			t.update(a, now)

@@ -12,8 +12,8 @@
 //	   ▼                    ▼                        ▼
 //	complete             complete                 complete
 //
-// A replacement that inherits data stays pending until its predecessor has ended and the data
-// is copied.
+// A replacement stays pending until its predecessor has ended and, if it inherits data, until the
+// data is copied. With [Options].Overlap only a replacement that inherits data waits.
 //
 // # Guarantees
 //

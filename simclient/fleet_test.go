@@ -160,6 +160,23 @@ func TestFleet_stories(t *testing.T) {
 	}
 }
 
+// With Overlap, a replacement waits only for data.
+func TestFleet_overlaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *simclient.Options) { o.Overlap = true })
+	w.node("n", cluster.NodeReady)
+	w.node("m", cluster.NodeReady)
+	w.place("old", "n", service(), simclient.Behaviour{Verdict: simclient.Never, Stop: seconds(3)})
+	w.settle()
+	w.told = nil
+	w.place("new", "m", service(), simclient.Behaviour{Start: seconds(2), Verdict: simclient.Never}, replaces("old"))
+	w.place("data", "m", withData(service()), simclient.Behaviour{Verdict: simclient.Never}, replaces("old"))
+	w.pass(seconds(20))
+	w.stop("old")
+	w.pass(seconds(20))
+	must.Eq(t, []string{"23s data running", "23s old complete", "2s new running"}, slices.Sorted(slices.Values(w.told)))
+}
+
 // A replacement on node "m" of an allocation with data on node "n".
 func TestFleet_inherits(t *testing.T) {
 	t.Parallel()
@@ -221,10 +238,12 @@ func TestFleet_inherits(t *testing.T) {
 			w.pass(seconds(20))
 		}, []string{"2s new running"}},
 
-		{"an allocation without data does not wait", func(w *world) {
+		{"an allocation without data waits, and copies nothing", func(w *world) {
 			w.place("new", "m", service(), data, replaces("old"))
 			w.pass(seconds(20))
-		}, []string{"2s new running"}},
+			w.stop("old")
+			w.pass(seconds(20))
+		}, []string{"23s old complete", "25s new running"}},
 
 		{"an end that was missed while out of touch is seen when back", func(w *world) {
 			w.place("new", "m", withData(service()), data, replaces("old"))

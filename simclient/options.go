@@ -37,6 +37,10 @@ type Options struct {
 	MinHealthyTime  time.Duration
 	HealthyDeadline time.Duration
 
+	// Overlap lets a replacement start while its predecessor stops, unless it inherits data. A real
+	// client waits; scenarios of the simulator are written for clients that do not.
+	Overlap bool
+
 	// MaxBatch bounds the reports of one batch; the next batch takes the others.
 	// Zero is [DefaultMaxBatch].
 	MaxBatch int

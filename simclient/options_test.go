@@ -67,12 +67,18 @@ func TestOptions_Draw(t *testing.T) {
 		must.Eq(t, simclient.Behaviour{Start: b.Start, Stop: b.Stop, Copy: 7, Run: 11}, b)
 	}
 	must.Eq(t, map[time.Duration]bool{3: true, 4: true, 5: true}, starts)
-	must.Eq(t, map[time.Duration]bool{0: true, 1: true, 2: true}, stops)
+	must.Eq(t, map[time.Duration]bool{1: true, 2: true}, stops)
 
 	b := simclient.Options{}.Draw(a, rng)
 	must.Between(t, simclient.DefaultMinStart, b.Start, simclient.DefaultMaxStart)
 	must.Eq(t, simclient.DefaultCopyTime, b.Copy)
 	must.Eq(t, simclient.DefaultRunTime, b.Run)
+
+	// A client waits for a shutdown delay in full.
+	j.TaskGroups[0].ShutdownDelay = 9
+	for range 20 {
+		must.Between(t, 9, o.Draw(a, rng).Stop, 11)
+	}
 
 	// A group may take as long to stop as can be counted.
 	j.TaskGroups[0].Tasks[0].KillTimeout = simclient.Never

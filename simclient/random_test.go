@@ -85,10 +85,14 @@ func (p *twin) is(a *cluster.Allocation, b simclient.Behaviour, now time.Time) (
 	case p.ran:
 	case p.unheard:
 		runs = never
-	case a.Job.TaskGroups[0].EphemeralDisk.Migrate && a.PreviousAllocation != "":
+	case a.PreviousAllocation != "":
 		runs = never
 		if !p.data.IsZero() {
-			runs = add(add(p.data, b.Copy), b.Start)
+			runs = p.data
+			if a.Job.TaskGroups[0].EphemeralDisk.Migrate {
+				runs = add(runs, b.Copy)
+			}
+			runs = add(runs, b.Start)
 		}
 	default:
 		runs = add(runs, b.Start)

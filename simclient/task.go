@@ -56,8 +56,9 @@ func known(a *cluster.Allocation) condition {
 	return w
 }
 
-// newTask is a new task, or one that continues if the servers know that it ran.
-func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time.Time) *task {
+// newTask is a new task, or one that continues if the servers know that it ran. waits says that a
+// new one waits for the end of its predecessor.
+func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bool, now time.Time) *task {
 	t := &task{alloc: a, known: known(a), behaviour: b, verdict: verdict}
 	t.actual = t.known
 	if a.HasVerdict() {
@@ -68,7 +69,7 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time
 		t.actual.status = cluster.ClientRunning
 		t.start(now)
 	case a.ServerTerminal(): // it never starts
-	case inherits(a):
+	case waits:
 		t.waits = true
 	default:
 		t.start(after(now, b.Start))
@@ -82,6 +83,11 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, now time
 		t.stop(since, now)
 	}
 	return t
+}
+
+// waits reports whether a new allocation waits for the end of its predecessor.
+func (o Options) waits(a *cluster.Allocation) bool {
+	return a.PreviousAllocation != "" && (!o.Overlap || inherits(a))
 }
 
 // inherits reports whether the allocation starts with its predecessor's data.
@@ -103,9 +109,13 @@ func (t *task) start(at time.Time) {
 	t.ends = after(at, t.behaviour.run(t.alloc))
 }
 
-// inherit starts a waiting task, whose predecessor has ended.
-func (t *task) inherit(now time.Time) {
-	if copied := after(now, t.behaviour.Copy); !copied.IsZero() {
+// succeed starts a waiting task, whose predecessor has ended.
+func (t *task) succeed(now time.Time) {
+	copied := now
+	if inherits(t.alloc) {
+		copied = after(now, t.behaviour.Copy)
+	}
+	if !copied.IsZero() {
 		t.start(after(copied, t.behaviour.Start))
 		return
 	}

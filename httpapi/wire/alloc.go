@@ -19,6 +19,10 @@ type Allocation struct {
 	Job       *Job       `json:",omitempty"`
 	TaskGroup string     `json:",omitempty"`
 	Resources *Resources `json:",omitempty"`
+	// AllocatedResources are the needs of each task. Metrics describe the nodes as they are when
+	// the allocation is read alone; nil in lists.
+	AllocatedResources *AllocatedResources `json:",omitempty"`
+	Metrics            *AllocationMetric   `json:",omitempty"`
 
 	DesiredStatus      string             `json:",omitempty"`
 	DesiredDescription string             `json:",omitempty"`
@@ -28,6 +32,8 @@ type Allocation struct {
 
 	ClientStatus      string `json:",omitempty"`
 	ClientDescription string `json:",omitempty"`
+	// TaskStates are derived from ClientStatus, by task.
+	TaskStates map[string]*TaskState `json:",omitempty"`
 
 	DeploymentID       string            `json:",omitempty"`
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
@@ -85,18 +91,115 @@ type AllocationListStub struct {
 	DesiredTransition  *DesiredTransition `json:",omitempty"`
 	ClientStatus       string
 	ClientDescription  string
-	TaskStates         map[string]*Nothing
+	TaskStates         map[string]*TaskState
 	DeploymentStatus   *DeploymentStatus
 	FollowupEvalID     string
 	PreviousAllocation string `json:",omitempty"`
 	NextAllocation     string
-	CreateIndex        uint64
-	ModifyIndex        uint64
-	CreateTime         int64
-	ModifyTime         int64
+	// RescheduleTracker and the preemptions are empty: this system has neither.
+	RescheduleTracker     *Nothing
+	PreemptedAllocations  []string
+	PreemptedByAllocation string
+	CreateIndex           uint64
+	ModifyIndex           uint64
+	CreateTime            int64
+	ModifyTime            int64
 }
 
-// NewAllocation returns the allocation with its job.
+// AllocatedResources are the needs of an allocation's tasks, and the disk that they share.
+type AllocatedResources struct {
+	Tasks  map[string]*AllocatedTask
+	Shared AllocatedShared
+}
+
+// AllocatedTask are the needs of one task.
+type AllocatedTask struct {
+	Cpu      AllocatedCPU
+	Memory   AllocatedMemory
+	Networks []Nothing
+	Devices  []Nothing
+}
+
+// AllocatedCPU is in thousandths of a core.
+type AllocatedCPU struct{ CpuShares int64 }
+
+// AllocatedMemory is in mebibytes. MemoryMaxMB is always zero: tasks cannot exceed MemoryMB.
+type AllocatedMemory struct{ MemoryMB, MemoryMaxMB int64 }
+
+// AllocatedShared is the part of an allocation that its tasks share.
+type AllocatedShared struct {
+	DiskMB   int64
+	Networks []Nothing
+	Ports    []Nothing
+}
+
+// TaskState is the state of one task. Clients of this system report allocations, not tasks: State
+// and Failed follow from the allocation's ClientStatus, and the times are null.
+type TaskState struct {
+	// State is pending, running or dead.
+	State       string
+	Failed      bool
+	Restarts    uint64
+	LastRestart Time
+	StartedAt   Time
+	FinishedAt  Time
+	Events      []Nothing
+}
+
+// newAllocatedResources returns the needs of the allocation's tasks. A record that has lost its job
+// has no tasks.
+func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
+	w := &AllocatedResources{Tasks: map[string]*AllocatedTask{}, Shared: AllocatedShared{DiskMB: a.Resources.DiskMB}}
+	if g := a.Job.Group(a.TaskGroup); g != nil {
+		for _, t := range g.Tasks {
+			if t != nil {
+				w.Tasks[t.Name] = &AllocatedTask{Cpu: AllocatedCPU{t.Resources.CPU}, Memory: AllocatedMemory{MemoryMB: t.Resources.MemoryMB}}
+			}
+		}
+	}
+	return w
+}
+
+// newTaskStates returns the states of the allocation's tasks, never nil. A task of an allocation that
+// never ran has none, as in the reference.
+func newTaskStates(a *cluster.Allocation) map[string]*TaskState {
+	states := map[string]*TaskState{}
+	state := "dead"
+	switch a.ClientStatus {
+	case cluster.ClientPending:
+		return states
+	case cluster.ClientRunning, cluster.ClientUnknown:
+		state = "running"
+	}
+	if g := a.Job.Group(a.TaskGroup); g != nil {
+		for _, t := range g.Tasks {
+			if t != nil {
+				states[t.Name] = &TaskState{State: state, Failed: a.ClientStatus == cluster.ClientFailed, Events: []Nothing{}}
+			}
+		}
+	}
+	return states
+}
+
+// clientDescription is what the client said, or what follows from its status.
+func clientDescription(a *cluster.Allocation) string {
+	if a.ClientDescription != "" {
+		return a.ClientDescription
+	}
+	switch a.ClientStatus {
+	case cluster.ClientPending:
+		return "No tasks have started"
+	case cluster.ClientRunning:
+		return "Tasks are running"
+	case cluster.ClientComplete:
+		return "All tasks have completed"
+	case cluster.ClientFailed:
+		return "Failed tasks"
+	}
+	return ""
+}
+
+// NewAllocation returns the allocation with its job, and without Metrics.
 func NewAllocation(a *cluster.Allocation) *Allocation {
 	return newAllocation(a, jobOf(a))
 }
@@ -131,10 +234,10 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 	return &Allocation{
 		ID: string(a.ID), Namespace: string(a.Namespace), EvalID: string(a.EvalID), Name: a.Name,
 		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), Job: job, TaskGroup: a.TaskGroup,
-		Resources:     newResources(a.Resources),
+		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a),
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
-		ClientStatus: string(a.ClientStatus), ClientDescription: a.ClientDescription,
+		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: newTaskStates(a),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
@@ -149,8 +252,8 @@ func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
 		NodeID: string(a.NodeID), NodeName: a.NodeName, JobID: string(a.JobID), JobType: string(a.JobType()), TaskGroup: a.TaskGroup,
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition),
-		ClientStatus:      string(a.ClientStatus), ClientDescription: a.ClientDescription,
-		TaskStates: map[string]*Nothing{}, DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
+		ClientStatus:      string(a.ClientStatus), ClientDescription: clientDescription(a),
+		TaskStates: newTaskStates(a), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),

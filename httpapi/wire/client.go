@@ -82,6 +82,7 @@ func NewAllocReport(r cluster.AllocReport) AllocReport {
 // NewRegistration returns the node as its client registers it, with its secret.
 func NewRegistration(n *cluster.Node) *RegisterRequest {
 	w := NewNode(n)
-	w.SecretID = n.SecretID
+	w.SecretID, w.ComputedClass = n.SecretID, ""
+	w.Attributes, w.Meta, w.Links = n.Attributes, n.Meta, n.Links
 	return &RegisterRequest{Node: w}
 }

@@ -30,7 +30,8 @@ type Job struct {
 
 	// The servers set the following fields.
 	Stop *bool
-	// SubmitTime is zero: it is not stored. The reference's command reads it of every job.
+	// SubmitTime is in Unix nanoseconds. It is zero in the job of an allocation, and if no evaluation
+	// and no allocation tells. The reference's command reads it of every job.
 	SubmitTime *int64
 	// Status is pending, running or dead.
 	Status            *string
@@ -161,6 +162,18 @@ type JobRegisterRequest struct {
 	// given; zero is a job that does not exist.
 	EnforceIndex   bool   `json:",omitempty"`
 	JobModifyIndex uint64 `json:",omitempty"`
+}
+
+// JobVersions answers GET /v1/job/{id}/versions.
+type JobVersions struct {
+	Versions []*Job
+	// Diffs is always nil.
+	Diffs []*Nothing
+	// Index, LastContact and KnownLeader repeat the headers; LastContact is always zero.
+	Index       uint64
+	LastContact int64
+	KnownLeader bool
+	NextToken   string
 }
 
 // JobEvaluateRequest is the body of PUT /v1/job/{id}/evaluate, and may be missing.

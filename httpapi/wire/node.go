@@ -1,7 +1,12 @@
 package wire
 
 import (
+	"fmt"
+	"hash/fnv"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -20,6 +25,8 @@ type Node struct {
 	Attributes map[string]string
 	Meta       map[string]string
 	Links      map[string]string
+	// ComputedClass is equal for nodes that are alike to the scheduler. It is only in answers.
+	ComputedClass string
 
 	// NodeResources and ReservedResources are never nil in an answer: the reference
 	// command reads through them.
@@ -108,7 +115,8 @@ type NodeListStub struct {
 func NewNode(n *cluster.Node) *Node {
 	w := &Node{
 		ID: string(n.ID), Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass,
-		HTTPAddr: n.HTTPAddr, TLSEnabled: n.TLSEnabled, Attributes: n.Attributes, Meta: n.Meta, Links: n.Links,
+		HTTPAddr: n.HTTPAddr, TLSEnabled: n.TLSEnabled, Attributes: object(n.Attributes), Meta: object(n.Meta), Links: object(n.Links),
+		ComputedClass: computedClass(n),
 		NodeResources: newNodeResources(n.Resources), ReservedResources: newReservedResources(n.Reserved), NodeMaxAllocs: n.MaxAllocs,
 		Status: string(n.Status), StatusDescription: n.StatusDescription, StatusUpdatedAt: n.StatusUpdatedAt,
 		SchedulingEligibility: string(n.SchedulingEligibility),
@@ -168,6 +176,32 @@ func (w *Node) Node() *cluster.Node {
 		Status: cluster.NodeStatus(w.Status), StatusDescription: w.StatusDescription,
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 	}
+}
+
+// object is the map, or an empty one for nil: the reference's clients write to it.
+func object(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// computedClass is a hash of what a job can require of a node, except its resources. Attributes and
+// metadata whose names begin with "unique." do not count.
+func computedClass(n *cluster.Node) string {
+	h := fnv.New64a()
+	for _, name := range []string{n.Datacenter, n.NodePool, n.NodeClass} {
+		fmt.Fprintf(h, "%q", name)
+	}
+	for _, m := range []map[string]string{n.Attributes, n.Meta} {
+		fmt.Fprint(h, "|")
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !strings.HasPrefix(key, "unique.") {
+				fmt.Fprintf(h, "%q=%q", key, m[key])
+			}
+		}
+	}
+	return fmt.Sprintf("v1:%d", h.Sum64())
 }
 
 // host is the address without its port, if it has one.

@@ -26,8 +26,7 @@ type AgentMember struct {
 	Addr string
 	Port uint16
 	Tags map[string]string
-	// Status is alive if this server has it from the server itself, as of itself and of
-	// the leader it hears; otherwise none.
+	// Status is alive if the server answered, otherwise failed.
 	Status string
 
 	ProtocolMin, ProtocolMax, ProtocolCur uint8
@@ -48,6 +47,17 @@ type Namespace struct {
 	Description string
 	CreateIndex uint64
 	ModifyIndex uint64
+}
+
+// NodePool is a node pool in a list. It has a name only.
+type NodePool struct {
+	Name                   string
+	Description            string
+	Meta                   map[string]string
+	NodeIdentityTTL        int64
+	SchedulerConfiguration *Nothing
+	CreateIndex            uint64
+	ModifyIndex            uint64
 }
 
 // RaftConfiguration answers GET /v1/operator/raft/configuration.

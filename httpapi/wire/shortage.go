@@ -1,7 +1,8 @@
 package wire
 
-// AllocationMetric says why allocations of a group could not be placed. The reference stores it when
-// it plans; our servers compute it from the state when they are asked.
+// AllocationMetric counts the nodes that could take an allocation of a group, and says why the others
+// could not. The reference stores it when it plans; our servers compute it from the state when they are
+// asked.
 type AllocationMetric struct {
 	// NodesEvaluated counts the ready nodes in the job's datacenters and pool. NodesInPool counts
 	// those in its pool, in any datacenter.
@@ -36,6 +37,14 @@ type AllocationMetric struct {
 	NodesNotReady map[string]int `json:",omitempty"`
 	// Nearest is the exhausted node that lacks least, or nil.
 	Nearest *NearestNode `json:",omitempty"`
+}
+
+// NewAllocationMetric returns a metric of a node pool that counts nothing yet.
+func NewAllocationMetric(pool string) *AllocationMetric {
+	return &AllocationMetric{
+		NodePool: pool, NodesAvailable: map[string]int{}, ConstraintFiltered: map[string]int{}, ClassFiltered: map[string]int{},
+		ClassExhausted: map[string]int{}, DimensionExhausted: map[string]int{}, NodesNotReady: map[string]int{},
+	}
 }
 
 // NearestNode is a node that is nearly large enough.

@@ -112,7 +112,7 @@ func TestShapes_AreTheReferences(t *testing.T) {
 		"nodes.json": {[]*wire.NodeListStub{wire.NewNodeListStub(eligible)}, []string{"[0].Drivers.mock_driver"}},
 		"node.json": {wire.NewNode(observed()), []string{
 			".LastAllocUpdateIndex", ".NodeResources.Cpu.ReservableCpuCores", ".NodeResources.Cpu.TotalCpuCores",
-			".NodeResources.MaxDynamicPort", ".NodeResources.MinDynamicPort",
+			".NodeResources.MaxDynamicPort", ".NodeResources.MinDynamicPort", ".ComputedClass",
 		}},
 		"drain-strategy.json":        {wire.NewNode(draining).DrainStrategy, nil},
 		"drain-enabled.json":         {wire.DrainResponse{Index: 33, NodeModifyIndex: 33}, nil},
@@ -224,7 +224,8 @@ func TestAllocation_LeavesOutWhatIsZero(t *testing.T) {
 	t.Parallel()
 	empty := wire.NewAllocation(&cluster.Allocation{ID: "a1"})
 	empty.Job = nil
-	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0}}`, string(encode(t, empty)))
+	must.Eq(t, `{"ID":"a1","Resources":{"CPU":0,"MemoryMB":0,"DiskMB":0},`+
+		`"AllocatedResources":{"Tasks":{},"Shared":{"DiskMB":0,"Networks":null,"Ports":null}}}`, string(encode(t, empty)))
 	must.Eq(t, `{"ID":"e1"}`, string(encode(t, wire.NewEvaluation(&cluster.Evaluation{ID: "e1"}))))
 
 	marked := &cluster.Allocation{DesiredTransition: cluster.DesiredTransition{Migrate: true}}

@@ -35,7 +35,7 @@ type fleet struct {
 func newFleet(w *World) (*fleet, error) {
 	f := &fleet{world: w, silent: map[cluster.NodeID]*outage{}, ended: map[cluster.AllocID]bool{}}
 	var err error
-	f.clients, err = simclient.New(simclient.Options{Snapshot: f.state, Applier: f, Behave: f.behaviour})
+	f.clients, err = simclient.New(simclient.Options{Snapshot: f.state, Applier: f, Behave: f.behaviour, Overlap: true})
 	return f, err
 }
 

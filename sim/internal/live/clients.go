@@ -31,7 +31,7 @@ type clients struct {
 func newClients(p *player) (*clients, error) {
 	c := &clients{player: p, declared: setting.NewClients(p.scenario.Clients), silent: map[cluster.NodeID]int{}}
 	var err error
-	c.fleet, err = simclient.New(simclient.Options{Snapshot: c.state, Applier: c, Behave: c.behave})
+	c.fleet, err = simclient.New(simclient.Options{Snapshot: c.state, Applier: c, Behave: c.behave, Overlap: true})
 	return c, err
 }
 

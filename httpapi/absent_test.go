@@ -1,0 +1,27 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+)
+
+// A route that only the reference has says so.
+func TestRoutes_notImplemented(t *testing.T) {
+	t.Parallel()
+	client := newFixture(t).client()
+	_, _, err := client.NodePools().Info("default", nil)
+	must.ErrorContains(t, err, "501 (GET /v1/node/pool/default is not implemented: node pools cannot be managed")
+	_, _, err = client.Jobs().Dispatch("web", nil, nil, "", nil)
+	must.ErrorContains(t, err, "/v1/job/web/dispatch is not implemented: parameterized and periodic jobs are not supported")
+	_, _, err = client.Jobs().Plan(&api.Job{ID: new("web")}, true, nil)
+	must.ErrorContains(t, err, "501 (PUT /v1/job/web/plan is not implemented: the scheduler plans registered jobs only")
+	_, _, err = client.ACLTokens().Self(nil)
+	must.ErrorContains(t, err, "501 (GET /v1/acl/token/self is not implemented: tokens are not in the state")
+	_, err = client.Nodes().Stats(string(nodeID(1)), nil)
+	must.ErrorContains(t, err, "501 (GET /v1/client/stats is not implemented")
+	jobs, _, err := client.Jobs().ListOptions(nil, &api.QueryOptions{Filter: "ParameterizedJob is not empty"})
+	must.NoError(t, err, must.Sprint("the command looks for the job that it dispatches"))
+	must.SliceEmpty(t, jobs)
+}

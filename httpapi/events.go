@@ -1,0 +1,282 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// EventStreamPath is the path of the event stream, whose answer does not end by itself.
+const EventStreamPath = "/v1/event/stream"
+
+// Bounds of event streams.
+const (
+	// maxStreams bounds the streams of a server: each reads every changed table.
+	maxStreams = 64
+	// streamPause is the shortest time between two reads of one stream.
+	streamPause = 250 * time.Millisecond
+	// streamHeartbeat is how long a stream is silent at most.
+	streamHeartbeat = 10 * time.Second
+)
+
+// streamEvents answers GET /v1/event/stream: the changes of the state, a line for each index. The
+// state is all that it reads: a row that changed twice since the last read has one event. A slow
+// reader thus costs no memory.
+func streamEvents(q *request) error {
+	wanted, err := parseTopics(q.URL.Query()["topic"])
+	if err != nil {
+		return err
+	}
+	if q.streams.Add(1) > maxStreams {
+		q.streams.Add(-1)
+		return fail(http.StatusTooManyRequests, "too many event streams")
+	}
+	defer q.streams.Add(-1)
+	state, err := q.state()
+	if err != nil {
+		return err
+	}
+	s := &stream{q: q, topics: wanted, since: state.Index()}
+	if q.params.index > 0 {
+		s.since = min(s.since, q.params.index-1)
+	}
+	s.rememberNodes(state)
+	s.rememberJobs(state)
+	q.indexHeader(max(1, state.Index()))
+	q.w.Header().Set("Content-Type", "application/json")
+	q.w.WriteHeader(http.StatusOK)
+	s.run(state)
+	return nil
+}
+
+// stream is one event stream. It belongs to the goroutine of its request.
+type stream struct {
+	q      *request
+	topics topics
+	// since is the index of the state that was read last.
+	since uint64
+	// nodes and jobs are those of that state: their deletion leaves nothing else behind. A map is
+	// nil if its topic is not wanted.
+	nodes map[cluster.NodeID]*cluster.Node
+	jobs  map[cluster.JobKey]*cluster.Job
+}
+
+// run writes events until the client or the server ends the stream.
+func (s *stream) run(state State) {
+	ctx := s.q.Context()
+	for {
+		if state != nil {
+			if state.Index() < s.since {
+				return // an older state was restored: the reader must read everything again
+			}
+			if s.write(s.events(state)) != nil {
+				return
+			}
+			s.since = state.Index()
+		} else if s.q.backend.Peers.Leader() == "" || s.write([]wire.Events{{}}) != nil {
+			return // a state without a leader may stay behind for ever
+		}
+		select {
+		case <-time.After(streamPause):
+		case <-ctx.Done():
+			return
+		}
+		var err error
+		if state, err = s.next(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// next waits for a state with a change, or returns nil after a while without one.
+func (s *stream) next(ctx context.Context) (changed State, err error) {
+	ctx, cancel := context.WithTimeout(ctx, streamHeartbeat)
+	defer cancel()
+	err = s.q.readAgain(ctx, s.since, func(now State) (uint64, error) {
+		changed = nil
+		index := uint64(0)
+		for _, t := range s.topics.tables() {
+			index = max(index, now.TableIndex(t))
+		}
+		if index > s.since || now.Index() < s.since {
+			changed = now
+			return s.since + 1, nil
+		}
+		return index, nil
+	})
+	if changed == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil, nil
+	}
+	return changed, err
+}
+
+// write writes lines, and gives the client a minute to take them.
+func (s *stream) write(lines []wire.Events) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	for _, line := range lines {
+		if err := encoder.Encode(line); err != nil {
+			return fmt.Errorf("encoding events: %w", err)
+		}
+	}
+	beginAnswer(s.q.w, answerTime)
+	if _, err := b.WriteTo(s.q.w); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.q.w).Flush()
+}
+
+// events returns the changes since the last state, by index, and remembers the new one.
+func (s *stream) events(state State) []wire.Events {
+	var all []wire.Event
+	add := func(index uint64, topic, kind, key string, payload wire.EventPayload, filterKeys ...string) {
+		filterKeys = slices.DeleteFunc(filterKeys, func(k string) bool { return k == "" })
+		if s.topics.want(topic, key, filterKeys) {
+			all = append(all, wire.Event{Topic: topic, Type: kind, Key: key, FilterKeys: filterKeys, Index: index, Payload: payload})
+		}
+	}
+	changed := func(topic, table string) bool { return s.topics[topic] != nil && state.TableIndex(table) > s.since }
+	if changed(topicNode, TableNodes) {
+		s.nodeEvents(state, add)
+	}
+	if changed(topicJob, TableJobs) {
+		s.jobEvents(state, add)
+	}
+	if changed(topicEval, TableEvals) {
+		for e := range state.Evals() {
+			if e.ModifyIndex > s.since && s.q.params.within(e.Namespace) {
+				add(e.ModifyIndex, topicEval, "EvaluationUpdated", string(e.ID), wire.EventPayload{Evaluation: wire.NewEvaluation(e)}, string(e.JobID), string(e.NodeID))
+			}
+		}
+	}
+	if changed(topicAlloc, TableAllocs) {
+		for a := range state.Allocs() {
+			if a.ModifyIndex > s.since && s.q.params.within(a.Namespace) {
+				w := wire.NewAllocation(a)
+				w.Job = nil
+				add(a.ModifyIndex, topicAlloc, allocEvent(a), string(a.ID), wire.EventPayload{Allocation: w}, string(a.JobID), string(a.NodeID))
+			}
+		}
+	}
+	return byIndex(all)
+}
+
+// addEvent adds an event if the stream wants it.
+type addEvent func(index uint64, topic, kind, key string, payload wire.EventPayload, filterKeys ...string)
+
+// allocEvent is the type of an allocation's newest change.
+func allocEvent(a *cluster.Allocation) string {
+	switch {
+	case a.ModifyIndex > a.AllocModifyIndex:
+		return "AllocationUpdated" // by its client
+	case a.Marked() && !a.ServerTerminal():
+		return "AllocationUpdateDesiredStatus"
+	}
+	return "PlanResult"
+}
+
+// nodeEvents adds an event for each new entry in a node's own list of events, or one for a change
+// without an entry.
+func (s *stream) nodeEvents(state State, add addEvent) {
+	for n := range state.Nodes() {
+		if n.ModifyIndex <= s.since {
+			continue
+		}
+		w := wire.EventPayload{Node: wire.NewNode(n)}
+		told := false
+		for _, e := range n.Events {
+			if e.CreateIndex > s.since {
+				told = true
+				add(e.CreateIndex, topicNode, nodeEvent(e), string(n.ID), w)
+			}
+		}
+		switch {
+		case told:
+		case n.Draining() && n.CreateIndex <= s.since:
+			add(n.ModifyIndex, topicNode, "NodeDrain", string(n.ID), w) // it counts its marks
+		default:
+			add(n.ModifyIndex, topicNode, "NodeRegistration", string(n.ID), w)
+		}
+	}
+	for id, before := range s.nodes {
+		if state.Node(id) == nil {
+			add(state.TableIndex(TableNodes), topicNode, "NodeDeregistration", string(id), wire.EventPayload{Node: wire.NewNode(before)})
+		}
+	}
+	s.rememberNodes(state)
+}
+
+// nodeEvent is the type of an entry in a node's list of events.
+func nodeEvent(e cluster.NodeEvent) string {
+	switch {
+	case e.Subsystem == cluster.SubsystemDrain:
+		return "NodeDrain"
+	case strings.HasPrefix(e.Message, "Node marked as "):
+		return "NodeEligibility"
+	}
+	return "NodeStreamEvent"
+}
+
+func (s *stream) jobEvents(state State, add addEvent) {
+	for j := range state.Jobs() {
+		if j.ModifyIndex > s.since && s.q.params.within(j.Namespace) {
+			kind := "JobRegistered"
+			if j.Stop {
+				kind = "JobDeregistered"
+			}
+			add(j.ModifyIndex, topicJob, kind, string(j.ID), wire.EventPayload{Job: summarize(state, j).job()})
+		}
+	}
+	for key, before := range s.jobs {
+		if state.Job(key) == nil && s.q.params.within(key.Namespace) {
+			add(state.TableIndex(TableJobs), topicJob, "JobDeregistered", string(key.ID), wire.EventPayload{Job: wire.NewJob(before), Deleted: true})
+		}
+	}
+	s.rememberJobs(state)
+}
+
+func (s *stream) rememberNodes(state State) {
+	if s.topics[topicNode] != nil {
+		s.nodes = rowsByKey(state.Nodes(), func(n *cluster.Node) cluster.NodeID { return n.ID })
+	}
+}
+
+func (s *stream) rememberJobs(state State) {
+	if s.topics[topicJob] != nil {
+		s.jobs = rowsByKey(state.Jobs(), (*cluster.Job).Key)
+	}
+}
+
+func rowsByKey[K comparable, Row any](rows iter.Seq[Row], key func(Row) K) map[K]Row {
+	all := map[K]Row{}
+	for row := range rows {
+		all[key(row)] = row
+	}
+	return all
+}
+
+// byIndex sorts events and joins those of an index into a line.
+func byIndex(events []wire.Event) (lines []wire.Events) {
+	slices.SortStableFunc(events, func(a, b wire.Event) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Key, b.Key))
+	})
+	for _, e := range events {
+		if last := len(lines) - 1; last < 0 || lines[last].Index != e.Index {
+			lines = append(lines, wire.Events{Index: e.Index})
+		}
+		lines[len(lines)-1].Events = append(lines[len(lines)-1].Events, e)
+	}
+	return lines
+}

@@ -1,0 +1,141 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// subscribe reads an event stream of the reference's client.
+func (w *fixture) subscribe(topics map[api.Topic][]string, index uint64) <-chan *api.Events {
+	w.Helper()
+	client := w.client()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.Cleanup(cancel) // before the server is closed, which waits for the stream
+	events, err := client.EventStream().Stream(ctx, topics, index, nil)
+	must.NoError(w, err)
+	return events
+}
+
+// take reads the next n events, each as its topic, type and key.
+func take(t *testing.T, from <-chan *api.Events, n int) (said []string) {
+	t.Helper()
+	for len(said) < n {
+		select {
+		case got := <-from:
+			must.NoError(t, got.Err)
+			for _, e := range got.Events {
+				must.Eq(t, got.Index, e.Index)
+				said = append(said, string(e.Topic)+" "+e.Type+" "+e.Key)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("no more events after %q", said)
+		}
+	}
+	return said
+}
+
+// The reference's client follows a drain.
+func TestReferenceClient_events(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	node := w.subscribe(map[api.Topic][]string{api.TopicNode: {string(nodeID(1))}}, 0)
+	allocs := w.subscribe(map[api.Topic][]string{api.TopicAllocation: {"web"}, api.TopicDeployment: {"*"}}, 0)
+	jobs := w.subscribe(map[api.Topic][]string{api.TopicJob: nil}, 0)
+	key := " " + string(nodeID(1))
+
+	w.drain(nodeID(2), cluster.DrainSpec{Deadline: time.Hour})
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: time.Hour})
+	must.Eq(t, []string{"Node NodeDrain" + key}, take(t, node, 1))
+	w.mark(1, cluster.MarkPaced)
+	must.Eq(t, []string{"Node NodeDrain" + key}, take(t, node, 1), must.Sprint("the drain counts its marks"))
+	must.Eq(t, []string{"Allocation AllocationUpdateDesiredStatus " + uuid('b', 1)}, take(t, allocs, 1))
+	w.stop(1)
+	must.Eq(t, []string{"Allocation PlanResult " + uuid('b', 1)}, take(t, allocs, 1))
+	w.report(1, cluster.ClientComplete)
+	must.Eq(t, []string{"Allocation AllocationUpdated " + uuid('b', 1)}, take(t, allocs, 1))
+
+	w.end(nodeID(1))
+	w.must(&shims.NodeUpdateEligibility{At: w.Now(), Node: nodeID(1), Eligibility: cluster.NodeEligible})
+	must.Eq(t, []string{"Node NodeDrain" + key, "Node NodeEligibility" + key}, take(t, node, 2), must.Sprint("no entry is lost in one read"))
+	w.must(&shims.NodeUpdateStatus{At: w.Now(), Node: nodeID(1), Status: cluster.NodeDown})
+	must.Eq(t, []string{"Node NodeStreamEvent" + key}, take(t, node, 1))
+	w.must(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{nodeID(1)}})
+	must.Eq(t, []string{"Node NodeDeregistration" + key}, take(t, node, 1))
+
+	w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Purge: true})
+	must.Eq(t, []string{"Job JobDeregistered web"}, take(t, jobs, 1))
+}
+
+// A stream from an earlier index begins with the rows that have changed since. Payloads decode.
+func TestReferenceClient_eventsSince(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	start := w.Index + 1
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	events := w.subscribe(map[api.Topic][]string{api.TopicAll: {"*"}}, start)
+	seen := map[api.Topic]bool{}
+	for len(seen) < 3 {
+		got := <-events
+		must.NoError(t, got.Err)
+		for _, e := range got.Events {
+			seen[e.Topic] = true
+			must.GreaterEq(t, start, e.Index)
+			switch e.Topic {
+			case api.TopicAllocation:
+				a, err := e.Allocation()
+				must.NoError(t, err)
+				must.Eq(t, uuid('b', 1), a.ID)
+				must.Nil(t, a.Job)
+			case api.TopicJob:
+				j, err := e.Job()
+				must.NoError(t, err)
+				must.Eq(t, "web", *j.ID)
+			case api.TopicEvaluation:
+				eval, err := e.Evaluation()
+				must.NoError(t, err)
+				must.Eq(t, "web", eval.JobID)
+			}
+		}
+	}
+}
+
+// Streams say every ten seconds that they are alive. They are bounded, and end without a leader.
+func TestEvents_ends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t).nodes(1)
+		h := w.handler(w.backend(), httpapi.Options{})
+		open := func(query string) *httptest.ResponseRecorder {
+			got := httptest.NewRecorder()
+			h.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, httpapi.EventStreamPath+query, nil))
+			return got
+		}
+		must.Eq(t, `unknown topic "Nod"`, open("?topic=Nod").Body.String())
+		ended := make(chan *httptest.ResponseRecorder)
+		for range 64 {
+			go func() { ended <- open("?topic=Job") }()
+		}
+		time.Sleep(25 * time.Second)
+		must.Eq(t, 429, open("?topic=Job").Code)
+		w.mu.Lock()
+		w.servers[0].Leader = false
+		w.mu.Unlock()
+		for range 64 {
+			got := <-ended
+			must.Eq(t, 200, got.Code)
+			must.Eq(t, "{}\n{}\n", got.Body.String())
+		}
+	})
+}

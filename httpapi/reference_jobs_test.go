@@ -1,0 +1,67 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The calls of the reference's "job status", "job history" and "eval status".
+func TestReferenceClient_JobStatus(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1).atNoon()
+	first := w.job("web", cluster.JobService, 1)
+	w.place(1, first, nodeID(1))
+	client := w.client()
+	jobs := client.Jobs()
+	for _, id := range []string{"web", "unknown"} {
+		deployment, meta, err := jobs.LatestDeployment(id, nil)
+		must.NoError(t, err)
+		must.Nil(t, deployment)
+		must.Positive(t, meta.LastIndex)
+		deployments, _, err := jobs.Deployments(id, true, nil)
+		must.NoError(t, err)
+		must.SliceEmpty(t, deployments)
+	}
+	deployments, _, err := client.Deployments().List(nil)
+	must.NoError(t, err)
+	must.SliceEmpty(t, deployments)
+
+	next := first.Copy()
+	next.TaskGroups[0].Count = 100 // more than the node has room for
+	w.Job(next)
+	registered := w.State().Job(first.Key())
+	plan := w.schedule(registered)
+	versions, _, _, err := jobs.Versions("web", false, nil)
+	must.NoError(t, err)
+	must.SliceLen(t, 2, versions)
+	must.Eq(t, 1, *versions[0].Version)
+	must.Eq(t, 100, *versions[0].TaskGroups[0].Count)
+	must.Eq(t, 1, *versions[1].TaskGroups[0].Count)
+	must.Eq(t, noon.UnixNano(), *versions[1].SubmitTime)
+	_, _, _, err = jobs.Versions("web", true, nil)
+	must.ErrorContains(t, err, "501 (this server computes no differences")
+	_, _, _, err = jobs.Versions("unknown", false, nil)
+	must.ErrorContains(t, err, "404 (job not found)")
+
+	info, _, err := jobs.Info("web", nil)
+	must.NoError(t, err)
+	must.Eq(t, noon.UnixNano(), *info.SubmitTime)
+	listed, _, err := jobs.List(nil)
+	must.NoError(t, err)
+	must.Eq(t, noon.UnixNano(), listed[0].SubmitTime)
+
+	e, _, err := client.Evaluations().Info(string(plan.Eval.ID), nil)
+	must.NoError(t, err)
+	must.MapNotEmpty(t, e.FailedTGAllocs)
+	must.SliceLen(t, 1, e.RelatedEvals)
+	must.Eq(t, e.BlockedEval, e.RelatedEvals[0].ID)
+	blocked, _, err := client.Evaluations().Info(e.BlockedEval, nil)
+	must.NoError(t, err)
+	must.Eq(t, e.ID, blocked.RelatedEvals[0].ID)
+
+	_, _, err = jobs.Deregister("web", true, nil)
+	must.NoError(t, err)
+}

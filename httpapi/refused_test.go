@@ -1,0 +1,42 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+)
+
+// Jobs that the reference refuses are refused.
+func TestReferenceClient_refusedJobs(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).mixedNodes()
+	jobs := w.client().Jobs()
+	job := func(kind, pool string, count int) *api.Job {
+		j := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("main", count).AddTask(api.NewTask("main", "docker")))
+		j.Type, j.NodePool = &kind, &pool
+		return j
+	}
+	for _, test := range []struct {
+		job  *api.Job
+		want string
+	}{
+		{job("system", "default", 2), `400 (Task group "main": Count of a system job must be 0 or 1 but found 2)`},
+		{job("sysbatch", "default", 2), `Count of a sysbatch job must be 0 or 1 but found 2`},
+		{job("service", "nowhere", 1), `400 (job "web" is in the node pool "nowhere", and no node is)`},
+		{job("service", "other", 2), ""},
+		{job("system", "default", 1), ""},
+	} {
+		_, _, err := jobs.Register(test.job, nil)
+		if test.want == "" {
+			must.NoError(t, err)
+			continue
+		}
+		must.ErrorContains(t, err, test.want)
+	}
+	pools, _, err := w.client().NodePools().List(nil)
+	must.NoError(t, err)
+	must.SliceLen(t, 2, pools)
+	must.Eq(t, "default", pools[0].Name)
+	must.Eq(t, "other", pools[1].Name)
+}
