@@ -17,7 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// versioned waits until the cluster has its newest version: a restore needs a file of that version.
+// versioned waits until the cluster has its newest version.
 func versioned(t *testing.T, a *agent.Agent) {
 	t.Helper()
 	eventually(t, "the newest cluster version", func() bool {
@@ -141,7 +141,6 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 		"cut":                {whole.Bytes()[:whole.Len()-100], "it is cut"},
 		"damaged":            {damaged, "not a usable snapshot"},
 		"foreign":            {[]byte("hello, hello, hello"), "of another program"},
-		"older cluster":      {file(1, statestore.New().Snapshot().Persist), "it has cluster version 1, and this cluster has version"},
 		"newer cluster":      {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
 		"not really a state": {file(cluster.MaxVersion, func(w io.Writer) error { _, err := w.Write([]byte("not a state")); return err }), "restoring the state"},
 	} {
@@ -150,6 +149,11 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 		must.ErrorContains(t, err, c.want, must.Sprint(name))
 	}
 	must.Eq(t, before, dumpOf(t, a.Server().Store().Snapshot()))
-	_, err := apiclient.RestoreSnapshot(t.Context(), c, &whole)
+
+	// A state of an older cluster gets the version of this one.
+	_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(file(1, statestore.New().Snapshot().Persist)))
+	must.NoError(t, err)
+	must.Eq(t, cluster.MaxVersion, a.Server().Store().Snapshot().ClusterVersion())
+	_, err = apiclient.RestoreSnapshot(t.Context(), c, &whole)
 	must.NoError(t, err)
 }

@@ -152,18 +152,18 @@ func (v *versions) admit(ctx context.Context, joining serverInfo) error {
 	return nil
 }
 
-// fits refuses a state of another cluster version than the present or the proposed one. The caller
-// holds the lock.
-func (v *versions) fits(ctx context.Context, found cluster.Version) error {
+// fits returns the cluster version: the present one, or the proposed one. It refuses a state of a
+// higher version, which some server may not understand. The caller holds the lock.
+func (v *versions) fits(ctx context.Context, found cluster.Version) (cluster.Version, error) {
 	if err := v.agent.server.CaughtUp(ctx); err != nil {
-		return apiErrorOf(err)
+		return 0, apiErrorOf(err)
 	}
 	present := max(v.agent.server.Store().Snapshot().ClusterVersion(), v.proposed)
-	if found == present {
-		return nil
+	if found > present {
+		return 0, fmt.Errorf("%w: it has cluster version %d, and this cluster has version %d: upgrade every server, and wait until \"nodedrain server members\" shows version %d",
+			httpapi.ErrBadSnapshot, found, present, found)
 	}
-	return fmt.Errorf("%w: it has cluster version %d, and this cluster has version %d: restore it into a cluster of the build that wrote it, and upgrade that one",
-		httpapi.ErrBadSnapshot, found, present)
+	return present, nil
 }
 
 // acquire waits for the lock. The caller must release it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -57,14 +58,14 @@ func (s *Snapshots) Take(ctx context.Context) error {
 const restoreGap = 1024
 
 // Restore replaces the state of all servers by the one in the store. It works on the leader. The
-// store gets an index above all that were used. Every entry of the present state is lost, and writes
+// store gets an index above all that were used, and the cluster version, if its own is lower. Every entry of the present state is lost, and writes
 // in flight end with an unknown outcome. The scratch file is empty, and holds the state meanwhile.
 // Restore returns when most servers have the state. An error that wraps [shims.ErrRejected] means
 // that nothing has changed; after one that wraps [shims.ErrUnknown] the state may be replaced, now or
 // later.
-func (s *Snapshots) Restore(store *statestore.Store, scratch io.ReadWriteSeeker) (index uint64, err error) {
+func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch io.ReadWriteSeeker) (index uint64, err error) {
 	present := s.fsm.Store()
-	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index()) + restoreGap)
+	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index()) + restoreGap, v)
 	state := store.Snapshot()
 	if err := state.Persist(scratch); err != nil {
 		return 0, fmt.Errorf("%w: %w", shims.ErrRejected, err)

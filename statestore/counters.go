@@ -1,5 +1,7 @@
 package statestore
 
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
+
 // counters is one row with raft indexes and the number of drain records. Every entry
 // changes at least one of them, and writes the row once.
 type counters struct {
@@ -61,9 +63,10 @@ func (c *counters) of(table string) *uint64 {
 
 // Advance gives the state and each table an index, and changes no row. A state that replaces a newer
 // one gets an index above that one's, so that every waiting reader looks again. The index must be
-// above every index in the state.
-func (s *Store) Advance(index uint64) {
+// above every index in the state. The state also gets the cluster version, if its own is lower.
+func (s *Store) Advance(index uint64, v cluster.Version) {
 	t := s.Begin(index)
+	t.RaiseClusterVersion(v)
 	for _, name := range persistedCounters() {
 		*t.counters.named(name) = index
 	}

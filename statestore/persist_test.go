@@ -265,9 +265,10 @@ func TestAdvance(t *testing.T) {
 	w := story(t)
 	s := restored(t, w.snap())
 	const index = 1000
-	s.Advance(index)
+	s.Advance(index, 2)
 	after := s.Snapshot()
 	must.Eq(t, index, after.Index())
+	must.Eq(t, 2, after.ClusterVersion(), must.Sprint("a cluster version is never taken back"))
 	for _, table := range []string{statestore.TableNodes, statestore.TableDrains, statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals} {
 		must.Eq(t, index, after.TableIndex(table))
 	}
