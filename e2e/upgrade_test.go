@@ -122,7 +122,7 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 			t.Logf("%s, of this build, ended with code 1: %s", down.Name, line)
 		}
 	}
-	s.end(down)
+	s.kill(down) // without the snapshot of an orderly end
 	down.binary = this
 	refused("cannot be applied, and must not be skipped")
 

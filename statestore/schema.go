@@ -22,7 +22,7 @@ const (
 	tableLedger = "ledger"
 	// tableChanging holds the rows of ChangingAllocs.
 	// The name is that of the first release: dumps of servers of different builds are compared.
-	tableChanging = "changing"
+	tableChanging = "restless"
 	// tableMarks holds the allocations that each drain has marked.
 	tableMarks = "marks"
 )
