@@ -116,6 +116,7 @@ func (a *Agent) startServer() (err error) {
 		}),
 		Drainer:      c.Drainer,
 		Scheduler:    c.Scheduler,
+		Collect:      c.Collect,
 		OnApply:      a.applied,
 		WhileLeading: a.lead,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
@@ -99,6 +100,8 @@ type Config struct {
 	// Drainer and Scheduler are as in [server.Config].
 	Drainer   drainer.NodeDrainerConfig
 	Scheduler scheduler.Config
+	// Collect says when ended work is deleted. Its zero value means the defaults.
+	Collect collect.Options
 
 	// API configures the HTTP API. The agent sets its Logger.
 	API httpapi.Options

@@ -41,6 +41,8 @@ func bounds() []bound {
 		{"idle", "steps", 0, "idle drains: steps in ten minutes"},
 		{"memory/jobs", "held-ratio", 1, "memory held by the drainer, of 2 KiB a node and 100 B an allocation"},
 		{"memory", "held-of-all-ratio", 1, "memory held by the drainer, of 2 KiB a node, 100 B an allocation and 300 B a group"},
+		{"history/memory", "held-ratio", 1.1, "memory of a cluster after 50,000 and 200,000 ended allocations, to that after 10,000"},
+		{"history/place", ratio, 1.5, "planning and checking placements after as many ended allocations, to after 10,000"},
 		{"drains/cpu/max_parallel=1", ratio, 1.5, "whole drains at max_parallel 1, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=10", ratio, 1.4, "whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=100", ratio, 1.4, "whole drains at max_parallel 100, entries of 0.25 ms, to applying their entries"},

@@ -17,6 +17,7 @@ func figures() []measuredFigure {
 		{"deadlines", figureDeadlines},
 		{"idle", figureIdle},
 		{"memory", figureMemory},
+		{"history", figureHistory},
 		{"recheck", figureRecheck},
 		{"drains", figureDrains},
 		{"first-mark", figureFirstMark},

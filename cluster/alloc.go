@@ -157,6 +157,29 @@ func (a *Allocation) Stable() bool {
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
+// Concluded reports whether no later plan of the allocation's job depends on it, for every version
+// of the job and every state of its node: it is client-terminal, it holds no slot of its group, and it will get
+// no replacement. A concluded allocation stays concluded, but for the late report of a client that
+// the servers gave up. An allocation without a job version never counts as concluded.
+func (a *Allocation) Concluded() bool {
+	if !a.ClientTerminal() || a.Job == nil {
+		return false
+	}
+	switch t := a.Job.Type; {
+	case t == JobSysBatch && (!a.ServerTerminal() || a.DesiredDescription == DescTainted):
+		return false // it was the only run on its node
+	case t.EveryNode():
+		return a.NextAllocation != ""
+	case a.ServerTerminal() && t == JobBatch && a.DesiredTransition.MigrateDisablePlacement:
+		return false // it may keep its slot
+	case a.ServerTerminal():
+		return a.NextAllocation != "" || !ReplacedAfter(a.DesiredDescription)
+	case t.ToCompletion() && a.ClientStatus == ClientComplete:
+		return false // its work is done
+	}
+	return a.NextAllocation != ""
+}
+
 // Progress says whether an allocation is changing. A drainer may have to wait for the end of the
 // change.
 type Progress uint8

@@ -37,6 +37,12 @@ type PlanStop struct {
 	Unknown bool
 }
 
+// ReplacedAfter reports whether a scheduler replaces an allocation that it has stopped with the
+// description.
+func ReplacedAfter(description string) bool {
+	return description == DescMigrating || description == DescLost || description == DescRescheduled
+}
+
 // Descriptions that a scheduler gives to allocations that it stops.
 const (
 	DescMigrating    = "alloc is being migrated"

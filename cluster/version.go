@@ -14,12 +14,13 @@ import (
 //	   deadline marked, and that a plan then stopped as surplus, gives its slot up. A plan
 //	   places nothing under a name whose allocation was stopped or away in its snapshot and
 //	   holds a slot when the plan is applied
+//	3  the entry that deletes ended allocations, evaluations and jobs
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 2
+	MaxVersion Version = 3
 )
 
 // An entry holds a version in one byte.

@@ -114,6 +114,10 @@ type Writer interface {
 	// StopJob stops a job, or with purge deletes it, its allocations and its evaluations.
 	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error)
 
+	// Collect deletes all ended work that nothing needs, of every age. It returns what it has
+	// deleted, also with an error.
+	Collect(context.Context) (cluster.Collected, error)
+
 	// Clients call RegisterNode, Heartbeat and ReportAllocs. A node goes down if its client sends
 	// no heartbeat within the TTL. RegisterNode refuses a secret that is not the node's with
 	// [ErrForbidden].

@@ -14,6 +14,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
@@ -240,6 +241,19 @@ func (w writer) EvaluateJob(_ context.Context, k cluster.JobKey) (cluster.Writte
 func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluster.Written, error) {
 	_, index, err := w.write(&shims.JobDeregister{Job: k, Purge: purge})
 	return cluster.Written{Index: index}, err
+}
+
+func (w writer) Collect(context.Context) (collected cluster.Collected, err error) {
+	round := collect.Everything(w.Now())
+	for request := round.Next(w.State()); request != nil; request = round.Next(w.State()) {
+		response, _, err := w.write(&shims.Collect{At: w.Now(), Request: *request})
+		if err != nil {
+			return collected, err
+		}
+		d := response.(shims.Collected).Deleted
+		collected = collected.Plus(cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)})
+	}
+	return collected, nil
 }
 
 func (w writer) RegisterNode(_ context.Context, n *cluster.Node) (time.Duration, error) {

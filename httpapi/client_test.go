@@ -216,3 +216,26 @@ func TestReferenceClient_Agent(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "default", namespaces[0].Name)
 }
+
+// The reference's client asks for garbage collection. What a running drain has marked stays.
+func TestReferenceClient_GarbageCollect(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	j := w.job("web", cluster.JobService, 2)
+	w.place(1, j, nodeID(1))
+	w.place(2, j, nodeID(2))
+	for n := 1; n <= 2; n++ {
+		w.drain(nodeID(n), cluster.DrainSpec{Deadline: -1})
+		w.mark(n, cluster.MarkForced)
+		w.stop(n)
+		w.report(n, cluster.ClientComplete)
+	}
+	w.end(nodeID(2))
+	must.NoError(t, w.client().System().GarbageCollect())
+	must.NotNil(t, w.State().Alloc(allocID(1)))
+	must.Nil(t, w.State().Alloc(allocID(2)))
+
+	r := w.asks("PUT", "/v1/system/gc")
+	must.Eq(t, 200, r.code)
+	must.Eq(t, `{"Allocations":0,"Evaluations":0,"Jobs":0}`, r.body)
+}

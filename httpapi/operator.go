@@ -45,6 +45,16 @@ func newestEntry(members []Member) (newest uint64) {
 	return newest
 }
 
+// collectEnded answers PUT /v1/system/gc: it deletes ended work that nothing needs, and answers when
+// it has. The reference answers without a body, and its clients ignore ours.
+func collectEnded(q *request) error {
+	deleted, err := q.backend.Writer.Collect(q.Context())
+	if err != nil {
+		return err
+	}
+	return q.answer(wire.Collected{Allocations: deleted.Allocs, Evaluations: deleted.Evals, Jobs: deleted.Jobs})
+}
+
 // removePeer answers DELETE /v1/operator/raft/peer?id=: it removes the server from the cluster.
 func removePeer(q *request) error {
 	id := q.URL.Query().Get("id")

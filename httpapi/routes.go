@@ -82,6 +82,7 @@ func routes() []route {
 		remove("/v1/operator/raft/peer", removePeer),
 		get(SnapshotPath, saveSnapshot).asFile(),
 		put(SnapshotPath, restoreSnapshot).asFile(),
+		put("/v1/system/gc", collectEnded).within(0),
 
 		get("/v1/node/{id}/drain", readDrain).byOwner(),
 		get("/v1/drains", listDrains),

@@ -219,6 +219,9 @@ func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
 	c.write(func(txn *statestore.Txn) error {
 		var accepted *cluster.Plan
 		accepted, refused = scheduler.Check(txn, p)
+		same, alike := scheduler.Check(whole{txn, txn}, p)
+		must.Eq(c.t, same, accepted, must.Sprint("concluded allocations changed the check"))
+		must.Eq(c.t, alike, refused, must.Sprint("concluded allocations changed the check"))
 		dropped, err := txn.ApplyPlan(accepted)
 		must.SliceEmpty(c.t, dropped)
 		return err
@@ -226,9 +229,27 @@ func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
 	return refused
 }
 
-// schedule plans an evaluation.
+// schedule plans an evaluation. Concluded allocations do not change the plan.
 func (c *cell) schedule(e *cluster.Evaluation) *cluster.Plan {
-	return scheduler.Schedule(c.view(), e, c.now, c.ids())
+	made, view := c.made, c.view()
+	same := scheduler.Schedule(whole{view, view}, e, c.now, c.ids())
+	c.made = made
+	plan := scheduler.Schedule(view, e, c.now, c.ids())
+	must.Eq(c.t, same, plan, must.Sprint("concluded allocations changed the plan"))
+	return plan
+}
+
+// whole is a view that leaves out no concluded allocation.
+type whole struct {
+	scheduler.View
+	history interface {
+		AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
+	}
+}
+
+// UnconcludedAllocs yields all allocations of the job.
+func (w whole) UnconcludedAllocs(k cluster.JobKey) iter.Seq[*cluster.Allocation] {
+	return w.history.AllocsByJob(k)
 }
 
 // settle answers every pending evaluation. Nothing moves meanwhile, so nothing

@@ -10,7 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	collection "github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // chaos is a cell to which things happen, with a scheduler whose writes meet any
@@ -23,11 +25,14 @@ type chaos struct {
 	jobs  []cluster.JobKey
 	// placed is how many allocations the state held when it was last looked at.
 	placed map[cluster.AllocID]bool
+	// done are the allocations of batch jobs that have completed, also those that were
+	// deleted, until the job is stopped.
+	done map[cluster.JobKey]map[cluster.AllocID]bool
 }
 
 func newChaos(rt *rapid.T) *chaos {
 	c := newCell(rt)
-	w := &chaos{draw: rt, placed: make(map[cluster.AllocID]bool)}
+	w := &chaos{draw: rt, placed: make(map[cluster.AllocID]bool), done: make(map[cluster.JobKey]map[cluster.AllocID]bool)}
 	w.s, w.log = c.leader(w.config)
 	for i := range rapid.IntRange(1, 5).Draw(rt, "nodes") {
 		w.nodes = append(w.nodes, c.node(fmt.Sprintf("n%d", i), func(n *cluster.Node) {
@@ -70,7 +75,7 @@ func (w *chaos) anAlloc(match func(*cluster.Allocation) bool) *cluster.Allocatio
 
 // happen is one thing that happens.
 func (w *chaos) happen() {
-	switch rapid.IntRange(0, 13).Draw(w.draw, "what") {
+	switch rapid.IntRange(0, 14).Draw(w.draw, "what") {
 	case 0:
 		w.status(w.aNode(), rapid.SampledFrom([]cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected, cluster.NodeReady, cluster.NodeReady}).Draw(w.draw, "status"))
 	case 1:
@@ -94,6 +99,7 @@ func (w *chaos) happen() {
 	case 6:
 		if k := w.aJob(); rapid.IntRange(0, 3).Draw(w.draw, "stop") == 0 {
 			w.stopJob(k, false)
+			delete(w.done, k)
 		}
 	case 7:
 		touch := func(a *cluster.Allocation) bool { return !a.ClientTerminal() && w.view().Node(a.NodeID).Ready() }
@@ -110,11 +116,33 @@ func (w *chaos) happen() {
 		if len(w.queue) > 0 {
 			w.answer(rapid.SampledFrom([]fate{rejected, vanished, silent, late}).Draw(w.draw, "fate"))
 		}
+	case 12:
+		w.collect()
 	default:
 		w.s.Step(w.now)
 		w.answerAll(fine)
 	}
 	w.recount()
+}
+
+// collect deletes every ended row that nothing needs.
+func (w *chaos) collect() {
+	w.now = w.now.Add(time.Second)
+	for round := collection.Everything(w.now); ; {
+		request := round.Next(w.view())
+		if request == nil {
+			return
+		}
+		if len(request.Jobs) >= len(w.jobs) {
+			request.Jobs = nil // the others need one
+		}
+		w.write(func(txn *statestore.Txn) error {
+			deleted, err := collection.Apply(txn, request)
+			must.Eq(w.t, request.Len(), deleted.Len(), must.Sprint("nothing has changed since the request"))
+			return err
+		})
+		w.jobs = slices.DeleteFunc(w.jobs, func(k cluster.JobKey) bool { return slices.Contains(request.Jobs, k) })
+	}
 }
 
 // recount counts, without any of the scheduler's own code, what must hold in
@@ -135,6 +163,12 @@ func (w *chaos) recount() {
 		if live && a.DesiredStatus == cluster.DesiredRun && !away {
 			run[a.JobKey()]++
 		}
+		if a.JobType() == cluster.JobBatch && a.DesiredStatus == cluster.DesiredRun && a.ClientStatus == cluster.ClientComplete && !view.Job(a.JobKey()).Stopped() {
+			if w.done[a.JobKey()] == nil {
+				w.done[a.JobKey()] = make(map[cluster.AllocID]bool)
+			}
+			w.done[a.JobKey()][a.ID] = true
+		}
 		fresh[a.JobKey()] = fresh[a.JobKey()] || !w.placed[a.ID]
 		w.placed[a.ID] = true
 	}
@@ -147,10 +181,13 @@ func (w *chaos) recount() {
 	for _, k := range w.jobs {
 		j := view.Job(k)
 		if fresh[k] && (j.Type == cluster.JobService || j.Type == cluster.JobBatch) {
-			must.LessEq(w.t, j.TaskGroups[0].Count, run[k], must.Sprintf("allocations of job %s", k))
+			must.LessEq(w.t, j.TaskGroups[0].Count, run[k]+len(w.done[k]), must.Sprintf("allocations of job %s", k))
 		}
 		blocked := 0
 		for e := range view.OpenEvals(k) {
+			made := w.made
+			w.schedule(e) // as with all allocations
+			w.made = made
 			if e.Status == cluster.EvalBlocked {
 				blocked++
 			}
@@ -278,5 +315,31 @@ func TestPlanHoldsWhereItWasMade(t *testing.T) {
 			txn.Abort()
 			must.Eq(rt, accepted, inTxn)
 		}
+	})
+}
+
+// After all that has ended and that nothing needs is deleted, no job runs more than before.
+func TestCollectedWorkDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newChaos(rt)
+		for range rapid.IntRange(0, 60).Draw(rt, "happenings") {
+			w.happen()
+		}
+		var reports []cluster.AllocReport
+		for a := range w.view().Allocs() {
+			if a.JobType().ToCompletion() && !a.Terminal() && w.view().Node(a.NodeID).Ready() {
+				reports = append(reports, w.says(a, cluster.ClientComplete))
+			}
+		}
+		w.report(reports...)
+		w.recount()
+		w.collect()
+		for _, k := range w.jobs {
+			w.evaluate(k)
+		}
+		w.now = w.now.Add(scheduler.DefaultRetryMax)
+		w.lead(w.s)
+		w.recount()
 	})
 }

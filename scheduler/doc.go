@@ -70,5 +70,5 @@
 // has no affinities, constraints beyond pool, datacenter and class, spread
 // beyond the rule above, devices beyond a count of GPUs, networks, ports or
 // volumes. It has no delay before a failed allocation is replaced, only a bound
-// on how often. It does not delete what has ended.
+// on how often. It deletes nothing that has ended: [Needs] says what it still needs.
 package scheduler

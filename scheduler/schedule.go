@@ -64,7 +64,7 @@ type planner struct {
 func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 	groups := make(map[string][]*cluster.Allocation)
 	var unwanted []*cluster.Allocation
-	for a := range p.view.AllocsByJob(p.eval.JobKey()) {
+	for a := range p.view.UnconcludedAllocs(p.eval.JobKey()) {
 		if p.group(a) == nil {
 			unwanted = append(unwanted, a)
 			continue

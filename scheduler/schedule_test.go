@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -630,4 +631,22 @@ func TestPurgedJob(t *testing.T) {
 	c.run()
 	must.SliceEmpty(t, c.allocs(job, func(*cluster.Allocation) bool { return true }))
 	must.Nil(t, first(c.view().OpenEvals(job)))
+}
+
+// The job has moved often, and its plan reads only what is left to plan.
+func TestPlanReadsNoHistory(t *testing.T) {
+	c := parallel(t)
+	nodes := []cluster.NodeID{c.node("n1"), c.node("n2")}
+	k := c.job("web", cluster.JobService, 3)
+	c.run()
+	for i := range 20 {
+		n := nodes[i%2]
+		c.drain(n)
+		c.mark(cluster.MarkPaced, pick(c.wanted(k), on(n))...)
+		c.run()
+		c.cancel(n)
+		c.run()
+	}
+	must.GreaterEq(t, 30, len(c.allocs(k, func(*cluster.Allocation) bool { return true })))
+	must.Len(t, 3, slices.Collect(c.view().UnconcludedAllocs(k)))
 }

@@ -80,16 +80,10 @@ func (l look) standStopped(a *cluster.Allocation) standing {
 	switch {
 	case l.isRetained(a):
 		return done
-	case a.NextAllocation == "" && isReplaced(a.DesiredDescription):
+	case a.NextAllocation == "" && cluster.ReplacedAfter(a.DesiredDescription):
 		return owed
 	}
 	return settled
-}
-
-// isReplaced reports whether allocations that were stopped with the description get a
-// replacement.
-func isReplaced(description string) bool {
-	return description == cluster.DescMigrating || description == cluster.DescLost || description == cluster.DescRescheduled
 }
 
 func (l look) standEnded(a *cluster.Allocation) standing {

@@ -33,7 +33,7 @@ func newTally(l look, plan *cluster.Plan) *tally {
 		look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
 		changed: make(map[string]int), snapshot: plan.SnapshotIndex,
 	}
-	for a := range l.view.AllocsByJob(plan.Eval.JobKey()) {
+	for a := range l.view.UnconcludedAllocs(plan.Eval.JobKey()) {
 		if !t.holds(a) {
 			continue
 		}

@@ -24,8 +24,9 @@ type View interface {
 	JobsOnEveryNode() iter.Seq[*cluster.Job]
 	// Alloc returns the allocation, or nil.
 	Alloc(cluster.AllocID) *cluster.Allocation
-	// AllocsByJob yields the job's allocations, including ended ones.
-	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
+	// UnconcludedAllocs yields the job's allocations that are not
+	// [cluster.Allocation.Concluded]. It may yield others too: they change no plan.
+	UnconcludedAllocs(cluster.JobKey) iter.Seq[*cluster.Allocation]
 	// LiveAllocsByNode yields the node's allocations that are not
 	// client-terminal. The node need not exist.
 	LiveAllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -39,6 +40,8 @@ type Config struct {
 	// Scheduler configures the scheduler, but for its Logger, Snapshot and
 	// Applier.
 	Scheduler scheduler.Config
+	// Collect says when ended work is deleted. Its zero value means the defaults.
+	Collect collect.Options
 	// WhileLeading runs on the leader in its own goroutine, from the beginning of each term until
 	// its context ends; or nil. The server waits for it at the end of the term. A restored snapshot
 	// begins a new term. The state may lack entries of earlier leaders: see [Server.CaughtUp].

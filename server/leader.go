@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -54,6 +55,8 @@ type leader struct {
 	drainer *drainer.NodeDrainer
 	// scheduler is that of the present term, or nil.
 	scheduler atomic.Pointer[scheduler.Scheduler]
+	// held is what the collector has found, or nil.
+	held atomic.Pointer[collect.Held]
 }
 
 // begin begins a term. The function that it returns ends the term and waits: nothing of the
@@ -70,6 +73,7 @@ func (l *leader) begin() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { sched.Run(ctx) })
+	running.Go(func() { l.collect(ctx, store) })
 	if l.config.WhileLeading != nil {
 		running.Go(func() { l.config.WhileLeading(ctx) })
 	}

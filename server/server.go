@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -101,6 +102,9 @@ func (s *Server) start() (err error) {
 	}
 	s.reads.raft, s.reads.log, s.reads.fsm, s.reads.own, s.reads.working = s.raft, c.Log, s.fsm, s.own, s.working
 	s.leader.config, s.leader.fsm, s.leader.own, s.leader.drainer = c, s.fsm, s.own, nodeDrainer
+	if _, err := collect.NewCollector(c.Collect, time.Now()); err != nil {
+		return fmt.Errorf("Config.Collect: %w", err)
+	}
 	_, err = s.leader.newScheduler(s.fsm.Store()) // refuses a bad config before the server leads
 	return err
 }

@@ -109,7 +109,9 @@
 //   - an entry of [rules.Completions] through [rules.RecheckCompletions]: it
 //     ends the drains that are returned, each with its outcome, and no others;
 //   - a scheduler's plan through a check that refuses the stop of a migrating
-//     allocation whose mark is gone, see [scheduler.Check].
+//     allocation whose mark is gone, see [scheduler.Check];
+//   - a deletion of ended rows through [collect.Apply], which keeps those that a drain, a plan or
+//     a client still needs.
 //
 // It answers with the refused items, in the response of [drainer.Answer]. It moves the index
 // of its state with every entry, also with one that changes nothing: a drainer that gets an

@@ -26,6 +26,8 @@ const (
 	NodeDeregisterType               MessageType = 31
 	// RaiseClusterVersionType does not exist in Nomad.
 	RaiseClusterVersionType MessageType = 100
+	// CollectType does not exist in Nomad.
+	CollectType MessageType = 101
 )
 
 // IgnorableFlag is set in ignorable types. A server skips an entry of an unknown ignorable
@@ -48,8 +50,8 @@ func (t MessageType) String() string {
 // Message is one change to the replicated state, in the form of the log. The set is closed: [NodeRegister], [NodeDeregister], [NodeUpdateStatus],
 // [NodeUpdateEligibility], [NodeUpdateDrain], [JobRegister], [JobDeregister],
 // [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
-// [AllocUpdateDesiredTransition], [NodesDrainComplete] and [RaiseClusterVersion], each
-// as a pointer.
+// [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion] and
+// [Collect], each as a pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
 // a clock nor randomness. Most messages can carry evaluations, so that change and evaluations
@@ -101,6 +103,8 @@ func newMessage(t MessageType) Message {
 		return new(NodesDrainComplete)
 	case RaiseClusterVersionType:
 		return new(RaiseClusterVersion)
+	case CollectType:
+		return new(Collect)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package shims
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
@@ -72,6 +73,14 @@ type CompletionsApplied struct {
 	Refused []rules.Refusal
 }
 
+// Collected answers [Collect].
+type Collected struct {
+	// Deleted are the deleted rows.
+	Deleted collect.Rows
+	// Kept is how many of the entry's rows stay: something needs them, or they were gone before.
+	Kept int
+}
+
 func (ChangeApplied) response()       {}
 func (Refused) response()             {}
 func (Skipped) response()             {}
@@ -80,6 +89,7 @@ func (DrainRequestApplied) response() {}
 func (PlanApplied) response()         {}
 func (MarksApplied) response()        {}
 func (CompletionsApplied) response()  {}
+func (Collected) response()           {}
 
 // done is the response of a message without a response type of its own.
 func done(evals []cluster.EvalID, err error) Response {

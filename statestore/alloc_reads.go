@@ -38,16 +38,23 @@ func (r allocReads) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) 
 	return scan[cluster.Allocation](r.tables, TableAllocs, indexNode, liveOnNode(n, s, leaving))
 }
 
-// AllocsByJob yields a job's allocations by group; within a group the allocations of
-// GroupAllocs by id, then the others by id.
+// AllocsByJob yields a job's allocations: first those of UnconcludedAllocs, then the others by
+// group and id.
 func (r allocReads) AllocsByJob(k cluster.JobKey) iter.Seq[*cluster.Allocation] {
 	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, jobKey(k))
+}
+
+// UnconcludedAllocs yields a job's allocations that are not [cluster.Allocation.Concluded], and
+// those of GroupAllocs; by group, and within a group the allocations of GroupAllocs by id, then
+// the others by id.
+func (r allocReads) UnconcludedAllocs(k cluster.JobKey) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, unconcluded(k))
 }
 
 // GroupAllocs yields the group's allocations by id: all that are not client-terminal, and
 // the client-terminal canaries that a drain marked and that have no replacement yet.
 func (r allocReads) GroupAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
-	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, groupKey(g).bool(false))
+	return scan[cluster.Allocation](r.tables, TableAllocs, indexGroup, inGroup(g))
 }
 
 // DrainAllocs yields the allocations that the drain has marked, by id, in every status.

@@ -177,7 +177,7 @@ func TestAccountsOfGroups(t *testing.T) {
 	w.report(cluster.ClientComplete, "a1", "c1", "c2", "c4")
 	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5"}, allocIDs(w.snap().GroupAllocs(group)),
 		must.Sprint("a1 ended, c2 has a replacement, c4 was never marked; c1's slot waits"))
-	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5", "a1", "c2", "c4", "o1"}, allocIDs(w.snap().AllocsByJob(web.Key())))
+	must.Eq(t, []cluster.AllocID{"a2", "c1", "c3", "c5", "a1", "o1", "c2", "c4"}, allocIDs(w.snap().AllocsByJob(web.Key())))
 
 	w.plan(&cluster.Plan{Places: []*cluster.Allocation{replacement(web, "c6", "n1", "c1")}})
 	must.Eq(t, []cluster.AllocID{"a2", "c3", "c5", "c6"}, allocIDs(w.snap().GroupAllocs(group)))

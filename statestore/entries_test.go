@@ -50,7 +50,7 @@ func entries() *rapid.Generator[entry] {
 	return rapid.OneOf(
 		rapid.Custom(registerEntry), rapid.Custom(statusEntry), rapid.Custom(drainEntry), rapid.Custom(drainEntry),
 		rapid.Custom(completeEntry), rapid.Custom(deleteEntry), rapid.Custom(jobEntry), rapid.Custom(planEntry),
-		rapid.Custom(planEntry), rapid.Custom(markEntry), rapid.Custom(reportEntry), rapid.Custom(evalEntry),
+		rapid.Custom(planEntry), rapid.Custom(markEntry), rapid.Custom(reportEntry), rapid.Custom(evalEntry), rapid.Custom(collectEntry),
 	)
 }
 
@@ -245,5 +245,24 @@ func evalEntry(t *rapid.T) entry {
 		given.CreateTime, given.Queued = at, map[string]int{"g": 1}
 		err := x.UpsertEvals([]*cluster.Evaluation{given})
 		return fmt.Sprint(err), given
+	}}
+}
+
+// collectEntry deletes ended rows, but no allocation that a running drain may have marked.
+func collectEntry(t *rapid.T) entry {
+	type rows struct {
+		Allocs []cluster.AllocID
+		Evals  []cluster.EvalID
+	}
+	given := &rows{rapid.SliceOfN(someAllocs, 0, 6).Draw(t, "allocations"), rapid.SliceOfN(someEvals, 0, 3).Draw(t, "evaluations")}
+	return entry{fmt.Sprint("collect ", given), func(x *statestore.Txn, _ time.Time) (string, any) {
+		copied := &rows{slices.Clone(given.Allocs), slices.Clone(given.Evals)}
+		copied.Allocs = slices.DeleteFunc(copied.Allocs, func(id cluster.AllocID) bool {
+			a := x.Alloc(id)
+			return a != nil && x.Node(a.NodeID).Draining()
+		})
+		x.DeleteAllocs(copied.Allocs)
+		x.DeleteEvals(copied.Evals)
+		return "", copied
 	}}
 }

@@ -74,8 +74,18 @@ func liveOnNode(n cluster.NodeID, s cluster.Stage, leaving bool) key {
 	return newKey(n).bool(false).byte(byte(s)).bool(leaving)
 }
 
-// allocByGroup orders a group's allocations: those that GroupAllocs yields first.
-func allocByGroup(a *cluster.Allocation) key { return groupKey(a.GroupKey()).bool(settled(a)) }
+// allocByGroup orders a job's allocations: those that UnconcludedAllocs yields first, by group,
+// and of each group those that GroupAllocs yields first.
+func allocByGroup(a *cluster.Allocation) key {
+	settled := settled(a)
+	return jobKey(a.JobKey()).bool(settled && a.Concluded()).text(a.TaskGroup).bool(settled)
+}
+
+// unconcluded is the range of allocByGroup that UnconcludedAllocs yields.
+func unconcluded(k cluster.JobKey) key { return jobKey(k).bool(false) }
+
+// inGroup is the range of allocByGroup that GroupAllocs yields.
+func inGroup(g cluster.GroupKey) key { return unconcluded(g.Job).text(g.Name).bool(false) }
 
 // settled reports whether the allocation no longer counts in its group: it is
 // client-terminal, and not a canary whose slot waits for a replacement.

@@ -116,6 +116,10 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
 			return a.GroupKey() == g && (!a.ClientTerminal() || waits)
 		}), s.GroupAllocs(g))
+		same(t, "unconcluded allocations of a job", where(s.Allocs(), func(a *cluster.Allocation) bool {
+			waits := a.Canary() && a.MarkedBy(a.DesiredTransition.Drain) && a.NextAllocation == ""
+			return a.JobKey() == g.Job && (!a.Concluded() || waits)
+		}), byID(s.UnconcludedAllocs(g.Job)))
 		ofJobs += len(slices.Collect(where(s.AllocsByJob(g.Job), func(a *cluster.Allocation) bool { return a.TaskGroup == g.Name })))
 	}
 	for d := range drains {
@@ -194,4 +198,9 @@ func recountRecords(t must.T, s *statestore.Snapshot) {
 		all -= len(slices.Collect(s.DrainsByNode(n)))
 	}
 	must.Eq(t, 0, all)
+}
+
+// byID sorts allocations by id.
+func byID(allocs iter.Seq[*cluster.Allocation]) iter.Seq[*cluster.Allocation] {
+	return slices.Values(slices.SortedFunc(allocs, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }))
 }

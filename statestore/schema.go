@@ -35,7 +35,8 @@ const (
 	indexNode = "node"
 	// indexAge holds the records by end.
 	indexAge = "age"
-	// indexGroup orders allocations by job, group and whether they are settled.
+	// indexGroup orders allocations by job, whether they are concluded, group, and whether
+	// they are settled.
 	indexGroup = "group"
 	// indexEveryNode holds the jobs that run on every fitting node, by id.
 	indexEveryNode = "every-node"

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
@@ -108,6 +109,7 @@ func (a *auditor) judge(entry shims.Applied) {
 	a.witness.Observe(seen)
 	a.countMarks(entry)
 	a.countLost(entry)
+	a.countCollected(entry)
 	a.countEnds(entry, seen.Touched.Nodes)
 	a.index.Store(entry.Index)
 	a.size.Store(uint64(a.witness.Size()))
@@ -157,6 +159,22 @@ func (a *auditor) countLost(entry shims.Applied) {
 	}
 	if n := entry.Before.Node(m.Node); n != nil && n.Status != m.Status {
 		a.t.count(heartbeatsTotal, 1, label("status", string(m.Status)))
+	}
+}
+
+// countCollected counts the rows that an entry has deleted.
+func (a *auditor) countCollected(entry shims.Applied) {
+	m, is := entry.Message.(*shims.Collect)
+	collected, applied := entry.Response.(shims.Collected)
+	if !is || !applied || m.At.Before(a.since) {
+		return
+	}
+	for table, n := range map[string]int{
+		statestore.TableAllocs: len(collected.Deleted.Allocs),
+		statestore.TableEvals:  len(collected.Deleted.Evals),
+		statestore.TableJobs:   len(collected.Deleted.Jobs),
+	} {
+		a.t.count(collectedTotal, n, label("table", table))
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Sources are asked at each scrape. Each may be nil. Then its series are missing.
@@ -25,6 +27,9 @@ type Sources struct {
 	State func() (doubtful bool, compared uint64)
 	// Connections counts the connections of each kind.
 	Connections func() []Connections
+	// Held counts the rows of the state, as the leader found them when it last collected ended
+	// work. It is nil on another server. It is [server.Collection.Held].
+	Held func() *collect.Held
 }
 
 // Connections are the connections of one kind, such as those to the HTTP API.
@@ -74,7 +79,7 @@ type puller struct {
 
 	drains, waiting, left, unchanged, late   *prometheus.Desc
 	leads, last, commit, applied, contact    *prometheus.Desc
-	queries, certificate                     *prometheus.Desc
+	queries, certificate, rows, ended        *prometheus.Desc
 	conns, connsClosed, connsRefused         *prometheus.Desc
 	differs, compared                        *prometheus.Desc
 	witnessMissed, witnessIndex, witnessSize *prometheus.Desc
@@ -104,6 +109,8 @@ func newPuller(t *Telemetry) *puller {
 	p.certificate = desc("certificate_expires_timestamp_seconds", "When the server's certificate expires, in seconds since 1970.")
 	p.differs = desc("state_differs", "1 on a server whose state differs from that of the other servers, otherwise 0.")
 	p.compared = desc("state_compared_index", "Index at which this server's state was last compared with those of the other servers.")
+	p.rows = desc("state_rows", "Rows of the state, by table, at the last round that collected ended work; only on the leader.", "table")
+	p.ended = desc("state_ended_rows", "Those of state_rows that have ended; only on the leader.", "table")
 	p.witnessMissed = desc("witness_missed_entries_total", "Applied entries that the witness missed because its queue was full.")
 	p.witnessIndex = desc("witness_index", "Index of the newest entry that the witness has judged.")
 	p.witnessSize = desc("witness_size", "Drains, marks and groups that the witness remembers.")
@@ -152,6 +159,16 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(p.differs, differs)
 		gauge(p.compared, float64(compared))
+	}
+	if s.Held != nil {
+		if held := s.Held(); held != nil {
+			gauge(p.rows, float64(held.Allocs), statestore.TableAllocs)
+			gauge(p.rows, float64(held.Evals), statestore.TableEvals)
+			gauge(p.rows, float64(held.Jobs), statestore.TableJobs)
+			gauge(p.ended, float64(held.EndedAllocs), statestore.TableAllocs)
+			gauge(p.ended, float64(held.EndedEvals), statestore.TableEvals)
+			gauge(p.ended, float64(held.StoppedJobs), statestore.TableJobs)
+		}
 	}
 	if s.Raft != nil {
 		p.collectRaft(s.Raft, now, gauge)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
@@ -26,6 +27,7 @@ const (
 	endedTotal      = "drains_ended_total"
 	requestsTotal   = "http_requests_total"
 	heartbeatsTotal = "heartbeats_missed_total"
+	collectedTotal  = "collected_rows_total"
 
 	firstMarkSeconds = "drain_first_mark_seconds"
 	durationSeconds  = "drain_duration_seconds"
@@ -43,6 +45,7 @@ var help = map[string]string{
 	endedTotal:      "Drains that ended, by outcome. Every server counts all of them.",
 	requestsTotal:   "HTTP requests answered, by method, route and status code.",
 	heartbeatsTotal: "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.",
+	collectedTotal:  "Ended rows that were deleted, by table. Every server counts all of them.",
 
 	firstMarkSeconds: "From the start of a drain to its first mark.",
 	durationSeconds:  "From the start of a drain to its end, by outcome.",
@@ -72,6 +75,7 @@ func known() []values {
 		{endedTotal, "outcome", outcomes()},
 		{refusedTotal, "kind", []string{markKind, completionKind}},
 		{heartbeatsTotal, "status", []string{string(cluster.NodeDown), string(cluster.NodeDisconnected)}},
+		{collectedTotal, "table", []string{statestore.TableAllocs, statestore.TableEvals, statestore.TableJobs}},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -157,6 +158,9 @@ func (l *log) running() telemetry.Sources {
 			return []telemetry.Connections{{Kind: "http", Open: 40, Closed: 3, Refused: 2}}
 		},
 		State: func() (bool, uint64) { return true, 27 },
+		Held: func() *collect.Held {
+			return &collect.Held{Allocs: 40, Evals: 30, Jobs: 20, EndedAllocs: 10, EndedEvals: 9, StoppedJobs: 8}
+		},
 	}
 }
 
@@ -184,6 +188,9 @@ func TestScrape(t *testing.T) {
 		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
 		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was down already
 		time.Sleep(3 * time.Second)
+		l.Must(&shims.Collect{At: time.Now(), Request: collect.Request{
+			Before: collect.Before{Evals: time.Now()}, Rows: collect.Rows{Evals: []cluster.EvalID{"e1", "e99"}},
+		}})
 		l.Answered(nil, shims.Answer{Outcome: raftwrite.Unknown})
 		l.Answered(&shims.NodesDrainComplete{}, shims.Answer{Outcome: raftwrite.Rejected})
 		l.Answered(&shims.NodeUpdateDrain{}, shims.Answer{Outcome: raftwrite.Applied, Response: shims.Refused{Err: errors.New("no such node")}})

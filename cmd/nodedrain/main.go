@@ -84,6 +84,8 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"operator snapshot inspect": is(&snapshotInspectCommand{operate}),
 		"operator snapshot restore": is(&snapshotRestoreCommand{operate}),
 		"operator snapshot save":    is(&snapshotSaveCommand{operate}),
+		"system":                    is(&parentCommand{"Maintain the cluster's state", systemHelp}),
+		"system gc":                 is(&systemGCCommand{operate}),
 
 		"demo":       is(&demoCommand{ctx: ctx, out: std.out, errs: std.errs}),
 		"sim":        is(&simulate),
@@ -107,6 +109,10 @@ const nodeHelp = `Usage: nodedrain node <command> [options]
   Takes nodes out of service and returns them, shows their status, and explains why a
   node has not drained yet. Except for "explain", the commands have the names, flags
   and messages of Nomad's commands.`
+
+const systemHelp = `Usage: nodedrain system <command> [options]
+
+  Maintains the state that the servers keep.`
 
 const drainHelp = `Usage: nodedrain drain <command> [options]
 

@@ -176,6 +176,8 @@ func TestOperator_help(t *testing.T) {
 		"operator snapshot inspect": new(snapshotInspectCommand).flags(),
 		"operator snapshot restore": new(snapshotRestoreFlags).set(),
 		"operator snapshot save":    new(snapshotSaveFlags).set(),
+		"system":                    flag.NewFlagSet("", flag.ContinueOnError),
+		"system gc":                 new(connectFlags).flags("system gc"),
 	} {
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)

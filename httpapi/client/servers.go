@@ -27,6 +27,13 @@ func (c *Client) RaftConfiguration(ctx context.Context) (*wire.RaftConfiguration
 	return servers, err
 }
 
+// Collect deletes ended allocations, evaluations and stopped jobs that nothing needs, of every age.
+// It returns how many.
+func Collect(ctx context.Context, c *Client) (*wire.Collected, error) {
+	collected, _, err := put[*wire.Collected](ctx, c, "/v1/system/gc", wire.Nothing{})
+	return collected, err
+}
+
 // Join adds a server, or brings its address up to date.
 func (c *Client) Join(ctx context.Context, r wire.JoinRequest) error {
 	return do(ctx, c, http.MethodPost, "/v1/operator/raft/join", nil, r)

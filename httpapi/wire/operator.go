@@ -94,6 +94,13 @@ type RaftServer struct {
 	StateIndex uint64
 }
 
+// Collected answers PUT /v1/system/gc: how many ended rows were deleted. Ours.
+type Collected struct {
+	Allocations int
+	Evaluations int
+	Jobs        int
+}
+
 // JoinRequest is the body of POST /v1/operator/raft/join: the server to add, or to
 // bring up to date. Ours.
 type JoinRequest struct {

@@ -35,6 +35,8 @@ func loopRule() lint.LoopRule {
 
 			{Package: module + "/scheduler", Receiver: "Scheduler", Name: "Step"},
 			{Package: module + "/scheduler", Name: "Schedule"},
+			{Package: module + "/collect", Receiver: "Collector", Name: "Step"},
+			{Package: module + "/collect", Name: "Apply"},
 			{Package: module + "/scheduler", Name: "Check"},
 			{Package: module + "/scheduler", Name: "JobEval"},
 			{Package: module + "/scheduler", Name: "NodeEvals"},
@@ -154,6 +156,15 @@ func importRules() []lint.ImportRule {
 				"github.com/hashicorp/go-memdb": "a scheduler reads through the small interface it declares",
 				"github.com/hashicorp/raft":     below,
 				"net/http":                      noNetwork,
+			},
+			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
+		},
+		{
+			Package: module + "/collect",
+			Never: map[string]string{
+				module + "/drainer":    "the rules read through the small interface they declare",
+				module + "/statestore": "the rules read through the small interface they declare",
+				module + "/shims":      below,
 			},
 			Directly: map[string]string{"crypto/rand": noChance, "math/rand": noChance, "math/rand/v2": noChance},
 		},

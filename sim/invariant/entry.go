@@ -50,6 +50,14 @@ func (t *rowIDs) collect(a shims.Applied) {
 		t.addDeregistration(a.Before, m)
 	case *shims.EvalUpdate:
 		t.addEvals(m.Evals...)
+	case *shims.Collect:
+		t.allocs, t.evals = append(t.allocs, m.Allocs...), append(t.evals, m.Evals...)
+		for _, key := range m.Jobs {
+			t.jobs = append(t.jobs, key)
+			for e := range a.Before.EvalsByJob(key) {
+				t.evals = append(t.evals, e.ID)
+			}
+		}
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			t.allocs = append(t.allocs, r.Alloc)
@@ -261,6 +269,8 @@ func timeOf(m shims.Message) time.Time {
 	case *shims.AllocUpdateDesiredTransition:
 		return m.At
 	case *shims.NodesDrainComplete:
+		return m.At
+	case *shims.Collect:
 		return m.At
 	}
 	return time.Time{}

@@ -174,6 +174,11 @@ func (l *line) about(a shims.Applied) {
 		for _, e := range m.Evals {
 			l.Jobs = append(l.Jobs, e.JobKey().String())
 		}
+	case *shims.Collect:
+		l.Allocs = m.Allocs
+		for _, key := range m.Jobs {
+			l.Jobs = append(l.Jobs, key.String())
+		}
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {
 			l.Allocs = append(l.Allocs, r.Alloc)

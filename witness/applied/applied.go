@@ -36,6 +36,9 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.JobDeregister: // a purge deletes allocations
 		t.Jobs = []cluster.JobKey{m.Job}
 		t.Allocs = ids(a.Before.AllocsByJob(m.Job))
+	case *shims.Collect:
+		e.At = m.At
+		t.Allocs, t.Jobs = m.Allocs, m.Jobs
 	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {

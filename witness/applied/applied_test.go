@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -118,6 +119,10 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	must.SliceEmpty(t, l.Plan(job, []cluster.AllocID{"a1"}, alloc("b1", "a1", "n3", "web.web[0]")).Refused)
 	l.Report(cluster.ClientComplete, "a1")
 	must.SliceLen(t, 1, l.Complete("n1").Ended)
+	l.Must(&shims.Collect{Request: collect.Request{
+		Before: collect.Before{Allocs: epoch.Add(time.Hour)}, Rows: collect.Rows{Allocs: []cluster.AllocID{"a1", "a2"}},
+	}})
+	must.Nil(t, l.State().Alloc("a1"))
 	l.Must(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
 	l.Must(&shims.NodeUpdateStatus{At: epoch, Node: "n2", Status: cluster.NodeDown})
 	l.Must(&shims.NodeDeregister{At: epoch, Nodes: []cluster.NodeID{"n3"}})

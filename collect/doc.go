@@ -1,0 +1,29 @@
+// Package collect decides which ended work is deleted from the state.
+//
+// # Rules
+//
+// The leader proposes rows, and the state machine judges each of them in the state in which the
+// entry is applied. Both use the rules of this package. A row stays until the time that the entry
+// names for its kind, counted from its last write, and as long as one of these needs it:
+//
+//   - an allocation that has not ended stays; so does one that holds a slot of its group, that
+//     waits for its replacement, or whose failures the scheduler counts for its replacement; one
+//     that a running drain has marked, or whose replacement keeps a slot of a drain; and a lost
+//     one whose node may come back and still run it;
+//   - an allocation of a stopped job that would count again if the job were started again stays
+//     until the job may go;
+//   - an evaluation stays while it is open, while the blocked evaluation that it made is open,
+//     while an allocation names it, and while it is the newest of its job;
+//   - a job stays unless it is stopped and only one evaluation of it is left.
+//
+// So a running job keeps one evaluation, and the state is bounded by what lives, by what ended
+// lately, and by the records of drains, which have bounds of their own. Batch jobs that are
+// complete stay until they are stopped: without their allocations they would run again.
+//
+// # Rounds
+//
+// A [Round] reads a state and cuts what may be deleted into requests of a bounded size. It
+// takes allocations first, then evaluations, then jobs, because a row may be all that keeps
+// the next. A [Collector] begins a round at every interval. Both are steps: they neither block
+// nor read a clock, and their caller writes each request before it takes the next one.
+package collect

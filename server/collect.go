@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// collect deletes ended work until the term ends.
+func (l *leader) collect(ctx context.Context, store *statestore.Store) {
+	logger := l.config.Logger.Named("collect")
+	collector, err := collect.NewCollector(l.config.Collect, time.Now())
+	if err != nil { // New has refused it
+		logger.Error("ended work is not collected", "error", err)
+		return
+	}
+	defer l.held.Store(nil)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var deleted cluster.Collected // in this round
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		request, wakeAt := collector.Step(store.Snapshot(), time.Now())
+		if held := collector.Held(); held != nil {
+			l.held.Store(held)
+		}
+		switch {
+		case request != nil:
+			done, err := apply(ctx, l.own, request)
+			if err != nil && ctx.Err() == nil {
+				logger.Warn("an entry that collects ended work failed, and its rows are left to the next round", "rows", request.Len(), "error", err)
+			}
+			deleted = deleted.Plus(done)
+		case deleted.Total() > 0:
+			logger.Info("collected ended work", "allocs", deleted.Allocs, "evals", deleted.Evals, "jobs", deleted.Jobs)
+			deleted = cluster.Collected{}
+		}
+		timer.Reset(min(time.Until(wakeAt), clockCheck))
+	}
+}
+
+// clockCheck is how often a waiting loop reads the wall clock: timers are monotonic, the times in
+// the state are not.
+const clockCheck = 30 * time.Second
+
+// apply writes one request to collect ended work.
+func apply(ctx context.Context, p *shims.Proposer, r *collect.Request) (cluster.Collected, error) {
+	response, _, err := shims.Apply(ctx, p, &shims.Collect{At: time.Now(), Request: *r})
+	d := response.Deleted
+	return cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)}, err
+}
+
+// Collection deletes ended work of a server's cluster on request, and knows how much there is.
+type Collection struct{ server *Server }
+
+// NewCollection returns the collection of the server.
+func NewCollection(s *Server) Collection { return Collection{s} }
+
+// Now deletes all ended work that nothing needs, of every age, and returns what it has deleted,
+// also with an error. The caller may repeat it. The error wraps [cluster.ErrVersion] if
+// the cluster has an older version than [collect.Version].
+func (c Collection) Now(ctx context.Context) (deleted cluster.Collected, err error) {
+	round := collect.Everything(time.Now())
+	for {
+		request := round.Next(c.server.Store().Snapshot())
+		if request == nil {
+			return deleted, nil
+		}
+		done, err := apply(ctx, c.server.requests, request)
+		if err != nil {
+			return deleted, err
+		}
+		deleted = deleted.Plus(done)
+	}
+}
+
+// Held counts the rows of the state as the last round that collects ended work found them. It is
+// nil on a server that does not lead, and before the first round of a term.
+func (c Collection) Held() *collect.Held { return c.server.leader.held.Load() }

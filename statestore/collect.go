@@ -1,0 +1,39 @@
+package statestore
+
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
+
+// DeleteAllocs deletes ended allocations. It ignores those that do not exist, that are not
+// client-terminal, or that GroupAllocs yields. The caller has made sure that nothing needs them:
+// the deletion changes no account but the marks, and concerns no feed.
+func (t *rowWrites) DeleteAllocs(ids []cluster.AllocID) {
+	for _, a := range rowsOf(ids, t.Alloc) {
+		if settled(a) {
+			t.accountMark(a, nil)
+			put(t, TableAllocs, a, nil)
+		}
+	}
+}
+
+// DeleteEvals deletes evaluations. It ignores those that do not exist or are open. The caller has
+// made sure that nothing needs them: the deletion concerns no feed.
+func (t *rowWrites) DeleteEvals(ids []cluster.EvalID) {
+	for _, e := range rowsOf(ids, t.Eval) {
+		if !e.Open() {
+			put(t, TableEvals, e, nil)
+		}
+	}
+}
+
+// rowsOf returns the rows of the ids that exist, each once. It reads all rows before the caller
+// writes the first.
+func rowsOf[ID comparable, Row any](ids []ID, row func(ID) *Row) []*Row {
+	seen := make(map[ID]bool, len(ids))
+	rows := make([]*Row, 0, len(ids))
+	for _, id := range ids {
+		if r := row(id); r != nil && !seen[id] {
+			seen[id] = true
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
