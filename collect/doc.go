@@ -14,11 +14,13 @@
 //     until the job may go;
 //   - an evaluation stays while it is open, while the blocked evaluation that it made is open,
 //     while an allocation names it, and while it is the newest of its job;
-//   - a job stays unless it is stopped and only one evaluation of it is left.
+//   - a job stays unless it is stopped and only one evaluation of it is left, or unless it is a
+//     batch job, all its allocations have ended, and no evaluation of it is open. A finished batch
+//     job goes in one piece: without some of its allocations it would run again.
 //
 // So a running job keeps one evaluation, and the state is bounded by what lives, by what ended
-// lately, and by the records of drains, which have bounds of their own. Batch jobs that are
-// complete stay until they are stopped: without their allocations they would run again.
+// lately, and by the records of drains, which have bounds of their own. Sysbatch jobs stay until they
+// are stopped: a node that joins later still has to run them.
 //
 // # Rounds
 //

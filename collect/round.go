@@ -27,8 +27,9 @@ type Request struct {
 // Held counts the rows that a round found, before it deleted any.
 type Held struct {
 	Allocs, Evals, Jobs int
-	// EndedAllocs, EndedEvals and StoppedJobs are those of them that have ended.
-	EndedAllocs, EndedEvals, StoppedJobs int
+	// EndedAllocs, EndedEvals and EndedJobs are those of them that have ended. A job has ended if it
+	// is stopped, or if it is a batch job whose work ended at least the age of jobs ago.
+	EndedAllocs, EndedEvals, EndedJobs int
 }
 
 // kind is a kind of rows. A round takes one after the other.
@@ -141,21 +142,28 @@ func (r *Round) findEvals(s State) {
 }
 
 func (r *Round) findJobs(s State) {
-	var rows []ended[cluster.Job]
-	judge := NewJudge(s, Before{})
+	var stopped []ended[cluster.Job]
+	var finished []*cluster.Job
+	before := Before{Allocs: r.old(r.options.AllocAge), Jobs: r.old(r.options.JobAge)}
+	judge := NewJudge(s, before)
 	for j := range s.Jobs() {
 		r.held.Jobs++
-		if j.Stop {
-			rows = append(rows, ended[cluster.Job]{j, judge.evalsOf(j.Key()).written})
+		switch {
+		case j.Stop:
+			stopped = append(stopped, ended[cluster.Job]{j, judge.evalsOf(j.Key()).written})
+		case judge.Job(j) == "":
+			finished = append(finished, j)
 		}
 	}
-	r.held.StoppedJobs = len(rows)
-	rows, newest := oldest(rows, r.old(r.options.JobAge), r.options.MaxJobs)
-	judge.before.Jobs = newest
-	r.cut(judge.before, len(rows), func(into *Rows, i int) bool {
-		ok := judge.Job(rows[i].row) == ""
+	r.held.EndedJobs = len(stopped) + len(finished)
+	for _, j := range finished { // one in a request, because its allocations go with it
+		r.queue = append(r.queue, &Request{Before: before, Rows: Rows{Jobs: []cluster.JobKey{j.Key()}}})
+	}
+	stopped, judge.before.Jobs = oldest(stopped, before.Jobs, r.options.MaxJobs)
+	r.cut(judge.before, len(stopped), func(into *Rows, i int) bool {
+		ok := judge.Job(stopped[i].row) == ""
 		if ok {
-			into.Jobs = append(into.Jobs, rows[i].row.Key())
+			into.Jobs = append(into.Jobs, stopped[i].row.Key())
 		}
 		return ok
 	})

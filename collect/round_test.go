@@ -52,11 +52,29 @@ func TestARoundTakesAStoppedJobWithAllOfIt(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, []int{1, 1}, f.run(round), must.Sprint("the job goes after the fourth hour, and what would run again goes with it"))
 	must.NotNil(t, f.state().Job(f.web.Key()))
-	must.Eq(t, collect.Held{Allocs: 2, EndedAllocs: 2, Evals: 3, EndedEvals: 3, Jobs: 1, StoppedJobs: 1}, round.Held())
+	must.Eq(t, collect.Held{Allocs: 2, EndedAllocs: 2, Evals: 3, EndedEvals: 3, Jobs: 1, EndedJobs: 1}, round.Held())
 
 	round, err = collect.NewRound(collect.Options{}, three.Add(time.Hour+1))
 	must.NoError(t, err)
 	must.Eq(t, []int{1, 1, 1}, f.run(round))
+	must.Nil(t, f.state().Job(f.web.Key()))
+	must.Eq(t, 0, count(f.state().Evals())+count(f.state().Allocs()))
+}
+
+// A finished batch job goes in one piece, and work of it that is left never runs again.
+func TestARoundTakesAFinishedBatchJobInOnePiece(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.batch("a", "b", "c")
+	round, err := collect.NewRound(collect.Options{}, noon.Add(4*time.Hour))
+	must.NoError(t, err)
+	must.Eq(t, 0, len(f.run(round)), must.Sprint("it may go after the fourth hour"))
+	must.Eq(t, 3, count(f.state().Allocs()))
+
+	round, err = collect.NewRound(collect.Options{}, noon.Add(4*time.Hour+1))
+	must.NoError(t, err)
+	must.Eq(t, []int{1}, f.run(round))
+	must.Eq(t, 1, round.Held().EndedJobs)
 	must.Nil(t, f.state().Job(f.web.Key()))
 	must.Eq(t, 0, count(f.state().Evals())+count(f.state().Allocs()))
 }

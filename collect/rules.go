@@ -125,7 +125,7 @@ func (j *Judge) Job(job *cluster.Job) (why string) {
 	case job == nil:
 		return "it does not exist"
 	case !job.Stop:
-		return "it is not stopped"
+		return j.unfinished(job)
 	}
 	for range j.view.AllocsByJob(job.Key()) {
 		return "it has allocations"
@@ -135,6 +135,34 @@ func (j *Judge) Job(job *cluster.Job) (why string) {
 		return "it has evaluations"
 	case !evals.written.Before(j.before.Jobs):
 		return "it was stopped lately"
+	}
+	return ""
+}
+
+// unfinished returns why a job that is not stopped must not be deleted, or the empty string. Only
+// batch jobs finish. Such a job goes with all its rows, because a part of them would run again.
+func (j *Judge) unfinished(job *cluster.Job) (why string) {
+	evals := j.evalsOf(job.Key())
+	switch {
+	case job.Type != cluster.JobBatch || evals.open || evals.count == 0:
+		return "it is not stopped"
+	case !evals.written.Before(j.before.Jobs):
+		return "it was planned lately"
+	}
+	ran := false
+	for a := range j.view.AllocsByJob(job.Key()) {
+		ran = true
+		switch {
+		case !a.ClientTerminal():
+			return "it has work that has not ended"
+		case !a.ModifyTime.Before(j.before.Jobs):
+			return "its work ended lately"
+		case j.clientMayRun(a), j.drainNeeds(a):
+			return "it has allocations"
+		}
+	}
+	if !ran {
+		return "it has not run"
 	}
 	return ""
 }

@@ -98,6 +98,23 @@ func ended(j *cluster.Job, id cluster.AllocID) *cluster.Allocation {
 	return a
 }
 
+// batch makes f.web a batch job with a closed evaluation and with allocations that are complete.
+func (f *fixture) batch(complete ...cluster.AllocID) {
+	f.t.Helper()
+	f.web = f.job(clustertest.Job("sum", cluster.JobBatch, max(1, len(complete))))
+	f.eval(f.web, "e", cluster.EvalComplete)
+	for _, id := range complete {
+		f.place(f.done(id))
+	}
+}
+
+// done is a complete allocation of the job.
+func (f *fixture) done(id cluster.AllocID) *cluster.Allocation {
+	a := clustertest.Alloc(f.web, id, "n1", noon)
+	a.EvalID, a.ClientStatus = "e", cluster.ClientComplete
+	return a
+}
+
 // running is an allocation of the job that runs.
 func running(j *cluster.Job, id, previous cluster.AllocID) *cluster.Allocation {
 	a := clustertest.Alloc(j, id, "n1", noon)
@@ -348,13 +365,49 @@ func TestWhatNeedsAJob(t *testing.T) {
 			f.write(func(txn *statestore.Txn) error { return txn.DeleteJob(f.web.Key(), false) })
 			f.eval(f.web, "e", cluster.EvalPending)
 		}, "it has evaluations"},
-		"stopped lately": {func(f *fixture) { f.at = three.Add(-time.Hour); f.stop(f.web) }, "it was stopped lately"},
+		"stopped lately":           {func(f *fixture) { f.at = three.Add(-time.Hour); f.stop(f.web) }, "it was stopped lately"},
+		"a batch job that is done": {func(f *fixture) { f.batch("a", "b") }, ""},
+		"a batch job whose work runs": {func(f *fixture) {
+			f.batch("a")
+			f.place(running(f.web, "b", ""))
+		}, "it has work that has not ended"},
+		"a batch job whose work ended lately": {func(f *fixture) {
+			f.batch("a")
+			f.at = three.Add(-time.Hour)
+			f.place(f.done("b"))
+		}, "its work ended lately"},
+		"a batch job that waits for room": {func(f *fixture) {
+			f.batch("a")
+			f.eval(f.web, "e2", cluster.EvalBlocked)
+		}, "it is not stopped"},
+		"a batch job that was planned lately": {func(f *fixture) {
+			f.batch("a")
+			f.at = three.Add(-time.Hour)
+			f.eval(f.web, "e2", cluster.EvalComplete)
+		}, "it was planned lately"},
+		"a batch job that has not run": {func(f *fixture) { f.batch() }, "it has not run"},
+		"a batch job whose lost work may run on": {func(f *fixture) {
+			f.batch()
+			a := f.done("a")
+			a.ClientStatus, a.NodeID = cluster.ClientLost, "n2"
+			f.place(a)
+			f.write(func(txn *statestore.Txn) error {
+				n := clustertest.Node("n2")
+				n.Status = cluster.NodeDown
+				return txn.UpsertNode(n, f.at)
+			})
+		}, "it has allocations"},
+		"a sysbatch job that is done": {func(f *fixture) {
+			f.web = f.job(clustertest.Job("sum", cluster.JobSysBatch, 1))
+			f.eval(f.web, "e", cluster.EvalComplete)
+			f.place(f.done("a"))
+		}, "it is not stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			c.make(f)
-			judge := collect.NewJudge(f.state(), collect.Before{Jobs: three.Add(-time.Hour)})
+			judge := collect.NewJudge(f.state(), collect.Before{Allocs: three.Add(-time.Hour), Jobs: three.Add(-time.Hour)})
 			must.Eq(t, c.want, judge.Job(f.state().Job(f.web.Key())))
 		})
 	}

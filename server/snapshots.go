@@ -65,7 +65,7 @@ const restoreGap = 1024
 // later.
 func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch io.ReadWriteSeeker) (index uint64, err error) {
 	present := s.fsm.Store()
-	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index()) + restoreGap, v)
+	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index())+restoreGap, v)
 	state := store.Snapshot()
 	if err := state.Persist(scratch); err != nil {
 		return 0, fmt.Errorf("%w: %w", shims.ErrRejected, err)

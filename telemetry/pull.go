@@ -167,7 +167,7 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 			gauge(p.rows, float64(held.Jobs), statestore.TableJobs)
 			gauge(p.ended, float64(held.EndedAllocs), statestore.TableAllocs)
 			gauge(p.ended, float64(held.EndedEvals), statestore.TableEvals)
-			gauge(p.ended, float64(held.StoppedJobs), statestore.TableJobs)
+			gauge(p.ended, float64(held.EndedJobs), statestore.TableJobs)
 		}
 	}
 	if s.Raft != nil {

@@ -159,7 +159,7 @@ func (l *log) running() telemetry.Sources {
 		},
 		State: func() (bool, uint64) { return true, 27 },
 		Held: func() *collect.Held {
-			return &collect.Held{Allocs: 40, Evals: 30, Jobs: 20, EndedAllocs: 10, EndedEvals: 9, StoppedJobs: 8}
+			return &collect.Held{Allocs: 40, Evals: 30, Jobs: 20, EndedAllocs: 10, EndedEvals: 9, EndedJobs: 8}
 		},
 	}
 }

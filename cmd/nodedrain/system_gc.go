@@ -18,8 +18,8 @@ func (c *systemGCCommand) Help() string {
 	return strings.TrimSpace(`
 Usage: nodedrain system gc [options]
 
-  Deletes ended allocations, closed evaluations and stopped jobs that nothing needs,
-  of every age. The leader does the same by itself when they are old enough. What
+  Deletes ended allocations, closed evaluations, stopped jobs and finished batch jobs
+  that nothing needs, of every age. The leader does so by itself when they are old. What
   a running drain, the scheduler or a client still needs stays.
 
 Options:
