@@ -22,11 +22,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
 
-// Config configures an [Agent]. Its zero value is a server in memory that listens on the loopback
-// interface and is in no cluster: set Voters, BootstrapExpect or Join.
+// Config configures an [Agent]. The zero value keeps its state in memory, listens on the loopback
+// interface and is in no cluster. To put the server into a cluster, set Voters, BootstrapExpect or
+// Join.
 type Config struct {
-	// Name is the server's name among its peers. It never changes. Empty is the name in the data
-	// directory, or a new UUID.
+	// Name is the server's name among its peers. It never changes. Empty is the name that DataDir
+	// holds from an earlier start, or else a new UUID.
 	Name string
 	// DataDir is the directory of the server's log and snapshots. The agent creates it if it does
 	// not exist. Empty keeps them in memory, and a restart loses them.
@@ -52,50 +53,53 @@ type Config struct {
 	// HTTPAddr without Access and without an HTTPTLS that demands certificates of clients,
 	// ServerAddr without ServerTLS. Every host that reaches the agent then controls it.
 	AllowInsecure bool
-	// Access identifies callers of the API. Nil gives every caller both rights.
+	// Access identifies callers of the API. Nil gives every caller the right to read and to write.
 	Access httpapi.Access
 
-	// Voters are the servers of a new cluster, or nil. They include this server by its Name and
-	// advertised address. All servers must have the same Voters.
+	// Voters are the servers of a new cluster, or nil. This server is one of them, with its Name and
+	// its advertised address. All servers must have the same Voters.
 	Voters []raft.Server
 	// BootstrapExpect is the number of servers that bootstrap a new cluster together when they have
 	// found each other. All of them must have the same number. With 1 the server bootstraps a
-	// cluster of its own, with zero none. A server that is in a cluster ignores the number.
+	// cluster of one server. With zero it bootstraps no cluster. A server that is in a cluster
+	// ignores the number.
 	BootstrapExpect int
 	// Join are addresses of servers: servers of a new cluster, or servers of a running cluster that
-	// this server joins. One common address is enough: servers report the addresses of others that
-	// look for a cluster. This server's own address may be among them.
+	// this server joins. The servers of a new cluster need only one address in common: the server
+	// there tells each of them the addresses of the others. This server's own address may be among
+	// them.
 	Join []string
 	// LeaveOnStop makes [Agent.Stop] remove the server from the cluster. Without it the stopped
 	// server stays a member.
 	LeaveOnStop bool
 
-	// Conns bounds the connections to the HTTP API, in all and for each remote address. Connections
-	// on which other servers forward requests may be twice as many in all, and as many from one
-	// server. Raft's connections have bounds of their own. Zero values are those of
-	// [connlimit.Limits.WithDefaults].
+	// Conns bounds the connections of clients to the HTTP API. Zero values are those of
+	// [connlimit.Limits.WithDefaults]. The agent derives the bounds of ServerAddr from Conns.All:
+	// other servers may have twice as many connections for forwarded requests, and Conns.All from
+	// one address. Raft may have a quarter of Conns.All. No bound of ServerAddr is below 32.
 	Conns connlimit.Limits
 
 	// LeaderWait is the longest time for which a request that only the leader can answer waits for
 	// a leader. Zero is [DefaultLeaderWait].
 	LeaderWait time.Duration
 	// StopTimeout is the longest time for which [Agent.Stop] waits for requests in progress. With
-	// LeaveOnStop, leaving has the same limit of its own. Zero is [DefaultStopTimeout].
+	// LeaveOnStop it waits as long again, at most, until the server has left. Zero is
+	// [DefaultStopTimeout].
 	StopTimeout time.Duration
 
-	// SnapshotTimeout is how long [Agent.Stop] waits for the snapshot that makes the next start
-	// short. Zero is [DefaultSnapshotTimeout].
+	// SnapshotTimeout is the longest time for which [Agent.Stop] waits for its snapshot. With that
+	// snapshot the next start is faster. Zero is [DefaultSnapshotTimeout].
 	SnapshotTimeout time.Duration
 
-	// CompareInterval is the time between two comparisons of the servers' states, which the leader
-	// makes. They are rarer if the state is so large that they would cost more than some per cent of
-	// one processor. Zero is [DefaultCompareInterval].
+	// CompareInterval is the time between two comparisons of the servers' states. The leader makes
+	// them. If the state is large, the leader waits longer: 50 times as long as it took to compute
+	// the digest of its own state. Zero is [DefaultCompareInterval].
 	CompareInterval time.Duration
 
 	// Heartbeats set the time between heartbeats of clients.
 	Heartbeats heartbeat.Options
-	// Raft are raft's settings, or nil for its defaults. The agent sets LocalID, Logger and
-	// ShutdownOnRemove.
+	// Raft are raft's settings. Nil is raft's default configuration with BatchApplyCh. The agent
+	// sets LocalID, Logger and ShutdownOnRemove.
 	Raft *raft.Config
 	// Drainer and Scheduler are as in [server.Config].
 	Drainer   drainer.NodeDrainerConfig
@@ -176,7 +180,7 @@ func (c *Config) validate() error {
 	case c.BootstrapExpect > 0 && c.Voters != nil:
 		return errors.New("Config.BootstrapExpect and Config.Voters exclude each other: set one of them")
 	case c.Voters != nil && c.Name == "":
-		return errors.New("Config.Name is required with Config.Voters: which of them is this server?")
+		return errors.New("Config.Name is required with Config.Voters: it says which of them is this server")
 	case c.LeaderWait < 0:
 		return fmt.Errorf("Config.LeaderWait is %s and must be above 0", c.LeaderWait)
 	case c.StopTimeout < 0:
@@ -200,11 +204,11 @@ func (c *Config) validate() error {
 // validateAddresses returns an error for an invalid address, and for a public address without access
 // control.
 func (c *Config) validateAddresses() error {
-	httpLocal, err := loopback(c.HTTPAddr)
+	httpLocal, err := isLoopback(c.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("Config.HTTPAddr: %w", err)
 	}
-	serverLocal, err := loopback(c.ServerAddr)
+	serverLocal, err := isLoopback(c.ServerAddr)
 	if err != nil {
 		return fmt.Errorf("Config.ServerAddr: %w", err)
 	}
@@ -225,17 +229,18 @@ func (c *Config) validateAddresses() error {
 	return nil
 }
 
-// warn logs settings that are valid and not secure.
+// warn logs settings that are valid but risky: bounds on connections that are too high, and tokens
+// without TLS.
 func (c *Config) warn() {
 	c.Conns.Warn(c.Logger)
-	local, err := loopback(c.HTTPAddr)
+	local, err := isLoopback(c.HTTPAddr)
 	if err == nil && !local && c.Access != nil && c.HTTPTLS == nil {
 		c.Logger.Warn("tokens are sent without TLS: every host on the path can read and use them", "address", c.HTTPAddr)
 	}
 }
 
-// loopback reports whether only processes on this host can reach the address.
-func loopback(address string) (bool, error) {
+// isLoopback reports whether only processes on this host can reach the address.
+func isLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false, err

@@ -15,7 +15,7 @@ import (
 )
 
 // tabulate joins the reports in the files and prints one table in Markdown. It returns the exit
-// code: 1 if a bound is broken.
+// code: 0, or 1 if a bound is broken, or 2 after an error.
 func tabulate(files []string, stdout, stderr io.Writer) int {
 	t, err := readTable(files)
 	if err == nil {
@@ -33,18 +33,19 @@ func tabulate(files []string, stdout, stderr io.Writer) int {
 
 // table joins reports of one commit, size, Go version and number of processors.
 type table struct {
-	of   report
+	// run has those four fields of the reports, and no others.
+	run  report
 	rows []tableRow
 }
 
-// tableRow is a figure with the number of pairs of its report.
+// tableRow is a figure with the number of pairs that its report measured for each ratio.
 type tableRow struct {
 	figure
 	pairs int
 }
 
 // readTable reads reports and sorts their figures by the order of the bounds. If several reports
-// have a figure, the last one counts.
+// have the same figure, the table has that of the last report.
 func readTable(files []string) (*table, error) {
 	t := new(table)
 	for _, name := range files {
@@ -52,12 +53,12 @@ func readTable(files []string) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := report{Size: r.Size, Commit: r.Commit, Go: r.Go, Processors: r.Processors}
+		run := report{Size: r.Size, Commit: r.Commit, Go: r.Go, Processors: r.Processors}
 		if len(t.rows) == 0 {
-			t.of = of
+			t.run = run
 		}
-		if of.title() != t.of.title() {
-			return nil, fmt.Errorf("%s is a report of %s, and the reports before are of %s", name, of.title(), t.of.title())
+		if run.title() != t.run.title() {
+			return nil, fmt.Errorf("%s is a report of %s, and the reports before are of %s", name, run.title(), t.run.title())
 		}
 		for _, f := range r.Figures {
 			t.rows = slices.DeleteFunc(t.rows, func(old tableRow) bool { return old.What == f.What && old.Case == f.Case && old.Unit == f.Unit })
@@ -68,10 +69,10 @@ func readTable(files []string) (*table, error) {
 		return nil, errors.New("there are no figures: give files that -json has written")
 	}
 	bounds := bounds()
-	place := func(r tableRow) int { // -1 for a benchmark that failed, which is first
+	position := func(r tableRow) int { // -1, so first, for a benchmark that failed: it has no bound
 		return slices.IndexFunc(bounds, func(b bound) bool { return b.what == r.What && b.unit == r.Unit })
 	}
-	slices.SortStableFunc(t.rows, func(a, b tableRow) int { return place(a) - place(b) })
+	slices.SortStableFunc(t.rows, func(a, b tableRow) int { return position(a) - position(b) })
 	return t, nil
 }
 
@@ -89,25 +90,26 @@ func readReport(name string) (*report, error) {
 
 func (t *table) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Of %s.\n\n", t.of.title())
+	fmt.Fprintf(&b, "Of %s.\n\n", t.run.title())
 	b.WriteString("| what | case | figure | bound | verdict | pairs | collector | other metrics |\n|---|---|---|---|---|---|---|---|\n")
-	cell := strings.NewReplacer("|", `\|`, "\n", " ") // the name of a benchmark that failed is a pattern
+	escape := strings.NewReplacer("|", `\|`, "\n", " ") // a benchmark that failed may have "|" in its name
 	for _, r := range t.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairsRead(), r.collector(), r.otherMetrics())
+		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", escape.Replace(r.What), escape.Replace(r.Case), r.value(), r.Bound, r.Verdict, r.pairCount(), r.collector(), r.otherMetrics())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// pairsRead returns the number of pairs, or an empty text for a figure without pairs.
-func (r tableRow) pairsRead() string {
+// pairCount returns the number of measured pairs as text. It is empty for a count, and for a ratio
+// that was the same in all pairs.
+func (r tableRow) pairCount() string {
 	if r.Ratio == nil || r.Ratio.Low == r.Ratio.High {
 		return ""
 	}
 	return strconv.Itoa(r.pairs)
 }
 
-// title describes the commit and the machine of a report.
+// title describes the run of a report: its commit, size, Go version and processors.
 func (r *report) title() string {
 	return fmt.Sprintf("commit %s, size %s, %s, GOMAXPROCS=%d", cmp.Or(r.Commit, "unknown"), r.Size, r.Go, r.Processors)
 }

@@ -109,7 +109,7 @@ func (fs *Faults) drawStrike(f *fault, t target) bool {
 func (fs *Faults) recordStrike(f *fault, t target) time.Duration {
 	w := fs.world
 	f.Strike()
-	w.counts.outside()
+	w.counts.endStreak()
 	delay := w.chance.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, Target: t.String(), At: w.now.Sub(Epoch), For: delay}
 	w.hash.bytes([]byte(string(s.Name) + s.Target))

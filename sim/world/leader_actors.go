@@ -44,7 +44,7 @@ func (a *drainerActor) step() error {
 // run steps the drainer.
 func (a *drainerActor) run() {
 	w := a.world
-	w.counts.drainer()
+	w.counts.drainerStep()
 	woken := a.drainerAlarm.pending()
 	a.drainerAlarm.startStep(a.clock())
 	a.reader.view, a.reader.looks = nil, 0

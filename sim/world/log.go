@@ -163,7 +163,7 @@ func (l *RaftLog) step() error {
 	}
 	l.queue = l.queue[1:]
 	if p.Source != FromDrainer {
-		l.world.counts.outside()
+		l.world.counts.endStreak()
 	}
 	answer, err := l.applyFate(p)
 	if err != nil {

@@ -202,7 +202,7 @@ func (l *Loop) step(e *event) error {
 	l.kind, l.cause = e.kind, e.cause
 	l.hash.add(uint64(l.now.Sub(Epoch)), uint64(e.kind), uint64(l.entries()))
 	if e.slot == nil {
-		l.counts.outside()
+		l.counts.endStreak()
 		return errors.Join(e.do(), l.failure)
 	}
 	l.hash.add(uint64(e.slot.number))

@@ -9,30 +9,31 @@ import (
 // ErrTooManySteps says that a world has reached [Options].MaxSteps; see [Loop.Livelocked].
 var ErrTooManySteps = errors.New("too many steps")
 
-// stepCounts counts the steps of a world.
+// stepCounts counts the steps of a world. A streak is a sequence of drainers' steps without an
+// event that no drainer caused.
 type stepCounts struct {
 	kinds [KindCount]int
-	// inRow counts the drainers' steps since the last event that no drainer caused. excess
-	// counts the steps of the whole run that were not among the first maxInRow of their row.
-	inRow, excess int
+	// streak is the number of steps in the current streak. excess is the number of steps in the
+	// whole run that were beyond the first maxStreak steps of their streak.
+	streak, excess int
 }
 
-// maxInRow is the number of steps that correct drainers may take in a row: a step follows each
-// answer, each new state and each timer.
-const maxInRow = 20
+// maxStreak is the number of steps of a streak that correct drainers may take: a step follows
+// each answer, each new state and each timer.
+const maxStreak = 20
 
-// drainer counts a step of a drainer.
-func (c *stepCounts) drainer() {
-	if c.inRow++; c.inRow > maxInRow {
+// drainerStep counts a step of a drainer.
+func (c *stepCounts) drainerStep() {
+	if c.streak++; c.streak > maxStreak {
 		c.excess++
 	}
 }
 
-// outside ends a row of drainers' steps, because of an event that no drainer caused: a write of
-// another source, a strike of a fault, or a scripted step.
-func (c *stepCounts) outside() { c.inRow = 0 }
+// endStreak notes an event that no drainer caused: a write of another source, a strike of a
+// fault, or a scripted step.
+func (c *stepCounts) endStreak() { c.streak = 0 }
 
-// String returns the counts in words.
+// String returns the counts as text for an error message.
 func (c *stepCounts) String() string {
 	var parts []string
 	for k, n := range c.kinds {
@@ -41,12 +42,12 @@ func (c *stepCounts) String() string {
 	return fmt.Sprintf("%s; %d drainer steps with no other event", strings.Join(parts, ", "), c.excess)
 }
 
-// Livelocked reports whether a drainer causes its own next step again and again: a large part of
-// all steps are drainers' steps in long rows without another event. Frequent faults alone are no
-// livelock, because each strike ends a row.
-func (l *Loop) Livelocked() bool { return l.counts.excess > l.steps/livelockShare }
+// Livelocked reports whether a drainer causes its own next step again and again: excess steps are
+// more than one of livelockDivisor of all steps. Frequent faults alone are no livelock, because
+// each strike ends a streak.
+func (l *Loop) Livelocked() bool { return l.counts.excess > l.steps/livelockDivisor }
 
-// livelockShare is the divisor of the smallest share that counts as a livelock. A drainer that
-// wakes itself by its writes takes every second step, because the log takes the other one. A
-// drainer that wakes itself by its timer takes all steps.
-const livelockShare = 4
+// livelockDivisor makes more than a quarter of all steps a livelock. A drainer that wakes itself
+// by its writes takes half of all steps, and the log takes the other half. A drainer that wakes
+// itself by its timer takes all steps.
+const livelockDivisor = 4
