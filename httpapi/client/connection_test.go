@@ -281,3 +281,30 @@ func TestClient_killedServer(t *testing.T) {
 	must.Eq(t, "n1", n.ID)
 	must.Eq(t, second.URL, c.Address())
 }
+
+// A restore sends its file once: it does not send the file to a server that does not run or does not
+// answer, if another one does.
+func TestClient_restoreLooksForAServer(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(*http.Request) (*http.Response, error){"refuses": refuses, "silent": silent} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				restored := says(http.StatusOK, "")
+				s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": first, "s2": func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodPut {
+						file, err := io.ReadAll(r.Body)
+						must.NoError(t, err)
+						must.Eq(t, "the state", string(file))
+					}
+					return restored(r)
+				}}}
+				c, moves := asking(t, s, "http://s1,http://s2")
+				_, err := RestoreSnapshot(t.Context(), c, strings.NewReader("the state"))
+				must.NoError(t, err)
+				must.Eq(t, []string{"GET s1", "GET s2", "PUT s2"}, s.asked)
+				must.Eq(t, []string{oneToTwo}, *moves)
+			})
+		})
+	}
+}

@@ -34,8 +34,15 @@ func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) erro
 	return nil
 }
 
-// RestoreSnapshot replaces the state of all servers by that of a file. It returns the new index.
+// RestoreSnapshot replaces the state of all servers by that of a file. It returns the new index. The
+// file is read once, so RestoreSnapshot first looks for a server that answers.
 func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint64, err error) {
+	answers, err := c.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.Copy(io.Discard, answers.Body) // so that the connection can be used again
+	_ = answers.Body.Close()
 	once := &request{connection: c.connection, at: c.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
 	response, err := once.do(ctx)
 	if err != nil {
