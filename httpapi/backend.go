@@ -34,6 +34,9 @@ type Backend struct {
 type State interface {
 	// Index is the raft index of the newest entry in the state.
 	Index() uint64
+	// Abandoned reports whether a snapshot was restored since. The rows of the restored state may have
+	// lower indexes than those of this one.
+	Abandoned() bool
 	// ClusterVersion is the version of the entries that the servers may write.
 	ClusterVersion() cluster.Version
 	// TableIndex is the index of the newest write to a table, or zero; see the Table

@@ -47,7 +47,7 @@ func streamEvents(q *request) error {
 	if err != nil {
 		return err
 	}
-	s := &stream{q: q, topics: wanted, since: state.Index()}
+	s := &stream{q: q, topics: wanted, since: state.Index(), last: state}
 	if q.params.index > 0 {
 		s.since = min(s.since, q.params.index-1)
 	}
@@ -64,7 +64,8 @@ func streamEvents(q *request) error {
 type stream struct {
 	q      *request
 	topics topics
-	// since is the index of the state that was read last.
+	// last is the state that was read last, and since its index, or an earlier one at first.
+	last  State
 	since uint64
 	// nodes and jobs are those of that state: their deletion leaves nothing else behind. A map is
 	// nil if its topic is not wanted.
@@ -76,14 +77,14 @@ type stream struct {
 func (s *stream) run(state State) {
 	ctx := s.q.Context()
 	for {
+		if s.last.Abandoned() {
+			return // a snapshot was restored, and no index says which rows it has changed: the reader must read everything again
+		}
 		if state != nil {
-			if state.Index() < s.since {
-				return // an older state was restored: the reader must read everything again
-			}
 			if s.write(s.events(state)) != nil {
 				return
 			}
-			s.since = state.Index()
+			s.last, s.since = state, state.Index()
 		} else if s.q.backend.Peers.Leader() == "" || s.write([]wire.Events{{}}) != nil {
 			return // a state without a leader may stay behind for ever
 		}
@@ -109,7 +110,7 @@ func (s *stream) next(ctx context.Context) (changed State, err error) {
 		for _, t := range s.topics.tables() {
 			index = max(index, now.TableIndex(t))
 		}
-		if index > s.since || now.Index() < s.since {
+		if index > s.since || s.last.Abandoned() {
 			changed = now
 			return s.since + 1, nil
 		}

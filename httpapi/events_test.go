@@ -111,6 +111,31 @@ func TestReferenceClient_eventsSince(t *testing.T) {
 	}
 }
 
+// A restored state has a higher index, and its rows have lower ones: a stream would not see that they
+// are others. It ends at once, and the reader reads everything again.
+func TestEvents_restore(t *testing.T) {
+	t.Parallel()
+	for _, topic := range []string{"Node", "Allocation", "Deployment"} {
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newFixture(t).nodes(1)
+				h := w.handler(w.backend(), httpapi.Options{})
+				got, ended := httptest.NewRecorder(), make(chan time.Time, 1)
+				go func() {
+					h.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, httpapi.EventStreamPath+"?topic="+topic, nil))
+					ended <- time.Now()
+				}()
+				time.Sleep(time.Second)
+				restored := time.Now()
+				w.restore()
+				must.LessEq(t, time.Second, (<-ended).Sub(restored))
+				must.Eq(t, "", got.Body.String())
+			})
+		})
+	}
+}
+
 // Streams say every ten seconds that they are alive. They are bounded, and end without a leader.
 func TestEvents_ends(t *testing.T) {
 	t.Parallel()

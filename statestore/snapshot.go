@@ -15,6 +15,17 @@ var (
 // concurrent use, but for one that [Store.Blocking] gives to a query.
 type Snapshot struct {
 	reads
+	abandoned <-chan struct{} // of the store
+}
+
+// Abandoned reports whether another store has replaced that of this state: see [Store.Abandon].
+func (s *Snapshot) Abandoned() bool {
+	select {
+	case <-s.abandoned:
+		return true
+	default:
+		return false
+	}
 }
 
 // watching returns the same state, with every read adding to ws what it has to
@@ -22,5 +33,5 @@ type Snapshot struct {
 func (s *Snapshot) watching(ws memdb.WatchSet) *Snapshot {
 	watched := *s.tables
 	watched.ws = ws
-	return &Snapshot{readsOf(&watched)}
+	return &Snapshot{readsOf(&watched), s.abandoned}
 }

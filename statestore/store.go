@@ -56,7 +56,7 @@ func (s *Store) Snapshot() *Snapshot {
 func (s *Store) snapshot() *Snapshot {
 	r := &tables{txn: s.db.Txn(false)}
 	r.counters = first[counters](r, tableLedger, indexID, countersKey())
-	return &Snapshot{readsOf(r)}
+	return &Snapshot{readsOf(r), s.abandoned}
 }
 
 // commit makes a transaction's writes the newest state, and wakes feeds. It updates the
@@ -68,7 +68,7 @@ func (s *Store) commit(t *Txn) {
 	c := t.written.changes
 	c.apply()
 	t.txn.Commit()
-	s.newest.Store(&Snapshot{readsOf(&tables{txn: s.db.Txn(false), counters: t.counters})})
+	s.newest.Store(&Snapshot{readsOf(&tables{txn: s.db.Txn(false), counters: t.counters}), s.abandoned})
 	s.feeds.publish(c)
 	s.giveBack(t)
 }
