@@ -233,8 +233,8 @@ func (a *Agent) peers() peers { return peers{a} }
 func (a *Agent) Server() *server.Server { return a.server }
 
 // Failed returns a channel that is closed when the server meets a raft entry or a snapshot that it
-// must not apply, as after a downgrade. The server leaves raft, and its data is intact: stop the
-// agent, and start a newer build.
+// must not apply, as after a downgrade, and when another server leads without the state that this one
+// was restoring. The server leaves raft. Stop the agent: Err names the remedy.
 func (a *Agent) Failed() <-chan struct{} { return a.server.Failed() }
 
 // Err returns the reason for which the server has failed, or nil. The text names the remedy.

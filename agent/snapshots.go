@@ -83,7 +83,7 @@ func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, e
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	if index, err = a.server.Snapshots().Restore(store, version, scratch); err != nil {
+	if index, err = s.replaceState(ctx, store, version, scratch); err != nil {
 		return 0, apiErrorOf(err)
 	}
 	a.config.Logger.Warn("the state was replaced by a saved one, and all later changes are gone",

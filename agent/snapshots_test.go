@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/agent/archive"
+	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
@@ -156,4 +157,74 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 	must.Eq(t, cluster.MaxVersion, a.Server().Store().Snapshot().ClusterVersion())
 	_, err = apiclient.RestoreSnapshot(t.Context(), c, &whole)
 	must.NoError(t, err)
+}
+
+// isolatedRestore saves the state, writes more, and restores the saved state on a leader that the
+// network cuts off. It returns the leader and the error of the restore.
+func isolatedRestore(t *testing.T, w *servers) (leader *agent.Agent, outcome <-chan error) {
+	t.Helper()
+	leader = w.leader()
+	versioned(t, leader)
+	_, err := api(t, leader).Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	var saved bytes.Buffer
+	must.NoError(t, apiclient.SaveSnapshot(t.Context(), api(t, leader), false, &saved))
+	_, err = api(t, leader).Register(t.Context(), testNode(2))
+	must.NoError(t, err)
+	before := leader.Server().Store()
+	done := make(chan error, 1)
+	w.network.isolate(leader, true)
+	go func() {
+		_, err := leader.Backend().Snapshots.Restore(t.Context(), &saved)
+		done <- err
+	}()
+	eventually(t, "the restored state", func() bool { return leader.Server().Store() != before })
+	return leader, done
+}
+
+// A leader is cut off while it restores, and the others elect one that has the old state. Raft does
+// not take the restored state back: it would send entries for ever, or the old leader would skip them.
+// So the old leader fails, says what to do, and does not start again.
+func TestCluster_aLeaderIsLostDuringARestore(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	old, outcome := isolatedRestore(t, w)
+	rest := w.others(old)
+	_, err := api(t, w.leader(rest...)).Register(t.Context(), testNode(3))
+	must.NoError(t, err)
+	w.network.isolate(old, false)
+
+	must.ErrorContains(t, <-outcome, "another server has become the leader while this one restored a saved state")
+	<-old.Failed()
+	must.ErrorContains(t, old.Err(), "recover -discard")
+	must.NoError(t, old.Stop())
+	_, err = agent.New(agent.Config{DataDir: dirs[old.Name()], HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
+	must.ErrorIs(t, err, datadir.ErrUnsafe)
+	must.ErrorContains(t, err, "was stopped while it restored a saved state")
+
+	leader := w.leader(rest...)
+	must.NoError(t, leader.Backend().Peers.Remove(t.Context(), old.Name()))
+	_, err = datadir.Discard(dirs[old.Name()], time.Now())
+	must.NoError(t, err)
+	again := start(t, agent.Config{Name: "s4", DataDir: dirs[old.Name()], Join: []string{leader.ServerAddr()}})
+	ready(t, again)
+	awaitSameState(t, append(rest, again)...)
+	must.NotNil(t, again.Server().Store().Snapshot().Node(testNode(3).ID))
+}
+
+// A leader is cut off while it restores, and no other server can lead without it. It leads again, and
+// all servers get the restored state.
+func TestCluster_aRestoreContinuesAfterAnInterruption(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir()}
+	w := newServers(t, 2, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	leader, outcome := isolatedRestore(t, w)
+	eventually(t, "the loss of leadership", func() bool { return !leader.Server().Leads() })
+	w.network.isolate(leader, false)
+	must.NoError(t, <-outcome)
+	awaitSameState(t, w.agents...)
+	must.Nil(t, w.leader().Server().Store().Snapshot().Node(testNode(2).ID))
+	must.NoError(t, leader.Stop())
+	ready(t, w.start(agent.Config{DataDir: dirs[leader.Name()], ServerAddr: leader.ServerAddr()}))
 }

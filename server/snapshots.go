@@ -58,11 +58,12 @@ func (s *Snapshots) Take(ctx context.Context) error {
 const restoreGap = 1024
 
 // Restore replaces the state of all servers by the one in the store. It works on the leader. The
-// store gets an index above all that were used, and the cluster version, if its own is lower. Every entry of the present state is lost, and writes
-// in flight end with an unknown outcome. The scratch file is empty, and holds the state meanwhile.
+// store gets an index above all that were used, and the cluster version, if its own is lower. Every
+// entry of the present state is lost, and writes in flight end with an unknown outcome. The scratch file is empty, and holds the state meanwhile.
 // Restore returns when most servers have the state. An error that wraps [shims.ErrRejected] means
 // that nothing has changed; after one that wraps [shims.ErrUnknown] the state may be replaced, now or
-// later.
+// later, and this server may be the only one that has it: if another server leads without it, this one
+// must not go on, because raft does not take the state back.
 func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch io.ReadWriteSeeker) (index uint64, err error) {
 	present := s.fsm.Store()
 	store.Advance(max(s.raft.LastIndex(), store.Snapshot().Index())+restoreGap, v)
@@ -81,12 +82,16 @@ func (s *Snapshots) Restore(store *statestore.Store, v cluster.Version, scratch 
 	switch err := s.raft.Restore(meta, scratch, restoreTimeout); {
 	case err == nil:
 		return state.Index(), nil
-	case s.fsm.Store() == present:
+	case s.fsm.Store() == present && !errors.Is(err, raft.ErrRaftShutdown): // or the snapshot may be on the disk
 		return 0, fmt.Errorf("restoring the state: %w: %w", shims.ErrRejected, err)
 	default:
 		return 0, fmt.Errorf("restoring the state: %w: %w", shims.ErrUnknown, err)
 	}
 }
+
+// Fail makes the server fail: see [Server.Failed]. It is for a server whose restored state must not be
+// used. The error names the remedy.
+func (s *Snapshots) Fail(err error) { s.fsm.Stop(err) }
 
 // restoreTimeout bounds the time until raft takes up a restore, and then until it takes up an entry.
 const restoreTimeout = time.Minute

@@ -40,10 +40,10 @@ type Applied struct {
 }
 
 // FSM applies raft's log to a state store. Only raft calls Apply, Snapshot and
-// Restore, one at a time; Store, Stopped and Err are safe for concurrent use.
+// Restore, one at a time; Store, Stop, Stopped and Err are safe for concurrent use.
 //
-// An FSM stops for good at an entry that it cannot apply, and at a snapshot of a cluster
-// version that it does not understand. Its state does not change any more. Its owner must
+// An FSM stops for good at an entry that it cannot apply, at a snapshot of a cluster
+// version that it does not understand, and at the wish of its owner. Its state does not change any more. Its owner must
 // shut raft down then: see [FSM.Stopped].
 type FSM struct {
 	config FSMConfig
@@ -86,10 +86,11 @@ func (f *FSM) Err() error {
 	}
 }
 
-// stop stops the FSM.
-func (f *FSM) stop(err error) {
+// Stop stops the FSM, also for an owner that finds that the state must not be used. Only the first
+// call has an effect.
+func (f *FSM) Stop(err error) {
 	f.stopOnce.Do(func() {
-		f.config.Logger.Error("the state machine has stopped, and this server must be shut down: its data is intact", "error", err)
+		f.config.Logger.Error("the state machine has stopped, and this server must be shut down", "error", err)
 		f.err = err
 		close(f.stopped)
 	})
@@ -104,7 +105,7 @@ func (f *FSM) Apply(entry *raft.Log) any {
 	}
 	response, err := f.ApplyEntry(entry.Index, entry.Data)
 	if err != nil {
-		f.stop(fmt.Errorf("raft entry %d cannot be applied, and must not be skipped: %w", entry.Index, err))
+		f.Stop(fmt.Errorf("raft entry %d cannot be applied, and must not be skipped: %w", entry.Index, err))
 		return nil
 	}
 	return response
@@ -170,7 +171,7 @@ func (f *FSM) Restore(source io.ReadCloser) error {
 	}
 	restored, err := statestore.Restore(source)
 	if errors.Is(err, cluster.ErrVersion) {
-		f.stop(err)
+		f.Stop(err)
 	}
 	if err != nil {
 		return err

@@ -412,3 +412,35 @@ func TestMakeAlone(t *testing.T) {
 	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
 	must.ErrorContains(t, err, "already the only one of its cluster")
 }
+
+// A server that was killed while it restored a state does not start: the others may have another one.
+// Discard and MakeAlone accept its data, and a restore that has ended leaves nothing.
+func TestOpen_interruptedRestore(t *testing.T) {
+	t.Parallel()
+	interrupted := func() string {
+		path := member(t)
+		d := open(t, path)
+		must.NoError(t, d.BeginRestore())
+		must.NoError(t, d.EndRestore())
+		must.NoError(t, d.EndRestore())
+		must.NoError(t, d.Close())
+		d = open(t, path)
+		must.NoError(t, d.BeginRestore())
+		must.NoError(t, d.Close())
+		_, err := Open(path, Options{})
+		must.ErrorIs(t, err, ErrUnsafe)
+		must.ErrorContains(t, err, "was stopped while it restored a saved state")
+		return path
+	}
+	path := interrupted()
+	_, err := Discard(path, time.Now())
+	must.NoError(t, err)
+	d, err := Open(path, Options{Name: "s4"})
+	must.NoError(t, err)
+	must.NoError(t, d.Close())
+
+	path = interrupted()
+	_, err = MakeAlone(t.Context(), path, hclog.NewNullLogger())
+	must.NoError(t, err)
+	must.NoError(t, open(t, path).Close())
+}

@@ -56,7 +56,7 @@ type Options struct {
 	// Logger receives messages for operators. Nil discards them.
 	Logger hclog.Logger
 
-	// acceptLoss accepts a log that is behind the record.
+	// acceptLoss accepts a log that is behind the record, and an interrupted restore.
 	acceptLoss bool
 }
 
@@ -95,6 +95,11 @@ func (d *Dir) open(o Options) (err error) {
 	}
 	if err := d.checkSafe(identity, stored, o.acceptLoss); err != nil {
 		return err
+	}
+	if !o.acceptLoss {
+		if err := d.checkRestored(); err != nil {
+			return err
+		}
 	}
 	if d.name, err = d.resolveName(identity.name, o.Name); err != nil {
 		return err

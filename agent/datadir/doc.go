@@ -6,6 +6,7 @@
 //	cluster           the id of its cluster
 //	promise           the server whose new cluster this one has promised to join
 //	member            the record: the last term, vote and index of a member of a cluster
+//	restoring         exists while the server replaces the state of the cluster by a saved one
 //	raft/log.db       raft's log, term and vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
 //	snapshot-*.tmp    a state that is saved or restored now. Delete a file that a crash has left

@@ -44,7 +44,7 @@ func Discard(path string, now time.Time) (done Discarded, err error) {
 	defer func() { err = errors.Join(err, unlock(locked)) }()
 	done = Discarded{Name: nameOf(path), Dir: filepath.Join(path, discardedPrefix+now.UTC().Format("20060102T150405Z"))}
 	var found []string
-	for _, name := range []string{raftDir, clusterFile, promiseFile, nameFile, recordFile} { // the record last: without it a lost log is not detected
+	for _, name := range []string{raftDir, clusterFile, promiseFile, nameFile, restoringFile, recordFile} { // the record last: without it a lost log is not detected
 		if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
 			found = append(found, name)
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -163,6 +163,9 @@ func (d *Dir) makeAlone(ctx context.Context, done *Alone, kept *record, logger h
 		return err
 	}
 	if err := d.recorder.startAt(now); err != nil {
+		return err
+	}
+	if err := d.EndRestore(); err != nil {
 		return err
 	}
 	done.Name, done.Term, done.Index, done.Cluster = d.name, snapshots[0].Term, snapshots[0].Index, uuid.NewString()
