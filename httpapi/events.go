@@ -22,8 +22,10 @@ const EventStreamPath = "/v1/event/stream"
 
 // Bounds of event streams.
 const (
-	// maxStreams bounds the streams of a server: each reads every changed table.
-	maxStreams = 64
+	// maxStreams bounds the streams of a server: each reads every changed table. One client gets at
+	// most maxStreamsPerClient of them.
+	maxStreams          = 64
+	maxStreamsPerClient = maxStreams / 2
 	// streamPause is the shortest time between two reads of one stream.
 	streamPause = 250 * time.Millisecond
 	// streamHeartbeat is how long a stream is silent at most.
@@ -38,11 +40,11 @@ func streamEvents(q *request) error {
 	if err != nil {
 		return err
 	}
-	if q.streams.Add(1) > maxStreams {
-		q.streams.Add(-1)
+	client := q.client()
+	if !q.streams.begin(client) {
 		return fail(http.StatusTooManyRequests, "too many event streams")
 	}
-	defer q.streams.Add(-1)
+	defer q.streams.end(client)
 	state, err := q.state()
 	if err != nil {
 		return err

@@ -136,24 +136,32 @@ func TestEvents_restore(t *testing.T) {
 	}
 }
 
-// Streams say every ten seconds that they are alive. They are bounded, and end without a leader.
+// Streams say every ten seconds that they are alive. They end without a leader. They are bounded, in
+// all and for each client: one client with many streams keeps no other out.
 func TestEvents_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t).nodes(1)
 		h := w.handler(w.backend(), httpapi.Options{})
-		open := func(query string) *httptest.ResponseRecorder {
-			got := httptest.NewRecorder()
-			h.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, httpapi.EventStreamPath+query, nil))
+		open := func(from, query string) *httptest.ResponseRecorder {
+			got, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, httpapi.EventStreamPath+query, nil)
+			request.RemoteAddr = from + ":5000"
+			h.ServeHTTP(got, request)
 			return got
 		}
-		must.Eq(t, `unknown topic "Nod"`, open("?topic=Nod").Body.String())
+		must.Eq(t, `unknown topic "Nod"`, open("192.0.2.1", "?topic=Nod").Body.String())
 		ended := make(chan *httptest.ResponseRecorder)
-		for range 64 {
-			go func() { ended <- open("?topic=Job") }()
+		openMany := func(from string) {
+			for range 32 {
+				go func() { ended <- open(from, "?topic=Job") }()
+			}
+			synctest.Wait()
+			must.Eq(t, 429, open(from, "?topic=Job").Code)
 		}
+		openMany("192.0.2.1")
+		openMany("192.0.2.2")
+		must.Eq(t, 429, open("192.0.2.3", "?topic=Job").Code)
 		time.Sleep(25 * time.Second)
-		must.Eq(t, 429, open("?topic=Job").Code)
 		w.mu.Lock()
 		w.servers[0].Leader = false
 		w.mu.Unlock()

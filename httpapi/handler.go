@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +18,7 @@ type Handler struct {
 	// waiting counts the readers that wait.
 	waiting *waiting
 	// streams counts the event streams.
-	streams atomic.Int64
+	streams *waiting
 }
 
 // NewHandler returns the API of a server. A backend or options that cannot work are
@@ -39,7 +38,7 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	h := &Handler{backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient)}
+	h := &Handler{backend: b, options: o, mux: http.NewServeMux(), waiting: newWaiting(o.MaxBlocking, o.MaxBlockingPerClient), streams: newWaiting(maxStreams, maxStreamsPerClient)}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()
 	sameOrigin.SetDenyHandler(h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) {

@@ -2,8 +2,8 @@ package httpapi
 
 import "sync"
 
-// waiting counts the readers that wait, so that they cannot take every connection and
-// all memory. It is safe for concurrent use.
+// waiting counts the readers that wait, or that read an event stream, so that they cannot take every
+// connection and all memory, and one client cannot take the place of all others. It is safe for concurrent use.
 type waiting struct {
 	most, mostPerClient int
 
