@@ -58,6 +58,8 @@ const (
 	// server waits for a leader. lastLimit is their limit at the last address.
 	readLimit = 10 * time.Second
 	lastLimit = 30 * time.Second
+	// fileLimit is the limit of a snapshot: a server writes the whole state before it answers.
+	fileLimit = 30 * time.Minute
 	// pauseLimit is the minimum limit of a pause within an answer.
 	pauseLimit = 2 * time.Second
 	// dialLimit is the limit of a connection attempt if there are several addresses.
@@ -152,7 +154,7 @@ func (c *connection) send(ctx context.Context, method, path string, values url.V
 		at := c.begin()
 		made := &request{connection: c, at: at, method: method, path: path, values: values, body: body}
 		if repeats {
-			made.limit, made.pause = limits(values, left == 0)
+			made.limit, made.pause = limits(path, values, left == 0)
 		}
 		response, err := made.do(ctx)
 		if err == nil && !elsewhere(response, repeats) {
@@ -183,7 +185,10 @@ func (c *connection) send(ctx context.Context, method, path string, values url.V
 
 // limits returns the time in which a read must begin to be answered, and the longest pause within
 // its answer. A limit of zero is none.
-func limits(values url.Values, last bool) (limit, pause time.Duration) {
+func limits(path string, values url.Values, last bool) (limit, pause time.Duration) {
+	if path == snapshotPath {
+		return fileLimit, lastLimit
+	}
 	limit = readLimit
 	if last {
 		limit = lastLimit

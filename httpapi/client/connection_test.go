@@ -308,3 +308,28 @@ func TestClient_restoreLooksForAServer(t *testing.T) {
 		})
 	}
 }
+
+// A server with a large state needs minutes before it answers with a snapshot. The client waits for it,
+// and does not make all servers write the state in vain.
+func TestClient_waitsForASnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		large := says(http.StatusOK, "the state")
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == snapshotPath {
+				select {
+				case <-time.After(5 * time.Minute):
+				case <-r.Context().Done():
+					return nil, r.Context().Err()
+				}
+			}
+			return large(r)
+		}}}
+		c, moves := asking(t, s, "http://s1,http://s2")
+		var saved strings.Builder
+		must.ErrorContains(t, SaveSnapshot(t.Context(), c, false, &saved), "checksum") // the test sends none
+		must.Eq(t, "the state", saved.String())
+		must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.asked)
+		must.Eq(t, []string{oneToTwo}, *moves)
+	})
+}

@@ -16,6 +16,9 @@ const snapshotPath = "/v1/operator/snapshot"
 // server answers from its own state, also without a leader. It compares the checksum that the server
 // sends. After an error the written bytes are no snapshot.
 func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) error {
+	if err := findServer(ctx, c); err != nil {
+		return err
+	}
 	response, err := c.send(ctx, http.MethodGet, snapshotPath, Query{Stale: stale}.values(), nil)
 	if err != nil {
 		return err
@@ -37,12 +40,9 @@ func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) erro
 // RestoreSnapshot replaces the state of all servers by that of a file. It returns the new index. The
 // file is read once, so RestoreSnapshot first looks for a server that answers.
 func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint64, err error) {
-	answers, err := c.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)
-	if err != nil {
+	if err := findServer(ctx, c); err != nil {
 		return 0, err
 	}
-	_, _ = io.Copy(io.Discard, answers.Body) // so that the connection can be used again
-	_ = answers.Body.Close()
 	once := &request{connection: c.connection, at: c.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
 	response, err := once.do(ctx)
 	if err != nil {
@@ -54,4 +54,15 @@ func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint
 	}
 	_, _ = io.Copy(io.Discard, response.Body)
 	return readAnswer(response.Header).Index, nil
+}
+
+// findServer changes to a server that answers. A request for a snapshot does not notice for a long time
+// that a server is silent.
+func findServer(ctx context.Context, c *Client) error {
+	response, err := c.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
+	return response.Body.Close()
 }
