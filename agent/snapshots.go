@@ -49,6 +49,10 @@ func (s snapshots) Save(context.Context) (saved *httpapi.SavedSnapshot, err erro
 	return &httpapi.SavedSnapshot{ReadCloser: file, Size: size, SHA256: [sha256.Size]byte(sum.Sum(nil)), Index: meta.Index}, nil
 }
 
+// maxRestored bounds the index of a restored state. Raft continues above it, and must never come to the
+// end of the numbers.
+const maxRestored = 1 << 62
+
 // Restore replaces the state of all servers by that of a file. It reads and checks the whole file
 // first.
 func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, err error) {
@@ -69,6 +73,9 @@ func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, e
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", httpapi.ErrUnavailable, err)
+	}
+	if found := store.Snapshot().Index(); found > maxRestored {
+		return 0, fmt.Errorf("%w: its index is %d, and %d is the highest that leaves enough indexes for later entries", httpapi.ErrBadSnapshot, found, uint64(maxRestored))
 	}
 	if err := a.versions.acquire(ctx); err != nil { // or the version could rise meanwhile
 		return 0, err

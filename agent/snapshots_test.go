@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -134,16 +135,19 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 		must.NoError(t, archive.Write(&b, archive.Meta{ClusterVersion: v, Time: time.Now()}, persist))
 		return b.Bytes()
 	}
+	last := statestore.New()
+	last.Advance(math.MaxUint64-1, cluster.MaxVersion)
 	before := dumpOf(t, a.Server().Store().Snapshot())
 	for name, c := range map[string]struct {
 		file []byte
 		want string
 	}{
-		"cut":                {whole.Bytes()[:whole.Len()-100], "it is cut"},
-		"damaged":            {damaged, "not a usable snapshot"},
-		"foreign":            {[]byte("hello, hello, hello"), "of another program"},
-		"newer cluster":      {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
-		"not really a state": {file(cluster.MaxVersion, func(w io.Writer) error { _, err := w.Write([]byte("not a state")); return err }), "restoring the state"},
+		"cut":                 {whole.Bytes()[:whole.Len()-100], "it is cut"},
+		"damaged":             {damaged, "not a usable snapshot"},
+		"foreign":             {[]byte("hello, hello, hello"), "of another program"},
+		"newer cluster":       {file(cluster.MaxVersion+1, statestore.New().Snapshot().Persist), "upgrade this server to a build that understands cluster version"},
+		"no indexes are left": {file(cluster.MaxVersion, last.Snapshot().Persist), "its index is 18446744073709551614"},
+		"not really a state":  {file(cluster.MaxVersion, func(w io.Writer) error { _, err := w.Write([]byte("not a state")); return err }), "restoring the state"},
 	} {
 		_, err := apiclient.RestoreSnapshot(t.Context(), api(t, a), bytes.NewReader(c.file))
 		must.ErrorContains(t, err, "Unexpected response code: 400 (the snapshot was refused, and nothing has changed: ", must.Sprint(name))
