@@ -38,3 +38,15 @@ func TestAgent_snapshotAtShutdown(t *testing.T) {
 	must.NoError(t, a.Stop())
 	must.Eq(t, first, snapshot(start(t, config)))
 }
+
+// The newest entry of the log may be a change of the servers: the snapshot is taken all the same.
+func TestAgent_snapshotAtShutdownAfterARemoval(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = t.TempDir() })
+	leader := w.leader()
+	versioned(t, leader) // nothing is written after that
+	gone := w.others(leader)[0]
+	must.NoError(t, leader.Backend().Peers.Remove(t.Context(), gone.Name()))
+	must.NoError(t, leader.Stop())
+	must.NotEq(t, "0", leader.Server().Raft().Stats()["last_snapshot_index"])
+}

@@ -55,7 +55,10 @@ type FSM struct {
 	err      error
 }
 
-var _ raft.FSM = (*FSM)(nil)
+var (
+	_ raft.FSM                = (*FSM)(nil)
+	_ raft.ConfigurationStore = (*FSM)(nil)
+)
 
 // NewFSM returns an FSM over an empty store.
 func NewFSM(config FSMConfig) *FSM {
@@ -152,6 +155,10 @@ func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Mess
 	txn.Commit()
 	return response
 }
+
+// StoreConfiguration does nothing: raft keeps the servers itself. Without this method raft takes no
+// snapshot between a change of the servers and the next write.
+func (*FSM) StoreConfiguration(uint64, raft.Configuration) {}
 
 // Snapshot returns the present state. Raft persists it while the FSM applies further entries.
 // A stopped FSM returns an error: its state lacks entries that raft counts as applied.
