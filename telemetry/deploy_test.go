@@ -49,7 +49,7 @@ var (
 
 // promFunctions are the functions and operators that the expressions use.
 func promFunctions() []string {
-	return []string{"sum", "max", "rate", "increase", "time", "histogram_quantile", "sort_desc"}
+	return []string{"sum", "max", "rate", "increase", "time", "histogram_quantile", "sort_desc", "absent", "or"}
 }
 
 // check returns what is wrong with an expression of Prometheus: a series that is not exported, a
@@ -176,6 +176,19 @@ func TestAlerts(t *testing.T) {
 		must.StrHasSuffix(t, "/docs/operators.md#"+strings.ToLower(name), a["runbook_url"])
 	}
 	must.Eq(t, slices.Sorted(slices.Values(sections)), slices.Sorted(slices.Values(names)))
+}
+
+// A sum over no series has no value, and an alert on it does not fire. NoLeader also fires when no
+// server can be scraped.
+func TestAlerts_noLeaderWithoutServers(t *testing.T) {
+	t.Parallel()
+	for _, a := range readAlerts(t) {
+		if a["alert"] == "NoLeader" {
+			must.StrContains(t, a["expr"], "or absent(nodedrain_raft_leads)")
+			return
+		}
+	}
+	t.Fatal("no alert NoLeader")
 }
 
 // Each panel of the dashboard asks for series that exist, and its legend for labels that exist.
