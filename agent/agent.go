@@ -224,6 +224,7 @@ func (a *Agent) Backend() httpapi.Backend {
 		Access: a.config.Access,
 
 		Snapshots: snapshots{a},
+		Planner:   planner{a.server},
 	}
 }
 

@@ -27,6 +27,8 @@ type Backend struct {
 	Access Access
 	// Snapshots saves and restores the whole state. Nil: these routes answer 501.
 	Snapshots Snapshots
+	// Planner previews the registration of jobs. Nil: the route answers 501.
+	Planner Planner
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -156,6 +158,14 @@ type Snapshots interface {
 	// Restore replaces the state of all servers by that of a file, and returns the new index. The
 	// error wraps [ErrBadSnapshot], or is one of a [Writer].
 	Restore(context.Context, io.Reader) (index uint64, err error)
+}
+
+// Planner previews registrations.
+type Planner interface {
+	// PlanJob returns the plan that the scheduler would make if the job were registered, and the
+	// state from which it made the plan. It writes nothing. The plan has at most most allocations that
+	// replace no other. The job is valid and has its defaults. The error is one of [Reader].Consistent.
+	PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, State, error)
 }
 
 // SavedSnapshot is a file with the state.
