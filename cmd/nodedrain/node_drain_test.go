@@ -157,6 +157,7 @@ func TestOperator_help(t *testing.T) {
 		"drain":            flag.NewFlagSet("", flag.ContinueOnError),
 		"drain list":       new(drainListFlags).set(),
 		"job":              flag.NewFlagSet("", flag.ContinueOnError),
+		"job plan":         new(jobPlanFlags).set(),
 		"job run":          new(jobRunFlags).set(),
 		"job status":       new(statusFlags).set("job status"),
 		"job stop":         new(jobStopFlags).set(),
