@@ -215,6 +215,10 @@ type Member struct {
 
 	// The following fields come from [Peers.Survey] alone.
 
+	// LastContact is when another server last heard from a server that did not answer, by the clock of
+	// that other server; zero if none knows it. A new leader only knows that the server has been silent
+	// since it leads.
+	LastContact time.Time
 	// Alive reports whether the server answered. The fields after it are zero unless it did. An older
 	// server leaves them zero, too.
 	Alive bool
