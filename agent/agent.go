@@ -35,6 +35,7 @@ type Agent struct {
 	versions   *versions
 	digests    *digests
 	leaders    *leaders
+	contacts   *contacts
 	transport  *http.Transport
 	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
 	listener             net.Listener
@@ -130,7 +131,9 @@ func (a *Agent) startServer() (err error) {
 	if a.server, err = server.New(settings); err != nil {
 		return err
 	}
+	a.contacts = newContacts(settings.ID)
 	a.running.Go(func() { a.leaders.follow(a.life, a.server.Raft()) })
+	a.running.Go(func() { a.contacts.follow(a.life, a.server.Raft()) })
 	a.heartbeats.server = a.server
 	close(a.heartbeats.ready)
 	a.port.serve()
@@ -224,6 +227,7 @@ func (a *Agent) Backend() httpapi.Backend {
 		Access: a.config.Access,
 
 		Snapshots: snapshots{a},
+		Planner:   planner{a.server},
 	}
 }
 

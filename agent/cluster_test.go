@@ -475,8 +475,16 @@ func TestCluster_survey(t *testing.T) {
 		must.True(t, !s.Started.Before(began) && s.Started.Before(time.Now()), must.Sprint(s.Started))
 	}
 
-	must.NoError(t, leader.Stop())
 	must.NoError(t, rest[1].Stop())
+	eventually(t, "the last contact with the stopped server", func() bool {
+		for _, m := range rest[0].Backend().Peers.Survey(t.Context()) {
+			if m.ID == rest[1].Name() && !m.Alive && m.LastContact.After(began) {
+				return true
+			}
+		}
+		return false
+	})
+	must.NoError(t, leader.Stop())
 	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
 	servers, err = asked.RaftConfiguration(t.Context())
 	must.NoError(t, err)
@@ -485,6 +493,7 @@ func TestCluster_survey(t *testing.T) {
 		must.Eq(t, s.ID == rest[0].Name(), s.Alive, must.Sprint(s.ID))
 		must.False(t, s.Leader)
 		must.True(t, s.Voter)
+		must.Eq(t, s.ID == leader.Name(), s.LastContact.After(began), must.Sprint(s.ID))
 	}
 }
 

@@ -46,6 +46,9 @@ type serverInfo struct {
 	Started         time.Time
 	Build           string
 	Newest, Applied uint64
+	// Silent is its last contact with each server that does not answer it, by id, or nil. The leader
+	// knows it, and without a leader those that followed the last one. Older servers leave it out.
+	Silent map[raft.ServerID]time.Time `json:",omitempty"`
 }
 
 // understood returns the cluster versions that the server understands.
@@ -189,6 +192,7 @@ func (a *Agent) info() serverInfo {
 		Versions: cluster.Understood(),
 		Started:  a.started.UTC(), Build: cmp.Or(a.config.API.Build, httpapi.DefaultBuild),
 		Newest: a.server.Raft().LastIndex(), Applied: a.server.Raft().AppliedIndex(),
+		Silent: a.contacts.last(),
 	}
 }
 

@@ -3,8 +3,11 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -32,6 +35,20 @@ func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.St
 
 // CaughtUp waits until the state contains every write of earlier leaders.
 func (r reader) CaughtUp(ctx context.Context) error { return apiErrorOf(r.server.CaughtUp(ctx)) }
+
+// planner previews registrations for the API.
+type planner struct{ server *server.Server }
+
+var _ httpapi.Planner = planner{}
+
+// PlanJob returns the plan of a registration, and the state from which it was made.
+func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
+	if err := p.server.Consistent(ctx); err != nil {
+		return nil, nil, apiErrorOf(err)
+	}
+	state := p.server.Store().Snapshot()
+	return scheduler.Preview(state, j, time.Now(), most), state, nil
+}
 
 // Consistent waits until the state contains every acknowledged write.
 func (r reader) Consistent(ctx context.Context) error { return apiErrorOf(r.server.Consistent(ctx)) }

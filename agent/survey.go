@@ -19,19 +19,36 @@ func (p peers) Survey(ctx context.Context) []httpapi.Member {
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	members := p.Members()
+	silent := make([]map[raft.ServerID]time.Time, len(members))
 	var asking sync.WaitGroup
 	for i := range members {
 		asking.Go(func() {
 			m := &members[i]
 			info, err := p.agent.askServer(ctx, raft.Server{ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Address)})
 			if err == nil {
+				silent[i] = info.Silent
 				m.Understands = info.understood()
 				m.Alive, m.Started, m.Build, m.Newest, m.Applied = true, info.Started, info.Build, info.Newest, info.Applied
 			}
 		})
 	}
 	asking.Wait()
+	for i := range members {
+		if m := &members[i]; !m.Alive {
+			m.LastContact = lastContact(silent, raft.ServerID(m.ID))
+		}
+	}
 	return members
+}
+
+// lastContact returns the newest contact with a server that any server knows, or zero.
+func lastContact(known []map[raft.ServerID]time.Time, id raft.ServerID) (newest time.Time) {
+	for _, silent := range known {
+		if at := silent[id]; at.After(newest) {
+			newest = at
+		}
+	}
+	return newest
 }
 
 // askServer returns the description of one server, which may be this one. Another server at its

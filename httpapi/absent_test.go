@@ -15,8 +15,6 @@ func TestRoutes_notImplemented(t *testing.T) {
 	must.ErrorContains(t, err, "501 (GET /v1/node/pool/default is not implemented: node pools cannot be managed")
 	_, _, err = client.Jobs().Dispatch("web", nil, nil, "", nil)
 	must.ErrorContains(t, err, "/v1/job/web/dispatch is not implemented: parameterized and periodic jobs are not supported")
-	_, _, err = client.Jobs().Plan(&api.Job{ID: new("web")}, true, nil)
-	must.ErrorContains(t, err, "501 (PUT /v1/job/web/plan is not implemented: the scheduler plans registered jobs only")
 	_, _, err = client.ACLTokens().Self(nil)
 	must.ErrorContains(t, err, "501 (GET /v1/acl/token/self is not implemented: tokens are not in the state")
 	_, err = client.Nodes().Stats(string(nodeID(1)), nil)

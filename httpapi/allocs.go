@@ -24,8 +24,12 @@ func listNodeAllocs(q *request) error {
 func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
 	f.body = func() (any, error) {
-		rows, err := pageOfAllocs(q, byID(allocs))
-		return wire.NewAllocations(rows), err
+		rows, err := pageOfAllocs(q, s, byID(allocs))
+		list := wire.NewAllocations(rows)
+		for i, a := range rows {
+			list[i].RescheduleTracker = rescheduled(s, a)
+		}
+		return list, err
 	}
 	return f
 }
@@ -33,7 +37,7 @@ func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 // allocStubs is found with the allocations as lists have them.
 func allocStubs(q *request, s State, allocs []*cluster.Allocation) found {
 	f := newestAlloc(s, allocs)
-	f.body = func() (any, error) { return allocStubPage(q, byID(allocs)) }
+	f.body = func() (any, error) { return allocStubPage(q, s, byID(allocs)) }
 	return f
 }
 
@@ -54,29 +58,57 @@ func byID(allocs []*cluster.Allocation) iter.Seq[*cluster.Allocation] {
 	return slices.Values(allocs)
 }
 
-func pageOfAllocs(q *request, rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
+func pageOfAllocs(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*cluster.Allocation, error) {
 	return page(q, list[*cluster.Allocation]{
 		rows:    rows,
 		token:   func(a *cluster.Allocation) string { return string(a.ID) },
 		compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
-		full:    func(a *cluster.Allocation) any { return wire.NewAllocation(a) },
+		full: func(a *cluster.Allocation) any {
+			w := wire.NewAllocation(a)
+			w.RescheduleTracker = rescheduled(s, a)
+			return w
+		},
 	})
 }
 
-func allocStubPage(q *request, rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
-	allocs, err := pageOfAllocs(q, rows)
+func allocStubPage(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
+	allocs, err := pageOfAllocs(q, s, rows)
 	stubs := make([]*wire.AllocationListStub, len(allocs))
 	for i, a := range allocs {
 		stubs[i] = wire.NewAllocationListStub(a)
+		stubs[i].RescheduleTracker = rescheduled(s, a)
 	}
 	return stubs, err
+}
+
+// mostEvents bounds the predecessors that an answer lists. The scheduler replaces ten in a row, and
+// more after an edit of the job.
+const mostEvents = 10
+
+// rescheduled lists the predecessors of an allocation that ended unexpectedly, in a row, as long as the
+// servers keep them. It returns nil if there are none.
+func rescheduled(s State, a *cluster.Allocation) *wire.RescheduleTracker {
+	var events []*wire.RescheduleEvent
+	for next := a; next.PreviousAllocation != "" && len(events) < mostEvents; {
+		previous := s.Alloc(next.PreviousAllocation)
+		if previous == nil || previous.DesiredDescription != cluster.DescRescheduled {
+			break
+		}
+		events = append(events, wire.NewRescheduleEvent(previous, next))
+		next = previous
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	slices.Reverse(events)
+	return &wire.RescheduleTracker{Events: events}
 }
 
 // listAllocs answers GET /v1/allocations.
 func listAllocs(q *request) error {
 	return q.read(func(s State) (found, error) {
 		return found{index: s.TableIndex(TableAllocs), body: func() (any, error) {
-			return allocStubPage(q, keep(s.Allocs(), func(a *cluster.Allocation) bool {
+			return allocStubPage(q, s, keep(s.Allocs(), func(a *cluster.Allocation) bool {
 				return q.params.within(a.Namespace) && strings.HasPrefix(string(a.ID), q.params.prefix)
 			}))
 		}}, nil
@@ -104,7 +136,7 @@ func readAlloc(q *request) error {
 		}
 		return found{index: a.ModifyIndex, body: func() (any, error) {
 			w := wire.NewAllocation(a)
-			w.Metrics = placement(s, a)
+			w.Metrics, w.RescheduleTracker = placement(s, a), rescheduled(s, a)
 			return w, nil
 		}}, nil
 	})

@@ -27,6 +27,8 @@ type Backend struct {
 	Access Access
 	// Snapshots saves and restores the whole state. Nil: these routes answer 501.
 	Snapshots Snapshots
+	// Planner previews the registration of jobs. Nil: the route answers 501.
+	Planner Planner
 }
 
 // State is the replicated state at one index. It does not change, and nothing in it
@@ -161,6 +163,14 @@ type Snapshots interface {
 	Restore(context.Context, io.Reader) (index uint64, err error)
 }
 
+// Planner previews registrations.
+type Planner interface {
+	// PlanJob returns the plan that the scheduler would make if the job were registered, and the
+	// state from which it made the plan. It writes nothing. The plan has at most most allocations that
+	// replace no other. The job is valid and has its defaults. The error is one of [Reader].Consistent.
+	PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluster.Plan, State, error)
+}
+
 // SavedSnapshot is a file with the state.
 type SavedSnapshot struct {
 	io.ReadCloser
@@ -208,6 +218,10 @@ type Member struct {
 
 	// The following fields come from [Peers.Survey] alone.
 
+	// LastContact is when another server last heard from a server that did not answer, by the clock of
+	// that other server; zero if none knows it. A new leader only knows that the server has been silent
+	// since it leads.
+	LastContact time.Time
 	// Alive reports whether the server answered. The fields after it are zero unless it did. An older
 	// server leaves them zero, too.
 	Alive bool

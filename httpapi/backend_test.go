@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -62,7 +63,7 @@ func newFixture(t testing.TB) *fixture {
 
 // backend is all of a backend, without access control.
 func (w *fixture) backend() httpapi.Backend {
-	return httpapi.Backend{Reader: stateReader{w}, Writer: writer{w}, Peers: peerList{w}, Drains: explainer{w}}
+	return httpapi.Backend{Reader: stateReader{w}, Writer: writer{w}, Peers: peerList{w}, Drains: explainer{w}, Planner: planner{w}}
 }
 
 // serve serves the API.
@@ -341,6 +342,14 @@ func (w peerList) Remove(_ context.Context, id string) error {
 		return httpapi.ErrNotFound
 	}
 	return nil
+}
+
+// planner is the fixture's httpapi.Planner.
+type planner struct{ *fixture }
+
+func (w planner) PlanJob(_ context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
+	state := w.State()
+	return scheduler.Preview(state, j, w.Now(), most), state, nil
 }
 
 // explainer is the fixture's httpapi.Explainer.

@@ -90,7 +90,10 @@ func registerJob(q *request) error {
 	if err := q.decode(&body); err != nil {
 		return err
 	}
-	job, warnings, err := jobOf(q, &body)
+	if body.EnforceIndex {
+		return fail(http.StatusBadRequest, "EnforceIndex is not supported")
+	}
+	job, warnings, err := jobOf(q, body.Job)
 	if err != nil {
 		return err
 	}
@@ -106,15 +109,11 @@ func registerJob(q *request) error {
 	return q.written(done.Index, answer)
 }
 
-// jobOf is the job in the body, if it is valid.
-func jobOf(q *request, body *wire.JobRegisterRequest) (*cluster.Job, []string, error) {
+// jobOf converts the job of a body, if it is valid, and returns warnings.
+func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	refuse := func(text string) (*cluster.Job, []string, error) { return nil, nil, fail(http.StatusBadRequest, text) }
-	w := body.Job
-	switch {
-	case w == nil:
+	if w == nil {
 		return refuse("Job must be specified")
-	case body.EnforceIndex:
-		return refuse("EnforceIndex is not supported")
 	}
 	if w.Namespace == nil || *w.Namespace == "" {
 		w.Namespace = new(string(q.params.namespace))

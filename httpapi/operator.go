@@ -18,7 +18,7 @@ func readRaftConfiguration(q *request) error {
 		w.Servers = append(w.Servers, wire.RaftServer{
 			ID: m.ID, Node: m.ID, Address: m.Address, Leader: m.Leader, Voter: m.Voter, RaftProtocol: "3",
 			MinVersion: uint64(m.Understands.Min), MaxVersion: uint64(m.Understands.Max),
-			Alive: m.Alive, Started: wire.NewTime(m.Started), Build: m.Build, AppliedIndex: m.Applied,
+			LastContact: wire.NewTime(m.LastContact), Alive: m.Alive, Started: wire.NewTime(m.Started), Build: m.Build, AppliedIndex: m.Applied,
 			Behind: newest - min(newest, m.Applied),
 			State:  string(m.Agreement), StateIndex: m.ComparedAt,
 		})

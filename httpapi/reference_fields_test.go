@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"testing"
 
+	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -54,6 +55,55 @@ func TestReferenceClient_AllocStatus(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "dead", stubs[0].TaskStates["main"].State)
 	must.Nil(t, stubs[0].RescheduleTracker)
+}
+
+// An allocation names the failed ones before it, also in lists. A migration ends the row.
+func TestReferenceClient_RescheduleTracker(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2).atNoon()
+	job := w.job("web", cluster.JobService, 1)
+	var placed []*cluster.Allocation
+	next := func() { placed = append(placed, w.schedule(job).Places...) }
+	next()
+	for range 2 {
+		w.Report(cluster.ClientFailed, placed[len(placed)-1].ID)
+		next()
+	}
+	must.Len(t, 3, placed)
+	want := &api.RescheduleTracker{Events: []*api.RescheduleEvent{
+		{RescheduleTime: noon.UnixNano(), PrevAllocID: string(placed[0].ID), PrevNodeID: string(placed[0].NodeID)},
+		{RescheduleTime: noon.UnixNano(), PrevAllocID: string(placed[1].ID), PrevNodeID: string(placed[1].NodeID)},
+	}}
+	client := w.client()
+	tracker := func(id cluster.AllocID) *api.RescheduleTracker {
+		a, _, err := client.Allocations().Info(string(id), nil)
+		must.NoError(t, err)
+		return a.RescheduleTracker
+	}
+	must.Nil(t, tracker(placed[0].ID))
+	must.Eq(t, want, tracker(placed[2].ID))
+	stubs, _, err := client.Jobs().Allocations("web", true, nil)
+	must.NoError(t, err)
+	full, _, err := client.Nodes().Allocations(string(placed[2].NodeID), nil)
+	must.NoError(t, err)
+	for _, a := range full {
+		stubs = append(stubs, a.Stub())
+	}
+	seen := 0
+	for _, stub := range stubs {
+		if stub.ID == string(placed[2].ID) {
+			must.Eq(t, want, stub.RescheduleTracker)
+			seen++
+		}
+	}
+	must.Eq(t, 2, seen)
+
+	w.Drain(placed[2].NodeID, &cluster.DrainSpec{Deadline: -1})
+	w.Mark(cluster.MarkForced, placed[2].ID)
+	next()
+	must.Len(t, 4, placed)
+	must.Eq(t, placed[2].ID, placed[3].PreviousAllocation)
+	must.Nil(t, tracker(placed[3].ID))
 }
 
 // Nodes without attributes have objects all the same, and nodes that are alike have one class.

@@ -48,6 +48,7 @@ func routes() []route {
 		put("/v1/job/{id}", registerJob),
 		remove("/v1/job/{id}", stopJob),
 		put("/v1/job/{id}/evaluate", evaluateJob).within(0),
+		put("/v1/job/{id}/plan", planJob),
 		get("/v1/job/{id}/allocations", listJobAllocs),
 		get("/v1/job/{id}/evaluations", listJobEvals),
 		get("/v1/job/{id}/summary", readJobSummary),
@@ -170,9 +171,6 @@ func notImplemented(r *http.Request) string {
 		if strings.HasPrefix(r.URL.Path, one.prefix) {
 			why = one.why
 		}
-	}
-	if strings.HasSuffix(r.URL.Path, "/plan") {
-		why = "the scheduler plans registered jobs only"
 	}
 	if strings.HasSuffix(r.URL.Path, "/dispatch") || strings.HasSuffix(r.URL.Path, "/periodic/force") {
 		why = "parameterized and periodic jobs are not supported"

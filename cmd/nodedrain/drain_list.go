@@ -114,7 +114,7 @@ func activeTable(drains []wire.ActiveDrain, verbose bool) *table {
 		}
 		d := a.Drain
 		cells := []string{
-			shortID(d.NodeID, verbose), d.NodeName, clock(d.Strategy.StartedAt), strings.TrimPrefix(drainText(d.Strategy), "true; "), left, reason, endsBy,
+			shortID(d.NodeID, verbose), d.NodeName, clock(d.Strategy.StartedAt), limitText(d.Strategy), left, reason, endsBy,
 		}
 		if verbose {
 			cells = append(cells, d.ID, d.UpdatedBy, pairsText(d.Meta))

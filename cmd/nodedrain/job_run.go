@@ -85,11 +85,7 @@ func (c *jobRunCommand) run(args []string) error {
 	if err != nil {
 		return saidf("Error submitting job: %v", err)
 	}
-	for warning := range strings.SplitSeq(written.Warnings, "\n") {
-		if warning != "" {
-			fmt.Fprintf(c.errs, "Warning: %s\n", singleLine(warning))
-		}
-	}
+	c.warn(written.Warnings)
 	fmt.Fprintf(c.out, "Job registered: evaluation %s\n", written.EvalID)
 	if f.detach || written.EvalID == "" {
 		return nil
@@ -97,8 +93,17 @@ func (c *jobRunCommand) run(args []string) error {
 	return c.evaluated(asked, written.EvalID)
 }
 
+// warn prints the warnings of an answer, one on each line.
+func (c *operatorCommand) warn(warnings string) {
+	for warning := range strings.SplitSeq(warnings, "\n") {
+		if warning != "" {
+			fmt.Fprintf(c.errs, "Warning: %s\n", singleLine(warning))
+		}
+	}
+}
+
 // jobBody reads the request from a file, or from the input.
-func (c *jobRunCommand) jobBody(file string) (json.RawMessage, error) {
+func (c *operatorCommand) jobBody(file string) (json.RawMessage, error) {
 	var text []byte
 	var err error
 	if file == "-" {

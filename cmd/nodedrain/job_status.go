@@ -19,7 +19,7 @@ type jobStatusCommand struct{ operatorCommand }
 
 const jobHelp = `Usage: nodedrain job <command> [options]
 
-  Shows, registers and stops jobs.`
+  Shows, plans, registers and stops jobs.`
 
 func (c *jobStatusCommand) Synopsis() string { return "List jobs, or show one job" }
 

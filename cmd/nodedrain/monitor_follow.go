@@ -61,7 +61,7 @@ func (f *follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
 		f.drainEnded = true
 		return append(events, f.ended(n, record)...)
 	case f.strategy != nil && !sameStrategy(f.strategy, strategy):
-		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, strategyText(strategy))})
+		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, limitText(strategy))})
 	}
 	f.strategy = strategy
 	return events
@@ -85,13 +85,6 @@ func updatedAt(n *wire.Node) time.Time {
 
 func sameStrategy(a, b *wire.DrainStrategy) bool {
 	return a.Deadline == b.Deadline && a.ForceDeadline.Equal(b.ForceDeadline.Time) && a.IgnoreSystemJobs == b.IgnoreSystemJobs
-}
-
-func strategyText(s *wire.DrainStrategy) string {
-	if s.IgnoreSystemJobs {
-		return fmt.Sprintf("drain ignoring system jobs and deadline at %s", s.ForceDeadline)
-	}
-	return fmt.Sprintf("drain with deadline at %s", s.ForceDeadline)
 }
 
 // ended returns how the drain ended. A cancelled drain is not complete.

@@ -48,8 +48,11 @@ func TestFollower_story(t *testing.T) {
 	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
 	})))
-	must.Eq(t, []string{`Node "n1" drain updated: drain with deadline at 2026-01-02 12:30:00 +0000 UTC`}, texts(f.sawNode(seenNode(30*time.Minute), nil)))
+	must.Eq(t, []string{`Node "n1" drain updated: ` + localTimes("2026-01-02T12:30:00Z") + " deadline"}, texts(f.sawNode(seenNode(30*time.Minute), nil)))
 	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
+	forced := &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{Deadline: -1, StartedAt: wire.NewTime(began)}}
+	must.Eq(t, []string{`Node "n1" drain updated: force drain`}, texts(f.sawNode(forced, nil)))
+	must.Eq(t, 1, len(f.sawNode(seenNode(30*time.Minute), nil)))
 	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
 		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
 	})))
@@ -267,7 +270,7 @@ func TestDrainLines(t *testing.T) {
 	}
 	l.event(began, "something")
 	l.trouble(began, "trouble")
-	stamp := began.Local().Format(time.RFC3339) + ": "
+	stamp := localTimes("2026-01-02T12:00:00Z") + ": "
 	must.Eq(t, stamp+"2 of 2 allocations left\n"+stamp+"1 of 2 allocations left\n"+stamp+"0 of 2 allocations left\n"+stamp+"something\n", out.String())
 	must.Eq(t, stamp+"trouble\n", errs.String())
 }

@@ -94,9 +94,9 @@ func (l *drainLines) progress(look drainLook) {
 
 func (l *drainLines) close() {}
 
-// stamped writes a line after the local time, as Nomad's command does.
+// stamped writes a line after its local time.
 func stamped(out io.Writer, at time.Time, text string) {
-	fmt.Fprintf(out, "%s: %s\n", at.Local().Format(time.RFC3339), text)
+	fmt.Fprintf(out, "%s: %s\n", at.Local().Format(timeLayout), text)
 }
 
 // counted returns a number with its noun.

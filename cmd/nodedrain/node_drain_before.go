@@ -29,9 +29,14 @@ func (c *nodeDrainCommand) drainBefore(asked *client.Client, node *wire.Node) *w
 	return before
 }
 
+// nodeText returns the name of a node and its short id, for a question.
+func nodeText(node *wire.Node) string {
+	return fmt.Sprintf("%q (%s)", node.Name, shortID(node.ID, false))
+}
+
 // drainLine returns a running drain in one line: its limit, its start, who set it and why.
 func drainLine(d *wire.Drain) string {
-	text := strings.TrimPrefix(drainText(d.Strategy), "true; ") + ", started " + clock(d.Strategy.StartedAt)
+	text := limitText(d.Strategy) + ", started " + clock(d.Strategy.StartedAt)
 	if d.UpdatedBy != "" && d.UpdatedBy != httpapi.AnonymousName {
 		text += fmt.Sprintf(", set by %q", d.UpdatedBy)
 	}
@@ -56,12 +61,12 @@ func (c *nodeDrainCommand) confirm(asked *client.Client, f *nodeDrainFlags, node
 		fmt.Fprintln(c.out, moving)
 	}
 	if !changes {
-		return c.confirmed(fmt.Sprintf("Are you sure you want to %s drain mode for node %q? [y/N]", f.verb(), node.ID))
+		return c.confirmed(fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", f.verb(), nodeText(node)))
 	}
-	fmt.Fprintf(c.out, "Node %q drains already: %s\n", node.ID, drainLine(before))
-	err := c.confirmed(fmt.Sprintf("Are you sure you want to change the drain of node %q? [y/N]", node.ID))
+	fmt.Fprintf(c.out, "Node %s drains already: %s\n", nodeText(node), drainLine(before))
+	err := c.confirmed(fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", nodeText(node)))
 	if errors.Is(err, errNoAnswer) {
-		return saidf("Node %q drains already, and the change was not confirmed: use -yes", node.ID)
+		return saidf("Node %s drains already, and the change was not confirmed: use -yes", nodeText(node))
 	}
 	return err
 }
@@ -109,9 +114,9 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 		parts = append(parts, fmt.Sprintf("%d of %s", s.count, s.job))
 	}
 	if total == 0 {
-		return fmt.Sprintf("Node %q (%s) has no allocations to move", node.ID, singleLine(node.Name))
+		return fmt.Sprintf("Node %s has no allocations to move", nodeText(node))
 	}
-	return singleLine(fmt.Sprintf("Node %q (%s) has %s to move: %s", node.ID, node.Name, counted(total, "allocation"), strings.Join(parts, ", ")))
+	return singleLine(fmt.Sprintf("Node %s has %s to move: %s", nodeText(node), counted(total, "allocation"), strings.Join(parts, ", ")))
 }
 
 // jobName returns a job's id, with its namespace unless that is the default one.

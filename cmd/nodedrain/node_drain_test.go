@@ -157,6 +157,7 @@ func TestOperator_help(t *testing.T) {
 		"drain":            flag.NewFlagSet("", flag.ContinueOnError),
 		"drain list":       new(drainListFlags).set(),
 		"job":              flag.NewFlagSet("", flag.ContinueOnError),
+		"job plan":         new(jobPlanFlags).set(),
 		"job run":          new(jobRunFlags).set(),
 		"job status":       new(statusFlags).set("job status"),
 		"job stop":         new(jobStopFlags).set(),
@@ -199,13 +200,13 @@ func TestMovingText(t *testing.T) {
 			allocs = append(allocs, &wire.Allocation{Namespace: namespace, JobID: job, ClientStatus: status, Job: &wire.Job{Type: &jobType}})
 		}
 	}
-	must.Eq(t, `Node "n1" (first) has no allocations to move`, movingText(node, nil, false))
+	must.Eq(t, `Node "first" (n1) has no allocations to move`, movingText(node, nil, false))
 	add(2, "default", "web", "service", "running")
 	add(1, "ops", "web", "service", "pending")
 	add(1, "default", "logs", "system", "running")
 	add(3, "default", "old", "service", "complete")
-	must.Eq(t, `Node "n1" (first) has 4 allocations to move: 2 of web, 1 of logs, 1 of ops/web`, movingText(node, allocs, false))
-	must.Eq(t, `Node "n1" (first) has 3 allocations to move: 2 of web, 1 of ops/web`, movingText(node, allocs, true))
+	must.Eq(t, `Node "first" (n1) has 4 allocations to move: 2 of web, 1 of logs, 1 of ops/web`, movingText(node, allocs, false))
+	must.Eq(t, `Node "first" (n1) has 3 allocations to move: 2 of web, 1 of ops/web`, movingText(node, allocs, true))
 	for i := range 10 {
 		add(1, "default", fmt.Sprintf("job-%d", i), "batch", "running")
 	}

@@ -113,7 +113,7 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *facts {
 	f.add("Node", d.NodeID)
 	f.add("Name", d.NodeName)
 	if d.Outcome == "" {
-		f.add("Limit", strings.TrimPrefix(drainText(d.Strategy), "true; "))
+		f.add("Limit", limitText(d.Strategy))
 	} else {
 		f.add("Outcome", outcomeCell(d))
 	}

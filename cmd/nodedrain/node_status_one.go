@@ -72,21 +72,24 @@ func drainText(s *wire.DrainStrategy) string {
 	if s == nil {
 		return "false"
 	}
-	text := "true; " + limitText(s)
+	return "true; " + limitText(s)
+}
+
+// limitText returns the limit of a drain, and whether it leaves system jobs.
+func limitText(s *wire.DrainStrategy) string {
+	text := ""
+	switch {
+	case s.Deadline < 0:
+		text = "force drain"
+	case s.ForceDeadline.IsZero():
+		text = "no deadline"
+	default:
+		text = clock(s.ForceDeadline) + " deadline"
+	}
 	if s.IgnoreSystemJobs {
 		text += "; ignoring system jobs"
 	}
 	return text
-}
-
-func limitText(s *wire.DrainStrategy) string {
-	switch {
-	case s.Deadline < 0:
-		return "force drain"
-	case s.ForceDeadline.IsZero():
-		return "no deadline"
-	}
-	return clock(s.ForceDeadline) + " deadline"
 }
 
 // lastDrainText returns the status, the times and the metadata of the last drain.

@@ -38,7 +38,9 @@ Usage: nodedrain server members [options]
   rises by itself when every server understands a higher one.
 
   Any server answers, and asks the others itself. The command works without a leader. It
-  then says how many voters answer and how many a leader needs.
+  then says how many voters answer and how many a leader needs. A server that does not
+  answer is shown with the time since the leader last heard from it. A new leader counts
+  from its election. Without a leader, the time is known for the last leader at most.
 
 Options:
 
@@ -86,7 +88,10 @@ func memberTable(servers []wire.RaftServer, now time.Time) *table {
 		state, started, behind, build, versions := "follower", "unknown", "unknown", "unknown", "unknown"
 		switch {
 		case !s.Alive:
-			state = "no answer"
+			state = "no answer, since unknown"
+			if !s.LastContact.IsZero() {
+				state = "no answer for " + rough(now.Sub(s.LastContact.Time))
+			}
 		case s.Leader:
 			state = "leader"
 		}

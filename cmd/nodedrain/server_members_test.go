@@ -17,15 +17,17 @@ func TestMemberTable(t *testing.T) {
 	follows := wire.RaftServer{ID: "s2", Address: "b:1", Voter: true, Alive: true, Started: wire.NewTime(began), Build: "1.2.3", AppliedIndex: 37, Behind: 3, MinVersion: 1, MaxVersion: 2}
 	older := wire.RaftServer{ID: "s3", Address: "c:1", Voter: true, Alive: true, Behind: 40, MinVersion: 1, MaxVersion: 1}
 	dead := wire.RaftServer{ID: "s4", Address: "d:1", Voter: true, Behind: 40}
+	silent := wire.RaftServer{ID: "s5", Address: "e:1", LastContact: wire.NewTime(began.Add(55 * time.Minute))}
 	var out strings.Builder
-	memberTable([]wire.RaftServer{leads, follows, older, dead}, began.Add(time.Hour)).write(&out)
+	memberTable([]wire.RaftServer{leads, follows, older, dead, silent}, began.Add(time.Hour)).write(&out)
 	lines := strings.Split(out.String(), "\n")
 	for i, want := range []string{
 		"Name Address State Voter Started Behind Build Versions",
 		"s1 a:1 leader true 1h00m ago 0 1.2.3 1 to 2",
 		"s2 b:1 follower true 1h00m ago 3 1.2.3 1 to 2",
 		"s3 c:1 follower true unknown unknown unknown 1 to 1",
-		"s4 d:1 no answer true unknown unknown unknown unknown",
+		"s4 d:1 no answer, since unknown true unknown unknown unknown unknown",
+		"s5 e:1 no answer for 5m0s false unknown unknown unknown unknown",
 	} {
 		must.Eq(t, want, strings.Join(strings.Fields(lines[i]), " "))
 	}

@@ -11,15 +11,20 @@ import (
 
 // shortages prints why an evaluation's allocations have no place.
 func (c *operatorCommand) shortages(e *wire.Evaluation) {
-	for _, group := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
-		m := e.FailedTGAllocs[group]
+	c.groupShortages(e.FailedTGAllocs)
+	if len(e.FailedTGAllocs) == 0 {
+		fmt.Fprintln(c.out, "Every waiting allocation has a place now, or its group is gone")
+	}
+}
+
+// groupShortages prints why allocations of groups have no place.
+func (c *operatorCommand) groupShortages(failed map[string]*wire.AllocationMetric) {
+	for _, group := range slices.Sorted(maps.Keys(failed)) {
+		m := failed[group]
 		fmt.Fprintf(c.out, "Group %q has no place for %s:\n", group, counted(m.CoalescedFailures+1, "allocation"))
 		for _, line := range shortageLines(m) {
 			fmt.Fprintf(c.out, "  * %s\n", singleLine(line))
 		}
-	}
-	if len(e.FailedTGAllocs) == 0 {
-		fmt.Fprintln(c.out, "Every waiting allocation has a place now, or its group is gone")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // A time of today has no date. The times in a text of a server become local ones.
@@ -41,4 +43,21 @@ func TestTable_wideCharacters(t *testing.T) {
 	out.Reset()
 	named.write(&out)
 	must.Eq(t, "Name = x\n\u72b6\u6001 = y\n", out.String())
+}
+
+// A drain without a deadline shows no time.
+func TestLimitText(t *testing.T) {
+	t.Parallel()
+	due := wire.NewTime(time.Date(2026, 1, 2, 13, 0, 0, 0, time.Local))
+	for _, c := range []struct {
+		want string
+		s    wire.DrainStrategy
+	}{
+		{"2026-01-02T13:00:00 deadline", wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: due}},
+		{"2026-01-02T13:00:00 deadline; ignoring system jobs", wire.DrainStrategy{Deadline: time.Hour, ForceDeadline: due, IgnoreSystemJobs: true}},
+		{"force drain", wire.DrainStrategy{Deadline: -1}},
+		{"no deadline; ignoring system jobs", wire.DrainStrategy{IgnoreSystemJobs: true}},
+	} {
+		must.Eq(t, c.want, limitText(&c.s))
+	}
 }

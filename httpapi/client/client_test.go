@@ -101,6 +101,7 @@ func TestClient_calls(t *testing.T) {
 		"GET /v1/job/j/allocations":                  func(c *client.Client) error { _, _, err := c.JobAllocations(ctx, "j", client.Query{}); return err },
 		"GET /v1/job/j/evaluations":                  func(c *client.Client) error { _, _, err := c.JobEvaluations(ctx, "j", client.Query{}); return err },
 		"PUT /v1/jobs":                               func(c *client.Client) error { _, _, err := c.RegisterJob(ctx, []byte("{}")); return err },
+		"PUT /v1/job/j/plan":                         func(c *client.Client) error { _, _, err := c.PlanJob(ctx, "j", []byte("{}")); return err },
 		"DELETE /v1/job/j?purge=true":                func(c *client.Client) error { _, _, err := c.StopJob(ctx, "j", true); return err },
 		"GET /v1/allocations":                        func(c *client.Client) error { _, _, err := c.Allocations(ctx, client.Query{}); return err },
 		"GET /v1/allocation/a":                       func(c *client.Client) error { _, _, err := c.Allocation(ctx, "a", client.Query{}); return err },

@@ -39,6 +39,12 @@ func (c *Client) RegisterJob(ctx context.Context, body json.RawMessage) (*wire.J
 	return put[*wire.JobResponse](ctx, c, "/v1/jobs", body)
 }
 
+// PlanJob tells what the registration of a job would do. The body is JSON of [wire.JobPlanRequest],
+// and id is the job's.
+func (c *Client) PlanJob(ctx context.Context, id string, body json.RawMessage) (*wire.JobPlanResponse, Answer, error) {
+	return put[*wire.JobPlanResponse](ctx, c, jobPath(id, "/plan"), body)
+}
+
 // StopJob stops a job. With purge it deletes the job, its allocations and its evaluations.
 func (c *Client) StopJob(ctx context.Context, id string, purge bool) (*wire.JobResponse, Answer, error) {
 	values := url.Values{}

@@ -39,6 +39,8 @@ type Allocation struct {
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
 	PreviousAllocation string            `json:",omitempty"`
 	NextAllocation     string            `json:",omitempty"`
+	// RescheduleTracker lists the failed predecessors, or is nil if there are none.
+	RescheduleTracker *RescheduleTracker `json:",omitempty"`
 
 	CreateIndex      uint64 `json:",omitempty"`
 	ModifyIndex      uint64 `json:",omitempty"`
@@ -96,14 +98,39 @@ type AllocationListStub struct {
 	FollowupEvalID     string
 	PreviousAllocation string `json:",omitempty"`
 	NextAllocation     string
-	// RescheduleTracker and the preemptions are empty: this system has neither.
-	RescheduleTracker     *Nothing
+	// RescheduleTracker lists the failed predecessors, or is nil if there are none.
+	RescheduleTracker *RescheduleTracker
+	// The preemptions are empty: the scheduler preempts nothing.
 	PreemptedAllocations  []string
 	PreemptedByAllocation string
 	CreateIndex           uint64
 	ModifyIndex           uint64
 	CreateTime            int64
 	ModifyTime            int64
+}
+
+// RescheduleTracker lists the allocations that ended unexpectedly, one after the other, before the one
+// that has it. The servers derive it from PreviousAllocation.
+type RescheduleTracker struct {
+	// Events are the replacements, oldest first.
+	Events []*RescheduleEvent
+	// LastReschedule is always empty.
+	LastReschedule string
+}
+
+// RescheduleEvent is the replacement of one allocation.
+type RescheduleEvent struct {
+	// RescheduleTime is when the replacement was placed, in Unix nanoseconds.
+	RescheduleTime int64
+	PrevAllocID    string
+	PrevNodeID     string
+	// Delay is always zero: the scheduler does not wait before it replaces.
+	Delay int64
+}
+
+// NewRescheduleEvent returns the replacement of one allocation by the next.
+func NewRescheduleEvent(previous, next *cluster.Allocation) *RescheduleEvent {
+	return &RescheduleEvent{RescheduleTime: unixNano(next.CreateTime), PrevAllocID: string(previous.ID), PrevNodeID: string(previous.NodeID)}
 }
 
 // AllocatedResources are the needs of an allocation's tasks, and the disk that they share.
@@ -134,7 +161,8 @@ type AllocatedShared struct {
 }
 
 // TaskState is the state of one task. Clients of this system report allocations, not tasks: State
-// and Failed follow from the allocation's ClientStatus, and the times are null.
+// and Failed follow from the allocation's ClientStatus, and the times are null, because no report has
+// them.
 type TaskState struct {
 	// State is pending, running or dead.
 	State       string

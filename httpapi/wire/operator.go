@@ -79,6 +79,9 @@ type RaftServer struct {
 	// MinVersion and MaxVersion are the cluster versions that the server understands, or
 	// zero if it does not answer. Ours.
 	MinVersion, MaxVersion uint64
+	// LastContact is when a server last heard from this one, if it does not answer, or null if none
+	// knows. The leader knows it, at the earliest since it leads. Ours.
+	LastContact Time
 	// Alive reports whether the server answered the one that answers this. The fields after it mean
 	// nothing unless it did. Started is the start of its process and Build its build. AppliedIndex is
 	// its newest applied entry: zero from an older server, which does not tell these. Behind is how many

@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// contacts remembers the last contact with each server that does not answer. The leader knows
+// it from its heartbeats, and a follower of its last leader. It is safe for concurrent use.
+type contacts struct {
+	self raft.ServerID
+
+	mu sync.Mutex
+	// leader is the newest leader that this server followed, or itself, or empty; guarded by mu.
+	leader raft.ServerID
+	// silent is the last contact with each server that does not answer; guarded by mu.
+	silent map[raft.ServerID]time.Time
+}
+
+func newContacts(self raft.ServerID) *contacts {
+	return &contacts{self: self, silent: make(map[raft.ServerID]time.Time)}
+}
+
+// contactsPending is how many observations may wait. A lost failure is repeated by the next heartbeat.
+const contactsPending = 64
+
+// follow observes raft until the context ends.
+func (c *contacts) follow(ctx context.Context, r *raft.Raft) {
+	observations := make(chan raft.Observation, contactsPending)
+	observer := raft.NewObserver(observations, false, func(o *raft.Observation) bool {
+		switch o.Data.(type) {
+		case raft.FailedHeartbeatObservation, raft.ResumedHeartbeatObservation, raft.LeaderObservation:
+			return true
+		}
+		return false
+	})
+	r.RegisterObserver(observer)
+	defer r.DeregisterObserver(observer)
+	for {
+		select {
+		case o := <-observations:
+			c.observed(o.Data, r.LastContact())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// observed notes an observation of raft. fromLeader is this server's last contact with a leader.
+func (c *contacts) observed(data any, fromLeader time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch o := data.(type) {
+	case raft.FailedHeartbeatObservation:
+		c.silent[o.PeerID] = o.LastContact
+	case raft.ResumedHeartbeatObservation:
+		delete(c.silent, o.PeerID)
+	case raft.LeaderObservation:
+		switch {
+		case o.LeaderID == "" && c.leader != c.self && c.leader != "" && !fromLeader.IsZero():
+			c.silent[c.leader] = fromLeader
+		case o.LeaderID != "" && o.LeaderID != c.self:
+			clear(c.silent) // that server knows better
+		}
+		if o.LeaderID != "" {
+			c.leader = o.LeaderID
+		}
+	}
+}
+
+// last returns the last contact with each server that does not answer.
+func (c *contacts) last() map[raft.ServerID]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.silent)
+}

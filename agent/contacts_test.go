@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/shoenig/test/must"
+)
+
+// A server knows the last contact with a silent server as long as it leads, and with its last leader.
+func TestContacts(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	follower := newContacts("s1")
+	follower.observed(raft.LeaderObservation{}, time.Time{})
+	must.MapEmpty(t, follower.last(), must.Sprint("no leader was ever known"))
+	follower.observed(raft.LeaderObservation{LeaderID: "s2"}, at)
+	follower.observed(raft.LeaderObservation{}, at.Add(time.Second))
+	must.Eq(t, map[raft.ServerID]time.Time{"s2": at.Add(time.Second)}, follower.last())
+
+	follower.observed(raft.LeaderObservation{LeaderID: "s1"}, at.Add(time.Second)) // it leads now
+	follower.observed(raft.FailedHeartbeatObservation{PeerID: "s3", LastContact: at.Add(time.Minute)}, at)
+	follower.observed(raft.FailedHeartbeatObservation{PeerID: "s2", LastContact: at.Add(time.Hour)}, at)
+	must.Eq(t, map[raft.ServerID]time.Time{"s2": at.Add(time.Hour), "s3": at.Add(time.Minute)}, follower.last())
+	follower.observed(raft.ResumedHeartbeatObservation{PeerID: "s3"}, at)
+	follower.observed(raft.LeaderObservation{}, at) // it leads no more
+	must.Eq(t, map[raft.ServerID]time.Time{"s2": at.Add(time.Hour)}, follower.last())
+	follower.observed(raft.LeaderObservation{LeaderID: "s3"}, at)
+	must.MapEmpty(t, follower.last(), must.Sprint("s3 knows better"))
+}

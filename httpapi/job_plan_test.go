@@ -1,0 +1,125 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+)
+
+// newJob returns a service job as the reference's client sends it. Each allocation needs mhz.
+func newJob(count, mhz int) *api.Job {
+	task := api.NewTask("main", "docker").Require(&api.Resources{CPU: &mhz, MemoryMB: new(100)})
+	return api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", count).AddTask(task))
+}
+
+// A plan says what the registration then does, and writes nothing.
+func TestReferenceClient_JobPlan(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2) // each with room for four allocations of 1000 MHz
+	jobs := w.client().Jobs()
+	before := w.State().Index()
+
+	plan, meta, err := jobs.PlanOpts(newJob(3, 1000), &api.PlanOptions{Diff: true}, nil)
+	must.NoError(t, err)
+	must.Zero(t, plan.JobModifyIndex)
+	must.Eq(t, &api.DesiredUpdates{Place: 3}, plan.Annotations.DesiredTGUpdates["web"])
+	must.MapEmpty(t, plan.FailedTGAllocs)
+	must.SliceEmpty(t, plan.CreatedEvals)
+	must.Eq(t, "Added", plan.Diff.Type)
+	must.Eq(t, "Added", plan.Diff.TaskGroups[0].Tasks[0].Type)
+	must.Eq(t, map[string]uint64{"create": 3}, plan.Diff.TaskGroups[0].Updates)
+	must.Positive(t, meta.RequestTime)
+	must.Eq(t, before, w.State().Index())
+	must.Nil(t, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}))
+
+	_, _, err = jobs.Register(newJob(3, 1000), nil)
+	must.NoError(t, err)
+	job := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
+	must.Len(t, 3, w.schedule(job).Places)
+
+	same, _, err := jobs.Plan(newJob(3, 1000), true, nil)
+	must.NoError(t, err)
+	must.Eq(t, "None", same.Diff.Type)
+	must.Eq(t, "None", same.Diff.TaskGroups[0].Type)
+	must.Eq(t, &api.DesiredUpdates{Ignore: 3}, same.Annotations.DesiredTGUpdates["web"])
+
+	more, _, err := jobs.Plan(newJob(10, 1000), true, nil)
+	must.NoError(t, err)
+	must.Eq(t, job.JobModifyIndex, more.JobModifyIndex)
+	must.Eq(t, &api.DesiredUpdates{Ignore: 3, Place: 7}, more.Annotations.DesiredTGUpdates["web"])
+	must.Eq(t, "Edited", more.Diff.Type)
+	must.SliceEmpty(t, more.Diff.Fields)
+	must.Eq(t, []*api.FieldDiff{{Type: "Edited", Name: "Count", Old: "3", New: "10"}}, more.Diff.TaskGroups[0].Fields)
+	must.Eq(t, "None", more.Diff.TaskGroups[0].Tasks[0].Type)
+	short := more.FailedTGAllocs["web"]
+	must.Eq(t, 1, short.CoalescedFailures, must.Sprint("two of ten fit nowhere"))
+	must.Eq(t, map[string]int{"cpu": 2}, short.DimensionExhausted, must.Sprint("after the placements of the plan"))
+	must.SliceLen(t, 1, more.CreatedEvals)
+	must.Eq(t, "blocked", more.CreatedEvals[0].Status)
+	registered := w.Job(withCount(job, 10))
+	made := w.schedule(registered)
+	must.Len(t, 5, made.Places)
+	must.Eq(t, 2, made.Eval.Queued["web"])
+
+	fewer, _, err := jobs.Plan(newJob(2, 1000), false, nil)
+	must.NoError(t, err)
+	must.Eq(t, &api.DesiredUpdates{Ignore: 2, Stop: 6}, fewer.Annotations.DesiredTGUpdates["web"])
+	must.Nil(t, fewer.Diff)
+
+	_, _, err = jobs.Plan(&api.Job{ID: new("web")}, true, nil)
+	must.ErrorContains(t, err, "400")
+}
+
+func withCount(j *cluster.Job, count int) *cluster.Job {
+	j = j.Copy()
+	j.TaskGroups[0].Count = count
+	return j
+}
+
+// Marked, ended and lost allocations are counted by what becomes of them, also of a group that the
+// job no longer has.
+func TestJobPlan_updates(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(3)
+	job := clustertest.Job("web", cluster.JobService, 4)
+	old := job.TaskGroups[0].Copy()
+	job.TaskGroups[0].Name, old.Name, old.Count = "web", "old", 1
+	job.TaskGroups = append(job.TaskGroups, old)
+	job = w.Job(job)
+	for n := 1; n <= 4; n++ {
+		w.place(n, job, nodeID(1+n%2)) // 2 and 4 on node 1, 1 and 3 on node 2
+	}
+	gone := clustertest.Alloc(job, allocID(5), nodeID(3), w.Now())
+	gone.TaskGroup = "old"
+	w.Plan(job, nil, gone)
+	w.Drain(nodeID(1), &cluster.DrainSpec{Deadline: -1})
+	w.Mark(cluster.MarkForced, allocID(2))
+	w.report(1, cluster.ClientFailed)
+	w.must(&shims.NodeUpdateStatus{At: w.Now(), Node: nodeID(2), Status: cluster.NodeDown})
+
+	plan, _, err := w.client().Jobs().Plan(newJob(4, 100), true, nil)
+	must.NoError(t, err)
+	must.Eq(t, map[string]*api.DesiredUpdates{
+		"web": {Ignore: 1, Migrate: 1, RescheduleNow: 1, Stop: 1, Place: 1}, // 4; 2; 1; 3 is lost
+		"old": {Stop: 1},
+	}, plan.Annotations.DesiredTGUpdates)
+	must.Eq(t, "Deleted", plan.Diff.TaskGroups[0].Type)
+	must.Eq(t, map[string]uint64{"destroy": 1}, plan.Diff.TaskGroups[0].Updates)
+}
+
+// A server without a planner says so.
+func TestJobPlan_absent(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	b := w.backend()
+	b.Planner = nil
+	a := ask(t, http.MethodPut, w.serveAs(b, httpapi.Options{}).URL+"/v1/job/web/plan", `{"Job": {"ID": "web"}}`)
+	must.Eq(t, http.StatusNotImplemented, a.code, must.Sprint(a.body))
+}
