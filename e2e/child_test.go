@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
 	"github.com/seed-f9cf0b39/nodedrain/agent/heartbeat"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/telemetry"
 )
@@ -72,6 +73,7 @@ func serve(config string) error {
 		Name: c.Name, DataDir: c.DataDir, ServerAddr: c.ServerAddr, HTTPAddr: c.HTTPAddr, Join: c.Join, BootstrapExpect: len(c.Join),
 		Logger: logger, Raft: childRaft(), Heartbeats: heartbeat.Options{MinTTL: c.TTL, Grace: c.TTL, MaxRate: 1000},
 		Dial:    scissors.dial,
+		Collect: collect.Options{Interval: time.Second, AllocAge: time.Second, EvalAge: time.Second}, // while servers are in trouble
 		OnApply: func(applied shims.Applied) { counted.OnApply(applied) },
 		Around: func(api http.Handler) http.Handler {
 			mux := http.NewServeMux()

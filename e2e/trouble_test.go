@@ -27,7 +27,7 @@ const roundsVariable = "NODEDRAIN_E2E_ROUNDS"
 // Under a steady load of drains servers, the leader too, are killed and restarted, and the leader
 // is cut off or paused. Every drain ends with its expected outcome, no group goes below its limit,
 // no node is marked down because a leader is new, no acknowledged write is lost, and in the end all
-// servers have the same state.
+// servers have the same state, without the allocations that have ended.
 func TestServersInTrouble(t *testing.T) {
 	rounds := 3 // one of each kind
 	if text := os.Getenv(roundsVariable); text != "" {
@@ -64,6 +64,10 @@ func TestServersInTrouble(t *testing.T) {
 	for _, id := range clients.ids {
 		s.neverMissed(id)
 	}
+	s.await("nothing that has ended", func() bool {
+		allocs, _, err := s.leader().api.Allocations().List(nil)
+		return err == nil && len(allocs) <= 24+12+6+12 // of web, api, report and logs
+	})
 	clients.stop()
 	s.sameState()
 	t.Logf("%d rounds, %d drains", rounds, len(o.book))
