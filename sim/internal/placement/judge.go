@@ -89,7 +89,7 @@ func (p *plan) collect(m *cluster.Plan) {
 			if runs(a) {
 				p.unwanted = append(p.unwanted, a)
 			}
-		case p.holds(a, s.group):
+		case Holds(p.after, a, s.group):
 			s.held = append(s.held, a)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -24,17 +25,18 @@ func onEveryNode(j *cluster.Job) bool { return j.Type == "system" || j.Type == "
 // runs reports whether an allocation is live and the scheduler has not stopped it.
 func runs(a *cluster.Allocation) bool { return opinion.Live(a) && !opinion.Stopping(a) }
 
-// holds reports whether an allocation of the group holds a slot.
-func (p *plan) holds(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+// Holds reports whether an allocation of the group holds a slot in the state. The group is that of
+// the current job.
+func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	switch {
 	case opinion.Canary(a):
 		return false
 	case opinion.Stopping(a):
-		return stoppedForGood(a) && sameWork(a, g)
+		return stoppedForGood(a) && SameWork(a, g)
 	case !opinion.Live(a):
-		return p.endedForGood(a, g)
+		return endedForGood(s, a, g)
 	case a.ClientStatus == "unknown":
-		return opinion.Reachable(p.after.Node(a.NodeID))
+		return opinion.Reachable(s.Node(a.NodeID))
 	}
 	return true
 }
@@ -54,22 +56,22 @@ func stoppedForGood(a *cluster.Allocation) bool {
 
 // endedForGood reports whether an allocation that ended by itself keeps its slot, because its work
 // is done or because it has failed too often.
-func (p *plan) endedForGood(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+func endedForGood(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	switch kind := opinion.TypeOf(a); {
-	case !sameWork(a, g):
+	case !SameWork(a, g):
 		return false
 	case kind == "sysbatch", kind == "batch" && a.ClientStatus == "complete":
 		return true
 	}
-	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && p.rescheduled(a) >= maxReschedules
+	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a) >= maxReschedules
 }
 
-// rescheduled counts the direct predecessors of an allocation that failed and were replaced. It
+// Rescheduled counts the direct predecessors of an allocation that failed and were replaced. It
 // stops at maxReschedules+1.
-func (p *plan) rescheduled(a *cluster.Allocation) int {
+func Rescheduled(s *statestore.Snapshot, a *cluster.Allocation) int {
 	n := 0
 	for n <= maxReschedules {
-		a = p.after.Alloc(a.PreviousAllocation)
+		a = s.Alloc(a.PreviousAllocation)
 		if a == nil || a.DesiredDescription != "alloc was rescheduled because it failed" {
 			break
 		}
@@ -78,9 +80,9 @@ func (p *plan) rescheduled(a *cluster.Allocation) int {
 	return n
 }
 
-// sameWork reports whether the current group has the tasks and the disk for which the allocation
+// SameWork reports whether the current group has the tasks and the disk for which the allocation
 // was placed.
-func sameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+func SameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	if a.Job == nil {
 		return true // a damaged row, which the scheduler does not run again
 	}

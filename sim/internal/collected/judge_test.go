@@ -1,0 +1,263 @@
+package collected_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/collect"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// now is the time of every entry that deletes rows. All rows were written at the start.
+func now() time.Time { return start().Add(time.Hour) }
+
+const age = 10 * time.Minute
+
+// world is a state with the nodes n1 and n2, the job web with the allocation a1, and the batch job
+// sum with the allocation b1. a0 has ended and a1 has replaced it. Of each job the evaluation is
+// complete, and of web an older one. A test changes the rows before they are written.
+type world struct {
+	node     *cluster.Node
+	web, sum *cluster.Job
+	allocs   []*cluster.Allocation // a0, a1, b1
+	evals    []*cluster.Evaluation // e0, e1, sum
+	// drain is the running drain of n1, or empty. stop says that sum is stopped.
+	drain cluster.DrainID
+	stop  bool
+	// at is the time at which the allocations are written.
+	at time.Time
+}
+
+func newWorld() *world {
+	job := func(id cluster.JobID, kind cluster.JobType) *cluster.Job {
+		j := &cluster.Job{ID: id, Type: kind, TaskGroups: []*cluster.TaskGroup{{Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "t"}}}}}
+		j.Canonicalize()
+		return j
+	}
+	w := &world{
+		at:   start(),
+		node: &cluster.Node{ID: "n1", Name: "n1", Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible},
+		web:  job("web", cluster.JobService), sum: job("sum", cluster.JobBatch),
+	}
+	alloc := func(id cluster.AllocID, j *cluster.Job, status cluster.ClientStatus) *cluster.Allocation {
+		return &cluster.Allocation{
+			ID: id, Namespace: "default", JobID: j.ID, Job: j, TaskGroup: "g", Name: string(j.ID) + ".g[0]", NodeID: "n1",
+			DesiredStatus: cluster.DesiredRun, ClientStatus: status, EvalID: "e1",
+		}
+	}
+	w.allocs = []*cluster.Allocation{
+		alloc("a0", w.web, cluster.ClientComplete), alloc("a1", w.web, cluster.ClientRunning), alloc("b1", w.sum, cluster.ClientComplete),
+	}
+	w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription, w.allocs[0].NextAllocation = cluster.DesiredStop, cluster.DescMigrating, "a1"
+	w.allocs[1].PreviousAllocation = "a0"
+	eval := func(id cluster.EvalID, job cluster.JobID) *cluster.Evaluation {
+		return &cluster.Evaluation{ID: id, Namespace: "default", JobID: job, Status: cluster.EvalComplete, ModifyTime: start()}
+	}
+	w.evals = []*cluster.Evaluation{eval("e0", "web"), eval("e1", "web"), eval("sum", "sum")}
+	return w
+}
+
+// otherWork returns another version of the job, with other tasks.
+func otherWork(j *cluster.Job) *cluster.Job {
+	other := *j
+	group := *j.TaskGroups[0]
+	group.Tasks = []*cluster.Task{{Name: "other"}}
+	other.TaskGroups = []*cluster.TaskGroup{&group}
+	return &other
+}
+
+// store writes the rows.
+func (w *world) store(t *testing.T) *statestore.Store {
+	t.Helper()
+	s := statestore.New()
+	txn := s.Begin(1)
+	txn.RaiseClusterVersion(cluster.MaxVersion)
+	must.NoError(t, txn.UpsertNode(w.node, start()))
+	must.NoError(t, txn.UpsertJob(w.web))
+	must.NoError(t, txn.UpsertJob(w.sum))
+	_, err := txn.ApplyPlan(&cluster.Plan{At: w.at, Places: w.allocs})
+	must.NoError(t, err)
+	if w.drain != "" {
+		_, err = txn.UpdateNodeDrain(cluster.DrainUpdate{Node: "n1", Drain: w.drain, Spec: &cluster.DrainSpec{}, At: start()})
+		must.NoError(t, err)
+	}
+	if w.stop {
+		must.NoError(t, txn.DeleteJob(w.sum.Key(), false))
+	}
+	must.NoError(t, txn.UpsertEvals(w.evals))
+	txn.Commit()
+	return s
+}
+
+// delete deletes rows in an entry that names them all, and returns the checks that fail.
+func (w *world) delete(t *testing.T, rows collect.Rows) []string {
+	t.Helper()
+	return w.entry(t, rows, func(txn *statestore.Txn) {
+		txn.DeleteAllocs(rows.Allocs)
+		txn.DeleteEvals(rows.Evals)
+		for _, job := range rows.Jobs {
+			must.NoError(t, txn.DeleteJob(job, true))
+		}
+	})
+}
+
+// entry makes an entry that names the rows, and returns the checks that fail.
+func (w *world) entry(t *testing.T, rows collect.Rows, change func(*statestore.Txn)) []string {
+	t.Helper()
+	s := w.store(t)
+	before := s.Snapshot()
+	txn := s.Begin(2)
+	change(txn)
+	txn.Commit()
+	old := now().Add(-age)
+	var j collected.Judge
+	j.Applied(now(), shims.Applied{
+		Index: 2, Before: before, After: s.Snapshot(), Response: shims.Collected{Deleted: rows},
+		Message: &shims.Collect{At: now(), Request: collect.Request{Rows: rows, Before: collect.Before{Allocs: old, Evals: old, Jobs: old}}},
+	})
+	return checks(t, &j)
+}
+
+func checks(t *testing.T, j *collected.Judge) (names []string) {
+	t.Helper()
+	for _, v := range j.Violations() {
+		must.True(t, collected.Known(v.Guarantee+" "+v.Check))
+		names = append(names, v.Check)
+	}
+	return names
+}
+
+// Each way to delete too much is reported.
+func TestJudge_Applied(t *testing.T) {
+	t.Parallel()
+	allocs := func(ids ...cluster.AllocID) collect.Rows { return collect.Rows{Allocs: ids} }
+	evals := func(ids ...cluster.EvalID) collect.Rows { return collect.Rows{Evals: ids} }
+	use, slot := string(collected.StillOfUse), string(collected.SlotChanged)
+	for name, c := range map[string]struct {
+		edit func(*world)
+		rows collect.Rows
+		want []string
+	}{
+		"a replaced allocation":    {nil, allocs("a0"), nil},
+		"completed batch work":     {nil, allocs("b1"), []string{use, slot}},
+		"batch work of other work": {func(w *world) { w.allocs[2].Job = otherWork(w.sum) }, allocs("b1"), nil},
+		"a young one":              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []string{string(collected.TooYoung)}},
+		"one of a running drain": {func(w *world) {
+			w.drain = "d1"
+			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkPaced}
+		}, allocs("a0"), []string{use}},
+		"one of an ended drain": {func(w *world) {
+			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkPaced}
+		}, allocs("a0"), nil},
+		"a canary of a drain": {func(w *world) {
+			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkCanary}
+		}, allocs("a0"), []string{use}},
+		"a lost one that may return": {func(w *world) {
+			w.node.Status, w.allocs[0].ClientStatus = cluster.NodeDown, cluster.ClientLost
+		}, allocs("a0"), []string{use}},
+		"a failure in a row": {func(w *world) {
+			w.allocs[0].DesiredDescription = cluster.DescRescheduled
+		}, allocs("a0"), []string{use, string(collected.CountChanged)}},
+		"one of a job with an open evaluation": {func(w *world) {
+			w.allocs[0].NextAllocation, w.allocs[1].PreviousAllocation, w.evals[1].Status = "", "", cluster.EvalPending
+		}, allocs("a0"), []string{use}},
+		"work of a job stopped lately": {func(w *world) {
+			w.stop, w.evals[2].ModifyTime = true, now()
+		}, allocs("b1"), []string{string(collected.TooYoung)}},
+		"an older evaluation": {nil, evals("e0"), nil},
+		"one that is named":   {nil, evals("e1"), []string{use, use}},
+		"the last of a job":   {func(w *world) { w.allocs[2].EvalID = "" }, evals("sum"), []string{use}},
+		"one that made a blocked": {func(w *world) {
+			w.evals[0].BlockedEval, w.evals[1].Status = "e1", cluster.EvalBlocked
+		}, evals("e0"), []string{use}},
+		"a young evaluation": {func(w *world) { w.evals[0].ModifyTime = now() }, evals("e0"), []string{string(collected.TooYoung)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			if c.edit != nil {
+				c.edit(w)
+			}
+			must.Eq(t, c.want, w.delete(t, c.rows))
+		})
+	}
+}
+
+// Only a stopped job without allocations may go. It takes its evaluation with it.
+func TestJudge_job(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	sum := collect.Rows{Jobs: []cluster.JobKey{w.sum.Key()}}
+	w.allocs = w.allocs[:2]
+	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum)) // it has not run
+	w.sum.Stop = true
+	must.Nil(t, w.delete(t, sum))
+	w.evals[2].Status = cluster.EvalPending
+	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum))
+	w.evals[2].Status, w.evals[2].ModifyTime = cluster.EvalComplete, now()
+	must.Eq(t, []string{string(collected.TooYoung)}, w.delete(t, sum))
+}
+
+// An entry changes nothing that it does not name, and its answer is true.
+func TestJudge_outside(t *testing.T) {
+	t.Parallel()
+	a0 := collect.Rows{Allocs: []cluster.AllocID{"a0"}}
+	outside, answer := string(collected.Outside), string(collected.WrongAnswer)
+	for name, c := range map[string]struct {
+		change func(*statestore.Txn)
+		want   []string
+	}{
+		"nothing":       {func(*statestore.Txn) {}, []string{answer}},
+		"another row":   {func(txn *statestore.Txn) { txn.DeleteAllocs([]cluster.AllocID{"a0", "b1"}) }, []string{outside}},
+		"another table": {func(txn *statestore.Txn) { txn.DeleteAllocs(a0.Allocs); txn.DeleteEvals([]cluster.EvalID{"e0"}) }, []string{outside}},
+		"a changed node": {func(txn *statestore.Txn) {
+			txn.DeleteAllocs(a0.Allocs)
+			must.NoError(t, txn.UpdateNodeEligibility("n1", cluster.NodeIneligible, now()))
+		}, []string{outside}},
+		"a new row": {func(txn *statestore.Txn) {
+			txn.DeleteAllocs(a0.Allocs)
+			must.NoError(t, txn.UpsertNode(&cluster.Node{ID: "n2", Name: "n2", Status: cluster.NodeReady}, now()))
+		}, []string{outside}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			must.Eq(t, c.want, newWorld().entry(t, a0, c.change))
+		})
+	}
+}
+
+// A row without a use is reported when the state has been still for long enough, and once.
+func TestJudge_Still(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.store(t).Snapshot()
+	var j collected.Judge
+	j.Applied(start(), shims.Applied{Index: 1, Before: s, After: s})
+	j.Still(start().Add(age), start().Add(age), age, s)
+	j.Still(now(), start(), age, s) // the rows are of a clock ahead
+	must.SliceEmpty(t, j.Violations())
+	j.Still(now(), now(), age, s)
+	j.Still(now(), now(), age, s)
+	kept := string(collected.Kept)
+	must.Eq(t, []string{kept, kept, kept}, checks(t, &j)) // a0, the older evaluation of web, and sum
+}
+
+// A finished batch job goes with its work. One that still runs, or whose work ended lately, stays.
+func TestJudge_finishedBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	sum := collect.Rows{Jobs: []cluster.JobKey{w.sum.Key()}}
+	must.Nil(t, w.delete(t, sum))
+	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, collect.Rows{Jobs: []cluster.JobKey{w.web.Key()}}))
+	w.at = now()
+	must.Eq(t, []string{string(collected.TooYoung)}, w.delete(t, sum))
+	w.at, w.allocs[2].ClientStatus = start(), cluster.ClientRunning
+	must.Eq(t, []string{string(collected.StillOfUse)}, w.delete(t, sum))
+}

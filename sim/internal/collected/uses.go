@@ -1,0 +1,217 @@
+package collected
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// longestChain bounds a chain of replacements. The scheduler replaces an allocation at most ten
+// times in a row, and follows a chain no further.
+const longestChain = 10
+
+// useOfAlloc returns the use of an allocation of any age, or the empty string.
+func useOfAlloc(s *statestore.Snapshot, a *cluster.Allocation) string {
+	if opinion.Live(a) {
+		return "it has not ended"
+	}
+	if use := useOutside(s, a); use != "" {
+		return use
+	}
+	g := groupOf(s, a)
+	switch {
+	case g == nil:
+		return ""
+	case placement.Holds(s, a, g):
+		return "it holds a slot"
+	case owesReplacement(s, a, g) && (opinion.Canary(a) || opensOf(s, a.JobKey())):
+		return "it waits for its replacement"
+	case countsForReplacement(s, a):
+		return "it counts as a failure of an allocation that may be replaced"
+	case replacesLive(s, a):
+		return "the allocation that it replaced is live"
+	}
+	return ""
+}
+
+// useOutside returns the use of an ended allocation to a client or a drain, or the empty string.
+func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
+	node, next := s.Node(a.NodeID), s.Alloc(a.NextAllocation)
+	switch {
+	case a.ClientStatus == "lost" && node != nil && !opinion.Reachable(node):
+		return "it is lost, and its node may come back"
+	case node != nil && node.Drain != nil && a.DesiredTransition.Migrate && a.DesiredTransition.Drain == node.Drain.ID:
+		return "a running drain has marked it"
+	case a.DesiredTransition.Class == cluster.MarkCanary && next != nil && opinion.Live(next):
+		return "a drain has marked it as a canary, and its replacement lives"
+	}
+	return ""
+}
+
+// groupOf returns the current group of the allocation. It is nil if nothing of that group should
+// run, or if the job has another type than the allocation.
+func groupOf(s *statestore.Snapshot, a *cluster.Allocation) *cluster.TaskGroup {
+	job := s.Job(a.JobKey())
+	if job == nil || job.Stop || a.Job != nil && a.Job.Type != job.Type {
+		return nil
+	}
+	return groupNamed(job, a.TaskGroup)
+}
+
+func groupNamed(job *cluster.Job, name string) *cluster.TaskGroup {
+	for _, g := range job.TaskGroups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// owesReplacement reports whether a plan may replace an ended allocation that holds no slot.
+func owesReplacement(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	kind := opinion.TypeOf(a)
+	switch {
+	case a.NextAllocation != "":
+		return false
+	case opinion.Stopping(a):
+		d := a.DesiredDescription
+		return d == "alloc is being migrated" || d == "alloc is lost since its node is down" || d == "alloc was rescheduled because it failed"
+	case opinion.Canary(a) && placement.Rescheduled(s, a) >= longestChain && placement.SameWork(a, g) && !a.DesiredTransition.ForceReschedule:
+		return a.DesiredTransition.Migrate
+	}
+	return kind != "batch" && kind != "sysbatch" || placement.SameWork(a, g)
+}
+
+// countsForReplacement reports whether the allocation is one of the failures in a row of an
+// allocation that the servers have not stopped.
+func countsForReplacement(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	for range longestChain {
+		if a.DesiredDescription != "alloc was rescheduled because it failed" {
+			return false
+		}
+		if a = s.Alloc(a.NextAllocation); a == nil {
+			return false
+		}
+		if !opinion.Stopping(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// replacesLive reports whether the allocation is in the chain of replacements of one that the
+// servers let run.
+func replacesLive(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	for range longestChain + 1 {
+		if a = s.Alloc(a.PreviousAllocation); a == nil {
+			return false
+		}
+		if opinion.Live(a) && !opinion.Stopping(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func isOpen(e *cluster.Evaluation) bool { return e.Status == "pending" || e.Status == "blocked" }
+
+// opensOf reports whether the job has an open evaluation.
+func opensOf(s *statestore.Snapshot, k cluster.JobKey) bool {
+	for e := range s.EvalsByJob(k) {
+		if isOpen(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// useOfEval returns the use of an evaluation of any age, or the empty string.
+func useOfEval(s *statestore.Snapshot, e *cluster.Evaluation) string {
+	if isOpen(e) {
+		return "it is open"
+	}
+	if blocked := s.Eval(e.BlockedEval); blocked != nil && isOpen(blocked) {
+		return "the evaluation that it made is open"
+	}
+	for a := range s.AllocsByJob(e.JobKey()) {
+		if a.EvalID == e.ID {
+			return "an allocation names it"
+		}
+	}
+	if s.Job(e.JobKey()) == nil {
+		return ""
+	}
+	for other := range s.EvalsByJob(e.JobKey()) {
+		if other.CreateIndex > e.CreateIndex || other.CreateIndex == e.CreateIndex && other.ID > e.ID {
+			return ""
+		}
+	}
+	return "it is the newest of its job"
+}
+
+// useOfJob returns the use of a job of any age, or the empty string.
+func useOfJob(s *statestore.Snapshot, job *cluster.Job) string {
+	if !job.Stop {
+		return useOfRunning(s, job)
+	}
+	for range s.AllocsByJob(job.Key()) {
+		return "it has allocations"
+	}
+	evals := 0
+	for e := range s.EvalsByJob(job.Key()) {
+		if evals++; isOpen(e) || evals > 1 {
+			return "it has evaluations"
+		}
+	}
+	return ""
+}
+
+// useOfRunning returns the use of a job that is not stopped of any age, or the empty string.
+// Only a batch job has no use, when all its work has ended and no client or drain needs it.
+func useOfRunning(s *statestore.Snapshot, job *cluster.Job) string {
+	if job.Type != "batch" {
+		return "it is no batch job"
+	}
+	if opensOf(s, job.Key()) {
+		return "it has an open evaluation"
+	}
+	planned, ran := false, false
+	for range s.EvalsByJob(job.Key()) {
+		planned = true
+	}
+	for a := range s.AllocsByJob(job.Key()) {
+		ran = true
+		if opinion.Live(a) {
+			return "it has work that has not ended"
+		}
+		if use := useOutside(s, a); use != "" {
+			return use
+		}
+	}
+	if !planned || !ran {
+		return "it has not run"
+	}
+	return ""
+}
+
+// useAfterRestart returns why a deleted allocation of a stopped job would be of use if the job
+// were started again, while the job may not be deleted yet, or the empty string.
+func (e *entry) useAfterRestart(a *cluster.Allocation) string {
+	job := e.before.Job(a.JobKey())
+	if job == nil || !job.Stop {
+		return ""
+	}
+	g := groupNamed(job, a.TaskGroup)
+	if g == nil || !placement.Holds(e.before, a, g) {
+		return ""
+	}
+	lately := !a.ModifyTime.Before(e.message.Before.Jobs)
+	for eval := range e.before.EvalsByJob(job.Key()) {
+		lately = lately || isOpen(eval) || !eval.ModifyTime.Before(e.message.Before.Jobs)
+	}
+	if lately {
+		return "its job was stopped lately, and would run it again"
+	}
+	return ""
+}
