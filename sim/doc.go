@@ -3,10 +3,10 @@
 //
 // A [scenario.Scenario] describes a cluster, the events of a run, and the faults. [Play]
 // plays it in a [world.World]. Judges that share no code with the drainer check the
-// guarantees G1 to G11 ([invariant.Judge]), and another judge checks the scheduler's plans
-// ([placement.Judge]). The [Result] holds the violations, and the events
-// that had no effect ([NoEffect]). Equal scenarios give equal runs, to the last step: the
-// hash of a run shows it.
+// guarantees G1 to G11 ([invariant.Judge]). Another judge checks the scheduler's plans
+// ([placement.Judge]), and another one the deletion of ended work ([collected.Judge]). The
+// [Result] holds the violations, and the events that had no effect ([NoEffect]). Equal
+// scenarios give equal runs, to the last step: the hash of a run shows it.
 //
 // # Packages
 //
@@ -15,6 +15,7 @@
 //	world      the cluster: event queue, chance, raft's contract, faults
 //	invariant  the judges of the drainer
 //	placement  the judge of the scheduler
+//	collected  the judge of the deletion of ended work
 //	swarm      scenarios from seeds, many of them, and counts of rare events
 //	timeline   the picture of a run
 //	shrink     makes a failing scenario small

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -26,6 +28,8 @@ type judging struct {
 	judge  *invariant.Judge
 	// plans judges the scheduler.
 	plans placement.Judge
+	// collection judges the deletion of ended work.
+	collection collected.Judge
 	// quietPoints counts the judged quiet points.
 	quietPoints int
 	// nextIndex is the index of the state at which the next quiet point is judged.
@@ -47,6 +51,7 @@ func newJudging(p *player) *judging {
 		Applied: func(a world.Applied) {
 			judge.Applied(w.Now(), a)
 			j.plans.Applied(w.Now(), a)
+			j.collection.Applied(w.Now(), a)
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
 		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
@@ -142,6 +147,17 @@ func (j *judging) still() {
 		break
 	}
 	j.judge.Still(w.Now(), q)
+	j.collected()
+}
+
+// collected judges what the collection has left. Before that, all faults have ended for so long
+// that their effects have ended too.
+func (j *judging) collected() {
+	w, p := j.world, j.player
+	age := p.scenario.Cluster.Collect
+	if age > 0 && p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+age {
+		j.collection.Still(w.Now(), w.Clock(), age, w.Truth())
+	}
 }
 
 // fresh returns the writes of a new drainer, which knows nothing but the state.
@@ -202,5 +218,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return append(j.judge.Violations(), j.plans.Violations()...), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations()), nil
 }

@@ -117,9 +117,10 @@ type player struct {
 	// is the last time at which a node drained, or could start to.
 	drainEvents int
 	drainsBy    time.Time
-	// faultsEnded says that the judge knows that all faults have ended.
-	faultsEnded bool
-	result      *Result
+	// faultsEnded says that the judge knows that all faults have ended, since faultsEndedAt.
+	faultsEnded   bool
+	faultsEndedAt time.Time
+	result        *Result
 }
 
 // build builds the world.
@@ -132,7 +133,7 @@ func (p *player) build() error {
 	p.world, err = world.New(world.Options{
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
-		Gather:  c.Gather,
+		Gather: c.Gather, Collect: c.Collect,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {
@@ -271,7 +272,7 @@ func (p *player) endFaults() error {
 // noteFaultsEnded tells the judge that all faults have ended. From now on every drain must
 // end within its bound.
 func (p *player) noteFaultsEnded() {
-	p.faultsEnded = true
+	p.faultsEnded, p.faultsEndedAt = true, p.world.Now()
 	p.judging.judge.Calm(p.world.Now())
 }
 

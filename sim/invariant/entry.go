@@ -57,6 +57,9 @@ func (t *rowIDs) collect(a shims.Applied) {
 			for e := range a.Before.EvalsByJob(key) {
 				t.evals = append(t.evals, e.ID)
 			}
+			for alloc := range a.Before.AllocsByJob(key) { // those of a finished batch job go with it
+				t.allocs = append(t.allocs, alloc.ID)
+			}
 		}
 	case *shims.AllocClientUpdate:
 		for _, r := range m.Reports {

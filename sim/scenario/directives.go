@@ -18,6 +18,7 @@ func (c *Cluster) fields() []field {
 		drawn("wake", &c.Wake),
 		drawn("schedule", &c.Schedule),
 		span("gather", &c.Gather),
+		span("collect", &c.Collect),
 	}
 }
 

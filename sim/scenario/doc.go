@@ -71,6 +71,9 @@
 //     scheduler; 0 by default.
 //   - gather=TIME: clients collect their reports and send them at multiples of TIME. By default
 //     they send each report at once.
+//   - collect=TIME: the leader deletes ended allocations, evaluations and stopped jobs that nothing
+//     needs, TIME after their last write. It searches for them each TIME. By default it deletes
+//     nothing.
 //
 // The drainer is configured by
 //
@@ -176,7 +179,7 @@
 //
 // Events with equal times happen in the order of the file, unless a seed orders them. An event with
 // "before" happens between plan and apply of an entry: the first entry of the kind from that time on.
-// The kinds are marks, completion, plan and report. Several events before one entry are on
+// The kinds are marks, completion, plan, report and collect. Several events before one entry are on
 // consecutive lines.
 //
 //	at 9s maybe cancel n1
@@ -225,8 +228,8 @@
 //   - count=N: the most strikes. for=TIME: how long it stays armed. Without both it strikes once.
 //   - delay=RANGE: a delay or a duration, as the fault describes it.
 //
-// At each write. The target is drainer, scheduler, clients or operator for the writer, or marks,
-// completion, plan, report or barrier for the kind of entry:
+// At each write. The target is drainer, scheduler, clients, operator or collector for the writer, or
+// marks, completion, plan, report, collect or barrier for the kind of entry:
 //
 //   - apply/reject: the write is not applied, and its writer knows it.
 //   - apply/full: the write is not accepted. Its writer tries again.

@@ -39,6 +39,7 @@ const (
 	Completions EntryKind = "completion"
 	Plan        EntryKind = "plan"
 	Report      EntryKind = "report"
+	Collection  EntryKind = "collect"
 )
 
 // Force is the deadline of a drain by force.

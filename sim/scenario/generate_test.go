@@ -61,6 +61,7 @@ func (m maker) scenario() *scenario.Scenario {
 	s.Cluster = scenario.Cluster{
 		Servers: m.upTo("servers", 3), Replicas: m.some("replicas"), Commit: m.drawn("commit"), Late: m.drawn("late"),
 		Establish: m.drawn("establish"), Wake: m.drawn("wake"), Schedule: m.drawn("schedule"), Gather: m.span("gather"),
+		Collect: m.span("collect"),
 	}
 	s.Drainer = scenario.Drainer{
 		MaxIDs: m.upTo("ids", 3), MaxBytes: m.upTo("bytes", 3), InFlight: m.upTo("in flight", 3),

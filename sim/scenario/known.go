@@ -171,8 +171,7 @@ func (p *scope) checkTarget(kind FaultKind, v string) error {
 		return p.knowsNode(cluster.NodeID(v))
 	}
 	if kind.On == OnWrites {
-		writes := []string{"drainer", "scheduler", "clients", "operator",
-			string(Marks), string(Completions), string(Plan), string(Report), "barrier"}
+		writes := slices.Concat([]string{"drainer", "scheduler", "clients", "operator", "collector"}, entryKinds(), []string{"barrier"})
 		if !slices.Contains(writes, v) {
 			return unknown("writes", v, writes)
 		}

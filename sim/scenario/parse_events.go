@@ -62,7 +62,7 @@ func (p *parser) moment(text string) (time.Duration, error) {
 }
 
 func entryKinds() []string {
-	return []string{string(Marks), string(Completions), string(Plan), string(Report)}
+	return []string{string(Marks), string(Completions), string(Plan), string(Report), string(Collection)}
 }
 
 func verbs() []string {

@@ -89,7 +89,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s drain n1 deadlin=5m":               `unknown word "deadlin", did you mean "deadline"?`,
 		"at 5s drain n1 deadline=x":               `deadline: "x" is not a time: write 5s, 10m or 1h30m; a deadline may also be none, force or infinite`,
 		"at 5s drain n1 deadline=0s":              `deadline: "0s": write none or force`,
-		"at 5s before noon drain n1":              `unknown kind of entry "noon": expected one of marks, completion, plan, report`,
+		"at 5s before noon drain n1":              `unknown kind of entry "noon": expected one of marks, completion, plan, report, collect`,
 		"at 5s edit web[0] count=1":               `"web[0]" is neither a job nor a group`,
 		"at 5s edit web remove":                   `remove and rename need one group: write job.group`,
 		"at 5s edit shop.api remove rename=x":     `remove and rename exclude each other`,

@@ -62,6 +62,9 @@ type Cluster struct {
 	// Gather makes clients collect their reports and send them at its multiples. Zero sends each
 	// report at once.
 	Gather time.Duration
+	// Collect is the age at which the leader deletes ended allocations, evaluations and stopped
+	// jobs, and the time between two searches for them. Zero deletes nothing.
+	Collect time.Duration
 }
 
 // DefaultLate is the default of [Cluster].Late.

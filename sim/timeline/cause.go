@@ -40,4 +40,5 @@ const (
 	ByScheduler By = "scheduler"
 	ByClients   By = "clients"
 	ByOperator  By = "operator"
+	ByCollector By = "collector"
 )

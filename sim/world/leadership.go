@@ -27,6 +27,8 @@ type leadership struct {
 	drainerAlarm, schedulerAlarm alarm
 	drainerActor                 *drainerActor
 	schedulerActor               *schedulerActor
+	// collector is nil if nothing is collected.
+	collector *collectorActor
 	// established is the time from which the drainer may step.
 	established time.Time
 	// deposed says that the term has ended. The drainer may not know it yet.
@@ -63,6 +65,12 @@ func (ss *Servers) lead(s *server) error {
 	ss.leader = l
 	w.add(Drainer, l.drainerActor)
 	w.add(Scheduler, l.schedulerActor)
+	if w.options.Collect > 0 {
+		if l.collector, err = newCollectorActor(l); err != nil {
+			return fmt.Errorf("starting the collector: %w", err)
+		}
+		w.add(Collector, l.collector)
+	}
 	w.hash.add(uint64(l.term), uint64(s.number))
 	for _, o := range w.observers {
 		if o.Elected != nil {
@@ -86,6 +94,9 @@ func (l *leadership) catchUp() {
 func (l *leadership) depose(believes bool) {
 	l.deposed = true
 	l.world.drop(l.schedulerActor)
+	if l.collector != nil {
+		l.world.drop(l.collector)
+	}
 	if believes && l.world.options.Views {
 		l.server.behind = l.server.state()
 	}

@@ -22,6 +22,8 @@ const (
 	Scheduler
 	// Clients steps the clients of all nodes.
 	Clients
+	// Collector steps the leader's search for ended work.
+	Collector
 
 	// KindCount is the number of kinds.
 	KindCount
@@ -29,7 +31,7 @@ const (
 
 // String returns the name of the kind in traces.
 func (k Kind) String() string {
-	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients"}
+	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients", "collector"}
 	if k >= KindCount {
 		return "unknown kind"
 	}

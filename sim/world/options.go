@@ -38,6 +38,9 @@ type Options struct {
 	// fewer entries hold more reports each. With zero, clients send each report when it is
 	// due.
 	Gather time.Duration
+	// Collect is the age at which the leader deletes ended rows, and the time between two
+	// searches for them. Zero deletes nothing.
+	Collect time.Duration
 	// Drainer configures the drainer of each term. The world sets Raft and NewEvalID.
 	Drainer drainer.NodeDrainerConfig
 	// Reader returns a drainer's reader of a store; nil is the store's own reader.

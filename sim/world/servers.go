@@ -98,6 +98,9 @@ func (ss *Servers) SetClock(number int, ahead time.Duration) {
 		if l.server == s {
 			l.drainerAlarm.clockSet(ss.world.now)
 			l.schedulerAlarm.clockSet(ss.world.now)
+			if l.collector != nil {
+				l.collector.alarm.clockSet(ss.world.now)
+			}
 			l.notifyClock()
 		}
 	}

@@ -101,6 +101,8 @@ func (t *Transcript) entry(a shims.Applied) {
 		t.line("job %s", describeJob(m.Job))
 	case *shims.JobDeregister:
 		t.line("%s job %s", map[bool]string{false: "stop", true: "purge"}[m.Purge], jobLabel(m.Job))
+	case *shims.Collect:
+		t.collected(a)
 	case *shims.NodeUpdateStatus:
 		t.nodeLine("node ", m.Node, " %s", m.Status)
 	case *shims.NodeUpdateEligibility:
@@ -177,6 +179,24 @@ func (t *Transcript) completions(a shims.Applied) {
 		t.nodeLine("end ", e.Node, "%s", text)
 	}
 	t.refused(a, completed.Refused)
+}
+
+func (t *Transcript) collected(a shims.Applied) {
+	done := a.Response.(shims.Collected)
+	var parts []string
+	if len(done.Deleted.Allocs) > 0 {
+		parts = append(parts, t.names(a.Before, done.Deleted.Allocs))
+	}
+	if n := len(done.Deleted.Evals); n > 0 {
+		parts = append(parts, fmt.Sprintf("(%d) evaluations", n))
+	}
+	for _, key := range done.Deleted.Jobs {
+		parts = append(parts, "job "+jobLabel(key))
+	}
+	if done.Kept > 0 {
+		parts = append(parts, fmt.Sprintf("(%d) kept", done.Kept))
+	}
+	t.line("collect %s", strings.Join(parts, ", "))
 }
 
 func (t *Transcript) refused(a shims.Applied, refusals []rules.Refusal) {

@@ -14,13 +14,14 @@ const (
 	FromScheduler
 	FromClients
 	FromOperator
+	FromCollector
 
 	sourceCount
 )
 
 // String returns the source's name in scenarios.
 func (s Source) String() string {
-	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator"}
+	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator", "collector"}
 	if s >= sourceCount {
 		return "unknown source"
 	}
@@ -56,6 +57,8 @@ func EntryKindOf(m shims.Message) scenario.EntryKind {
 		return scenario.Plan
 	case *shims.AllocClientUpdate:
 		return scenario.Report
+	case *shims.Collect:
+		return scenario.Collection
 	}
 	return ""
 }
