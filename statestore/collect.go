@@ -2,14 +2,18 @@ package statestore
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// DeleteAllocs deletes ended allocations. It ignores those that do not exist, that are not
-// client-terminal, or that GroupAllocs yields. The caller has made sure that nothing needs them:
-// the deletion changes no account but the marks, and concerns no feed.
+// DeleteAllocs deletes ended allocations. It ignores those that do not exist or are not
+// client-terminal. The caller has made sure that nothing needs them. So the deletion changes no
+// account but the marks, and concerns no feed, except for a canary that GroupAllocs still yields:
+// its group is gone, or its job is stopped.
 func (t *rowWrites) DeleteAllocs(ids []cluster.AllocID) {
 	for _, a := range rowsOf(ids, t.Alloc) {
-		if settled(a) {
+		switch {
+		case settled(a):
 			t.accountMark(a, nil)
 			put(t, TableAllocs, a, nil)
+		case a.ClientTerminal():
+			t.putAlloc(a, nil)
 		}
 	}
 }
