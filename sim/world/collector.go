@@ -36,6 +36,7 @@ func newCollectorActor(l *leadership) (*collectorActor, error) {
 		return nil, err
 	}
 	a := &collectorActor{leadership: l, collector: collector, alarm: newAlarm()}
+	a.alarm.startStep(l.clock()) // so that the alarm notices a clock that is set back
 	a.wait(l.clock().Add(age))
 	return a, nil
 }
