@@ -23,13 +23,13 @@ type Bug struct {
 	Edits []Edit
 }
 
-// Guarantee is the name of a guarantee: "G1" to "G12" of package drainer, or "S1" of package
-// sim/internal/placement.
+// Guarantee is the name of a guarantee: "G1" to "G12" of package drainer, "S1" of package
+// sim/internal/placement, or "S2" of package sim/internal/collected.
 type Guarantee string
 
 // Guarantees returns all guarantees in order.
 func Guarantees() []Guarantee {
-	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1"}
+	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1", "S2"}
 }
 
 // Edit replaces code inside one function.

@@ -36,6 +36,18 @@ func (m *draft) drawServers(size Size) {
 	}
 	m.s.Cluster = c
 	m.drawGather(size)
+	m.drawCollect()
+}
+
+// oddsOfCollecting is the probability that the leader deletes ended work.
+const oddsOfCollecting = 0.15
+
+// drawCollect draws the age at which the leader deletes ended work. Short ages delete rows while
+// drains, plans and replacements still need others of the same job.
+func (m *draft) drawCollect() {
+	if d := m.dice("collect"); d.odds(oddsOfCollecting) {
+		m.s.Cluster.Collect = d.span(500*time.Millisecond, time.Minute)
+	}
 }
 
 // drawGather draws how long clients gather reports, so that one entry holds several. In a few small
