@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -35,23 +36,16 @@ const (
 
 // withDefaults returns o with its zero values filled in.
 func (o Options) withDefaults() Options {
-	setDefault(&o.Interval, DefaultInterval)
-	setDefault(&o.AllocAge, DefaultAllocAge)
-	setDefault(&o.EvalAge, DefaultEvalAge)
-	setDefault(&o.JobAge, DefaultJobAge)
-	setDefault(&o.MaxAllocs, DefaultMaxRows)
-	setDefault(&o.MaxEvals, DefaultMaxRows)
-	setDefault(&o.MaxJobs, DefaultMaxRows)
-	setDefault(&o.MaxBatch, DefaultMaxBatch)
-	setDefault(&o.Pause, DefaultPause)
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.AllocAge = cmp.Or(o.AllocAge, DefaultAllocAge)
+	o.EvalAge = cmp.Or(o.EvalAge, DefaultEvalAge)
+	o.JobAge = cmp.Or(o.JobAge, DefaultJobAge)
+	o.MaxAllocs = cmp.Or(o.MaxAllocs, DefaultMaxRows)
+	o.MaxEvals = cmp.Or(o.MaxEvals, DefaultMaxRows)
+	o.MaxJobs = cmp.Or(o.MaxJobs, DefaultMaxRows)
+	o.MaxBatch = cmp.Or(o.MaxBatch, DefaultMaxBatch)
+	o.Pause = cmp.Or(o.Pause, DefaultPause)
 	return o
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate returns an error that names a field below zero.

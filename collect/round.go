@@ -111,13 +111,15 @@ func (r *Round) findAllocs(s State) {
 	rows, newest := oldest(rows, old, r.options.MaxAllocs)
 	before := Before{Allocs: newest, Jobs: r.old(r.options.JobAge)}
 	judge := NewJudge(s, before)
-	r.cut(before, len(rows), func(into *Rows, i int) bool {
-		ok := judge.Alloc(rows[i].row) == ""
-		if ok {
-			into.Allocs = append(into.Allocs, rows[i].row.ID)
+	var ids []cluster.AllocID
+	for _, a := range rows {
+		if judge.Alloc(a.row) == "" {
+			ids = append(ids, a.row.ID)
 		}
-		return ok
-	})
+	}
+	for part := range slices.Chunk(ids, r.options.MaxBatch) {
+		r.request(before, Rows{Allocs: part})
+	}
 }
 
 func (r *Round) findEvals(s State) {
@@ -132,13 +134,15 @@ func (r *Round) findEvals(s State) {
 	rows, newest := oldest(rows, r.old(r.options.EvalAge), r.options.MaxEvals)
 	before := Before{Evals: newest}
 	judge := NewJudge(s, before)
-	r.cut(before, len(rows), func(into *Rows, i int) bool {
-		ok := judge.Eval(rows[i].row) == ""
-		if ok {
-			into.Evals = append(into.Evals, rows[i].row.ID)
+	var ids []cluster.EvalID
+	for _, e := range rows {
+		if judge.Eval(e.row) == "" {
+			ids = append(ids, e.row.ID)
 		}
-		return ok
-	})
+	}
+	for part := range slices.Chunk(ids, r.options.MaxBatch) {
+		r.request(before, Rows{Evals: part})
+	}
 }
 
 func (r *Round) findJobs(s State) {
@@ -157,16 +161,18 @@ func (r *Round) findJobs(s State) {
 	}
 	r.held.EndedJobs = len(stopped) + len(finished)
 	for _, j := range finished { // one in a request, because its allocations go with it
-		r.queue = append(r.queue, &Request{Before: before, Rows: Rows{Jobs: []cluster.JobKey{j.Key()}}})
+		r.request(before, Rows{Jobs: []cluster.JobKey{j.Key()}})
 	}
 	stopped, judge.before.Jobs = oldest(stopped, before.Jobs, r.options.MaxJobs)
-	r.cut(judge.before, len(stopped), func(into *Rows, i int) bool {
-		ok := judge.Job(stopped[i].row) == ""
-		if ok {
-			into.Jobs = append(into.Jobs, stopped[i].row.Key())
+	var keys []cluster.JobKey
+	for _, j := range stopped {
+		if judge.Job(j.row) == "" {
+			keys = append(keys, j.row.Key())
 		}
-		return ok
-	})
+	}
+	for part := range slices.Chunk(keys, r.options.MaxBatch) {
+		r.request(judge.before, Rows{Jobs: part})
+	}
 }
 
 // old is the time before which rows of an age were last written. Rows of a clock ahead are as
@@ -185,18 +191,9 @@ func oldest[T any](rows []ended[T], before time.Time, most int) ([]ended[T], tim
 	return rows[:n], before
 }
 
-// cut queues requests for n rows. add adds a row, or reports false if it must stay.
-func (r *Round) cut(before Before, n int, add func(into *Rows, i int) bool) {
-	request := &Request{Before: before}
-	for i := range n {
-		if add(&request.Rows, i); request.Len() == r.options.MaxBatch {
-			r.queue = append(r.queue, request)
-			request = &Request{Before: before}
-		}
-	}
-	if request.Len() > 0 {
-		r.queue = append(r.queue, request)
-	}
+// request queues a request.
+func (r *Round) request(before Before, rows Rows) {
+	r.queue = append(r.queue, &Request{Before: before, Rows: rows})
 }
 
 // Collector begins a round at every interval. It belongs to one goroutine.

@@ -145,9 +145,9 @@ func (s *Server) Store() *statestore.Store { return s.fsm.Store() }
 // is enabled while the server leads.
 func (s *Server) Drainer() *drainer.NodeDrainer { return s.leader.drainer }
 
-// Failed returns a channel that is closed after [Snapshots.Fail], and when the server meets a raft entry or a
-// snapshot that it must not apply, see [shims.FSM.Stopped]. The server leaves raft soon after: it neither votes nor
-// leads. Its owner calls Shutdown.
+// Failed returns a channel that is closed after [Snapshots.Fail], and when the server meets a raft
+// entry or a snapshot that it must not apply, see [shims.FSM.Stopped]. The server leaves raft soon
+// after: it neither votes nor leads. Its owner calls Shutdown.
 func (s *Server) Failed() <-chan struct{} { return s.fsm.Stopped() }
 
 // Err is why the server has failed, or nil. It names the remedy.

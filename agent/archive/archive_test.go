@@ -57,7 +57,7 @@ func TestRead_readsWhatWriteWrote(t *testing.T) {
 	must.Eq(t, saved, m)
 }
 
-// A file that is cut, or of which one byte is another, is refused, wherever that is. The head of the
+// A file that is cut, or that has one wrong byte, is refused, at every position. The head of the
 // compression holds bytes without a meaning.
 func TestRead_refusesDamage(t *testing.T) {
 	t.Parallel()
