@@ -1,0 +1,73 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Class says what a caller does about an error of a driver.
+type Class uint8
+
+// The classes of errors.
+const (
+	// Fatal: the call failed, and a repetition will fail too. A driver's error without a class is
+	// fatal.
+	Fatal Class = iota
+	// Recoverable: the call failed, and the driver says that a repetition may succeed.
+	Recoverable
+	// NotFound: the driver does not know the task. For Stop and Destroy it is a success.
+	NotFound
+	// Gone: the driver's process is gone. The call may have taken effect.
+	Gone
+	// Deadline: the driver did not answer in time. The call may have taken effect, or take effect
+	// later.
+	Deadline
+	// Unsupported: the driver does not have the call.
+	Unsupported
+)
+
+// String returns the name of the class.
+func (c Class) String() string {
+	switch c {
+	case Recoverable:
+		return "recoverable"
+	case NotFound:
+		return "not found"
+	case Gone:
+		return "driver gone"
+	case Deadline:
+		return "no answer in time"
+	case Unsupported:
+		return "unsupported"
+	}
+	return "fatal"
+}
+
+// Uncertain reports whether the call may have taken effect.
+func (c Class) Uncertain() bool { return c == Gone || c == Deadline }
+
+// Error is an error of a driver with its class.
+type Error struct {
+	Class Class
+	// Call is the name of the call, such as "StartTask".
+	Call string
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Call, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of an error: that of the [Error] in its chain, [Deadline] for an ended
+// context, and otherwise [Fatal].
+func ClassOf(err error) Class {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Class
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return Deadline
+	}
+	return Fatal
+}

@@ -1,0 +1,59 @@
+package driver
+
+// TaskConfig is what a driver gets to start a task.
+type TaskConfig struct {
+	ID   TaskID
+	Name string
+	// Config is the answer of [Driver.Encode].
+	Config []byte
+	// Env is the whole environment of the task. It contains DeviceEnv.
+	Env       map[string]string
+	DeviceEnv map[string]string
+	Resources Resources
+	Mounts    []Mount
+	Devices   []Device
+	// User runs the task; empty is the driver's default.
+	User string
+	// AllocDir is the folder of the allocation. The task's folder is below it, under Name.
+	AllocDir string
+	// StdoutPath and StderrPath receive the output: FIFOs with a reader, or files.
+	StdoutPath, StderrPath string
+
+	AllocID, GroupName, JobName, JobID, ParentJobID, Namespace, NodeName, NodeID string
+
+	// Network is the network that the allocation has, or nil for the host's.
+	Network *Network
+}
+
+// Resources are the limits of a task. Zero is no limit.
+type Resources struct {
+	// CPU is in thousandths of a core.
+	CPU int64
+	// MemoryMB is in mebibytes.
+	MemoryMB int64
+	// Cgroup is the path of the cgroup that the client created for the task, or empty.
+	Cgroup string
+}
+
+// Mount is a folder or file of the host that the task sees.
+type Mount struct {
+	TaskPath, HostPath string
+	ReadOnly           bool
+	Propagation        string
+}
+
+// Device is a device file of the host that the task may use.
+type Device struct {
+	TaskPath, HostPath string
+	// Permissions are letters of "rwm".
+	Permissions string
+}
+
+// Network is the network of an allocation.
+type Network struct {
+	Mode   NetworkMode
+	Path   string
+	Labels map[string]string
+	// Hostname and Address are the entry for the allocation in its hosts file, or empty.
+	Hostname, Address string
+}
