@@ -153,7 +153,7 @@ type ExitResult struct {
 	Signal int
 	// OOMKilled: the kernel killed the task because it used too much memory.
 	OOMKilled bool
-	// Unknown: the task has ended, and nobody knows its exit code.
+	// Unknown: the task has ended, and its exit code is lost.
 	Unknown bool
 }
 
