@@ -28,7 +28,8 @@
 //
 // # The other checks
 //
-// [CheckImports] holds the bans of imports, each with its reason. [CheckModules] keeps the modules
+// [CheckImports] holds the bans of imports, each with its reason. [CheckReach] keeps modules out of
+// all packages but those of some folders. [CheckModules] keeps the modules
 // of embedders apart from the rest of the repository. [CheckMethods] bounds the methods of a type,
 // [CheckVariables] finds package variables. [ReadFields] lists the fields of rows that decisions
 // read. [CheckWords] and [CheckDocuments] find unclear words and long lines. Each check has fixtures, in its test or below testdata with a want comment for each

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,11 @@ type file struct {
 	// name is relative to the folder, with slashes.
 	name   string
 	syntax *ast.File
+}
+
+// written returns the files without those that a program has generated.
+func (f *Files) written() []file {
+	return slices.DeleteFunc(slices.Clone(f.parsed), func(file file) bool { return ast.IsGenerated(file.syntax) })
 }
 
 // ReadFiles parses the Go files of a folder. Like the go command it ignores testdata folders and
@@ -65,11 +71,11 @@ func (f *Files) at(n ast.Node, format string, args ...any) Finding {
 }
 
 // CheckMethods returns the types and interfaces that declare more methods than most. Types of
-// tests count too. The key of allowed is "folder.Type", the value is the number of methods that
+// tests count too, those of generated files do not. The key of allowed is "folder.Type", the value is the number of methods that
 // this type may have. An entry for a type that needs no exception is a finding.
 func CheckMethods(f *Files, most int, allowed map[string]int) []Finding {
 	methods, declared := map[string]int{}, map[string]ast.Node{}
-	for _, file := range f.parsed {
+	for _, file := range f.written() {
 		// A folder holds package p and its external tests, package p_test.
 		folder := path.Dir(file.name)
 		if strings.HasSuffix(file.syntax.Name.Name, "_test") {
@@ -124,13 +130,13 @@ func receiverOf(method *ast.FuncDecl) string {
 	}
 }
 
-// CheckVariables returns the package variables outside of tests, without errors, compiled
+// CheckVariables returns the package variables outside of tests and generated files, without errors, compiled
 // patterns, dates and embedded files. The key of allowed is "folder.name", the value is the reason why this
 // variable is no state. A reason that is not needed is a finding.
 func CheckVariables(f *Files, allowed map[string]string) []Finding {
 	var found []Finding
 	needed := map[string]bool{}
-	for _, file := range f.parsed {
+	for _, file := range f.written() {
 		if strings.HasSuffix(file.name, "_test.go") {
 			continue
 		}

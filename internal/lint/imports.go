@@ -34,7 +34,7 @@ func CheckImports(dir string, rules []ImportRule) ([]Finding, error) {
 	}
 	for _, rule := range rules {
 		for path, why := range rule.Never {
-			if way := graph.way(rule.Package, path, map[string]bool{}); way != nil {
+			if way := graph.way(rule.Package, func(p string) bool { return p == path }, map[string]bool{}); way != nil {
 				report(why, way...)
 			}
 		}
@@ -77,16 +77,17 @@ func loadImports(dir string, rules []ImportRule) (importGraph, error) {
 	return g, errors.Join(errs...)
 }
 
-// way returns a chain of imports between two packages, or nil. The packages in seen lead nowhere.
-func (g importGraph) way(from, to string, seen map[string]bool) []string {
-	if from == to {
-		return []string{to}
+// way returns a chain of imports from a package to one that the target holds for, or nil. The
+// packages in seen lead nowhere.
+func (g importGraph) way(from string, target func(path string) bool, seen map[string]bool) []string {
+	if target(from) {
+		return []string{from}
 	}
 	seen[from] = true
 	for _, path := range slices.Sorted(maps.Keys(g[from].Imports)) {
 		next := g[from].Imports[path].PkgPath
 		if !seen[next] {
-			if rest := g.way(next, to, seen); rest != nil {
+			if rest := g.way(next, target, seen); rest != nil {
 				return append([]string{from}, rest...)
 			}
 		}

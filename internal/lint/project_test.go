@@ -251,6 +251,16 @@ func importRules() []lint.ImportRule {
 	}
 }
 
+// pluginRule keeps the modules of plugin hosts out of what decides, and out of what an embedder of
+// the drainer needs.
+func pluginRule() lint.ReachRule {
+	return lint.ReachRule{
+		Modules: []string{"google.golang.org/grpc", "github.com/hashicorp/go-plugin"},
+		In:      []string{"plugin"},
+		Why:     "only the host of plugins and the plugins speak their protocol",
+	}
+}
+
 // maxMethods is the largest number of methods that a type may have. A larger type has more than
 // one task.
 const maxMethods = 30
@@ -309,6 +319,9 @@ func TestProject_loopRule(t *testing.T) {
 func TestProject_imports(t *testing.T) {
 	t.Parallel()
 	found, err := lint.CheckImports(root(), importRules())
+	must.NoError(t, err)
+	report(t, found)
+	found, err = lint.CheckReach(root(), module, pluginRule(), "work")
 	must.NoError(t, err)
 	report(t, found)
 }

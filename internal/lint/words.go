@@ -21,10 +21,10 @@ var unclear = regexp.MustCompile(`(?i)\b(?:whom?ever|(?:no|some|any)body|a[n]ew|
 // maxLine is the length of a line of a document, in characters.
 const maxLine = 100
 
-// CheckWords returns unclear words in the comments and strings of Go files.
+// CheckWords returns unclear words in the comments and strings of Go files, without generated ones.
 func CheckWords(f *Files) []Finding {
 	var found []Finding
-	for _, file := range f.parsed {
+	for _, file := range f.written() {
 		for _, group := range file.syntax.Comments {
 			found = append(found, unclearIn(f.fset.Position(group.Pos()), commentText(group))...)
 		}
@@ -59,8 +59,8 @@ func unclearIn(start token.Position, text string) []Finding {
 	return found
 }
 
-// CheckDocuments returns unclear words in the documents (*.md), scenarios (*.drain) and planted bugs
-// (*.bug) of a folder, and long lines in its documents. Like [ReadFiles] it ignores testdata and
+// CheckDocuments returns unclear words in the documents (*.md), scenarios (*.drain), planted bugs (*.bug)
+// and schemas (*.proto) of a folder, and long lines in its documents. Like [ReadFiles] it ignores testdata and
 // hidden folders.
 func CheckDocuments(dir fs.FS) ([]Finding, error) {
 	var found []Finding
@@ -70,7 +70,7 @@ func CheckDocuments(dir fs.FS) ([]Finding, error) {
 			return err
 		case d.IsDir() && isIgnored(name):
 			return fs.SkipDir
-		case d.IsDir() || !slices.Contains([]string{".md", ".drain", ".bug"}, path.Ext(name)):
+		case d.IsDir() || !slices.Contains([]string{".md", ".drain", ".bug", ".proto"}, path.Ext(name)):
 			return nil
 		}
 		text, err := fs.ReadFile(dir, name)

@@ -1,0 +1,2 @@
+// Package structs is the values that drivers and device plugins share. Its code is generated from structs.proto.
+package structs
