@@ -53,6 +53,9 @@ type Allocation struct {
 
 	ClientStatus      ClientStatus
 	ClientDescription string
+	// TaskStates are the last reported states of the tasks, or nil if the client reports none. They
+	// are shared and never written to. No decision reads them.
+	TaskStates *TaskStates `codec:",omitempty"`
 
 	// PreviousAllocation is the allocation this one replaces, or empty.
 	PreviousAllocation AllocID
@@ -208,12 +211,13 @@ func (a *Allocation) Progress() Progress {
 	return ProgressStable
 }
 
-// Bare returns a copy without the fields that only describe writes: descriptions, and the times
-// and indexes of the last write and verdict. No decision reads them. The copy shares Job and
+// Bare returns a copy without the fields that only describe writes: descriptions, states of tasks,
+// and the times and indexes of the last write and verdict. No decision reads them. The copy shares Job and
 // DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = "", ""
+	c.TaskStates = nil
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
 	if d := a.DeploymentStatus; d != nil {
 		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, Canary: d.Canary}
@@ -230,9 +234,22 @@ func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	}
 	c := *a
 	c.DesiredDescription, c.ClientDescription = o.DesiredDescription, o.ClientDescription
+	c.TaskStates = o.TaskStates
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = o.ModifyTime, o.ModifyIndex, o.AllocModifyIndex
 	c.DeploymentStatus = o.DeploymentStatus
 	return c == *o
+}
+
+// NeededVersion is the lowest cluster version that has all fields of the allocation and of its job.
+// A nil allocation needs the first.
+func (a *Allocation) NeededVersion() Version {
+	switch {
+	case a == nil:
+		return MinVersion
+	case a.TaskStates != nil:
+		return VersionOfDrivers
+	}
+	return a.Job.NeededVersion()
 }
 
 // DueAt is the time by which a health verdict should exist.
@@ -250,7 +267,7 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job with a: jobs are never written to.
+// Copy returns a copy that shares only Job and TaskStates with a: these are never written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {
 		return nil

@@ -11,6 +11,8 @@ type AllocReport struct {
 	Node              NodeID
 	ClientStatus      ClientStatus
 	ClientDescription string
+	// TaskStates are the states of all tasks, or nil: then the states of the last report stay.
+	TaskStates *TaskStates `codec:",omitempty"`
 	// Healthy is the verdict on the allocation's health, or nil while there is
 	// none. A verdict is not taken back, but may be followed by the other one.
 	Healthy *bool
@@ -18,4 +20,12 @@ type AllocReport struct {
 	HealthyAt time.Time
 	// At is the client's time of the report.
 	At time.Time
+}
+
+// NeededVersion is the lowest cluster version that has all fields of the report.
+func (r *AllocReport) NeededVersion() Version {
+	if r.TaskStates != nil {
+		return VersionOfDrivers
+	}
+	return MinVersion
 }

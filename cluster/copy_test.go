@@ -19,7 +19,10 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
 	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })
 	t.Run("task group", func(t *testing.T) { checkCopy(t, (*cluster.TaskGroup).Copy) })
-	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job") })
+	t.Run("task", func(t *testing.T) { checkCopy(t, (*cluster.Task).Copy) })
+	t.Run("driver", func(t *testing.T) { checkCopy(t, (*cluster.DriverInfo).Copy) })
+	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
+	t.Run("allocation", func(t *testing.T) { checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".TaskStates") })
 	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
 }
@@ -52,7 +55,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	fill(reflect.ValueOf(node).Elem(), 1)
 	lazy := *node
 	must.SliceContainsAll(t,
-		[]string{".Attributes", ".Meta", ".Links", ".Drain", ".LastDrain", ".Events"},
+		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Drain", ".LastDrain", ".Events"},
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 

@@ -3,7 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"time"
 )
@@ -23,19 +23,13 @@ type TaskGroup struct {
 	Disconnect DisconnectStrategy
 	// ShutdownDelay is waited before any task of the group is killed.
 	ShutdownDelay time.Duration
-	Tasks         []*Task
-}
-
-// Task is one process of a group.
-type Task struct {
-	Name      string
-	Resources Resources
-	// KillTimeout is how long the task may take to end after it was killed.
-	KillTimeout time.Duration
-	// ShutdownDelay is waited before the task is killed.
-	ShutdownDelay time.Duration
-	// StoragePlugin makes every allocation of the job a storage plugin.
-	StoragePlugin bool
+	// RestartPolicy is that of the tasks that have none, or nil. See [TaskGroup.RestartPolicyOf].
+	RestartPolicy *RestartPolicy `codec:",omitempty"`
+	// Constraints restrict the nodes that the group may run on, with those of its job and tasks.
+	Constraints []Constraint `codec:",omitempty"`
+	// Meta is the operator's information, or nil.
+	Meta  map[string]string `codec:",omitempty"`
+	Tasks []*Task
 }
 
 // EphemeralDisk is the scratch space of a group.
@@ -52,6 +46,9 @@ type DisconnectStrategy struct {
 	// LostAfter is how long an allocation on a disconnected node stays unknown
 	// before it counts as lost; zero is at once.
 	LostAfter time.Duration
+	// StopOnClientAfter is how long a client that reaches no server lets the group's allocations
+	// run; zero is for ever.
+	StopOnClientAfter time.Duration `codec:",omitempty"`
 }
 
 // DefaultKillTimeout is the kill timeout of a task that names none.
@@ -68,35 +65,20 @@ func (g *TaskGroup) Resources() Resources {
 	return total
 }
 
-// StopTime is how long an allocation of the group may take to stop: the group's
-// shutdown delay, and the longest task's shutdown delay and kill timeout.
-func (g *TaskGroup) StopTime() time.Duration {
-	var longest time.Duration
-	for _, t := range g.Tasks {
-		if t != nil {
-			longest = max(longest, addDelays(t.ShutdownDelay, t.KillTimeout))
-		}
-	}
-	return addDelays(g.ShutdownDelay, longest)
-}
-
-// addDelays adds two delays that are not negative. A sum that overflows becomes the longest
-// duration, because a negative delay would be no wait at all.
-func addDelays(a, b time.Duration) time.Duration {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return math.MaxInt64
-}
-
 func (g *TaskGroup) canonicalize(t JobType) {
 	if t == JobService && g.Migrate == nil {
 		g.Migrate = DefaultMigrateStrategy()
 	}
+	g.Constraints, g.Meta = orNil(g.Constraints), orNilMap(g.Meta)
 	for _, task := range g.Tasks {
-		if task != nil && task.KillTimeout == 0 {
+		if task == nil {
+			continue
+		}
+		if task.KillTimeout == 0 {
 			task.KillTimeout = DefaultKillTimeout
 		}
+		task.Config, task.Constraints = orNil(task.Config), orNil(task.Constraints)
+		task.Env, task.Meta = orNilMap(task.Env), orNilMap(task.Meta)
 	}
 }
 
@@ -116,6 +98,9 @@ func (g *TaskGroup) validate(t JobType) error {
 	if g.Disconnect.LostAfter < 0 {
 		errs = append(errs, fmt.Errorf("LostAfter is %s and must be >= 0", g.Disconnect.LostAfter))
 	}
+	if g.Disconnect.StopOnClientAfter < 0 {
+		errs = append(errs, fmt.Errorf("StopOnClientAfter is %s and must be >= 0", g.Disconnect.StopOnClientAfter))
+	}
 	if g.EphemeralDisk.SizeMB < 0 {
 		errs = append(errs, fmt.Errorf("EphemeralDisk.SizeMB must be >= 0 but found %d", g.EphemeralDisk.SizeMB))
 	}
@@ -125,7 +110,9 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
+	errs = append(errs, g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta))
 	errs = append(errs, g.validateTasks()...)
+	errs = append(errs, g.validateLifecycle()...)
 	return errors.Join(errs...)
 }
 
@@ -147,6 +134,9 @@ func (g *TaskGroup) validateTasks() (errs []error) {
 		}
 		if task.KillTimeout < 0 || task.ShutdownDelay < 0 {
 			errs = append(errs, fmt.Errorf("Task %q: KillTimeout and ShutdownDelay must be >= 0", task.Name))
+		}
+		if err := task.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("Task %q: %w", task.Name, err))
 		}
 		if !none.Fits(task.Resources) {
 			errs = append(errs, fmt.Errorf("Task %q: resources must be >= 0", task.Name))
@@ -171,12 +161,12 @@ func (g *TaskGroup) Copy() *TaskGroup {
 		c.Migrate = &m
 	}
 	c.NodeClasses = slices.Clone(g.NodeClasses)
+	c.RestartPolicy = g.RestartPolicy.copy()
+	c.Constraints = slices.Clone(g.Constraints)
+	c.Meta = maps.Clone(g.Meta)
 	c.Tasks = slices.Clone(g.Tasks)
 	for i, t := range c.Tasks {
-		if t != nil {
-			task := *t
-			c.Tasks[i] = &task
-		}
+		c.Tasks[i] = t.Copy()
 	}
 	return &c
 }

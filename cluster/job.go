@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -51,7 +52,11 @@ type Job struct {
 	NodePool string
 	// Datacenters it may run in; empty is any.
 	Datacenters []string
-	TaskGroups  []*TaskGroup
+	// Constraints restrict the nodes that the job may run on.
+	Constraints []Constraint `codec:",omitempty"`
+	// Meta is the operator's information, or nil.
+	Meta       map[string]string `codec:",omitempty"`
+	TaskGroups []*TaskGroup
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -103,7 +108,27 @@ func (j *Job) Stage() Stage {
 	return StageConsumers
 }
 
-// Canonicalize fills in the empty fields of a registration. A nil group or task stays, and
+// ErrModifyIndex is wrapped by the errors of [Job.CheckModifyIndex]. Read the job, and decide again.
+var ErrModifyIndex = errors.New("Enforcing job modify index")
+
+// CheckModifyIndex returns why the registered job, nil if there is none, is not the one with the
+// JobModifyIndex. Zero is a job that does not exist.
+func (j *Job) CheckModifyIndex(index uint64) error {
+	switch {
+	case j == nil && index == 0:
+		return nil
+	case j == nil:
+		return fmt.Errorf("%w %d: job does not exist", ErrModifyIndex, index)
+	case index == 0:
+		return fmt.Errorf("%w 0: job already exists", ErrModifyIndex)
+	case index != j.JobModifyIndex:
+		return fmt.Errorf("%w %d: job exists with conflicting job modify index: %d", ErrModifyIndex, index, j.JobModifyIndex)
+	}
+	return nil
+}
+
+// Canonicalize fills in the empty fields of a registration, and makes empty lists and maps of newer
+// cluster versions nil. A nil group or task stays, and
 // [Job.Validate] names it.
 func (j *Job) Canonicalize() {
 	if j.Namespace == "" {
@@ -118,11 +143,28 @@ func (j *Job) Canonicalize() {
 	if j.Priority == 0 {
 		j.Priority = DefaultJobPriority
 	}
+	j.Constraints, j.Meta = orNil(j.Constraints), orNilMap(j.Meta)
 	for _, g := range j.TaskGroups {
 		if g != nil {
 			g.canonicalize(j.Type)
 		}
 	}
+}
+
+// orNil returns nil for an empty list, and orNilMap for an empty map: entries and snapshots leave
+// both out.
+func orNil[S ~[]E, E any](list S) S {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func orNilMap[M ~map[K]V, K comparable, V any](m M) M {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
 // Bounds on a job. Every plan that places a job holds its body.
@@ -133,6 +175,9 @@ const (
 	MaxJobGroups = 1000
 	// MaxJobTasks bounds the tasks of all groups together.
 	MaxJobTasks = 2000
+	// MaxJobTextBytes bounds the configs, environments, meta maps and constraints of the job, its
+	// groups and its tasks together, in bytes.
+	MaxJobTextBytes = 1 << 20
 )
 
 // maxReasons is about how many reasons a refusal names.
@@ -167,6 +212,7 @@ func (j *Job) Validate() error {
 	if err := j.checkSize(); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	errs = slices.DeleteFunc(append(errs, checkConstraints(j.Constraints), checkMap("Meta", j.Meta)), isNoError)
 	seen := make(map[string]bool, len(j.TaskGroups))
 	for i, g := range j.TaskGroups {
 		if len(errs) >= maxReasons {
@@ -210,8 +256,13 @@ func (j *Job) checkSize() error {
 	if tasks > MaxJobTasks {
 		return fmt.Errorf("A job has at most %d tasks but found %d", MaxJobTasks, tasks)
 	}
+	if size := j.textBytes(); size > MaxJobTextBytes {
+		return fmt.Errorf("Config, Env, Meta and Constraints of a job have at most %d bytes but found %d", MaxJobTextBytes, size)
+	}
 	return nil
 }
+
+func isNoError(err error) bool { return err == nil }
 
 // Copy returns a copy that shares nothing with j that either may write to.
 func (j *Job) Copy() *Job {
@@ -220,6 +271,8 @@ func (j *Job) Copy() *Job {
 	}
 	c := *j
 	c.Datacenters = slices.Clone(j.Datacenters)
+	c.Constraints = slices.Clone(j.Constraints)
+	c.Meta = maps.Clone(j.Meta)
 	c.TaskGroups = slices.Clone(j.TaskGroups)
 	for i, g := range c.TaskGroups {
 		c.TaskGroups[i] = g.Copy()

@@ -54,6 +54,13 @@ type Node struct {
 	Reserved  Resources
 	// MaxAllocs bounds the allocations on the node; zero is no bound.
 	MaxAllocs int
+	// ReportsDrivers says that Drivers are all drivers of the node. A node that does not report its
+	// drivers, such as a simulated one, counts as one with every driver.
+	ReportsDrivers bool `codec:",omitempty"`
+	// Drivers are the task drivers of the node by name.
+	Drivers map[string]*DriverInfo `codec:",omitempty"`
+	// MaxKillTimeout bounds the kill timeout of every task on the node; zero is no bound.
+	MaxKillTimeout time.Duration `codec:",omitempty"`
 
 	// Drain is the running drain, or nil; not nil exactly while the node drains.
 	Drain *Drain
@@ -91,6 +98,13 @@ func (n *Node) Canonicalize() {
 	}
 	if n.Status == "" {
 		n.Status = NodeInitializing
+	}
+	n.ReportsDrivers = n.ReportsDrivers || n.Drivers != nil
+	n.Drivers = orNilMap(n.Drivers)
+	for _, d := range n.Drivers { //lint:order each driver by itself
+		if d != nil {
+			d.Attributes = orNilMap(d.Attributes)
+		}
 	}
 	switch {
 	case n.Drain != nil:
@@ -137,6 +151,10 @@ func (n *Node) Copy() *Node {
 	c.Attributes = cloneMap(n.Attributes)
 	c.Meta = cloneMap(n.Meta)
 	c.Links = cloneMap(n.Links)
+	c.Drivers = maps.Clone(n.Drivers)
+	for name, d := range c.Drivers { //lint:order each driver by itself
+		c.Drivers[name] = d.Copy()
+	}
 	c.Drain = n.Drain.Copy()
 	c.LastDrain = n.LastDrain.Copy()
 	c.Events = slices.Clone(n.Events)

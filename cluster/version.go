@@ -15,13 +15,19 @@ import (
 //	   places nothing under a name whose allocation was stopped or away in its snapshot and
 //	   holds a slot when the plan is applied
 //	3  the entry that deletes ended allocations, evaluations and jobs
+//	4  what real clients need: drivers, configs, environments, lifecycle, restarts and
+//	   constraints of jobs; drivers and the longest kill timeout of nodes; states of tasks.
+//	   A registration of a job that holds only at a modify index of the job
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 3
+	MaxVersion Version = 4
 )
+
+// VersionOfDrivers is the first cluster version with the fields of real clients.
+const VersionOfDrivers Version = 4
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

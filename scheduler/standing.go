@@ -143,11 +143,7 @@ func (l look) isSameWork(a *cluster.Allocation) bool {
 		return true // a damaged record: do not run it again
 	}
 	was, is := a.Job.Group(a.TaskGroup), l.job.Group(a.TaskGroup)
-	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, isSameTask)
-}
-
-func isSameTask(a, b *cluster.Task) bool {
-	return a == b || (a != nil && b != nil && *a == *b)
+	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*cluster.Task).Equal)
 }
 
 // isSpent reports whether the allocation has reached MaxReschedules.

@@ -21,6 +21,15 @@ func (*AllocClientUpdate) Type() MessageType      { return AllocClientUpdateType
 func (*AllocClientUpdate) responds(ChangeApplied) {}
 func (m *AllocClientUpdate) check() error         { return checkEvals(m.Evals) }
 
+// needs is the highest version of the fields of the reports.
+func (m *AllocClientUpdate) needs() cluster.Version {
+	needed := cluster.MinVersion
+	for i := range m.Reports {
+		needed = max(needed, m.Reports[i].NeededVersion())
+	}
+	return needed
+}
+
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	required := reportEvals(txn, m.Reports) // reads the state before the reports
 	txn.UpdateAllocsFromClient(m.Reports)
@@ -40,6 +49,18 @@ func (m *ApplyPlan) check() error {
 		return errors.New("evaluation is missing")
 	}
 	return errors.Join(checkList("allocation", m.Places), checkEvals(m.Answers))
+}
+
+// needs is the highest version of the fields of the placements and their jobs.
+func (m *ApplyPlan) needs() cluster.Version {
+	needed := cluster.MinVersion
+	for i, a := range m.Places {
+		if i > 0 && a.Job == m.Places[i-1].Job && a.TaskStates == nil {
+			continue // most plans place one job
+		}
+		needed = max(needed, a.NeededVersion())
+	}
+	return needed
 }
 
 func (m *ApplyPlan) apply(txn *statestore.Txn) Response {

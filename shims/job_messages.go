@@ -13,12 +13,24 @@ import (
 // invalid job.
 type JobRegister struct {
 	Job *cluster.Job
+	// EnforceIndex refuses the registration unless the registered job has this JobModifyIndex when
+	// the entry is applied. Zero is a job that does not exist.
+	EnforceIndex   bool   `codec:",omitempty"`
+	JobModifyIndex uint64 `codec:",omitempty"`
 	// Evals are the job's evaluations, or nil.
 	Evals []*cluster.Evaluation
 }
 
 func (*JobRegister) Type() MessageType      { return JobRegisterType }
 func (*JobRegister) responds(ChangeApplied) {}
+
+// needs is the version of the job's fields. No older version has an enforced index.
+func (m *JobRegister) needs() cluster.Version {
+	if m.EnforceIndex || m.JobModifyIndex != 0 {
+		return cluster.VersionOfDrivers
+	}
+	return m.Job.NeededVersion()
+}
 
 func (m *JobRegister) check() error {
 	if m.Job == nil {
@@ -32,6 +44,11 @@ func (m *JobRegister) apply(txn *statestore.Txn) Response {
 	job.Canonicalize()
 	if err := job.Validate(); err != nil {
 		return Refused{Err: err}
+	}
+	if m.EnforceIndex {
+		if err := txn.Job(job.Key()).CheckModifyIndex(m.JobModifyIndex); err != nil {
+			return Refused{Err: err}
+		}
 	}
 	if err := txn.UpsertJob(job); err != nil {
 		return Refused{Err: err}

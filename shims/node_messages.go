@@ -20,6 +20,9 @@ type NodeRegister struct {
 func (*NodeRegister) Type() MessageType      { return NodeRegisterType }
 func (*NodeRegister) responds(ChangeApplied) {}
 
+// needs is the version of the node's fields.
+func (m *NodeRegister) needs() cluster.Version { return m.Node.NeededVersion() }
+
 func (m *NodeRegister) check() error {
 	switch {
 	case m.Node == nil:

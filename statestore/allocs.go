@@ -5,7 +5,7 @@ import (
 )
 
 // UpdateAllocsFromClient applies the reports of clients about their allocations. A
-// client owns the status, its description, the health verdict and ModifyTime. All other
+// client owns the status, its description, the states of tasks, the health verdict and ModifyTime. All other
 // fields stay, and the transaction does not write to the nodes table.
 //
 // A report is ignored, without an effect on the other reports, if
@@ -22,11 +22,15 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 			continue
 		}
 		verdict := newVerdict(a, r)
-		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict {
+		states := a.TaskStates
+		if r.TaskStates != nil {
+			states = r.TaskStates.Bounded(a.Job.Group(a.TaskGroup))
+		}
+		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict && states.Equal(a.TaskStates) {
 			continue
 		}
 		c := edits.edit(a, r.At.UTC())
-		c.ClientStatus, c.ClientDescription = r.ClientStatus, r.ClientDescription
+		c.ClientStatus, c.ClientDescription, c.TaskStates = r.ClientStatus, r.ClientDescription, states
 		if verdict {
 			t.judge(c, r)
 		}

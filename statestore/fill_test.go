@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -99,7 +100,12 @@ func collect(v reflect.Value, path string, at func(reflect.Value) reflect.Value,
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			collect(v.Field(i), path+"."+v.Type().Field(i).Name, func(r reflect.Value) reflect.Value { return at(r).Field(i) }, all)
+			f := v.Type().Field(i)
+			name := path + "." + f.Name
+			collect(v.Field(i), name, func(r reflect.Value) reflect.Value { return at(r).Field(i) }, all)
+			if f.Tag.Get("codec") == ",omitempty" { // no row has it: Canonicalize makes it nil
+				*all = slices.DeleteFunc(*all, func(c change) bool { return c.path == name+" empty" })
+			}
 		}
 	case reflect.Array:
 		for i := range v.Len() {

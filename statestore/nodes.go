@@ -21,6 +21,9 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if before != nil && before.SecretID != n.SecretID {
 		return ErrNodeSecret
 	}
+	if err := after.CheckDrivers(); err != nil {
+		return fmt.Errorf("registering node %s: %w", n.ID, err)
+	}
 	after.Drain, after.LastDrain, after.Events = nil, nil, nil
 	after.CreateIndex = t.written.index
 	if before != nil {

@@ -92,7 +92,7 @@ func SameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 	}
 	was := a.Job.TaskGroups[at]
 	return was == g || was.EphemeralDisk == g.EphemeralDisk &&
-		slices.EqualFunc(was.Tasks, g.Tasks, func(a, b *cluster.Task) bool { return *a == *b })
+		slices.EqualFunc(was.Tasks, g.Tasks, (*cluster.Task).Equal)
 }
 
 // judgeSlots checks the slots of the groups in which the plan placed allocations.

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster/semver"
+)
+
+// Constraint restricts the nodes that a group may run on. LTarget and RTarget are texts or name a
+// fact of the node, such as ${attr.kernel.name}: see package scheduler.
+type Constraint struct {
+	LTarget string
+	RTarget string
+	// Operand is one of the constants below. An empty one is [OperandEqual].
+	Operand string
+}
+
+// The operands of [Constraint].
+const (
+	OperandEqual          = "="
+	OperandNotEqual       = "!="
+	OperandLess           = "<"
+	OperandLessOrEqual    = "<="
+	OperandGreater        = ">"
+	OperandGreaterOrEqual = ">="
+	// OperandRegexp needs a regular expression as RTarget.
+	OperandRegexp = "regexp"
+	// OperandVersion and OperandSemver need constraints on versions as RTarget, such as
+	// ">= 1.2, < 2".
+	OperandVersion = "version"
+	OperandSemver  = "semver"
+	// OperandSetContains needs all of a list as RTarget, OperandSetContainsAny one of it. The texts
+	// of a list stand between commas.
+	OperandSetContains    = "set_contains"
+	OperandSetContainsAny = "set_contains_any"
+	// OperandIsSet and OperandIsNotSet do not read RTarget.
+	OperandIsSet    = "is_set"
+	OperandIsNotSet = "is_not_set"
+)
+
+// Bounds on constraints.
+const (
+	// MaxConstraints bounds the constraints of a job, a group or a task.
+	MaxConstraints = 100
+	// MaxConstraintBytes bounds each target, in bytes.
+	MaxConstraintBytes = 1024
+)
+
+// String returns the constraint as operators write it.
+func (c Constraint) String() string {
+	switch c.Operand {
+	case OperandIsSet, OperandIsNotSet:
+		return c.LTarget + " " + c.Operand
+	case "":
+		return c.LTarget + " " + OperandEqual + " " + c.RTarget
+	}
+	return c.LTarget + " " + c.Operand + " " + c.RTarget
+}
+
+// Validate returns why servers cannot honour the constraint, or nil.
+func (c Constraint) Validate() error {
+	if len(c.LTarget) > MaxConstraintBytes || len(c.RTarget) > MaxConstraintBytes {
+		return fmt.Errorf("Constraint: a target has at most %d bytes", MaxConstraintBytes)
+	}
+	if c.LTarget == "" {
+		return fmt.Errorf("Constraint %q: the left side is missing", c)
+	}
+	var err error
+	switch c.Operand {
+	case "", OperandEqual, OperandNotEqual, OperandLess, OperandLessOrEqual, OperandGreater, OperandGreaterOrEqual,
+		OperandIsSet, OperandIsNotSet:
+		return nil
+	case OperandSetContains, OperandSetContainsAny:
+		if c.RTarget == "" {
+			err = errors.New("the right side is missing")
+		}
+	case OperandRegexp:
+		_, err = regexp.Compile(c.RTarget)
+	case OperandVersion:
+		_, err = semver.ParseLoose(c.RTarget)
+	case OperandSemver:
+		_, err = semver.Parse(c.RTarget)
+	default:
+		err = fmt.Errorf("the operand %q is not supported", c.Operand)
+	}
+	if err != nil {
+		return fmt.Errorf("Constraint %q: %w", c, err)
+	}
+	return nil
+}
+
+func checkConstraints(constraints []Constraint) error {
+	if len(constraints) > MaxConstraints {
+		return fmt.Errorf("There are at most %d constraints but found %d", MaxConstraints, len(constraints))
+	}
+	var errs []error
+	for _, c := range constraints {
+		if len(errs) >= maxReasons {
+			errs = append(errs, errTooManyReasons)
+			break
+		}
+		if err := c.Validate(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func constraintBytes(constraints []Constraint) int {
+	size := 0
+	for _, c := range constraints {
+		size += len(c.LTarget) + len(c.RTarget) + len(c.Operand)
+	}
+	return size
+}
+
+// Target returns the name inside ${}, and false for a text that is none.
+func Target(text string) (name string, is bool) {
+	name, is = strings.CutPrefix(text, "${")
+	if !is {
+		return "", false
+	}
+	return strings.CutSuffix(name, "}")
+}

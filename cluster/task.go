@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Task is one process of a group.
+type Task struct {
+	Name      string
+	Resources Resources
+	// KillTimeout is how long the task may take to end after it was killed.
+	KillTimeout time.Duration
+	// ShutdownDelay is waited before the task is killed.
+	ShutdownDelay time.Duration
+	// StoragePlugin makes every allocation of the job a storage plugin.
+	StoragePlugin bool
+
+	// Driver is the name of the driver that runs the task. An empty driver fits every node: only
+	// simulated clients run such a task.
+	Driver string `codec:",omitempty"`
+	// Config is the driver's configuration, a JSON object, or nil. Servers do not read it.
+	Config json.RawMessage `codec:",omitempty"`
+	// Env is the environment of the task, or nil.
+	Env map[string]string `codec:",omitempty"`
+	// User is the user that runs the task. Empty leaves the choice to the driver.
+	User string `codec:",omitempty"`
+	// Lifecycle is nil for a main task.
+	Lifecycle *Lifecycle `codec:",omitempty"`
+	// Leader says that the end of the task ends the other main tasks of the allocation.
+	Leader bool `codec:",omitempty"`
+	// KillSignal is the name of the signal that asks the task to end, such as SIGTERM. Empty leaves
+	// the choice to the driver.
+	KillSignal string `codec:",omitempty"`
+	// Constraints restrict the nodes of the task's group.
+	Constraints []Constraint `codec:",omitempty"`
+	// RestartPolicy is nil for that of the group. See [TaskGroup.RestartPolicyOf].
+	RestartPolicy *RestartPolicy `codec:",omitempty"`
+	// Meta is the operator's information, or nil.
+	Meta map[string]string `codec:",omitempty"`
+	// LogConfig bounds the logs of the task; nil is [DefaultLogConfig].
+	LogConfig *LogConfig `codec:",omitempty"`
+}
+
+// Bounds on one task.
+const (
+	// MaxTaskConfigBytes bounds [Task.Config].
+	MaxTaskConfigBytes = 64 << 10
+	// MaxMapEntries bounds the entries of one environment or meta map.
+	MaxMapEntries = 1000
+	// MaxMapValueBytes bounds one value of such a map.
+	MaxMapValueBytes = 32 << 10
+)
+
+// LogConfig bounds the logs of a task: for each of stdout and stderr, MaxFiles files of
+// MaxFileSizeMB mebibytes.
+type LogConfig struct {
+	MaxFiles      int
+	MaxFileSizeMB int
+}
+
+// DefaultLogConfig is that of a task that has none.
+func DefaultLogConfig() LogConfig { return LogConfig{MaxFiles: 10, MaxFileSizeMB: 10} }
+
+// Logs returns the bounds of the task's logs.
+func (t *Task) Logs() LogConfig {
+	if t.LogConfig == nil {
+		return DefaultLogConfig()
+	}
+	return *t.LogConfig
+}
+
+// Copy returns a copy that shares nothing with t that either may write to.
+func (t *Task) Copy() *Task {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Config = bytes.Clone(t.Config)
+	c.Env, c.Meta = maps.Clone(t.Env), maps.Clone(t.Meta)
+	c.Constraints = slices.Clone(t.Constraints)
+	c.RestartPolicy = t.RestartPolicy.copy()
+	if t.Lifecycle != nil {
+		lifecycle := *t.Lifecycle
+		c.Lifecycle = &lifecycle
+	}
+	if t.LogConfig != nil {
+		logs := *t.LogConfig
+		c.LogConfig = &logs
+	}
+	return &c
+}
+
+// Equal reports whether both tasks are the same in every field. An empty map or list equals a nil
+// one.
+func (t *Task) Equal(o *Task) bool {
+	if t == nil || o == nil {
+		return t == o
+	}
+	return t.Name == o.Name && t.Resources == o.Resources && t.KillTimeout == o.KillTimeout &&
+		t.ShutdownDelay == o.ShutdownDelay && t.StoragePlugin == o.StoragePlugin && t.Driver == o.Driver &&
+		bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) && t.User == o.User &&
+		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
+		slices.Equal(t.Constraints, o.Constraints) && equalPointed(t.RestartPolicy, o.RestartPolicy) &&
+		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig)
+}
+
+func equalPointed[T comparable](a, b *T) bool { return a == b || (a != nil && b != nil && *a == *b) }
+
+// usesDrivers reports whether the task has a field of [VersionOfDrivers].
+func (t *Task) usesDrivers() bool {
+	return t != nil && (t.Driver != "" || len(t.Config) > 0 || len(t.Env) > 0 || t.User != "" || t.Lifecycle != nil ||
+		t.Leader || t.KillSignal != "" || len(t.Constraints) > 0 || t.RestartPolicy != nil || len(t.Meta) > 0 || t.LogConfig != nil)
+}
+
+// validate checks the fields that drivers and clients need.
+func (t *Task) validate() error {
+	var errs []error
+	if t.Driver != "" {
+		if err := CheckID(t.Driver); err != nil {
+			errs = append(errs, fmt.Errorf("Invalid driver: %w", err))
+		}
+	}
+	if t.User != "" {
+		if err := CheckID(t.User); err != nil {
+			errs = append(errs, fmt.Errorf("Invalid user: %w", err))
+		}
+	}
+	if t.KillSignal != "" && !isSignal(t.KillSignal) {
+		errs = append(errs, fmt.Errorf("Invalid kill signal %q: it must be a name such as SIGTERM", t.KillSignal))
+	}
+	errs = append(errs, checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
+		checkConstraints(t.Constraints), t.RestartPolicy.validate())
+	if l := t.LogConfig; l != nil && (l.MaxFiles < 1 || l.MaxFileSizeMB < 1) {
+		errs = append(errs, fmt.Errorf("Logs need at least 1 file of 1 MiB but found %d files of %d MiB", l.MaxFiles, l.MaxFileSizeMB))
+	}
+	return errors.Join(errs...)
+}
+
+func checkConfig(config json.RawMessage) error {
+	switch {
+	case len(config) == 0:
+		return nil
+	case len(config) > MaxTaskConfigBytes:
+		return fmt.Errorf("Config has at most %d bytes but found %d", MaxTaskConfigBytes, len(config))
+	case !json.Valid(config) || bytes.TrimLeft(config, " \t\r\n")[0] != '{':
+		return errors.New("Config must be a JSON object")
+	}
+	return nil
+}
+
+// checkMap checks an environment or a meta map. It names the first wrong key in their order.
+func checkMap(what string, m map[string]string) error {
+	if len(m) > MaxMapEntries {
+		return fmt.Errorf("%s has at most %d entries but found %d", what, MaxMapEntries, len(m))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if err := CheckID(key); err != nil {
+			return fmt.Errorf("%s: invalid key %q: %w", what, key, err)
+		}
+		if len(m[key]) > MaxMapValueBytes {
+			return fmt.Errorf("%s: the value of %q has at most %d bytes but found %d", what, key, MaxMapValueBytes, len(m[key]))
+		}
+	}
+	return nil
+}
+
+func mapBytes(m map[string]string) int {
+	size := 0
+	for key, value := range m { //lint:order a sum
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+// textBytes is the size that [MaxJobTextBytes] bounds.
+func (j *Job) textBytes() int {
+	size := constraintBytes(j.Constraints) + mapBytes(j.Meta)
+	for _, g := range j.TaskGroups {
+		if g == nil {
+			continue
+		}
+		size += constraintBytes(g.Constraints) + mapBytes(g.Meta)
+		for _, t := range g.Tasks {
+			if t != nil {
+				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints)
+			}
+		}
+	}
+	return size
+}
+
+// NeededVersion is the lowest cluster version that has all fields of the job. A nil job needs the
+// first.
+func (j *Job) NeededVersion() Version {
+	if j == nil {
+		return MinVersion
+	}
+	uses := len(j.Constraints) > 0 || len(j.Meta) > 0
+	for _, g := range j.TaskGroups {
+		uses = uses || (g != nil && g.usesDrivers())
+	}
+	if uses {
+		return VersionOfDrivers
+	}
+	return MinVersion
+}
+
+func (g *TaskGroup) usesDrivers() bool {
+	return g.RestartPolicy != nil || len(g.Constraints) > 0 || len(g.Meta) > 0 || g.Disconnect.StopOnClientAfter != 0 ||
+		slices.ContainsFunc(g.Tasks, (*Task).usesDrivers)
+}
+
+// isSignal reports whether a kill signal may have the name: it is one of those of Linux.
+func isSignal(name string) bool {
+	switch name {
+	case "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT",
+		"SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGSEGV", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP",
+		"SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU", "SIGXFSZ":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TaskStates are the states of an allocation's tasks. They are shared and never written to.
+type TaskStates struct {
+	// Tasks has at most one state for each task, in the order of the names.
+	Tasks []TaskState
+}
+
+// TaskPhase is how far a task has come.
+type TaskPhase string
+
+// The values of [TaskPhase].
+const (
+	TaskPending TaskPhase = "pending"
+	TaskRunning TaskPhase = "running"
+	TaskDead    TaskPhase = "dead"
+)
+
+// TaskState is what a client last reported of one task.
+type TaskState struct {
+	Name  string
+	State TaskPhase
+	// Failed says that the task ended and failed.
+	Failed   bool   `codec:",omitempty"`
+	Restarts uint64 `codec:",omitempty"`
+	// LastRestart, StartedAt and FinishedAt are zero if it has not happened.
+	LastRestart time.Time `codec:",omitempty"`
+	StartedAt   time.Time `codec:",omitempty"`
+	FinishedAt  time.Time `codec:",omitempty"`
+	// Waiting is what a stopping task waits for, or nil.
+	Waiting *TaskWait `codec:",omitempty"`
+	// Events are the last [MaxTaskEvents], oldest first.
+	Events []TaskEvent `codec:",omitempty"`
+}
+
+// TaskEvent is one line of a task's history.
+type TaskEvent struct {
+	// Type is a short name, such as Started or Terminated.
+	Type string
+	Time time.Time
+	// Message is a sentence for the operator, or empty.
+	Message string `codec:",omitempty"`
+	// Details are more facts by name, or nil.
+	Details map[string]string `codec:",omitempty"`
+}
+
+// TaskWait is what a stopping task waits for.
+type TaskWait struct {
+	For WaitKind
+	// Until is the end of a delay or of the grace, or zero.
+	Until time.Time `codec:",omitempty"`
+	// Detail names what is known: the driver, or a process with its id and state.
+	Detail string `codec:",omitempty"`
+}
+
+// WaitKind is the kind of thing that a stopping task waits for.
+type WaitKind string
+
+// The values of [WaitKind].
+const (
+	// WaitShutdownDelay is a shutdown delay of the task or its group.
+	WaitShutdownDelay WaitKind = "shutdown delay"
+	// WaitGrace is the kill timeout after the kill signal.
+	WaitGrace WaitKind = "grace"
+	// WaitDriver is a driver that does not answer.
+	WaitDriver WaitKind = "driver"
+	// WaitProcess is a process that cannot be killed, such as one in state D.
+	WaitProcess WaitKind = "process"
+)
+
+// Bounds on the states of tasks. Longer texts are cut, and the oldest events are dropped.
+const (
+	MaxTaskEvents = 10
+	// MaxTaskEventBytes bounds each text of an event or of a wait, in bytes.
+	MaxTaskEventBytes = 256
+	// MaxTaskEventDetails bounds the details of one event.
+	MaxTaskEventDetails = 8
+)
+
+// State returns the state of the task, or nil. Nil states have none.
+func (s *TaskStates) State(task string) *TaskState {
+	if s == nil {
+		return nil
+	}
+	at, found := slices.BinarySearchFunc(s.Tasks, task, func(t TaskState, name string) int { return strings.Compare(t.Name, name) })
+	if !found {
+		return nil
+	}
+	return &s.Tasks[at]
+}
+
+// Equal reports whether both are the same in every field.
+func (s *TaskStates) Equal(o *TaskStates) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return slices.EqualFunc(s.Tasks, o.Tasks, TaskState.equal)
+}
+
+func (t TaskState) equal(o TaskState) bool {
+	return t.Name == o.Name && t.State == o.State && t.Failed == o.Failed && t.Restarts == o.Restarts &&
+		t.LastRestart.Equal(o.LastRestart) && t.StartedAt.Equal(o.StartedAt) && t.FinishedAt.Equal(o.FinishedAt) &&
+		t.Waiting.equal(o.Waiting) && slices.EqualFunc(t.Events, o.Events, TaskEvent.equal)
+}
+
+func (e TaskEvent) equal(o TaskEvent) bool {
+	return e.Type == o.Type && e.Time.Equal(o.Time) && e.Message == o.Message && maps.Equal(e.Details, o.Details)
+}
+
+func (w *TaskWait) equal(o *TaskWait) bool {
+	if w == nil || o == nil {
+		return w == o
+	}
+	return w.For == o.For && w.Until.Equal(o.Until) && w.Detail == o.Detail
+}
+
+// Bounded returns a copy of what the state of the cluster keeps: the states of tasks of the group,
+// in the order of their names, the first of each name, with the last events and bounded texts. It
+// leaves out a state that is none of the phases. Nil stays nil.
+func (s *TaskStates) Bounded(g *TaskGroup) *TaskStates {
+	if s == nil {
+		return nil
+	}
+	known := make(map[string]bool, len(g.taskList()))
+	for _, t := range g.taskList() {
+		if t != nil {
+			known[t.Name] = true
+		}
+	}
+	kept := new(TaskStates)
+	for _, t := range s.Tasks {
+		if known[t.Name] && (t.State == TaskPending || t.State == TaskRunning || t.State == TaskDead) {
+			known[t.Name] = false
+			kept.Tasks = append(kept.Tasks, t.bounded())
+		}
+	}
+	slices.SortFunc(kept.Tasks, func(a, b TaskState) int { return strings.Compare(a.Name, b.Name) })
+	return kept
+}
+
+func (g *TaskGroup) taskList() []*Task {
+	if g == nil {
+		return nil
+	}
+	return g.Tasks
+}
+
+func (t TaskState) bounded() TaskState {
+	t.LastRestart, t.StartedAt, t.FinishedAt = t.LastRestart.UTC(), t.StartedAt.UTC(), t.FinishedAt.UTC()
+	if w := t.Waiting; w != nil {
+		t.Waiting = &TaskWait{For: WaitKind(cut(string(w.For))), Until: w.Until.UTC(), Detail: cut(w.Detail)}
+	}
+	last := t.Events[max(0, len(t.Events)-MaxTaskEvents):]
+	t.Events = nil
+	for _, e := range last {
+		t.Events = append(t.Events, e.bounded())
+	}
+	return t
+}
+
+func (e TaskEvent) bounded() TaskEvent {
+	e.Type, e.Message, e.Time = cut(e.Type), cut(e.Message), e.Time.UTC()
+	var details map[string]string
+	for _, key := range slices.Sorted(maps.Keys(e.Details)) {
+		if len(details) == MaxTaskEventDetails {
+			break
+		}
+		if details == nil {
+			details = make(map[string]string)
+		}
+		details[cut(key)] = cut(e.Details[key])
+	}
+	e.Details = details
+	return e
+}
+
+// cut returns valid UTF-8 of at most [MaxTaskEventBytes].
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), MaxTaskEventBytes)], "")
+}
+
+// Copy returns a copy that shares nothing with s.
+func (s *TaskStates) Copy() *TaskStates {
+	if s == nil {
+		return nil
+	}
+	c := &TaskStates{Tasks: slices.Clone(s.Tasks)}
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		if t.Waiting != nil {
+			w := *t.Waiting
+			t.Waiting = &w
+		}
+		t.Events = slices.Clone(t.Events)
+		for k := range t.Events {
+			t.Events[k].Details = maps.Clone(t.Events[k].Details)
+		}
+	}
+	return c
+}
