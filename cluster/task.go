@@ -172,7 +172,7 @@ func checkMap(what string, m map[string]string) error {
 
 func mapBytes(m map[string]string) int {
 	size := 0
-	for key, value := range m { //lint:order a sum
+	for key, value := range m {
 		size += len(key) + len(value)
 	}
 	return size

@@ -235,7 +235,7 @@ func TestJob_Validate_drivers(t *testing.T) {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Tasks[2].Name = "proxy" },
 			group + `Task "proxy" is defined twice`,
 		},
-		"a constraint that nobody knows": {
+		"a constraint with another operand": {
 			func(j *cluster.Job, _ *cluster.TaskGroup, _ *cluster.Task) {
 				j.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: "distinct_hosts", RTarget: "true"}}
 			},

@@ -29,7 +29,7 @@ func rowTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cluster.Node](), reflect.TypeFor[cluster.Drain](), reflect.TypeFor[cluster.DrainStrategy](), reflect.TypeFor[cluster.DrainSpec](),
 		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](),
-		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](),
+		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
 		reflect.TypeFor[cluster.Evaluation](),
 	}
@@ -56,7 +56,9 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.EphemeralDisk]():
 		return []string{"Migrate"}
 	case reflect.TypeFor[cluster.Task]():
-		return []string{"KillTimeout", "ShutdownDelay", "StoragePlugin"}
+		return []string{"KillTimeout", "ShutdownDelay", "StoragePlugin", "Leader", "Lifecycle"}
+	case reflect.TypeFor[cluster.Lifecycle]():
+		return []string{"Hook", "Sidecar"}
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",

@@ -136,7 +136,12 @@ func (g *generator) group(name string) *cluster.TaskGroup {
 		group.Migrate = &cluster.MigrateStrategy{MaxParallel: g.random.IntN(3), HealthyDeadline: g.duration()}
 	}
 	for range 1 + g.random.IntN(2) {
-		group.Tasks = append(group.Tasks, &cluster.Task{KillTimeout: g.duration(), ShutdownDelay: g.duration()})
+		task := &cluster.Task{KillTimeout: g.duration(), ShutdownDelay: g.duration(), Leader: g.oneIn(4)}
+		if g.oneIn(3) {
+			hooks := []cluster.Hook{cluster.HookPrestart, cluster.HookPoststart, cluster.HookPoststop}
+			task.Lifecycle = &cluster.Lifecycle{Hook: pick(g.random, hooks), Sidecar: g.oneIn(2)}
+		}
+		group.Tasks = append(group.Tasks, task)
 	}
 	return group
 }

@@ -78,7 +78,7 @@ func TestTestStore_lostFields(t *testing.T) {
 	elsewise := map[string]string{
 		"Node.ID": "node", "Job.ID": "job", "Job.Namespace": "job", "Allocation.ID": "allocation",
 		"Evaluation.ID": "evaluation", "Evaluation.JobID": "evaluation", "Evaluation.Namespace": "evaluation", "Evaluation.Status": "evaluation",
-		"DrainStrategy.DrainSpec": "Deadline", "Job.TaskGroups": "TaskGroups",
+		"DrainStrategy.DrainSpec": "DrainSpec", "Job.TaskGroups": "TaskGroups",
 	}
 	for _, field := range DecisionFields() {
 		t.Run(field, func(t *testing.T) {
@@ -116,7 +116,7 @@ func ExampleTestStore_error() {
 	})
 	fmt.Println(err)
 	// Output:
-	// world 0: after commit 36: Alloc(b1): allocation b1: StoppedAt is 0001-01-01T00:00:00Z, want 2030-01-01T00:11:51.616716Z
+	// world 0: after commit 30: Alloc(b): allocation b: StoppedAt is 0001-01-01T00:00:00Z, want 2030-01-01T00:12:05.720183Z
 }
 
 // edited returns copies of the rows, with every value edited: the rows, and the structs and times

@@ -17,7 +17,8 @@ type ImportRule struct {
 	// Never are packages that it must not reach, directly or through others. Directly are packages
 	// that it must not import itself.
 	Never, Directly map[string]string
-	// OnlyStandard, if not empty, is the reason why it imports only the standard library.
+	// OnlyStandard, if not empty, is the reason why it imports only the standard library, and
+	// packages with the same restriction.
 	OnlyStandard string
 }
 
@@ -42,12 +43,17 @@ func CheckImports(dir string, rules []ImportRule) ([]Finding, error) {
 			if why := rule.Directly[path]; why != "" {
 				report(why, rule.Package, path)
 			}
-			if standard := !strings.Contains(strings.Split(path, "/")[0], "."); rule.OnlyStandard != "" && !standard {
+			if standard := !strings.Contains(strings.Split(path, "/")[0], "."); rule.OnlyStandard != "" && !standard && !isStandardOnly(rules, path) {
 				report(rule.OnlyStandard, rule.Package, path)
 			}
 		}
 	}
 	return sortFindings(found), nil
+}
+
+// isStandardOnly reports whether a rule restricts the package to the standard library.
+func isStandardOnly(rules []ImportRule, path string) bool {
+	return slices.ContainsFunc(rules, func(r ImportRule) bool { return r.Package == path && r.OnlyStandard != "" })
 }
 
 // importGraph holds packages by path, with their imports.

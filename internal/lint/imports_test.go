@@ -13,6 +13,9 @@ func TestCheckImports(t *testing.T) {
 	const fixtures = module + "/internal/lint/testdata/src/imports"
 	const inner, middle, outer = fixtures + "/inner", fixtures + "/middle", fixtures + "/outer"
 	because := func(path string) map[string]string { return map[string]string{path: "because"} }
+	found, err := lint.CheckImports(".", []lint.ImportRule{{Package: middle, OnlyStandard: "because"}, {Package: outer, OnlyStandard: "because"}})
+	must.NoError(t, err)
+	must.SliceEmpty(t, found, must.Sprint("a package with the same restriction"))
 	for name, test := range map[string]struct {
 		rule lint.ImportRule
 		want string // one finding, or empty

@@ -68,7 +68,7 @@ func loopRule() lint.LoopRule {
 			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},
 		Outside: []string{
-			"cmp", "container/heap", "crypto/sha256", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "regexp", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
@@ -128,6 +128,7 @@ func importRules() []lint.ImportRule {
 		}},
 		{Package: module + "/cluster/alarm", OnlyStandard: "embedders get this module"},
 		{Package: module + "/cluster/raftwrite", OnlyStandard: "embedders get this module"},
+		{Package: module + "/cluster/semver", OnlyStandard: "embedders get this module"},
 		{
 			Package: module + "/drainer",
 			Never: map[string]string{
