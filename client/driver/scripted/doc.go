@@ -1,0 +1,24 @@
+// Package scripted is a double of task drivers and of the machine that they run on, in virtual time.
+//
+// A [Machine] is one node: its boots, processes and cgroups. A [Program] is a driver that is
+// installed on it, and a [Driver] is one life of the driver's process. Each task follows a [Script],
+// and a [Fault] says what happens to a call. The simulator plays the client over these doubles, and
+// its judges read the machine: which process ran when, which signal it got, from whom and when.
+//
+// # Time
+//
+// Nothing here blocks, starts goroutines or reads a clock. All time comes from a [Clock]. Every call
+// returns at once; its answer comes later through the reply function, exactly once, and never before
+// the call has returned. Equal calls at equal times give equal results. None of the types is safe
+// for concurrent use.
+//
+// [Blocking] makes a [driver.Driver] out of a [Driver], in real time or in the time of
+// testing/synctest. The conformance suite in package drivertest runs over it.
+//
+// # What outlives what
+//
+//	driver's process ends    calls and streams in flight end with class Gone. Tasks: see [Parent].
+//	shim ends                its task is killed, and its exit result is lost.
+//	task's process ends      children with setsid run on, in the task's cgroup.
+//	machine halts            everything ends. Handles of an earlier boot cannot be recovered.
+package scripted
