@@ -71,6 +71,8 @@ const (
 	WaitGrace WaitKind = "grace"
 	// WaitDriver is a driver that does not answer.
 	WaitDriver WaitKind = "driver"
+	// WaitDisk is a disk to which the client cannot write.
+	WaitDisk WaitKind = "disk"
 	// WaitProcess is a process that cannot be killed, such as one in state D.
 	WaitProcess WaitKind = "process"
 )

@@ -1,0 +1,242 @@
+package client
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// allocRunner runs one allocation.
+type allocRunner struct {
+	core  *Core
+	rec   *Record
+	saves saves
+	job   cluster.JobType
+	group *cluster.TaskGroup
+	tasks []*taskRunner
+
+	// built: the folders of the allocation exist. building: they are being made.
+	built, building bool
+	buildAt         time.Duration
+	buildFailures   int
+
+	// unknown: the servers do not know the allocation any more.
+	unknown bool
+	// pending is the allocation that must run once what was left of it is gone, or nil.
+	pending *cluster.Allocation
+
+	report         reportState
+	discarding     bool
+	discardAt      time.Duration
+	discardFailing int
+}
+
+func newAllocRunner(c *Core, rec *Record) *allocRunner {
+	a := &allocRunner{core: c, rec: rec, job: rec.Alloc.JobType(), group: rec.Alloc.Job.Group(rec.Alloc.TaskGroup)}
+	if a.group == nil {
+		a.group = &cluster.TaskGroup{}
+	}
+	if len(rec.Tasks) == 0 {
+		for _, task := range a.group.Tasks {
+			if task != nil {
+				rec.Tasks = append(rec.Tasks, TaskRecord{State: cluster.TaskState{Name: task.Name, State: cluster.TaskPending}})
+			}
+		}
+	}
+	for i := range rec.Tasks {
+		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
+	}
+	a.saves.alloc = a
+	return a
+}
+
+func (a *allocRunner) id() cluster.AllocID { return a.rec.Alloc.ID }
+
+// touch notes a change of the record, which will be saved and reported.
+func (a *allocRunner) touch() {
+	a.saves.version++
+	a.report.version++
+	a.core.changed = true
+}
+
+// received begins the life of an allocation that the servers have placed.
+func (a *allocRunner) received() {
+	for _, t := range a.tasks {
+		t.event("Received", "The client has received the task")
+	}
+	a.touch()
+	if a.rec.Alloc.ServerTerminal() {
+		a.stop("the servers stopped the allocation before it started")
+	}
+}
+
+// restore continues an allocation from its record.
+func (a *allocRunner) restore() {
+	rebooted := a.rec.BootID != a.core.options.BootID
+	if rebooted {
+		a.rec.BootID = a.core.options.BootID
+		a.rec.Received, a.rec.StopBegan = a.core.now.Boot, a.core.now.Boot
+		a.touch()
+	}
+	if !a.rec.Ended {
+		for _, t := range a.tasks {
+			t.restore(rebooted)
+		}
+	}
+	a.report.version++ // the earlier core may not have reported it
+}
+
+// update takes in a newer version of the allocation.
+func (a *allocRunner) update(alloc *cluster.Allocation) {
+	a.unknown = false
+	if a.orphan() {
+		a.pending = alloc
+		return
+	}
+	if alloc.AllocModifyIndex < a.rec.Alloc.AllocModifyIndex {
+		return
+	}
+	if alloc.ClientStatus != a.rec.ClientStatus {
+		a.report.version++ // the servers have lost the report, or gave the node up
+	}
+	if alloc.AllocModifyIndex > a.rec.Alloc.AllocModifyIndex {
+		// The client runs what the servers placed: a later version of the job has its own allocation.
+		newer := alloc.Copy()
+		newer.Job = a.rec.Alloc.Job
+		a.rec.Alloc = newer
+		a.touch()
+	}
+	if alloc.ServerTerminal() {
+		a.stop(alloc.DesiredDescription)
+	}
+}
+
+// forgotten stops an allocation that the servers do not know.
+func (a *allocRunner) forgotten() {
+	a.unknown = true
+	if !a.rec.Ended {
+		a.stop("the servers do not know the allocation")
+	}
+	a.core.changed = true
+}
+
+// orphan reports whether the record was made from what was found on the node, without an allocation
+// of the servers.
+func (a *allocRunner) orphan() bool { return a.rec.Alloc.Job == nil && a.rec.Alloc.NodeID == "" }
+
+// stop begins to stop the allocation.
+func (a *allocRunner) stop(reason string) {
+	if a.rec.Stopping || a.rec.Ended {
+		return
+	}
+	a.rec.Stopping, a.rec.StopBegan, a.rec.StopReason = true, a.core.now.Boot, reason
+	a.touch()
+}
+
+func (a *allocRunner) step() {
+	if a.rec.Ended {
+		a.saves.step()
+		return
+	}
+	if after := a.group.Disconnect.StopOnClientAfter; after > 0 && !a.rec.Stopping && a.core.reached(a.core.contactAt+after) {
+		a.stop("the client has not reached the servers for " + after.String())
+	}
+	a.build()
+	for _, t := range a.tasks {
+		t.step()
+	}
+	a.judgeHealth()
+	a.updateStatus()
+	a.saves.step()
+}
+
+// build makes the folders of an allocation that is going to start a task.
+func (a *allocRunner) build() {
+	if a.built || a.building || a.ending() && !a.anyStarted() || !a.core.reached(a.buildAt) {
+		return
+	}
+	a.building = true
+	a.core.options.Shell.Build(a.rec.Alloc, reply(a.core, func(err error) {
+		a.building, a.built = false, err == nil
+		a.core.changed = true
+		if err != nil {
+			a.buildFailures++
+			a.buildAt = a.core.now.Boot + backoff(a.buildFailures, a.core.options.MinRetry, a.core.options.MaxRetry)
+			a.core.options.Logger.Error("the folders of an allocation could not be made", "alloc", a.id(), "error", err)
+			if a.buildFailures == 1 {
+				for _, t := range a.tasks {
+					t.event("Setup Failure", "The folders could not be made, and the client tries again: "+err.Error())
+				}
+				a.touch()
+			}
+		}
+	}))
+}
+
+// updateStatus derives the status that the servers are told.
+func (a *allocRunner) updateStatus() {
+	status := a.rec.ClientStatus
+	switch {
+	case a.allDead():
+		status = cluster.ClientComplete
+		if a.failed() {
+			status = cluster.ClientFailed
+		}
+		if len(a.tasks) == 0 && !a.rec.Stopping {
+			status = cluster.ClientFailed // the job has lost the group
+		}
+		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
+		a.touch()
+	case status == cluster.ClientPending && a.mainsStarted():
+		status = cluster.ClientRunning
+	}
+	if status != a.rec.ClientStatus {
+		a.rec.ClientStatus = status
+		a.touch()
+	}
+}
+
+// description says in words why the allocation has its status.
+func (a *allocRunner) description() string {
+	switch {
+	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
+		return "the allocation's job has no such task group"
+	case a.rec.ClientStatus == cluster.ClientFailed:
+		return "failed tasks"
+	case a.rec.Ended:
+		return "all tasks have ended"
+	case a.rec.Stopping:
+		return "stopping: " + a.rec.StopReason
+	case a.rec.ClientStatus == cluster.ClientRunning:
+		return "tasks are running"
+	case a.waitsForPredecessor():
+		return "waiting for the end of the allocation that this one replaces"
+	}
+	return "no tasks have started"
+}
+
+// discardable reports whether the allocation has ended and the servers know its end.
+func (a *allocRunner) discardable() bool {
+	return a.rec.Ended && (a.orphan() || a.report.endTaken || a.unknown)
+}
+
+// discard removes the record and the folders.
+func (a *allocRunner) discard() {
+	if a.discarding || a.saves.busy() || !a.core.reached(a.discardAt) {
+		return
+	}
+	a.discarding = true
+	a.core.options.Shell.Discard(a.id(), reply(a.core, func(err error) {
+		a.discarding = false
+		if err != nil {
+			a.discardFailing++
+			a.discardAt = a.core.now.Boot + backoff(a.discardFailing, a.core.options.MinRetry, a.core.options.MaxRetry)
+			a.core.options.Logger.Error("the folders of an ended allocation could not be removed", "alloc", a.id(), "error", err)
+			return
+		}
+		a.core.remove(a)
+		if a.pending != nil {
+			a.core.want(a.pending)
+		}
+	}))
+}

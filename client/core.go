@@ -1,0 +1,209 @@
+package client
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Core decides for one node. Only its owner calls Step. The other methods are posts: they return at
+// once, take effect in the next step, and are safe for concurrent use.
+type Core struct {
+	options  Options
+	inbox    *inbox
+	now      Time
+	wakeAt   time.Duration
+	changed  bool
+	restored bool
+
+	drivers *drivers
+	reports reports
+	// allocs are in the order of their ids.
+	allocs []*allocRunner
+	// cluster and index name the newest answer of the servers. Contacted: this core has one.
+	cluster   string
+	index     uint64
+	contacted bool
+	// contactAt is when the last heartbeat was sent that the servers have answered.
+	contactAt time.Duration
+}
+
+// New returns a core that has done nothing yet.
+func New(o Options) (*Core, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
+	c.drivers = newDrivers(c, o.Drivers)
+	c.reports.core = c
+	return c, nil
+}
+
+// Woken receives a value when a step is wanted before the time that the last step returned.
+func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }
+
+// Servers posts an answer of the servers. The core owns it.
+func (c *Core) Servers(w Wanted) { c.inbox.post(func() { c.receive(w) }) }
+
+// Contact posts that the servers have answered a heartbeat, which was sent at this time.
+func (c *Core) Contact(sent time.Duration) {
+	c.inbox.post(func() { c.contactAt = max(c.contactAt, sent) })
+}
+
+// DriverDown posts that the process of a driver has ended.
+func (c *Core) DriverDown(name string, life Life) {
+	c.inbox.post(func() { c.drivers.down(name, life) })
+}
+
+// Fingerprint posts the health of a driver.
+func (c *Core) Fingerprint(name string, life Life, f driver.Fingerprint) {
+	c.inbox.post(func() { c.drivers.fingerprint(name, life, f) })
+}
+
+// Step handles what was posted and does what is due. It returns when it must be called again at
+// the latest, or [Never]. An earlier or needless call is harmless. It never blocks.
+func (c *Core) Step(now Time) (wakeAt time.Duration) {
+	c.now = now
+	if !c.restored {
+		c.restored = true
+		c.restore()
+	}
+	for _, act := range c.inbox.take() {
+		act()
+	}
+	// A change of one allocation may concern another one, such as its replacement.
+	for again := true; again; again = c.changed {
+		c.wakeAt, c.changed = Never, false
+		c.drivers.step()
+		for _, a := range c.allocs {
+			a.step()
+		}
+	}
+	c.reports.step()
+	c.discard()
+	return c.wakeAt
+}
+
+// reached reports whether a time has come. If not, the core is stepped then.
+func (c *Core) reached(at time.Duration) bool {
+	if at <= c.now.Boot {
+		return true
+	}
+	c.wakeAt = min(c.wakeAt, at)
+	return false
+}
+
+// wallAt is the time of day at a time of the boot clock.
+func (c *Core) wallAt(at time.Duration) time.Time { return c.now.Wall.Add(at - c.now.Boot) }
+
+// alloc returns the runner of an allocation, or nil.
+func (c *Core) alloc(id cluster.AllocID) *allocRunner {
+	if i, found := c.find(id); found {
+		return c.allocs[i]
+	}
+	return nil
+}
+
+func (c *Core) find(id cluster.AllocID) (int, bool) {
+	return slices.BinarySearchFunc(c.allocs, id, func(a *allocRunner, id cluster.AllocID) int {
+		return strings.Compare(string(a.id()), string(id))
+	})
+}
+
+func (c *Core) add(a *allocRunner) {
+	i, _ := c.find(a.id())
+	c.allocs = slices.Insert(c.allocs, i, a)
+	c.changed = true
+}
+
+func (c *Core) remove(a *allocRunner) {
+	if i, found := c.find(a.id()); found {
+		c.allocs = slices.Delete(c.allocs, i, i+1)
+	}
+}
+
+// receive takes in an answer of the servers. An answer of another cluster, or one that is older than the
+// last, could lack allocations that must run: it is ignored.
+func (c *Core) receive(w Wanted) {
+	switch {
+	case c.cluster == "":
+		c.cluster = w.ClusterID
+	case c.cluster != w.ClusterID:
+		c.options.Logger.Error("the servers belong to another cluster: this client keeps running what the old cluster placed and ignores the new one; "+
+			"drain or stop the tasks and start the client with an empty data directory", "cluster", c.cluster, "servers", w.ClusterID)
+		return
+	}
+	if w.Index < c.index {
+		return
+	}
+	c.index, c.contacted = w.Index, true
+	for _, alloc := range w.Allocs {
+		c.want(alloc)
+	}
+	if !w.Complete {
+		return
+	}
+	known := make(map[cluster.AllocID]bool, len(w.Known))
+	for _, id := range w.Known {
+		known[id] = true
+	}
+	for _, a := range c.allocs {
+		if !known[a.id()] {
+			a.forgotten()
+		}
+	}
+}
+
+// want takes in an allocation that the servers have placed or changed.
+func (c *Core) want(alloc *cluster.Allocation) {
+	if a := c.alloc(alloc.ID); a != nil {
+		a.update(alloc)
+		return
+	}
+	if alloc.NodeID != c.options.Node || alloc.ClientTerminal() {
+		return
+	}
+	a := newAllocRunner(c, &Record{
+		Alloc: alloc, ClusterID: c.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
+	})
+	c.add(a)
+	a.received()
+}
+
+// discard removes ended allocations: those that the servers have forgotten, and the oldest of the
+// others if there are too many.
+func (c *Core) discard() {
+	var ended []*allocRunner
+	for _, a := range c.allocs {
+		if a.discardable() {
+			ended = append(ended, a)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
+	extra := len(ended) - max(0, c.options.KeepEnded)
+	for i, a := range ended {
+		if i < extra || a.unknown || a.orphan() {
+			a.discard()
+		}
+	}
+}
+
+// restore continues from the records of an earlier core.
+func (c *Core) restore() {
+	if c.contactAt == 0 {
+		c.contactAt = c.now.Boot
+	}
+	for _, rec := range c.options.Records {
+		if c.cluster == "" {
+			c.cluster = rec.ClusterID
+		}
+		a := newAllocRunner(c, rec)
+		c.add(a)
+		a.restore()
+	}
+	c.options.Records = nil
+}

@@ -1,0 +1,414 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// allocation returns an allocation of a service job with these tasks.
+func allocation(id cluster.AllocID, tasks ...*cluster.Task) *cluster.Allocation {
+	job := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
+		Name: "main", Count: 1, Tasks: tasks, RestartPolicy: &cluster.RestartPolicy{Attempts: 2, Interval: time.Hour, Delay: 15 * time.Second, Mode: cluster.RestartFail},
+	}}}
+	for _, t := range tasks {
+		t.Driver = "mock"
+	}
+	job.Canonicalize()
+	return &cluster.Allocation{
+		ID: id, Namespace: "default", Name: "web.main[0]", NodeID: "node-1", JobID: "web", Job: job, TaskGroup: "main",
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
+	}
+}
+
+func mainTask(name string) *cluster.Task {
+	return &cluster.Task{Name: name, KillTimeout: 5 * time.Second}
+}
+
+func hooked(name string, hook cluster.Hook, sidecar bool) *cluster.Task {
+	return &cluster.Task{Name: name, KillTimeout: 5 * time.Second, Lifecycle: &cluster.Lifecycle{Hook: hook, Sidecar: sidecar}}
+}
+
+// storyOf returns what happened on the machine, without times.
+func (n *node) storyOf() string {
+	var lines []string
+	for _, l := range n.story {
+		lines = append(lines, strings.TrimSpace(l[10:]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (n *node) status(id cluster.AllocID) cluster.ClientStatus { return n.servers[id].ClientStatus }
+
+func (n *node) eventsOf(id cluster.AllocID, name string) string {
+	var texts []string
+	if s := n.servers[id].TaskStates.State(name); s != nil {
+		for _, e := range s.Events {
+			texts = append(texts, e.Type)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func TestCore_runsReportsAndStops(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.Nil(t, n.servers["a"].Healthy)
+	n.run(10 * time.Second)
+	must.NotNil(t, n.servers["a"].Healthy)
+	must.True(t, *n.servers["a"].Healthy)
+	n.stop("a")
+	n.run(time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "web"))
+	must.Len(t, 0, n.live(""))
+}
+
+// An idle node makes no step.
+func TestCore_idle(t *testing.T) {
+	n := newNode(t)
+	for i := range 20 {
+		n.place(allocation(cluster.AllocID(fmt.Sprintf("a%02d", i)), mainTask("web")))
+	}
+	n.run(time.Minute)
+	steps := n.core.Step(n.time())
+	must.EqOp(t, 1<<63-1, steps)
+}
+
+func TestCore_order(t *testing.T) {
+	n := newNode(t)
+	n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
+	n.scripts["notify"] = script{runs: []ending{{after: time.Second}}}
+	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
+	for _, name := range []string{"app", "leader", "proxy", "agent"} {
+		n.scripts[name] = script{stopTakes: time.Second}
+	}
+	leader := mainTask("leader")
+	leader.Leader = true
+	n.place(allocation("a", mainTask("app"), leader, hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true),
+		hooked("notify", cluster.HookPoststart, false), hooked("agent", cluster.HookPoststart, true), hooked("cleanup", cluster.HookPoststop, false)))
+	n.run(20 * time.Second)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.NotNil(t, n.servers["a"].Healthy)
+	n.stop("a")
+	n.run(20 * time.Second)
+	must.EqOp(t, `a/init/1 runs
+a/proxy/2 runs
+a/init/1 exits with 0
+a/app/3 runs
+a/leader/4 runs
+a/notify/5 runs
+a/agent/6 runs
+a/notify/5 exits with 0
+a must stop
+a/leader/4 gets its signal, grace 5s
+a/leader/4 exits with 0
+a/app/3 gets its signal, grace 5s
+a/app/3 exits with 0
+a/proxy/2 gets its signal, grace 5s
+a/agent/6 gets its signal, grace 5s
+a/proxy/2 exits with 0
+a/agent/6 exits with 0
+a/cleanup/7 runs
+a/cleanup/7 exits with 0
+a is reported as complete`, n.storyOf())
+}
+
+// A task gets its whole grace, and dies within a second after it.
+func TestCore_grace(t *testing.T) {
+	web := mainTask("web")
+	web.ShutdownDelay = 3 * time.Second
+	stop := func(change ...func(*cluster.Allocation)) (n *node, signalAfter, killAfter time.Duration) {
+		n = newNode(t)
+		n.scripts["web"] = script{ignores: true}
+		a := allocation("a", web)
+		a.Job.TaskGroups[0].ShutdownDelay = 2 * time.Second
+		n.place(a)
+		n.run(time.Second)
+		began := n.boot
+		process := n.live("web")[0]
+		n.stop("a", change...)
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		return n, process.signaled - began, process.killed - process.signaled
+	}
+	_, signal, kill := stop()
+	must.Between(t, 5*time.Second, signal, 5*time.Second+50*time.Millisecond)
+	must.Between(t, 5*time.Second, kill, 6*time.Second)
+
+	_, signal, kill = stop(func(a *cluster.Allocation) { a.DesiredTransition.NoShutdownDelay = true })
+	must.Between(t, 0, signal, 50*time.Millisecond)
+	must.Between(t, 5*time.Second, kill, 6*time.Second)
+}
+
+// The driver dies one second into a stop. The task keeps its grace and dies at its end, although no
+// call to stop it is open any more.
+func TestCore_driverDiesDuringStop(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	process := n.live("web")[0]
+	n.stop("a")
+	n.run(time.Second)
+	n.killDriver()
+	n.run(time.Minute)
+	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// The client restarts in the middle of the grace. The task gets neither a second grace nor none.
+func TestCore_restartDuringGrace(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	process := n.live("web")[0]
+	n.stop("a")
+	n.run(3 * time.Second)
+	n.crash()
+	n.run(time.Minute)
+	must.Between(t, 5*time.Second, process.killed-process.signaled, 6*time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+func TestCore_restartTakesTasksOver(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.crash()
+	n.answer()
+	n.run(time.Second)
+	must.Len(t, 1, n.live("web"))
+	n.exit(n.live("web")[0], 3, 0)
+	n.run(20 * time.Second)
+	must.EqOp(t, "a/web/2", string(n.live("web")[0].id))
+	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
+}
+
+// A task ended while no client ran: its true result is reported.
+func TestCore_exitWhileAway(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.crash()
+	n.exit(n.live("web")[0], 7, 0)
+	n.run(time.Second)
+	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 7")
+}
+
+func TestCore_restartPolicy(t *testing.T) {
+	t.Run("fail", func(t *testing.T) {
+		n := newNode(t)
+		n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}
+		n.place(allocation("a", mainTask("web"), mainTask("other")))
+		n.run(2 * time.Minute)
+		must.EqOp(t, cluster.ClientFailed, n.status("a"))
+		must.False(t, *n.servers["a"].Healthy)
+		must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exceeded allowed attempts 2 in interval 1h0m0s")
+		must.EqOp(t, 3, strings.Count(n.storyOf(), "exits with 1"))
+		must.Len(t, 0, n.live(""))
+	})
+	t.Run("delay", func(t *testing.T) {
+		n := newNode(t)
+		n.scripts["web"] = script{runs: []ending{{after: time.Second, code: 1}}}
+		a := allocation("a", mainTask("web"))
+		a.Job.TaskGroups[0].RestartPolicy.Mode = cluster.RestartDelay
+		n.place(a)
+		n.run(59 * time.Minute)
+		must.EqOp(t, 3, strings.Count(n.storyOf(), "exits with 1"))
+		n.run(3 * time.Minute)
+		must.EqOp(t, 6, strings.Count(n.storyOf(), "exits with 1"))
+		must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	})
+	t.Run("batch", func(t *testing.T) {
+		n := newNode(t)
+		n.scripts["work"] = script{runs: []ending{{after: time.Second, code: 1}, {after: time.Second}}}
+		a := allocation("a", mainTask("work"))
+		a.Job.Type = cluster.JobBatch
+		n.place(a)
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("a"))
+		must.EqOp(t, 2, len(n.tasks))
+	})
+}
+
+func TestCore_startErrors(t *testing.T) {
+	start := func(errs ...error) *node {
+		n := newNode(t)
+		n.scripts["web"] = script{startErrors: errs}
+		n.place(allocation("a", mainTask("web")))
+		n.run(time.Minute)
+		return n
+	}
+	recoverable := &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: errors.New("no image yet")}
+	n := start(recoverable)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n = start(errors.New("unknown key comand"))
+	must.EqOp(t, cluster.ClientFailed, n.status("a"))
+	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "unknown key comand")
+}
+
+// The driver does not answer a start for ten minutes, and would then start the task. The client
+// kills the driver, so that there is never a second copy.
+func TestCore_startHangs(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{startTakes: 10 * time.Minute}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	n.scripts["web"] = script{}
+	n.run(20 * time.Minute)
+	must.StrContains(t, n.storyOf(), "the driver dies")
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+}
+
+// A process in state D keeps its allocation from being reported as ended.
+func TestCore_stateD(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true, undying: time.Hour}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.stop("a")
+	n.run(30 * time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	wait := n.servers["a"].TaskStates.State("web").Waiting
+	must.NotNil(t, wait)
+	must.EqOp(t, "process 4711 (dd) in state D does not die", wait.Detail)
+	n.crash()
+	n.run(10 * time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.run(time.Hour)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+func TestCore_unknownSignal(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopError: errors.New("unknown signal SIGPOLL")}
+	n.place(allocation("a", func() *cluster.Task { task := mainTask("web"); task.KillSignal = "SIGPOLL"; return task }()))
+	n.run(time.Second)
+	n.stop("a")
+	n.run(time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "the driver did not send SIGPOLL")
+}
+
+// The driver cannot take a task over: what is left is destroyed, and only then it is started again.
+func TestCore_recoverFails(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.scripts["web"] = script{recoverErr: errors.New("failed to decode driver config: EOF")}
+	n.killDriver()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, "a/web/2", string(n.live("web")[0].id))
+}
+
+func TestCore_reboot(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.exit(n.live("web")[0], 137, 9)
+	n.boot, n.bootID, n.events = time.Minute, "boot-2", nil
+	n.tasks = map[driver.TaskID]*task{}
+	n.crash()
+	n.run(time.Minute)
+	must.Len(t, 0, n.live("web"), must.Sprint("nothing starts before the servers have answered"))
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("web"))
+}
+
+func TestCore_serversAway(t *testing.T) {
+	n := newNode(t)
+	a := allocation("a", mainTask("web"))
+	a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+	n.place(a)
+	n.place(allocation("b", mainTask("web")))
+	n.run(time.Second)
+	n.silent = true
+	n.run(50 * time.Second)
+	n.core.Contact(n.boot)
+	n.run(50 * time.Second)
+	must.Len(t, 2, n.live(""))
+	n.run(time.Hour)
+	must.Len(t, 1, n.live(""))
+	n.silent = false
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
+// Answers of a new cluster and answers of the past stop nothing.
+func TestCore_agreement(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	allocs, index := n.allocs, n.index
+	n.allocs, n.index = nil, 0
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	n.allocs, n.index = allocs, index
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	n.allocs, n.index = nil, index+1
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 0, n.live(""))
+	must.MapLen(t, 0, n.disk)
+}
+
+func TestCore_fullDisk(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.fullDisk = true
+	n.place(allocation("b", mainTask("web")))
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	must.EqOp(t, "the client cannot write its record to the disk", n.servers["b"].TaskStates.State("web").Waiting.Detail)
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	n.fullDisk = false
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
+// The core dies at each of its effects, begun and answered, of the whole life of an allocation of
+// three tasks. Whatever happens, no second copy runs, no process is left, and the end is reported.
+func TestCore_diesAtEachEffect(t *testing.T) {
+	play := func(dieAt int) *node {
+		n := newNode(t)
+		n.dieAt = dieAt
+		n.scripts["init"] = script{runs: []ending{{after: 2 * time.Second}}}
+		n.scripts["web"] = script{runs: []ending{{after: 5 * time.Second, code: 1}, {}}, stopTakes: time.Second}
+		n.place(allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false), hooked("proxy", cluster.HookPrestart, true)))
+		n.run(time.Minute)
+		must.Len(t, 1, n.live("web"))
+		must.Len(t, 1, n.live("proxy"))
+		n.stop("a")
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint("the core died at ", dieAt))
+		must.Len(t, 0, n.live(""))
+		return n
+	}
+	whole := play(0)
+	must.Greater(t, 50, whole.effects)
+	for at := 1; at <= whole.effects; at++ {
+		n := play(at)
+		must.StrContains(t, n.storyOf(), "the client is killed", must.Sprint(at))
+	}
+}

@@ -1,0 +1,566 @@
+package client_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// node is a machine in virtual time: its processes, its disk, its driver and its servers. It survives
+// a core: it is what a core finds after a crash.
+type node struct {
+	t      *testing.T
+	boot   time.Duration
+	bootID string
+	// events are what happens later, in order. They belong to the machine or to one core.
+	events []event
+	order  int
+	// scripts say how tasks behave, by name.
+	scripts map[string]script
+	disk    map[cluster.AllocID]*client.Record
+	tasks   map[driver.TaskID]*task
+	// ids counts the starts.
+	ids int
+	// allocs are those that the servers have placed, in the order of placement, and index is that of
+	// their last write.
+	allocs []*cluster.Allocation
+	index  uint64
+	// servers is the last report on each allocation.
+	servers map[cluster.AllocID]cluster.AllocReport
+	story   []string
+
+	core   *client.Core
+	epoch  int // counts cores
+	driver driverProcess
+	// silent servers do not take reports. fullDisk fails all saves.
+	silent, fullDisk bool
+	// effects counts begun and answered effects; the core dies at number dieAt, or never if it is zero.
+	effects, dieAt int
+}
+
+type event struct {
+	at    time.Duration
+	order int
+	epoch int // zero survives cores
+	do    func()
+}
+
+// driverProcess is the driver's process of the machine.
+type driverProcess struct {
+	life client.Life
+	down bool
+}
+
+// script is the behaviour of a task. The zero value runs until it is stopped, and then exits with 0
+// at once.
+type script struct {
+	startErrors []error       // of the first starts
+	startTakes  time.Duration // time until the driver answers
+	runs        []ending      // of the first starts that succeed; the last one counts for the others too
+	stopTakes   time.Duration // time from the signal to the exit
+	ignores     bool          // ignores signals
+	undying     time.Duration // SIGKILL takes so long
+	stopError   error
+	recoverErr  error
+}
+
+type ending struct {
+	after time.Duration // zero is never
+	code  int
+}
+
+// task is one start that created a process.
+type task struct {
+	id       driver.TaskID
+	alloc    cluster.AllocID
+	name     string
+	alive    bool
+	exit     *driver.ExitResult
+	started  time.Duration
+	signaled time.Duration
+	killed   time.Duration
+	ended    time.Duration
+	known    bool // to the driver
+	waiters  []func(driver.ExitResult, error)
+	emptied  []func(error)
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{
+		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{},
+		tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{life: 1},
+	}
+	n.startCore()
+	return n
+}
+
+var wallAtBoot = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+func (n *node) time() client.Time { return client.Time{Boot: n.boot, Wall: wallAtBoot.Add(n.boot)} }
+
+// startCore starts a core over what is on the machine, as after a crash.
+func (n *node) startCore() {
+	n.epoch++
+	var records []*client.Record
+	for _, id := range slices.Sorted(maps.Keys(n.disk)) {
+		records = append(records, n.disk[id])
+	}
+	core, err := client.New(client.Options{
+		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, Records: records,
+		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
+			n.ids++
+			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
+		},
+	})
+	must.NoError(n.t, err)
+	n.core = core
+}
+
+// place places an allocation on the node.
+func (n *node) place(a *cluster.Allocation) {
+	n.index++
+	a.AllocModifyIndex = n.index
+	n.allocs = append(n.allocs, a)
+	n.answer()
+}
+
+// stop tells the node to stop an allocation.
+func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
+	for i, a := range n.allocs {
+		if a.ID == id {
+			n.index++
+			newer := a.Copy()
+			newer.DesiredStatus, newer.DesiredDescription, newer.AllocModifyIndex = cluster.DesiredStop, "drained", n.index
+			for _, f := range change {
+				f(newer)
+			}
+			n.allocs[i] = newer
+		}
+	}
+	n.log("%s must stop", id)
+	n.answer()
+}
+
+// answer sends all allocations of the node to the core.
+func (n *node) answer() {
+	w := client.Wanted{ClusterID: "cluster-1", Index: n.index, Complete: true}
+	for _, a := range n.allocs {
+		known := a.Copy()
+		if r, reported := n.servers[a.ID]; reported {
+			known.ClientStatus = r.ClientStatus
+		}
+		w.Allocs = append(w.Allocs, known)
+		w.Known = append(w.Known, a.ID)
+	}
+	n.core.Servers(w)
+}
+
+// crash kills the core and starts another one.
+func (n *node) crash() {
+	n.log("the client is killed")
+	n.startCore()
+}
+
+func (n *node) log(format string, args ...any) {
+	n.story = append(n.story, fmt.Sprintf("%8s  ", n.boot-time.Hour)+fmt.Sprintf(format, args...))
+}
+
+// after plans something on the machine. Epoch zero survives the core.
+func (n *node) after(d time.Duration, epoch int, do func()) {
+	n.order++
+	n.events = append(n.events, event{at: n.boot + d, order: n.order, epoch: epoch, do: do})
+	slices.SortFunc(n.events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+}
+
+// run lets time pass.
+func (n *node) run(d time.Duration) {
+	end := n.boot + d
+	for steps := 0; ; steps++ {
+		must.Less(n.t, 200_000, steps, must.Sprint("the core does not come to rest: ", strings.Join(last(n.story, 30), "\n")))
+		if n.dieAt > 0 && n.effects >= n.dieAt {
+			n.dieAt = 0
+			n.crash()
+			n.answer() // of the servers to the new client
+		}
+		wake := n.core.Step(n.time())
+		select {
+		case <-n.core.Woken():
+			continue
+		default:
+		}
+		if n.dieAt > 0 && n.effects >= n.dieAt {
+			continue
+		}
+		next := min(wake, end)
+		if len(n.events) > 0 {
+			next = min(next, n.events[0].at)
+		}
+		n.boot = max(n.boot, next)
+		ran := false
+		for len(n.events) > 0 && n.events[0].at <= n.boot {
+			e := n.events[0]
+			n.events = n.events[1:]
+			if e.epoch == 0 || e.epoch == n.epoch {
+				ran = true
+				e.do()
+				break
+			}
+		}
+		if !ran && n.boot >= end && wake > n.boot {
+			return
+		}
+	}
+}
+
+func last(lines []string, count int) []string { return lines[max(0, len(lines)-count):] }
+
+func (n *node) live(name string) (live []*task) {
+	for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
+		if t := n.tasks[id]; t.alive && (name == "" || t.name == name) {
+			live = append(live, t)
+		}
+	}
+	return live
+}
+
+// exit ends a process.
+func (n *node) exit(t *task, code, signal int) {
+	if !t.alive {
+		return
+	}
+	t.alive, t.ended = false, n.boot
+	t.exit = &driver.ExitResult{Code: code, Signal: signal}
+	n.log("%s exits with %d", t.id, code)
+	for _, w := range t.waiters {
+		w(*t.exit, nil)
+	}
+	t.waiters = nil
+	for _, e := range t.emptied {
+		e(nil)
+	}
+	t.emptied = nil
+}
+
+// kill sends SIGKILL.
+func (n *node) kill(t *task) {
+	if !t.alive || t.killed != 0 {
+		return
+	}
+	t.killed = n.boot
+	if d := n.scripts[t.name].undying; d > 0 {
+		n.after(d, 0, func() { n.exit(t, 137, 9) })
+		return
+	}
+	n.exit(t, 137, 9)
+}
+
+// killDriver ends the process of the driver. Its tasks live on.
+func (n *node) killDriver() {
+	life := n.driver.life
+	n.driver = driverProcess{life: life + 1, down: true}
+	n.log("the driver dies")
+	for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
+		t := n.tasks[id]
+		t.known = false
+		for _, w := range t.waiters {
+			w(driver.ExitResult{}, gone("WaitTask"))
+		}
+		t.waiters = nil
+	}
+	n.core.DriverDown("mock", life)
+}
+
+func gone(call string) error {
+	return &driver.Error{Class: driver.Gone, Call: call, Err: errors.New("the plugin is gone")}
+}
+
+// shell is the client's shell for one core. Each effect is a point at which the core may die, when it
+// begins and when it is answered.
+type shell struct {
+	node  *node
+	epoch int
+}
+
+var _ client.Shell = (*shell)(nil)
+
+// effect counts a begun or answered effect. It returns false if the core is dead.
+func (s *shell) effect() bool {
+	if s.epoch != s.node.epoch {
+		return false
+	}
+	n := s.node
+	if n.dieAt > 0 && n.effects >= n.dieAt {
+		return false
+	}
+	n.effects++
+	return true
+}
+
+// later does something on the machine after a time, and then answers, unless the core has died.
+func (s *shell) later(d time.Duration, do func() (answer func())) {
+	if !s.effect() {
+		return
+	}
+	s.node.after(d, 0, func() {
+		answer := do()
+		if answer != nil && s.effect() {
+			answer()
+		}
+	})
+}
+
+func (s *shell) Launch(name string, reply func(client.Launched)) {
+	s.later(100*time.Millisecond, func() func() {
+		n := s.node
+		if n.driver.down {
+			n.driver.down = false
+			n.log("the driver is started")
+		}
+		life := n.driver.life
+		return func() {
+			reply(client.Launched{Life: life, Capabilities: driver.Capabilities{HostCgroup: true}})
+			n.core.Fingerprint(name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
+		}
+	})
+}
+
+func (s *shell) Abandon(_ string, life client.Life) {
+	if s.effect() && s.node.driver.life == life && !s.node.driver.down {
+		s.node.killDriver()
+	}
+}
+
+func (s *shell) Save(r *client.Record, reply func(error)) {
+	s.later(time.Millisecond, func() func() {
+		if s.node.fullDisk {
+			return func() { reply(errors.New("no space left on device")) }
+		}
+		if s.epoch == s.node.epoch {
+			s.node.disk[r.Alloc.ID] = r
+		}
+		return func() { reply(nil) }
+	})
+}
+
+func (s *shell) Discard(id cluster.AllocID, reply func(error)) {
+	s.later(time.Millisecond, func() func() {
+		delete(s.node.disk, id)
+		return func() { reply(nil) }
+	})
+}
+
+func (s *shell) Build(_ *cluster.Allocation, reply func(error)) {
+	s.later(time.Millisecond, func() func() { return func() { reply(nil) } })
+}
+
+func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, reply func(driver.Handle, error)) {
+	n := s.node
+	sc := n.scripts[ref.Task]
+	s.later(max(sc.startTakes, time.Millisecond), func() func() {
+		if n.driver.life != ref.Life || n.driver.down {
+			return func() { reply(nil, gone("StartTask")) }
+		}
+		if len(sc.startErrors) > 0 {
+			err := sc.startErrors[0]
+			sc := n.scripts[ref.Task]
+			sc.startErrors = sc.startErrors[1:]
+			n.scripts[ref.Task] = sc
+			return func() { reply(nil, err) }
+		}
+		// The write-ahead rule: a record that names the start is on disk before the process exists.
+		rec := n.disk[ref.Alloc]
+		must.NotNil(n.t, rec)
+		must.True(n.t, slices.ContainsFunc(rec.Tasks, func(t client.TaskRecord) bool { return t.ID == ref.ID }), must.Sprint("no record of ", ref.ID))
+		must.Len(n.t, 0, n.liveOf(ref.Alloc, ref.Task), must.Sprint("a second copy of ", ref.ID))
+		t := &task{id: ref.ID, alloc: ref.Alloc, name: ref.Task, alive: true, started: n.boot, known: true}
+		n.tasks[ref.ID] = t
+		n.log("%s runs", ref.ID)
+		if len(sc.runs) > 0 {
+			run := sc.runs[0]
+			if len(sc.runs) > 1 {
+				sc := n.scripts[ref.Task]
+				sc.runs = sc.runs[1:]
+				n.scripts[ref.Task] = sc
+			}
+			if run.after > 0 {
+				n.after(run.after, 0, func() { n.exit(t, run.code, 0) })
+			}
+		}
+		return func() { reply(driver.Handle("handle of "+ref.ID), nil) }
+	})
+}
+
+func (n *node) liveOf(alloc cluster.AllocID, name string) (live []*task) {
+	for _, t := range n.live(name) {
+		if t.alloc == alloc {
+			live = append(live, t)
+		}
+	}
+	return live
+}
+
+// call finds the task of a call to the driver, or answers with an error.
+func (s *shell) call(ref client.TaskRef, name string, needsKnown bool) (*task, error) {
+	n := s.node
+	if ref.Life != n.driver.life || n.driver.down {
+		return nil, gone(name)
+	}
+	t := n.tasks[ref.ID]
+	if t == nil || needsKnown && !t.known {
+		return nil, &driver.Error{Class: driver.NotFound, Call: name, Err: errors.New("task not found for given id")}
+	}
+	return t, nil
+}
+
+func (s *shell) Recover(ref client.TaskRef, handle driver.Handle, reply func(error)) {
+	s.later(time.Millisecond, func() func() {
+		t, err := s.call(ref, "RecoverTask", false)
+		if err == nil && s.node.scripts[ref.Task].recoverErr != nil {
+			err = s.node.scripts[ref.Task].recoverErr
+		}
+		if err == nil {
+			must.EqOp(s.node.t, "handle of "+string(ref.ID), string(handle))
+			t.known = true
+		}
+		return func() { reply(err) }
+	})
+}
+
+func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
+	if !s.effect() {
+		return
+	}
+	s.node.after(time.Millisecond, s.epoch, func() {
+		answer := func(r driver.ExitResult, err error) {
+			if s.effect() {
+				reply(r, err)
+			}
+		}
+		t, err := s.call(ref, "WaitTask", true)
+		switch {
+		case err != nil:
+			answer(driver.ExitResult{}, err)
+		case !t.alive:
+			answer(*t.exit, nil)
+		default:
+			t.waiters = append(t.waiters, answer)
+		}
+	})
+}
+
+func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
+	s.later(time.Millisecond, func() func() {
+		t, err := s.call(ref, "InspectTask", true)
+		status := driver.Status{ID: ref.ID, State: driver.TaskRunning}
+		if err == nil && !t.alive {
+			status.State, status.Exit = driver.TaskExited, t.exit
+		}
+		return func() { reply(status, err) }
+	})
+}
+
+func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, reply func(error)) {
+	s.later(time.Millisecond, func() func() {
+		n := s.node
+		t, err := s.call(ref, "StopTask", true)
+		sc := n.scripts[ref.Task]
+		switch {
+		case err != nil:
+			return func() { reply(err) }
+		case sc.stopError != nil && signal != "":
+			return func() { reply(sc.stopError) }
+		}
+		if t.signaled == 0 {
+			t.signaled = n.boot
+		}
+		n.log("%s gets its signal, grace %s", t.id, grace)
+		if !sc.ignores {
+			n.after(sc.stopTakes, 0, func() { n.exit(t, 0, 0) })
+		}
+		n.after(grace, 0, func() {
+			if !n.driver.down && n.driver.life == ref.Life {
+				n.kill(t)
+			}
+		})
+		return func() { reply(nil) }
+	})
+}
+
+func (s *shell) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
+	s.later(time.Millisecond, func() func() {
+		left := s.killAll(ref)
+		return func() { reply(left, nil) }
+	})
+}
+
+func (s *shell) killAll(ref client.TaskRef) (left []client.Process) {
+	for _, t := range s.node.liveOf(ref.Alloc, ref.Task) {
+		s.node.kill(t)
+		if t.alive {
+			left = append(left, client.Process{PID: 4711, Command: "dd", State: "D"})
+		}
+	}
+	return left
+}
+
+func (s *shell) AwaitEmpty(ref client.TaskRef, reply func(error)) {
+	s.later(time.Millisecond, func() func() {
+		for _, t := range s.node.liveOf(ref.Alloc, ref.Task) {
+			t.emptied = append(t.emptied, func(err error) {
+				if s.effect() {
+					reply(err)
+				}
+			})
+			return nil
+		}
+		return func() { reply(nil) }
+	})
+}
+
+func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
+	s.later(2*time.Millisecond, func() func() {
+		n := s.node
+		if ref.Life != 0 && (n.driver.down || n.driver.life != ref.Life) {
+			return func() { reply(nil, gone("DestroyTask")) }
+		}
+		left := s.killAll(ref)
+		if t := n.tasks[ref.ID]; t != nil && len(left) == 0 {
+			t.known = false
+		}
+		return func() { reply(left, nil) }
+	})
+}
+
+func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
+	s.later(2*time.Millisecond, func() func() {
+		n := s.node
+		if n.silent {
+			return func() { reply(false) }
+		}
+		for _, r := range reports {
+			if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
+				for _, t := range n.live("") {
+					must.NotEqOp(n.t, r.Alloc, t.alloc, must.Sprint("reported as ended, but ", t.id, " lives"))
+				}
+				if old := n.servers[r.Alloc]; old.ClientStatus != r.ClientStatus {
+					n.log("%s is reported as %s", r.Alloc, r.ClientStatus)
+				}
+			}
+			n.servers[r.Alloc] = r
+		}
+		return func() { reply(true) }
+	})
+}
+
+func (s *shell) Publish(map[string]*cluster.DriverInfo) { s.effect() }

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Defaults of [Options].
+const (
+	DefaultStartTimeout    = 2 * time.Minute
+	DefaultMinRelaunch     = 5 * time.Second
+	DefaultMaxRelaunch     = 2 * time.Minute
+	DefaultMinRetry        = 200 * time.Millisecond
+	DefaultMaxRetry        = 10 * time.Second
+	DefaultPublishInterval = 5 * time.Second
+	DefaultKeepEnded       = 50
+)
+
+// Options are what a [Core] is built from.
+type Options struct {
+	// Node is the id of the node; required.
+	Node cluster.NodeID
+	// Shell acts for the core; required.
+	Shell Shell
+	// BootID names the present boot of the machine; required.
+	BootID string
+	// NewTaskID returns an id that the node has never used; required. A step calls it, so it must
+	// not block.
+	NewTaskID func(alloc cluster.AllocID, task string) driver.TaskID
+	// Drivers are the names of the node's drivers. The core launches all of them.
+	Drivers []string
+	// Records are the records that an earlier core has left. The core owns them.
+	Records []*Record
+	// LastContact is [Core.Contact]'s last value in an earlier life of the client in this boot, or
+	// zero.
+	LastContact time.Duration
+	// Logger receives what an operator wants to know; nil is none.
+	Logger *slog.Logger
+
+	// StartTimeout is how long a driver may take to start a task. Then the client kills the
+	// driver's process and starts it again. Zero is [DefaultStartTimeout].
+	StartTimeout time.Duration
+	// MinRelaunch and MaxRelaunch bound the wait before a driver that died is started again. The
+	// first restart of a driver that lived for MaxRelaunch is at once. Zero is
+	// [DefaultMinRelaunch] and [DefaultMaxRelaunch].
+	MinRelaunch, MaxRelaunch time.Duration
+	// MinRetry and MaxRetry bound the wait before a failed effect is repeated. The wait doubles
+	// with each consecutive failure. Zero is [DefaultMinRetry] and [DefaultMaxRetry].
+	MinRetry, MaxRetry time.Duration
+	// PublishInterval is the least time between two writes of the drivers' health. Zero is
+	// [DefaultPublishInterval].
+	PublishInterval time.Duration
+	// KeepEnded is how many ended allocations keep their folders. Zero is [DefaultKeepEnded]; a
+	// number below zero keeps none.
+	KeepEnded int
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Node == "":
+		return o, errors.New("client: Options.Node is required")
+	case o.Shell == nil:
+		return o, errors.New("client: Options.Shell is required")
+	case o.BootID == "":
+		return o, errors.New("client: Options.BootID is required")
+	case o.NewTaskID == nil:
+		return o, errors.New("client: Options.NewTaskID is required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.KeepEnded == 0 {
+		o.KeepEnded = DefaultKeepEnded
+	}
+	for _, d := range []struct {
+		field    *time.Duration
+		standard time.Duration
+	}{
+		{&o.StartTimeout, DefaultStartTimeout},
+		{&o.MinRelaunch, DefaultMinRelaunch}, {&o.MaxRelaunch, DefaultMaxRelaunch},
+		{&o.MinRetry, DefaultMinRetry}, {&o.MaxRetry, DefaultMaxRetry},
+		{&o.PublishInterval, DefaultPublishInterval},
+	} {
+		if *d.field < 0 {
+			return o, errors.New("client: a duration of Options is negative")
+		}
+		if *d.field == 0 {
+			*d.field = d.standard
+		}
+	}
+	return o, nil
+}
+
+// backoff is the wait after a number of consecutive failures, from least to most.
+func backoff(failures int, least, most time.Duration) time.Duration {
+	wait := least
+	for range failures - 1 {
+		if wait >= most/2 {
+			return most
+		}
+		wait *= 2
+	}
+	return min(wait, most)
+}

@@ -1,0 +1,165 @@
+package client
+
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
+
+// The order of the tasks of an allocation. Everything here is derived from the phases of the tasks.
+
+// turn is the position of a task in the order in which an allocation stops. A turn begins when all
+// tasks of the earlier turns are dead.
+type turn uint8
+
+const (
+	turnLeader turn = iota
+	turnMain
+	turnSidecar
+	turnPoststop
+)
+
+func turnOf(task *cluster.Task) turn {
+	switch {
+	case task.Poststop():
+		return turnPoststop
+	case task.Sidecar():
+		return turnSidecar
+	case task.Leader:
+		return turnLeader
+	}
+	return turnMain
+}
+
+// oneShot reports whether the task is meant to end by itself before the allocation does.
+func (t *taskRunner) oneShot() bool { return t.task.Lifecycle != nil && !t.task.Lifecycle.Sidecar }
+
+func (a *allocRunner) allDead() bool {
+	for _, t := range a.tasks {
+		if t.rec.Phase != PhaseDead {
+			return false
+		}
+	}
+	return true
+}
+
+// failed reports whether a task has failed. A poststop task fails alone.
+func (a *allocRunner) failed() bool {
+	for _, t := range a.tasks {
+		if t.rec.State.Failed && !t.task.Poststop() {
+			return true
+		}
+	}
+	return false
+}
+
+// mainsStarted reports whether each main task has been started.
+func (a *allocRunner) mainsStarted() bool {
+	for _, t := range a.tasks {
+		if t.task.Main() && t.rec.State.StartedAt.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// ending reports whether the allocation's tasks must stop: the allocation is stopping, a task has
+// failed, the leader has ended, or all main tasks have ended.
+func (a *allocRunner) ending() bool {
+	if a.rec.Stopping || a.rec.Ended || a.failed() {
+		return true
+	}
+	allMain := true
+	for _, t := range a.tasks {
+		dead := t.rec.Phase == PhaseDead
+		if t.task.Leader && dead {
+			return true
+		}
+		if t.task.Main() && !dead {
+			allMain = false
+		}
+	}
+	return allMain
+}
+
+// delayed reports whether the group's shutdown delay is running.
+func (a *allocRunner) delayed() bool {
+	return a.rec.Stopping && !a.failed() && !a.skipsDelays() && !a.core.reached(a.rec.StopBegan+a.group.ShutdownDelay)
+}
+
+// skipsDelays reports whether the servers asked to skip shutdown delays.
+func (a *allocRunner) skipsDelays() bool { return a.rec.Alloc.DesiredTransition.NoShutdownDelay }
+
+// stoppingTurn is the turn whose tasks must stop now. It is meant for an allocation that is ending.
+func (a *allocRunner) stoppingTurn() turn {
+	now := turnPoststop
+	for _, t := range a.tasks {
+		if t.rec.Phase != PhaseDead {
+			now = min(now, turnOf(t.task))
+		}
+	}
+	return now
+}
+
+// mustStop reports whether the task must stop now, or may never start.
+func (t *taskRunner) mustStop() bool {
+	a := t.alloc
+	if !a.ending() {
+		return false
+	}
+	if !t.task.Poststop() {
+		return !a.delayed() && turnOf(t.task) <= a.stoppingTurn()
+	}
+	switch t.rec.Phase {
+	case PhaseWaiting:
+		return a.stoppingTurn() == turnPoststop && !a.anyStarted()
+	case PhaseRunning:
+		return a.core.reached(t.rec.RunningSince + cluster.PoststopLimit)
+	}
+	return false
+}
+
+// anyStarted reports whether any task was ever started.
+func (a *allocRunner) anyStarted() bool {
+	for _, t := range a.tasks {
+		if !t.rec.State.StartedAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// mayStart reports whether the task's turn to start has come.
+func (t *taskRunner) mayStart() bool {
+	a := t.alloc
+	if t.task.Poststop() {
+		return a.ending() && a.stoppingTurn() == turnPoststop && a.anyStarted()
+	}
+	if a.ending() || a.waitsForPredecessor() {
+		return false
+	}
+	switch {
+	case t.task.Main():
+		return a.prestartDone()
+	case t.task.Lifecycle.Hook == cluster.HookPoststart:
+		return a.mainsStarted()
+	}
+	return true
+}
+
+// prestartDone reports whether the prestart tasks have succeeded, and their sidecars run.
+func (a *allocRunner) prestartDone() bool {
+	for _, t := range a.tasks {
+		if l := t.task.Lifecycle; l == nil || l.Hook != cluster.HookPrestart {
+			continue
+		}
+		switch {
+		case t.oneShot() && t.rec.Phase != PhaseDead,
+			!t.oneShot() && t.rec.State.StartedAt.IsZero():
+			return false
+		}
+	}
+	return true
+}
+
+// waitsForPredecessor reports whether the allocation that this one replaces still runs on this node.
+func (a *allocRunner) waitsForPredecessor() bool {
+	previous := a.core.alloc(a.rec.Alloc.PreviousAllocation)
+	return previous != nil && !previous.rec.Ended
+}

@@ -1,0 +1,40 @@
+package client
+
+import "time"
+
+// saves writes the record of one allocation. A newer record waits for the one in flight.
+type saves struct {
+	alloc *allocRunner
+	// version counts the changes of the record. saved is the newest version that is durable, tried
+	// the newest whose save was answered, and flight the one in flight, or zero.
+	version, saved, tried, flight uint64
+	failures                      int
+	retryAt                       time.Duration
+}
+
+func (s *saves) step() {
+	c := s.alloc.core
+	if s.flight != 0 || s.saved == s.version || !c.reached(s.retryAt) {
+		return
+	}
+	s.flight = s.version
+	c.options.Shell.Save(s.alloc.rec.copy(), reply(c, s.answer))
+}
+
+func (s *saves) answer(err error) {
+	c := s.alloc.core
+	s.tried = s.flight
+	if err == nil {
+		s.saved, s.failures, s.retryAt = s.flight, 0, 0
+	} else {
+		s.failures++
+		wait := backoff(s.failures, c.options.MinRetry, c.options.MaxRetry)
+		s.retryAt = c.now.Boot + wait
+		c.options.Logger.Error("a record could not be saved: no task of the allocation starts until it is", "alloc", s.alloc.id(), "error", err, "retry_in", wait)
+	}
+	s.flight = 0
+	c.changed = true
+}
+
+// busy reports whether a save is in flight.
+func (s *saves) busy() bool { return s.flight != 0 }

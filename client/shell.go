@@ -1,0 +1,123 @@
+package client
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Time is one reading of the node's clocks.
+type Time struct {
+	// Boot is the time since the machine booted, suspend included. It never goes back.
+	Boot time.Duration
+	// Wall is the time of day. The core uses it only in reports.
+	Wall time.Time
+}
+
+// Never means that no step is needed.
+const Never time.Duration = 1<<63 - 1
+
+// Life names one life of a driver's process on this node. Later lives have greater numbers. Zero
+// is no life.
+type Life uint64
+
+// TaskRef names one start of a task, and the life of the driver that a call is for.
+type TaskRef struct {
+	Alloc  cluster.AllocID
+	Task   string
+	ID     driver.TaskID
+	Driver string
+	// Life is zero in calls that need no driver.
+	Life Life
+}
+
+// Shell acts for a [Core]. Each method returns at once and does not block. It calls reply exactly
+// once, from any goroutine but not before it returns. If the owner stops the core, the replies no
+// longer matter.
+//
+// All effects can be repeated: the core repeats an effect whose answer was lost in a crash.
+//
+// A call for a life of a driver that has ended is answered with an error of class [driver.Gone]. A
+// call in flight is answered so when the driver's process dies.
+type Shell interface {
+	// Launch starts the driver's program, or takes over the process that an earlier client has
+	// left. Once it is answered without an error, [Core.DriverDown] tells the end of this life, and
+	// [Core.Fingerprint] its health.
+	Launch(name string, reply func(Launched))
+	// Abandon kills the process of a driver that does not answer. It has no effect on a life that
+	// has ended.
+	Abandon(name string, life Life)
+
+	// Save writes a record durably. The record belongs to the shell. Only one save for each
+	// allocation is in flight.
+	Save(record *Record, reply func(error))
+	// Discard removes the record of an allocation and its folders.
+	Discard(alloc cluster.AllocID, reply func(error))
+	// Build makes the folders of an allocation.
+	Build(alloc *cluster.Allocation, reply func(error))
+
+	// Start makes the task's cgroup and log readers and starts the task. After an error that is
+	// not [driver.Class.Uncertain] the task does not run. The shell sets no time limit.
+	Start(task TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error))
+	// Recover gives a task to a new life of its driver.
+	Recover(task TaskRef, handle driver.Handle, reply func(error))
+	// Wait answers when the task has ended.
+	Wait(task TaskRef, reply func(driver.ExitResult, error))
+	// Inspect answers with what the driver knows of the task.
+	Inspect(task TaskRef, reply func(driver.Status, error))
+	// Stop asks the driver to send the signal, and to kill the task after the grace. The shell
+	// limits the call to the grace and [StopSlack].
+	Stop(task TaskRef, grace time.Duration, signal string, reply func(error))
+	// Kill sends SIGKILL to all processes of the task's cgroup, and answers within about a second
+	// with those that are left. With a life it asks a driver that keeps its tasks elsewhere to
+	// destroy the task instead. An error means that the shell does not know what is left.
+	Kill(task TaskRef, reply func([]Process, error))
+	// AwaitEmpty answers when no process is left in the task's cgroup. It costs nothing until
+	// then.
+	AwaitEmpty(task TaskRef, reply func(error))
+	// Clean removes all that is left of a start: it makes the driver destroy the task by force,
+	// kills the cgroup and removes it, and ends the log readers after they have read the rest. With
+	// Life zero it does not ask the driver. It answers with the processes that are left; then
+	// nothing of them was removed. An error means that the shell does not know what is left.
+	Clean(task TaskRef, reply func([]Process, error))
+
+	// Report takes reports to the servers. True means that the servers have them.
+	Report(reports []cluster.AllocReport, reply func(taken bool))
+	// Publish makes the health and the attributes of the drivers known to the servers. The shell
+	// repeats it until the servers have it. A later call replaces an earlier one.
+	Publish(drivers map[string]*cluster.DriverInfo)
+}
+
+// StopSlack is the time beyond the grace in which a driver has to answer [Shell.Stop], or to give
+// the result of a task that was killed.
+const StopSlack = 20 * time.Second
+
+// Launched is the answer to [Shell.Launch].
+type Launched struct {
+	// Life is the new life, or zero after an error.
+	Life         Life
+	Capabilities driver.Capabilities
+	Err          error
+}
+
+// Process describes a process that did not die.
+type Process struct {
+	PID     int
+	Command string
+	// State is the letter of /proc, such as "D".
+	State string
+}
+
+// Wanted is an answer of the servers: the allocations of the node.
+type Wanted struct {
+	// ClusterID and Index name the state that the answer is from.
+	ClusterID string
+	Index     uint64
+	// Allocs are the allocations that the servers have changed since the last answer, or all.
+	Allocs []*cluster.Allocation
+	// Known are the ids of all allocations of the node in that state. It is used only if Complete
+	// is set: the core stops an allocation that is not among them.
+	Known    []cluster.AllocID
+	Complete bool
+}
