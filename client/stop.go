@@ -26,122 +26,6 @@ func (t *taskRunner) beginStop() {
 	t.event("Killing", fmt.Sprintf("Sent interrupt. Waiting %s before force killing", t.task.KillTimeout))
 }
 
-// stepStop stops a running task: the shutdown delay, the signal, the grace, SIGKILL. The end of the
-// task comes through the open wait.
-func (t *taskRunner) stepStop() {
-	c := t.core()
-	if signalDue := t.rec.StopBegan + t.shutdownDelay(); !c.reached(signalDue) {
-		t.waitFor(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
-		return
-	}
-	t.signal()
-	if t.killDue() {
-		t.kill()
-	}
-	if t.start.killed && !t.start.inspected && c.reached(t.start.collectBy) {
-		t.start.inspected = true
-		t.waitFor(cluster.WaitDriver, 0, "the driver "+t.task.Driver+" does not say how the task ended")
-		t.giveUpWaiting()
-	}
-}
-
-// signal asks the driver to send the signal. The grace counts from the first time. A later life of
-// the driver gets the rest of it.
-func (t *taskRunner) signal() {
-	ref := t.ref()
-	if t.start.stopAsked || ref.Life == 0 || t.start.knownTo != ref.Life || t.start.killed {
-		return
-	}
-	c := t.core()
-	t.start.stopAsked = true
-	if t.rec.SignalAt == 0 {
-		t.rec.SignalAt = c.now.Boot
-		t.alloc.touch()
-	}
-	name := t.task.KillSignal
-	if t.start.defaultSignal {
-		name = ""
-	}
-	grace := max(0, t.rec.SignalAt+t.task.KillTimeout-c.now.Boot)
-	t.waitFor(cluster.WaitGrace, t.rec.SignalAt+t.task.KillTimeout, "")
-	c.options.Shell.Stop(ref, grace, name, answer(t, func(err error) { t.stopAnswered(name, err) }))
-}
-
-func (t *taskRunner) stopAnswered(name string, err error) {
-	switch class := driver.ClassOf(err); {
-	case err == nil || class == driver.NotFound || class == driver.Deadline:
-	case class == driver.Gone:
-		t.start.stopAsked = false
-	case name != "":
-		t.event("Driver Failure", fmt.Sprintf("the driver did not send %s, and the client asks for its default signal: %v", name, err))
-		t.start.stopAsked, t.start.defaultSignal = false, true
-	default:
-		t.event("Driver Failure", "the driver did not stop the task, which is killed after the grace: "+err.Error())
-	}
-}
-
-// killDue reports whether the grace is over. A task whose driver is away gets no signal: it is
-// killed when the driver has not come back for the length of the grace and [StopSlack].
-func (t *taskRunner) killDue() bool {
-	if t.rec.SignalAt != 0 {
-		return t.core().reached(t.rec.SignalAt + t.task.KillTimeout)
-	}
-	t.waitFor(cluster.WaitDriver, 0, "the driver "+t.task.Driver+" is not running")
-	return t.core().reached(t.rec.StopBegan + t.shutdownDelay() + t.task.KillTimeout + StopSlack)
-}
-
-// kill sends SIGKILL to what is left of the task.
-func (t *taskRunner) kill() {
-	c := t.core()
-	if t.start.killing || t.start.killed || !c.reached(t.start.killAt) {
-		return
-	}
-	t.start.killing = true
-	c.options.Shell.Kill(t.ref(), answer2(t, t.killAnswered))
-}
-
-func (t *taskRunner) killAnswered(left []Process, err error) {
-	c := t.core()
-	switch {
-	case err != nil:
-		t.retryKill()
-		t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
-	case len(left) > 0:
-		t.waitFor(cluster.WaitProcess, 0, describe(left))
-		c.options.Shell.AwaitEmpty(t.ref(), answer(t, func(err error) {
-			t.start.killing = false
-			if err != nil {
-				t.retryKill()
-			}
-		}))
-	default:
-		t.start.killing, t.start.killed = false, true
-		t.start.collectBy = c.now.Boot + StopSlack
-	}
-}
-
-// retryKill waits before the next attempt to kill.
-func (t *taskRunner) retryKill() {
-	t.start.killing = false
-	t.start.failures++
-	t.start.killAt = t.core().now.Boot + backoff(t.start.failures, t.core().options.MinRetry, t.core().options.MaxRetry)
-}
-
-// giveUpWaiting ends the start of a task that was killed and whose end the driver does not tell.
-func (t *taskRunner) giveUpWaiting() {
-	if t.ref().Life == 0 {
-		t.exited(driver.ExitResult{Unknown: true})
-		return
-	}
-	t.core().options.Shell.Inspect(t.ref(), answer2(t, func(s driver.Status, err error) {
-		exit := driver.ExitResult{Unknown: true}
-		if err == nil && s.Exit != nil {
-			exit = *s.Exit
-		}
-		t.exited(exit)
-	}))
-}
-
 // describe names processes that cannot be killed.
 func describe(left []Process) string {
 	var texts []string
@@ -184,4 +68,114 @@ func (t *taskRunner) endWait() {
 		t.wait = wait{}
 		t.alloc.report.version++
 	}
+}
+
+// stop stops a running task: the shutdown delay, the signal, the grace, SIGKILL. The end of the
+// task comes through the open wait.
+func (s *start) stop() {
+	c := s.t.core()
+	if signalDue := s.t.rec.StopBegan + s.t.shutdownDelay(); !c.reached(signalDue) {
+		s.t.waitFor(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
+		return
+	}
+	s.signal()
+	if s.killDue() {
+		s.kill()
+	}
+	if s.killed && !s.inspected && c.reached(s.collectBy) {
+		s.inspected = true
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" does not say how the task ended")
+		s.giveUpWaiting()
+	}
+}
+
+// signal asks the driver to send the signal. The grace counts from the first time. A later life of
+// the driver gets the rest of it.
+func (s *start) signal() {
+	ref := s.t.ref()
+	if s.stopAsked || ref.Life == 0 || s.knownTo != ref.Life || s.killed {
+		return
+	}
+	c := s.t.core()
+	s.stopAsked = true
+	if s.t.rec.SignalAt == 0 {
+		s.t.rec.SignalAt = c.now.Boot
+		s.t.alloc.touch()
+	}
+	name := s.t.task.KillSignal
+	if s.defaultSignal {
+		name = ""
+	}
+	grace := max(0, s.t.rec.SignalAt+s.t.task.KillTimeout-c.now.Boot)
+	s.t.waitFor(cluster.WaitGrace, s.t.rec.SignalAt+s.t.task.KillTimeout, "")
+	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(name, err) }))
+}
+
+func (s *start) stopAnswered(name string, err error) {
+	switch class := driver.ClassOf(err); {
+	case err == nil || class == driver.NotFound || class == driver.Deadline:
+	case class == driver.Gone:
+		s.stopAsked = false
+	case name != "":
+		s.t.event("Driver Failure", fmt.Sprintf("the driver did not send %s, and the client asks for its default signal: %v", name, err))
+		s.stopAsked, s.defaultSignal = false, true
+	default:
+		s.t.event("Driver Failure", "the driver did not stop the task, which is killed after the grace: "+err.Error())
+	}
+}
+
+// killDue reports whether the grace is over. A task whose driver is away gets no signal: it is
+// killed when the driver has not come back for the length of the grace and [StopSlack].
+func (s *start) killDue() bool {
+	if s.t.rec.SignalAt != 0 {
+		return s.t.core().reached(s.t.rec.SignalAt + s.t.task.KillTimeout)
+	}
+	s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
+	return s.t.core().reached(s.t.rec.StopBegan + s.t.shutdownDelay() + s.t.task.KillTimeout + StopSlack)
+}
+
+// kill sends SIGKILL to what is left of the task.
+func (s *start) kill() {
+	c := s.t.core()
+	if s.killing || s.killed || !c.reached(s.retryAt) {
+		return
+	}
+	s.killing = true
+	c.options.Shell.Kill(s.t.ref(), answer2(s, s.killAnswered))
+}
+
+func (s *start) killAnswered(left []Process, err error) {
+	c := s.t.core()
+	switch {
+	case err != nil:
+		s.killing = false
+		s.retry()
+		s.t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
+	case len(left) > 0:
+		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
+			s.killing = false
+			if err != nil {
+				s.retry()
+			}
+		}))
+	default:
+		s.killing, s.killed = false, true
+		s.collectBy = c.now.Boot + StopSlack
+	}
+}
+
+// giveUpWaiting ends the start of a task that was killed and whose end the driver does not tell.
+func (s *start) giveUpWaiting() {
+	if s.t.ref().Life == 0 {
+		s.t.exited(driver.ExitResult{Unknown: true})
+		return
+	}
+	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+		exit := driver.ExitResult{Unknown: true}
+		if err == nil && status.Exit != nil {
+			exit = *status.Exit
+		}
+		s.t.exited(exit)
+	}))
 }

@@ -1,0 +1,54 @@
+package client
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// cleanWithoutDriver is how long the core waits for a driver before it removes what is left of a
+// start without it.
+const cleanWithoutDriver = 30 * time.Second
+
+// clean removes what is left of the start.
+func (s *start) clean() {
+	if s.cleaning || !s.t.tried() || !s.t.core().reached(s.retryAt) {
+		return
+	}
+	ref := s.t.ref()
+	if d := s.t.core().drivers.state(s.t.task.Driver); d != nil && d.life == 0 {
+		if s.deadline == 0 {
+			s.deadline = s.t.core().now.Boot + cleanWithoutDriver
+		}
+		if !s.t.core().reached(s.deadline) || !d.capabilities.HostCgroup {
+			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
+			return
+		}
+	}
+	s.cleaning = true
+	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
+}
+
+func (s *start) cleaned(life Life, left []Process, err error) {
+	s.cleaning = false
+	switch class := driver.ClassOf(err); {
+	case err != nil && class == driver.Gone:
+	case err != nil:
+		s.retry()
+		s.t.waitFor(cluster.WaitDriver, 0, "what is left of the task cannot be removed: "+err.Error())
+		s.abandonSilent(life, class)
+	case len(left) > 0:
+		s.cleaning = true
+		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
+		s.t.core().options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
+			s.cleaning = false
+			if err != nil {
+				s.retry()
+			}
+		}))
+	default:
+		s.t.endWait()
+		s.t.finished()
+	}
+}
