@@ -21,7 +21,7 @@ func (s *start) clean() {
 		if s.deadline == 0 {
 			s.deadline = s.t.core().now.Boot + cleanWithoutDriver
 		}
-		if !s.t.core().reached(s.deadline) || !d.capabilities.HostCgroup {
+		if !s.t.core().reached(s.deadline) || !s.t.rec.HostCgroup {
 			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}

@@ -388,7 +388,7 @@ func TestCore_fullDisk(t *testing.T) {
 }
 
 // The core dies at each of its effects, begun and answered, of the whole life of an allocation of
-// three tasks. Whatever happens, no second copy runs, no process is left, and the end is reported.
+// three tasks. No second copy runs, no process is left, and the end is reported.
 func TestCore_diesAtEachEffect(t *testing.T) {
 	play := func(dieAt int) *node {
 		n := newNode(t)

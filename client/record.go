@@ -42,6 +42,8 @@ type TaskRecord struct {
 	// until the driver has answered.
 	ID     driver.TaskID
 	Handle driver.Handle
+	// HostCgroup: all processes of the start are in the cgroup that the shell made for it.
+	HostCgroup bool
 	// Stopping: the task's turn to stop came at StopBegan.
 	Stopping  bool
 	StopBegan time.Duration

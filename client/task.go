@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -114,6 +113,7 @@ func (t *taskRunner) begin() {
 	t.rec.ID, t.rec.Handle = a.core.options.NewTaskID(a.id(), t.task.Name), nil
 	t.rec.Stopping, t.rec.StopBegan, t.rec.SignalAt = false, 0, 0
 	t.rec.End, t.rec.Exit = EndNone, nil
+	t.rec.HostCgroup = s.capabilities.HostCgroup
 	t.enter(PhaseStarting)
 }
 

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -59,15 +58,10 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Call, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of an error: that of the [Error] in its chain, [Deadline] for an ended
-// context, and otherwise [Fatal].
+// ClassOf returns the class of the [Error] in the chain of an error, and otherwise [Fatal].
 func ClassOf(err error) Class {
-	var e *Error
-	switch {
-	case errors.As(err, &e):
+	if e, is := errors.AsType[*Error](err); is {
 		return e.Class
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return Deadline
 	}
 	return Fatal
 }
