@@ -1,0 +1,159 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrGone means that the process of an identity has ended: its pid is free, belongs to another
+// process, or names a zombie without living threads.
+var ErrGone = errors.New("process has ended")
+
+// An Identity names one process for ever. Its zero value names none.
+type Identity struct {
+	// Boot is the boot id of the machine, as the kernel prints it.
+	Boot string `json:"boot"`
+	// PID is the process id in the pid namespace of the caller.
+	PID int `json:"pid"`
+	// Start is the start time in clock ticks after boot: field 22 of /proc/PID/stat.
+	Start uint64 `json:"start"`
+}
+
+// IsZero reports whether id names no process.
+func (id Identity) IsZero() bool { return id == Identity{} }
+
+func (id Identity) String() string {
+	return fmt.Sprintf("pid %d started at tick %d of boot %s", id.PID, id.Start, id.Boot)
+}
+
+// BootID returns the id of the machine's present boot.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read the boot id: %w", err)
+	}
+	return string(bytes.TrimSpace(b)), nil
+}
+
+// Identify returns the identity of the process that has the pid now. The caller must know that the
+// pid belongs to the process that it means, because it is its parent or because the process told
+// it. The error is ErrGone if there is none. A zombie has an identity.
+func Identify(pid int) (Identity, error) {
+	boot, err := BootID()
+	if err != nil {
+		return Identity{}, err
+	}
+	st, err := readStat(strconv.Itoa(pid))
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Boot: boot, PID: pid, Start: st.start}, nil
+}
+
+// Alive reports whether the process lives. A zombie whose threads still run lives: it holds its
+// files and its control group. An error means that the answer is not known.
+func (id Identity) Alive() (bool, error) {
+	switch st, err := id.stat(); {
+	case errors.Is(err, ErrGone):
+		return false, nil
+	case err != nil:
+		return false, err
+	case st.living():
+		return true, nil
+	}
+	// The leader has ended. Its threads may run on.
+	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(id.PID), "task"))
+	if err != nil && !isGone(err) {
+		return false, fmt.Errorf("list the threads of %s: %w", id, err)
+	}
+	for _, task := range tasks {
+		st, err := readStat(filepath.Join(strconv.Itoa(id.PID), "task", task.Name()))
+		switch {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			return false, err
+		case st.living():
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// stat reads the state of the process, or returns ErrGone.
+func (id Identity) stat() (stat, error) {
+	boot, err := BootID()
+	if err != nil {
+		return stat{}, err
+	}
+	if id.Boot != boot || id.PID <= 0 {
+		return stat{}, ErrGone
+	}
+	st, err := readStat(strconv.Itoa(id.PID))
+	if err != nil {
+		return stat{}, err
+	}
+	if st.start != id.Start {
+		return stat{}, ErrGone
+	}
+	return st, nil
+}
+
+// stat is what this package reads of /proc/PID/stat.
+type stat struct {
+	state   byte
+	command string
+	parent  int
+	start   uint64
+}
+
+// living reports whether the thread has not ended.
+func (s stat) living() bool { return s.state != 'Z' && s.state != 'X' && s.state != 'x' }
+
+// readStat reads the stat file of a folder below /proc. The error is ErrGone if it does not exist.
+func readStat(name string) (stat, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", name, "stat"))
+	if isGone(err) {
+		return stat{}, ErrGone
+	}
+	if err != nil {
+		return stat{}, fmt.Errorf("read the state of process %s: %w", name, err)
+	}
+	st, err := parseStat(b)
+	if err != nil {
+		return stat{}, fmt.Errorf("read the state of process %s: %w", name, err)
+	}
+	return st, nil
+}
+
+// isGone reports whether a read below /proc failed because the process has ended.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// parseStat reads a line of /proc/PID/stat. The command in brackets may hold brackets and spaces.
+func parseStat(line []byte) (stat, error) {
+	from, to := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if from < 0 || to < from {
+		return stat{}, errors.New("no command in brackets")
+	}
+	fields := strings.Fields(string(line[to+1:]))
+	const state, parent, start = 0, 1, 19 // fields 3, 4 and 22 of proc(5), counted from field 3
+	if len(fields) <= start || len(fields[state]) != 1 {
+		return stat{}, fmt.Errorf("%d fields after the command", len(fields))
+	}
+	st := stat{state: fields[state][0], command: string(line[from+1 : to])}
+	var err error
+	if st.parent, err = strconv.Atoi(fields[parent]); err != nil {
+		return stat{}, fmt.Errorf("parent: %w", err)
+	}
+	if st.start, err = strconv.ParseUint(fields[start], 10, 64); err != nil {
+		return stat{}, fmt.Errorf("start time: %w", err)
+	}
+	return st, nil
+}
