@@ -109,3 +109,21 @@ func printable(s string) string {
 	}
 	return string(b)
 }
+
+// Leader returns the pid of the process that a thread belongs to, or ErrGone. The leader's own
+// number leads to itself.
+func Leader(thread int) (int, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(thread), "status"))
+	if isGone(err) {
+		return 0, ErrGone
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the process of thread %d: %w", thread, err)
+	}
+	for line := range bytes.Lines(b) {
+		if number, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
+			return strconv.Atoi(string(bytes.TrimSpace(number)))
+		}
+	}
+	return 0, fmt.Errorf("read the process of thread %d: no Tgid", thread)
+}

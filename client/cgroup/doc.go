@@ -1,0 +1,19 @@
+// Package cgroup keeps the processes of one task together: it starts them in a control group,
+// kills all of them, waits until none lives, and says which remain.
+//
+// A Group is one name in several hierarchies. Cgroup v2 is preferred, also where it is mounted
+// beside v1 and has no controllers: cgroup.kill reaches processes that fork at that moment, and
+// "populated" says when the last one has ended. Where v1 is mounted too, the group has folders in
+// its freezer, memory and cpu hierarchies, since released plugins use these and since the limits
+// need controllers. Kill, Populated, Wait and Remove always treat all folders together, so it does
+// not matter in which of them a driver put its task.
+//
+// The parents have the names that released plugins expect: nomad.slice/share.slice in v2, and
+// nomad in each hierarchy of v1.
+//
+// Membership is judged by "populated", or by the threads of v1, never by an empty list of pids: the
+// kernel empties the list before the last thread has ended. An error of a read is returned. It does
+// not mean that the group is empty.
+//
+// The package has no state. It reads mountinfo below a root folder that the caller names.
+package cgroup
