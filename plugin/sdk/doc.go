@@ -1,0 +1,15 @@
+// Package sdk serves a task driver as a plugin. An author writes a [Driver] in the plain types of
+// package client/driver and calls [Serve]:
+//
+//	func main() { sdk.Serve(&coffee{}) }
+//
+// What a driver may leave out is an interface of its own: [Signaler], [Execer], [StreamExecer],
+// [StatsSource], [EventSource], [Networker]. Calls of those that a driver does not implement answer
+// "unsupported".
+//
+// Errors: return [ErrNotFound] for a task that the driver does not know, and [Recoverable] for a
+// start that may succeed later. All other errors are final.
+//
+// Each call has its own goroutine, which the server owns. Its context ends when the host gives up or
+// dies. A driver must be safe for concurrent use.
+package sdk

@@ -1,0 +1,134 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
+)
+
+// Driver is what each driver implements. The calls have the meaning of [driver.Driver].
+type Driver interface {
+	// Info returns what never changes.
+	Info() Info
+	// Configure is called once, before all other calls but Info, with the plugin's config in the
+	// form of Info's ConfigSchema. Use [Decode].
+	Configure(config []byte) error
+	Capabilities() driver.Capabilities
+	// Fingerprints reports the health at once and then at each change, until the context ends.
+	Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error
+
+	// Start starts a task. The state is what a later life of the driver needs to take it over. A
+	// task id that was used is an error.
+	Start(ctx context.Context, task *driver.TaskConfig) (state []byte, err error)
+	// Recover takes over a task from the config and the state of its start, and the handle version
+	// that the driver had then: never a newer one than Info's.
+	Recover(ctx context.Context, task *driver.TaskConfig, version int32, state []byte) error
+	// Wait returns when the task has ended, also if it ended long ago and was stopped.
+	Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error)
+	// Stop returns when the task has stopped. To stop what has ended is no error.
+	Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error
+	Destroy(ctx context.Context, id driver.TaskID, force bool) error
+	Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error)
+}
+
+// Info is what a driver is.
+type Info struct {
+	// Name is the name of the driver in a job.
+	Name string
+	// Version is the driver's own version in the form 1.2.3.
+	Version string
+	// ConfigSchema is the schema of the plugin's config. Nil has no keys.
+	ConfigSchema *hclspec.Spec
+	// TaskSchema is the schema of a task's config. Nil has no keys.
+	TaskSchema *hclspec.Spec
+	// HandleVersion is the version of the state that Start returns. Raise it when an older driver
+	// could not read it. Handles with a higher version are refused.
+	HandleVersion int32
+}
+
+// Signaler is a driver that can send signals. An unknown name of a signal is an error and does
+// nothing. Set SendSignals in the capabilities.
+type Signaler interface {
+	Signal(ctx context.Context, id driver.TaskID, signal string) error
+}
+
+// Execer is a driver that can run commands beside a task. Set Exec in the capabilities.
+type Execer interface {
+	Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error)
+}
+
+// StreamExecer is a driver that can run commands beside a task for a person. Set Exec in the
+// capabilities. The streams are not used after the return.
+type StreamExecer interface {
+	ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error)
+}
+
+// StatsSource is a driver that measures. Stats returns nil when the task has ended.
+type StatsSource interface {
+	Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error
+}
+
+// EventSource is a driver that says things about its tasks, until the context ends.
+type EventSource interface {
+	Events(ctx context.Context, report func(driver.Event)) error
+}
+
+// Networker is a driver that makes the network of an allocation. Set MustCreateNetwork in the
+// capabilities.
+type Networker interface {
+	CreateNetwork(ctx context.Context, alloc, hostname string) (network *driver.Network, created bool, err error)
+	DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error
+}
+
+// notFound is the text by which hosts know the error: its type does not survive the wire.
+const notFound = "task not found for given id"
+
+// ErrNotFound means that the driver does not know the task.
+var ErrNotFound error = &driver.Error{Class: driver.NotFound, Call: "driver", Err: errors.New(notFound)}
+
+// Recoverable marks an error of Start after which the host may try again.
+func Recoverable(err error) error {
+	return &driver.Error{Class: driver.Recoverable, Call: "driver", Err: err}
+}
+
+// Attribute returns a schema of a value with the name of its key. The kind is a type expression of
+// HCL, such as "string", "bool" or "list(string)".
+func Attribute(kind string, required bool) *hclspec.Spec {
+	return &hclspec.Spec{Block: &hclspec.Spec_Attr{Attr: &hclspec.Attr{Type: kind, Required: required}}}
+}
+
+// Default returns a schema whose value is an HCL expression where the user gives none.
+func Default(primary *hclspec.Spec, expression string) *hclspec.Spec {
+	literal := &hclspec.Spec{Block: &hclspec.Spec_Literal{Literal: &hclspec.Literal{Value: expression}}}
+	return &hclspec.Spec{Block: &hclspec.Spec_Default{Default: &hclspec.Default{Primary: primary, Default: literal}}}
+}
+
+// Object returns a schema with a value for each key. Names that are empty become the key.
+func Object(attributes map[string]*hclspec.Spec) *hclspec.Spec {
+	for key, spec := range attributes { //lint:order each key is set by itself
+		if a := attributeOf(spec); a != nil && a.Name == "" {
+			a.Name = key
+		}
+	}
+	return &hclspec.Spec{Block: &hclspec.Spec_Object{Object: &hclspec.Object{Attributes: attributes}}}
+}
+
+// attributeOf returns the attribute of a schema or of its primary part, or nil.
+func attributeOf(spec *hclspec.Spec) *hclspec.Attr {
+	if d := spec.GetDefault(); d != nil {
+		return d.GetPrimary().GetAttr()
+	}
+	return spec.GetAttr()
+}
+
+// checkVersion refuses the handle of a newer driver.
+func checkVersion(info Info, version int32) error {
+	if version > info.HandleVersion {
+		return fmt.Errorf("the handle has version %d and this %s driver reads up to %d: run the newer driver, or stop the task", version, info.Name, info.HandleVersion)
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package sdk_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// tea is the smallest driver: a task is a cup that is full until it is stopped.
+type tea struct{ leaves string }
+
+func (*tea) Info() sdk.Info {
+	return sdk.Info{
+		Name: "tea", Version: "1.2.3", HandleVersion: 2,
+		TaskSchema: sdk.Object(map[string]*hclspec.Spec{
+			"kind":  sdk.Attribute("string", true),
+			"sugar": sdk.Default(sdk.Attribute("number", false), "1"),
+		}),
+	}
+}
+
+func (d *tea) Configure(config []byte) error {
+	var c struct {
+		Leaves string `codec:"leaves"`
+	}
+	err := sdk.Decode(config, &c)
+	if err == nil {
+		d.leaves = c.Leaves
+	}
+	return err
+}
+
+func (*tea) Capabilities() driver.Capabilities {
+	return driver.Capabilities{NoMounts: true, NetworkModes: []driver.NetworkMode{driver.NetworkHost, driver.NetworkNone}}
+}
+
+func (d *tea) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	report(driver.Fingerprint{Health: driver.Healthy, Description: "hot", Attributes: map[string]string{"driver.tea.leaves": d.leaves}})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (*tea) Start(_ context.Context, t *driver.TaskConfig) ([]byte, error) {
+	switch t.User {
+	case "early":
+		return nil, sdk.Recoverable(errors.New("the water is cold"))
+	case "late":
+		return nil, errors.New("the pot is broken")
+	}
+	return []byte("cup of " + t.Name), nil
+}
+
+func (*tea) Recover(_ context.Context, t *driver.TaskConfig, version int32, state []byte) error {
+	if version != 1 || string(state) != "old cup" || t.ID != "a" {
+		return errors.New("not the handle of the test")
+	}
+	return nil
+}
+
+func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	switch id {
+	case "killed":
+		return driver.ExitResult{Code: 137, Signal: 9, OOMKilled: true}, nil
+	case "lost":
+		return driver.ExitResult{Unknown: true}, nil
+	case "running":
+		<-ctx.Done()
+		return driver.ExitResult{}, ctx.Err()
+	}
+	return driver.ExitResult{}, sdk.ErrNotFound
+}
+
+func (*tea) Stop(context.Context, driver.TaskID, time.Duration, string) error { return nil }
+func (*tea) Destroy(context.Context, driver.TaskID, bool) error               { return sdk.ErrNotFound }
+
+func (*tea) Inspect(context.Context, driver.TaskID) (driver.Status, error) {
+	return driver.Status{ID: "a", State: driver.TaskExited, StartedAt: time.Unix(5, 0), Exit: &driver.ExitResult{Code: 3}}, nil
+}
+
+func (*tea) ExecStreaming(_ context.Context, _ driver.TaskID, command []string, s driver.ExecStreams) (driver.ExitResult, error) {
+	all, err := io.ReadAll(s.Stdin)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	size := <-s.Resize
+	_, err = io.WriteString(s.Stdout, strings.Join(command, " ")+" "+string(all))
+	return driver.ExitResult{Code: size.Height}, err
+}
+
+// dial serves the driver in this process.
+func dial(t *testing.T, d sdk.Driver) *grpc.ClientConn {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	s := grpc.NewServer()
+	sdk.Register(s, d)
+	go s.Serve(listener)
+	t.Cleanup(s.Stop)
+	conn, err := grpc.NewClient("passthrough:tea", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, conn.Close()) })
+	return conn
+}
+
+func TestServe_driver(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	d := &tea{}
+	conn := dial(t, d)
+	plugin, c := base.NewBasePluginClient(conn), pb.NewDriverClient(conn)
+
+	info, err := plugin.PluginInfo(ctx, &base.PluginInfoRequest{})
+	must.NoError(t, err)
+	must.Eq(t, "tea", info.GetName())
+	must.Eq(t, []string{"v0.1.0"}, info.GetPluginApiVersions())
+	must.Eq(t, base.PluginType_DRIVER, info.GetType())
+	config, err := sdk.Encode(map[string]any{"leaves": "green"})
+	must.NoError(t, err)
+	_, err = plugin.SetConfig(ctx, &base.SetConfigRequest{MsgpackConfig: config})
+	must.NoError(t, err)
+	must.Eq(t, "green", d.leaves)
+	config, err = sdk.Encode(map[string]any{"leafs": "green"})
+	must.NoError(t, err)
+	_, err = plugin.SetConfig(ctx, &base.SetConfigRequest{MsgpackConfig: config})
+	must.ErrorContains(t, err, "leafs")
+
+	schema, err := c.TaskConfigSchema(ctx, &pb.TaskConfigSchemaRequest{})
+	must.NoError(t, err)
+	attributes := schema.GetSpec().GetObject().GetAttributes()
+	must.Eq(t, "kind", attributes["kind"].GetAttr().GetName())
+	must.Eq(t, "sugar", attributes["sugar"].GetDefault().GetPrimary().GetAttr().GetName())
+	caps, err := c.Capabilities(ctx, &pb.CapabilitiesRequest{})
+	must.NoError(t, err)
+	must.Eq(t, pb.DriverCapabilities_NO_MOUNTS, caps.GetCapabilities().GetMountConfigs())
+
+	healthy, err := c.Fingerprint(ctx, &pb.FingerprintRequest{})
+	must.NoError(t, err)
+	f, err := healthy.Recv()
+	must.NoError(t, err)
+	must.Eq(t, pb.FingerprintResponse_HEALTHY, f.GetHealth())
+	must.Eq(t, "green", f.GetAttributes()["driver.tea.leaves"].GetStringVal())
+
+	started, err := c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Id: "a", Name: "mint"}})
+	must.NoError(t, err)
+	must.Eq(t, int32(2), started.GetHandle().GetVersion())
+	must.Eq(t, "cup of mint", string(started.GetHandle().GetDriverState()))
+	must.Eq(t, "mint", started.GetHandle().GetConfig().GetName())
+	_, err = c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Name: "mint"}})
+	must.ErrorContains(t, err, "no id")
+
+	st, err := c.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: "a"})
+	must.NoError(t, err)
+	must.Eq(t, int32(3), st.GetTask().GetResult().GetExitCode())
+	must.Nil(t, st.GetTask().GetCompletedAt())
+}
+
+func TestServe_errors(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := pb.NewDriverClient(dial(t, &tea{}))
+
+	_, err := c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Id: "a", User: "early"}})
+	must.Eq(t, codes.FailedPrecondition, status.Code(err))
+	must.ErrorContains(t, err, "the water is cold")
+	detail, ok := status.Convert(err).Details()[0].(*structs.RecoverableError)
+	must.True(t, ok && detail.GetRecoverable())
+	_, err = c.StartTask(ctx, &pb.StartTaskRequest{Task: &pb.TaskConfig{Id: "a", User: "late"}})
+	must.Eq(t, codes.Unknown, status.Code(err))
+
+	handle := &pb.TaskHandle{Version: 1, Config: &pb.TaskConfig{Id: "a"}, DriverState: []byte("old cup")}
+	_, err = c.RecoverTask(ctx, &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err, must.Sprint("an older handle is recovered"))
+	handle.Version = 3
+	_, err = c.RecoverTask(ctx, &pb.RecoverTaskRequest{Handle: handle})
+	must.ErrorContains(t, err, "version 3")
+	_, err = c.RecoverTask(ctx, &pb.RecoverTaskRequest{TaskId: "a"})
+	must.ErrorContains(t, err, "no task id")
+
+	_, err = c.DestroyTask(ctx, &pb.DestroyTaskRequest{TaskId: "x"})
+	must.Eq(t, "task not found for given id", status.Convert(err).Message())
+	must.Eq(t, codes.Unknown, status.Code(err))
+	exit, err := c.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: "killed"})
+	must.NoError(t, err)
+	must.Eq(t, "exit_code:137 signal:9 oom_killed:true", strings.ReplaceAll(exit.GetResult().String(), "  ", " "))
+	exit, err = c.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: "lost"})
+	must.NoError(t, err)
+	must.StrContains(t, exit.GetErr(), "lost")
+	must.Nil(t, exit.GetResult())
+	brief, end := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer end()
+	_, err = c.WaitTask(brief, &pb.WaitTaskRequest{TaskId: "running"})
+	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
+
+	_, err = c.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: "a"})
+	must.Eq(t, codes.Unimplemented, status.Code(err))
+	_, err = c.ExecTask(ctx, &pb.ExecTaskRequest{TaskId: "a"})
+	must.Eq(t, codes.Unimplemented, status.Code(err))
+	_, err = c.CreateNetwork(ctx, &pb.CreateNetworkRequest{AllocId: "a"})
+	must.Eq(t, codes.Unimplemented, status.Code(err))
+	stats, err := c.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: "a"})
+	must.NoError(t, err)
+	_, err = stats.Recv()
+	must.Eq(t, codes.Unimplemented, status.Code(err))
+}
+
+func TestServe_execStreaming(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := pb.NewDriverClient(dial(t, &tea{}))
+	stream, err := c.ExecTaskStreaming(ctx)
+	must.NoError(t, err)
+	for _, m := range []*pb.ExecTaskStreamingRequest{
+		{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: "a", Command: []string{"pour", "slowly"}}},
+		{Stdin: &pb.ExecTaskStreamingIOOperation{Data: []byte("two ")}},
+		{TtySize: &pb.ExecTaskStreamingRequest_TerminalSize{Height: 40}},
+		{Stdin: &pb.ExecTaskStreamingIOOperation{Data: []byte("cups"), Close: true}},
+	} {
+		must.NoError(t, stream.Send(m))
+	}
+	var out, steps string
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must.NoError(t, err)
+		out += string(m.GetStdout().GetData())
+		switch {
+		case m.GetStdout().GetClose():
+			steps += "stdout "
+		case m.GetStderr().GetClose():
+			steps += "stderr "
+		case m.GetExited():
+			steps += "exited"
+			must.Eq(t, int32(40), m.GetResult().GetExitCode())
+		}
+	}
+	must.Eq(t, "pour slowly two cups", out)
+	must.Eq(t, "stdout stderr exited", steps)
+
+	stream, err = c.ExecTaskStreaming(ctx)
+	must.NoError(t, err)
+	must.NoError(t, stream.Send(&pb.ExecTaskStreamingRequest{}))
+	_, err = stream.Recv()
+	must.Eq(t, codes.InvalidArgument, status.Code(err))
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	var c struct {
+		Command string   `codec:"command"`
+		Args    []string `codec:"args"`
+	}
+	b, err := sdk.Encode(map[string]any{"command": "a", "args": nil})
+	must.NoError(t, err)
+	must.NoError(t, sdk.Decode(b, &c))
+	must.Eq(t, "a", c.Command)
+	must.NoError(t, sdk.Decode(nil, &c))
+	must.Error(t, sdk.Decode(append(b, b...), &c))
+	must.Error(t, sdk.Decode([]byte{0xc1}, &c))
+}
+
+func FuzzDecode(f *testing.F) {
+	b, err := sdk.Encode(map[string]any{"command": "a", "args": []string{"b"}})
+	must.NoError(f, err)
+	f.Add(b)
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var c struct {
+			Command string   `codec:"command"`
+			Args    []string `codec:"args"`
+		}
+		_ = sdk.Decode(b, &c)
+	})
+}
