@@ -256,7 +256,7 @@ func importRules() []lint.ImportRule {
 // the drainer needs.
 func pluginRule() lint.ReachRule {
 	return lint.ReachRule{
-		Modules: []string{"google.golang.org/grpc", "github.com/hashicorp/go-plugin"},
+		Modules: []string{"google.golang.org/grpc", "github.com/hashicorp/go-plugin", "github.com/hashicorp/hcl"},
 		In:      []string{"plugin"},
 		Why:     "only the host of plugins and the plugins speak their protocol",
 	}

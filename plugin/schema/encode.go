@@ -1,0 +1,141 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/hcl/v2/hcldec"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/msgpack"
+)
+
+// Encode returns a config as msgpack. The config is a JSON object, or empty for none. Lookup has the
+// values of the variables in it. An error names the key or the variable, and means that the config
+// is at fault.
+func (s *Schema) Encode(config []byte, lookup Lookup) (_ []byte, err error) {
+	defer guard(&err)
+	config, err = interpolated(config, lookup)
+	if err != nil {
+		return nil, fmt.Errorf("the config: %w", err)
+	}
+	file, diags := hcljson.Parse(config, "config")
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("the config: %w", asError(diags))
+	}
+	// Without a context of variables a text is no template.
+	value, diags := hcldec.Decode(file.Body, s.spec, nil)
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("the config: %w", asError(diags))
+	}
+	if err := checkNumbers(value); err != nil {
+		return nil, fmt.Errorf("the config: %w", err)
+	}
+	encoded, err := msgpack.Marshal(value, value.Type())
+	if err != nil {
+		return nil, fmt.Errorf("encoding the config: %w", err)
+	}
+	return encoded, nil
+}
+
+// interpolated returns a config with the values of its variables. No config is an empty one.
+func interpolated(config []byte, lookup Lookup) ([]byte, error) {
+	if len(bytes.TrimSpace(config)) == 0 {
+		return []byte("{}"), nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(config))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one value")
+	}
+	// As in the files of users, null is no value: a required key is missing then.
+	maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })
+	if len(object) == 0 {
+		return []byte("{}"), nil
+	}
+	replaced, err := replace("", object, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(replaced)
+}
+
+// replace replaces the variables in the texts of a JSON value, those of keys included. The error
+// begins with the path of the text.
+func replace(path string, value any, lookup Lookup) (any, error) {
+	switch v := value.(type) {
+	case json.Number:
+		if _, err := v.Float64(); err != nil {
+			return nil, fmt.Errorf("%s: the number is too large", path)
+		}
+	case string:
+		text, err := Interpolate(v, lookup)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return text, nil
+	case []any:
+		for i := range v {
+			var err error
+			if v[i], err = replace(fmt.Sprintf("%s[%d]", path, i), v[i], lookup); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case map[string]any:
+		replaced := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			below := key
+			if path != "" {
+				below = path + "." + key
+			}
+			name, err := Interpolate(key, lookup)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", below, err)
+			}
+			if _, twice := replaced[name]; twice {
+				return nil, fmt.Errorf("%s: the key %q is there twice", below, name)
+			}
+			if replaced[name], err = replace(below, v[key], lookup); err != nil {
+				return nil, err
+			}
+		}
+		return replaced, nil
+	}
+	return value, nil
+}
+
+// checkNumbers refuses numbers that no float64 can hold: their texts may fill the memory.
+func checkNumbers(value cty.Value) error {
+	return cty.Walk(value, func(_ cty.Path, v cty.Value) (bool, error) {
+		if v.Type() != cty.Number || v.IsNull() || !v.IsKnown() {
+			return true, nil
+		}
+		if f, _ := v.AsBigFloat().Float64(); math.IsInf(f, 0) {
+			return false, errors.New("a number is too large")
+		}
+		return true, nil
+	})
+}
+
+// Decode writes an encoded config to out, a pointer. The tag codec:"name" of a struct's field is the
+// key. Keys without a field are ignored, and fields without a value keep theirs.
+func Decode(encoded []byte, out any) error {
+	handle := &codec.MsgpackHandle{}
+	handle.RawToString = true
+	if err := codec.NewDecoderBytes(encoded, handle).Decode(out); err != nil {
+		return fmt.Errorf("decoding the config: %w", err)
+	}
+	return nil
+}
