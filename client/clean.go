@@ -26,9 +26,19 @@ func (s *start) clean() {
 			return
 		}
 	}
+	if d := s.t.core().drivers.state(s.t.task.Driver); d != nil && d.life != 0 && d.reattached && s.mayStartLate() {
+		s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+		s.t.core().options.Shell.Abandon(d.name, d.life)
+		s.retry()
+		return
+	}
 	s.cleaning = true
 	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
 }
+
+// mayStartLate reports whether the driver may still work on the call to start the task: an earlier
+// client has made it and has not seen its answer.
+func (s *start) mayStartLate() bool { return s.t.rec.End == EndLost && len(s.t.rec.Handle) == 0 }
 
 func (s *start) cleaned(life Life, left []Process, err error) {
 	s.cleaning = false

@@ -25,6 +25,7 @@ type driverState struct {
 	// life is the present life of the process, or zero.
 	life         Life
 	capabilities driver.Capabilities
+	reattached   bool
 	upSince      time.Duration
 	launching    bool
 	launchAt     time.Duration
@@ -88,7 +89,7 @@ func (d *drivers) launched(s *driverState, l Launched) {
 		d.setInfo(s, cluster.DriverInfo{HealthDescription: "the driver did not start: " + l.Err.Error()})
 		return
 	}
-	s.life, s.capabilities, s.upSince = l.Life, l.Capabilities, d.core.now.Boot
+	s.life, s.reattached, s.capabilities, s.upSince = l.Life, l.Reattached, l.Capabilities, d.core.now.Boot
 	d.core.options.Logger.Info("a driver has started", "driver", s.name, "life", uint64(l.Life))
 }
 

@@ -323,13 +323,14 @@ func (s *shell) later(d time.Duration, do func() (answer func())) {
 func (s *shell) Launch(name string, reply func(client.Launched)) {
 	s.later(100*time.Millisecond, func() func() {
 		n := s.node
+		reattached := !n.driver.down
 		if n.driver.down {
 			n.driver.down = false
 			n.log("the driver is started")
 		}
 		life := n.driver.life
 		return func() {
-			reply(client.Launched{Life: life, Capabilities: driver.Capabilities{HostCgroup: true}})
+			reply(client.Launched{Life: life, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: true}})
 			n.core.Fingerprint(name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
 		}
 	})

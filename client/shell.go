@@ -39,7 +39,8 @@ type TaskRef struct {
 // All effects can be repeated: the core repeats an effect whose answer was lost in a crash.
 //
 // A call for a life of a driver that has ended is answered with an error of class [driver.Gone]. A
-// call in flight is answered so when the driver's process dies.
+// call in flight is answered so when the driver's process is dead, and not before: a process that
+// cannot be reached must be killed first. At most one process of a driver lives at a time.
 type Shell interface {
 	// Launch starts the driver's program, or takes over the process that an earlier client has
 	// left. Once it is answered without an error, [Core.DriverDown] tells the end of this life, and
@@ -98,6 +99,9 @@ type Launched struct {
 	// Life is the new life, or zero after an error.
 	Life         Life
 	Capabilities driver.Capabilities
+	// Reattached: the process was started by an earlier client. It may still work on calls of that
+	// client.
+	Reattached bool
 	Err          error
 }
 

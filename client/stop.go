@@ -98,15 +98,17 @@ func (s *start) signal() {
 	}
 	c := s.t.core()
 	s.stopAsked = true
+	grace := s.t.task.KillTimeout
 	if s.t.rec.SignalAt == 0 {
 		s.t.rec.SignalAt = c.now.Boot
 		s.t.alloc.touch()
+	} else {
+		grace = max(0, s.t.rec.SignalAt+grace+killMargin-c.now.Boot)
 	}
 	name := s.t.task.KillSignal
 	if s.defaultSignal {
 		name = ""
 	}
-	grace := max(0, s.t.rec.SignalAt+s.t.task.KillTimeout-c.now.Boot)
 	s.t.waitFor(cluster.WaitGrace, s.t.rec.SignalAt+s.t.task.KillTimeout, "")
 	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(name, err) }))
 }
@@ -124,11 +126,16 @@ func (s *start) stopAnswered(name string, err error) {
 	}
 }
 
+// killMargin is added to the grace before the client kills a task that its driver should have
+// killed. The driver sends the signal a little later than the client asks for it, and the task must
+// get its whole grace.
+const killMargin = 500 * time.Millisecond
+
 // killDue reports whether the grace is over. A task whose driver is away gets no signal: it is
 // killed when the driver has not come back for the length of the grace and [StopSlack].
 func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
-		return s.t.core().reached(s.t.rec.SignalAt + s.t.task.KillTimeout)
+		return s.t.core().reached(s.t.rec.SignalAt + s.t.task.KillTimeout + killMargin)
 	}
 	s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
 	return s.t.core().reached(s.t.rec.StopBegan + s.t.shutdownDelay() + s.t.task.KillTimeout + StopSlack)
