@@ -102,7 +102,7 @@ type Launched struct {
 	// Reattached: the process was started by an earlier client. It may still work on calls of that
 	// client.
 	Reattached bool
-	Err          error
+	Err        error
 }
 
 // Process describes a process that did not die.
