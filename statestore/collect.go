@@ -11,6 +11,7 @@ func (t *rowWrites) DeleteAllocs(ids []cluster.AllocID) {
 		switch {
 		case settled(a):
 			t.accountMark(a, nil)
+			t.noteRemoval(a)
 			put(t, TableAllocs, a, nil)
 		case a.ClientTerminal():
 			t.putAlloc(a, nil)

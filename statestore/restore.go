@@ -34,6 +34,7 @@ func Restore(r io.Reader) (*Store, error) {
 		return nil, fmt.Errorf("restoring the state: %w", err)
 	}
 	t.Commit()
+	s.removals.from = s.Snapshot().Index()
 	return s, nil
 }
 

@@ -27,6 +27,9 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 	}
 	t.accountAlloc(before, after)
 	t.written.changes.alloc(before, after)
+	if after == nil {
+		t.noteRemoval(before)
+	}
 	put(t, TableAllocs, before, after)
 }
 

@@ -15,6 +15,7 @@ var (
 // concurrent use, but for one that [Store.Blocking] gives to a query.
 type Snapshot struct {
 	reads
+	removals  *removals       // of the store
 	abandoned <-chan struct{} // of the store
 }
 
@@ -33,5 +34,5 @@ func (s *Snapshot) Abandoned() bool {
 func (s *Snapshot) watching(ws memdb.WatchSet) *Snapshot {
 	watched := *s.tables
 	watched.ws = ws
-	return &Snapshot{readsOf(&watched), s.abandoned}
+	return &Snapshot{readsOf(&watched), s.removals, s.abandoned}
 }

@@ -27,6 +27,9 @@ type Store struct {
 	// spare is memory for the changes of the next transaction, or nil.
 	spare atomic.Pointer[changes]
 
+	// removals belong to this store, and to no snapshot of it.
+	removals *removals
+
 	// abandoned is closed when the store has been replaced.
 	abandoned   chan struct{}
 	abandonOnce sync.Once
@@ -38,7 +41,7 @@ func New() *Store {
 	if err != nil {
 		panic("statestore: broken schema: " + err.Error())
 	}
-	s := &Store{db: db, draining: make(drainingNodes), abandoned: make(chan struct{})}
+	s := &Store{db: db, draining: make(drainingNodes), removals: new(removals), abandoned: make(chan struct{})}
 	txn := db.Txn(true)
 	(&rowWrites{readsOf(&tables{txn: txn})}).insert(tableLedger, &counters{})
 	txn.Commit()
@@ -56,7 +59,7 @@ func (s *Store) Snapshot() *Snapshot {
 func (s *Store) snapshot() *Snapshot {
 	r := &tables{txn: s.db.Txn(false)}
 	r.counters = first[counters](r, tableLedger, indexID, countersKey())
-	return &Snapshot{readsOf(r), s.abandoned}
+	return &Snapshot{readsOf(r), s.removals, s.abandoned}
 }
 
 // commit makes a transaction's writes the newest state, and wakes feeds. It updates the
@@ -67,8 +70,11 @@ func (s *Store) commit(t *Txn) {
 	s.newest.Store(nil)
 	c := t.written.changes
 	c.apply()
+	if t.written.removed {
+		s.removals.newest.Store(t.written.index) // before the state that lacks the rows
+	}
 	t.txn.Commit()
-	s.newest.Store(&Snapshot{readsOf(&tables{txn: s.db.Txn(false), counters: t.counters}), s.abandoned})
+	s.newest.Store(&Snapshot{readsOf(&tables{txn: s.db.Txn(false), counters: t.counters}), s.removals, s.abandoned})
 	s.feeds.publish(c)
 	s.giveBack(t)
 }

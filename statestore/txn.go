@@ -19,6 +19,8 @@ type written struct {
 	// nil. Commit writes each of them once.
 	usage   map[cluster.NodeID]*usageEdit
 	healthy map[cluster.GroupKey]*healthEdit
+	// removed says that the transaction has deleted an allocation that its client may still run.
+	removed bool
 	// changes are for the feeds; nil after the end of the transaction.
 	changes *changes
 }
