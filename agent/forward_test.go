@@ -100,12 +100,12 @@ func TestForward_theLeaderStopsAnswering(t *testing.T) {
 		read <- err
 	}()
 	began := time.Now()
-	_, err = follower.Heartbeat(t.Context(), id)
+	_, err = follower.NodeSide(id).Heartbeat(t.Context())
 	if err != nil { // it reached the silent leader
 		must.ErrorContains(t, err, "the write may have been made")
 	}
 	must.NoError(t, <-read)
 	must.Less(t, patience, time.Since(began))
-	_, err = follower.Heartbeat(t.Context(), id)
+	_, err = follower.NodeSide(id).Heartbeat(t.Context())
 	must.NoError(t, err)
 }

@@ -22,6 +22,9 @@ func (p peers) raft() *raft.Raft { return p.agent.server.Raft() }
 // Name returns the name of this server.
 func (p peers) Name() string { return p.agent.Name() }
 
+// Cluster returns the id of the cluster, or empty.
+func (p peers) Cluster() string { return p.agent.membership.id() }
+
 // Leads reports whether this server believes that it leads.
 func (p peers) Leads() bool { return p.agent.server.Leads() }
 

@@ -11,8 +11,12 @@ import (
 )
 
 // listNodeAllocs answers GET /v1/node/{id}/allocations with full allocations, by id; the list is
-// empty if the node does not exist. Clients and monitors wait on it.
+// empty if the node does not exist. Monitors wait on it. With ?changes it is the answer of
+// listNodeChanges.
 func listNodeAllocs(q *request) error {
+	if q.URL.Query().Has("changes") {
+		return listNodeChanges(q)
+	}
 	return q.read(func(s State) (found, error) {
 		allocs := slices.Collect(s.AllocsByNode(q.nodeID()))
 		return allocsInFull(q, s, allocs), nil

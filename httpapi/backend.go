@@ -39,6 +39,12 @@ type State interface {
 	// Abandoned reports whether a snapshot was restored since. The rows of the restored state may have
 	// lower indexes than those of this one.
 	Abandoned() bool
+	// HistoryFrom is the index from which on the server knows the history of the state, above those of
+	// all states that it replaced.
+	HistoryFrom() uint64
+	// RemovedAt is an index at or above that of the last entry that deleted an allocation that its client
+	// may still run, or zero. A query does not wait for it.
+	RemovedAt() uint64
 	// ClusterVersion is the version of the entries that the servers may write.
 	ClusterVersion() cluster.Version
 	// TableIndex is the index of the newest write to a table, or zero; see the Table
@@ -200,6 +206,8 @@ type Peers interface {
 	LastContact() time.Duration
 	// Name is this server's id.
 	Name() string
+	// Cluster is the id of the cluster, or empty if this server does not know it.
+	Cluster() string
 
 	// Join adds a server, or brings its address up to date; Remove removes one. The
 	// errors are those of a [Writer].

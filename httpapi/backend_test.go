@@ -34,6 +34,8 @@ type fixture struct {
 	evals int
 	// servers are the raft configuration; the first leads.
 	servers []httpapi.Member
+	// cluster is the id of the cluster.
+	cluster string
 	// broken is the error of every write, or nil.
 	broken error
 	// follows says that this server does not lead; forwarded counts the requests that it
@@ -49,6 +51,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	w := &fixture{
 		Replica: clustertest.NewReplica(t, shims.FSMConfig{}),
+		cluster: "c1",
 		servers: []httpapi.Member{{ID: "s1", Address: "127.0.0.1:4647", Leader: true, Voter: true, Understands: cluster.Versions{Min: 1, Max: 2}}},
 	}
 	w.Index = 9
@@ -325,6 +328,12 @@ func (w peerList) LastContact() time.Duration {
 }
 
 func (w peerList) Name() string { return "s1" }
+
+func (w peerList) Cluster() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cluster
+}
 
 func (w peerList) Join(_ context.Context, id, address string) error {
 	w.mu.Lock()

@@ -9,6 +9,9 @@
 // Reads can wait: a [Query] with the index of the last answer is answered when there is a newer
 // index, or when its wait is over. Loops over such reads wait [Pause] after a failed one.
 //
+// The client of a node uses [Client.Register] and a [NodeSide], and keeps what it knows of its
+// allocations in [NodeAllocs].
+//
 // [Config] may name several servers. A client uses one until that one fails, and then the next. A
 // server has failed when a connection to it fails, when it does not begin its answer in time, and
 // when its answer pauses for too long. A blocking query with Stale and a Wait of a second has

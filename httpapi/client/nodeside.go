@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -9,28 +10,88 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// NodeSide sends the requests of the client of one registered node. It is safe for concurrent use. The zero
+// value is not usable: see [Client.NodeSide].
+type NodeSide struct {
+	client *Client
+	id     cluster.NodeID
+}
+
+// NodeSide returns the requests of a node's client.
+func (c *Client) NodeSide(id cluster.NodeID) NodeSide { return NodeSide{c, id} }
+
 // Register registers a node with its secret, as its client does. A heartbeat is due within the TTL.
 func (c *Client) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
-	r, _, err := put[wire.HeartbeatResponse](ctx, c, clientPath(n.ID, "/register"), wire.NewRegistration(n))
+	r, _, err := put[wire.HeartbeatResponse](ctx, c, c.NodeSide(n.ID).path("/register"), wire.NewRegistration(n))
 	return r.HeartbeatTTL, err
 }
 
-// Heartbeat sends a heartbeat of a node.
-func (c *Client) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
-	r, _, err := put[wire.HeartbeatResponse](ctx, c, clientPath(id, "/heartbeat"), wire.Nothing{})
+// Heartbeat sends a heartbeat of the node.
+func (s NodeSide) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
+	r, _, err := put[wire.HeartbeatResponse](ctx, s.client, s.path("/heartbeat"), wire.Nothing{})
 	return r.HeartbeatTTL, err
 }
 
-// ReportAllocs sends a report of a node's allocations. The index is that of the entry.
-func (c *Client) ReportAllocs(ctx context.Context, id cluster.NodeID, reports []cluster.AllocReport) (index uint64, err error) {
+// ReportAllocs sends a report of the node's allocations. The index is that of the entry.
+func (s NodeSide) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (index uint64, err error) {
 	var request wire.AllocsRequest
 	for _, r := range reports {
 		request.Allocs = append(request.Allocs, wire.NewAllocReport(r))
 	}
-	r, _, err := put[wire.AllocsResponse](ctx, c, clientPath(id, "/allocations"), request)
+	r, _, err := put[wire.AllocsResponse](ctx, s.client, s.path("/allocations"), request)
 	return r.Index, err
 }
 
-func clientPath(id cluster.NodeID, what string) string {
-	return "/v1/client/" + url.PathEscape(string(id)) + what
+// Since is what a node's client knows: the state of a cluster at an index. The zero value is nothing.
+type Since struct {
+	ClusterID string
+	Index     uint64
+}
+
+// Changes are what the servers have changed of a node's allocations. [NodeAllocs.Merge] merges them
+// with what the client knows.
+type Changes struct {
+	// Since is the state to name in the next question. Its ClusterID is empty if the answering server is
+	// of an older release, or does not know its cluster.
+	Since
+	// Complete says that Allocs are all allocations of the node that are not client-terminal; from a
+	// server of an older release also those that are. Otherwise they are those that the servers have
+	// changed, in any status.
+	Complete bool
+	Allocs   []*cluster.Allocation
+	// Live are the ids of all allocations that are not client-terminal: all others are no more the
+	// node's. Nil says nothing.
+	Live []cluster.AllocID
+}
+
+// Changes reads what the servers have changed of the node's allocations since a state, and waits
+// for a change, up to the given time. Reports of the client are no change. Without a known state it
+// reads all allocations, and does not wait. The answer is complete, too, if the servers do not know
+// what has changed since that state: for example because an older state was restored.
+func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
+	values := Query{Index: since.Index, Wait: wait}.values()
+	values.Set("changes", since.ClusterID)
+	w, answer, err := get[wire.AllocChanges](ctx, s.client, nodePath(string(s.id), "/allocations"), values)
+	if err != nil {
+		return Changes{}, err
+	}
+	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index)}, Complete: w.Complete}
+	for _, one := range w.Allocs {
+		a, err := one.Allocation()
+		if err != nil {
+			return Changes{}, fmt.Errorf("allocation %s: %w", one.ID, err)
+		}
+		c.Allocs = append(c.Allocs, a)
+	}
+	if w.Live != nil {
+		c.Live = make([]cluster.AllocID, len(w.Live))
+		for i, id := range w.Live {
+			c.Live[i] = cluster.AllocID(id)
+		}
+	}
+	return c, nil
+}
+
+func (s NodeSide) path(what string) string {
+	return "/v1/client/" + url.PathEscape(string(s.id)) + what
 }

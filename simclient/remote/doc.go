@@ -10,8 +10,9 @@
 // # Each node by itself
 //
 // Each node has its own connections and its own secret, so that servers count it as a client.
-// It waits for changes of its allocations with blocking queries. The leader answers them, so
-// the node never reads an older state after a newer one.
+// It waits for changes of its allocations with blocking queries, and reads only what the servers
+// have changed. The leader answers them, so the node never reads an older state after a newer one.
+// An answer of another cluster stops nothing: the node keeps what it runs, and a warning says so.
 //
 // # Goroutines
 //

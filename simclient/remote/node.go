@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,13 +21,20 @@ type node struct {
 	servers, registrars []*client.Client
 	// at is the index of the server to ask, modulo their number.
 	at atomic.Uint64
+	// show is called with the node's allocations that are not client-terminal, each time that they
+	// may have changed, one call at a time.
+	show func([]*cluster.Allocation)
+
+	mu sync.Mutex
+	// known are the node's allocations; guarded by mu.
+	known client.NodeAllocs
 }
 
 var _ Servers = (*node)(nil)
 
 // newNode is the ith node, which asks the ith server first.
-func newNode(c *Config, self *cluster.Node, i int) (*node, error) {
-	n := &node{self: self}
+func newNode(c *Config, self *cluster.Node, i int, show func([]*cluster.Allocation)) (*node, error) {
+	n := &node{self: self, show: show}
 	n.at.Store(uint64(i))
 	for _, address := range c.Addresses {
 		registrar, err := client.New(client.Config{Address: address, Token: c.Token, TLS: c.TLS})
@@ -78,7 +86,7 @@ func (n *node) RegisterNode(ctx context.Context, self *cluster.Node) (ttl time.D
 // Heartbeat sends a heartbeat.
 func (n *node) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Duration, err error) {
 	err = n.ask(n.servers, func(c *client.Client) error {
-		ttl, err = c.Heartbeat(ctx, id)
+		ttl, err = c.NodeSide(id).Heartbeat(ctx)
 		return err
 	})
 	if unknown(err) {
@@ -93,39 +101,50 @@ func unknown(err error) bool {
 	return client.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
 }
 
-// allocs reads the node's allocations. With an index it waits for a change, up to
-// newsInterval.
-func (n *node) allocs(ctx context.Context, index uint64) (allocs []*cluster.Allocation, newest uint64, err error) {
+// readAllocs reads what the servers have changed of the node's allocations, and shows the result. If
+// it knows a state, it waits for a change, up to newsInterval. It returns whether something changed.
+// One goroutine at a time calls it.
+func (n *node) readAllocs(ctx context.Context) (changed bool, err error) {
+	n.mu.Lock()
+	since := n.known.Since()
+	n.mu.Unlock()
 	timeout := callTimeout
-	if index > 0 {
+	if since.Index > 0 {
 		timeout += newsInterval + newsInterval/16 // the servers add a sixteenth, to spread their readers
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	var changes client.Changes
 	err = n.ask(n.servers, func(c *client.Client) error {
-		list, a, err := c.NodeAllocations(ctx, string(n.self.ID), client.Query{Index: index, Wait: newsInterval})
-		if err != nil {
-			return err
-		}
-		for _, one := range list {
-			alloc, err := one.Allocation()
-			if err != nil {
-				return fmt.Errorf("allocation %s: %w", one.ID, err)
-			}
-			allocs = append(allocs, alloc)
-		}
-		newest = a.Index
-		return nil
+		changes, err = c.NodeSide(n.self.ID).Changes(ctx, since, newsInterval)
+		return err
 	})
-	return allocs, newest, err
+	if err != nil {
+		return false, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if changed, err = n.known.Merge(changes); changed {
+		n.show(n.known.All())
+	}
+	return changed, err
 }
 
-// report reports the node's allocations.
+// report reports the node's allocations, and shows the result.
 func (n *node) report(ctx context.Context, reports []cluster.AllocReport) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return n.ask(n.servers, func(c *client.Client) error {
-		_, err := c.ReportAllocs(ctx, n.self.ID, reports)
+	var index uint64
+	err := n.ask(n.servers, func(c *client.Client) (err error) {
+		index, err = c.NodeSide(n.self.ID).ReportAllocs(ctx, reports)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known.Reported(reports, index)
+	n.show(n.known.All())
+	return nil
 }

@@ -71,7 +71,7 @@ func newRunner(c Config) (*runner, error) {
 		if n == nil || n.ID == "" || n.SecretID == "" {
 			return nil, fmt.Errorf("node %d has no id or no secret", i)
 		}
-		one, err := newNode(&c, n, i)
+		one, err := newNode(&c, n, i, func(allocs []*cluster.Allocation) { r.replica.set(n.ID, allocs) })
 		if err != nil {
 			return nil, err
 		}
@@ -109,23 +109,22 @@ func (r *runner) keepAlive(ctx context.Context, n *node) {
 
 // listen keeps the replica up to date with the allocations of a node.
 func (r *runner) listen(ctx context.Context, n *node) {
-	var index uint64
-	for ctx.Err() == nil {
-		allocs, newest, err := n.allocs(ctx, index)
-		if err != nil {
-			if ctx.Err() == nil {
-				r.config.Logger.Debug("reading the allocations of a node failed", "node", n.self.ID, "error", err)
+	for logged := ""; ctx.Err() == nil; {
+		changed, err := n.readAllocs(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, client.ErrOtherCluster):
+			if err.Error() != logged {
+				logged = err.Error()
+				r.config.Logger.Warn("the node keeps what it runs and learns nothing new: restart its client if the node belongs to that cluster", "node", n.self.ID, "error", err)
 			}
-			index = 0 // the next server may have another state
 			pause(ctx, RetryInterval)
-			continue
+		case err != nil:
+			r.config.Logger.Debug("reading the allocations of a node failed", "node", n.self.ID, "error", err)
+			pause(ctx, RetryInterval)
+		case changed:
+			r.fleet.Changed(n.self.ID)
 		}
-		if newest == index {
-			continue // nothing has changed
-		}
-		index = newest
-		r.replica.set(n.self.ID, allocs)
-		r.fleet.Changed(n.self.ID)
 	}
 }
 

@@ -21,7 +21,7 @@ type replica struct {
 type view struct {
 	index uint64
 	nodes map[cluster.NodeID]*cluster.Node
-	// allocs are the allocations of each node, ended ones included.
+	// allocs are the allocations of each node that are not client-terminal.
 	allocs map[cluster.NodeID][]*cluster.Allocation
 	// placed holds the node of each allocation; never nil, and shared with the replica.
 	placed *placed
@@ -103,8 +103,8 @@ func (v *view) Nodes() iter.Seq[*cluster.Node] {
 	}
 }
 
-// Alloc returns an allocation on a node of the fleet, or nil. An old view does not find an
-// allocation that its node has lost since; clients do not ask for it.
+// Alloc returns an allocation on a node of the fleet, or nil if there is none or it has ended. An old
+// view does not find an allocation that its node has lost since; clients do not ask for it.
 func (v *view) Alloc(id cluster.AllocID) *cluster.Allocation {
 	allocs := v.allocs[v.placed.node(id)]
 	if i := slices.IndexFunc(allocs, func(a *cluster.Allocation) bool { return a.ID == id }); i >= 0 {

@@ -1,0 +1,159 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// ErrOtherCluster says that an answer is of another cluster than those before. A client of a real
+// node keeps what it runs. An operator decides which cluster the node belongs to.
+var ErrOtherCluster = errors.New("the servers are of another cluster")
+
+// ErrOlder says that an answer is older than those before: the server lacks writes that another one
+// has shown. Ask again later.
+var ErrOlder = errors.New("the state of the server is older than one that was read before")
+
+// NodeAllocs holds the allocations of a node that are not client-terminal, as its client knows them
+// from [Changes] and from its own reports. The zero value holds none. It belongs to one goroutine at
+// a time.
+type NodeAllocs struct {
+	// known is the state that the next question names; zero asks for all.
+	known Since
+	// newest is the newest state that was merged, of a server that names its cluster.
+	newest Since
+	// rows are never nil after the first merge, and are never written to.
+	rows map[cluster.AllocID]*cluster.Allocation
+	// reported are the reports that the newest merged state may lack.
+	reported map[cluster.AllocID]reported
+}
+
+// reported is a report that the servers have taken.
+type reported struct {
+	cluster.AllocReport
+	index uint64
+}
+
+// Since returns the state to name in the next question.
+func (n *NodeAllocs) Since() Since { return n.known }
+
+// All returns the allocations by id. The caller does not write to the rows. A row that has not
+// changed is the same in two calls.
+func (n *NodeAllocs) All() []*cluster.Allocation {
+	return slices.SortedFunc(maps.Values(n.rows), func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// Merge takes in the answer to a question with Since, and returns whether it changed something. An
+// allocation that All no longer returns has ended, or must be stopped. Only a change that
+// names it, or an answer of the same cluster that is not older than those before, removes one. The
+// error wraps [ErrOtherCluster] or [ErrOlder], and then only Since has changed: the next question is
+// for all.
+func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
+	asked := n.known
+	n.known = Since{}
+	named := c.ClusterID != ""
+	switch {
+	case named && n.newest.ClusterID != "" && c.ClusterID != n.newest.ClusterID:
+		return false, fmt.Errorf("%w: %s, before %s", ErrOtherCluster, c.ClusterID, n.newest.ClusterID)
+	case named && c.Index < n.newest.Index:
+		return false, fmt.Errorf("%w: index %d, before %d", ErrOlder, c.Index, n.newest.Index)
+	case !c.Complete && (asked.Index == 0 || asked.ClusterID != c.ClusterID):
+		return false, errors.New("the answer has only changes, and the question was for all")
+	}
+	n.known = c.Since
+	if named {
+		n.newest = c.Since
+	}
+	maps.DeleteFunc(n.reported, func(_ cluster.AllocID, r reported) bool { return r.index <= c.Index })
+	if n.rows == nil {
+		n.rows = make(map[cluster.AllocID]*cluster.Allocation)
+	}
+	for _, a := range c.Allocs {
+		changed = n.set(n.overlaid(a)) || changed
+	}
+	return n.keep(c) || changed, nil
+}
+
+// keep removes the allocations that the answer says are no more the node's. A server that does not
+// name its cluster does not say so.
+func (n *NodeAllocs) keep(c Changes) (changed bool) {
+	live := c.Live
+	if c.Complete {
+		live = make([]cluster.AllocID, len(c.Allocs))
+		for i, a := range c.Allocs {
+			live[i] = a.ID
+		}
+	}
+	if live == nil || c.ClusterID == "" {
+		return false
+	}
+	kept := make(map[cluster.AllocID]bool, len(live))
+	for _, id := range live {
+		kept[id] = true
+	}
+	before := len(n.rows)
+	maps.DeleteFunc(n.rows, func(id cluster.AllocID, _ *cluster.Allocation) bool { return !kept[id] })
+	return len(n.rows) < before
+}
+
+// set replaces a row, or removes it if it is client-terminal. It returns whether that changed
+// something.
+func (n *NodeAllocs) set(a *cluster.Allocation) (changed bool) {
+	before := n.rows[a.ID]
+	if a.ClientTerminal() {
+		delete(n.rows, a.ID)
+		return before != nil
+	}
+	if before != nil && before.AllocModifyIndex == a.AllocModifyIndex && before.ModifyIndex == a.ModifyIndex {
+		return false
+	}
+	n.rows[a.ID] = a
+	return true
+}
+
+// Reported takes in reports that the servers have taken with the entry of the index. The servers
+// do not tell a client its own reports.
+func (n *NodeAllocs) Reported(reports []cluster.AllocReport, index uint64) {
+	if n.reported == nil {
+		n.reported = make(map[cluster.AllocID]reported)
+	}
+	for _, r := range reports {
+		if index > n.newest.Index {
+			n.reported[r.Alloc] = reported{r, index}
+		}
+		if a := n.rows[r.Alloc]; a != nil {
+			n.set(withReport(a, reported{r, index}))
+		}
+	}
+}
+
+// overlaid returns the row with the report that it may lack.
+func (n *NodeAllocs) overlaid(a *cluster.Allocation) *cluster.Allocation {
+	if r, is := n.reported[a.ID]; is {
+		return withReport(a, r)
+	}
+	return a
+}
+
+// withReport returns the row as the servers have it after the report, as far as a client needs it.
+// The servers ignore a report about an allocation that has ended, but for one that was lost, which
+// must stop in any case.
+func withReport(a *cluster.Allocation, r reported) *cluster.Allocation {
+	if a.ClientTerminal() {
+		return a
+	}
+	c := a.Copy()
+	c.ClientStatus, c.ClientDescription, c.ModifyIndex = r.ClientStatus, r.ClientDescription, max(a.ModifyIndex, r.index)
+	if r.Healthy != nil {
+		if c.DeploymentStatus == nil {
+			c.DeploymentStatus = new(cluster.DeploymentStatus)
+		}
+		healthy := *r.Healthy
+		c.DeploymentStatus.Healthy, c.DeploymentStatus.Timestamp, c.DeploymentStatus.ModifyIndex = &healthy, r.HealthyAt, r.index
+	}
+	return c
+}

@@ -1,0 +1,140 @@
+package client_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+func alloc(id cluster.AllocID, index uint64, s cluster.ClientStatus) *cluster.Allocation {
+	return &cluster.Allocation{ID: id, DesiredStatus: cluster.DesiredRun, ClientStatus: s, ModifyIndex: index, AllocModifyIndex: index}
+}
+
+func all(at client.Since, allocs ...*cluster.Allocation) client.Changes {
+	return client.Changes{Since: at, Complete: true, Allocs: allocs}
+}
+
+func merged(t *testing.T, n *client.NodeAllocs, c client.Changes) (changed bool) {
+	t.Helper()
+	changed, err := n.Merge(c)
+	must.NoError(t, err)
+	must.Eq(t, c.Since, n.Since())
+	return changed
+}
+
+func held(n *client.NodeAllocs) (ids []cluster.AllocID) {
+	for _, a := range n.All() {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}
+
+// A client follows the changes of its node, from the first question to the purge of a job.
+func TestNodeAllocs(t *testing.T) {
+	t.Parallel()
+	var n client.NodeAllocs
+	must.Eq(t, client.Since{}, n.Since())
+	must.False(t, merged(t, &n, all(client.Since{ClusterID: "c", Index: 5})))
+	must.True(t, merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, alloc("b", 7, cluster.ClientRunning), alloc("a", 8, cluster.ClientPending))))
+	must.Eq(t, []cluster.AllocID{"a", "b"}, held(&n))
+	b := n.All()[1]
+
+	must.False(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 12}}), must.Sprint("nothing has changed, and the next question is about less"))
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 15}, Allocs: []*cluster.Allocation{
+		alloc("a", 13, cluster.ClientLost), alloc("c", 15, cluster.ClientPending), alloc("old", 14, cluster.ClientComplete),
+	}}))
+	must.Eq(t, []cluster.AllocID{"b", "c"}, held(&n))
+	must.True(t, b == n.All()[0], must.Sprint("a row that did not change"))
+
+	must.False(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 16}, Live: []cluster.AllocID{"b", "c"}}))
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 17}, Live: []cluster.AllocID{"c"}}))
+	must.Eq(t, []cluster.AllocID{"c"}, held(&n))
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 18}, Live: []cluster.AllocID{}}))
+	must.SliceEmpty(t, n.All())
+}
+
+// An answer stops nothing if it is of another cluster, is older than one before, or does not name its
+// cluster. The next question is for all.
+func TestNodeAllocs_keeps(t *testing.T) {
+	t.Parallel()
+	var n client.NodeAllocs
+	merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, alloc("a", 7, cluster.ClientRunning)))
+
+	_, err := n.Merge(all(client.Since{ClusterID: "d", Index: 99}))
+	must.ErrorIs(t, err, client.ErrOtherCluster)
+	must.Eq(t, client.Since{}, n.Since())
+	_, err = n.Merge(all(client.Since{ClusterID: "c", Index: 8}))
+	must.ErrorIs(t, err, client.ErrOlder)
+	_, err = n.Merge(client.Changes{Since: client.Since{ClusterID: "c", Index: 10}, Live: []cluster.AllocID{}})
+	must.ErrorContains(t, err, "the question was for all")
+	must.Eq(t, []cluster.AllocID{"a"}, held(&n))
+
+	must.True(t, merged(t, &n, all(client.Since{Index: 3}, alloc("b", 3, cluster.ClientRunning), alloc("old", 2, cluster.ClientFailed))))
+	must.Eq(t, []cluster.AllocID{"a", "b"}, held(&n), must.Sprint("an older server does not name its cluster"))
+	must.True(t, merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, alloc("b", 3, cluster.ClientRunning))))
+	must.Eq(t, []cluster.AllocID{"b"}, held(&n))
+}
+
+// The servers do not tell a client its own reports. An answer that was made before a report does not
+// take the report back.
+func TestNodeAllocs_Reported(t *testing.T) {
+	t.Parallel()
+	var n client.NodeAllocs
+	at := time.Unix(1000, 0)
+	healthy := true
+	row := alloc("a", 7, cluster.ClientPending)
+	merged(t, &n, all(client.Since{ClusterID: "c", Index: 9}, row, alloc("b", 8, cluster.ClientRunning), alloc("d", 8, cluster.ClientRunning)))
+	n.Reported([]cluster.AllocReport{
+		{Alloc: "a", ClientStatus: cluster.ClientRunning, ClientDescription: "up", Healthy: &healthy, HealthyAt: at},
+		{Alloc: "b", ClientStatus: cluster.ClientComplete},
+		{Alloc: "none", ClientStatus: cluster.ClientRunning},
+	}, 12)
+	must.Eq(t, []cluster.AllocID{"a", "d"}, held(&n))
+	must.Eq(t, &cluster.DeploymentStatus{Healthy: &healthy, Timestamp: at, ModifyIndex: 12}, n.All()[0].DeploymentStatus)
+	must.Eq(t, cluster.ClientPending, row.ClientStatus, must.Sprint("rows are never written to"))
+
+	stopped := alloc("a", 11, cluster.ClientPending)
+	stopped.DesiredStatus = cluster.DesiredStop
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 11}, Allocs: []*cluster.Allocation{stopped, alloc("b", 10, cluster.ClientRunning)}}))
+	must.Eq(t, []cluster.AllocID{"a", "d"}, held(&n))
+	must.Eq(t, cluster.DesiredStop, n.All()[0].DesiredStatus)
+	must.Eq(t, cluster.ClientRunning, n.All()[0].ClientStatus)
+	must.True(t, n.All()[0].JudgedHealthy())
+
+	lost := alloc("a", 13, cluster.ClientLost)
+	n.Reported([]cluster.AllocReport{{Alloc: "a", ClientStatus: cluster.ClientRunning}}, 14)
+	must.True(t, merged(t, &n, client.Changes{Since: client.Since{ClusterID: "c", Index: 13}, Allocs: []*cluster.Allocation{lost}}))
+	must.Eq(t, []cluster.AllocID{"d"}, held(&n), must.Sprint("the servers have ignored the report of what they gave up"))
+
+	must.True(t, merged(t, &n, all(client.Since{ClusterID: "c", Index: 2000}, alloc("b", 8, cluster.ClientRunning))))
+	must.Eq(t, []cluster.AllocID{"b"}, held(&n), must.Sprint("an older state was restored, and the report is gone"))
+}
+
+// A node's client names the state that it knows. An older server ignores the question, and answers
+// with all allocations.
+func TestNodeSide_Changes(t *testing.T) {
+	t.Parallel()
+	c, last := answering(t, client.Config{Token: "secret"}, http.StatusOK, map[string]string{"X-Nomad-Index": "17"},
+		`{"ClusterID":"c","Index":17,"Complete":false,"Allocs":[{"ID":"a","AllocModifyIndex":16}],"Live":[]}`)
+	changes, err := c.NodeSide("n/1").Changes(t.Context(), client.Since{ClusterID: "c", Index: 12}, time.Minute)
+	must.NoError(t, err)
+	must.Eq(t, request{method: "GET", path: "/v1/node/n%2F1/allocations", token: "secret", query: "changes=c&index=12&wait=60000ms"}, *last)
+	must.Eq(t, client.Changes{
+		Since: client.Since{ClusterID: "c", Index: 17}, Allocs: []*cluster.Allocation{{ID: "a", AllocModifyIndex: 16}}, Live: []cluster.AllocID{},
+	}, changes)
+
+	c, last = answering(t, client.Config{}, http.StatusOK, map[string]string{"X-Nomad-Index": "15"}, `[{"ID":"a"},{"ID":"b"}]`)
+	changes, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+	must.NoError(t, err)
+	must.Eq(t, "changes=&wait=60000ms", last.query)
+	must.Eq(t, client.Changes{Since: client.Since{Index: 15}, Complete: true, Allocs: []*cluster.Allocation{{ID: "a"}, {ID: "b"}}}, changes)
+
+	c, _ = answering(t, client.Config{}, http.StatusOK, nil, `{"Allocs":[{"ID":"a","Job":{"TaskGroups":[null]}}]}`)
+	_, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+	must.ErrorContains(t, err, "allocation a")
+}
