@@ -50,7 +50,7 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 	if c.Heartbeats == (heartbeat.Options{}) {
 		c.Heartbeats.MinTTL = time.Hour // nodes stay ready without heartbeats
 	}
-	if testing.Verbose() {
+	if testing.Verbose() && c.Logger == nil {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
 	}
 	a, err := agent.New(c)

@@ -10,6 +10,8 @@ import (
 	"net/http/httputil"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
@@ -101,7 +103,11 @@ func (p peers) writeLeaderLost(w http.ResponseWriter, r *http.Request, err error
 		httpapi.WriteError(w, http.StatusInternalServerError, noLeader)
 		return
 	}
-	p.agent.config.Logger.Warn("the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
+	level := hclog.Warn
+	if r.Context().Err() != nil { // the client has left, or this server stops
+		level = hclog.Debug
+	}
+	p.agent.config.Logger.Log(level, "the leader did not answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
 	what := "the write may have been made: read the state, or retry with the same idempotency token"
 	switch {
 	case errors.Is(err, errDial):

@@ -1,11 +1,15 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent"
@@ -108,4 +112,36 @@ func TestForward_theLeaderStopsAnswering(t *testing.T) {
 	must.Less(t, patience, time.Since(began))
 	_, err = follower.NodeSide(id).Heartbeat(t.Context())
 	must.NoError(t, err)
+}
+
+// A client that leaves a forwarded query is no fault of the leader: no warning says so.
+func TestForward_aClientLeaves(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var logged strings.Builder // guarded by mu
+	w := newServers(t, 2, func(c *agent.Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &logged, Mutex: &mu})
+	})
+	follower := api(t, w.others(w.leader())[0])
+	_, err := follower.Register(t.Context(), testNode(1))
+	must.NoError(t, err)
+	id := string(testNode(1).ID)
+	_, a, err := follower.Node(t.Context(), id, apiclient.Query{})
+	must.NoError(t, err)
+	ctx, leave := context.WithTimeout(t.Context(), time.Second)
+	defer leave()
+	_, _, err = follower.Node(ctx, id, apiclient.Query{Index: a.Index})
+	must.ErrorIs(t, err, context.DeadlineExceeded)
+	var line string
+	eventually(t, "a line about the query", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		for one := range strings.Lines(logged.String()) {
+			if strings.Contains(one, "the leader did not answer a request") {
+				line = one
+			}
+		}
+		return line != ""
+	})
+	must.StrContains(t, line, "[DEBUG]")
 }
