@@ -41,6 +41,8 @@ type Agent struct {
 	listener             net.Listener
 	clientHTTP, peerHTTP *http.Server
 	conns                gates
+	// restoring is held while a saved state is read and restored.
+	restoring sync.Mutex
 
 	// life ends when Stop ends blocking queries. requests is the base context of all requests: it
 	// ends when Stop no longer waits for them.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/agent/archive"
+	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -54,12 +55,16 @@ func (s snapshots) Save(context.Context) (saved *httpapi.SavedSnapshot, err erro
 const maxRestored = 1 << 62
 
 // Restore replaces the state of all servers by that of a file. It reads and checks the whole file
-// first.
+// first. It refuses a restore at once while another one runs: each holds a whole state in memory.
 func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, err error) {
 	a := s.agent
 	if !a.peers().Leads() {
 		return 0, httpapi.ErrNotLeader
 	}
+	if !a.restoring.TryLock() {
+		return 0, fmt.Errorf("%w: another restore is running: retry when it has ended", httpapi.ErrUnavailable)
+	}
+	defer a.restoring.Unlock()
 	var store *statestore.Store
 	meta, err := archive.Read(from, func(m archive.Meta, state io.Reader) (err error) {
 		if err := cluster.Require(m.ClusterVersion); err != nil {
@@ -102,9 +107,10 @@ func (s snapshots) Restore(ctx context.Context, from io.Reader) (index uint64, e
 type scratch struct{ *os.File }
 
 // newScratch makes a scratch file in the data directory, or without one in the directory of the
-// system for such files. Only this user may read it: it holds the secrets of nodes.
+// system for such files. Only this user may read it: it holds the secrets of nodes. The next start
+// removes one that a crash has left in the data directory.
 func (a *Agent) newScratch() (scratch, error) {
-	file, err := os.CreateTemp(a.config.DataDir, "snapshot-*.tmp")
+	file, err := os.CreateTemp(a.config.DataDir, datadir.ScratchPattern)
 	if err != nil {
 		return scratch{}, fmt.Errorf("making a scratch file: %w", err)
 	}

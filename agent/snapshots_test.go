@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/agent/archive"
 	"github.com/seed-f9cf0b39/nodedrain/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -231,4 +234,43 @@ func TestCluster_aRestoreContinuesAfterAnInterruption(t *testing.T) {
 	must.Nil(t, w.leader().Server().Store().Snapshot().Node(testNode(2).ID))
 	must.NoError(t, leader.Stop())
 	ready(t, w.start(agent.Config{DataDir: dirs[leader.Name()], ServerAddr: leader.ServerAddr()}))
+}
+
+// A second restore is refused at once while the first one still reads its file. The next one may run.
+func TestRestore_oneAtATime(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	restore := a.Backend().Snapshots.Restore
+	file, upload := io.Pipe()
+	first := make(chan error, 1)
+	go func() {
+		_, err := restore(t.Context(), file)
+		first <- err
+	}()
+	_, err := upload.Write([]byte{0}) // returns when the first one reads
+	must.NoError(t, err)
+	_, err = restore(t.Context(), strings.NewReader("not read"))
+	must.ErrorIs(t, err, httpapi.ErrUnavailable)
+	must.ErrorContains(t, err, "another restore is running")
+	must.NoError(t, upload.Close())
+	must.ErrorIs(t, <-first, httpapi.ErrBadSnapshot)
+	_, err = restore(t.Context(), strings.NewReader("read"))
+	must.ErrorIs(t, err, httpapi.ErrBadSnapshot)
+}
+
+// A server that was killed during a save or a restore leaves a file with the secrets of nodes. The
+// next start removes it, and nothing else.
+func TestStart_removesScratchFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	left, kept := filepath.Join(dir, "snapshot-123.tmp"), filepath.Join(dir, "snapshot-of-monday")
+	for _, path := range []string{left, kept} {
+		must.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
+	}
+	ready(t, start(t, agent.Config{BootstrapExpect: 1, DataDir: dir}))
+	_, err := os.Stat(left)
+	must.ErrorIs(t, err, os.ErrNotExist)
+	_, err = os.Stat(kept)
+	must.NoError(t, err)
 }

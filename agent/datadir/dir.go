@@ -77,10 +77,29 @@ func Open(path string, o Options) (*Dir, error) {
 	return d, nil
 }
 
+// ScratchPattern is the pattern of the names of files in the directory that hold a state while it is
+// saved or restored; see [os.CreateTemp].
+const ScratchPattern = "snapshot-*.tmp"
+
+// removeScratch removes the scratch files that a killed process has left. They hold the secrets of
+// nodes. The directory is locked, so no process uses them.
+func (d *Dir) removeScratch(logger hclog.Logger) {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if is, _ := filepath.Match(ScratchPattern, e.Name()); is { // the pattern is valid
+			err = errors.Join(err, os.Remove(d.file(e.Name())))
+		}
+	}
+	if err != nil {
+		logger.Warn("a scratch file with a state may be left: remove it, because it holds the secrets of nodes", "files", d.file(ScratchPattern), "error", err)
+	}
+}
+
 func (d *Dir) open(o Options) (err error) {
 	if d.lock, err = lock(d.file(lockFile)); err != nil {
 		return err
 	}
+	d.removeScratch(o.Logger)
 	identity, err := readIdentity(d.path)
 	if err != nil {
 		return err

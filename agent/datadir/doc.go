@@ -9,7 +9,7 @@
 //	restoring         exists while the server replaces the state of the cluster by a saved one
 //	raft/log.db       raft's log, term and vote (hashicorp/raft-boltdb)
 //	raft/snapshots/   the last three snapshots of the state
-//	snapshot-*.tmp    a state that is saved or restored now. Delete a file that a crash has left
+//	snapshot-*.tmp    a state that is saved or restored now. Open removes those that a crash has left
 //	discarded-TIME/   the files that [Discard] has moved
 //
 // # The record
