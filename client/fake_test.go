@@ -424,7 +424,7 @@ func (s *shell) call(ref client.TaskRef, name string, needsKnown bool) (*task, e
 	return t, nil
 }
 
-func (s *shell) Recover(ref client.TaskRef, handle driver.Handle, reply func(error)) {
+func (s *shell) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.Handle, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
 		t, err := s.call(ref, "RecoverTask", false)
 		if err == nil && s.node.scripts[ref.Task].recoverErr != nil {

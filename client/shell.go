@@ -61,8 +61,9 @@ type Shell interface {
 	// Start makes the task's cgroup and log readers and starts the task. After an error that is
 	// not [driver.Class.Uncertain] the task does not run. The shell sets no time limit.
 	Start(task TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error))
-	// Recover gives a task to a new life of its driver.
-	Recover(task TaskRef, handle driver.Handle, reply func(error))
+	// Recover gives a task to a new life of its driver, and starts its log readers again if they are
+	// gone.
+	Recover(task TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error))
 	// Wait answers when the task has ended.
 	Wait(task TaskRef, reply func(driver.ExitResult, error))
 	// Inspect answers with what the driver knows of the task.

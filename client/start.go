@@ -133,7 +133,7 @@ func (s *start) watch() {
 	}
 	if s.knownTo != ref.Life {
 		s.recovering = true
-		shell.Recover(ref, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Life, err) }))
+		shell.Recover(ref, s.t.alloc.rec.Alloc, s.t.rec.Handle, answer(s, func(err error) { s.recovered(ref.Life, err) }))
 		return
 	}
 	s.waiting = true
