@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -242,6 +243,66 @@ func TestCore_restartPolicy(t *testing.T) {
 	})
 }
 
+// The driver loses the result of a task that it has stopped, but still has it when it is asked for the
+// state.
+func TestCore_waitFails(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{waitError: errors.New("executor: plugin is shut down"), ignores: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, fmt.Sprint(n.servers["a"].TaskStates.State("web").Events), "Exit Code: 137")
+}
+
+// A driver that dies again and again is not started in a loop.
+func TestCore_driverKeepsDying(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	for range 600 {
+		n.run(time.Second)
+		if !n.driver.down {
+			n.killDriver()
+		}
+	}
+	must.Between(t, 5, n.launches, 10)
+	must.Len(t, 1, n.live("web"))
+	n.run(5 * time.Minute)
+	n.exit(n.live("web")[0], 0, 0)
+	n.run(time.Minute)
+	must.EqOp(t, "a/web/2", string(n.live("web")[0].id), must.Sprint("the client still watches the task"))
+}
+
+// The minimum healthy time counts from the last start of a task.
+func TestCore_healthAfterRestart(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: 8 * time.Second, code: 1}, {}}}
+	n.place(allocation("a", mainTask("web")))
+	n.run(30 * time.Second) // it runs again since second 23
+	must.Nil(t, n.servers["a"].Healthy)
+	n.run(5 * time.Second)
+	must.NotNil(t, n.servers["a"].Healthy)
+	must.True(t, *n.servers["a"].Healthy)
+}
+
+// The verdict comes at the healthy deadline, also if the client is restarted every minute.
+func TestCore_healthyDeadline(t *testing.T) {
+	n := newNode(t)
+	n.scripts["init"] = script{}
+	n.place(allocation("a", mainTask("web"), hooked("init", cluster.HookPrestart, false)))
+	for range 4 {
+		n.run(time.Minute)
+		n.crash()
+		n.answer()
+	}
+	n.run(50 * time.Second)
+	must.Nil(t, n.servers["a"].Healthy)
+	n.run(11 * time.Second)
+	must.NotNil(t, n.servers["a"].Healthy)
+	must.False(t, *n.servers["a"].Healthy)
+}
+
 func TestCore_startErrors(t *testing.T) {
 	start := func(errs ...error) *node {
 		n := newNode(t)
@@ -349,6 +410,22 @@ func TestCore_serversAway(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
+// The servers do not get a report, and the client restarts. The next client repeats it, although the
+// servers know the right status.
+func TestCore_reportAfterRestart(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	n.silent = true
+	n.run(time.Minute)
+	must.Nil(t, n.servers["a"].Healthy)
+	n.crash()
+	n.silent = false
+	n.answer()
+	n.run(time.Second)
+	must.NotNil(t, n.servers["a"].Healthy)
+}
+
 // Answers of a new cluster and answers of the past stop nothing.
 func TestCore_agreement(t *testing.T) {
 	n := newNode(t)
@@ -361,6 +438,9 @@ func TestCore_agreement(t *testing.T) {
 	must.Len(t, 1, n.live(""))
 	n.allocs, n.index = allocs, index
 	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: index + 10, Complete: true})
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
 	n.allocs, n.index = nil, index+1

@@ -32,6 +32,8 @@ type node struct {
 	tasks   map[driver.TaskID]*task
 	// ids counts the starts.
 	ids int
+	// launches counts the starts of the driver's process.
+	launches int
 	// allocs are those that the servers have placed, in the order of placement, and index is that of
 	// their last write.
 	allocs []*cluster.Allocation
@@ -72,6 +74,7 @@ type script struct {
 	ignores     bool          // ignores signals
 	undying     time.Duration // SIGKILL takes so long
 	stopError   error
+	waitError   error // after the task has been stopped
 	recoverErr  error
 }
 
@@ -243,7 +246,11 @@ func (n *node) exit(t *task, code, signal int) {
 	t.exit = &driver.ExitResult{Code: code, Signal: signal}
 	n.log("%s exits with %d", t.id, code)
 	for _, w := range t.waiters {
-		w(*t.exit, nil)
+		if err := n.scripts[t.name].waitError; err != nil && t.signaled != 0 {
+			w(driver.ExitResult{Code: -1}, err)
+		} else {
+			w(*t.exit, nil)
+		}
 	}
 	t.waiters = nil
 	for _, e := range t.emptied {
@@ -326,6 +333,7 @@ func (s *shell) Launch(name string, reply func(client.Launched)) {
 		reattached := !n.driver.down
 		if n.driver.down {
 			n.driver.down = false
+			n.launches++
 			n.log("the driver is started")
 		}
 		life := n.driver.life
@@ -452,6 +460,8 @@ func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 		switch {
 		case err != nil:
 			answer(driver.ExitResult{}, err)
+		case !t.alive && t.signaled != 0 && s.node.scripts[ref.Task].waitError != nil:
+			answer(driver.ExitResult{Code: -1}, s.node.scripts[ref.Task].waitError)
 		case !t.alive:
 			answer(*t.exit, nil)
 		default:
