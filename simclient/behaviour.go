@@ -28,6 +28,11 @@ type Behaviour struct {
 	// allocations get no verdict, nor does one that stops.
 	Verdict   time.Duration
 	Unhealthy bool
+	// Worsen is the time from a good verdict to a bad one, Recover the time from a bad one to a
+	// good one. A verdict that an earlier fleet gave counts from the first sight. Each happens
+	// at most once, and not to an allocation that stops. Zero is never.
+	Worsen  time.Duration
+	Recover time.Duration
 	// Run is how long a batch or sysbatch allocation runs until it ends by itself. Zero is
 	// no time.
 	Run time.Duration

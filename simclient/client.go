@@ -67,7 +67,8 @@ func (c *client) step(o *Options, state State, v visit, now time.Time) (result s
 // rewind moves all times of the client's tasks.
 func (c *client) rewind(by time.Duration) {
 	for _, t := range c.tasks { //lint:order each task by itself
-		t.runs, t.judged, t.ends = moved(t.runs, by), moved(t.judged, by), moved(t.ends, by)
+		t.runs, t.judged = moved(t.runs, by), moved(t.judged, by)
+		t.ends, t.changes = moved(t.ends, by), moved(t.changes, by)
 	}
 }
 

@@ -12,6 +12,8 @@
 //	   ▼                    ▼                        ▼
 //	complete             complete                 complete
 //
+// A verdict may become bad later, and good again.
+//
 // A replacement stays pending until its predecessor has ended and, if it inherits data, until the
 // data is copied. With [Options].Overlap only a replacement that inherits data waits.
 //

@@ -46,6 +46,23 @@ func TestFleet_stories(t *testing.T) {
 			w.pass(seconds(100))
 		}, []string{"0s a running", "0s b running healthy", "0s c running", "3s a running unhealthy"}},
 
+		{"a good verdict becomes bad and good again, once", func(w *world) {
+			w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(3), Worsen: seconds(5), Recover: seconds(2)})
+			w.pass(seconds(100))
+		}, []string{"0s a running", "3s a running healthy", "8s a running unhealthy", "10s a running healthy"}},
+
+		{"a bad verdict becomes good", func(w *world) {
+			w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(3), Unhealthy: true, Recover: seconds(5), Worsen: never})
+			w.pass(seconds(100))
+		}, []string{"0s a running", "3s a running unhealthy", "8s a running healthy"}},
+
+		{"what stops keeps its verdict", func(w *world) {
+			w.place("a", "n", service(), simclient.Behaviour{Verdict: seconds(1), Worsen: seconds(5), Stop: seconds(4)})
+			w.pass(seconds(4))
+			w.stop("a")
+			w.pass(seconds(20))
+		}, []string{"0s a running", "1s a running healthy", "8s a complete healthy"}},
+
 		{"a system job is judged by the fleet's own times", func(w *world) {
 			w.place("a", "n", jobOf(cluster.JobSystem), simclient.Behaviour{})
 			w.pass(seconds(100))
@@ -389,6 +406,18 @@ func TestFleet_restart_verdict(t *testing.T) {
 	w.settle()
 	must.Eq(t, []string{"0s a running", "10s a running healthy", "40s a complete healthy"}, w.told)
 	must.Eq(t, start.Add(seconds(10)), w.batches[len(w.batches)-1][0].HealthyAt)
+}
+
+// A new fleet counts the change of a verdict that the servers know from its own first sight.
+func TestFleet_restart_worsens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.node("n", cluster.NodeReady)
+	w.place("a", "n", service(), simclient.Behaviour{Worsen: seconds(15)})
+	w.pass(seconds(20))
+	w.restart()
+	w.pass(seconds(20))
+	must.Eq(t, []string{"0s a running", "10s a running healthy", "35s a running unhealthy"}, w.told)
 }
 
 // The fleet ignores a state that is older than the one before, and reads the change from a newer

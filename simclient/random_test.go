@@ -130,7 +130,7 @@ func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told,
 	judged := b.Verdict
 	switch {
 	case p.healthy != nil:
-		return fmt.Sprint(*p.healthy)
+		return p.changed(b, *p.healthy, p.seen, told, now)
 	case a.Job.Type.ToCompletion() || judged == simclient.Never || p.unheard:
 		return "none"
 	case judged == 0 && b.Unhealthy:
@@ -140,8 +140,25 @@ func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told,
 	}
 	if at := runs.Add(judged); at.After(now) || at.After(told) {
 		return "none"
+	} else {
+		return p.changed(b, !b.Unhealthy, at, told, now)
 	}
-	return fmt.Sprint(!b.Unhealthy)
+}
+
+// changed is the verdict after its changes: each once, and none after the order to stop.
+func (p *twin) changed(b simclient.Behaviour, good bool, at, told, now time.Time) string {
+	waits := map[bool]time.Duration{true: b.Worsen, false: b.Recover}
+	for range waits {
+		wait := waits[good]
+		if wait == 0 || wait == simclient.Never || p.unheard {
+			break
+		}
+		if at = at.Add(wait); at.After(now) || at.After(told) {
+			break
+		}
+		good = !good
+	}
+	return fmt.Sprint(good)
 }
 
 // chaos is a world in which things happen at random, with the twins of its
@@ -262,6 +279,7 @@ func (c *chaos) placeAny() {
 	b := simclient.Behaviour{
 		Start: someDurations.Draw(c.rt, "start"), Copy: someDurations.Draw(c.rt, "copy"), Verdict: someDurations.Draw(c.rt, "verdict"),
 		Run: someDurations.Draw(c.rt, "run"), Stop: someDurations.Draw(c.rt, "stop"), Unhealthy: rapid.Bool().Draw(c.rt, "unhealthy"),
+		Worsen: someDurations.Draw(c.rt, "worsen"), Recover: someDurations.Draw(c.rt, "recover"),
 	}
 	var before cluster.AllocID
 	if rapid.Bool().Draw(c.rt, "replacement") {

@@ -20,9 +20,12 @@ type task struct {
 
 	// waits says that the task waits for the end of its predecessor. Then runs is unknown.
 	waits bool
-	// runs, judged and ends are when that happens; zero is never or unknown.
-	runs, judged, ends time.Time
-	stopping           bool
+	// runs, judged and ends are when that happens; zero is never or unknown. A verdict that
+	// changes is judged at that time again. changes is when it does.
+	runs, judged, ends, changes time.Time
+	stopping                    bool
+	// worsened and recovered say that the verdict has changed in that way.
+	worsened, recovered bool
 
 	// actual is the present condition. acked is the last condition that the servers took
 	// since they last changed the allocation, or zero.
@@ -63,6 +66,7 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bo
 	t.actual = t.known
 	if a.HasVerdict() {
 		t.judged = a.DeploymentStatus.Timestamp
+		t.planChange(now)
 	}
 	switch {
 	case a.ClientStatus != cluster.ClientPending: // running, or unknown while its node was unreachable
@@ -126,6 +130,7 @@ func (t *task) succeed(now time.Time) {
 // from the time of the order, or by itself if that is sooner.
 func (t *task) stop(told, now time.Time) {
 	t.stopping = true
+	t.changes = time.Time{}
 	if t.actual.verdict == unjudged {
 		t.judged = time.Time{}
 	}
@@ -171,13 +176,38 @@ func (t *task) advance(now time.Time) {
 		if t.behaviour.Unhealthy {
 			t.actual.verdict = unhealthy
 		}
+		t.planChange(t.judged)
+	}
+	for passed(t.changes, now) {
+		t.judged = t.changes
+		if t.actual.verdict == healthy {
+			t.actual.verdict, t.worsened = unhealthy, true
+		} else {
+			t.actual.verdict, t.recovered = healthy, true
+		}
+		t.planChange(t.judged)
+	}
+}
+
+// planChange sets when the verdict changes, counted from a time.
+func (t *task) planChange(from time.Time) {
+	var wait time.Duration
+	switch {
+	case t.actual.verdict == healthy && !t.worsened:
+		wait = t.behaviour.Worsen
+	case t.actual.verdict == unhealthy && !t.recovered:
+		wait = t.behaviour.Recover
+	}
+	t.changes = time.Time{}
+	if wait > 0 {
+		t.changes = after(from, wait)
 	}
 }
 
 // next is when the task changes by itself, zero if it does not.
 func (t *task) next(now time.Time) time.Time {
 	var next time.Time
-	for _, at := range []time.Time{t.runs, t.judged, t.ends} {
+	for _, at := range []time.Time{t.runs, t.judged, t.ends, t.changes} {
 		if at.After(now) {
 			next = earliest(next, at)
 		}
