@@ -46,7 +46,7 @@ func (a Alloc) clone() Alloc {
 }
 
 func (c Client) clone() Client {
-	for _, r := range [...]**Range{&c.Start, &c.Copy, &c.Verdict, &c.Run, &c.Stop} {
+	for _, r := range [...]**Range{&c.Start, &c.Copy, &c.Verdict, &c.Run, &c.Stop, &c.Worsen, &c.Recover} {
 		*r = copied(*r)
 	}
 	c.Unhealthy = copied(c.Unhealthy)

@@ -107,6 +107,8 @@ func (c *Client) fields() []field {
 		optionalRange("run", &c.Run),
 		optionalRange("stop", &c.Stop),
 		pointer("unhealthy", &c.Unhealthy, func(v string) (float64, error) { return parseFraction(v, 1) }, fractionText),
+		optionalRange("worsen", &c.Worsen),
+		optionalRange("recover", &c.Recover),
 	}
 }
 

@@ -165,6 +165,9 @@
 //     long batch work runs. stop=RANGE: the time to stop, limited by the kill timeout.
 //   - verdict=RANGE: the time from start to verdict. unhealthy=P: the probability that the verdict
 //     is bad.
+//   - worsen=RANGE: the time from a good verdict to a bad one. recover=RANGE: the time from a bad
+//     verdict to a good one. Each happens at most once to an allocation, and not while it stops.
+//     Without a range, or with 0s, it does not happen.
 //
 // Each of these ranges may be never.
 //

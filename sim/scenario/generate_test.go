@@ -205,7 +205,7 @@ func (m maker) alloc(s *scenario.Scenario) scenario.Alloc {
 func (m maker) client(s *scenario.Scenario) scenario.Client {
 	c := scenario.Client{
 		Match: m.selector(s), Start: m.maybeDrawn("start"), Copy: m.maybeDrawn("copy"), Verdict: m.maybeDrawn("verdict"),
-		Run: m.maybeDrawn("run"), Stop: m.maybeDrawn("stop"),
+		Run: m.maybeDrawn("run"), Stop: m.maybeDrawn("stop"), Worsen: m.maybeDrawn("worsen"), Recover: m.maybeDrawn("recover"),
 	}
 	p := float64(m.upTo("unhealthy", 4)) / 4
 	c.Unhealthy = &p

@@ -86,6 +86,9 @@ type Client struct {
 	Run       *Range
 	Stop      *Range
 	Unhealthy *float64 // probability that the verdict is bad
+	// Worsen is the time from a good verdict to a bad one, Recover the time back.
+	Worsen  *Range
+	Recover *Range
 }
 
 // Selector matches allocations. The zero value matches all.

@@ -168,7 +168,7 @@ func steadyClients(s *scenario.Scenario) []scenario.Client {
 		if c.Run != nil && c.Run.Min < scenario.Never {
 			c.Run.Min, c.Run.Max = c.Run.Min+steadyRun, c.Run.Max+steadyRun
 		}
-		c.Verdict, c.Unhealthy = nil, nil
+		c.Verdict, c.Unhealthy, c.Worsen, c.Recover = nil, nil, nil, nil
 		steady = append(steady, c)
 	}
 	return append(steady, scenario.Client{
