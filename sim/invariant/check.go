@@ -5,9 +5,10 @@ type Check uint8
 
 // The checks in the order of their guarantees. Each comment describes the violation.
 const (
-	BelowLimit Check = iota // a paced mark left its group below its limit
-	WrongClass              // the contract did not allow the class of a mark where it was applied
-	SlotsTaken              // a free or canary mark beyond the group's slots
+	BelowLimit  Check = iota // a paced mark left its group below its limit
+	WrongClass               // the contract did not allow the class of a mark where it was applied
+	SlotsTaken               // a free or canary mark beyond the group's slots
+	VerdictLost              // an allocation has another verdict than its client reported
 
 	NotDraining          // a mark or an end for a drain that did not run on the node
 	StaleRevision        // applied although the strategy had been changed since the plan
@@ -110,7 +111,7 @@ func (c Check) Guarantee() string {
 // String is the check's name. Names are stable: violations are compared by them.
 func (c Check) String() string {
 	names := [CheckCount]string{
-		"below limit", "wrong class", "slots taken",
+		"below limit", "wrong class", "slots taken", "verdict lost",
 		"not draining", "stale revision", "marked excluded", "unexplained mark", "not withdrawn", "foreign mark withdrawn",
 		"stopped without mark", "placed again", "repeated request acted", "revision moved", "wrote after term",
 		"out of turn", "batch early",

@@ -5,11 +5,13 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // G1 budget: a paced mark leaves at least count − max_parallel healthy allocations in its
 // group, in the state where it is applied and over all draining nodes together. A mark of
-// another class is applied only if the contract allows the class there.
+// another class is applied only if the contract allows the class there. The healthy allocations are
+// those whose clients reported so last.
 
 // checkClass compares the class of a mark with the ruling for its allocation.
 func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
@@ -29,6 +31,20 @@ func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 		return fails(SlotsTaken, fmt.Sprintf("its group has %d free and canary marks under way, max_parallel %d", t.slots, t.pace.MaxParallel))
 	}
 	return allowed()
+}
+
+// judgeVerdicts compares the verdicts of an entry's reports with the rows after it. An entry holds
+// one report of an allocation.
+func (j *facts) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
+	for _, r := range m.Reports {
+		before, after := j.tables.allocs[r.Alloc], e.After.Alloc(r.Alloc)
+		if r.Healthy == nil || before == nil || !before.live() || before.node.id != r.Node || after == nil {
+			continue
+		}
+		if d := after.DeploymentStatus; d == nil || d.Healthy == nil || *d.Healthy != *r.Healthy {
+			j.find(VerdictLost, of(before), "its client reported healthy=%t", *r.Healthy)
+		}
+	}
 }
 
 // String returns the numbers of the budget.

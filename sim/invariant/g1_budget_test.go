@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 func brokenBudget() []broken {
@@ -24,6 +25,13 @@ func brokenBudget() []broken {
 			s.drain("n1", 0)
 			s.unhealthy("a3")
 			s.markAnyway(cluster.MarkPaced, "a1")
+			return s
+		}},
+		{"a bad verdict that the store ignores", invariant.VerdictLost, nil, func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 3, 1)
+			bad := reportOf("a3", "n3")
+			bad.Reports[0].Healthy, bad.Reports[0].HealthyAt = new(bool), s.now
+			s.fake(bad, shims.ChangeApplied{}, func(*statestore.Txn) {})
 			return s
 		}},
 		{"a paced mark while another node is down", invariant.BelowLimit, nil, func(t *testing.T) *fixture {

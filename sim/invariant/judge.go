@@ -79,6 +79,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.requests.judge(e, m)
 	case *shims.ApplyPlan:
 		j.causes.judgePlan(e, m)
+	case *shims.AllocClientUpdate:
+		j.judgeVerdicts(e, m)
 	}
 	e.update(j.tables)
 	if j.options.Digests {

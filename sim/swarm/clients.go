@@ -29,6 +29,7 @@ func (m *clients) drawClients() {
 	m.drawTail()
 	m.drawNeverGood()
 	m.drawNeverStop()
+	m.drawChangingHealth()
 }
 
 // usually draws how long something takes for all allocations. In a large world it is one time: an
@@ -132,6 +133,25 @@ func (m *clients) drawNeverStop() {
 	for _, g := range some(d, m.times(d, neverStop), m.groups) {
 		c := scenario.Client{Match: m.selects(g), Stop: never()}
 		c.Match.Indexes = scenario.Indexes{First: d.between(0, g.next-1), Count: 1}
+		m.s.Clients = append(m.s.Clients, c)
+	}
+}
+
+// oddsOfChangingHealth is the probability that verdicts change.
+const oddsOfChangingHealth = 0.1
+
+// drawChangingHealth draws groups whose allocations become unhealthy, most of them only for a time.
+// Allocations with a verdict at the beginning count from then, so some change while nodes drain.
+func (m *clients) drawChangingHealth() {
+	d := m.dice("clients/changing-health")
+	if !d.odds(oddsOfChangingHealth) {
+		return
+	}
+	for _, g := range some(d, d.between(1, 2), m.services()) {
+		c := scenario.Client{Match: m.selects(g), Worsen: ref(d.ranging(time.Second, time.Minute))}
+		if d.odds(0.8) {
+			c.Recover = ref(d.ranging(500*time.Millisecond, time.Minute))
+		}
 		m.s.Clients = append(m.s.Clients, c)
 	}
 }

@@ -38,6 +38,8 @@ const (
 	JobScaled    Event = "job/scaled"
 	GroupsEdited Event = "job/regrouped"
 	NodeReturned Event = "node/returned"
+	Worsened     Event = "alloc/worsened"  // a good verdict becomes bad
+	Recovered    Event = "alloc/recovered" // a bad verdict becomes good
 )
 
 // Events of marks.

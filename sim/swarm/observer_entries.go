@@ -51,6 +51,8 @@ func (o *Observer) applied(a shims.Applied) {
 		o.returned(a, m.Node)
 	case *shims.NodeRegister:
 		o.returned(a, m.Node.ID)
+	case *shims.AllocClientUpdate:
+		o.judged(a, m)
 	case *shims.JobDeregister:
 		o.count(PurgedRunning, purged(a))
 	case *shims.ApplyPlan:
@@ -58,6 +60,19 @@ func (o *Observer) applied(a shims.Applied) {
 			o.count(PlanRefused, len(r.Refused) > 0)
 			o.count(PlanBlocked, r.Accepted.Blocked != nil)
 		}
+	}
+}
+
+// judged counts the verdicts that change while nodes drain.
+func (o *Observer) judged(a shims.Applied, m *shims.AllocClientUpdate) {
+	drains := draining(a.After) > 0
+	for _, r := range m.Reports {
+		before, after := a.Before.Alloc(r.Alloc), a.After.Alloc(r.Alloc)
+		if !drains || before == nil || after == nil || !before.HasVerdict() {
+			continue
+		}
+		o.count(Worsened, before.JudgedHealthy() && !after.JudgedHealthy())
+		o.count(Recovered, !before.JudgedHealthy() && after.JudgedHealthy())
 	}
 }
 

@@ -39,6 +39,8 @@ func Rates() []Rate {
 		{JobScaled, "a job gets another count while nodes drain", in(0.16, 0.41)},
 		{GroupsEdited, "a group is removed or renamed while nodes drain", in(0.13, 0.42)},
 		{NodeReturned, "a lost node returns while nodes drain", in(0.28, 0.62)},
+		{Worsened, "an allocation becomes unhealthy while nodes drain", in(0.053, 0.06)},
+		{Recovered, "an allocation becomes healthy again while nodes drain", in(0.036, 0.055)},
 		{MarksRefused, "a mark is refused: a group has changed between plan and apply", in(0.13, 0.35)},
 		{MarksPartlyRefused, "marks are refused in part", in(0.032, 0.3)},
 		{MarksOfCancelled, "a drain is cancelled with marks in flight", in(0.025, 0.1)},
