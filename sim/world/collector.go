@@ -5,12 +5,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/collect"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
-
-// rowsPerCollection bounds the rows of one entry that deletes ended rows. It is small, so that a
-// round has several entries and other entries come between them.
-const rowsPerCollection = 8
 
 // collectorActor deletes ended work while a server leads.
 type collectorActor struct {
@@ -29,9 +26,7 @@ type collectorActor struct {
 
 func newCollectorActor(l *leadership) (*collectorActor, error) {
 	age := l.world.options.Collect
-	collector, err := collect.NewCollector(collect.Options{
-		Interval: age, AllocAge: age, EvalAge: age, JobAge: age, MaxBatch: rowsPerCollection,
-	}, l.clock())
+	collector, err := collect.NewCollector(setting.Collection(age), l.clock())
 	if err != nil {
 		return nil, err
 	}

@@ -25,5 +25,6 @@
 // [Unplayable] lists the parts of a scenario that cannot be played. All goroutines of a process
 // read one clock, and a play cannot set it. Raft alone decides the outcome of a write. A play
 // cannot insert an event between a plan and its apply. It ignores the delays of the cluster
-// directive, because raft has its own. It always lasts for its full time.
+// directive, because raft has its own. But it collects ended work at the age of that directive. It
+// always lasts for its full time.
 package live

@@ -13,7 +13,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/live"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -76,7 +79,7 @@ func play(t *testing.T, s *scenario.Scenario, want ending) (result *live.Result)
 	return result
 }
 
-// judged plays a scenario and passes every entry to a judge. Call it in a bubble.
+// judged plays a scenario and passes every entry to the judges of drains and of the collection. Call it in a bubble.
 func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, []invariant.Violation) {
 	t.Helper()
 	config, err := setting.Drainer(s.Drainer)
@@ -84,12 +87,16 @@ func judged(t *testing.T, s *scenario.Scenario, o live.Options) (*live.Result, [
 	judge := invariant.New(invariant.Options{
 		Policy: config.Policy, MaxIDs: config.MaxIDsPerEntry, MaxBytes: config.MaxBytesPerEntry, MaxInFlight: config.MaxInFlight,
 	})
-	o.OnApply = judge.Applied
+	var collection collected.Judge
+	o.OnApply = func(at time.Time, a shims.Applied) {
+		judge.Applied(at, a)
+		collection.Applied(at, a)
+	}
 	result, err := live.Play(s, o)
 	must.NoError(t, err)
 	must.SliceEmpty(t, result.Findings)
 	judge.End(time.Now(), result.State)
-	return result, judge.Violations()
+	return result, append(judge.Violations(), collection.Violations()...)
 }
 
 // most is the largest number of allocations with which TestPlay starts a scenario. A play with
@@ -126,6 +133,33 @@ func TestPlay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, s, runSteps(t, s))
+		})
+	}
+}
+
+// A play collects ended work at the age of the scenario, and nothing without one.
+func TestPlay_collects(t *testing.T) {
+	t.Parallel()
+	for _, age := range []time.Duration{0, 20 * time.Second} {
+		t.Run(age.String(), func(t *testing.T) {
+			t.Parallel()
+			s := scenarios(t)["collect-ended-work"].Copy()
+			s.Cluster.Collect = age
+			s.Run.For = 2 * time.Hour // twice the default age
+			s.Events = slices.DeleteFunc(s.Events, func(e scenario.Event) bool { return e.Before != "" })
+			synctest.Test(t, func(t *testing.T) {
+				result, violations := judged(t, s, live.Options{})
+				must.SliceEmpty(t, violations)
+				ended := 0
+				for a := range result.State.Allocs() {
+					if a.ClientTerminal() {
+						ended++
+					}
+				}
+				old := result.State.Job(cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "old"})
+				must.Eq(t, age == 0, ended > 0)
+				must.Eq(t, age == 0, old != nil) // it was stopped
+			})
 		})
 	}
 }

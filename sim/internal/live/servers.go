@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -112,7 +113,7 @@ func (s *servers) boot(m *member) error {
 	process, err := server.New(server.Config{
 		ID: m.voter.ID, Transport: transport, Voters: voters, Raft: raftSettings(s.options.For),
 		Log: m.logs, Stable: m.logs, Snapshots: m.snapshots,
-		Drainer: s.config, OnApply: s.observe, WhileLeading: func(context.Context) { s.flap() },
+		Drainer: s.config, Collect: setting.Collection(s.scenario.Cluster.Collect), OnApply: s.observe, WhileLeading: func(context.Context) { s.flap() },
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package setting converts the parts of a scenario into parts of a cluster: nodes, jobs, allocations,
-// requests, the behaviour of clients, and the configuration of drainers. Both simulators begin with
+// requests, the behaviour of clients, and the configuration of drainers and of the collection. Both simulators begin with
 // this package: package sim, which steps, and package live, which has goroutines. So both play the same
 // scenario.
 //
