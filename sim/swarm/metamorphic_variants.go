@@ -30,6 +30,7 @@ func Variants() []Variant {
 		{"stale", "reads of old states", addStaleReads},
 		{"entries", "entries of another size, at another pace", changeEntries},
 		{"servers", "another number of servers, other leaders, and replicas instead of one store or the opposite", changeServers},
+		{"collection", "the collection of ended work, or none", changeCollection},
 		{"order", "nodes and jobs in the opposite order", reverseOrder},
 		{"heartbeats", "nodes that report their status again", addHeartbeats},
 		{"bystander", "one more drain, of a node without allocations", addBystander},
@@ -113,6 +114,14 @@ func changeServers(s *scenario.Scenario, d dice) {
 	for range 2 { // otherwise only the first server leads
 		addEvent(s, busyTime(d), &scenario.Elect{})
 	}
+}
+
+func changeCollection(s *scenario.Scenario, d dice) {
+	age := d.span(500*time.Millisecond, time.Minute)
+	if s.Cluster.Collect > 0 {
+		age = 0
+	}
+	s.Cluster.Collect = age
 }
 
 func reverseOrder(s *scenario.Scenario, _ dice) {
