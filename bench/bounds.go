@@ -43,6 +43,7 @@ func bounds() []bound {
 		{"memory", "held-of-all-ratio", 1, "memory held by the drainer, of 2 KiB a node, 100 B an allocation and 300 B a group"},
 		{"history/memory", "held-ratio", 1.1, "memory of a cluster after 50,000 and 200,000 ended allocations, to that after 10,000"},
 		{"history/place", ratio, 1.5, "planning and checking placements after as many ended allocations, to after 10,000"},
+		{"month", "held-ratio", 1.05, "memory of a server in the last week of a month of drains, to that in the second week"},
 		{"drains/cpu/max_parallel=1", ratio, 1.5, "whole drains at max_parallel 1, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=10", ratio, 1.4, "whole drains at max_parallel 10, entries of 0.25 ms, to applying their entries"},
 		{"drains/cpu/max_parallel=100", ratio, 1.4, "whole drains at max_parallel 100, entries of 0.25 ms, to applying their entries"},

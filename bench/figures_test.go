@@ -18,6 +18,7 @@ func figures() []measuredFigure {
 		{"idle", figureIdle},
 		{"memory", figureMemory},
 		{"history", figureHistory},
+		{"month", figureMonth},
 		{"recheck", figureRecheck},
 		{"drains", figureDrains},
 		{"first-mark", figureFirstMark},
