@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/cli"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 )
 
@@ -21,11 +22,18 @@ func main() { os.Exit(process()) }
 
 // process runs the command of this process and returns the exit code.
 func process() int {
+	if len(os.Args) > 1 && os.Args[1] == logKeeper {
+		return keeper.Main(os.Args[2:], os.Stdout, os.Stderr) // before all that costs memory
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, errs: os.Stderr, getenv: os.Getenv})
 }
+
+// logKeeper is the subcommand that keeps the log of a task. Clients run it, people do not: the help
+// does not show it.
+const logKeeper = "logkeeper"
 
 // run runs the command that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.

@@ -1,0 +1,70 @@
+package tasklog
+
+import (
+	"io"
+	"os"
+)
+
+// Folder is where a log lies, with functions that tests replace.
+type Folder struct {
+	Real folder
+	// Before runs before each change of the folder and before each write, and may refuse it.
+	Before func(operation string) error
+}
+
+// OpenIn opens a log in a folder of a test.
+func OpenIn(f Folder, name string, limits Limits) (*Writer, error) { return open(f, name, limits) }
+
+// OnDisk returns a folder on disk.
+func OnDisk(dir *os.Root) Folder {
+	return Folder{Real: rootFolder{dir}, Before: func(string) error { return nil }}
+}
+
+// Sizes of the buffers.
+const (
+	BufferSize = bufferSize
+	RetryAfter = retryAfter
+)
+
+func (f Folder) list() ([]string, error) { return f.Real.list() }
+
+func (f Folder) create(name string) (io.WriteCloser, error) {
+	if err := f.Before("create"); err != nil {
+		return nil, err
+	}
+	file, err := f.Real.create(name)
+	return watched{file, f}, err
+}
+
+func (f Folder) resume(name string) (io.WriteCloser, int64, bool, error) {
+	file, size, lineStart, err := f.Real.resume(name)
+	return watched{file, f}, size, lineStart, err
+}
+
+func (f Folder) remove(name string) error {
+	if err := f.Before("remove"); err != nil {
+		return err
+	}
+	return f.Real.remove(name)
+}
+
+type watched struct {
+	io.WriteCloser
+	folder Folder
+}
+
+func (w watched) Write(p []byte) (int, error) {
+	if err := w.folder.Before("write"); err != nil {
+		// A full disk takes a part of a write.
+		n, _ := w.WriteCloser.Write(p[:len(p)/2])
+		return n, err
+	}
+	return w.WriteCloser.Write(p)
+}
+
+func (w watched) Close() error {
+	if err := w.folder.Before("close"); err != nil {
+		return err
+	}
+	return w.WriteCloser.Close()
+}
