@@ -36,7 +36,7 @@ func TestWriter_KilledAtEachStepOfARotation(t *testing.T) {
 		done := false
 		for _, when := range []int{at, -at} {
 			dir := t.TempDir()
-			command := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // this test
+			command := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 			command.Env = []string{killedAt + "=" + strconv.Itoa(when), "DIR=" + dir}
 			printed, err := command.Output()
 			done = err == nil

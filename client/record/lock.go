@@ -1,0 +1,59 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Lock is the lock of a client's data directory. It ends with the process.
+type Lock struct{ file *os.File }
+
+// TakeLock takes the lock of a data directory, and makes the directory if it does not exist, readable
+// by its owner only. If another client has it, the error names its pid.
+func TakeLock(dir string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := take(file, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the data directory: %w", err), file.Close())
+	}
+	return &Lock{file}, nil
+}
+
+func take(file *os.File, dir string) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%s is in use by the client with pid %s", dir, holder(file))
+	}
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// holder returns the pid in a locked file. A client that just starts has not written it yet.
+func holder(file *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(file, 32))
+	pid := strings.TrimSpace(string(text))
+	if _, bad := strconv.Atoi(pid); err != nil || bad != nil {
+		return "unknown"
+	}
+	return pid
+}
+
+// Close releases the lock.
+func (l *Lock) Close() error { return l.file.Close() }

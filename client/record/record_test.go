@@ -1,0 +1,455 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoenig/test/must"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+)
+
+func openDisk(t testing.TB, dir string) *record.Disk {
+	t.Helper()
+	d, err := record.OpenDisk(dir)
+	must.NoError(t, err)
+	return d
+}
+
+// all returns the records of a store, and the keys of damaged ones.
+func all(t testing.TB, s record.Store) (records map[string]string, damaged []string) {
+	t.Helper()
+	found, broken, err := s.All()
+	must.NoError(t, err)
+	records = map[string]string{}
+	for _, r := range found {
+		records[r.Key] = string(r.Content)
+	}
+	for _, d := range broken {
+		damaged = append(damaged, d.Key)
+	}
+	return records, damaged
+}
+
+// Disk and Memory are both a Store.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, store := range map[string]record.Store{"disk": openDisk(t, dir), "memory": record.NewMemory()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			must.Error(t, store.Put("", nil))
+			must.NoError(t, store.Delete("never written"))
+			long := strings.Repeat("/", 256)
+			for _, key := range []string{"task/a/b", "task/a", "..", "a\nb", long} {
+				must.NoError(t, store.Put(key, []byte("old")))
+				must.NoError(t, store.Put(key, []byte("new\n"+key)))
+			}
+			must.NoError(t, store.Put("gone", nil))
+			must.NoError(t, store.Delete("gone"))
+			must.NoError(t, store.Delete("gone"))
+			got, damaged := all(t, store)
+			must.Eq(t, map[string]string{
+				"task/a/b": "new\ntask/a/b", "task/a": "new\ntask/a", "..": "new\n..", "a\nb": "new\na\nb", long: "new\n" + long,
+			}, got)
+			must.SliceEmpty(t, damaged)
+		})
+	}
+	// The next life of the disk has the same records.
+	t.Cleanup(func() {
+		got, _ := all(t, openDisk(t, dir))
+		must.MapLen(t, 5, got)
+		info, err := os.Stat(filepath.Join(dir, "task%2Fa~record"))
+		must.NoError(t, err)
+		must.Eq(t, 0o600, info.Mode())
+	})
+}
+
+// A record that is cut at any byte, or changed at any byte, is set aside. Its key is known, the other
+// records are not affected, and it is reported again until it is discarded. (NP-B1)
+func TestDisk_EveryDamage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "records")
+	const key = "task/4f1b5b3e/web"
+	path := filepath.Join(dir, pathname.Encode(key)+"~record")
+	must.NoError(t, openDisk(t, dir).Put(key, []byte(`{"pid":4711}`)))
+	must.NoError(t, openDisk(t, dir).Put("other", nil))
+	whole, err := os.ReadFile(path)
+	must.NoError(t, err)
+
+	damage := map[string][]byte{"one byte too many": append(whole[:len(whole):len(whole)], 0)}
+	for i := range whole {
+		damage[fmt.Sprintf("cut at byte %d", i)] = whole[:i]
+		for _, bit := range []byte{1, 2, 4, 8, 16, 32, 64, 128} {
+			changed := append([]byte{}, whole...)
+			changed[i] ^= bit
+			damage[fmt.Sprintf("byte %d changed by %d", i, bit)] = changed
+		}
+	}
+	for name, content := range damage {
+		must.NoError(t, os.WriteFile(path, content, 0o600))
+		var d record.Damaged
+		for range 2 {
+			found, broken, err := openDisk(t, dir).All()
+			must.NoError(t, err, must.Sprint(name))
+			must.Eq(t, []record.Record{{Key: "other", Content: []byte{}}}, found, must.Sprint(name))
+			must.Len(t, 1, broken, must.Sprint(name))
+			d = broken[0]
+			must.Eq(t, key, d.Key)
+			must.True(t, d.Is(key))
+			must.ErrorContains(t, d.Err, key)
+			must.ErrorContains(t, d.Err, d.Path)
+			kept, err := os.ReadFile(d.Path)
+			must.NoError(t, err)
+			must.Eq(t, content, kept)
+		}
+		must.NoError(t, openDisk(t, dir).Discard(d))
+	}
+	t.Logf("%d damages", len(damage))
+	must.NoError(t, openDisk(t, dir).Put(key, []byte("again")))
+	got, damaged := all(t, openDisk(t, dir))
+	must.Eq(t, map[string]string{key: "again", "other": ""}, got)
+	must.SliceEmpty(t, damaged)
+}
+
+// A file under the name of another record is damaged.
+func TestDisk_WrongName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must.NoError(t, openDisk(t, dir).Put("a", nil))
+	must.NoError(t, os.Rename(filepath.Join(dir, "a~record"), filepath.Join(dir, "b~record")))
+	_, damaged := all(t, openDisk(t, dir))
+	must.Eq(t, []string{"b"}, damaged)
+}
+
+// The damaged record of a long key has no key, and its owner recognizes it.
+func TestDamaged_LongKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tasks := record.NewTable[int](openDisk(t, dir), "task", 1)
+	long := strings.Repeat("long ", 60)
+	must.NoError(t, tasks.Put(long, 1))
+	must.NoError(t, os.Truncate(filepath.Join(dir, pathname.Encode("task/"+long)+"~record"), 10))
+	_, broken, err := openDisk(t, dir).All()
+	must.NoError(t, err)
+	must.Len(t, 1, broken)
+	must.Eq(t, "", broken[0].Key)
+	must.True(t, broken[0].Is("task/"+long))
+	must.False(t, broken[0].Is("task/other"))
+	id, owns := tasks.Owns(broken[0])
+	must.True(t, owns)
+	must.Eq(t, "", id)
+	_, owns = record.NewTable[int](nil, "volume", 1).Owns(broken[0])
+	must.False(t, owns)
+}
+
+// A record of a newer format stops the start. It stays as it is.
+func TestDisk_NewerFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a~record")
+	must.NoError(t, os.WriteFile(path, record.EncodeFormat(2, []byte("a form that nobody knows yet")), 0o600))
+	_, _, err := openDisk(t, dir).All()
+	must.ErrorIs(t, err, record.ErrNewer)
+	must.ErrorContains(t, err, path)
+	_, err = os.Stat(path)
+	must.NoError(t, err)
+}
+
+// What a file looks like. An older client's file must stay readable for ever.
+func TestDisk_Golden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const golden = "nodedrain-record 1 a51d6d1d3313526406a582e5b6be47efc20b4ca0a5d9c65a460cc6cdf3fdfee4\n\"task/a\"\n{\"version\":3,\"value\":\"x\"}"
+	must.NoError(t, record.NewTable[string](openDisk(t, dir), "task", 3).Put("a", "x"))
+	got, err := os.ReadFile(filepath.Join(dir, "task%2Fa~record"))
+	must.NoError(t, err)
+	must.Eq(t, golden, string(got))
+}
+
+// A change that fails at any of its operations leaves the old record or the new one, and the next
+// attempt succeeds. Temporary files do not stay. (NP-B2)
+func TestDisk_FailureAtEachOperation(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"put", "delete"} {
+		for at := 1; ; at++ {
+			dir := t.TempDir()
+			must.NoError(t, openDisk(t, dir).Put("a", []byte("old")))
+			d, failing := record.FailingDisk(t, dir)
+			failing.At = at
+			apply := func() error { return d.Put("a", []byte("new")) }
+			want := map[string]string{"a": "new"}
+			if change == "delete" {
+				apply, want = func() error { return d.Delete("a") }, map[string]string{}
+			}
+			err := apply()
+			if err == nil {
+				must.Greater(t, 2, at, must.Sprint("an operation failed and nothing said so"))
+				break
+			}
+			must.ErrorIs(t, err, syscall.ENOSPC)
+			got, damaged := all(t, openDisk(t, dir))
+			must.SliceEmpty(t, damaged)
+			old := map[string]string{"a": "old"}
+			if fmt.Sprint(got) != fmt.Sprint(old) {
+				must.Eq(t, want, got)
+			}
+			must.NoError(t, apply())
+			got, _ = all(t, openDisk(t, dir))
+			must.Eq(t, want, got)
+			entries, err := os.ReadDir(dir)
+			must.NoError(t, err)
+			must.Eq(t, len(want), len(entries))
+		}
+	}
+}
+
+// Every change syncs the file before the rename, and the folder after it.
+func TestDisk_OrderOfOperations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d, operations := record.FailingDisk(t, dir)
+	must.NoError(t, d.Put("a", nil))
+	must.NoError(t, d.Delete("a"))
+	must.Eq(t, []string{"write", "rename", "syncDir", "remove", "syncDir"}, operations.Done)
+}
+
+// killedAt makes this test binary a client that kills itself at an operation.
+const killedAt = "NODEDRAIN_TEST_KILLED_AT"
+
+// After a kill at each operation of each change, every acknowledged change is there.
+func TestDisk_KilledAtEachOperation(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(killedAt) != "" {
+		writeAndDie(t)
+		return
+	}
+	for at := 1; ; at++ {
+		dir := t.TempDir()
+		command := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		command.Env = []string{fmt.Sprintf("%s=%d", killedAt, at), "DIR=" + dir}
+		out, err := command.Output()
+		acknowledged := strings.Count(string(out), "done\n")
+		got, damaged := all(t, openDisk(t, dir))
+		must.SliceEmpty(t, damaged)
+		must.SliceContains(t, []string{state(acknowledged), state(acknowledged + 1)}, fmt.Sprint(got), must.Sprintf("killed at %d", at))
+		if err == nil {
+			must.Eq(t, 5, acknowledged)
+			return
+		}
+	}
+}
+
+// state is what the records are after n changes of writeAndDie.
+func state(n int) string {
+	return []string{"map[]", "map[a:1]", "map[a:1 b:1]", "map[a:2 b:1]", "map[b:1]", "map[a:3 b:1]", "map[a:3 b:1]"}[n]
+}
+
+func writeAndDie(t *testing.T) {
+	d, operations := record.FailingDisk(t, os.Getenv("DIR"))
+	_, err := fmt.Sscan(os.Getenv(killedAt), &operations.KillAt)
+	must.NoError(t, err)
+	for _, change := range []func() error{
+		func() error { return d.Put("a", []byte("1")) },
+		func() error { return d.Put("b", []byte("1")) },
+		func() error { return d.Put("a", []byte("2")) },
+		func() error { return d.Delete("a") },
+		func() error { return d.Put("a", []byte("3")) },
+	} {
+		must.NoError(t, change())
+		fmt.Println("done")
+	}
+}
+
+// Memory and Disk have the same contents after the same changes, failures and crashes.
+func TestMemory_BehavesLikeDisk(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "records")
+		must.NoError(t, err)
+		disk, failing := record.FailingDisk(t, dir)
+		memory := record.NewMemory()
+		for range rapid.IntRange(1, 12).Draw(rt, "changes") {
+			key := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key")
+			failure := rapid.SampledFrom([]record.Failure{record.Succeed, record.Refuse, record.Unsynced}).Draw(rt, "failure")
+			memory.Fail = func(record.Change) record.Failure { return failure }
+			deletes := rapid.Bool().Draw(rt, "delete")
+			failing.At, failing.Count = 0, 0
+			switch {
+			case failure == record.Refuse:
+				failing.At = 1
+			case failure == record.Unsynced && deletes:
+				failing.At = 2
+			case failure == record.Unsynced:
+				failing.At = 3
+			}
+			content := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(rt, "content")
+			change := func(s record.Store) error { return s.Put(key, content) }
+			if deletes {
+				change = func(s record.Store) error { return s.Delete(key) }
+			}
+			must.Eq(t, change(disk) == nil, change(memory) == nil)
+			if rapid.IntRange(0, 3).Draw(rt, "crash") == 0 {
+				memory.Crash(func(string) bool { return false }) // the file system lost nothing
+			}
+			want, _ := all(t, disk)
+			got, _ := all(t, memory)
+			must.Eq(t, want, got)
+		}
+	})
+}
+
+// A crash takes back what was not synced, and nothing else.
+func TestMemory_Crash(t *testing.T) {
+	t.Parallel()
+	m := record.NewMemory()
+	must.NoError(t, m.Put("kept", []byte("1")))
+	must.NoError(t, m.Put("deleted", []byte("1")))
+	m.Fail = func(record.Change) record.Failure { return record.Unsynced }
+	must.ErrorIs(t, m.Put("kept", []byte("2")), record.ErrUnsynced)
+	must.ErrorIs(t, m.Put("new", []byte("2")), record.ErrUnsynced)
+	must.ErrorIs(t, m.Delete("deleted"), record.ErrUnsynced)
+	got, _ := all(t, m)
+	must.Eq(t, map[string]string{"kept": "2", "new": "2"}, got)
+	var asked []string
+	m.Crash(func(key string) bool { asked = append(asked, key); return key != "new" })
+	must.Eq(t, []string{"deleted", "kept", "new"}, asked)
+	got, _ = all(t, m)
+	must.Eq(t, map[string]string{"kept": "1", "deleted": "1", "new": "2"}, got)
+	m.Crash(nil)
+	got, _ = all(t, m)
+	must.Eq(t, map[string]string{"kept": "1", "deleted": "1", "new": "2"}, got)
+
+	m.Fail = func(record.Change) record.Failure { return record.Refuse }
+	must.ErrorIs(t, m.Put("kept", nil), record.ErrRefused)
+	m.Damage("kept")
+	m.Damage("unknown")
+	_, broken, err := m.All()
+	must.NoError(t, err)
+	must.Len(t, 1, broken)
+	must.True(t, broken[0].Is("kept"))
+	must.NoError(t, m.Discard(broken[0]))
+	_, damaged := all(t, m)
+	must.SliceEmpty(t, damaged)
+}
+
+type taskRecord struct {
+	PID int
+	Log []string
+}
+
+// Tables of several kinds share a store. A newer version is refused, an older one is read.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	store := record.NewMemory()
+	tasks := record.NewTable[taskRecord](store, "task", 2)
+	must.NoError(t, tasks.Put("b", taskRecord{PID: 2}))
+	must.NoError(t, record.NewTable[taskRecord](store, "task", 1).Put("a", taskRecord{PID: 1, Log: []string{"x"}}))
+	must.NoError(t, record.NewTable[string](store, "volume", 1).Put("a", "v"))
+	records, _, err := store.All()
+	must.NoError(t, err)
+	rows, err := tasks.Select(records)
+	must.NoError(t, err)
+	must.Eq(t, []record.Row[taskRecord]{
+		{ID: "a", Version: 1, Value: taskRecord{PID: 1, Log: []string{"x"}}},
+		{ID: "b", Version: 2, Value: taskRecord{PID: 2}},
+	}, rows)
+	_, err = record.NewTable[taskRecord](nil, "task", 1).Select(records)
+	must.ErrorIs(t, err, record.ErrNewer)
+	must.ErrorContains(t, err, "record task b has version 2, and this client knows 1")
+	_, err = record.NewTable[int](nil, "task", 2).Select(records)
+	must.ErrorContains(t, err, "record task a")
+	must.NoError(t, tasks.Delete("a"))
+	must.NoError(t, tasks.Delete("b"))
+	records, _, err = store.All()
+	must.NoError(t, err)
+	must.Len(t, 1, records)
+}
+
+// holdsLock makes this test binary a client that holds a data directory.
+const holdsLock = "NODEDRAIN_TEST_HOLDS_LOCK"
+
+// The second client with one data directory is refused, and told the pid of the first. The lock ends
+// with the process.
+func TestTakeLock(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv(holdsLock); dir != "" {
+		_, err := record.TakeLock(dir)
+		must.NoError(t, err)
+		fmt.Println("locked")
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until this process is killed
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "client")
+	first := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	first.Env = []string{holdsLock + "=" + dir}
+	stdin, err := first.StdinPipe()
+	must.NoError(t, err)
+	defer stdin.Close()
+	stdout, err := first.StdoutPipe()
+	must.NoError(t, err)
+	must.NoError(t, first.Start())
+	_, err = stdout.Read(make([]byte, 7))
+	must.NoError(t, err)
+
+	_, err = record.TakeLock(dir)
+	must.ErrorContains(t, err, fmt.Sprintf("%s is in use by the client with pid %d", dir, first.Process.Pid))
+	must.NoError(t, first.Process.Kill())
+	must.Error(t, first.Wait())
+	lock, err := record.TakeLock(dir)
+	must.NoError(t, err)
+	info, err := os.Stat(dir)
+	must.NoError(t, err)
+	must.Eq(t, os.ModeDir|0o700, info.Mode())
+	must.NoError(t, lock.Close())
+}
+
+// Whatever is in the folder, a start does not panic, and says what it could not read.
+func FuzzDisk_All(f *testing.F) {
+	f.Add([]byte("nodedrain-record 1 00\n\"a\"\n"))
+	f.Add(record.EncodeFormat(1, []byte("\"a\"\ncontent")))
+	f.Add(record.EncodeFormat(1, []byte("\"a")))
+	f.Add(record.EncodeFormat(0, []byte("\"a\"\n")))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		must.NoError(t, os.WriteFile(filepath.Join(dir, "a~record"), content, 0o600))
+		records, damaged, err := openDisk(t, dir).All()
+		if err != nil {
+			must.True(t, errors.Is(err, record.ErrNewer))
+			return
+		}
+		must.Eq(t, 1, len(records)+len(damaged))
+	})
+}
+
+func benchmark(b *testing.B, dir string) {
+	d := openDisk(b, dir)
+	content := []byte(strings.Repeat("x", 1000))
+	i := 0
+	for b.Loop() {
+		if err := d.Put(fmt.Sprintf("task/%d", i%100), content); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
+
+func BenchmarkDisk_Put(b *testing.B) {
+	b.Run("disk", func(b *testing.B) { benchmark(b, b.TempDir()) })
+	b.Run("tmpfs", func(b *testing.B) {
+		dir, err := os.MkdirTemp("/dev/shm", "records")
+		if err != nil {
+			b.Skipf("no tmpfs: %v", err)
+		}
+		defer os.RemoveAll(dir)
+		benchmark(b, dir)
+	})
+}
