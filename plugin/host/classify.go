@@ -1,0 +1,131 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+)
+
+// exitDelay bounds the time between the end of a connection and the end of its process, as the
+// client sees them.
+const exitDelay = 3 * time.Second
+
+// notFound are the texts with which released drivers say that they do not know a task. Their
+// errors have no code.
+func notFound() []string {
+	return []string{
+		"task not found for given id", // the reference's drivers
+		"task does not exist",         // exec2
+		"task not found",
+		"unknown task",
+	}
+}
+
+// classify returns the class of an error of a call. An error of class driver.Gone says that the
+// connection is broken. The process may live.
+func classify(err error) driver.Class {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return driver.Deadline
+	case errors.Is(err, io.EOF):
+		// A stream that the plugin has ended. It says nothing about the process.
+		return driver.Fatal
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return classifyText(err.Error())
+	}
+	for _, detail := range s.Details() {
+		if r, ok := detail.(*structs.RecoverableError); ok {
+			if r.GetRecoverable() {
+				return driver.Recoverable
+			}
+			return driver.Fatal
+		}
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		return driver.Gone
+	case codes.Canceled:
+		// gRPC answers so when this side has closed the connection.
+		if strings.Contains(s.Message(), "connection is closing") {
+			return driver.Gone
+		}
+		return driver.Deadline
+	case codes.DeadlineExceeded:
+		return driver.Deadline
+	case codes.Unimplemented:
+		return driver.Unsupported
+	case codes.NotFound:
+		return driver.NotFound
+	case codes.Internal:
+		// A connection that breaks within a message.
+		for _, text := range []string{"stream terminated by RST_STREAM", "unexpected EOF", "connection reset by peer", "broken pipe"} {
+			if strings.Contains(s.Message(), text) {
+				return driver.Gone
+			}
+		}
+	}
+	return classifyText(s.Message())
+}
+
+// classifyText returns the class of an error that is only a text.
+func classifyText(text string) driver.Class {
+	text = strings.ToLower(text)
+	for _, t := range notFound() {
+		if strings.Contains(text, t) {
+			return driver.NotFound
+		}
+	}
+	return driver.Fatal
+}
+
+// fail returns an error of a call with its class. The error is not nil.
+func (i *Instance) fail(ctx context.Context, call string, err error) error {
+	class := classify(err)
+	text := plain(status.Convert(err).Message())
+	if ctx.Err() != nil && class == driver.Fatal && !i.ended() {
+		class = driver.Deadline
+	}
+	switch {
+	case class == driver.Gone:
+		// The process ends some time after its connection.
+		timer := time.NewTimer(exitDelay)
+		defer timer.Stop()
+		select {
+		case <-i.process.ended:
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		if !i.ended() {
+			class = driver.Deadline
+			text = "the connection broke, but the process lives: " + text
+		}
+	case i.ended() && class == driver.Deadline:
+		class = driver.Gone
+	case class == driver.NotFound && call == "StartTask":
+		// The text is about something else.
+		class = driver.Fatal
+	}
+	wrapped := errors.New(text)
+	if class == driver.Deadline && (classify(err) == driver.Deadline || ctx.Err() != nil) {
+		// The plugin's clock may see the deadline first.
+		wrapped = fmt.Errorf("no answer: %w", cmp.Or(context.Cause(ctx), context.DeadlineExceeded))
+	}
+	return &driver.Error{Class: class, Call: call, Err: wrapped}
+}
+
+// failText is fail for an error that is part of an answer.
+func failText(call, text string) error {
+	return &driver.Error{Class: classifyText(text), Call: call, Err: errors.New(plain(text))}
+}

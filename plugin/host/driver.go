@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+)
+
+// Capabilities implements driver.Driver.
+func (i *Instance) Capabilities() driver.Capabilities { return i.capabilities }
+
+// Encode implements driver.Driver.
+func (i *Instance) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
+	encoded, err := i.tasks.Encode(config, lookup)
+	if err != nil {
+		return nil, &driver.Error{Class: driver.Fatal, Call: "Encode", Err: err}
+	}
+	return encoded, nil
+}
+
+// Start implements driver.Driver.
+func (i *Instance) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+	const name = "StartTask"
+	answer, err := i.driver.StartTask(ctx, &pb.StartTaskRequest{Task: toTask(task)})
+	if err != nil {
+		return nil, i.fail(ctx, name, err)
+	}
+	if answer.GetHandle() == nil {
+		// Without a handle nobody can take the task over. It may run: the class says so.
+		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("the driver returned no handle")}
+	}
+	// Fields that this version does not know are kept.
+	handle, err := proto.MarshalOptions{Deterministic: true}.Marshal(answer.GetHandle())
+	if err != nil {
+		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: err}
+	}
+	return handle, nil
+}
+
+// Recover implements driver.Driver.
+func (i *Instance) Recover(ctx context.Context, id driver.TaskID, handle driver.Handle) error {
+	const name = "RecoverTask"
+	var h pb.TaskHandle
+	if err := proto.Unmarshal(handle, &h); err != nil {
+		return &driver.Error{Class: driver.Fatal, Call: name, Err: err}
+	}
+	if _, err := i.driver.RecoverTask(ctx, &pb.RecoverTaskRequest{TaskId: string(id), Handle: &h}); err != nil {
+		return i.fail(ctx, name, err)
+	}
+	return nil
+}
+
+// Wait implements driver.Driver.
+func (i *Instance) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	const name = "WaitTask"
+	answer, err := i.driver.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: string(id)})
+	switch {
+	case err != nil:
+		return driver.ExitResult{}, i.fail(ctx, name, err)
+	case answer.GetErr() != "":
+		return driver.ExitResult{}, failText(name, answer.GetErr())
+	case answer.GetResult() == nil:
+		return driver.ExitResult{}, failText(name, "the driver returned no result")
+	}
+	return fromExit(answer.GetResult()), nil
+}
+
+// Stop implements driver.Driver.
+func (i *Instance) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	if _, err := i.driver.StopTask(ctx, &pb.StopTaskRequest{TaskId: string(id), Timeout: durationpb.New(grace), Signal: signal}); err != nil {
+		return i.fail(ctx, "StopTask", err)
+	}
+	return nil
+}
+
+// Destroy implements driver.Driver.
+func (i *Instance) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
+	if _, err := i.driver.DestroyTask(ctx, &pb.DestroyTaskRequest{TaskId: string(id), Force: force}); err != nil {
+		return i.fail(ctx, "DestroyTask", err)
+	}
+	return nil
+}
+
+// Inspect implements driver.Driver.
+func (i *Instance) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
+	const name = "InspectTask"
+	answer, err := i.driver.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: string(id)})
+	if err != nil {
+		return driver.Status{}, i.fail(ctx, name, err)
+	}
+	if answer.GetTask() == nil {
+		return driver.Status{}, failText(name, "the driver returned no status")
+	}
+	return fromStatus(answer), nil
+}
+
+// Signal implements driver.Driver.
+func (i *Instance) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	if _, err := i.driver.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: string(id), Signal: signal}); err != nil {
+		return i.fail(ctx, "SignalTask", err)
+	}
+	return nil
+}
+
+// Exec implements driver.Driver.
+func (i *Instance) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
+	const name = "ExecTask"
+	answer, err := i.driver.ExecTask(ctx, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
+	switch {
+	case err != nil:
+		return driver.Output{}, i.fail(ctx, name, err)
+	case answer.GetResult() == nil:
+		return driver.Output{}, failText(name, "the driver returned no result")
+	}
+	return driver.Output{Stdout: answer.GetStdout(), Stderr: answer.GetStderr(), Exit: fromExit(answer.GetResult())}, nil
+}
+
+// CreateNetwork implements driver.Driver.
+func (i *Instance) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
+	answer, err := i.driver.CreateNetwork(ctx, &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
+	if err != nil {
+		return nil, false, i.fail(ctx, "CreateNetwork", err)
+	}
+	return fromNetwork(answer.GetIsolationSpec()), answer.GetCreated(), nil
+}
+
+// DestroyNetwork implements driver.Driver.
+func (i *Instance) DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error {
+	if _, err := i.driver.DestroyNetwork(ctx, &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)}); err != nil {
+		return i.fail(ctx, "DestroyNetwork", err)
+	}
+	return nil
+}

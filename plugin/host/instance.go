@@ -1,0 +1,336 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
+)
+
+// Info is what a plugin says it is. Type and Name identify it, not its file.
+type Info struct {
+	Type    Type
+	Name    string
+	Version string
+	// APIVersion is the version that the host has chosen.
+	APIVersion string
+}
+
+// Instance is one generation of a plugin. That of a driver implements driver.Driver. It is safe for
+// concurrent use. It owns the goroutines that watch the process; they end with the process, or with
+// the client.
+type Instance struct {
+	options    Options
+	generation uint64
+	record     Record
+	takenOver  bool
+	info       Info
+
+	client       *goplugin.Client
+	process      *attached
+	socketDir    string           // or empty
+	connection   *grpc.ClientConn // nil before it is connected
+	stopWatching func()           // or nil
+
+	base         base.BasePluginClient
+	driver       pb.DriverClient
+	capabilities driver.Capabilities
+	tasks        *schema.Schema
+
+	detach sync.Once
+	// detached is closed when the client has let the process go.
+	detached chan struct{}
+	// done is closed after the process has ended and nothing of it is left.
+	done chan struct{}
+}
+
+var _ driver.Driver = (*Instance)(nil)
+
+// newInstance returns an instance whose process runs, and watches it.
+func newInstance(o Options, generation uint64, client *goplugin.Client, a *attached, socketDir string) *Instance {
+	i := &Instance{
+		options: o, generation: generation, client: client, process: a, socketDir: socketDir,
+		done: make(chan struct{}), detached: make(chan struct{}),
+	}
+	i.options.Logger = o.Logger.With("generation", generation)
+	go i.watch()
+	return i
+}
+
+// logInterval is how often the size of a plugin's log is looked at.
+const logInterval = time.Minute
+
+// drainDelay is the time for answers that the process has sent before it ended.
+const drainDelay = 100 * time.Millisecond
+
+// watch waits for the end of the process, and bounds its log until then.
+func (i *Instance) watch() {
+	ticker := time.NewTicker(logInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := rotateLog(i.options.LogFile, i.options.MaxLogBytes); err != nil {
+				i.options.Logger.Warn("the log of the plugin was not rotated", "error", err)
+			}
+		case <-i.detached:
+			return
+		case <-i.process.ended:
+			select {
+			case <-i.detached:
+				return
+			case <-time.After(drainDelay):
+			}
+			// The process has ended, so this does not wait for it.
+			i.client.Kill()
+			if i.socketDir != "" {
+				_ = os.RemoveAll(i.socketDir)
+			}
+			_ = i.process.process.Close()
+			i.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID)
+			close(i.done)
+			return
+		}
+	}
+}
+
+// Generation returns the number of this generation. Later generations have larger numbers.
+func (i *Instance) Generation() uint64 { return i.generation }
+
+// Info returns what the plugin says it is.
+func (i *Instance) Info() Info { return i.info }
+
+// Record returns what the next client needs to take the process over.
+func (i *Instance) Record() Record { return i.record }
+
+// TakenOver reports whether an earlier client has started the process.
+func (i *Instance) TakenOver() bool { return i.takenOver }
+
+// Done is closed after the process has ended.
+func (i *Instance) Done() <-chan struct{} { return i.done }
+
+// ended reports whether the process has ended.
+func (i *Instance) ended() bool {
+	select {
+	case <-i.process.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Check asks the process whether it serves. An error means that the process does not answer: kill
+// it.
+func (i *Instance) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
+	defer cancel()
+	answer, err := grpc_health_v1.NewHealthClient(i.connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
+	if err != nil {
+		return i.fail(ctx, "Check", err)
+	}
+	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return failText("Check", "the plugin does not serve: "+answer.GetStatus().String())
+	}
+	return nil
+}
+
+// Kill kills the process and waits for its end. Tasks that live outside the process go on. The error
+// names a process that does not end before the context does.
+func (i *Instance) Kill(ctx context.Context) error {
+	if err := i.process.Kill(ctx); err != nil {
+		return fmt.Errorf("killing the plugin: %w", err)
+	}
+	select {
+	case <-i.done:
+		return nil
+	case <-i.detached:
+		return nil
+	case <-ctx.Done():
+	}
+	// The context may have ended before the kill.
+	timer := time.NewTimer(exitDelay)
+	defer timer.Stop()
+	select {
+	case <-i.done:
+		return nil
+	case <-timer.C:
+	}
+	if d, err := i.process.process.Identity().Describe(); err == nil {
+		return fmt.Errorf("the killed plugin does not end: %s", d)
+	}
+	return fmt.Errorf("the killed plugin does not end: %w", ctx.Err())
+}
+
+// stopTimeout bounds each step of a plugin's own way to its end.
+const stopTimeout = 2 * time.Second
+
+// Shutdown asks the process to end, and kills it if it does not. Tasks that live outside the process
+// go on.
+func (i *Instance) Shutdown(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if i.info.Type == Driver {
+		// Released plugins do not have this call.
+		if _, err := i.driver.Shutdown(asking, &pb.ShutdownRequest{}); err != nil && classify(err) != driver.Unsupported {
+			i.options.Logger.Info("the plugin did not shut down", "error", plain(err.Error()))
+		}
+	}
+	graceful := make(chan struct{})
+	go func() {
+		defer close(graceful)
+		i.client.Kill() // asks, waits two seconds, and kills
+	}()
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-graceful:
+	case <-timer.C: // go-plugin asks without a deadline
+	case <-ctx.Done():
+	}
+	return i.Kill(ctx)
+}
+
+// Detach leaves the process running, for the next client. The instance is of no use then.
+func (i *Instance) Detach() {
+	i.detach.Do(func() {
+		close(i.detached)
+		_ = i.connection.Close()
+		if i.stopWatching != nil {
+			i.stopWatching()
+		}
+	})
+}
+
+// call makes a call of a launch, with a deadline.
+func call[Q, A any](ctx context.Context, i *Instance, method func(context.Context, Q, ...grpc.CallOption) (A, error), name string, request Q) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, i.options.CallTimeout)
+	defer cancel()
+	answer, err := method(ctx, request)
+	if err != nil {
+		err = i.fail(ctx, name, err)
+	}
+	return answer, err
+}
+
+// configure makes a new process ready.
+func (i *Instance) configure(ctx context.Context, save func(Record) error) error {
+	if err := save(i.record); err != nil {
+		return fmt.Errorf("writing the record of the plugin: %w", err)
+	}
+	if err := i.ask(ctx); err != nil {
+		return err
+	}
+	answer, err := call(ctx, i, i.base.ConfigSchema, "ConfigSchema", &base.ConfigSchemaRequest{})
+	if err != nil {
+		return err
+	}
+	own, err := schema.New(answer.GetSpec())
+	if err != nil {
+		return fmt.Errorf("the plugin's own config: %w", err)
+	}
+	config, err := own.Encode(i.options.Config, nil)
+	if err != nil {
+		return fmt.Errorf("the plugin's own config: %w", err)
+	}
+	if _, err := call(ctx, i, i.base.SetConfig, "SetConfig", &base.SetConfigRequest{
+		MsgpackConfig: config,
+		NomadConfig: &base.NomadConfig{Driver: &base.NomadDriverConfig{
+			ClientMinPort: i.options.MinPort, ClientMaxPort: i.options.MaxPort,
+			// Released drivers panic without a topology.
+			ClientTopology: &base.Topology{Distances: &base.SLIT{}},
+		}},
+		PluginApiVersion: i.info.APIVersion,
+	}); err != nil {
+		return err
+	}
+	return i.prepare(ctx)
+}
+
+// identify makes a process ready that an earlier client has configured.
+func (i *Instance) identify(ctx context.Context) error {
+	if err := i.Check(ctx); err != nil {
+		return err
+	}
+	if err := i.ask(ctx); err != nil {
+		return err
+	}
+	return i.prepare(ctx)
+}
+
+// ask asks the plugin what it is.
+func (i *Instance) ask(ctx context.Context) error {
+	answer, err := call(ctx, i, i.base.PluginInfo, "PluginInfo", &base.PluginInfoRequest{})
+	if err != nil {
+		return err
+	}
+	i.info = Info{Type: Type(answer.GetType()), Name: answer.GetName(), Version: plain(answer.GetPluginVersion())}
+	switch {
+	case i.info.Type != i.options.Type:
+		return fmt.Errorf("the plugin is a %s, not a %s", answer.GetType(), i.options.Type)
+	case !isName(i.info.Name):
+		return fmt.Errorf("the name of the plugin %q is no name", plain(i.info.Name))
+	}
+	i.info.APIVersion, err = chooseVersion(answer.GetPluginApiVersions())
+	return err
+}
+
+// isName reports whether a plugin may have this name: it is part of attributes and constraints.
+func isName(name string) bool { return names.MatchString(name) }
+
+var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+var versions = regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})$`)
+
+// chooseVersion returns the version of the API that the host and the plugin speak.
+func chooseVersion(offered []string) (string, error) {
+	for _, version := range offered {
+		if !versions.MatchString(version) {
+			return "", fmt.Errorf("the plugin speaks the API version %q, which is no version", plain(version))
+		}
+	}
+	if !slices.ContainsFunc(offered, func(v string) bool { return strings.TrimPrefix(v, "v") == strings.TrimPrefix(plugin.APIVersion, "v") }) {
+		return "", fmt.Errorf("the plugin speaks the API versions %q, and the client %s only", offered, plugin.APIVersion)
+	}
+	return plugin.APIVersion, nil
+}
+
+// prepare reads what does not change in a driver's life.
+func (i *Instance) prepare(ctx context.Context) error {
+	if i.info.Type != Driver {
+		return nil
+	}
+	if _, err := call(ctx, i, i.driver.Init, "Init", &pb.InitRequest{}); err != nil && driver.ClassOf(err) != driver.Unsupported {
+		return err
+	}
+	tasks, err := call(ctx, i, i.driver.TaskConfigSchema, "TaskConfigSchema", &pb.TaskConfigSchemaRequest{})
+	if err != nil {
+		return err
+	}
+	if i.tasks, err = schema.New(tasks.GetSpec()); err != nil {
+		return fmt.Errorf("the config of tasks: %w", err)
+	}
+	answer, err := call(ctx, i, i.driver.Capabilities, "Capabilities", &pb.CapabilitiesRequest{})
+	if err != nil {
+		return err
+	}
+	if answer.GetCapabilities() == nil {
+		return errors.New("the plugin has no capabilities")
+	}
+	i.capabilities = fromCapabilities(answer.GetCapabilities(), i.options.HostCgroup)
+	return nil
+}

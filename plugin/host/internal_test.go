@@ -1,0 +1,221 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shoenig/test/must"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+)
+
+func withDetail(t *testing.T, code codes.Code, recoverable bool) error {
+	t.Helper()
+	s, err := status.New(code, "x").WithDetails(&structs.RecoverableError{Recoverable: recoverable})
+	must.NoError(t, err)
+	return s.Err()
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		want driver.Class
+	}{
+		{status.Error(codes.Unknown, "task not found for given id"), driver.NotFound},
+		{status.Error(codes.Unknown, "rpc error: code = Unknown desc = task not found for given id"), driver.NotFound},
+		{status.Error(codes.Unknown, `Task does not exist: "a/b"`), driver.NotFound},
+		{status.Error(codes.Unknown, "unknown task"), driver.NotFound},
+		{status.Error(codes.NotFound, "x"), driver.NotFound},
+		{errors.New("task not found for given id"), driver.NotFound},
+		{status.Error(codes.Unknown, "executable file not found in $PATH"), driver.Fatal},
+		{status.Error(codes.Unknown, "x"), driver.Fatal},
+		{status.Error(codes.FailedPrecondition, "x"), driver.Fatal},
+		{status.Error(codes.Internal, "x"), driver.Fatal},
+		{errors.New("x"), driver.Fatal},
+		{io.EOF, driver.Fatal},
+		{withDetail(t, codes.FailedPrecondition, true), driver.Recoverable},
+		{withDetail(t, codes.FailedPrecondition, false), driver.Fatal},
+		{withDetail(t, codes.Unknown, true), driver.Recoverable},
+		{fmt.Errorf("start: %w", withDetail(t, codes.FailedPrecondition, true)), driver.Recoverable},
+		{status.Error(codes.Unimplemented, "unknown method Init"), driver.Unsupported},
+		{status.Error(codes.DeadlineExceeded, "x"), driver.Deadline},
+		{status.Error(codes.Canceled, "context canceled"), driver.Deadline},
+		{context.DeadlineExceeded, driver.Deadline},
+		{context.Canceled, driver.Deadline},
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), driver.Gone},
+		{status.Error(codes.Unavailable, "transport is closing"), driver.Gone},
+		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial unix /s: connect: connection refused"`), driver.Gone},
+		{status.Error(codes.Canceled, "grpc: the client connection is closing"), driver.Gone},
+		{status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: CANCEL"), driver.Gone},
+		{status.Error(codes.Internal, "unexpected EOF"), driver.Gone},
+	} {
+		must.Eq(t, test.want, classify(test.err), must.Sprint(test.err))
+	}
+}
+
+// The end of a process is seen after that of its connection. If the process lives, the call is
+// uncertain, and the driver is not gone.
+func TestFail_waitsForTheEnd(t *testing.T) {
+	t.Parallel()
+	broken := status.Error(codes.Unavailable, "error reading from server: EOF")
+	for name, test := range map[string]struct {
+		err  error
+		ends time.Duration // 0: it does not
+		want driver.Class
+		took time.Duration
+	}{
+		"at once":   {broken, time.Nanosecond, driver.Gone, time.Nanosecond},
+		"later":     {broken, time.Second, driver.Gone, time.Second},
+		"it lives":  {broken, 0, driver.Deadline, exitDelay},
+		"no matter": {status.Error(codes.Unknown, "x"), time.Second, driver.Fatal, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{})
+				i := &Instance{process: &attached{ended: ended}}
+				if test.ends > 0 {
+					time.AfterFunc(test.ends, func() { close(ended) })
+				}
+				began := time.Now()
+				err := i.fail(t.Context(), "StopTask", test.err)
+				must.Eq(t, test.want, driver.ClassOf(err), must.Sprint(err))
+				must.Eq(t, test.took, time.Since(began))
+			})
+		})
+	}
+}
+
+// The first value is reported at once. Of the others the newest is, once in an interval, and the
+// last one before the error.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		n := 0
+		var reported []string
+		err := newest(time.Second, func() (int, error) {
+			time.Sleep(300 * time.Millisecond)
+			if n++; n > 10 {
+				return 0, io.ErrUnexpectedEOF
+			}
+			return n, nil
+		}, func(n int) { reported = append(reported, fmt.Sprint(n, " ", time.Since(began))) })
+		must.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		must.Eq(t, []string{"1 300ms", "4 1.3s", "7 2.3s", "10 3.3s"}, reported)
+	})
+}
+
+// go-plugin sees one line of bounded length, and what follows is dropped.
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ written, want string }{
+		"a line":       {"1|2|unix|/s|grpc|\n", "1|2|unix|/s|grpc|\n"},
+		"more lines":   {"one\ntwo\nthree\n", "one\n"},
+		"no end":       {"one", "one"},
+		"nothing":      {"", ""},
+		"a large line": {strings.Repeat("x", 1<<20), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, write, err := os.Pipe()
+			must.NoError(t, err)
+			go func() {
+				_, _ = io.WriteString(write, test.written)
+				_ = write.Close()
+			}()
+			got, err := io.ReadAll(&firstLine{file: read})
+			must.NoError(t, err)
+			if len(test.written) > maxFirstLine {
+				must.Between(t, maxFirstLine, len(got), 2*maxFirstLine)
+				must.Eq(t, '\n', rune(got[len(got)-1]))
+			} else {
+				must.Eq(t, test.want, string(got))
+			}
+		})
+	}
+}
+
+// The log of a plugin is bounded, and the newest lines are kept.
+func TestRotateLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log", "plugin.log")
+	file, err := openLog(path, 100)
+	must.NoError(t, err)
+	defer file.Close()
+	write := func(text string) {
+		_, err := file.WriteString(text)
+		must.NoError(t, err)
+	}
+	write("one\n")
+	must.NoError(t, rotateLog(path, 100))
+	must.Eq(t, "one", lastLine(path))
+	write(strings.Repeat("two\n", 50))
+	must.NoError(t, rotateLog(path, 100))
+	old, err := os.ReadFile(path + ".1")
+	must.NoError(t, err)
+	must.Eq(t, strings.Repeat("two\n", 25), string(old))
+	write("three\n")
+	now, err := os.ReadFile(path)
+	must.NoError(t, err)
+	must.Eq(t, "three\n", string(now))
+	must.Eq(t, "", lastLine("/nonexistent"))
+	must.NoError(t, rotateLog("/nonexistent", 100))
+}
+
+// Times that a driver does not know are zero.
+func TestFromTime(t *testing.T) {
+	t.Parallel()
+	for _, unset := range []*timestamppb.Timestamp{nil, timestamppb.New(time.Time{}), {Seconds: -1 << 62}} {
+		must.True(t, fromTime(unset).IsZero())
+	}
+	must.Eq(t, time.Unix(1, 0).UTC(), fromTime(timestamppb.New(time.Unix(1, 0))))
+}
+
+// A driver's attributes are bounded: they become part of the node.
+func TestFromFingerprint_bounds(t *testing.T) {
+	t.Parallel()
+	text := func(s string) *structs.Attribute {
+		return &structs.Attribute{Value: &structs.Attribute_StringVal{StringVal: s}}
+	}
+	message := &pb.FingerprintResponse{Health: 9, Attributes: map[string]*structs.Attribute{
+		"long": text(strings.Repeat("x", maxAttributeValue+1)), strings.Repeat("y", maxAttributeName+1): text(""), "": text(""), "z": nil,
+	}}
+	for n := range maxAttributes {
+		message.Attributes[fmt.Sprintf("a%03d", n)] = text("v")
+	}
+	f := fromFingerprint(message)
+	must.Eq(t, driver.Unhealthy, f.Health, must.Sprint("an unknown health is not healthy"))
+	must.MapLen(t, maxAttributes, f.Attributes)
+	must.Eq(t, " (4 attributes are too many or too long)", f.Description)
+}
+
+// A text of a plugin cannot change the terminal of an operator.
+func FuzzPlain(f *testing.F) {
+	f.Add([]byte("a\x1b[31mb\n\x9b\xff\u202e"))
+	f.Add(bytes.Repeat([]byte("é"), maxText))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := plain(string(text))
+		must.True(t, utf8.ValidString(got))
+		must.LessEq(t, maxText+len("…"), len(got))
+		for _, r := range got {
+			must.True(t, r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f), must.Sprintf("%q", got))
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// openLog opens the log of a plugin to append to it. A large log is rotated first.
+func openLog(path string, most int64) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("the log of the plugin: %w", err)
+	}
+	if err := rotateLog(path, most); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the log of the plugin: %w", err)
+	}
+	return file, nil
+}
+
+// rotateLog copies a large log to the file with ".1" and makes it empty. The plugin appends to the
+// file and never opens it again, so the file cannot be renamed. Lines that the plugin writes
+// meanwhile may be lost.
+func rotateLog(path string, most int64) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() < most {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the log of the plugin: %w", err)
+	}
+	from, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("the log of the plugin: %w", err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(path+".1", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("the log of the plugin: %w", err)
+	}
+	// The newest lines are at the end. A full disk must not keep the log from being cut.
+	_, copied := io.Copy(to, io.NewSectionReader(from, max(0, info.Size()-most), most))
+	return errors.Join(copied, to.Close(), from.Truncate(0))
+}
+
+// lastLine returns the last line of a log, or an empty text.
+func lastLine(path string) string {
+	const tail = 4096
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return ""
+	}
+	end := make([]byte, min(tail, info.Size()))
+	n, _ := file.ReadAt(end, info.Size()-int64(len(end)))
+	lines := bytes.Split(bytes.TrimSpace(end[:n]), []byte("\n"))
+	return plain(string(lines[len(lines)-1]))
+}

@@ -1,0 +1,191 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Type is what a plugin is for.
+type Type uint8
+
+// The values of [Type], with the numbers of the wire.
+const (
+	Driver Type = 2
+	Device Type = 3
+)
+
+// String returns "driver" or "device".
+func (t Type) String() string {
+	if t == Device {
+		return "device"
+	}
+	return "driver"
+}
+
+// The defaults of [Options].
+const (
+	// DefaultHandshakeTimeout bounds the time from the start of the process to its first line.
+	DefaultHandshakeTimeout = time.Minute
+	// DefaultCallTimeout bounds each call of a launch.
+	DefaultCallTimeout = 10 * time.Second
+	// DefaultFingerprintInterval is the shortest time between two reports of health.
+	DefaultFingerprintInterval = time.Second
+	// DefaultMaxLogBytes is the size at which the log of a plugin is rotated.
+	DefaultMaxLogBytes = 16 << 20
+)
+
+// maxSocketDir bounds the path of the socket folder. go-plugin adds two names of up to 21 bytes, and
+// the kernel takes 107 bytes.
+const maxSocketDir = 64
+
+// Group puts the process of a plugin into a control group. It calls start, which forks the process
+// with attr.
+type Group interface {
+	Start(attr *syscall.SysProcAttr, start func() error) error
+}
+
+// Options describe a plugin.
+type Options struct {
+	// Type is what the plugin must be.
+	Type Type
+	// Path is the absolute path of its program, and Args are its arguments.
+	Path string
+	Args []string
+	// Config is the plugin's own configuration: a JSON object, or empty.
+	Config []byte
+	// Env is the whole environment of the process, as NAME=value. It contains no secrets of the
+	// client.
+	Env []string
+	// SocketDir is the absolute path of a folder for this plugin alone, of at most 64 bytes. Launch
+	// creates it and deletes what it finds in it.
+	SocketDir string
+	// LogFile receives what the plugin writes to its standard error. At MaxLogBytes it is moved to
+	// a file of the same name with ".1".
+	LogFile string
+	// MinPort and MaxPort are the range of ports that the plugin may give to tasks. Zero is none.
+	MinPort, MaxPort uint32
+	// HostCgroup: this driver keeps its tasks in the cgroup of their config.
+	HostCgroup bool
+	// Group is the plugin's control group, or nil.
+	Group Group
+	// Logger gets the life of the plugin; nil is silent.
+	Logger *slog.Logger
+
+	// Zero values are the defaults above.
+	HandshakeTimeout    time.Duration
+	CallTimeout         time.Duration
+	FingerprintInterval time.Duration
+	MaxLogBytes         int64
+}
+
+// withDefaults returns the options with values for those that are zero, or what is wrong with them.
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case !filepath.IsAbs(o.Path):
+		return o, fmt.Errorf("the path of the plugin %q is not absolute", o.Path)
+	case !filepath.IsAbs(o.SocketDir):
+		return o, fmt.Errorf("the socket folder %q is not absolute", o.SocketDir)
+	case len(o.SocketDir) > maxSocketDir:
+		return o, fmt.Errorf("the path of the socket folder %q has %d bytes, and may have %d", o.SocketDir, len(o.SocketDir), maxSocketDir)
+	case !filepath.IsAbs(o.LogFile):
+		return o, fmt.Errorf("the log file %q is not absolute", o.LogFile)
+	case o.Type != Driver && o.Type != Device:
+		return o, errors.New("the type of the plugin is not set")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("plugin", filepath.Base(o.Path))
+	for _, d := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&o.HandshakeTimeout, DefaultHandshakeTimeout},
+		{&o.CallTimeout, DefaultCallTimeout},
+		{&o.FingerprintInterval, DefaultFingerprintInterval},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.standard
+		}
+	}
+	if o.MaxLogBytes <= 0 {
+		o.MaxLogBytes = DefaultMaxLogBytes
+	}
+	return o, nil
+}
+
+// digest names what the process of a plugin was started and configured with.
+func (o Options) digest() string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%d\n%q\n%q\n%q\n%q\n%d %d\n", o.Type, o.Path, o.Args, o.Config, slices.Sorted(slices.Values(o.Env)), o.MinPort, o.MaxPort)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// CheckFile reports why the client must not run a file: it or its folder belongs to a user other
+// than root and the client's, or other users may write to it. The program of the client itself may
+// always run.
+func CheckFile(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("the plugin: %w", err)
+	}
+	file, err := os.Stat(real)
+	if err != nil {
+		return fmt.Errorf("the plugin: %w", err)
+	}
+	if own, err := os.Stat("/proc/self/exe"); err == nil && os.SameFile(own, file) {
+		return nil
+	}
+	if !file.Mode().IsRegular() || file.Mode()&0o111 == 0 {
+		return fmt.Errorf("the plugin %s is no executable file", path)
+	}
+	folder, err := os.Stat(filepath.Dir(real))
+	if err != nil {
+		return fmt.Errorf("the plugin: %w", err)
+	}
+	if err := checkOwner(real, file); err != nil {
+		return err
+	}
+	return checkOwner(filepath.Dir(real), folder)
+}
+
+func checkOwner(name string, info os.FileInfo) error {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && sys.Uid != 0 && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user %d, not to root or to the user of the client", name, sys.Uid)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("other users may write to %s: its mode is %s", name, info.Mode())
+	}
+	return nil
+}
+
+// maxText bounds texts of plugins in errors, in bytes.
+const maxText = 1024
+
+// plain returns a text of a plugin as an error may contain it: bounded, and without characters that
+// a terminal obeys.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\uFFFD' {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.TrimSpace(text)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}

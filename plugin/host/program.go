@@ -1,0 +1,254 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	pluginrunner "github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+)
+
+// ErrRunning means that the process of the last generation has not ended.
+var ErrRunning = errors.New("the last generation of the plugin has not ended")
+
+// maxMessage bounds a message of a plugin, in bytes.
+const maxMessage = 64 << 20
+
+// Record says where a generation of a plugin is, for the next client. Its zero value is none. Its
+// fields may get more: a client ignores those that it does not know.
+type Record struct {
+	Process process.Identity `json:"process"`
+	Socket  string           `json:"socket"`
+	// Digest names the program and the configuration of the process.
+	Digest string `json:"digest"`
+}
+
+// Program is a plugin that can be launched. It is safe for concurrent use.
+type Program struct {
+	options Options
+
+	mu         sync.Mutex
+	generation uint64    // guarded by mu
+	last       *Instance // guarded by mu; or nil
+	launching  bool      // guarded by mu
+}
+
+// New returns a program. An error means that the options are wrong.
+func New(o Options) (*Program, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Program{options: o}, nil
+}
+
+// Launch begins the next generation. It takes over the process of the record if it can, and
+// otherwise kills it and starts the program. Save writes the record of the new generation durably;
+// Launch calls it before it configures the process, and not for a process that it takes over.
+//
+// An error leaves no process behind, unless it says so. The caller tries again later, with longer
+// and longer waits. ErrRunning asks it to wait for the last instance, or to kill it.
+func (p *Program) Launch(ctx context.Context, last Record, save func(Record) error) (*Instance, error) {
+	generation, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	var begun *Instance // or nil: nothing has begun, or it has ended
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.launching, p.last = false, begun
+	}()
+	if err := prepareSockets(p.options.SocketDir); err != nil {
+		return nil, err
+	}
+	if !last.Process.IsZero() {
+		if begun, err = p.takeOver(ctx, generation, last); begun != nil || err != nil {
+			return begun, err
+		}
+	}
+	if err := sweep(ctx, p.options.SocketDir); err != nil {
+		return nil, err
+	}
+	if begun, err = p.start(ctx, generation); err != nil {
+		return nil, err
+	}
+	if err := begun.configure(ctx, save); err != nil {
+		return nil, errors.Join(err, begun.Kill(ctx))
+	}
+	return begun, nil
+}
+
+// begin returns the number of the next generation.
+func (p *Program) begin() (uint64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.launching || p.last != nil && !p.last.ended() {
+		return 0, ErrRunning
+	}
+	p.launching = true
+	p.generation++
+	return p.generation, nil
+}
+
+// takeOver returns an instance for the process of a record. If the process cannot be used, it has
+// ended, and the instance is nil. An error means that it could not be killed.
+func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) (*Instance, error) {
+	logger := p.options.Logger.With("pid", last.Process.PID)
+	running, err := process.Open(last.Process)
+	if errors.Is(err, process.ErrGone) {
+		logger.Info("the plugin has ended while no client was there")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the plugin of the last client: %w", err)
+	}
+	instance, err := p.attach(ctx, generation, last, running)
+	if err == nil {
+		logger.Info("took over the plugin")
+		return instance, nil
+	}
+	logger.Warn("killing the plugin of the last client, which cannot be used", "error", err)
+	defer running.Close()
+	ending, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
+	defer cancel()
+	return nil, end(ending, running)
+}
+
+// attach connects to a process. After an error the process may be killed.
+func (p *Program) attach(ctx context.Context, generation uint64, last Record, running *process.Process) (*Instance, error) {
+	if last.Digest != p.options.digest() {
+		return nil, errors.New("its configuration has changed")
+	}
+	answering, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
+	defer cancel()
+	if err := checkListener(answering, last.Socket, last.Process.PID); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	a := &attached{process: running, ended: ended}
+	client := goplugin.NewClient(p.config(func(c *goplugin.ClientConfig) {
+		c.Reattach = &goplugin.ReattachConfig{
+			Protocol: goplugin.ProtocolGRPC, ProtocolVersion: plugin.ProtocolVersion,
+			Addr:         &net.UnixAddr{Name: last.Socket, Net: "unix"},
+			ReattachFunc: func() (pluginrunner.AttachedRunner, error) { return a, nil },
+		}
+	}))
+	watching, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		_ = running.Wait(watching)
+	}()
+	spare := context.AfterFunc(answering, func() { _ = a.Kill(answering) })
+	// Old plugins have their socket elsewhere.
+	dir := filepath.Dir(last.Socket)
+	if filepath.Dir(dir) != p.options.SocketDir {
+		dir = ""
+	}
+	instance, err := p.connect(generation, client, a, dir)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	instance.record, instance.takenOver, instance.stopWatching = last, true, stop
+	err = instance.identify(answering)
+	if !spare() && err == nil {
+		err = errors.New("it did not answer in time")
+	}
+	if err != nil {
+		instance.Detach()
+		return nil, err
+	}
+	return instance, nil
+}
+
+// start starts the process of a new generation and connects to it. After an error the process has
+// ended, or the error names it.
+func (p *Program) start(ctx context.Context, generation uint64) (*Instance, error) {
+	starting, cancel := context.WithTimeout(ctx, p.options.HandshakeTimeout+p.options.CallTimeout)
+	defer cancel()
+	r := &runner{options: p.options, starting: starting}
+	var dir string
+	client := goplugin.NewClient(p.config(func(c *goplugin.ClientConfig) {
+		c.RunnerFunc = func(_ hclog.Logger, command *exec.Cmd, socketDir string) (pluginrunner.Runner, error) {
+			dir, r.env = socketDir, append(slices.Clone(p.options.Env), command.Env...)
+			return r, nil
+		}
+	}))
+	_, err := client.Start()
+	if r.process == nil {
+		return nil, errors.Join(fmt.Errorf("the plugin did not start: %w", err), os.RemoveAll(dir))
+	}
+	var instance *Instance
+	if err == nil {
+		instance, err = p.connect(generation, client, &r.attached, dir)
+	}
+	if err == nil {
+		instance.record = Record{Process: r.process.Identity(), Socket: client.ReattachConfig().Addr.String(), Digest: p.options.digest()}
+		err = checkListener(starting, instance.record.Socket, instance.record.Process.PID)
+	}
+	if !r.spare() && err == nil {
+		err = errors.New("it took too long")
+	}
+	if err == nil {
+		p.options.Logger.Info("started the plugin", "pid", r.process.Identity().PID)
+		return instance, nil
+	}
+	if instance == nil {
+		instance = newInstance(p.options, generation, client, &r.attached, dir)
+	}
+	killed := instance.Kill(ctx)
+	err = fmt.Errorf("the plugin did not start: %s", plain(err.Error()))
+	if line := lastLine(p.options.LogFile); line != "" {
+		err = fmt.Errorf("%w; the last line of its log: %s", err, line)
+	}
+	return nil, errors.Join(err, killed)
+}
+
+// config returns the configuration of a client of go-plugin.
+func (p *Program) config(set func(*goplugin.ClientConfig)) *goplugin.ClientConfig {
+	c := &goplugin.ClientConfig{
+		HandshakeConfig:  plugin.Handshake(),
+		Plugins:          goplugin.PluginSet{},
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		StartTimeout:     p.options.HandshakeTimeout,
+		Logger:           hclog.NewNullLogger(),
+		SkipHostEnv:      true,
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: p.options.SocketDir},
+		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))},
+	}
+	set(c)
+	return c
+}
+
+// connect returns an instance that is connected to its process. The error leaves the process. The
+// call ends when the process ends.
+func (p *Program) connect(generation uint64, client *goplugin.Client, a *attached, dir string) (*Instance, error) {
+	c, err := client.Client()
+	if err != nil {
+		return nil, err
+	}
+	g, ok := c.(*goplugin.GRPCClient)
+	if !ok {
+		return nil, fmt.Errorf("the protocol of the plugin is %T", c)
+	}
+	instance := newInstance(p.options, generation, client, a, dir)
+	instance.connection = g.Conn
+	instance.base = base.NewBasePluginClient(g.Conn)
+	instance.driver = pb.NewDriverClient(g.Conn)
+	return instance, nil
+}

@@ -1,0 +1,135 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+)
+
+// prepareSockets makes the folder for the sockets of a plugin.
+func prepareSockets(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the socket folder: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("the socket folder: %w", err)
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("the socket folder %s is no folder of the client's user", dir)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("the socket folder: %w", err)
+	}
+	return nil
+}
+
+// listener returns the pid of the process that listens on a socket. The process lives.
+func listener(ctx context.Context, socket string) (int, error) {
+	var d net.Dialer
+	connection, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer connection.Close()
+	raw, err := connection.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	return int(peer.Pid), nil
+}
+
+// checkListener reports whether a process is the one that listens on a socket.
+func checkListener(ctx context.Context, socket string, pid int) error {
+	got, err := listener(ctx, socket)
+	if err != nil {
+		return fmt.Errorf("the socket of the plugin: %w", err)
+	}
+	if got != pid {
+		return fmt.Errorf("the socket of the plugin belongs to the process %d, not to %d: a script must start the plugin with exec", got, pid)
+	}
+	return nil
+}
+
+// sweep kills the processes that listen in a plugin's socket folder and empties the folder. They
+// are plugins of a client that died before it wrote their record.
+func sweep(ctx context.Context, dir string) error {
+	var errs []error
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type() != fs.ModeSocket {
+			return err
+		}
+		errs = append(errs, killListener(ctx, path))
+		return nil
+	})
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fmt.Errorf("a plugin without a record: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}
+
+// killListener kills the process that listens on a socket, if there is one.
+func killListener(ctx context.Context, socket string) error {
+	pid, err := listener(ctx, socket)
+	if err != nil {
+		return ctx.Err() // no process listens
+	}
+	identity, err := process.Identify(pid)
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := process.Open(identity)
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	// The pid was the listener's before the process was opened. If it still is, it is the same
+	// process.
+	if again, err := listener(ctx, socket); err != nil || again != pid {
+		return ctx.Err()
+	}
+	return end(ctx, p)
+}
+
+// end kills a process and waits for its end.
+func end(ctx context.Context, p *process.Process) error {
+	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, process.ErrGone) {
+		return err
+	}
+	if err := p.Wait(ctx); err != nil {
+		if d, described := p.Identity().Describe(); described == nil {
+			return fmt.Errorf("a killed process does not end: %s", d)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+)
+
+// maxPerSecond bounds the messages that the host takes from a stream. A plugin that sends more of
+// them waits.
+const maxPerSecond = 100
+
+// Fingerprints implements driver.Driver. It reports the first health at once, and then the newest
+// one at most once in each interval of the options.
+func (i *Instance) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	const name = "Fingerprint"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := i.driver.Fingerprint(ctx, &pb.FingerprintRequest{})
+	if err != nil {
+		return i.fail(ctx, name, err)
+	}
+	receive := paced(ctx, stream)
+	err = newest(i.options.FingerprintInterval, func() (driver.Fingerprint, error) {
+		answer, err := receive()
+		if err != nil {
+			return driver.Fingerprint{}, i.ending(ctx, name, err)
+		}
+		if answer.GetErr() != "" {
+			return driver.Fingerprint{}, failText(name, answer.GetErr())
+		}
+		return fromFingerprint(answer), nil
+	}, report)
+	return err
+}
+
+// Events implements driver.Driver.
+func (i *Instance) Events(ctx context.Context, report func(driver.Event)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := i.driver.TaskEvents(ctx, &pb.TaskEventsRequest{})
+	if err != nil {
+		return i.fail(ctx, "TaskEvents", err)
+	}
+	receive := paced(ctx, stream)
+	for {
+		event, err := receive()
+		if err != nil {
+			return i.ending(ctx, "TaskEvents", err)
+		}
+		report(fromEvent(event))
+	}
+}
+
+// Stats implements driver.Driver. It returns nil when the driver ends the stream: the task has
+// ended.
+func (i *Instance) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := i.driver.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
+	if err != nil {
+		return i.fail(ctx, "TaskStats", err)
+	}
+	receive := paced(ctx, stream)
+	for {
+		answer, err := receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return i.fail(ctx, "TaskStats", err)
+		}
+		report(fromUsage(answer.GetStats()))
+	}
+}
+
+// ending returns the error of a stream that must not end.
+func (i *Instance) ending(ctx context.Context, call string, err error) error {
+	if errors.Is(err, io.EOF) {
+		return failText(call, "the driver has ended the stream")
+	}
+	return i.fail(ctx, call, err)
+}
+
+// paced returns a function that receives from a stream, at most maxPerSecond messages in a second.
+func paced[M any](ctx context.Context, stream grpc.ServerStreamingClient[M]) func() (*M, error) {
+	var began time.Time
+	taken := 0
+	return func() (*M, error) {
+		if now := time.Now(); now.Sub(began) >= time.Second {
+			began, taken = now, 0
+		}
+		if taken++; taken > maxPerSecond {
+			timer := time.NewTimer(time.Until(began.Add(time.Second)))
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return stream.Recv()
+	}
+}
+
+// newest calls report with values of next: the first at once, then the newest one at most once in
+// each interval. It returns the error of next, after it has reported the last value. Next is called
+// by another goroutine, which ends with it.
+func newest[T any](interval time.Duration, next func() (T, error), report func(T)) error {
+	values, end := make(chan T, 1), make(chan error, 1)
+	go func() {
+		for {
+			value, err := next()
+			if err != nil {
+				end <- err
+				return
+			}
+			select {
+			case <-values: // an older one
+			default:
+			}
+			values <- value
+		}
+	}()
+	for {
+		select {
+		case value := <-values:
+			report(value)
+		case err := <-end:
+			select {
+			case value := <-values:
+				report(value)
+			default:
+			}
+			return err
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-timer.C:
+		case err := <-end:
+			timer.Stop()
+			end <- err
+		}
+	}
+}
+
+// ExecStreaming implements driver.Driver. A Stdin that blocks keeps one goroutine until it returns:
+// the caller closes it.
+func (i *Instance) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
+	const name = "ExecTaskStreaming"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := i.driver.ExecTaskStreaming(ctx)
+	if err != nil {
+		return driver.ExitResult{}, i.fail(ctx, name, err)
+	}
+	setup := &pb.ExecTaskStreamingRequest{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: string(id), Command: command, Tty: streams.TTY}}
+	// An error of Send is io.EOF: Recv has the reason.
+	_ = stream.Send(setup)
+	var sending sync.WaitGroup
+	sending.Go(func() { sendInput(ctx, stream, streams) })
+	defer sending.Wait()
+	defer cancel()
+	for {
+		answer, err := stream.Recv()
+		if err != nil {
+			return driver.ExitResult{}, i.ending(ctx, name, err)
+		}
+		if err := writeOutput(streams.Stdout, answer.GetStdout()); err != nil {
+			return driver.ExitResult{}, &driver.Error{Class: driver.Fatal, Call: name, Err: err}
+		}
+		if err := writeOutput(streams.Stderr, answer.GetStderr()); err != nil {
+			return driver.ExitResult{}, &driver.Error{Class: driver.Fatal, Call: name, Err: err}
+		}
+		if answer.GetExited() {
+			if answer.GetResult() == nil {
+				return driver.ExitResult{Unknown: true}, nil
+			}
+			return fromExit(answer.GetResult()), nil
+		}
+	}
+}
+
+func writeOutput(to io.Writer, output *pb.ExecTaskStreamingIOOperation) error {
+	if to == nil || len(output.GetData()) == 0 {
+		return nil
+	}
+	_, err := to.Write(output.GetData())
+	return err
+}
+
+// sendInput sends input and sizes of the terminal until the context ends.
+func sendInput(ctx context.Context, stream grpc.BidiStreamingClient[pb.ExecTaskStreamingRequest, pb.ExecTaskStreamingResponse], streams driver.ExecStreams) {
+	input := make(chan *pb.ExecTaskStreamingIOOperation)
+	go readInput(ctx, streams.Stdin, input)
+	resize := streams.Resize
+	for {
+		request := &pb.ExecTaskStreamingRequest{}
+		select {
+		case <-ctx.Done():
+			return
+		case request.Stdin = <-input:
+			if request.Stdin.GetClose() {
+				input = nil
+			}
+		case size, ok := <-resize:
+			if !ok {
+				resize = nil
+				continue
+			}
+			request.TtySize = &pb.ExecTaskStreamingRequest_TerminalSize{Height: int32(size.Height), Width: int32(size.Width)}
+		}
+		if stream.Send(request) != nil {
+			return
+		}
+	}
+}
+
+// inputChunk is the size of a message of input, in bytes.
+const inputChunk = 32 << 10
+
+// readInput reads input to its end, which is a message of its own.
+func readInput(ctx context.Context, from io.Reader, input chan<- *pb.ExecTaskStreamingIOOperation) {
+	for ended := from == nil; ; {
+		operation := &pb.ExecTaskStreamingIOOperation{Close: ended}
+		if !ended {
+			buffer := make([]byte, inputChunk)
+			n, err := from.Read(buffer)
+			operation.Data = buffer[:n]
+			ended = err != nil
+		}
+		select {
+		case input <- operation:
+		case <-ctx.Done():
+			return
+		}
+		if operation.GetClose() {
+			return
+		}
+	}
+}
