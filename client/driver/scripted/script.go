@@ -23,6 +23,8 @@ type Script struct {
 
 	// IgnoreSignals: the task ignores all signals but SIGKILL.
 	IgnoreSignals bool `json:"ignore_signals,omitempty"`
+	// OnlySignal, if not zero, is the only signal beside SIGKILL that the task does not ignore.
+	OnlySignal Signal `json:"only_signal,omitempty"`
 	// StopTakes is the time from a signal that is not SIGKILL to the task's end.
 	StopTakes time.Duration `json:"stop_takes,omitempty"`
 	// StopExit is the result of a task that a signal has ended. Nil is the kernel's: 128 plus the

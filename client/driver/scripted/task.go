@@ -97,7 +97,7 @@ func (t *task) adopt(row Process) error {
 
 // react handles a signal that is not SIGKILL.
 func (t *task) react(signal Signal) {
-	if t.script.IgnoreSignals {
+	if only := t.script.OnlySignal; t.script.IgnoreSignals || only != 0 && only != signal {
 		return
 	}
 	result := signalExit(signal)

@@ -1,0 +1,394 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test"
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+)
+
+// recorder notes the failures of a test of the suite.
+type recorder struct {
+	*testing.T
+	failures []string
+	cleanups []func()
+	ctx      context.Context
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (*recorder) Logf(string, ...any)        {}
+func (r *recorder) Cleanup(do func())        { r.cleanups = append(r.cleanups, do) }
+func (r *recorder) Context() context.Context { return r.ctx }
+
+// check runs one test of the suite and returns its failures.
+func check(t *testing.T, one drivertest.Test, h drivertest.Harness) []string {
+	t.Helper()
+	var failures []string
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &recorder{T: t, ctx: ctx}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			one.Run(r, h)
+		}()
+		<-done
+		cancel()
+		for _, do := range slices.Backward(r.cleanups) {
+			do()
+		}
+		// Goroutines of slow drivers end in this time.
+		time.Sleep(time.Hour)
+		failures = r.failures
+	})
+	return failures
+}
+
+// broken is a driver with one fault. The functions that are nil are those of the double.
+type broken struct {
+	driver.Driver
+	node         *brokenNode
+	start        func(*broken, context.Context, *driver.TaskConfig) (driver.Handle, error)
+	recover      func(*broken, context.Context, driver.TaskID, driver.Handle) error
+	wait         func(*broken, context.Context, driver.TaskID) (driver.ExitResult, error)
+	stop         func(*broken, context.Context, driver.TaskID, time.Duration, string) error
+	destroy      func(*broken, context.Context, driver.TaskID, bool) error
+	inspect      func(*broken, context.Context, driver.TaskID) (driver.Status, error)
+	signal       func(*broken, context.Context, driver.TaskID, string) error
+	exec         func(*broken, context.Context, driver.TaskID) (driver.Output, error)
+	fingerprints func(*broken, context.Context, func(driver.Fingerprint)) error
+	encode       func([]byte) ([]byte, error)
+}
+
+func (b *broken) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+	if b.start != nil {
+		return b.start(b, ctx, task)
+	}
+	return b.Driver.Start(ctx, task)
+}
+
+func (b *broken) Recover(ctx context.Context, id driver.TaskID, h driver.Handle) error {
+	if b.recover != nil {
+		return b.recover(b, ctx, id, h)
+	}
+	return b.Driver.Recover(ctx, id, h)
+}
+
+func (b *broken) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	if b.wait != nil {
+		return b.wait(b, ctx, id)
+	}
+	return b.Driver.Wait(ctx, id)
+}
+
+func (b *broken) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	if b.stop != nil {
+		return b.stop(b, ctx, id, grace, signal)
+	}
+	return b.Driver.Stop(ctx, id, grace, signal)
+}
+
+func (b *broken) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
+	if b.destroy != nil {
+		return b.destroy(b, ctx, id, force)
+	}
+	return b.Driver.Destroy(ctx, id, force)
+}
+
+func (b *broken) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
+	if b.inspect != nil {
+		return b.inspect(b, ctx, id)
+	}
+	return b.Driver.Inspect(ctx, id)
+}
+
+func (b *broken) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	if b.signal != nil {
+		return b.signal(b, ctx, id, signal)
+	}
+	return b.Driver.Signal(ctx, id, signal)
+}
+
+func (b *broken) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
+	if b.exec != nil {
+		return b.exec(b, ctx, id)
+	}
+	return b.Driver.Exec(ctx, id, command, timeout)
+}
+
+func (b *broken) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	if b.fingerprints != nil {
+		return b.fingerprints(b, ctx, report)
+	}
+	return b.Driver.Fingerprints(ctx, report)
+}
+
+func (b *broken) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
+	if b.encode != nil {
+		return b.encode(config)
+	}
+	return b.Driver.Encode(config, lookup)
+}
+
+// brokenNode is a node with a broken driver.
+type brokenNode struct {
+	*double
+	fault broken
+	// also are the other ids under which the driver runs a task.
+	also   map[driver.TaskID]driver.TaskID
+	seen   map[driver.TaskID]bool
+	stdout string
+}
+
+func (n *brokenNode) Driver() driver.Driver {
+	b := n.fault
+	b.Driver, b.node = n.double.Driver(), n
+	return &b
+}
+
+func (n *brokenNode) Processes(id driver.TaskID) ([]string, bool) {
+	list, _ := n.double.Processes(id)
+	if other, ok := n.also[id]; ok {
+		more, _ := n.double.Processes(other)
+		list = append(list, more...)
+	}
+	return list, true
+}
+
+func (n *brokenNode) Stdout(*driver.TaskConfig) (string, error) { return n.stdout, nil }
+
+// first reports whether the id is asked for the first time.
+func (n *brokenNode) first(id driver.TaskID) bool {
+	was := n.seen[id]
+	n.seen[id] = true
+	return !was
+}
+
+// copied starts a task again, under another id.
+func (n *brokenNode) copied(ctx context.Context, task *driver.TaskConfig) error {
+	other := *task
+	other.ID += "/copy"
+	other.Config = []byte("{}")
+	n.also[task.ID] = other.ID
+	_, err := n.double.Driver().Start(ctx, &other)
+	return err
+}
+
+// Each broken driver fails the tests that are named, and no others. Each test of the suite has at
+// least one driver that fails it.
+func TestTests_findBrokenDrivers(t *testing.T) {
+	t.Parallel()
+	gone := &driver.Error{Class: driver.Fatal, Call: "Call", Err: errors.New("broken")}
+	stories := []struct {
+		name    string
+		fails   string
+		options scripted.Options
+		fault   broken
+		stdout  string
+	}{
+		{name: "works", fails: ""},
+		{name: "reports its health after two seconds", fails: "D1", fault: broken{fingerprints: func(b *broken, ctx context.Context, report func(driver.Fingerprint)) error {
+			time.Sleep(2 * time.Second)
+			return b.Driver.Fingerprints(ctx, report)
+		}}},
+		{name: "ends its streams too late", fails: "D2", fault: broken{fingerprints: func(b *broken, ctx context.Context, report func(driver.Fingerprint)) error {
+			defer time.Sleep(time.Minute)
+			return b.Driver.Fingerprints(ctx, report)
+		}}},
+		{name: "takes every config", fails: "D3", fault: broken{encode: func(config []byte) ([]byte, error) {
+			if encoded, err := encodeDouble(config, nil); err == nil {
+				return encoded, nil
+			}
+			return []byte("{}"), nil
+		}}},
+		{name: "says that it started a task that did not start", fails: "D4 D5 D6 D7 D8 D13 D13_orderly D15 D16 D17 D17_children D20", fault: broken{
+			start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+				if strings.Contains(string(task.Config), `"ends"`) {
+					return b.Driver.Start(ctx, task)
+				}
+				return driver.Handle("none"), nil
+			},
+			destroy: func(b *broken, ctx context.Context, id driver.TaskID, force bool) error {
+				if err := b.Driver.Destroy(ctx, id, force); driver.ClassOf(err) != driver.NotFound {
+					return err
+				}
+				return nil
+			},
+		}},
+		{name: "returns no handle", fails: "D4 D8", fault: broken{start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+			_, err := b.Driver.Start(ctx, task)
+			return nil, err
+		}}},
+		{name: "loses the end of the output", fails: "D4_output", stdout: "one\n"},
+		{name: "starts an id twice", fails: "D5", fault: broken{start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+			if !b.node.first(task.ID) {
+				return driver.Handle("again"), b.node.copied(ctx, task)
+			}
+			return b.Driver.Start(ctx, task)
+		}}},
+		{name: "leaves a process after a failed start", fails: "D6", fault: broken{start: func(b *broken, ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+			h, err := b.Driver.Start(ctx, task)
+			if err != nil && b.node.first(task.ID) && strings.Contains(string(task.Config), "start_error") {
+				return nil, errors.Join(err, b.node.copied(ctx, task))
+			}
+			return h, err
+		}}},
+		{name: "kills a task that it recovers and knows", fails: "D7", fault: broken{recover: func(b *broken, ctx context.Context, id driver.TaskID, h driver.Handle) error {
+			if _, err := b.Driver.Inspect(ctx, id); err == nil {
+				return b.Driver.Stop(ctx, id, 0, "")
+			}
+			return b.Driver.Recover(ctx, id, h)
+		}}},
+		{name: "recovers nothing", fails: "D8", fault: broken{recover: func(b *broken, ctx context.Context, id driver.TaskID, _ driver.Handle) error {
+			if _, err := b.Driver.Inspect(ctx, id); err == nil {
+				return nil
+			}
+			return gone
+		}}},
+		{name: "takes its tasks along when it dies", fails: "D8", options: scripted.Options{Parent: scripted.InDriver}},
+		{name: "makes up a result of a task that it recovers", fails: "D9", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+			result, err := b.Driver.Wait(ctx, id)
+			if result.Code == 3 {
+				result.Code = 0
+			}
+			return result, err
+		}}},
+		{name: "tells only one that waits", fails: "D10 D12", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+			first := b.node.first(id)
+			result, err := b.Driver.Wait(ctx, id)
+			if err == nil && !first {
+				result = driver.ExitResult{Unknown: true}
+			}
+			return result, err
+		}}},
+		{name: "gives the signal as the exit code", fails: "D11 D13", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+			result, err := b.Driver.Wait(ctx, id)
+			if result.Signal != 0 {
+				result.Code = result.Signal
+			}
+			return result, err
+		}}},
+		{name: "does not answer those that wait late", fails: "D6 D12 D18", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited && b.node.seen[id] {
+				<-ctx.Done()
+				return driver.ExitResult{}, ctx.Err()
+			}
+			b.node.first(id)
+			return b.Driver.Wait(ctx, id)
+		}}},
+		{name: "kills early", fails: "D13", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			return b.Driver.Stop(ctx, id, grace/2, signal)
+		}}},
+		{name: "never kills", fails: "D13", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, _ time.Duration, signal string) error {
+			return b.Driver.Stop(ctx, id, time.Hour, signal)
+		}}},
+		{name: "kills late", fails: "D13", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			return b.Driver.Stop(ctx, id, grace+3*time.Second, signal)
+		}}},
+		{name: "waits for the whole grace", fails: "D13_orderly", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			err := b.Driver.Stop(ctx, id, grace, signal)
+			time.Sleep(max(0, grace-5*time.Second))
+			return err
+		}}},
+		{name: "fails to stop what has ended", fails: "D14", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited {
+				return gone
+			}
+			return b.Driver.Stop(ctx, id, grace, signal)
+		}}},
+		{name: "sends its own signal", fails: "D15", fault: broken{stop: func(b *broken, ctx context.Context, id driver.TaskID, grace time.Duration, _ string) error {
+			return b.Driver.Stop(ctx, id, grace, "SIGTERM")
+		}}},
+		{name: "destroys without force", fails: "D16", fault: broken{destroy: func(b *broken, ctx context.Context, id driver.TaskID, _ bool) error {
+			return b.Driver.Destroy(ctx, id, true)
+		}}},
+		{name: "ignores force", fails: "D17 D17_children", fault: broken{destroy: func(b *broken, ctx context.Context, id driver.TaskID, _ bool) error {
+			if s, err := b.Driver.Inspect(ctx, id); err == nil && s.State == driver.TaskRunning {
+				return gone
+			}
+			return b.Driver.Destroy(ctx, id, true)
+		}}},
+		{name: "leaves children", fails: "D17_children", options: scripted.Options{LeavesChildren: true}},
+		{name: "remembers what it has destroyed", fails: "D18", fault: broken{destroy: func(b *broken, ctx context.Context, id driver.TaskID, force bool) error {
+			if s, err := b.Driver.Inspect(ctx, id); err == nil && s.State == driver.TaskExited {
+				return nil
+			}
+			return b.Driver.Destroy(ctx, id, force)
+		}}},
+		{name: "forgets exits", fails: "D14 D19", fault: broken{inspect: func(b *broken, ctx context.Context, id driver.TaskID) (driver.Status, error) {
+			status, err := b.Driver.Inspect(ctx, id)
+			status.Exit = nil
+			return status, err
+		}}},
+		{name: "says that it ran a command", fails: "D20", fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) {
+			return driver.Output{}, nil
+		}}},
+		{name: "dies of a signal that it does not send", fails: "D20", fault: broken{signal: func(b *broken, ctx context.Context, id driver.TaskID, signal string) error {
+			b.node.Kill(nil)
+			return b.Driver.Signal(ctx, id, signal)
+		}}},
+		{name: "sends signals to nothing", fails: "D20", options: scripted.Options{Capabilities: driver.Capabilities{SendSignals: true}},
+			fault: broken{signal: func(*broken, context.Context, driver.TaskID, string) error { return nil }}},
+	}
+	found := map[string]bool{}
+	for _, story := range stories {
+		h := doubleHarness(story.options)
+		h.New = func(t drivertest.T) drivertest.Node {
+			n := &brokenNode{
+				double: newDouble(t, story.options), fault: story.fault, stdout: story.stdout,
+				also: map[driver.TaskID]driver.TaskID{}, seen: map[driver.TaskID]bool{},
+			}
+			if n.stdout == "" {
+				n.stdout = drivertest.Output
+			}
+			return n
+		}
+		var fails, why []string
+		for _, one := range drivertest.Tests() {
+			if failures := check(t, one, h); len(failures) > 0 {
+				found[one.ID] = true
+				fails = append(fails, strings.ReplaceAll(one.ID, " ", "_"))
+				why = append(why, one.ID+": "+strings.Join(failures, "; "))
+			}
+		}
+		test.EqOp(t, story.fails, strings.Join(fails, " "), test.Sprintf("a driver that %s:\n%s", story.name, strings.Join(why, "\n")))
+	}
+	for _, one := range drivertest.Tests() {
+		test.True(t, found[one.ID], test.Sprintf("no broken driver fails %s", one.ID))
+	}
+}
+
+// A task that the harness does not have fails the test: a skip must be named.
+func TestRun_missingTaskFails(t *testing.T) {
+	t.Parallel()
+	h := doubleHarness(scripted.Options{})
+	h.Config = func(b drivertest.Behaviour) ([]byte, bool) {
+		config, _ := doubleConfig(b)
+		return config, b.Kind != drivertest.Fork
+	}
+	for _, one := range drivertest.Tests() {
+		if one.ID == "D17 children" {
+			must.SliceLen(t, 1, check(t, one, h))
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package drivertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+// T is what the suite needs of a *testing.T.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	Context() context.Context
+	TempDir() string
+}
+
+var _ T = (*testing.T)(nil)
+
+// Harness gives the suite a driver and its tasks. New and Config are required.
+type Harness struct {
+	// New returns a node with one driver, whose first process runs. Everything that it starts ends
+	// with the test. Tests run at the same time, each with its own node.
+	New func(T) Node
+	// Config returns the config of a task that behaves so, as a user writes it: a JSON object.
+	// False means that the driver has no such task.
+	Config func(Behaviour) ([]byte, bool)
+	// Required is the name of a key that Config gives for [RunForever] and that the driver demands.
+	// It is empty if the driver demands none.
+	Required string
+	// Skips are the tests that the driver cannot pass, by [Test].ID, with the reason.
+	Skips map[string]string
+	// Unit is the time that tasks run and have to stop, in most tests. Zero is a second.
+	Unit time.Duration
+	// Slack is how late an answer may be. Zero is a second. A grace may not be shorter than it was
+	// asked for, except by a twentieth of the unit.
+	Slack time.Duration
+	// Around, if not nil, runs each test. Its use is synctest.Test.
+	Around func(t *testing.T, test func(t *testing.T))
+}
+
+// Node is one node with one driver.
+type Node interface {
+	// Driver returns the present life of the driver.
+	Driver() driver.Driver
+	// Kill sends SIGKILL to the driver's process and returns when it has ended.
+	Kill(T)
+	// Launch starts the driver's process again.
+	Launch(T)
+	// Task returns a task with an id that the node has not used before, with all that the driver
+	// needs except the config.
+	Task(T) *driver.TaskConfig
+	// Processes describes the living processes of a task, children with setsid included. False
+	// means that the node cannot see them.
+	Processes(driver.TaskID) ([]string, bool)
+	// Stdout returns what the task has written to its standard output.
+	Stdout(*driver.TaskConfig) (string, error)
+}
+
+// Behaviour is what a task does.
+type Behaviour struct {
+	Kind Kind
+	// After is the time until the task of kind [Exit] or [Die] ends.
+	After time.Duration
+	// Code is the exit code of the task of kind [Exit] or [Trap].
+	Code int
+	// Signal is the signal of the task of kind [Die] or [Trap], such as "SIGHUP".
+	Signal string
+}
+
+// Kind is a kind of [Behaviour].
+type Kind uint8
+
+// The kinds of behaviour.
+const (
+	// RunForever: the task runs until a signal ends it.
+	RunForever Kind = iota
+	// Exit: the task exits with Code.
+	Exit
+	// Die: the task sends Signal to itself and is ended by it.
+	Die
+	// Ignore: the task ignores all signals but SIGKILL.
+	Ignore
+	// Trap: the task exits with Code when it gets Signal. It ignores all others but SIGKILL.
+	Trap
+	// Fork: like RunForever, with a child in a session of its own, which runs for ever.
+	Fork
+	// Fail: the task cannot start.
+	Fail
+	// Lines: the task writes the lines of [Output] to its standard output and exits with 0.
+	Lines
+)
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	return [...]string{"run for ever", "exit", "die", "ignore", "trap", "fork", "fail", "lines"}[min(k, Lines)]
+}
+
+// Output is what a task of kind [Lines] writes.
+const Output = "one\ntwo\nthree\n"
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	for id := range h.Skips {
+		if !isTest(id) {
+			t.Errorf("the harness skips %q, which is no test", id)
+		}
+	}
+	around := h.Around
+	if around == nil {
+		around = func(t *testing.T, test func(*testing.T)) { test(t) }
+	}
+	for _, test := range Tests() {
+		t.Run(test.ID, func(t *testing.T) {
+			t.Parallel()
+			if reason, ok := h.Skips[test.ID]; ok {
+				t.Skipf("%s: %s", test.Doc, reason)
+			}
+			around(t, func(t *testing.T) { test.Run(t, h) })
+		})
+	}
+}
+
+func isTest(id string) bool {
+	for _, test := range Tests() {
+		if test.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Test is one test of the suite.
+type Test struct {
+	// ID is "D1" to "D20", with a word behind it if one number has several tests.
+	ID string
+	// Doc says what the test demands.
+	Doc string
+	run func(*check)
+}
+
+// Run runs the test, whether the harness skips it or not.
+func (test Test) Run(t T, h Harness) {
+	t.Helper()
+	if h.Unit == 0 {
+		h.Unit = time.Second
+	}
+	if h.Slack == 0 {
+		h.Slack = time.Second
+	}
+	t.Logf("%s: %s", test.ID, test.Doc)
+	test.run(&check{T: t, harness: h, node: h.New(t)})
+}
+
+// Tests returns the tests of the suite in the order of their numbers.
+func Tests() []Test {
+	return []Test{
+		{"D1", "The first fingerprint comes at once.", firstFingerprint},
+		{"D2", "The end of the context ends the stream of fingerprints, and nothing else.", cancelFingerprints},
+		{"D3", "The schema takes a good config, and names an unknown key and a missing required key.", schema},
+		{"D4", "A task that was started runs.", started},
+		{"D4 output", "What a task writes reaches its log path.", output},
+		{"D5", "A second start with one id fails, or starts no second process.", startTwice},
+		{"D6", "A start that fails leaves nothing.", failedStart},
+		{"D7", "To recover a task that the driver knows is a success and changes nothing.", recoverKnown},
+		{"D8", "Calls in flight end when the driver dies. The next life recovers the task and stops it.", relaunch},
+		{"D9", "A task that ended without its driver cannot be recovered, or has its true result or none.", endedMeanwhile},
+		{"D10", "Two that wait for one task get the same result.", twoWaiters},
+		{"D11", "Exit codes are the task's. A signal is named, with code 128 plus its number.", exitCodes},
+		{"D12", "Wait answers at once, and again, after a task has ended by itself.", waitAfterExit},
+		{"D13", "A task that ignores its signal has its whole grace, and is killed at its end.", graceKept},
+		{"D13 orderly", "A task that obeys its signal ends with its own code and is not waited for.", orderlyStop},
+		{"D14", "Stop of a task that has ended is a success and keeps the result.", stopEnded},
+		{"D15", "Stop sends the signal that it was asked to send.", stopSignal},
+		{"D16", "Destroy without force refuses a running task and does not touch it.", destroyRefused},
+		{"D17", "Destroy with force kills the task, and Wait has an answer.", destroyForced},
+		{"D17 children", "Destroy with force kills children that have a session of their own.", destroyChildren},
+		{"D18", "After Destroy the driver does not know the task.", destroyed},
+		{"D19", "Inspect has the state of the task, and its result at the end.", inspect},
+		{"D20", "A call that the driver does not have is an error. A call that it has works.", optionalCalls},
+	}
+}

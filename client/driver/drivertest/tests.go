@@ -1,0 +1,373 @@
+package drivertest
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+func firstFingerprint(c *check) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	var first time.Time
+	err := c.driver().Fingerprints(ctx, func(f driver.Fingerprint) {
+		if first.IsZero() {
+			first = time.Now()
+			c.Logf("%s: %s", f.Health, f.Description)
+		}
+		cancel()
+	})
+	if first.IsZero() {
+		c.Fatalf("the stream ended without a fingerprint: %v", err)
+	}
+	if late := first.Sub(began); late > c.harness.Slack {
+		c.Errorf("the first fingerprint came after %v", late)
+	}
+}
+
+func cancelFingerprints(c *check) {
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	seen, returned := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		returned <- c.driver().Fingerprints(ctx, func(driver.Fingerprint) {
+			select {
+			case seen <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	select {
+	case <-seen:
+	case err := <-returned:
+		c.Fatalf("the stream ended by itself: %v", err)
+	case <-time.After(patience):
+		c.Fatalf("no fingerprint within %v", patience)
+	}
+	cancel()
+	select {
+	case err := <-returned:
+		if err == nil {
+			c.Errorf("the stream ended without an error")
+		}
+	case <-time.After(c.harness.Slack):
+		c.Fatalf("the stream did not end with its context")
+	}
+	c.start(Behaviour{Kind: RunForever})
+}
+
+func schema(c *check) {
+	config := c.config(Behaviour{Kind: RunForever})
+	encode := func(change func(map[string]json.RawMessage)) error {
+		c.Helper()
+		keys := map[string]json.RawMessage{}
+		c.ok(json.Unmarshal(config, &keys), "reading the config of the harness")
+		change(keys)
+		changed, err := json.Marshal(keys)
+		c.ok(err, "writing the config")
+		_, err = c.driver().Encode(changed, func(string) (string, bool) { return "", false })
+		return err
+	}
+	refuses := func(err error, what, key string) {
+		c.Helper()
+		switch {
+		case err == nil:
+			c.Errorf("the schema takes a config with %s", what)
+		case !strings.Contains(err.Error(), key):
+			c.Errorf("the error about %s does not name the key %s: %v", what, key, err)
+		}
+	}
+	c.ok(encode(func(map[string]json.RawMessage) {}), "encoding a good config")
+	const unknown = "no_such_key"
+	refuses(encode(func(keys map[string]json.RawMessage) { keys[unknown] = json.RawMessage("1") }), "an unknown key", unknown)
+	if key := c.harness.Required; key != "" {
+		refuses(encode(func(keys map[string]json.RawMessage) { delete(keys, key) }), "a missing key", key)
+	}
+}
+
+func started(c *check) {
+	began := time.Now()
+	task, handle := c.start(Behaviour{Kind: RunForever})
+	if len(handle) == 0 {
+		c.Errorf("the handle is empty")
+	}
+	c.runs(c.wait(task.ID), c.harness.Unit/4)
+	status := c.state(task.ID, driver.TaskRunning)
+	// Clocks of files and processes may be some ticks behind.
+	if at := status.StartedAt; !at.IsZero() && (at.Before(began.Add(-c.harness.Slack)) || at.After(time.Now().Add(c.harness.Slack))) {
+		c.Errorf("the task started at %v, the test at %v", at, began)
+	}
+	if c.count(task.ID) == 0 {
+		c.Errorf("the task has no process")
+	}
+}
+
+func output(c *check) {
+	task, _ := c.start(Behaviour{Kind: Lines})
+	c.result(c.ended(c.wait(task.ID), patience).result, 0, 0)
+	tick := time.NewTicker(c.harness.Slack / 20)
+	defer tick.Stop()
+	end := time.After(c.harness.Slack)
+	for {
+		got, err := c.node.Stdout(task)
+		c.ok(err, "reading the task's output")
+		if got == Output {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			c.Fatalf("the output is %q in place of %q", got, Output)
+		}
+	}
+}
+
+func startTwice(c *check) {
+	task, _ := c.start(Behaviour{Kind: RunForever})
+	before := c.count(task.ID)
+	_, err := c.driver().Start(c.context(), task)
+	switch after := c.count(task.ID); {
+	case before < 0 && err == nil:
+		c.Fatalf("the driver takes one id for two starts, and the node cannot see processes")
+	case after > before:
+		c.Errorf("the task has %d processes after a second start, and had %d", after, before)
+	}
+	c.state(task.ID, driver.TaskRunning)
+	c.runs(c.wait(task.ID), c.harness.Unit/4)
+}
+
+func failedStart(c *check) {
+	task := c.task(Behaviour{Kind: Fail})
+	_, err := c.driver().Start(c.context(), task)
+	c.class(err, "starting a task that cannot start", driver.Fatal, driver.Recoverable)
+	c.Logf("the error is: %v", err)
+	c.noneLeft(task.ID)
+	c.unknown(task.ID)
+}
+
+func recoverKnown(c *check) {
+	task, handle := c.start(Behaviour{Kind: RunForever})
+	before, answers := c.count(task.ID), c.wait(task.ID)
+	c.ok(c.driver().Recover(c.context(), task.ID, handle), "recovering a task that the driver knows")
+	c.runs(answers, c.harness.Unit/4)
+	c.state(task.ID, driver.TaskRunning)
+	if after := c.count(task.ID); after != before {
+		c.Errorf("the task has %d processes after Recover, and had %d", after, before)
+	}
+}
+
+func relaunch(c *check) {
+	task, handle := c.start(Behaviour{Kind: RunForever})
+	answers := c.wait(task.ID)
+	c.runs(answers, c.harness.Unit/4)
+	c.node.Kill(c.T)
+	c.class(c.answered(answers, c.harness.Slack+3*time.Second).err, "Wait in a driver that dies", driver.Gone)
+	if c.count(task.ID) == 0 {
+		c.Fatalf("the task died with its driver")
+	}
+	c.node.Launch(c.T)
+	c.ok(c.driver().Recover(c.context(), task.ID, handle), "recovering the task")
+	c.state(task.ID, driver.TaskRunning)
+	answers = c.wait(task.ID)
+	c.runs(answers, c.harness.Unit/4)
+	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping the task")
+	c.ended(answers, c.harness.Unit+3*c.harness.Slack)
+	c.noneLeft(task.ID)
+}
+
+func endedMeanwhile(c *check) {
+	task, handle := c.start(Behaviour{Kind: Exit, After: c.harness.Unit, Code: 3})
+	c.node.Kill(c.T)
+	<-time.After(2 * c.harness.Unit)
+	c.node.Launch(c.T)
+	if err := c.driver().Recover(c.context(), task.ID, handle); err != nil {
+		c.Logf("the task was not recovered: %v", err)
+		return
+	}
+	e := c.answered(c.wait(task.ID), patience)
+	switch {
+	case e.err != nil:
+		c.Logf("Wait has no result: %v", e.err)
+	case e.result.Unknown:
+		c.Logf("the result is lost")
+	default:
+		c.result(e.result, 3, 0)
+	}
+}
+
+func twoWaiters(c *check) {
+	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 2, Code: 4})
+	first, second := c.wait(task.ID), c.wait(task.ID)
+	c.result(c.ended(first, patience).result, 4, 0)
+	c.result(c.ended(second, patience).result, 4, 0)
+}
+
+func exitCodes(c *check) {
+	for _, code := range []int{0, 7, 255} {
+		task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 10, Code: code})
+		c.result(c.ended(c.wait(task.ID), patience).result, code, 0)
+	}
+	for signal, number := range map[string]int{"SIGKILL": 9, "SIGTERM": 15} {
+		task, _ := c.start(Behaviour{Kind: Die, After: c.harness.Unit / 10, Signal: signal})
+		c.result(c.ended(c.wait(task.ID), patience).result, 128+number, number)
+	}
+}
+
+func waitAfterExit(c *check) {
+	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 4, Code: 5})
+	c.ended(c.wait(task.ID), patience)
+	for range 2 {
+		c.result(c.ended(c.wait(task.ID), c.harness.Slack).result, 5, 0)
+	}
+}
+
+func graceKept(c *check) {
+	task, _ := c.start(Behaviour{Kind: Ignore})
+	answers := c.wait(task.ID)
+	// The task needs a moment until it ignores signals.
+	c.runs(answers, c.harness.Unit/2)
+	grace := 2 * c.harness.Unit
+	began := time.Now()
+	stopped := make(chan error, 1)
+	ctx := c.context()
+	go func() { stopped <- c.driver().Stop(ctx, task.ID, grace, "") }()
+	e := c.ended(answers, grace+patience)
+	c.ok(<-stopped, "stopping the task")
+	c.result(e.result, 137, 9)
+	switch took := e.at.Sub(began); {
+	case took < grace-c.harness.Unit/20:
+		c.Errorf("the task was killed after %v, within its grace of %v", took, grace)
+	case took > grace+c.harness.Slack:
+		c.Errorf("the task was killed after %v, late after its grace of %v", took, grace)
+	}
+	c.noneLeft(task.ID)
+}
+
+func orderlyStop(c *check) {
+	task, _ := c.start(Behaviour{Kind: Trap, Signal: "SIGTERM", Code: 6})
+	answers := c.wait(task.ID)
+	c.runs(answers, c.harness.Unit/2)
+	began := time.Now()
+	c.ok(c.driver().Stop(c.context(), task.ID, 20*c.harness.Unit, "SIGTERM"), "stopping the task")
+	if took := time.Since(began); took > c.harness.Unit+3*c.harness.Slack {
+		c.Errorf("Stop took %v although the task ended at once", took)
+	}
+	c.result(c.ended(answers, c.harness.Slack).result, 6, 0)
+}
+
+func stopEnded(c *check) {
+	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit / 10, Code: 8})
+	answers := c.wait(task.ID)
+	c.ended(answers, patience)
+	c.ok(c.driver().Stop(c.context(), task.ID, c.harness.Unit, ""), "stopping a task that has ended")
+	status := c.state(task.ID, driver.TaskExited)
+	if status.Exit == nil {
+		c.Fatalf("Inspect has lost the result")
+	}
+	c.result(*status.Exit, 8, 0)
+}
+
+func stopSignal(c *check) {
+	task, _ := c.start(Behaviour{Kind: Trap, Signal: "SIGHUP", Code: 9})
+	answers := c.wait(task.ID)
+	c.runs(answers, c.harness.Unit/2)
+	c.ok(c.driver().Stop(c.context(), task.ID, 5*c.harness.Unit, "SIGHUP"), "stopping the task")
+	c.result(c.ended(answers, c.harness.Slack).result, 9, 0)
+}
+
+func destroyRefused(c *check) {
+	task, _ := c.start(Behaviour{Kind: RunForever})
+	answers := c.wait(task.ID)
+	err := c.driver().Destroy(c.context(), task.ID, false)
+	c.class(err, "Destroy of a running task without force", driver.Fatal, driver.Recoverable)
+	c.runs(answers, c.harness.Unit/4)
+	c.state(task.ID, driver.TaskRunning)
+}
+
+func destroyForced(c *check) {
+	task, _ := c.start(Behaviour{Kind: Ignore})
+	answers := c.wait(task.ID)
+	c.runs(answers, c.harness.Unit/2)
+	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
+	// The result is taken by the open Wait, or lost with the task.
+	if e := c.answered(answers, c.harness.Slack); e.err == nil && e.result.Successful() {
+		c.Errorf("a task that was killed has the result %+v", e.result)
+	}
+	c.noneLeft(task.ID)
+}
+
+func destroyChildren(c *check) {
+	task, _ := c.start(Behaviour{Kind: Fork})
+	c.runs(c.wait(task.ID), c.harness.Unit/2)
+	switch n := c.count(task.ID); {
+	case n < 0:
+		c.Fatalf("the node cannot see processes. A skip of this test must be named")
+	case n < 2:
+		c.Fatalf("the task has %d processes, and no child", n)
+	}
+	c.ok(c.driver().Destroy(c.context(), task.ID, true), "destroying the task")
+	c.noneLeft(task.ID)
+}
+
+func destroyed(c *check) {
+	task, _ := c.start(Behaviour{Kind: Exit, Code: 0, After: c.harness.Unit / 10})
+	c.ended(c.wait(task.ID), patience)
+	c.ok(c.driver().Destroy(c.context(), task.ID, false), "destroying a task that has ended")
+	c.unknown(task.ID)
+	c.unlessNotFound(c.driver().Destroy(c.context(), task.ID, true), "destroying the task again")
+}
+
+func inspect(c *check) {
+	task, _ := c.start(Behaviour{Kind: Exit, After: c.harness.Unit, Code: 10})
+	answers := c.wait(task.ID)
+	running := c.state(task.ID, driver.TaskRunning)
+	if running.Exit != nil || !running.CompletedAt.IsZero() {
+		c.Errorf("a running task has a result or an end: %+v", running)
+	}
+	if running.Name != task.Name {
+		c.Errorf("Inspect names the task %q in place of %q", running.Name, task.Name)
+	}
+	c.result(c.ended(answers, patience).result, 10, 0)
+	status := c.state(task.ID, driver.TaskExited)
+	if status.Exit == nil {
+		c.Fatalf("Inspect has no result of a task that has ended")
+	}
+	c.result(*status.Exit, 10, 0)
+	if !status.CompletedAt.IsZero() && status.CompletedAt.Before(status.StartedAt) {
+		c.Errorf("the task ended at %v, before its start at %v", status.CompletedAt, status.StartedAt)
+	}
+}
+
+func optionalCalls(c *check) {
+	has := c.driver().Capabilities()
+	task, _ := c.start(Behaviour{Kind: RunForever})
+	answers := c.wait(task.ID)
+	if !has.SendSignals {
+		if err := c.driver().Signal(c.context(), task.ID, "SIGHUP"); err == nil {
+			c.Errorf("a driver that sends no signals has sent one")
+		}
+	}
+	switch out, err := c.driver().Exec(c.context(), task.ID, []string{"/bin/true"}, patience); {
+	case !has.Exec && err == nil:
+		c.Errorf("a driver without exec has run a command")
+	case has.Exec && err != nil:
+		c.Errorf("running a command: %v", err)
+	case has.Exec && !out.Exit.Successful():
+		c.Errorf("/bin/true ended with %+v", out.Exit)
+	}
+	if !has.MustCreateNetwork {
+		if _, _, err := c.driver().CreateNetwork(c.context(), "alloc", ""); err == nil {
+			c.Errorf("a driver that makes no networks has made one")
+		}
+	}
+	c.runs(answers, c.harness.Unit/10)
+	c.state(task.ID, driver.TaskRunning)
+	if has.SendSignals {
+		c.ok(c.driver().Signal(c.context(), task.ID, "SIGKILL"), "sending a signal")
+		c.result(c.ended(answers, patience).result, 137, 9)
+	}
+}
