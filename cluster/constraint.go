@@ -68,7 +68,10 @@ func (c Constraint) Validate() error {
 	if c.LTarget == "" {
 		return fmt.Errorf("Constraint %q: the left side is missing", c)
 	}
-	var err error
+	err := errors.Join(checkTarget(c.LTarget), checkTarget(c.RTarget))
+	if err != nil {
+		return fmt.Errorf("Constraint %q: %w", c, err)
+	}
 	switch c.Operand {
 	case "", OperandEqual, OperandNotEqual, OperandLess, OperandLessOrEqual, OperandGreater, OperandGreaterOrEqual,
 		OperandIsSet, OperandIsNotSet:
@@ -90,6 +93,23 @@ func (c Constraint) Validate() error {
 		return fmt.Errorf("Constraint %q: %w", c, err)
 	}
 	return nil
+}
+
+// checkTarget refuses the name of a fact that no node has.
+func checkTarget(text string) error {
+	name, is := Target(text)
+	if !is {
+		return nil
+	}
+	switch kind, rest, _ := strings.Cut(name, "."); {
+	case rest != "" && (kind == "attr" || kind == "meta" || kind == "driver"):
+		return nil
+	}
+	switch name {
+	case "node.unique.id", "node.unique.name", "node.datacenter", "node.class", "node.pool":
+		return nil
+	}
+	return fmt.Errorf("the target %q is not supported", text)
 }
 
 func checkConstraints(constraints []Constraint) error {

@@ -241,6 +241,12 @@ func TestJob_Validate_drivers(t *testing.T) {
 			},
 			`Constraint "${attr.x} distinct_hosts true": the operand "distinct_hosts" is not supported`,
 		},
+		"a constraint on a fact that no node has": {
+			func(j *cluster.Job, _ *cluster.TaskGroup, _ *cluster.Task) {
+				j.Constraints = []cluster.Constraint{{LTarget: "x", RTarget: "${device.vendor}"}}
+			},
+			`Constraint "x = ${device.vendor}": the target "${device.vendor}" is not supported`,
+		},
 		"a constraint of an expression that is none": {
 			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) {
 				t.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: "regexp", RTarget: "("}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // Refusal says why a part of a plan was not applied.
@@ -29,7 +30,8 @@ type Refusal struct {
 //   - a stop of a lost or unknown allocation requires that its node is still away;
 //   - a stop of a surplus allocation requires that its group has a surplus, of which marked
 //     allocations go first;
-//   - a placement requires a ready and acceptable node with free resources, a predecessor
+//   - a placement requires a ready and acceptable node with free resources and healthy drivers on
+//     which the constraints hold, a predecessor
 //     that has no other replacement, a free slot and a free name: a stale plan never gives a
 //     group more than its count, nor two of its slots one name.
 //
@@ -49,6 +51,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		replaced: make(map[cluster.AllocID]bool),
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
+		demands:  make(map[*cluster.TaskGroup]feasible.Demands),
 	}
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
@@ -80,6 +83,8 @@ type checker struct {
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
 	rooms map[cluster.NodeID]*room
+	// demands are those of the groups that the plan places.
+	demands map[*cluster.TaskGroup]feasible.Demands
 }
 
 // stale returns why the whole plan is refused, or the empty string.
@@ -200,10 +205,25 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	case !c.room(node).fits(g.Resources()):
 		return fmt.Sprintf("node %s has no room", a.NodeID)
 	}
+	if why := c.refusal(g, node); why != "" {
+		return fmt.Sprintf("node %s is not for group %s: %s", a.NodeID, a.GroupKey(), why)
+	}
 	if why := c.predecessorReason(a); why != "" {
 		return why
 	}
 	return c.tally.full(g, a)
+}
+
+// refusal returns why the group may not run on the node because of its constraints, its drivers or
+// its kill timeouts, or the empty string. Jobs of cluster versions below 4 have no constraints and
+// no drivers, and nodes no longest kill timeout.
+func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
+	demands, known := c.demands[g]
+	if !known {
+		demands = feasible.Of(c.job, g)
+		c.demands[g] = demands
+	}
+	return demands.Refusal(n)
 }
 
 // predecessorReason returns why the allocation may not replace its predecessor, or the empty

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // berth is a group of a system or sysbatch job on one node.
@@ -32,12 +33,12 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 	for _, b := range order {
 		p.shedDoubles(b)
 	}
-	need, missing := g.Resources(), 0
+	need, missing, demands := g.Resources(), 0, feasible.Of(p.job, g)
 	rooms := p.world.ready()
 	for i := range rooms {
 		r := &rooms[i]
 		b := berths[r.node.ID]
-		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) {
+		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) || demands.Refusal(r.node) != "" {
 			continue
 		}
 		if !r.fits(need) {
@@ -70,7 +71,7 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	case done, spent:
 		b.done = true
 	case kept:
-		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g) {
+		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g) || p.isExcluded(node, g, a) {
 			p.stop(a, cluster.DescNotNeeded)
 		} else {
 			b.kept = append(b.kept, a)
@@ -84,6 +85,17 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	case lost, ended, owed, settled:
 		b.vacate(a)
 	}
+}
+
+// isExcluded reports whether a newer version of the job excludes the node of a running allocation by
+// a constraint. The facts of the node may change: they stop nothing that runs, and neither does a
+// driver that becomes unhealthy.
+func (p *planner) isExcluded(n *cluster.Node, g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	if a.Job == nil || a.Job.Version == p.job.Version {
+		return false
+	}
+	demands := feasible.Of(p.job, g)
+	return demands.Unsatisfied(n) != ""
 }
 
 // ranOnce reports whether a sysbatch allocation has had its only run on its node: it ended

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // placer chooses nodes for the allocations of one group. It reads every ready node once.
@@ -31,10 +32,10 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 // newPlacer returns a placer for the group. same counts the group's allocations on each
 // node.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.NodeID]int) *placer {
-	rooms := w.ready()
+	rooms, demands := w.ready(), feasible.Of(j, g)
 	p := &placer{need: g.Resources(), heap: make(candidates, 0, len(rooms))}
 	for i := range rooms {
-		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) {
+		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) && demands.Refusal(r.node) == "" {
 			p.heap = append(p.heap, candidate{room: r, left: r.left(p.need)})
 		}
 	}

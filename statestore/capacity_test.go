@@ -9,6 +9,37 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
+// A node that fulfils other demands than before may take work that waits: from cluster version 4 on,
+// in which groups have such demands. Older servers would not count it.
+func TestCapacityIndex_Drivers(t *testing.T) {
+	t.Parallel()
+	for _, version := range []cluster.Version{cluster.VersionOfDrivers - 1, cluster.VersionOfDrivers} {
+		w := newWorld(t)
+		w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(version) })
+		node := &cluster.Node{ID: "n1", Status: cluster.NodeReady}
+		register := func(edit func()) bool {
+			edit()
+			w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
+			return w.snap().CapacityIndex() == w.index
+		}
+		must.True(t, register(func() {}), must.Sprint("a new node"))
+		counts := version >= cluster.VersionOfDrivers
+		must.Eq(t, counts, register(func() { node.Attributes = map[string]string{"kernel.name": "linux"} }))
+		must.Eq(t, counts, register(func() { node.Meta = map[string]string{"rack": "r1"} }))
+		if !counts {
+			continue
+		}
+		driver := &cluster.DriverInfo{Detected: true}
+		must.True(t, register(func() { node.Drivers = map[string]*cluster.DriverInfo{"raw_exec": driver} }))
+		must.True(t, register(func() { driver.Healthy = true }))
+		must.True(t, register(func() { driver.Attributes = map[string]string{"driver.raw_exec.version": "2"} }))
+		must.True(t, register(func() { node.MaxKillTimeout = 1 }))
+		must.True(t, register(func() { node.Name = "n" }))
+		must.False(t, register(func() { driver.UpdateTime, driver.HealthDescription = w.now, "well" }))
+		must.False(t, register(func() { node.HTTPAddr = "127.0.0.1:1" }))
+	}
+}
+
 // The scheduler retries blocked evaluations when capacity may have come. A signal too many costs
 // plans; a missing one leaves work waiting for ever.
 func TestCapacityIndex(t *testing.T) {

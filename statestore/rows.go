@@ -1,6 +1,10 @@
 package statestore
 
-import "github.com/seed-f9cf0b39/nodedrain/cluster"
+import (
+	"maps"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
 
 // rowWrites writes the rows of one transaction.
 type rowWrites struct{ reads }
@@ -11,7 +15,7 @@ type rowWrites struct{ reads }
 // any more.
 
 func (t *rowWrites) putNode(before, after *cluster.Node) {
-	if roomier(before, after) {
+	if roomier(before, after) || t.ClusterVersion() >= cluster.VersionOfDrivers && fitter(before, after) {
 		t.counters.Capacity = t.written.index
 	}
 	t.written.changes.node(before, after)
@@ -80,4 +84,17 @@ func roomier(before, after *cluster.Node) bool {
 	}
 	return before.Available() != after.Available() || before.MaxAllocs != after.MaxAllocs ||
 		before.NodeClass != after.NodeClass || before.NodePool != after.NodePool || before.Datacenter != after.Datacenter
+}
+
+// fitter reports whether a ready node may fulfil demands of a group that it did not fulfil before. In
+// cluster versions below 4 no group has such demands.
+func fitter(before, after *cluster.Node) bool {
+	return before.Ready() && after.Ready() && (before.MaxKillTimeout != after.MaxKillTimeout || before.ReportsDrivers != after.ReportsDrivers ||
+		before.Name != after.Name || !maps.Equal(before.Attributes, after.Attributes) || !maps.Equal(before.Meta, after.Meta) ||
+		!maps.EqualFunc(before.Drivers, after.Drivers, sameDriver))
+}
+
+// sameDriver reports whether both fulfil the same demands.
+func sameDriver(a, b *cluster.DriverInfo) bool {
+	return a.Detected == b.Detected && a.Healthy == b.Healthy && maps.Equal(a.Attributes, b.Attributes)
 }

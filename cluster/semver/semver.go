@@ -107,10 +107,10 @@ func isForeign(r rune) bool {
 }
 
 // Match reports whether the version satisfies all conditions. A text that is not a version satisfies
-// none.
+// none, and no version satisfies the zero value.
 func (c Constraints) Match(text string) bool {
 	v, err := parseVersion(strings.TrimSpace(text), c.strict)
-	if err != nil {
+	if err != nil || len(c.conditions) == 0 {
 		return false
 	}
 	for _, one := range c.conditions {

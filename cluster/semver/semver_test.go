@@ -61,6 +61,7 @@ func TestMatch_LooseVersions(t *testing.T) {
 		must.NoError(t, err)
 		must.Eq(t, test.want, c.Match(test.version), must.Sprintf("%q version %q", test.version, test.constraint))
 	}
+	must.False(t, semver.Constraints{}.Match("1.2.3"))
 	c, err := semver.Parse(">= 1.2.3")
 	must.NoError(t, err)
 	for _, version := range []string{"1.3", "1.02.4", "1.3.0.0"} {

@@ -1,0 +1,15 @@
+// Package feasible judges whether a group may run on a node: by its constraints, its drivers and
+// its kill timeouts. It does not judge the node pool, the datacenter, the node class, the status of
+// the node and its free resources.
+//
+// A target of a constraint is a text, or one of these names of a fact:
+//
+//	${attr.NAME}            an attribute of the node, or of one of its drivers
+//	${driver.DRIVER}        1 if the driver can start tasks
+//	${driver.DRIVER.NAME}   an attribute driver.DRIVER.NAME of the driver
+//	${meta.NAME}            metadata of the node
+//	${node.unique.id}, ${node.unique.name}, ${node.datacenter}, ${node.class}, ${node.pool}
+//
+// A fact that the node does not have is not set. A constraint on it does not hold, except with !=
+// and is_not_set.
+package feasible
