@@ -112,7 +112,7 @@ func (d *Dev) begin(ctx context.Context, c DevConfig) error {
 	}
 	if !c.NoJobs {
 		for _, j := range devJobs(c.Clients) {
-			if err := retryWrite(ctx, func() error { _, err := w.RegisterJob(ctx, j); return err }); err != nil {
+			if err := retryWrite(ctx, func() error { _, err := w.RegisterJob(ctx, j, nil); return err }); err != nil {
 				return fmt.Errorf("registering job %s: %w", j.ID, err)
 			}
 		}

@@ -54,7 +54,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 		}
 	}
 	write(0, 10)
-	_, err := leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1))
+	_, err := leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1), nil)
 	must.NoError(t, err)
 	var placed *cluster.Allocation // its client never reports, so a drain of its node waits
 	eventually(t, "an allocation", func() bool {

@@ -50,8 +50,8 @@ func (w writer) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.Wr
 }
 
 // RegisterJob registers a job or its next version.
-func (w writer) RegisterJob(ctx context.Context, j *cluster.Job) (cluster.Written, error) {
-	return write(ctx, w, func() (cluster.Written, error) { return w.server.RegisterJob(ctx, j) })
+func (w writer) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
+	return write(ctx, w, func() (cluster.Written, error) { return w.server.RegisterJob(ctx, j, at) })
 }
 
 // EvaluateJob creates an evaluation of a job.

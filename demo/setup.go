@@ -43,7 +43,7 @@ func (r *run) register(ctx context.Context) error {
 	for _, j := range r.cluster.Jobs {
 		scaled := r.scale.job(j)
 		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, scaled)
+			_, err := s.RegisterJob(ctx, scaled, nil)
 			return err
 		})
 		if err != nil {

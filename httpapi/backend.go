@@ -120,7 +120,10 @@ type Writer interface {
 	PurgeNode(context.Context, cluster.NodeID) (cluster.Written, error)
 	EvaluateNode(context.Context, cluster.NodeID) (cluster.Written, error)
 
-	RegisterJob(context.Context, *cluster.Job) (cluster.Written, error)
+	// RegisterJob registers a job or its next version. If at is not nil, the registered job must have
+	// that JobModifyIndex when the change is made, and must not exist for zero. Otherwise the error
+	// wraps [cluster.ErrModifyIndex].
+	RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error)
 	EvaluateJob(context.Context, cluster.JobKey) (cluster.Written, error)
 	// StopJob stops a job, or with purge deletes it, its allocations and its evaluations.
 	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error)

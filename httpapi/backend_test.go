@@ -226,9 +226,13 @@ func (w writer) EvaluateNode(_ context.Context, id cluster.NodeID) (cluster.Writ
 	return written(index, evals), err
 }
 
-func (w writer) RegisterJob(_ context.Context, j *cluster.Job) (cluster.Written, error) {
+func (w writer) RegisterJob(_ context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
 	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
-	_, index, err := w.write(&shims.JobRegister{Job: j, Evals: evals})
+	m := &shims.JobRegister{Job: j, Evals: evals}
+	if at != nil {
+		m.EnforceIndex, m.JobModifyIndex = true, *at
+	}
+	_, index, err := w.write(m)
 	return written(index, evals), err
 }
 

@@ -135,16 +135,17 @@ func TestReferenceClient_Jobs(t *testing.T) {
 	registered, _, err := client.Jobs().Register(job, nil)
 	must.NoError(t, err)
 	must.NotEq(t, "", registered.EvalID)
-	must.Eq(t, `the constraint "${attr.kernel.name}" = "linux" has no effect`, registered.Warnings)
+	must.Eq(t, "", registered.Warnings)
 	must.Eq(t, &cluster.Job{
 		Namespace: "default", ID: "web/front end", Type: cluster.JobService, Priority: 70, NodePool: "default", Datacenters: []string{"dc1"},
+		Constraints: []cluster.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "linux"}},
 		TaskGroups: []*cluster.TaskGroup{{
 			Name: "front", Count: 3, NodeClasses: []string{"big"}, ShutdownDelay: 3 * time.Second,
 			Migrate:       &cluster.MigrateStrategy{MaxParallel: 2, HealthCheck: "checks", MinHealthyTime: 10 * time.Second, HealthyDeadline: time.Minute},
 			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300},
 			Disconnect:    cluster.DisconnectStrategy{LostAfter: time.Hour},
 			Tasks: []*cluster.Task{{
-				Name: "main", Resources: cluster.Resources{CPU: 500, MemoryMB: 128}, KillTimeout: 20 * time.Second, ShutdownDelay: 2 * time.Second,
+				Name: "main", Driver: "docker", Resources: cluster.Resources{CPU: 500, MemoryMB: 128}, KillTimeout: 20 * time.Second, ShutdownDelay: 2 * time.Second,
 			}},
 		}},
 		CreateIndex: registered.JobModifyIndex, ModifyIndex: registered.JobModifyIndex, JobModifyIndex: registered.JobModifyIndex,

@@ -77,6 +77,9 @@ func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	case !none.Fits(node.Resources) || !none.Fits(node.Reserved) || node.MaxAllocs < 0:
 		return refuse("a node's resources must be >= 0")
 	}
+	if err := node.CheckDrivers(); err != nil {
+		return refuse(err.Error())
+	}
 	return node, nil
 }
 

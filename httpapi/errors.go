@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -55,6 +56,9 @@ func asFailure(err error) *failure {
 		return &failure{http.StatusRequestEntityTooLarge, err.Error()}
 	case errors.Is(err, ErrNotFound):
 		return &failure{http.StatusNotFound, err.Error()}
+	case errors.Is(err, cluster.ErrModifyIndex): // the reference's command looks for the text
+		_, after, _ := strings.Cut(err.Error(), cluster.ErrModifyIndex.Error())
+		return &failure{http.StatusConflict, cluster.ErrModifyIndex.Error() + after}
 	case errors.Is(err, ErrNodeDraining):
 		return &failure{http.StatusInternalServerError, ErrNodeDraining.Error()}
 	case errors.Is(err, ErrUnavailable), errors.Is(err, rules.ErrNotDraining):

@@ -118,7 +118,6 @@ func TestErrors(t *testing.T) {
 		{"GET", "/metrics", "", 404, "this server has no metrics"},
 		{"GET", "/v1/evaluation/none/allocations", "", 404, "eval not found"},
 		{"PUT", "/v1/jobs", `{}`, 400, "Job must be specified"},
-		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"},"EnforceIndex":true}`, 400, "EnforceIndex is not supported"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Periodic":{}}}`, 400, "periodic jobs are not supported"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","ParameterizedJob":{}}}`, 400, "parameterized jobs are not supported"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Multiregion":{}}}`, 400, "jobs of several regions are not supported"},

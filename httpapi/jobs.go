@@ -90,9 +90,6 @@ func registerJob(q *request) error {
 	if err := q.decode(&body); err != nil {
 		return err
 	}
-	if body.EnforceIndex {
-		return fail(http.StatusBadRequest, "EnforceIndex is not supported")
-	}
 	job, warnings, err := jobOf(q, body.Job)
 	if err != nil {
 		return err
@@ -100,7 +97,11 @@ func registerJob(q *request) error {
 	if err := poolExists(q, job); err != nil {
 		return err
 	}
-	done, err := q.backend.Writer.RegisterJob(q.Context(), job)
+	var at *uint64
+	if body.EnforceIndex {
+		at = &body.JobModifyIndex
+	}
+	done, err := q.backend.Writer.RegisterJob(q.Context(), job, at)
 	if err != nil {
 		return err
 	}

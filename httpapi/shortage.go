@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -46,8 +47,9 @@ func placement(s State, a *cluster.Allocation) *wire.AllocationMetric {
 
 // shortage counts why nodes do not take one more allocation of a group.
 type shortage struct {
-	metric *wire.AllocationMetric
-	need   cluster.Resources
+	metric  *wire.AllocationMetric
+	need    cluster.Resources
+	demands feasible.Demands
 	// occupied are the nodes on which a job of every node has its allocation; nil for other jobs.
 	occupied map[cluster.NodeID]bool
 	// nearest is the sum of the missing shares of metric.Nearest.
@@ -56,7 +58,7 @@ type shortage struct {
 
 func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *shortage {
 	pool := cmp.Or(j.NodePool, cluster.DefaultNodePool)
-	c := &shortage{need: g.Resources(), metric: wire.NewAllocationMetric(pool)}
+	c := &shortage{need: g.Resources(), demands: feasible.Of(j, g), metric: wire.NewAllocationMetric(pool)}
 	c.metric.CoalescedFailures = queued - 1
 	if j.Type.EveryNode() {
 		c.occupied = map[cluster.NodeID]bool{}
@@ -87,9 +89,13 @@ func (c *shortage) judge(s State, j *cluster.Job, g *cluster.TaskGroup, n *clust
 		return
 	}
 	m.NodesEvaluated++
+	refusal := c.demands.Refusal(n)
 	if len(g.NodeClasses) > 0 && !slices.Contains(g.NodeClasses, n.NodeClass) {
+		refusal = classConstraint(g.NodeClasses)
+	}
+	if refusal != "" {
 		m.NodesFiltered++
-		m.ConstraintFiltered[classConstraint(g.NodeClasses)]++
+		m.ConstraintFiltered[refusal]++
 		count(m.ClassFiltered, n.NodeClass)
 		return
 	}

@@ -125,7 +125,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		}()
 		<-first.reached
 		go func() {
-			_, err := s.RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1))
+			_, err := s.RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1), nil)
 			done <- err
 		}()
 		synctest.Wait()

@@ -78,8 +78,10 @@ func (s *Server) EvaluateNode(ctx context.Context, id cluster.NodeID) (cluster.W
 	return ask(ctx, s, &shims.EvalUpdate{Evals: evals})
 }
 
-// RegisterJob registers a job or its next version, and has it scheduled.
-func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job) (cluster.Written, error) {
+// RegisterJob registers a job or its next version, and has it scheduled. If at is not nil, the
+// registered job must have that JobModifyIndex when the change is applied, and must not exist for
+// zero. Otherwise the error wraps [cluster.ErrModifyIndex].
+func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
 	j = j.Copy()
 	if j != nil {
 		j.Canonicalize()
@@ -87,7 +89,11 @@ func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job) (cluster.Writt
 	if err := j.Validate(); err != nil {
 		return cluster.Written{}, fmt.Errorf("registering a job: %w", err)
 	}
-	return ask(ctx, s, &shims.JobRegister{Job: j, Evals: jobEval(j, cluster.TriggerJobRegister)})
+	m := &shims.JobRegister{Job: j, Evals: jobEval(j, cluster.TriggerJobRegister)}
+	if at != nil {
+		m.EnforceIndex, m.JobModifyIndex = true, *at
+	}
+	return ask(ctx, s, m)
 }
 
 // EvaluateJob makes an evaluation of a job. The error is [statestore.ErrJobNotFound].

@@ -36,7 +36,7 @@ func TestServer_requests(t *testing.T) {
 			return state
 		}
 		registerLogs := func() (cluster.Written, error) {
-			return s.RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1))
+			return s.RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1), nil)
 		}
 		w, err := registerLogs()
 		must.NotNil(t, stateAfter("a job is registered", 1, w, err).Job(logs))

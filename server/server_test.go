@@ -77,7 +77,7 @@ func register(t *testing.T, g *server.Group, nodes, count int) {
 func registerJob(t *testing.T, g *server.Group, j *cluster.Job) *server.Server {
 	t.Helper()
 	return do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.RegisterJob(ctx, j)
+		_, err := s.RegisterJob(ctx, j, nil)
 		return err
 	})
 }
@@ -318,9 +318,9 @@ func TestServer_refuses(t *testing.T) {
 			_, err = s.StopJob(t.Context(), none, purge)
 			must.ErrorIs(t, err, statestore.ErrJobNotFound)
 		}
-		_, err = s.RegisterJob(t.Context(), nil)
+		_, err = s.RegisterJob(t.Context(), nil, nil)
 		must.ErrorContains(t, err, "job is missing")
-		_, err = s.RegisterJob(t.Context(), &cluster.Job{ID: "a"})
+		_, err = s.RegisterJob(t.Context(), &cluster.Job{ID: "a"}, nil)
 		must.ErrorContains(t, err, "Missing job task groups")
 		_, err = s.RegisterNode(t.Context(), nil)
 		must.Error(t, err)

@@ -52,7 +52,7 @@ func TestTelemetry_withAServer(t *testing.T) {
 			})
 		}
 		do(func(ctx context.Context, s *server.Server) error {
-			_, err := s.RegisterJob(ctx, webJob(8))
+			_, err := s.RegisterJob(ctx, webJob(8), nil)
 			return err
 		})
 		running := func() (n int) {

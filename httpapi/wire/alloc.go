@@ -32,7 +32,7 @@ type Allocation struct {
 
 	ClientStatus      string `json:",omitempty"`
 	ClientDescription string `json:",omitempty"`
-	// TaskStates are derived from ClientStatus, by task.
+	// TaskStates are those that the client reported, or are derived from ClientStatus, by task.
 	TaskStates map[string]*TaskState `json:",omitempty"`
 
 	DeploymentID       string            `json:",omitempty"`
@@ -160,20 +160,6 @@ type AllocatedShared struct {
 	Ports    []Nothing
 }
 
-// TaskState is the state of one task. Clients of this system report allocations, not tasks: State
-// and Failed follow from the allocation's ClientStatus, and the times are null, because no report has
-// them.
-type TaskState struct {
-	// State is pending, running or dead.
-	State       string
-	Failed      bool
-	Restarts    uint64
-	LastRestart Time
-	StartedAt   Time
-	FinishedAt  Time
-	Events      []Nothing
-}
-
 // newAllocatedResources returns the needs of the allocation's tasks. A record that has lost its job
 // has no tasks.
 func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
@@ -186,27 +172,6 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 		}
 	}
 	return w
-}
-
-// newTaskStates returns the states of the allocation's tasks, never nil. A task of an allocation that
-// never ran has none, as in the reference.
-func newTaskStates(a *cluster.Allocation) map[string]*TaskState {
-	states := map[string]*TaskState{}
-	state := "dead"
-	switch a.ClientStatus {
-	case cluster.ClientPending:
-		return states
-	case cluster.ClientRunning, cluster.ClientUnknown:
-		state = "running"
-	}
-	if g := a.Job.Group(a.TaskGroup); g != nil {
-		for _, t := range g.Tasks {
-			if t != nil {
-				states[t.Name] = &TaskState{State: state, Failed: a.ClientStatus == cluster.ClientFailed, Events: []Nothing{}}
-			}
-		}
-	}
-	return states
 }
 
 // clientDescription is what the client said, or what follows from its status.
@@ -265,7 +230,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a),
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
-		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: newTaskStates(a),
+		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: taskStates(a),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
@@ -281,7 +246,7 @@ func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition),
 		ClientStatus:      string(a.ClientStatus), ClientDescription: clientDescription(a),
-		TaskStates: newTaskStates(a), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
+		TaskStates: taskStates(a), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),

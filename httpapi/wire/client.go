@@ -34,6 +34,8 @@ type AllocReport struct {
 	ID                string
 	ClientStatus      string
 	ClientDescription string
+	// TaskStates are the states of all tasks, or nil: then those of the last report stay.
+	TaskStates map[string]*TaskState `json:",omitempty"`
 	// Healthy is nil while there is no verdict; HealthyAt is when it was given.
 	Healthy   *bool
 	HealthyAt Time
@@ -94,7 +96,8 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 	case cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed:
 		return cluster.AllocReport{
 			Alloc: cluster.AllocID(r.ID), Node: node, ClientStatus: status, ClientDescription: r.ClientDescription,
-			Healthy: r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
+			TaskStates: reportedStates(r.TaskStates),
+			Healthy:    r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
 		}, nil
 	}
 	return cluster.AllocReport{}, fmt.Errorf("a client cannot report the status %q", r.ClientStatus)
@@ -102,10 +105,14 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 
 // NewAllocReport returns the report as it travels.
 func NewAllocReport(r cluster.AllocReport) AllocReport {
-	return AllocReport{
+	w := AllocReport{
 		ID: string(r.Alloc), ClientStatus: string(r.ClientStatus), ClientDescription: r.ClientDescription,
 		Healthy: r.Healthy, HealthyAt: NewTime(r.HealthyAt),
 	}
+	if r.TaskStates != nil {
+		w.TaskStates = newTaskStates(r.TaskStates)
+	}
+	return w
 }
 
 // NewRegistration returns the node as its client registers it, with its secret.

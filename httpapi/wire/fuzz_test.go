@@ -3,9 +3,11 @@ package wire_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -17,6 +19,8 @@ func FuzzJob(f *testing.F) {
 		`{"ID":"x","Migrate":{"MaxParallel":3},"TaskGroups":[{"Name":"g","Migrate":{"HealthCheck":"","MaxParallel":0},"MaxClientDisconnect":5,"EphemeralDisk":{"SizeMB":1},"Tasks":[{"Resources":{"GPU":1,"Devices":[{"Name":"gpu"}]}}]}]}`,
 		`{"ID":"x","Constraints":[{"LTarget":"${node.class}","Operand":"set_contains_any","RTarget":"a, b,,a"}],"TaskGroups":[{"Name":"g","Constraints":[{"LTarget":"x"}],"Tasks":[{"Constraints":[{"LTarget":"${node.class}","RTarget":"a"}]}]}]}`,
 		string(encode(f, wire.NewJob(service()))),
+		string(encode(f, wire.NewJob(driverJob()))),
+		`{"ID":"x","TaskGroups":[{"Name":"g","RestartPolicy":{"Attempts":0},"Networks":[{"Mode":"host"}],"Tasks":[{"Name":"t","Config":{"b":"<","a":[1e400]},"LogConfig":{"MaxFiles":1},"Lifecycle":{"Hook":"poststop"}},{"Name":"m","Env":{}}]}]}`,
 	} {
 		f.Add([]byte(job))
 	}
@@ -35,6 +39,35 @@ func FuzzJob(f *testing.F) {
 		must.NoError(t, err)
 		must.SliceEmpty(t, warnings)
 		must.Eq(t, job, back)
+	})
+}
+
+// A report with states of tasks gives bounded states, and their JSON gives the same states again.
+func FuzzReport(f *testing.F) {
+	f.Add([]byte(`{"ID":"a","ClientStatus":"running","TaskStates":{"server":{"State":"running","StartedAt":"2026-11-20T23:02:20Z","Events":[{"Type":"x","Time":5,"Details":{"a":"b"}},null]},"proxy":null}}`))
+	f.Add([]byte(`{"ID":"a","ClientStatus":"running","TaskStates":{"server":{"State":"dead","Waiting":{"For":"grace","Detail":"\ud800"}}}}`))
+	group := driverJob().TaskGroups[0]
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var report wire.AllocReport
+		if json.Unmarshal(body, &report) != nil {
+			return
+		}
+		reports, err := (&wire.AllocsRequest{Allocs: []wire.AllocReport{report}}).Reports("n", time.Time{})
+		if err != nil {
+			return
+		}
+		states := reports[0].TaskStates.Bounded(group)
+		if states == nil {
+			return
+		}
+		must.LessEq(t, len(group.Tasks), len(states.Tasks))
+		must.LessEq(t, 100_000, len(encode(t, states)))
+		again := wire.NewAllocReport(cluster.AllocReport{Alloc: "a", TaskStates: states})
+		must.NoError(t, json.Unmarshal(encode(t, again), &again))
+		again.ClientStatus = "running"
+		back, err := (&wire.AllocsRequest{Allocs: []wire.AllocReport{again}}).Reports("n", time.Time{})
+		must.NoError(t, err)
+		must.True(t, states.Equal(back[0].TaskStates))
 	})
 }
 

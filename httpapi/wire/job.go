@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -17,9 +18,9 @@ type Job struct {
 	Datacenters []string
 	NodePool    *string
 	TaskGroups  []*TaskGroup
-	// Constraints are honoured if they name node classes; see [Job.Job].
-	Constraints []Constraint     `json:",omitempty"`
-	Migrate     *MigrateStrategy `json:",omitempty"`
+	Constraints []Constraint      `json:",omitempty"`
+	Migrate     *MigrateStrategy  `json:",omitempty"`
+	Meta        map[string]string `json:",omitempty"`
 
 	// The following fields are read only to refuse or to warn; see [Job.Job].
 	Affinities       []Nothing `json:",omitempty"`
@@ -46,31 +47,85 @@ type Job struct {
 type TaskGroup struct {
 	Name *string
 	// Count is one if nil.
-	Count         *int
-	Constraints   []Constraint     `json:",omitempty"`
-	Migrate       *MigrateStrategy `json:",omitempty"`
-	EphemeralDisk *EphemeralDisk   `json:",omitempty"`
-	Disconnect    *Disconnect      `json:",omitempty"`
+	Count       *int
+	Constraints []Constraint     `json:",omitempty"`
+	Migrate     *MigrateStrategy `json:",omitempty"`
+	// RestartPolicy is always there in an answer.
+	RestartPolicy *RestartPolicy `json:",omitempty"`
+	EphemeralDisk *EphemeralDisk `json:",omitempty"`
+	Disconnect    *Disconnect    `json:",omitempty"`
 	// ShutdownDelay is in nanoseconds.
 	ShutdownDelay *time.Duration `json:",omitempty"`
 	// MaxClientDisconnect is an old name for Disconnect.LostAfter.
 	MaxClientDisconnect *time.Duration `json:",omitempty"`
-	Affinities          []Nothing      `json:",omitempty"`
-	Spreads             []Nothing      `json:",omitempty"`
-	Tasks               []*Task
+	// StopAfterClientDisconnect is an old name for Disconnect.StopOnClientAfter.
+	StopAfterClientDisconnect *time.Duration    `json:",omitempty"`
+	Meta                      map[string]string `json:",omitempty"`
+	// Networks other than the host's, and ports, are refused.
+	Networks   []*Network `json:",omitempty"`
+	Affinities []Nothing  `json:",omitempty"`
+	Spreads    []Nothing  `json:",omitempty"`
+	Tasks      []*Task
+}
+
+// Network is a request for a network.
+type Network struct {
+	// Mode is empty or "host".
+	Mode          string    `json:",omitempty"`
+	DynamicPorts  []Nothing `json:",omitempty"`
+	ReservedPorts []Nothing `json:",omitempty"`
+}
+
+// RestartPolicy says how often a client restarts a failed task. A nil field is taken from the
+// group's policy, then from the default of the job's type.
+type RestartPolicy struct {
+	Attempts *int
+	Interval *time.Duration
+	Delay    *time.Duration
+	Mode     *string
 }
 
 // Task is one process of a group.
 type Task struct {
-	Name        string
-	Constraints []Constraint `json:",omitempty"`
-	Affinities  []Nothing    `json:",omitempty"`
-	Resources   *Resources
+	Name   string
+	Driver string `json:",omitempty"`
+	User   string `json:",omitempty"`
+	// Config is the driver's configuration, an object.
+	Config json.RawMessage   `json:",omitempty"`
+	Env    map[string]string `json:",omitempty"`
+	// Lifecycle is nil for a main task.
+	Lifecycle  *Lifecycle `json:",omitempty"`
+	Leader     bool       `json:",omitempty"`
+	KillSignal string     `json:",omitempty"`
+	// RestartPolicy is the task's own, or nil.
+	RestartPolicy *RestartPolicy    `json:",omitempty"`
+	LogConfig     *LogConfig        `json:",omitempty"`
+	Meta          map[string]string `json:",omitempty"`
+	Constraints   []Constraint      `json:",omitempty"`
+	Affinities    []Nothing         `json:",omitempty"`
+	// The following fields are read only to warn.
+	Artifacts []Nothing `json:",omitempty"`
+	Templates []Nothing `json:",omitempty"`
+	Vault     *Nothing  `json:",omitempty"`
+	Resources *Resources
 	// KillTimeout and ShutdownDelay are in nanoseconds.
 	KillTimeout   *time.Duration
 	ShutdownDelay time.Duration
 	// CSIPluginConfig, if not nil, makes every allocation of the job a storage plugin.
 	CSIPluginConfig *CSIPlugin `json:",omitempty"`
+}
+
+// Lifecycle makes a task run beside the main tasks.
+type Lifecycle struct {
+	// Hook is prestart, poststart or poststop.
+	Hook    string
+	Sidecar bool
+}
+
+// LogConfig bounds the logs of a task. A nil field is 10.
+type LogConfig struct {
+	MaxFiles      *int
+	MaxFileSizeMB *int
 }
 
 // CSIPlugin makes a task a storage plugin.
@@ -101,8 +156,9 @@ type EphemeralDisk struct {
 
 // Disconnect is how a group behaves when its node is out of touch.
 type Disconnect struct {
-	// LostAfter is in nanoseconds.
-	LostAfter *time.Duration
+	// LostAfter and StopOnClientAfter are in nanoseconds.
+	LostAfter         *time.Duration
+	StopOnClientAfter *time.Duration `json:",omitempty"`
 }
 
 // JobListStub is a job in a list.
@@ -202,19 +258,22 @@ func NewJob(j *cluster.Job) *Job {
 		Namespace: new(string(j.Namespace)), ID: new(string(j.ID)), Name: new(string(j.ID)), Type: new(string(j.Type)), Priority: new(j.Priority),
 		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), SubmitTime: new(int64(0)), Version: new(j.Version),
 		Status: new(""), StatusDescription: new(""),
+		Constraints: newConstraints(j.Constraints), Meta: j.Meta,
 		CreateIndex: new(j.CreateIndex), ModifyIndex: new(j.ModifyIndex), JobModifyIndex: new(j.JobModifyIndex),
 	}
 	for _, g := range j.TaskGroups {
 		if g != nil {
-			w.TaskGroups = append(w.TaskGroups, newTaskGroup(g))
+			w.TaskGroups = append(w.TaskGroups, newTaskGroup(g, j.Type))
 		}
 	}
 	return w
 }
 
-func newTaskGroup(g *cluster.TaskGroup) *TaskGroup {
+func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	w := &TaskGroup{
-		Name: new(g.Name), Count: new(g.Count), Constraints: classConstraints(g.NodeClasses), ShutdownDelay: new(g.ShutdownDelay),
+		Name: new(g.Name), Count: new(g.Count), ShutdownDelay: new(g.ShutdownDelay), Meta: g.Meta,
+		Constraints:   append(classConstraints(g.NodeClasses), newConstraints(g.Constraints)...),
+		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)),
 		EphemeralDisk: &EphemeralDisk{
 			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),
 		},
@@ -225,8 +284,11 @@ func newTaskGroup(g *cluster.TaskGroup) *TaskGroup {
 			MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
 		}
 	}
-	if g.Disconnect.LostAfter != 0 {
-		w.Disconnect = &Disconnect{LostAfter: new(g.Disconnect.LostAfter)}
+	if d := g.Disconnect; d != (cluster.DisconnectStrategy{}) {
+		w.Disconnect = &Disconnect{LostAfter: new(d.LostAfter)}
+		if d.StopOnClientAfter != 0 {
+			w.Disconnect.StopOnClientAfter = new(d.StopOnClientAfter)
+		}
 	}
 	for _, t := range g.Tasks {
 		if t != nil {
@@ -237,9 +299,34 @@ func newTaskGroup(g *cluster.TaskGroup) *TaskGroup {
 }
 
 func newTask(t *cluster.Task) *Task {
-	w := &Task{Name: t.Name, Resources: newResources(t.Resources), KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay}
+	w := &Task{
+		Name: t.Name, Driver: t.Driver, User: t.User, Config: t.Config, Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
+		Meta: t.Meta, Constraints: newConstraints(t.Constraints),
+		Resources: newResources(t.Resources), KillTimeout: new(t.KillTimeout), ShutdownDelay: t.ShutdownDelay,
+	}
+	if t.Lifecycle != nil {
+		w.Lifecycle = &Lifecycle{Hook: string(t.Lifecycle.Hook), Sidecar: t.Lifecycle.Sidecar}
+	}
+	if t.RestartPolicy != nil {
+		w.RestartPolicy = newRestartPolicy(*t.RestartPolicy)
+	}
+	if t.Driver != "" || t.LogConfig != nil {
+		w.LogConfig = &LogConfig{MaxFiles: new(t.Logs().MaxFiles), MaxFileSizeMB: new(t.Logs().MaxFileSizeMB)}
+	}
 	if t.StoragePlugin {
 		w.CSIPluginConfig = &CSIPlugin{ID: t.Name}
 	}
 	return w
+}
+
+func newRestartPolicy(p cluster.RestartPolicy) *RestartPolicy {
+	return &RestartPolicy{Attempts: new(p.Attempts), Interval: new(p.Interval), Delay: new(p.Delay), Mode: new(string(p.Mode))}
+}
+
+func newConstraints(constraints []cluster.Constraint) []Constraint {
+	var list []Constraint
+	for _, c := range constraints {
+		list = append(list, Constraint(c))
+	}
+	return list
 }

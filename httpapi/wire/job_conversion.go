@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,13 +13,13 @@ import (
 )
 
 // Job returns the job with its defaults filled in, and warnings about parts without effect:
-// constraints on anything but equality of ${node.class}, affinities and spreads. It refuses parts
-// that it cannot honour: a periodic or parameterized job, a job of several regions, and numbers
-// that are too large.
+// affinities, spreads, artifacts, templates and Vault. It refuses parts that it cannot honour: a
+// periodic or parameterized job, a job of several regions, ports and networks other than the host's,
+// and numbers that are too large.
 //
-// It ignores without a warning: fields for clients only (drivers, services, volumes, templates,
-// networks, restarts), and updates and rescheduling, which the reference command fills in for every
-// job. A task without resources needs none.
+// It ignores without a warning: services and volumes, and updates and rescheduling, which the
+// reference command fills in for every job. A task without resources needs none. A restart policy
+// or a log configuration that equals the default becomes nil.
 //
 // [cluster.Job.Validate] checks whether the job can run.
 func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
@@ -27,13 +29,15 @@ func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
 	j := &cluster.Job{
 		Namespace: cluster.Namespace(orZero(w.Namespace)), ID: cluster.JobID(orZero(w.ID)), Type: cluster.JobType(orZero(w.Type)),
 		Priority: orZero(w.Priority), NodePool: orZero(w.NodePool), Datacenters: anywhere(w.Datacenters),
+		Meta: w.Meta,
 		Stop: orZero(w.Stop), Version: orZero(w.Version),
 		CreateIndex: orZero(w.CreateIndex), ModifyIndex: orZero(w.ModifyIndex), JobModifyIndex: orZero(w.JobModifyIndex),
 	}
 	if j.Type == "" {
 		j.Type = cluster.JobService
 	}
-	c := conversion{job: w, service: j.Type == cluster.JobService}
+	c := conversion{job: w, kind: j.Type}
+	j.Constraints, c.ofClasses = splitConstraints(w.Constraints)
 	for i, g := range w.TaskGroups {
 		if g == nil {
 			return nil, nil, fmt.Errorf("Task group %d is missing", i)
@@ -74,9 +78,11 @@ func anywhere(datacenters []string) []string {
 
 // conversion makes the groups of one job.
 type conversion struct {
-	job      *Job
-	service  bool
-	warnings []string
+	job  *Job
+	kind cluster.JobType
+	// ofClasses are the job's constraints on node classes, which belong to each group.
+	ofClasses []Constraint
+	warnings  []string
 }
 
 func (c *conversion) warn(format string, args ...any) {
@@ -85,14 +91,21 @@ func (c *conversion) warn(format string, args ...any) {
 
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
-		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay),
-		Disconnect: cluster.DisconnectStrategy{LostAfter: orZero(w.MaxClientDisconnect)},
+		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay), Meta: w.Meta,
+		Disconnect: cluster.DisconnectStrategy{LostAfter: orZero(w.MaxClientDisconnect), StopOnClientAfter: orZero(w.StopAfterClientDisconnect)},
 	}
+	if err := checkNetworks(w.Networks); err != nil {
+		return nil, err
+	}
+	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
 		g.Count = *w.Count
 	}
 	if w.Disconnect != nil && w.Disconnect.LostAfter != nil {
 		g.Disconnect.LostAfter = *w.Disconnect.LostAfter
+	}
+	if w.Disconnect != nil && w.Disconnect.StopOnClientAfter != nil {
+		g.Disconnect.StopOnClientAfter = *w.Disconnect.StopOnClientAfter
 	}
 	if d := w.EphemeralDisk; d != nil {
 		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: orZero(d.Sticky), Migrate: orZero(d.Migrate), SizeMB: orZero(d.SizeMB)}
@@ -100,35 +113,126 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if len(w.Affinities) > 0 || len(w.Spreads) > 0 {
 		c.warn("affinities and spreads have no effect")
 	}
-	constraints := slices.Concat(c.job.Constraints, w.Constraints)
+	var ofClasses []Constraint
+	g.Constraints, ofClasses = splitConstraints(w.Constraints)
+	ofClasses = slices.Concat(c.ofClasses, ofClasses)
 	for i, t := range w.Tasks {
 		if t == nil {
 			return nil, fmt.Errorf("Task %d is missing", i)
 		}
-		task, err := c.task(t)
+		task, err := c.task(t, g.RestartPolicyOf(nil, c.kind))
 		if err != nil {
 			return nil, fmt.Errorf("Task %q: %w", t.Name, err)
 		}
+		var onClass []Constraint
+		task.Constraints, onClass = splitConstraints(t.Constraints)
+		ofClasses = append(ofClasses, onClass...)
 		g.Tasks = append(g.Tasks, task)
-		constraints = append(constraints, t.Constraints...)
 	}
 	var err error
-	g.NodeClasses, err = c.classes(constraints)
+	g.NodeClasses, err = classesOf(ofClasses)
 	return g, err
 }
 
-func (c *conversion) task(w *Task) (*cluster.Task, error) {
+// task converts a task of a group with the restart policy.
+func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
 	resources, err := w.Resources.resources()
+	if err != nil {
+		return nil, err
+	}
+	if w.Resources != nil {
+		if err := checkNetworks(w.Resources.Networks); err != nil {
+			return nil, err
+		}
+	}
+	config, err := canonicalConfig(w.Config)
 	if err != nil {
 		return nil, err
 	}
 	if len(w.Affinities) > 0 {
 		c.warn("affinities and spreads have no effect")
 	}
-	return &cluster.Task{
+	if len(w.Artifacts) > 0 || len(w.Templates) > 0 || w.Vault != nil {
+		c.warn("artifacts, templates and Vault have no effect")
+	}
+	t := &cluster.Task{
 		Name: w.Name, Resources: resources, KillTimeout: orZero(w.KillTimeout), ShutdownDelay: w.ShutdownDelay,
 		StoragePlugin: w.CSIPluginConfig != nil,
-	}, nil
+		Driver:        w.Driver, Config: config, Env: w.Env, User: w.User, Leader: w.Leader, KillSignal: w.KillSignal, Meta: w.Meta,
+		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
+	}
+	if l := w.Lifecycle; l != nil {
+		t.Lifecycle = &cluster.Lifecycle{Hook: cluster.Hook(l.Hook), Sidecar: l.Sidecar}
+	}
+	return t, nil
+}
+
+// canonicalConfig returns the driver's configuration without blanks and with sorted keys, or nil if it
+// is empty. Equal configurations have equal bytes, whichever client sent them.
+func canonicalConfig(config json.RawMessage) (json.RawMessage, error) {
+	if len(config) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(config))
+	decoder.UseNumber() // keeps large and long numbers
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("Config is not JSON: %w", err)
+	}
+	canonical, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("Config is not JSON: %w", err)
+	}
+	if text := string(canonical); text == "null" || text == "{}" {
+		return nil, nil
+	}
+	return canonical, nil
+}
+
+// checkNetworks refuses what the scheduler and the clients cannot give a task.
+func checkNetworks(networks []*Network) error {
+	for _, n := range networks {
+		switch {
+		case n == nil:
+		case n.Mode != "" && n.Mode != "host":
+			return fmt.Errorf("network mode %q is not supported: tasks use the network of their host", n.Mode)
+		case len(n.DynamicPorts) > 0 || len(n.ReservedPorts) > 0:
+			return errors.New("ports are not supported: tasks use the ports of their host as they are")
+		}
+	}
+	return nil
+}
+
+// policy returns the policy over another one, or nil if both are equal.
+func (w *RestartPolicy) policy(over cluster.RestartPolicy) *cluster.RestartPolicy {
+	if w == nil {
+		return nil
+	}
+	p := over
+	override(&p.Attempts, w.Attempts)
+	override(&p.Interval, w.Interval)
+	override(&p.Delay, w.Delay)
+	if w.Mode != nil {
+		p.Mode = cluster.RestartMode(*w.Mode)
+	}
+	if p == over {
+		return nil
+	}
+	return &p
+}
+
+// logs returns the bounds, or nil if they are the default ones.
+func (w *LogConfig) logs() *cluster.LogConfig {
+	if w == nil {
+		return nil
+	}
+	l := cluster.DefaultLogConfig()
+	override(&l.MaxFiles, w.MaxFiles)
+	override(&l.MaxFileSizeMB, w.MaxFileSizeMB)
+	if l == cluster.DefaultLogConfig() {
+		return nil
+	}
+	return &l
 }
 
 // migrate fills a group's block from the job's and from the defaults. A job that is not a service
@@ -158,21 +262,39 @@ func override[T int | time.Duration](value *T, by *T) {
 	}
 }
 
-// classes are the node classes that the constraints allow, nil for all.
-func (c *conversion) classes(constraints []Constraint) ([]string, error) {
+// splitConstraints separates the constraints that name the allowed node classes: every cluster
+// version has these. The operands of the others get their first names.
+func splitConstraints(constraints []Constraint) (others []cluster.Constraint, ofClasses []Constraint) {
+	for _, c := range constraints {
+		if c.classes() != nil {
+			ofClasses = append(ofClasses, c)
+			continue
+		}
+		switch c.Operand {
+		case "==", "is", "":
+			c.Operand = cluster.OperandEqual
+		case "not":
+			c.Operand = cluster.OperandNotEqual
+		case "set_contains_all":
+			c.Operand = cluster.OperandSetContains
+		}
+		others = append(others, cluster.Constraint(c))
+	}
+	return others, ofClasses
+}
+
+// classesOf are the node classes that the constraints allow, nil for all.
+func classesOf(constraints []Constraint) ([]string, error) {
 	var classes []string
 	for _, one := range constraints {
 		allowed := one.classes()
-		switch {
-		case allowed == nil:
-			c.warn("the constraint %q %s %q has no effect", one.LTarget, one.Operand, one.RTarget)
-		case classes == nil:
+		if classes == nil {
 			classes = allowed
-		default:
-			classes = slices.DeleteFunc(classes, func(class string) bool { return !slices.Contains(allowed, class) })
-			if len(classes) == 0 {
-				return nil, errors.New("no node can have the class that its constraints require")
-			}
+			continue
+		}
+		classes = slices.DeleteFunc(classes, func(class string) bool { return !slices.Contains(allowed, class) })
+		if len(classes) == 0 {
+			return nil, errors.New("no node can have the class that its constraints require")
 		}
 	}
 	return classes, nil

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -47,8 +48,15 @@ type Node struct {
 	// DrainID is the running drain, or empty. Ours.
 	DrainID string `json:",omitempty"`
 
+	// ReportsDrivers says that Drivers are all drivers of the node. Without it the node counts as one
+	// with every driver. Ours.
+	ReportsDrivers bool `json:",omitempty"`
+	Drivers        map[string]*Driver
+	// MaxKillTimeout bounds the kill timeouts of tasks on the node, in nanoseconds; zero is no bound.
+	// Ours.
+	MaxKillTimeout time.Duration `json:",omitempty"`
+
 	// Fields that nodes of this system do not have: empty or null, as in the reference.
-	Drivers              map[string]*Driver
 	HostVolumes          map[string]*Nothing
 	HostNetworks         map[string]*Nothing
 	CSIControllerPlugins map[string]*Nothing
@@ -63,7 +71,7 @@ type Node struct {
 // Nothing is the value of a map that is always empty.
 type Nothing struct{}
 
-// Driver describes a task driver of a node. Nodes of this system have none.
+// Driver describes a task driver of a node.
 type Driver struct {
 	Attributes        map[string]string
 	Detected          bool
@@ -121,7 +129,9 @@ func NewNode(n *cluster.Node) *Node {
 		Status: string(n.Status), StatusDescription: n.StatusDescription, StatusUpdatedAt: n.StatusUpdatedAt,
 		SchedulingEligibility: string(n.SchedulingEligibility),
 		LastDrain:             newDrainMetadata(n.LastDrain),
-		Drivers:               map[string]*Driver{},
+		ReportsDrivers:        n.ReportsDrivers,
+		Drivers:               newDrivers(n.Drivers),
+		MaxKillTimeout:        n.MaxKillTimeout,
 		HostVolumes:           map[string]*Nothing{},
 		CSIControllerPlugins:  map[string]*Nothing{},
 		CSINodePlugins:        map[string]*Nothing{},
@@ -147,7 +157,7 @@ func NewNodeListStub(n *cluster.Node) *NodeListStub {
 		Address: host(n.HTTPAddr), ID: string(n.ID), Datacenter: n.Datacenter, Name: n.Name, NodeClass: n.NodeClass, NodePool: n.NodePool,
 		Version: n.Attributes["nomad.version"], Drain: n.Draining(), SchedulingEligibility: string(n.SchedulingEligibility),
 		Status: string(n.Status), StatusDescription: n.StatusDescription,
-		Drivers: map[string]*Driver{}, HostVolumes: map[string]*Nothing{}, LastDrain: newDrainMetadata(n.LastDrain),
+		Drivers: newDrivers(n.Drivers), HostVolumes: map[string]*Nothing{}, LastDrain: newDrainMetadata(n.LastDrain),
 		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 	if n.Draining() {
@@ -175,6 +185,7 @@ func (w *Node) Node() *cluster.Node {
 		Resources: w.NodeResources.resources(), Reserved: w.ReservedResources.resources(), MaxAllocs: w.NodeMaxAllocs,
 		Status: cluster.NodeStatus(w.Status), StatusDescription: w.StatusDescription,
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
+		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
 	}
 }
 
@@ -200,6 +211,9 @@ func computedClass(n *cluster.Node) string {
 				fmt.Fprintf(h, "%q=%q", key, m[key])
 			}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		fmt.Fprintf(h, "|%q=%t", name, n.HasDriver(name))
 	}
 	return fmt.Sprintf("v1:%d", h.Sum64())
 }

@@ -84,6 +84,8 @@ type Resources struct {
 	CPU      *int64
 	MemoryMB *int64
 	DiskMB   *int64
+	// Networks of a task are read only to refuse ports.
+	Networks []*Network `json:",omitempty"`
 	// Devices are read in a job: those of type gpu are counted.
 	Devices []Device `json:",omitempty"`
 	// GPU is in thousandths of a device. Ours.

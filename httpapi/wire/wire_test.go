@@ -339,9 +339,9 @@ func TestJob_FromRegistration(t *testing.T) {
 			err: `Task group "g": no node can have the class that its constraints require`,
 		},
 		"what has no effect": {
-			job: group(`,"Affinities":[{}],"Constraints":[{"LTarget":"${node.class}","Operand":"!=","RTarget":"a"}]}],"Spreads":[{}],"Constraints":[{"Operand":"distinct_hosts","RTarget":"true"}]}`),
+			job: `{"ID":"x","Spreads":[{}],"TaskGroups":[{"Name":"g","Affinities":[{}],"Tasks":[{"Name":"t","Templates":[{"DestPath":"x"}]}]}]}`,
 			warnings: []string{
-				"affinities and spreads have no effect", `the constraint "" distinct_hosts "true" has no effect`, `the constraint "${node.class}" != "a" has no effect`,
+				"affinities and spreads have no effect", "artifacts, templates and Vault have no effect",
 			},
 		},
 		"a task that is none": {job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[null]}]}`, err: `Task group "g": Task 0 is missing`},

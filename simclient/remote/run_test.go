@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 	leader := leaderOf(t, agents)
 	_, err = leader.Backend().Writer.RegisterJob(t.Context(), &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
 		Name: "g", Count: 8, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 500}}},
-	}}})
+	}}}, nil)
 	must.NoError(t, err)
 	first := string(nodes(1)[0].ID)
 	allocs := func(ctx context.Context, q client.Query) ([]*wire.Allocation, client.Answer, error) {

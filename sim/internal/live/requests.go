@@ -30,7 +30,7 @@ func requestOf(m shims.Message) request {
 		case *shims.NodeUpdateEligibility:
 			_, err = s.UpdateEligibility(ctx, m.Node, m.Eligibility)
 		case *shims.JobRegister:
-			_, err = s.RegisterJob(ctx, m.Job)
+			_, err = s.RegisterJob(ctx, m.Job, nil)
 		case *shims.JobDeregister:
 			_, err = s.StopJob(ctx, m.Job, m.Purge)
 		case *shims.AllocClientUpdate:
