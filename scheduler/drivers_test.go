@@ -116,7 +116,7 @@ func TestDrivers_AreJudgedAgainAtApply(t *testing.T) {
 	}
 }
 
-// Whatever the drivers of nodes do between plan and apply: nothing is placed where its driver cannot
+// Drivers of nodes change at any time between plan and apply: nothing is placed where its driver cannot
 // start it, and nothing waits while a node could take it.
 func TestDrivers_ChangeAtAnyTime(t *testing.T) {
 	t.Parallel()

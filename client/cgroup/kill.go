@@ -114,7 +114,7 @@ func (g *Group) signalAll() error {
 	}
 	open := map[int]int{}
 	defer func() {
-		for _, fd := range open { //lint:order the files do not depend on each other
+		for _, fd := range open {
 			_ = unix.Close(fd)
 		}
 	}()

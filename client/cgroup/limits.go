@@ -41,7 +41,7 @@ func (g *Group) limit(l Limits) error {
 		}
 	}
 	var failed []error
-	for file, value := range files { //lint:order the files do not depend on each other
+	for file, value := range files {
 		if value == 0 {
 			continue
 		}

@@ -156,7 +156,7 @@ func TestDisk_NewerFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a~record")
-	must.NoError(t, os.WriteFile(path, record.EncodeFormat(2, []byte("a form that nobody knows yet")), 0o600))
+	must.NoError(t, os.WriteFile(path, record.EncodeFormat(2, []byte("a form of a later version")), 0o600))
 	_, _, err := openDisk(t, dir).All()
 	must.ErrorIs(t, err, record.ErrNewer)
 	must.ErrorContains(t, err, path)
@@ -412,7 +412,7 @@ func TestTakeLock(t *testing.T) {
 	must.NoError(t, lock.Close())
 }
 
-// Whatever is in the folder, a start does not panic, and says what it could not read.
+// A start does not panic for any content of the folder, and says what it could not read.
 func FuzzDisk_All(f *testing.F) {
 	f.Add([]byte("nodedrain-record 1 00\n\"a\"\n"))
 	f.Add(record.EncodeFormat(1, []byte("\"a\"\ncontent")))

@@ -104,7 +104,7 @@ func TestWriter_Rotates(t *testing.T) {
 	}
 }
 
-// Whatever is written in whatever parts, with restarts in between: the log ends with it, no file is
+// For all texts in all parts, with restarts in between: the log ends with the text, no file is
 // larger than the limit, and no more files than the limit exist.
 func TestWriter_KeepsTheEndOfTheStream(t *testing.T) {
 	t.Parallel()

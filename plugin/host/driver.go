@@ -32,7 +32,7 @@ func (i *Instance) Start(ctx context.Context, task *driver.TaskConfig) (driver.H
 		return nil, i.fail(ctx, name, err)
 	}
 	if answer.GetHandle() == nil {
-		// Without a handle nobody can take the task over. It may run: the class says so.
+		// Without a handle the task cannot be taken over. It may run: the class says so.
 		return nil, &driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("the driver returned no handle")}
 	}
 	// Fields that this version does not know are kept.

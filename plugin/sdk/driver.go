@@ -84,11 +84,9 @@ type Networker interface {
 	DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error
 }
 
-// notFound is the text by which hosts know the error: its type does not survive the wire.
-const notFound = "task not found for given id"
-
-// ErrNotFound means that the driver does not know the task.
-var ErrNotFound error = &driver.Error{Class: driver.NotFound, Call: "driver", Err: errors.New(notFound)}
+// ErrNotFound means that the driver does not know the task. Hosts know it by its text: its type does
+// not survive the wire.
+var ErrNotFound = errors.New("task not found for given id")
 
 // Recoverable marks an error of Start after which the host may try again.
 func Recoverable(err error) error {
@@ -109,7 +107,7 @@ func Default(primary *hclspec.Spec, expression string) *hclspec.Spec {
 
 // Object returns a schema with a value for each key. Names that are empty become the key.
 func Object(attributes map[string]*hclspec.Spec) *hclspec.Spec {
-	for key, spec := range attributes { //lint:order each key is set by itself
+	for key, spec := range attributes {
 		if a := attributeOf(spec); a != nil && a.Name == "" {
 			a.Name = key
 		}

@@ -38,7 +38,7 @@ func (s *server) Fingerprint(_ *pb.FingerprintRequest, stream grpc.ServerStreami
 			HealthDescription: f.Description,
 			Attributes:        map[string]*structs.Attribute{},
 		}
-		for key, value := range f.Attributes { //lint:order a map on the wire has no order
+		for key, value := range f.Attributes {
 			out.Attributes[key] = &structs.Attribute{Value: &structs.Attribute_StringVal{StringVal: value}}
 		}
 		send(out)
