@@ -214,9 +214,13 @@ func answer[M any](response *M, err error) (*M, error) {
 
 // toStatus converts a driver's error to the form that hosts know.
 func toStatus(err error) error {
-	switch driver.ClassOf(err) {
+	class := driver.ClassOf(err)
+	if errors.Is(err, ErrNotFound) {
+		class = driver.NotFound
+	}
+	switch class {
 	case driver.NotFound:
-		return status.Error(codes.Unknown, notFound)
+		return status.Error(codes.Unknown, ErrNotFound.Error())
 	case driver.Recoverable:
 		var marked *driver.Error
 		if errors.As(err, &marked) {
