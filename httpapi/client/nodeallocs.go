@@ -75,20 +75,12 @@ func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	for _, a := range c.Allocs {
 		changed = n.set(n.overlaid(a)) || changed
 	}
-	return n.keep(c) || changed, nil
+	return n.keep(c.Live) || changed, nil
 }
 
-// keep removes the allocations that the answer says are no more the node's. A server that does not
-// name its cluster does not say so.
-func (n *NodeAllocs) keep(c Changes) (changed bool) {
-	live := c.Live
-	if c.Complete {
-		live = make([]cluster.AllocID, len(c.Allocs))
-		for i, a := range c.Allocs {
-			live[i] = a.ID
-		}
-	}
-	if live == nil || c.ClusterID == "" {
+// keep removes all allocations but those with the ids; nil removes none.
+func (n *NodeAllocs) keep(live []cluster.AllocID) (changed bool) {
+	if live == nil {
 		return false
 	}
 	kept := make(map[cluster.AllocID]bool, len(live))

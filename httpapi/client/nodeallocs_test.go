@@ -16,7 +16,14 @@ func alloc(id cluster.AllocID, index uint64, s cluster.ClientStatus) *cluster.Al
 }
 
 func all(at client.Since, allocs ...*cluster.Allocation) client.Changes {
-	return client.Changes{Since: at, Complete: true, Allocs: allocs}
+	c := client.Changes{Since: at, Complete: true, Allocs: allocs}
+	if at.ClusterID != "" {
+		c.Live = []cluster.AllocID{}
+		for _, a := range allocs {
+			c.Live = append(c.Live, a.ID)
+		}
+	}
+	return c
 }
 
 func merged(t *testing.T, n *client.NodeAllocs, c client.Changes) (changed bool) {
@@ -127,6 +134,11 @@ func TestNodeSide_Changes(t *testing.T) {
 	must.Eq(t, client.Changes{
 		Since: client.Since{ClusterID: "c", Index: 17}, Allocs: []*cluster.Allocation{{ID: "a", AllocModifyIndex: 16}}, Live: []cluster.AllocID{},
 	}, changes)
+
+	c, _ = answering(t, client.Config{}, http.StatusOK, nil, `{"ClusterID":"c","Index":17,"Complete":true,"Allocs":[{"ID":"a"}]}`)
+	changes, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)
+	must.NoError(t, err)
+	must.Eq(t, []cluster.AllocID{"a"}, changes.Live)
 
 	c, last = answering(t, client.Config{}, http.StatusOK, map[string]string{"X-Nomad-Index": "15"}, `[{"ID":"a"},{"ID":"b"}]`)
 	changes, err = c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)

@@ -59,8 +59,8 @@ type Changes struct {
 	// changed, in any status.
 	Complete bool
 	Allocs   []*cluster.Allocation
-	// Live are the ids of all allocations that are not client-terminal: all others are no more the
-	// node's. Nil says nothing.
+	// Live are the ids of all allocations of the node that are not client-terminal: the client stops all
+	// others. Nil says nothing about others. It is never nil if the answer is complete and names its cluster.
 	Live []cluster.AllocID
 }
 
@@ -83,7 +83,13 @@ func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) 
 		}
 		c.Allocs = append(c.Allocs, a)
 	}
-	if w.Live != nil {
+	switch {
+	case w.Complete && w.ClusterID != "":
+		c.Live = []cluster.AllocID{}
+		for _, a := range c.Allocs {
+			c.Live = append(c.Live, a.ID)
+		}
+	case w.Live != nil:
 		c.Live = make([]cluster.AllocID, len(w.Live))
 		for i, id := range w.Live {
 			c.Live[i] = cluster.AllocID(id)
