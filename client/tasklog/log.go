@@ -213,7 +213,7 @@ func (l *Log) run() {
 func (l *Log) write(p []byte) (left int) {
 	moved := false
 	for {
-		n, err := l.writer.Write(p)
+		n, err := l.writer.Append(p)
 		p = p[n:]
 		l.fail(err)
 		if err == nil {

@@ -53,7 +53,7 @@ func TestWriter_KilledAtEachStepOfARotation(t *testing.T) {
 			if !w.LineStart() {
 				t.Fatal("a line is torn")
 			}
-			_, err = w.Write([]byte("next life\n"))
+			_, err = w.Append([]byte("next life\n"))
 			must.NoError(t, err)
 			must.NoError(t, w.Close())
 			log := content(t, dir, "a")
@@ -96,7 +96,7 @@ func writeAndDie(t *testing.T, when string) {
 	must.NoError(t, err)
 	for i := range 24 {
 		line := fmt.Sprintf("line %010d", i)
-		_, err := w.Write([]byte(line + "\n"))
+		_, err := w.Append([]byte(line + "\n"))
 		must.NoError(t, err)
 		fmt.Println(line)
 	}

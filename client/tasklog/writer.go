@@ -102,22 +102,22 @@ func (w *Writer) fileName(n int) string { return w.name + "." + strconv.Itoa(n) 
 // near is how close to its limit a file ends at a line end.
 func (w *Writer) near() int64 { return min(2000, w.limits.MaxFileSize/8) }
 
-// Write writes p to the newest file, and continues in the next one when a file is full. A file ends
+// Append writes p to the newest file, and continues in the next one when a file is full. A file ends
 // at a line end, unless a line is longer than a file or comes in parts. If the next file cannot be
 // opened, the old one grows until it can. After an error, n bytes are in the log, and the caller may
 // write the rest later.
-func (w *Writer) Write(p []byte) (n int, err error) {
+func (w *Writer) Append(p []byte) (n int, err error) {
 	for len(p) > 0 {
 		if w.full {
 			w.full = false
 			if w.rotate() != nil {
-				wrote, err := w.append(p)
+				wrote, err := w.write(p)
 				return n + wrote, err
 			}
 		}
 		var cut int
 		cut, w.full = w.cut(p)
-		wrote, err := w.append(p[:cut])
+		wrote, err := w.write(p[:cut])
 		n += wrote
 		p = p[wrote:]
 		if err != nil {
@@ -155,7 +155,7 @@ func (w *Writer) cut(p []byte) (length int, full bool) {
 	}
 }
 
-func (w *Writer) append(p []byte) (int, error) {
+func (w *Writer) write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}

@@ -94,7 +94,7 @@ func TestWriter_Rotates(t *testing.T) {
 			w, err := tasklog.Open(openRoot(t, dir), "web.stdout", tasklog.Limits{MaxFiles: 3, MaxFileSize: 64})
 			must.NoError(t, err)
 			for _, text := range c.writes {
-				n, err := w.Write([]byte(text))
+				n, err := w.Append([]byte(text))
 				must.NoError(t, err)
 				must.Eq(t, len(text), n)
 			}
@@ -123,7 +123,7 @@ func TestWriter_KeepsTheEndOfTheStream(t *testing.T) {
 			part := rapid.StringMatching(`([a-z]{0,40}\n?){0,6}`).Draw(rt, "part")
 			lines = lines && (part == "" || strings.HasSuffix(part, "\n"))
 			all.WriteString(part)
-			n, err := w.Write([]byte(part))
+			n, err := w.Append([]byte(part))
 			must.NoError(t, err)
 			must.Eq(t, len(part), n)
 			if rapid.Bool().Draw(rt, "restart") {
@@ -162,7 +162,7 @@ func TestOpen_ContinuesInTheNewestFile(t *testing.T) {
 	w, err := tasklog.Open(openRoot(t, dir), "web.stdout", tasklog.Limits{})
 	must.NoError(t, err)
 	must.False(t, w.LineStart())
-	_, err = w.Write([]byte("hed\n"))
+	_, err = w.Append([]byte("hed\n"))
 	must.NoError(t, err)
 	must.NoError(t, w.Close())
 	got, err := os.ReadFile(filepath.Join(dir, "web.stdout.10"))
