@@ -1,0 +1,237 @@
+// Package allocdir makes, moves and removes the folders of allocations on a node. Drivers expect this
+// tree:
+//
+//	ALLOC/alloc/logs   log files and FIFOs: the client's
+//	ALLOC/alloc/tmp    shared by the tasks
+//	ALLOC/alloc/data   shared by the tasks, kept by a sticky disk
+//	ALLOC/TASK/local   the task's, kept by a sticky disk
+//	ALLOC/TASK/secrets the task's
+//	ALLOC/TASK/private the client's
+//	ALLOC/TASK/tmp     the task's temporary files
+//
+// ALLOC and TASK are encoded ids: see package pathname. A driver derives the folder of a task from its
+// name, so the client gives it [TaskFolder] as the name of the task.
+//
+// A folder is readable by its owner only. If all tasks run as the client's user, nobody else enters
+// the tree. A task with a user of its own owns its folders and can reach them, and no other folder. If
+// tasks of an allocation have different users, they share alloc/tmp and alloc/data with all users
+// of the machine who know the id of the allocation: the folders above cannot be listed.
+//
+// All access goes through [os.Root]: no symbolic link leads out of the tree.
+package allocdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+)
+
+// shared is the folder that all tasks of an allocation share.
+const shared = "alloc"
+
+// Folders is the folder of all allocations of a node. Several goroutines may use it, one for each
+// allocation.
+type Folders struct {
+	path string
+	root *os.Root
+}
+
+// Open opens the folder of all allocations, an absolute path, and makes it if it does not exist. The
+// folders above it must let the users of tasks through.
+func Open(path string) (*Folders, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("folder of allocations: %q is not an absolute path", path)
+	}
+	if err := os.MkdirAll(path, 0o711); err != nil {
+		return nil, fmt.Errorf("folder of allocations: %w", err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("folder of allocations: %w", err)
+	}
+	if err := root.Chmod(".", 0o711); err != nil {
+		return nil, errors.Join(fmt.Errorf("folder of allocations: %w", err), root.Close())
+	}
+	return &Folders{path: path, root: root}, nil
+}
+
+// Close closes the folder.
+func (f *Folders) Close() error { return f.root.Close() }
+
+// Task is a task of an allocation.
+type Task struct {
+	Name string
+	// User is the name or the number of the user that runs the task. Empty is the client's.
+	User string
+}
+
+// Alloc returns the path of an allocation's folder.
+func (f *Folders) Alloc(alloc string) string { return filepath.Join(f.path, pathname.Encode(alloc)) }
+
+// Logs returns the path of the folder of an allocation's logs.
+func (f *Folders) Logs(alloc string) string { return filepath.Join(f.Alloc(alloc), shared, "logs") }
+
+// Task returns the path of a task's folder.
+func (f *Folders) Task(alloc, task string) string {
+	return filepath.Join(f.Alloc(alloc), TaskFolder(task))
+}
+
+// TaskFolder returns the name of a task's folder. Different tasks have different folders, and none has
+// the one that all share.
+func TaskFolder(task string) string {
+	if task == shared {
+		return "%61lloc" // Encode leaves every "a" as it is, so no other task has this folder.
+	}
+	return pathname.Encode(task)
+}
+
+// owner is the user of a folder.
+type owner struct{ uid, gid int }
+
+func self() owner { return owner{os.Geteuid(), os.Getegid()} }
+
+// lookup returns a user of the machine.
+func lookup(name string) (owner, error) {
+	if name == "" {
+		return self(), nil
+	}
+	u, err := user.Lookup(name)
+	if _, number := strconv.Atoi(name); err != nil && number == nil {
+		u, err = user.LookupId(name)
+	}
+	if err != nil {
+		return owner{}, err
+	}
+	uid, badUID := strconv.Atoi(u.Uid)
+	gid, badGID := strconv.Atoi(u.Gid)
+	return owner{uid, gid}, errors.Join(badUID, badGID)
+}
+
+// Build makes the folders of an allocation. It can be repeated, also while tasks run. An error names
+// what is missing, for example a user.
+func (f *Folders) Build(alloc string, tasks []Task) error {
+	if err := f.build(pathname.Encode(alloc), tasks); err != nil {
+		return fmt.Errorf("make the folders of allocation %s: %w", alloc, err)
+	}
+	return nil
+}
+
+func (f *Folders) build(alloc string, tasks []Task) error {
+	owners := map[string]owner{}
+	together := []owner{}
+	for _, task := range tasks {
+		who, err := lookup(task.User)
+		if err != nil {
+			return fmt.Errorf("task %s: %w", task.Name, err)
+		}
+		owners[task.Name] = who
+		if !slices.Contains(together, who) {
+			together = append(together, who)
+		}
+	}
+	mine := self()
+	// Other users pass through this folder to theirs.
+	through := fs.FileMode(0o711)
+	common, commonMode := mine, fs.FileMode(0o777)|fs.ModeSticky
+	switch {
+	case len(together) == 1:
+		common, commonMode = together[0], 0o700
+		if common == mine {
+			through = 0o700
+		}
+	case len(together) == 0:
+		through, commonMode = 0o700, 0o700
+	}
+	folders := []folder{
+		{alloc, mine, through},
+		{path.Join(alloc, shared), mine, through},
+		{path.Join(alloc, shared, "logs"), mine, 0o700},
+		{path.Join(alloc, shared, "tmp"), common, commonMode},
+		{path.Join(alloc, shared, "data"), common, commonMode},
+	}
+	for _, task := range tasks {
+		who, top := owners[task.Name], path.Join(alloc, TaskFolder(task.Name))
+		// The task may enter its folder and not change what is in it: the client and drivers write
+		// there as root.
+		enter := fs.FileMode(0o710)
+		if who == mine {
+			enter = 0o700
+		}
+		folders = append(folders,
+			folder{top, owner{mine.uid, who.gid}, enter},
+			folder{path.Join(top, "local"), who, 0o700},
+			folder{path.Join(top, "secrets"), who, 0o700},
+			folder{path.Join(top, "private"), mine, 0o700},
+			folder{path.Join(top, "tmp"), who, 0o777 | fs.ModeSticky},
+		)
+	}
+	for _, d := range folders {
+		if err := f.make(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type folder struct {
+	name string
+	owner
+	mode fs.FileMode
+}
+
+// make makes a folder, or corrects its owner and mode.
+func (f *Folders) make(d folder) error {
+	if err := f.root.Mkdir(d.name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := f.root.Lstat(d.name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", d.name)
+	}
+	if err := f.root.Lchown(d.name, d.uid, d.gid); err != nil {
+		return err
+	}
+	return f.root.Chmod(d.name, d.mode)
+}
+
+// MoveSticky moves what a sticky disk keeps from an allocation that has ended to its successor on this
+// node: alloc/data, and local of the given tasks. Both allocations have their folders. It can be
+// repeated until the successor's tasks have started; what has moved already stays.
+func (f *Folders) MoveSticky(from, to string, tasks []Task) error {
+	moves := []string{path.Join(shared, "data")}
+	for _, task := range tasks {
+		moves = append(moves, path.Join(TaskFolder(task.Name), "local"))
+	}
+	for _, name := range moves {
+		source, target := path.Join(pathname.Encode(from), name), path.Join(pathname.Encode(to), name)
+		info, err := f.root.Lstat(source)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // A new task, or an earlier call moved it.
+		}
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", source)
+		}
+		if err == nil {
+			// Build made the target. Only an empty folder can be removed.
+			if err = f.root.Remove(target); err == nil || errors.Is(err, fs.ErrNotExist) {
+				err = f.root.Rename(source, target)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("move the data of allocation %s to %s: %w", from, to, err)
+		}
+	}
+	// The successor may have other users.
+	return f.Build(to, tasks)
+}

@@ -1,0 +1,295 @@
+package allocdir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+)
+
+func open(t testing.TB) *allocdir.Folders {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "alloc"))
+}
+
+func openAt(t testing.TB, path string) *allocdir.Folders {
+	t.Helper()
+	f, err := allocdir.Open(path)
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, f.Close()) })
+	return f
+}
+
+// tree returns the folders below a path, with mode, user and group.
+func tree(t testing.TB, top string) []string {
+	t.Helper()
+	var all []string
+	must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		stat, _ := info.Sys().(*syscall.Stat_t)
+		name, _ := filepath.Rel(top, path)
+		all = append(all, fmt.Sprintf("%s %v %d:%d", name, info.Mode(), stat.Uid, stat.Gid))
+		return nil
+	}))
+	slices.Sort(all)
+	return all
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give folders to other users")
+	}
+}
+
+func TestBuild_OneUser(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	who := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
+	want := []string{
+		". drwx------", "alloc drwx------", "alloc/data drwx------", "alloc/logs drwx------", "alloc/tmp drwx------",
+		"web drwx------", "web/local drwx------", "web/private drwx------", "web/secrets drwx------", "web/tmp dtrwxrwxrwx",
+	}
+	for i := range want {
+		want[i] += " " + who
+	}
+	for range 2 {
+		must.NoError(t, f.Build("4f1b", []allocdir.Task{{Name: "web"}}))
+		must.Eq(t, want, tree(t, f.Alloc("4f1b")))
+	}
+	must.Eq(t, filepath.Join(f.Alloc("4f1b"), "web"), f.Task("4f1b", "web"))
+	must.Eq(t, filepath.Join(f.Alloc("4f1b"), "alloc/logs"), f.Logs("4f1b"))
+}
+
+// A task with a user of its own owns its folders and those that the tasks share.
+func TestBuild_UserOfTheTask(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	f := open(t)
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web", User: "nobody"}}))
+	got := strings.Join(tree(t, f.Alloc("a")), "\n")
+	for _, want := range []string{
+		". drwx--x--x 0:0", "alloc/data drwx------ 65534:65534", "alloc/logs drwx------ 0:0", "web drwx--x--- 0:65534",
+		"web/local drwx------ 65534:65534", "web/secrets drwx------ 65534:65534", "web/private drwx------ 0:0", "web/tmp dtrwxrwxrwx 65534:65534",
+	} {
+		must.StrContains(t, got, want)
+	}
+}
+
+// Tasks of different users share data and tmp, and not each other's folders.
+func TestBuild_DifferentUsers(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	base, err := os.MkdirTemp("", "allocdir") // other users may pass through it
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, os.RemoveAll(base)) })
+	must.NoError(t, os.Chmod(base, 0o711))
+	f := openAt(t, filepath.Join(base, "alloc"))
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web", User: "65534"}, {Name: "log", User: "daemon"}, {Name: "root"}}))
+	as := func(uid uint32, command string, args ...string) error {
+		cmd := exec.Command(command, args...)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		return cmd.Run()
+	}
+	top := f.Alloc("a")
+	must.NoError(t, as(65534, "touch", top+"/web/secrets/x", top+"/web/local/x", top+"/web/tmp/x", top+"/alloc/data/x"))
+	must.NoError(t, as(1, "touch", top+"/log/secrets/x", top+"/alloc/data/y"))
+	for _, path := range []string{top + "/web/secrets/x", top + "/web/local", top + "/web/tmp", top + "/alloc/logs", top + "/root/local", top} {
+		must.Error(t, as(1, "ls", path), must.Sprint(path))
+	}
+	for _, path := range []string{top + "/web/x", top + "/web/private/x", top + "/alloc/logs/x"} {
+		must.Error(t, as(65534, "touch", path), must.Sprint(path))
+	}
+}
+
+func TestBuild_Refused(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	must.ErrorContains(t, f.Build("a", []allocdir.Task{{Name: "web", User: "no-such-user"}}), "task web: user: unknown user no-such-user")
+	must.NoError(t, f.Build("b", nil))
+	must.NoError(t, os.Symlink("/etc", filepath.Join(f.Alloc("b"), "web")))
+	must.ErrorContains(t, f.Build("b", []allocdir.Task{{Name: "web"}}), "is not a folder")
+	must.NoError(t, os.Symlink("/etc", f.Alloc("c")))
+	must.Error(t, f.Build("c", nil))
+	_, err := allocdir.Open("alloc")
+	must.ErrorContains(t, err, "absolute path")
+}
+
+// Ids with slashes, dots and 256 bytes have folders of their own.
+func TestTaskFolder(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	names := []string{"web", "alloc", "%61lloc", "a/b", "a%2Fb", ".", "..", "../../etc", strings.Repeat("x", 256), strings.Repeat("x", 255), ""}
+	var tasks []allocdir.Task
+	for _, name := range names {
+		tasks = append(tasks, allocdir.Task{Name: name})
+	}
+	must.NoError(t, f.Build("../job/1", tasks))
+	entries, err := os.ReadDir(f.Alloc("../job/1"))
+	must.NoError(t, err)
+	must.Len(t, len(names)+1, entries)
+	known := map[string]string{"alloc": "the folder of all"}
+	rapid.Check(t, func(rt *rapid.T) {
+		id := rapid.OneOf(rapid.SampledFrom(names), rapid.StringMatching(`%?6?1?a?lloc`)).Draw(rt, "id")
+		name := allocdir.TaskFolder(id)
+		other, taken := known[name]
+		must.True(rt, !taken || other == id, must.Sprintf("%q and %q", id, other))
+		known[name] = id
+	})
+}
+
+// Data of a sticky disk moves to the successor, with users that may differ.
+func TestMoveSticky(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	tasks := []allocdir.Task{{Name: "web"}, {Name: "new"}}
+	must.NoError(t, f.Build("old", tasks[:1]))
+	for _, name := range []string{"alloc/data/d", "alloc/tmp/t", "web/local/l", "web/secrets/s"} {
+		must.NoError(t, os.WriteFile(filepath.Join(f.Alloc("old"), name), []byte(name), 0o600))
+	}
+	must.NoError(t, f.Build("next", tasks))
+	for range 2 { // the second time nothing is left to move
+		must.NoError(t, f.MoveSticky("old", "next", tasks))
+	}
+	files := strings.Join(tree(t, f.Alloc("next")), "\n")
+	must.StrContains(t, files, "alloc/data/d ")
+	must.StrContains(t, files, "web/local/l ")
+	must.StrNotContains(t, files, "/t ")
+	must.StrNotContains(t, files, "/s ")
+
+	// Data of a successor that has started is not replaced.
+	must.NoError(t, f.Build("old", tasks[:1]))
+	must.ErrorContains(t, f.MoveSticky("old", "next", tasks), "move the data of allocation old to next")
+	must.NoError(t, os.RemoveAll(filepath.Join(f.Alloc("old"), "alloc/data")))
+	must.NoError(t, os.Symlink("/etc", filepath.Join(f.Alloc("old"), "alloc/data")))
+	must.ErrorContains(t, f.MoveSticky("old", "next", tasks), "is not a folder")
+}
+
+// Removal deletes links and not what they lead to, folders without rights, and odd names.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web"}}))
+	must.NoError(t, f.Build("b", nil))
+	outside := filepath.Join(t.TempDir(), "outside")
+	must.NoError(t, os.MkdirAll(filepath.Join(outside, "kept"), 0o700))
+	local := filepath.Join(f.Task("a", "web"), "local")
+	must.NoError(t, os.Symlink(outside, filepath.Join(local, "link")))
+	must.NoError(t, os.Symlink(f.Alloc("b"), filepath.Join(local, "sibling")))
+	must.NoError(t, os.MkdirAll(filepath.Join(local, "x/y"), 0o700))
+	must.NoError(t, os.WriteFile(filepath.Join(local, "x/y/file"), nil, 0o400))
+	must.NoError(t, syscall.Mkfifo(filepath.Join(local, "fifo"), 0o600))
+	must.NoError(t, os.Chmod(filepath.Join(local, "x"), 0))
+
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	must.NoError(t, f.Remove(t.Context(), "unknown"))
+	ids, err := f.List()
+	must.NoError(t, err)
+	must.Eq(t, []string{"b"}, ids)
+	_, err = os.Stat(filepath.Join(outside, "kept"))
+	must.NoError(t, err)
+	_, err = os.Stat(f.Logs("b"))
+	must.NoError(t, err)
+}
+
+// A tree that is deeper than a process may have files open, and a folder of many files.
+func TestRemove_DeepAndWide(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web"}}))
+	dir, err := os.OpenRoot(f.Task("a", "web"))
+	must.NoError(t, err)
+	for range 3000 {
+		must.NoError(t, dir.Mkdir("d", 0o700))
+		next, err := dir.OpenRoot("d")
+		must.NoError(t, err)
+		must.NoError(t, dir.Close())
+		dir = next
+	}
+	for i := range 1000 {
+		must.NoError(t, dir.WriteFile(fmt.Sprint(i), nil, 0o600))
+	}
+	must.NoError(t, dir.Close())
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	ids, err := f.List()
+	must.NoError(t, err)
+	must.SliceEmpty(t, ids)
+}
+
+// A removal that was interrupted is still listed, and the next call ends it.
+func TestRemove_Interrupted(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web"}}))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the client ends")
+	cancel(why)
+	must.ErrorIs(t, f.Remove(ctx, "a"), why)
+	_, err := os.Stat(f.Alloc("a"))
+	must.ErrorIs(t, err, fs.ErrNotExist)
+	ids, err := f.List()
+	must.NoError(t, err)
+	must.Eq(t, []string{"a"}, ids)
+	// Meanwhile the same id may exist again.
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web"}}))
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	ids, err = f.List()
+	must.NoError(t, err)
+	must.SliceEmpty(t, ids)
+}
+
+// What is mounted below the folder is not deleted: the error names the mount point, and the removal
+// ends after the unmount.
+func TestRemove_Mount(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	must.NoError(t, f.Build("a", []allocdir.Task{{Name: "web"}}))
+	volume := t.TempDir()
+	must.NoError(t, os.WriteFile(filepath.Join(volume, "precious"), nil, 0o600))
+	target := filepath.Join(f.Task("a", "web"), "local", "volume")
+	must.NoError(t, os.Mkdir(target, 0o700))
+	if err := unix.Mount(volume, target, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("this machine lets the test mount nothing: %v", err)
+	}
+	unmounted := false
+	t.Cleanup(func() {
+		if !unmounted {
+			_ = unix.Unmount(target, unix.MNT_DETACH)
+		}
+	})
+	err := f.Remove(t.Context(), "a")
+	must.ErrorIs(t, err, syscall.EBUSY)
+	must.ErrorContains(t, err, "/volume")
+	_, err = os.Stat(filepath.Join(volume, "precious"))
+	must.NoError(t, err)
+	// The folders above the mount point have moved to the trash, with the mount.
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(f.Alloc("a")), ".trash/a/*/volume"))
+	must.NoError(t, err)
+	must.Len(t, 1, found)
+	must.NoError(t, unix.Unmount(found[0], 0))
+	unmounted = true
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	_, err = os.Stat(filepath.Join(volume, "precious"))
+	must.NoError(t, err)
+}
