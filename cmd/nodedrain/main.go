@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"syscall"
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 	simulate := simCommand{ctx: ctx, out: std.out, errs: std.errs, getenv: std.getenv, play: sim.Play}
 	operate := operatorCommand{ctx: ctx, stdio: std}
-	return map[string]cli.CommandFactory{
+	all := map[string]cli.CommandFactory{
 		"node":             is(&parentCommand{"Drain nodes and show their status", nodeHelp}),
 		"node drain":       is(&nodeDrainCommand{operate}),
 		"node eligibility": is(&nodeEligibilityCommand{operate}),
@@ -106,6 +107,8 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"token":        is(&parentCommand{"Create tokens for the HTTP API", tokenHelp}),
 		"token create": is(&tokenCreateCommand{out: std.out, errs: std.errs}),
 	}
+	maps.Copy(all, pluginCommands(std.errs))
+	return all
 }
 
 // is returns a factory of an existing command.

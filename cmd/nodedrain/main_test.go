@@ -43,6 +43,7 @@ func TestRun_mistakes(t *testing.T) {
 		{"demo -seed -1", `invalid value "-1" for flag -seed`},
 		{"demo -log-level loud", `-log-level is "loud"`},
 		{"demo now", `unexpected argument "now"`},
+		{"plugin mock now", "nodedrain plugin mock takes no arguments"},
 	}
 	for _, c := range cases {
 		t.Run(c.line, func(t *testing.T) {

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/hashicorp/cli"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// pluginCommand is "nodedrain plugin NAME": one of the task drivers that this program contains. A
+// client starts it like every other plugin.
+type pluginCommand struct {
+	name, synopsis, help string
+	// open returns the driver.
+	open func() (sdk.Driver, error)
+	errs io.Writer
+}
+
+// pluginCommands returns the drivers that this program contains.
+func pluginCommands(errs io.Writer) map[string]cli.CommandFactory {
+	return map[string]cli.CommandFactory{
+		"plugin": is(&parentCommand{"Serve a task driver to the client of a node", pluginHelp}),
+		"plugin mock": is(&pluginCommand{
+			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
+			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },
+		}),
+	}
+}
+
+func (c *pluginCommand) Synopsis() string { return c.synopsis }
+
+func (c *pluginCommand) Help() string { return c.help }
+
+func (c *pluginCommand) Run(args []string) int {
+	if len(args) > 0 {
+		fmt.Fprintf(c.errs, "nodedrain plugin %s takes no arguments\n", c.name)
+		return 1
+	}
+	d, err := c.open()
+	if err != nil {
+		fmt.Fprintf(c.errs, "Error starting the driver %s: %v\n", c.name, err)
+		return 1
+	}
+	// SIGTERM ends a plugin at once. Its tasks live on.
+	signal.Reset(syscall.SIGTERM)
+	sdk.Serve(d)
+	return 0
+}
+
+const pluginHelp = `Usage: nodedrain plugin <command>
+
+  Serves one of the task drivers that this program contains. The client of a node starts
+  these commands; they are not meant for people.`
+
+const pluginMockHelp = `Usage: nodedrain plugin mock
+
+  Serves the driver "mock" to the client that started this process. Its tasks have no
+  processes. They start, end and fail as their config says, which is useful for tests of
+  clients, jobs and drains.
+
+  Keys of a task's config, all optional, with durations such as "10s":
+
+    run_for                  The time until the task ends; by default it runs until a
+                             signal.
+    exit_code, exit_signal   Its result then.
+    stdout_string            What it writes when it starts.
+    stop_ignore              It ignores all signals but SIGKILL.
+    kill_after               The time from another signal to its end.
+    signal_codes             Exit codes by the name of a signal; it ignores the others.
+    start_block_for          The time that a start takes.
+    start_error              A start fails with this text.
+    start_error_recoverable  ... and may be repeated.
+    hang_at                  The driver does not answer this call, such as "StopTask".
+    crash_at                 The driver ends at this call, once for each start.
+
+  Keys of the plugin's own config:
+
+    unhealthy                The driver reports that it is unhealthy, with this text.
+    fingerprints             The number of its first reports, by default 1.`

@@ -1,0 +1,410 @@
+package mock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// life is one life of the driver, in this process.
+type life struct {
+	*mock.Driver
+	died chan struct{}
+}
+
+// newLife returns a driver whose process ends by closing died.
+func newLife(t drivertest.T) *life {
+	l := &life{died: make(chan struct{})}
+	var once sync.Once
+	var err error
+	l.Driver, err = mock.New(func(int) { once.Do(func() { close(l.died) }) })
+	if err != nil {
+		t.Fatalf("making the driver: %v", err)
+	}
+	return l
+}
+
+var errGone = &driver.Error{Class: driver.Gone, Call: "Call", Err: errors.New("the driver is gone")}
+
+// during runs a call, which ends when the driver's process dies.
+func during[T any](ctx context.Context, l *life, call func(context.Context) (T, error)) (T, error) {
+	var none T
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		v, err := call(ctx)
+		answers <- answer{v, err}
+	}()
+	select {
+	case <-l.died:
+		return none, errGone
+	default:
+	}
+	select {
+	case <-l.died:
+		return none, errGone
+	case a := <-answers:
+		select {
+		case <-l.died: // the process died in the call
+			return none, errGone
+		default:
+			return a.value, a.err
+		}
+	}
+}
+
+func (l *life) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+	return during(ctx, l, func(ctx context.Context) (driver.Handle, error) {
+		if _, err := l.Driver.Start(ctx, task); err != nil {
+			return nil, err
+		}
+		return json.Marshal(task)
+	})
+}
+
+func (l *life) Recover(ctx context.Context, _ driver.TaskID, handle driver.Handle) error {
+	_, err := during(ctx, l, func(ctx context.Context) (none struct{}, err error) {
+		var task driver.TaskConfig
+		if err := json.Unmarshal(handle, &task); err != nil {
+			return none, err
+		}
+		return none, l.Driver.Recover(ctx, &task, 1, nil)
+	})
+	return err
+}
+
+func (l *life) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	return during(ctx, l, func(ctx context.Context) (driver.ExitResult, error) { return l.Driver.Wait(ctx, id) })
+}
+
+func (l *life) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	_, err := during(ctx, l, func(ctx context.Context) (none struct{}, err error) {
+		return none, l.Driver.Stop(ctx, id, grace, signal)
+	})
+	return err
+}
+
+func (l *life) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	return l.Driver.Fingerprints(ctx, report)
+}
+
+// Encode uses the driver's schema.
+func (l *life) Encode(config []byte, lookup func(string) (string, bool)) ([]byte, error) {
+	s, err := schema.New(l.Info().TaskSchema)
+	if err != nil {
+		return nil, err
+	}
+	return s.Encode(config, lookup)
+}
+
+var errUnsupported = &driver.Error{Class: driver.Unsupported, Call: "Call", Err: errors.New("unsupported")}
+
+func (*life) Events(context.Context, func(driver.Event)) error { return errUnsupported }
+func (*life) Stats(context.Context, driver.TaskID, time.Duration, func(driver.Usage)) error {
+	return errUnsupported
+}
+func (*life) Exec(context.Context, driver.TaskID, []string, time.Duration) (driver.Output, error) {
+	return driver.Output{}, errUnsupported
+}
+func (*life) ExecStreaming(context.Context, driver.TaskID, []string, driver.ExecStreams) (driver.ExitResult, error) {
+	return driver.ExitResult{}, errUnsupported
+}
+func (*life) CreateNetwork(context.Context, string, string) (*driver.Network, bool, error) {
+	return nil, false, errUnsupported
+}
+func (*life) DestroyNetwork(context.Context, string, *driver.Network) error { return errUnsupported }
+
+// node is a node with the driver in this process.
+type node struct {
+	life  *life
+	dir   string
+	tasks int
+}
+
+func newNode(t drivertest.T) drivertest.Node { return &node{life: newLife(t), dir: t.TempDir()} }
+
+func (n *node) Driver() driver.Driver                  { return n.life }
+func (n *node) Kill(drivertest.T)                      { close(n.life.died) }
+func (n *node) Launch(t drivertest.T)                  { n.life = newLife(t) }
+func (*node) Processes(driver.TaskID) ([]string, bool) { return nil, false }
+
+func (n *node) Task(t drivertest.T) *driver.TaskConfig {
+	n.tasks++
+	if err := os.MkdirAll(filepath.Join(n.dir, "web"), 0o700); err != nil {
+		t.Fatalf("making the task's folder: %v", err)
+	}
+	return &driver.TaskConfig{
+		ID: driver.TaskID(fmt.Sprintf("alloc/web/%d", n.tasks)), Name: "web", AllocDir: n.dir,
+		StdoutPath: filepath.Join(n.dir, fmt.Sprintf("stdout.%d", n.tasks)),
+	}
+}
+
+func (*node) Stdout(task *driver.TaskConfig) (string, error) {
+	text, err := os.ReadFile(task.StdoutPath)
+	return string(text), err
+}
+
+// config is the config of a task for the conformance suite.
+func config(b drivertest.Behaviour) ([]byte, bool) {
+	keys := map[string]any{}
+	switch b.Kind {
+	case drivertest.RunForever:
+	case drivertest.Exit:
+		keys["run_for"], keys["exit_code"] = b.After.String(), b.Code
+	case drivertest.Die:
+		keys["run_for"], keys["exit_signal"] = b.After.String(), map[string]int{"SIGKILL": 9, "SIGTERM": 15}[b.Signal]
+	case drivertest.Ignore:
+		keys["stop_ignore"] = true
+	case drivertest.Trap:
+		keys["signal_codes"] = map[string]int{b.Signal: b.Code}
+	case drivertest.Fail:
+		keys["start_error"] = "the config says so"
+	case drivertest.Lines:
+		keys["run_for"], keys["stdout_string"] = "0s", drivertest.Output
+	default:
+		return nil, false
+	}
+	text, err := json.Marshal(keys)
+	return text, err == nil
+}
+
+// The driver passes the suite. Package plugin/host runs it over the protocol.
+func TestDriver_conformance(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{
+		New: newNode, Config: config, Around: synctest.Test,
+		Skips: map[string]string{"D17 children": "the tasks have no processes"},
+	})
+}
+
+// start starts a task with a config.
+func start(t *testing.T, n *node, keys string) (*driver.TaskConfig, driver.Handle, error) {
+	t.Helper()
+	task := n.Task(t)
+	var err error
+	task.Config, err = n.life.Encode([]byte(keys), nil)
+	must.NoError(t, err)
+	handle, err := n.life.Start(t.Context(), task)
+	return task, handle, err
+}
+
+// At each call the driver's process ends once, after the call took effect. The next life recovers
+// the task, and the call is answered.
+func TestDriver_crashAt(t *testing.T) {
+	t.Parallel()
+	calls := map[string]func(*node, context.Context, driver.TaskID) error{
+		"WaitTask": func(n *node, ctx context.Context, id driver.TaskID) error { _, err := n.life.Wait(ctx, id); return err },
+		"StopTask": func(n *node, ctx context.Context, id driver.TaskID) error {
+			return n.life.Stop(ctx, id, time.Second, "")
+		},
+		"SignalTask": func(n *node, ctx context.Context, id driver.TaskID) error {
+			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { return nil, n.life.Signal(ctx, id, "SIGHUP") })
+			return err
+		},
+		"DestroyTask": func(n *node, ctx context.Context, id driver.TaskID) error {
+			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { return nil, n.life.Destroy(ctx, id, true) })
+			return err
+		},
+		"InspectTask": func(n *node, ctx context.Context, id driver.TaskID) error {
+			_, err := during(ctx, n.life, func(ctx context.Context) (any, error) { _, err := n.life.Inspect(ctx, id); return nil, err })
+			return err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t).(*node)
+				task, handle, err := start(t, n, fmt.Sprintf(`{"run_for": "1h", "exit_code": 3, "crash_at": %q}`, name))
+				must.NoError(t, err)
+				must.EqOp(t, driver.Gone, driver.ClassOf(call(n, t.Context(), task.ID)))
+				n.Launch(t)
+				if err := n.life.Recover(t.Context(), task.ID, handle); name == "DestroyTask" && err != nil {
+					return
+				}
+				must.NoError(t, call(n, t.Context(), task.ID))
+			})
+		})
+	}
+}
+
+// The process ends in StartTask after the task has started: the host has no handle, and the id
+// cannot be used again.
+func TestDriver_crashAtStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t).(*node)
+	task, _, err := start(t, n, `{"crash_at": "StartTask"}`)
+	must.EqOp(t, driver.Gone, driver.ClassOf(err))
+	n.Launch(t)
+	_, err = n.life.Start(t.Context(), task)
+	must.ErrorContains(t, err, "in use")
+}
+
+// A call that hangs ends with its context and has no effect.
+func TestDriver_hangAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t).(*node)
+		task, _, err := start(t, n, `{"hang_at": "StopTask"}`)
+		must.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		must.ErrorIs(t, n.life.Stop(ctx, task.ID, time.Second, ""), context.DeadlineExceeded)
+		status, err := n.life.Inspect(t.Context(), task.ID)
+		must.NoError(t, err)
+		must.EqOp(t, driver.TaskRunning, status.State)
+	})
+}
+
+// A stop that a dead life has begun is finished: the task ends at the end of its grace.
+func TestDriver_stopOutlivesTheDriver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t).(*node)
+		task, handle, err := start(t, n, `{"stop_ignore": true, "crash_at": "StopTask"}`)
+		must.NoError(t, err)
+		began := time.Now()
+		must.EqOp(t, driver.Gone, driver.ClassOf(n.life.Stop(t.Context(), task.ID, 4*time.Second, "SIGINT")))
+		time.Sleep(time.Second)
+		n.Launch(t)
+		must.NoError(t, n.life.Recover(t.Context(), task.ID, handle))
+		exit, err := n.life.Wait(t.Context(), task.ID)
+		must.NoError(t, err)
+		must.EqOp(t, driver.ExitResult{Code: 137, Signal: 9}, exit)
+		must.EqOp(t, 4*time.Second, time.Since(began))
+	})
+}
+
+// A start takes its time, also if the host gives up, and then takes effect.
+func TestDriver_lateStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t).(*node)
+		task := n.Task(t)
+		var err error
+		task.Config, err = n.life.Encode([]byte(`{"start_block_for": "1m"}`), nil)
+		must.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = n.life.Start(ctx, task)
+		time.Sleep(2 * time.Minute)
+		status, err := n.life.Inspect(t.Context(), task.ID)
+		must.NoError(t, err)
+		must.EqOp(t, driver.TaskRunning, status.State)
+	})
+}
+
+// What a task's config may say, and what the driver refuses.
+func TestDriver_configs(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]string{
+		`{"run_for": "ten"}`:             `run_for: "ten" is no duration`,
+		`{"kill_after": "-1s"}`:          `kill_after: "-1s" is no duration`,
+		`{"hang_at": "Stop"}`:            `hang_at: "Stop" is none of the calls`,
+		`{"crash_at": "all"}`:            `crash_at: "all" is none of the calls`,
+		`{"signal_codes": {"SIGNO": 1}}`: `unknown signal "SIGNO"`,
+		`{"start_error": "no disk"}`:     `no disk`,
+	} {
+		_, _, err := start(t, newNode(t).(*node), keys)
+		must.ErrorContains(t, err, want)
+		must.NotEqOp(t, driver.Recoverable, driver.ClassOf(err))
+	}
+	_, _, err := start(t, newNode(t).(*node), `{"start_error": "no disk", "start_error_recoverable": true}`)
+	must.EqOp(t, driver.Recoverable, driver.ClassOf(err))
+	n := newNode(t).(*node)
+	task, _, err := start(t, n, `{}`)
+	must.NoError(t, err)
+	must.ErrorContains(t, n.life.Stop(t.Context(), task.ID, 0, "SIGNO"), "unknown signal")
+	must.ErrorContains(t, n.life.Signal(t.Context(), task.ID, "SIGNO"), "unknown signal")
+}
+
+// Records that the driver does not take over: none, one of an earlier boot, a damaged one, and one
+// of another task.
+func TestDriver_refusesRecords(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]struct {
+		to   func(record map[string]any) []byte
+		want string
+	}{
+		"damaged":      {func(map[string]any) []byte { return []byte("{") }, "JSON"},
+		"earlier boot": {func(r map[string]any) []byte { r["boot"] = "another"; return encode(t, r) }, "booted"},
+		"another task": {func(r map[string]any) []byte { r["id"] = "another"; return encode(t, r) }, "another"},
+	} {
+		n := newNode(t).(*node)
+		task, handle, err := start(t, n, `{}`)
+		must.NoError(t, err, must.Sprint(name))
+		files, err := filepath.Glob(filepath.Join(n.dir, "web", ".mock-*.json"))
+		must.NoError(t, err)
+		must.SliceLen(t, 1, files)
+		text, err := os.ReadFile(files[0])
+		must.NoError(t, err)
+		record := map[string]any{}
+		must.NoError(t, json.Unmarshal(text, &record))
+		must.NoError(t, os.WriteFile(files[0], change.to(record), 0o600))
+		n.Launch(t)
+		must.ErrorContains(t, n.life.Recover(t.Context(), task.ID, handle), change.want)
+		must.NoError(t, os.Remove(files[0]))
+		must.ErrorIs(t, n.life.Recover(t.Context(), task.ID, handle), os.ErrNotExist)
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must.NoError(t, err)
+	return text
+}
+
+// Destroy leaves no file.
+func TestDriver_destroyLeavesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t).(*node)
+	task, _, err := start(t, n, `{}`)
+	must.NoError(t, err)
+	must.NoError(t, n.life.Destroy(t.Context(), task.ID, true))
+	left, err := os.ReadDir(filepath.Join(n.dir, "web"))
+	must.NoError(t, err)
+	must.SliceEmpty(t, left)
+	must.ErrorIs(t, n.life.Stop(t.Context(), task.ID, 0, ""), sdk.ErrNotFound)
+}
+
+// The plugin's config makes the driver unhealthy and makes it report often.
+func TestDriver_fingerprints(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	text, err := sdk.Encode(map[string]any{"unhealthy": "no coffee", "fingerprints": 1000})
+	must.NoError(t, err)
+	must.NoError(t, l.Configure(text))
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	must.ErrorIs(t, l.Fingerprints(ctx, func(f driver.Fingerprint) {
+		must.EqOp(t, driver.Unhealthy, f.Health)
+		if seen++; seen == 1 {
+			must.EqOp(t, "no coffee", f.Description)
+		}
+		if seen == 1000 {
+			cancel()
+		}
+	}), context.Canceled)
+	must.EqOp(t, 1000, seen)
+}
