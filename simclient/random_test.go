@@ -138,11 +138,11 @@ func (p *twin) verdict(a *cluster.Allocation, b simclient.Behaviour, runs, told,
 	case judged == 0:
 		judged = 10 * time.Second
 	}
-	if at := runs.Add(judged); at.After(now) || at.After(told) {
+	at := runs.Add(judged)
+	if at.After(now) || at.After(told) {
 		return "none"
-	} else {
-		return p.changed(b, !b.Unhealthy, at, told, now)
 	}
+	return p.changed(b, !b.Unhealthy, at, told, now)
 }
 
 // changed is the verdict after its changes: each once, and none after the order to stop.
