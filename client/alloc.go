@@ -111,13 +111,13 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 }
 
-// forgotten stops an allocation that the servers do not know.
+// forgotten stops an allocation that the servers do not know. One that has ended stays: the servers
+// do not name those whose end they know.
 func (a *allocRunner) forgotten() {
-	a.unknown = true
 	if !a.rec.Ended {
+		a.unknown = true
 		a.stop("the servers do not know the allocation")
 	}
-	a.core.changed = true
 }
 
 // orphan reports whether the record was made from what was found on the node, without an allocation

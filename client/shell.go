@@ -121,8 +121,8 @@ type Wanted struct {
 	Index     uint64
 	// Allocs are the allocations that the servers have changed since the last answer, or all.
 	Allocs []*cluster.Allocation
-	// Known are the ids of all allocations of the node in that state. It is used only if Complete
-	// is set: the core stops an allocation that is not among them.
+	// Known are the ids of all allocations of the node in that state that are not client-terminal. It
+	// is used only if Complete is set: the core stops an allocation that is not among them.
 	Known    []cluster.AllocID
 	Complete bool
 }
