@@ -3,7 +3,7 @@
 // as msgpack.
 //
 // [Schema.Encode] does this in three steps. It replaces variables in the texts of the config
-// ([Interpolate]). It decodes the result by the schema, which finds unknown and missing keys and
+// (package client/taskenv). It decodes the result by the schema, which finds unknown and missing keys and
 // wrong types. It encodes the value: a map with every key of the schema, nil for those without a
 // value. [Decode] is the other side, for plugins written in Go.
 //

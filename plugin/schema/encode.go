@@ -15,12 +15,14 @@ import (
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/taskenv"
 )
 
 // Encode returns a config as msgpack. The config is a JSON object, or empty for none. Lookup has the
 // values of the variables in it. An error names the key or the variable, and means that the config
 // is at fault.
-func (s *Schema) Encode(config []byte, lookup Lookup) (_ []byte, err error) {
+func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err error) {
 	defer guard(&err)
 	config, err = interpolated(config, lookup)
 	if err != nil {
@@ -46,7 +48,7 @@ func (s *Schema) Encode(config []byte, lookup Lookup) (_ []byte, err error) {
 }
 
 // interpolated returns a config with the values of its variables. No config is an empty one.
-func interpolated(config []byte, lookup Lookup) ([]byte, error) {
+func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return []byte("{}"), nil
 	}
@@ -73,14 +75,14 @@ func interpolated(config []byte, lookup Lookup) ([]byte, error) {
 
 // replace replaces the variables in the texts of a JSON value, those of keys included. The error
 // begins with the path of the text.
-func replace(path string, value any, lookup Lookup) (any, error) {
+func replace(path string, value any, lookup taskenv.Lookup) (any, error) {
 	switch v := value.(type) {
 	case json.Number:
 		if _, err := v.Float64(); err != nil {
 			return nil, fmt.Errorf("%s: the number is too large", path)
 		}
 	case string:
-		text, err := Interpolate(v, lookup)
+		text, err := taskenv.Interpolate(v, lookup)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -100,7 +102,7 @@ func replace(path string, value any, lookup Lookup) (any, error) {
 			if path != "" {
 				below = path + "." + key
 			}
-			name, err := Interpolate(key, lookup)
+			name, err := taskenv.Interpolate(key, lookup)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", below, err)
 			}

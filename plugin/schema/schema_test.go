@@ -215,23 +215,6 @@ func TestNew_fails(t *testing.T) {
 	}
 }
 
-func TestInterpolate(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                             "",
-		"no variable: $x {y} $":        "no variable: $x {y} $",
-		"${attr.kernel.name}":          "linux",
-		"a${NOMAD_TASK_DIR}b${empty}c": "a/tbc",
-		"$${x} $$${x} ${quoted}":       `${x} $${x} "${x}\`,
-	} {
-		got, err := schema.Interpolate(text, lookup)
-		must.NoError(t, err)
-		must.Eq(t, want, got)
-	}
-	_, err := schema.Interpolate("${x}", nil)
-	must.EqError(t, err, "there is no variable ${x}")
-}
-
 // Decode fills a struct by its tags.
 func TestDecode(t *testing.T) {
 	t.Parallel()
