@@ -12,7 +12,7 @@ import (
 
 const (
 	// bufferSize bounds each of a log's two buffers, in bytes. One fills while the other is written.
-	bufferSize = 128 << 10
+	bufferSize = 64 << 10
 	// idleBuffer is the largest buffer that an idle log keeps.
 	idleBuffer = 16 << 10
 	// noteSize is kept free in a buffer for the line about dropped lines.
@@ -72,7 +72,7 @@ func NewLog(w *Writer) *Log {
 }
 
 // Put takes all of p, to be written soon. If the buffer has no room, whole lines are dropped and
-// counted until half of the buffer is free again. Put is for one goroutine. A p of more than 64 KiB
+// counted until half of the buffer is free again. Put is for one goroutine. A p of more than 32 KiB
 // may be dropped although the disk is well.
 func (l *Log) Put(p []byte) {
 	l.mu.Lock()
