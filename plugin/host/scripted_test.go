@@ -28,12 +28,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/hclspec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
 // The test binary is also the plugin, and a client that is killed.
 const (
 	asPlugin = "scripted-plugin"
 	asClient = "scripted-client"
+	asEcho   = "echo-plugin"
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +43,9 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case asPlugin:
 			runPlugin(os.Args[2])
+			return
+		case asEcho:
+			sdk.Serve(&echo{folder: os.Args[2]})
 			return
 		case asClient:
 			runClient(os.Args[2])
@@ -67,6 +72,8 @@ type script struct {
 	Fingerprints  int
 	EndOfStream   bool
 	HealthMessage string
+
+	log hclog.Logger
 }
 
 // fails returns the error of a misbehavior, or does not return.
@@ -121,11 +128,13 @@ func runPlugin(text string) {
 		}
 		return
 	}
-	fmt.Fprintln(os.Stderr, "the plugin begins")
+	// The log is the real standard error, also after go-plugin has replaced os.Stderr.
+	s.log = hclog.New(&hclog.LoggerOptions{Output: os.Stderr, JSONFormat: true, Level: hclog.Trace})
+	s.log.Info("the plugin begins")
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: plugin.Handshake(),
 		Plugins:         goplugin.PluginSet{plugin.DriverName: &scripted{s: s}},
-		Logger:          hclog.New(&hclog.LoggerOptions{Output: os.Stderr, JSONFormat: true, Level: hclog.Trace}),
+		Logger:          s.log,
 		GRPCServer: func(o []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(o, grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream))...)
 		},
@@ -145,6 +154,7 @@ func (s script) note(format string, args ...any) {
 func (s script) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if name := path.Base(info.FullMethod); strings.Contains(info.FullMethod, "nomad") {
 		s.note("call %s", name)
+		s.log.Info("a call", "name", name)
 		if err := fails(ctx, s.At[name]); err != nil {
 			return nil, err
 		}
