@@ -111,7 +111,10 @@ type stat struct {
 	state   byte
 	command string
 	parent  int
+	session int
+	ticks   uint64 // of the processor, in user and system mode
 	start   uint64
+	pages   uint64 // in memory
 }
 
 // living reports whether the thread has not ended.
@@ -143,8 +146,9 @@ func parseStat(line []byte) (stat, error) {
 		return stat{}, errors.New("no command in brackets")
 	}
 	fields := strings.Fields(string(line[to+1:]))
-	const state, parent, start = 0, 1, 19 // fields 3, 4 and 22 of proc(5), counted from field 3
-	if len(fields) <= start || len(fields[state]) != 1 {
+	// Fields 3, 4, 6, 14, 15, 22 and 24 of proc(5), counted from field 3.
+	const state, parent, session, user, system, start, pages = 0, 1, 3, 11, 12, 19, 21
+	if len(fields) <= pages || len(fields[state]) != 1 {
 		return stat{}, fmt.Errorf("%d fields after the command", len(fields))
 	}
 	st := stat{state: fields[state][0], command: string(line[from+1 : to])}
@@ -152,8 +156,15 @@ func parseStat(line []byte) (stat, error) {
 	if st.parent, err = strconv.Atoi(fields[parent]); err != nil {
 		return stat{}, fmt.Errorf("parent: %w", err)
 	}
-	if st.start, err = strconv.ParseUint(fields[start], 10, 64); err != nil {
-		return stat{}, fmt.Errorf("start time: %w", err)
+	if st.session, err = strconv.Atoi(fields[session]); err != nil {
+		return stat{}, fmt.Errorf("session: %w", err)
 	}
+	var ticks [2]uint64
+	for i, into := range map[int]*uint64{user: &ticks[0], system: &ticks[1], start: &st.start, pages: &st.pages} {
+		if *into, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
+			return stat{}, fmt.Errorf("field %d: %w", i+3, err)
+		}
+	}
+	st.ticks = ticks[0] + ticks[1]
 	return st, nil
 }

@@ -194,3 +194,43 @@ func TestDescribe(t *testing.T) {
 	_, err = process.Describe(1 << 30)
 	must.True(t, errors.Is(err, process.ErrGone))
 }
+
+// A tree of processes is found below its root, and a session after the end of its leader.
+func TestDescendants_andSessions(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", "(sleep 600 & sleep 600 & echo ready; exec sleep 600) & read x")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	must.NoError(t, err)
+	out, write, err := os.Pipe()
+	must.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout = write
+	must.NoError(t, cmd.Start())
+	write.Close()
+	leader, err := process.Identify(cmd.Process.Pid)
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, process.KillSession(context.Background(), leader)) })
+	_, err = bufio.NewReader(out).ReadString('\n')
+	must.NoError(t, err)
+	below, err := process.Descendants(cmd.Process.Pid)
+	must.NoError(t, err)
+	must.Len(t, 3, below)
+	usage, err := process.UsageOf(below[0].PID)
+	must.NoError(t, err)
+	must.Positive(t, usage.RSS)
+
+	_, err = in.Write([]byte("\n"))
+	must.NoError(t, err)
+	must.NoError(t, cmd.Wait())
+	other := leader
+	other.Boot = "another boot"
+	must.NoError(t, process.KillSession(context.Background(), other))
+	for _, id := range below {
+		must.True(t, alive(t, id))
+	}
+	must.NoError(t, process.KillSession(context.Background(), leader))
+	for _, id := range below {
+		must.False(t, alive(t, id))
+	}
+}

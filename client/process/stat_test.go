@@ -7,13 +7,13 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-const statLine = "4711 (a) b (c) D 17 4711 4711 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 5 0\n"
+const statLine = "4711 (a) b (c) D 17 4711 4711 0 -1 4194560 1 0 0 0 7 8 0 0 20 0 1 0 987654 5 33\n"
 
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	st, err := parseStat([]byte(statLine))
 	must.NoError(t, err)
-	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, start: 987654}, st)
+	must.Eq(t, stat{state: 'D', command: "a) b (c", parent: 17, session: 4711, ticks: 15, start: 987654, pages: 33}, st)
 	must.StrContains(t, Description{PID: 1, State: st.state, Command: "dd"}.String(), "state D, waits for a device")
 }
 

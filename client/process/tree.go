@@ -1,0 +1,123 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// Descendants returns the living processes below the process that has the pid: its children, their
+// children, and so on. A process that forks meanwhile may be missing: call again until none is left.
+func Descendants(pid int) ([]Identity, error) {
+	boot, err := BootID()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	children := map[int][]int{}
+	stats := map[int]stat{}
+	for _, e := range entries {
+		number, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue // not a process
+		}
+		st, err := readStat(e.Name())
+		switch {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			return nil, err
+		default:
+			stats[number] = st
+			children[st.parent] = append(children[st.parent], number)
+		}
+	}
+	var below []Identity
+	next := children[pid]
+	for len(next) > 0 {
+		child := next[0]
+		next = append(next[1:], children[child]...)
+		id := Identity{Boot: boot, PID: child, Start: stats[child].start}
+		alive, err := id.Alive()
+		if err != nil {
+			return nil, err
+		}
+		if alive {
+			below = append(below, id)
+		}
+	}
+	return below, nil
+}
+
+// KillSession kills the processes of the session that the process of the identity has begun, also
+// after its own end, and waits until none lives. It is a last resort: processes that began a session
+// of their own stay. It does nothing if the pid belongs to another process now.
+func KillSession(ctx context.Context, leader Identity) error {
+	for {
+		members, err := session(leader)
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		for _, id := range members {
+			p, err := Open(id)
+			if errors.Is(err, ErrGone) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			err = p.Signal(syscall.SIGKILL)
+			if err == nil {
+				err = p.Wait(ctx)
+			}
+			_ = p.Close()
+			if err != nil && !errors.Is(err, ErrGone) {
+				return err
+			}
+		}
+	}
+}
+
+// session returns the living members of a session. While it has members, no other process gets the
+// pid of its leader.
+func session(leader Identity) ([]Identity, error) {
+	boot, err := BootID()
+	if err != nil || boot != leader.Boot {
+		return nil, err
+	}
+	if now, err := Identify(leader.PID); err == nil && now != leader {
+		return nil, nil
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var members []Identity
+	for _, e := range entries {
+		number, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue // not a process
+		}
+		st, err := readStat(e.Name())
+		if errors.Is(err, ErrGone) || err == nil && st.session != leader.PID {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		id := Identity{Boot: boot, PID: number, Start: st.start}
+		alive, err := id.Alive()
+		if err != nil {
+			return nil, err
+		}
+		if alive {
+			members = append(members, id)
+		}
+	}
+	return members, nil
+}
