@@ -22,6 +22,7 @@ import (
 // not exist have no processes.
 type Group struct {
 	name string
+	home Hierarchies
 	v2   string   // folder in cgroup v2, or empty
 	v1   []folder // in the order of usedV1
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrNone means that the machine has no hierarchy in which a group can be made.
@@ -104,7 +106,7 @@ func (h Hierarchies) Open(name string) (*Group, error) {
 	if name == "" || name[0] == '.' || len(name) > 200 || strings.ContainsAny(name, "/\x00\n") {
 		return nil, fmt.Errorf("%q is no name of a control group", name)
 	}
-	g := &Group{name: name}
+	g := &Group{name: name, home: h}
 	if h.unified != "" {
 		g.v2 = filepath.Join(h.unified, slice, share, name+scope)
 	}
@@ -141,29 +143,34 @@ func (h Hierarchies) OpenPath(path string) (*Group, error) {
 	return nil, fmt.Errorf("%s is not the control group of one task", path)
 }
 
-// Create makes the folders of a group and their parents, and sets the limits for which the machine
-// has controllers. A group that exists is taken over. After an error nothing is left of a new group.
+// Create opens a group and makes it: see [Group.Create].
 func (h Hierarchies) Create(name string, l Limits) (*Group, error) {
 	g, err := h.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.create(g, l); err != nil {
-		return nil, errors.Join(fmt.Errorf("create control group %s: %w", name, err), g.removeOnce())
-	}
-	return g, nil
+	return g, g.Create(l)
 }
 
-func (h Hierarchies) create(g *Group, l Limits) error {
+// Create makes the folders of the group and their parents, and sets the limits for which the machine
+// has controllers. Folders that exist are taken over. After an error nothing is left of a new group.
+func (g *Group) Create(l Limits) error {
+	if err := g.create(l); err != nil {
+		return errors.Join(fmt.Errorf("create control group %s: %w", g.name, err), g.removeOnce())
+	}
+	return nil
+}
+
+func (g *Group) create(l Limits) error {
 	if g.v2 != "" {
-		if err := h.unifiedParents(); err != nil {
+		if err := g.home.unifiedParents(); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(g.v2, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := h.cpusetParents(); err != nil {
+	if err := g.home.cpusetParents(); err != nil {
 		return err
 	}
 	for _, f := range g.v1 {
@@ -172,6 +179,28 @@ func (h Hierarchies) create(g *Group, l Limits) error {
 		}
 	}
 	return g.limit(l)
+}
+
+// Usable reports whether this process may create groups.
+func (h Hierarchies) Usable() bool {
+	if h.Kind() == "none" {
+		return false
+	}
+	points := []string{}
+	if h.unified != "" {
+		points = append(points, h.unified)
+	}
+	for _, c := range usedV1() {
+		if h.v1[c] != "" {
+			points = append(points, h.v1[c])
+		}
+	}
+	for _, point := range points {
+		if unix.Access(point, unix.W_OK) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // unifiedParents makes the parents of cgroup v2 and passes the controllers that exist to the tasks.
