@@ -106,10 +106,25 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node) error {
 		w.Drain = wire.NewDrain(report.Drain)
 		w.Progress = wire.NewDrainProgress(&report.Status)
 		w.Allocs = wire.NewDrainAllocs(report.Allocs)
+		return addWaits(q, w.Allocs)
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
 		return nil
 	}
 	return err
+}
+
+// addWaits adds what the tasks of stopping allocations wait for, as far as their clients report it.
+func addWaits(q *request, left []wire.DrainAlloc) error {
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		if a := s.Alloc(cluster.AllocID(left[i].ID)); a != nil && !a.ClientTerminal() {
+			left[i].Waiting = wire.NewTaskWaits(a.TaskStates)
+		}
+	}
+	return nil
 }
 
 // listDrains answers GET /v1/drains: running drains by node, then records of ended drains, newest

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,8 +25,9 @@ func (c *allocStatusCommand) Synopsis() string { return "List allocations, or sh
 
 func (c *allocStatusCommand) Help() string {
 	return statusHelp("alloc status [options] [ALLOC]", `  Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
-  shows the allocation: its node, its health, the mark of a drain, and the allocations
-  before and after it. ALLOC is the allocation's id or a prefix of it.`)
+  shows the allocation: its node, its health, the mark of a drain, the allocations
+  before and after it, and the states and events of its tasks. ALLOC is the allocation's
+  id or a prefix of it.`)
 }
 
 func (c *allocStatusCommand) Run(args []string) int { return c.exit(c.run(args)) }
@@ -103,7 +105,38 @@ func (c *allocStatusCommand) one(asked *client.Client, f *statusFlags, id string
 		return printRaw(&f.outputFlags, c.out, a)
 	}
 	allocFacts(a, f.verbose).write(c.out)
+	c.tasks(a)
 	return nil
+}
+
+// tasks prints the states of an allocation's tasks, and their events, newest first.
+func (c *allocStatusCommand) tasks(a *wire.Allocation) {
+	names := slices.Sorted(maps.Keys(a.TaskStates))
+	if len(names) == 0 {
+		return
+	}
+	fmt.Fprintln(c.out, "\nTasks")
+	t := newTable("Task", "State", "Failed", "Restarts", "Started", "Finished", "Waits For")
+	for _, name := range names {
+		s, waits := a.TaskStates[name], "-"
+		if s.Waiting != nil {
+			waits = waitText(s.Waiting, time.Now())
+		}
+		t.row(name, s.State, fmt.Sprint(s.Failed), fmt.Sprint(s.Restarts), timeCell(s.StartedAt), timeCell(s.FinishedAt), waits)
+	}
+	t.write(c.out)
+	for _, name := range names {
+		events := a.TaskStates[name].Events
+		if len(events) == 0 {
+			continue
+		}
+		fmt.Fprintf(c.out, "\nEvents of task %q\n", name)
+		t := newTable("Time", "Type", "Message")
+		for _, e := range slices.Backward(events) {
+			t.row(ago(e.Time, time.Now(), true), e.Type, cmp.Or(e.DisplayMessage, e.Message, "-"))
+		}
+		t.write(c.out)
+	}
 }
 
 func allocFacts(a *wire.Allocation, verbose bool) *facts {

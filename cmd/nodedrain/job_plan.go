@@ -93,6 +93,8 @@ func (c *jobPlanCommand) run(args []string) (code int, err error) {
 	if len(plan.FailedTGAllocs) == 0 {
 		fmt.Fprintln(c.out, "Every allocation has a place")
 	}
+	fmt.Fprintf(c.out, "\nJob Modify Index: %d\nnodedrain job run -check-index %d registers the job unless it has changed since\n",
+		plan.JobModifyIndex, plan.JobModifyIndex)
 	return planCode(plan.Annotations), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,12 +25,15 @@ type jobRunCommand struct{ operatorCommand }
 type jobRunFlags struct {
 	connectFlags
 	detach bool
+	// check is the JobModifyIndex that the registered job must have, or empty.
+	check string
 }
 
 func (f *jobRunFlags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("job run", flag.ContinueOnError)
 	f.connectFlags.set(set)
 	set.BoolVar(&f.detach, "detach", false, "")
+	set.StringVar(&f.check, "check-index", "", "")
 	return set
 }
 
@@ -49,6 +53,8 @@ Usage: nodedrain job run [options] FILE
 
 Options:
 
+  -check-index N    Register the job only if its modify index is N, see "job plan".
+                    Zero is a job that does not exist. It needs cluster version 4.
   -detach           Do not wait for the scheduler.
 `+connectHelp) + `
 
@@ -76,6 +82,11 @@ func (c *jobRunCommand) run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.check != "" {
+		if body, err = enforcing(body, f.check); err != nil {
+			return err
+		}
+	}
 	asked, err := c.connect(&f.connectFlags)
 	if err != nil {
 		return err
@@ -91,6 +102,20 @@ func (c *jobRunCommand) run(args []string) error {
 		return nil
 	}
 	return c.evaluated(asked, written.EvalID)
+}
+
+// enforcing adds the modify index that the registered job must have to a registration.
+func enforcing(registration json.RawMessage, index string) (json.RawMessage, error) {
+	number, err := strconv.ParseUint(index, 10, 64)
+	if err != nil {
+		return nil, misused("job run", fmt.Sprintf("Error parsing check-index value %q: it must be a number of 0 or more", index))
+	}
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(registration, &body); err != nil {
+		return nil, saidf("Error reading job: %v", err)
+	}
+	body["EnforceIndex"], body["JobModifyIndex"] = json.RawMessage("true"), strconv.AppendUint(nil, number, 10)
+	return json.Marshal(body)
 }
 
 // warn prints the warnings of an answer, one on each line.

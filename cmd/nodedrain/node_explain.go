@@ -3,7 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -174,10 +177,10 @@ func leftTable(allocs []wire.DrainAlloc, verbose bool) *table {
 	t := newTable(columns...)
 	for _, a := range allocs {
 		if verbose {
-			t.row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), timeCell(a.Due), waitsForCell(a), localTimes(a.Detail))
+			t.row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), timeCell(a.Due), waitsForCell(a), detailCell(a))
 			continue
 		}
-		t.row(shortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), timeCell(a.Due), localTimes(a.Detail))
+		t.row(shortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), timeCell(a.Due), detailCell(a))
 	}
 	return t
 }
@@ -194,6 +197,30 @@ func sinceCell(a wire.DrainAlloc) string {
 		return "seen " + clock(a.Since)
 	}
 	return timeCell(a.Since)
+}
+
+// detailCell is the detail of a reason, and what each task waits for.
+func detailCell(a wire.DrainAlloc) string {
+	parts := []string{localTimes(a.Detail)}
+	for _, task := range slices.Sorted(maps.Keys(a.Waiting)) {
+		parts = append(parts, fmt.Sprintf("task %q waits for %s", task, waitText(a.Waiting[task], time.Now())))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// waitText says what a stopping task waits for.
+func waitText(w *wire.TaskWait, now time.Time) string {
+	text := w.For
+	if until := w.Until.Time; !until.IsZero() {
+		text += " until " + clock(w.Until)
+		if left := until.Sub(now); left > 0 {
+			text += " (" + rough(left) + " left)"
+		}
+	}
+	if w.Detail != "" {
+		text += ": " + w.Detail
+	}
+	return text
 }
 
 // waitsForCell names the evaluation or the allocations that an allocation waits for.

@@ -28,6 +28,10 @@ func (c *nodeStatusCommand) one(asked *client.Client, f *nodeStatusFlags, prefix
 	}
 	nodeFacts(node, f.verbose).write(c.out)
 	if !f.short {
+		if node.ReportsDrivers {
+			fmt.Fprintln(c.out, "\nDrivers")
+			driverTable(node).write(c.out)
+		}
 		fmt.Fprintln(c.out, "\nNode Events")
 		eventTable(node, f.verbose).write(c.out)
 		fmt.Fprintln(c.out, "\nAllocated Resources")
@@ -123,6 +127,17 @@ func eventTable(n *wire.Node, verbose bool) *table {
 			cells = append(cells, pairsText(e.Details))
 		}
 		t.row(cells...)
+	}
+	return t
+}
+
+// driverTable lists the drivers of a node by name.
+func driverTable(n *wire.Node) *table {
+	t := newTable("Driver", "Detected", "Healthy", "Description", "Changed")
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		if d := n.Drivers[name]; d != nil {
+			t.row(name, fmt.Sprint(d.Detected), fmt.Sprint(d.Healthy), cmp.Or(d.HealthDescription, "-"), timeCell(d.UpdateTime))
+		}
 	}
 	return t
 }

@@ -42,6 +42,11 @@ func scriptNodes() (nodes []*cluster.Node) {
 			Resources: cluster.Resources{CPU: 16_000, MemoryMB: 32_768, DiskMB: 100_000},
 		})
 	}
+	slow := nodes[len(nodes)-1]
+	slow.ReportsDrivers = true
+	slow.Drivers = map[string]*cluster.DriverInfo{
+		"raw_exec": {Detected: true, Healthy: true}, "docker": {Detected: true, HealthDescription: "no daemon answers"},
+	}
 	return nodes
 }
 

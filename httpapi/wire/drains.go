@@ -158,6 +158,8 @@ type DrainAlloc struct {
 	EvalStatus string `json:",omitempty"`
 	// Outstanding are the allocations that it waits for, by id, or nil.
 	Outstanding []string `json:",omitempty"`
+	// Waiting is what each stopping task waits for, by task, as far as the client reports it.
+	Waiting map[string]*TaskWait `json:",omitempty"`
 	// Attempts counts failed writes in a row, LastError is the last one's.
 	Attempts  int    `json:",omitempty"`
 	LastError string `json:",omitempty"`

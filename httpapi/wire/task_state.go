@@ -76,9 +76,7 @@ func newTaskStates(s *cluster.TaskStates) map[string]*TaskState {
 			LastRestart: NewTime(t.LastRestart), StartedAt: NewTime(t.StartedAt), FinishedAt: NewTime(t.FinishedAt),
 			Events: []*TaskEvent{},
 		}
-		if t.Waiting != nil {
-			w.Waiting = &TaskWait{For: string(t.Waiting.For), Until: NewTime(t.Waiting.Until), Detail: t.Waiting.Detail}
-		}
+		w.Waiting = newTaskWait(t.Waiting)
 		for _, e := range t.Events {
 			w.Events = append(w.Events, &TaskEvent{
 				Type: e.Type, Time: unixNano(e.Time), DisplayMessage: e.Message, Message: e.Message, Details: object(e.Details),
@@ -87,6 +85,31 @@ func newTaskStates(s *cluster.TaskStates) map[string]*TaskState {
 		states[t.Name] = w
 	}
 	return states
+}
+
+func newTaskWait(w *cluster.TaskWait) *TaskWait {
+	if w == nil {
+		return nil
+	}
+	return &TaskWait{For: string(w.For), Until: NewTime(w.Until), Detail: w.Detail}
+}
+
+// NewTaskWaits returns what tasks wait for, by task, or nil if none waits. Nil states have none.
+func NewTaskWaits(s *cluster.TaskStates) map[string]*TaskWait {
+	var waits map[string]*TaskWait
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.Tasks {
+		if t.Waiting == nil {
+			continue
+		}
+		if waits == nil {
+			waits = make(map[string]*TaskWait)
+		}
+		waits[t.Name] = newTaskWait(t.Waiting)
+	}
+	return waits
 }
 
 // reportedStates returns the states in the order of the names, or nil for none.
