@@ -82,10 +82,10 @@ func (q *request) shrunk(s State, now found, first int) bool {
 	return now.rows < first || now.index < q.params.index && s.Index() >= q.params.index
 }
 
-// readAgain reads, and again when the state was replaced.
+// readAgain reads what the caller may see, and again when the state was replaced.
 func (q *request) readAgain(ctx context.Context, minIndex uint64, query func(State) (uint64, error)) error {
 	for {
-		err := q.backend.Reader.Read(ctx, minIndex, query)
+		err := q.backend.Reader.Read(ctx, minIndex, func(s State) (uint64, error) { return query(q.forCaller(s)) })
 		if !errors.Is(err, ErrReplaced) || ctx.Err() != nil {
 			return err
 		}
