@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +18,9 @@ type field struct{ name, value string }
 // diffJob compares two versions of a job. A nil job has no fields and no groups.
 func diffJob(before, after *cluster.Job) *wire.JobDiff {
 	d := &wire.JobDiff{ID: string(after.ID), Fields: diffFields(jobFields(before), jobFields(after)), Objects: []*wire.ObjectDiff{}}
-	changed := len(d.Fields) > 0
+	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, after.Meta)...)
+	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, after.Constraints)
+	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, name := range union(groupNames(before), groupNames(after)) {
 		g := diffGroup(name, before.Group(name), after.Group(name))
 		changed = changed || g.Type != wire.DiffNone
@@ -33,9 +37,11 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	for _, object := range []struct {
 		name   string
 		fields func(*cluster.TaskGroup) []field
-	}{{"EphemeralDisk", diskFields}, {"Migrate", migrateFields}} {
+	}{{"EphemeralDisk", diskFields}, {"Migrate", migrateFields}, {"RestartPolicy", groupRestartFields}} {
 		d.Objects = appendObject(d.Objects, object.name, object.fields(before), object.fields(after))
 	}
+	d.Fields = append(d.Fields, diffMaps("Meta", orNone(before).Meta, orNone(after).Meta)...)
+	d.Objects = appendConstraints(d.Objects, orNone(before).Constraints, orNone(after).Constraints)
 	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, task := range union(taskNames(before), taskNames(after)) {
 		t := diffTask(task, taskOf(before, task), taskOf(after, task))
@@ -48,7 +54,13 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 
 func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
 	d := &wire.TaskDiff{Name: name, Fields: diffFields(taskFields(before), taskFields(after)), Objects: []*wire.ObjectDiff{}}
+	was, is := orNone(before), orNone(after)
+	d.Fields = append(d.Fields, diffMaps("Config", configFields(was), configFields(is))...)
+	d.Fields = append(d.Fields, diffMaps("Env", was.Env, is.Env)...)
+	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
 	d.Objects = appendObject(d.Objects, "Resources", resourceFields(before), resourceFields(after))
+	d.Objects = appendObject(d.Objects, "RestartPolicy", restartFields(was.RestartPolicy), restartFields(is.RestartPolicy))
+	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
 	return d
 }
@@ -60,6 +72,80 @@ func appendObject(to []*wire.ObjectDiff, name string, before, after []field) []*
 		return to
 	}
 	return append(to, &wire.ObjectDiff{Type: diffType(len(before) > 0, len(after) > 0, true), Name: name, Fields: fields, Objects: []*wire.ObjectDiff{}})
+}
+
+// orNone returns the part, or an empty one for nil.
+func orNone[T any](part *T) *T {
+	if part == nil {
+		return new(T)
+	}
+	return part
+}
+
+// diffMaps compares two maps. The fields are named "what[key]", in the order of the keys.
+func diffMaps(what string, before, after map[string]string) []*wire.FieldDiff {
+	var list []*wire.FieldDiff
+	for _, key := range union(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
+		old, was := before[key]
+		now, is := after[key]
+		if was != is || old != now {
+			list = append(list, &wire.FieldDiff{Type: diffType(was, is, true), Name: what + "[" + key + "]", Old: old, New: now})
+		}
+	}
+	return list
+}
+
+// appendConstraints adds the constraints that only one version has.
+func appendConstraints(to []*wire.ObjectDiff, before, after []cluster.Constraint) []*wire.ObjectDiff {
+	fields := func(c cluster.Constraint) []field {
+		return []field{{"LTarget", c.LTarget}, {"Operand", c.Operand}, {"RTarget", c.RTarget}}
+	}
+	for _, c := range before {
+		if !slices.Contains(after, c) {
+			to = appendObject(to, "Constraint", fields(c), nil)
+		}
+	}
+	for _, c := range after {
+		if !slices.Contains(before, c) {
+			to = appendObject(to, "Constraint", nil, fields(c))
+		}
+	}
+	return to
+}
+
+// configFields are the keys of a driver's configuration with their values as JSON.
+func configFields(t *cluster.Task) map[string]string {
+	var values map[string]json.RawMessage
+	if len(t.Config) == 0 || json.Unmarshal(t.Config, &values) != nil {
+		return nil
+	}
+	fields := make(map[string]string, len(values))
+	for key, value := range values {
+		fields[key] = string(value)
+	}
+	return fields
+}
+
+func groupRestartFields(g *cluster.TaskGroup) []field { return restartFields(orNone(g).RestartPolicy) }
+
+func restartFields(p *cluster.RestartPolicy) []field {
+	if p == nil {
+		return nil
+	}
+	return []field{
+		{"Attempts", strconv.Itoa(p.Attempts)}, {"Delay", p.Delay.String()}, {"Interval", p.Interval.String()}, {"Mode", string(p.Mode)},
+	}
+}
+
+func lifecycleText(t *cluster.Task) string {
+	switch l := t.Lifecycle; {
+	case l == nil:
+		return ""
+	case l.Sidecar:
+		return string(l.Hook) + " sidecar"
+	default:
+		return string(l.Hook)
+	}
 }
 
 // diffFields compares the fields of two versions of a part, which have the same names in the same
@@ -112,6 +198,7 @@ func groupFields(g *cluster.TaskGroup) []field {
 	return []field{
 		{"Count", strconv.Itoa(g.Count)}, {"LostAfter", durationText(g.Disconnect.LostAfter)},
 		{"NodeClasses", strings.Join(g.NodeClasses, ", ")}, {"ShutdownDelay", durationText(g.ShutdownDelay)},
+		{"StopOnClientAfter", durationText(g.Disconnect.StopOnClientAfter)},
 	}
 }
 
@@ -140,9 +227,12 @@ func taskFields(t *cluster.Task) []field {
 	if t == nil {
 		return nil
 	}
+	logs := t.Logs()
 	return []field{
-		{"KillTimeout", t.KillTimeout.String()}, {"ShutdownDelay", durationText(t.ShutdownDelay)},
-		{"StoragePlugin", strconv.FormatBool(t.StoragePlugin)},
+		{"Driver", t.Driver}, {"KillSignal", t.KillSignal}, {"KillTimeout", t.KillTimeout.String()},
+		{"Leader", strconv.FormatBool(t.Leader)}, {"Lifecycle", lifecycleText(t)},
+		{"LogMaxFileSizeMB", strconv.Itoa(logs.MaxFileSizeMB)}, {"LogMaxFiles", strconv.Itoa(logs.MaxFiles)},
+		{"ShutdownDelay", durationText(t.ShutdownDelay)}, {"StoragePlugin", strconv.FormatBool(t.StoragePlugin)}, {"User", t.User},
 	}
 }
 

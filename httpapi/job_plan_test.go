@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
@@ -122,4 +123,39 @@ func TestJobPlan_absent(t *testing.T) {
 	b.Planner = nil
 	a := ask(t, http.MethodPut, w.serveAs(b, httpapi.Options{}).URL+"/v1/job/web/plan", `{"Job": {"ID": "web"}}`)
 	must.Eq(t, http.StatusNotImplemented, a.code, must.Sprint(a.body))
+}
+
+// A difference shows each field of a task that a client needs.
+func TestJobPlan_driverFields(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	jobs := w.client().Jobs()
+	_, _, err := jobs.Register(newJob(1, 100), nil)
+	must.NoError(t, err)
+	next := newJob(1, 100).Constrain(api.NewConstraint("${meta.rack}", "=", "r1"))
+	task := next.TaskGroups[0].Tasks[0]
+	task.Driver, task.Leader, task.KillSignal = "raw_exec", true, "SIGTERM"
+	task.Env = map[string]string{"PORT": "80"}
+	task.SetConfig("command", "/bin/sleep")
+	task.Lifecycle = nil
+	task.RestartPolicy = &api.RestartPolicy{Attempts: new(9)}
+	plan, _, err := jobs.Plan(next, true, nil)
+	must.NoError(t, err)
+	must.Eq(t, "Edited", plan.Diff.Type)
+	must.Eq(t, "Constraint", plan.Diff.Objects[0].Name)
+	must.Eq(t, "Added", plan.Diff.Objects[0].Type)
+	var fields []string
+	diff := plan.Diff.TaskGroups[0].Tasks[0]
+	for _, f := range diff.Fields {
+		fields = append(fields, f.Type+" "+f.Name+" "+f.Old+" "+f.New)
+	}
+	must.Eq(t, []string{
+		"Edited Driver docker raw_exec", "Added KillSignal  SIGTERM", "Edited Leader false true",
+		`Added Config[command]  "/bin/sleep"`, "Added Env[PORT]  80",
+	}, fields)
+	must.Eq(t, "RestartPolicy", diff.Objects[0].Name)
+
+	next.TaskGroups[0].Tasks[0].RestartPolicy.Delay = new(366 * 24 * time.Hour)
+	_, _, err = jobs.Plan(next, true, nil)
+	must.ErrorContains(t, err, "RestartPolicy: 9 attempts with a delay of 8784h0m0s do not fit into an interval of 30m0s")
 }

@@ -180,13 +180,20 @@ func checkDurations(j *cluster.Job) error {
 	}
 	for _, g := range j.TaskGroups {
 		of := fmt.Sprintf("Task group %q", g.Name)
-		errs := []error{check(of, "ShutdownDelay", g.ShutdownDelay), check(of, "LostAfter", g.Disconnect.LostAfter)}
+		errs := []error{check(of, "ShutdownDelay", g.ShutdownDelay), check(of, "LostAfter", g.Disconnect.LostAfter),
+			check(of, "StopOnClientAfter", g.Disconnect.StopOnClientAfter)}
+		if p := g.RestartPolicy; p != nil {
+			errs = append(errs, check(of, "Interval", p.Interval), check(of, "Delay", p.Delay))
+		}
 		if m := g.Migrate; m != nil {
 			errs = append(errs, check(of, "MinHealthyTime", m.MinHealthyTime), check(of, "HealthyDeadline", m.HealthyDeadline))
 		}
 		for _, t := range g.Tasks {
 			of := fmt.Sprintf("Task %q", t.Name)
 			errs = append(errs, check(of, "ShutdownDelay", t.ShutdownDelay), check(of, "KillTimeout", t.KillTimeout))
+			if p := t.RestartPolicy; p != nil {
+				errs = append(errs, check(of, "Interval", p.Interval), check(of, "Delay", p.Delay))
+			}
 		}
 		if err := errors.Join(errs...); err != nil {
 			return err // one group's are enough
