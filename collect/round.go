@@ -231,7 +231,7 @@ func (c *Collector) Step(s State, now time.Time) (*Request, time.Time) {
 	}
 	request := c.round.Next(s)
 	if request == nil {
-		c.next = c.round.now.Add(c.options.Interval)
+		c.next = earlier(c.round.now, now).Add(c.options.Interval) // the clock may be set back in a round
 		c.round = nil
 		return nil, cmp.Or(c.next, now)
 	}

@@ -163,6 +163,12 @@ func TestACollectorWaits(t *testing.T) {
 	expect(at.Add(2*time.Second), 0, 58*time.Second)
 	expect(at.Add(time.Minute), 0, time.Minute)
 
+	f.place(ended(f.web, "b"))
+	expect(at.Add(2*time.Minute), 1, time.Second)
+	expect(at.Add(-30*time.Minute), 0, time.Minute) // the clock is set back in a round
+	expect(at.Add(-29*time.Minute), 0, time.Minute)
+	at = at.Add(-30 * time.Minute)
+
 	old := statestore.New()
 	request, next := c.Step(old.Snapshot(), at.Add(2*time.Minute))
 	must.Nil(t, request)

@@ -36,10 +36,14 @@ func newCollectorActor(l *leadership) (*collectorActor, error) {
 	return a, nil
 }
 
-// wait sets the time of the next step.
+// wait sets the time of the next step. If the clock was set back while a request had no answer, the
+// time is wrong, and the actor reads the clock again soon.
 func (a *collectorActor) wait(wakeAt time.Time) {
 	a.wakeAt = wakeAt
 	a.alarm.set(wakeAt, a.server.ahead)
+	if a.clock().Before(a.alarm.stepped) {
+		a.alarm.clockSet(a.world.now)
+	}
 }
 
 // nextStep is zero in a settled state, so that a world without other events becomes idle.

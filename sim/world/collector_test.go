@@ -216,6 +216,25 @@ func TestCollector_clockRightAgain(t *testing.T) {
 	}
 }
 
+// A clock that is set back while a request has no answer delays the next round by the time between
+// two checks of the clock.
+func TestCollector_clockBackInFlight(t *testing.T) {
+	t.Parallel()
+	const check = 30 * time.Second
+	w := newFixture(t, world.Options{Collect: age})
+	other := cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "other"}
+	w.place(t, other.ID, "n1", "n2")
+	w.at(time.Second, func() { w.Servers.SetClock(0, 3*time.Minute) })
+	w.at(10*time.Second, func() { w.empty(web) })
+	w.at(age+commits/2, func() { w.Servers.SetClock(0, 0) })
+	w.at(age+5*time.Second, func() { w.empty(other) })
+	w.run(t, time.Hour)
+	times := w.times()
+	must.Len(t, 2, times)
+	must.Eq(t, age+commits, times[0])
+	must.LessEq(t, age+check+2*age+2*commits, times[1])
+}
+
 // A clock that is set forward makes rows old. A clock that is right again delays no round.
 func TestCollector_clockForward(t *testing.T) {
 	t.Parallel()
