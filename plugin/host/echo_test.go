@@ -81,7 +81,7 @@ func TestEcho(t *testing.T) {
 		Resources: driver.Resources{CPU: 500, MemoryMB: 64, Cgroup: "/c"},
 		Mounts:    []driver.Mount{{TaskPath: "/t", HostPath: "/h", ReadOnly: true, Propagation: "private"}},
 		Devices:   []driver.Device{{TaskPath: "/dev/t", HostPath: "/dev/h", Permissions: "rw"}},
-		User:      "nobody", AllocDir: "/alloc", StdoutPath: "/out", StderrPath: "/err",
+		User:      "daemon", AllocDir: "/alloc", StdoutPath: "/out", StderrPath: "/err",
 		AllocID: "alloc", GroupName: "g", JobName: "jn", JobID: "ji", ParentJobID: "p", Namespace: "ns", NodeName: "nn", NodeID: "ni",
 		Network: &driver.Network{Mode: driver.NetworkGroup, Path: "/net", Labels: map[string]string{"l": "m"}, Hostname: "h", Address: "10.0.0.1"},
 	}

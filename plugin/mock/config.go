@@ -124,7 +124,7 @@ func (b *behaviour) check() error {
 			return fmt.Errorf("%s: %q is none of the calls %s", at.key, at.call, strings.Join(calls, ", "))
 		}
 	}
-	for name := range b.SignalCodes { //lint:order any of the wrong names is named
+	for name := range b.SignalCodes {
 		if _, err := parseSignal(name); err != nil {
 			return fmt.Errorf("signal_codes: %w", err)
 		}
