@@ -174,8 +174,10 @@ func (t *taskRunner) finished() {
 		t.die("Killed", "Task successfully killed")
 	case success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main()):
 		t.die("", "")
-	case t.alloc.ending() && (t.alloc.rec.Stopping || !t.task.Poststop()), t.task.Poststop():
-		t.rec.State.Failed = !success && (t.task.Poststop() || !t.alloc.ending())
+	case t.task.Poststop():
+		t.rec.State.Failed = true
+		t.die("Not Restarting", "A poststop task is not restarted")
+	case t.alloc.ending():
 		t.die("Not Restarting", "The allocation is stopping")
 	case t.rec.End == EndRefused:
 		t.rec.State.Failed = true
