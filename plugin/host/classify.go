@@ -91,10 +91,10 @@ func classifyText(text string) driver.Class {
 }
 
 // fail returns an error of a call with its class. The error is not nil.
-func (i *Instance) fail(ctx context.Context, call string, err error) error {
+func (r *remote) fail(ctx context.Context, call string, err error) error {
 	class := classify(err)
 	text := plain(status.Convert(err).Message())
-	if ctx.Err() != nil && class == driver.Fatal && !i.ended() {
+	if ctx.Err() != nil && class == driver.Fatal && !r.ended() {
 		class = driver.Deadline
 	}
 	switch {
@@ -103,15 +103,15 @@ func (i *Instance) fail(ctx context.Context, call string, err error) error {
 		timer := time.NewTimer(exitDelay)
 		defer timer.Stop()
 		select {
-		case <-i.process.ended:
+		case <-r.gone:
 		case <-ctx.Done():
 		case <-timer.C:
 		}
-		if !i.ended() {
+		if !r.ended() {
 			class = driver.Deadline
 			text = "the connection broke, but the process lives: " + text
 		}
-	case i.ended() && class == driver.Deadline:
+	case r.ended() && class == driver.Deadline:
 		class = driver.Gone
 	case class == driver.NotFound && call == "StartTask":
 		// The text is about something else.

@@ -10,14 +10,35 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 )
 
+// remote is the driver in a process. It is part of an [Instance].
+type remote struct {
+	options Options
+	// gone is closed when the process has ended.
+	gone         <-chan struct{}
+	driver       pb.DriverClient
+	capabilities driver.Capabilities
+	tasks        *schema.Schema
+}
+
+// ended reports whether the process has ended.
+func (r *remote) ended() bool {
+	select {
+	case <-r.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Capabilities implements driver.Driver.
-func (i *Instance) Capabilities() driver.Capabilities { return i.capabilities }
+func (r *remote) Capabilities() driver.Capabilities { return r.capabilities }
 
 // Encode implements driver.Driver.
-func (i *Instance) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
-	encoded, err := i.tasks.Encode(config, lookup)
+func (r *remote) Encode(config []byte, lookup func(variable string) (string, bool)) ([]byte, error) {
+	encoded, err := r.tasks.Encode(config, lookup)
 	if err != nil {
 		return nil, &driver.Error{Class: driver.Fatal, Call: "Encode", Err: err}
 	}
@@ -25,11 +46,11 @@ func (i *Instance) Encode(config []byte, lookup func(variable string) (string, b
 }
 
 // Start implements driver.Driver.
-func (i *Instance) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
+func (r *remote) Start(ctx context.Context, task *driver.TaskConfig) (driver.Handle, error) {
 	const name = "StartTask"
-	answer, err := i.driver.StartTask(ctx, &pb.StartTaskRequest{Task: toTask(task)})
+	answer, err := r.driver.StartTask(ctx, &pb.StartTaskRequest{Task: toTask(task)})
 	if err != nil {
-		return nil, i.fail(ctx, name, err)
+		return nil, r.fail(ctx, name, err)
 	}
 	if answer.GetHandle() == nil {
 		// Without a handle the task cannot be taken over. It may run: the class says so.
@@ -44,25 +65,25 @@ func (i *Instance) Start(ctx context.Context, task *driver.TaskConfig) (driver.H
 }
 
 // Recover implements driver.Driver.
-func (i *Instance) Recover(ctx context.Context, id driver.TaskID, handle driver.Handle) error {
+func (r *remote) Recover(ctx context.Context, id driver.TaskID, handle driver.Handle) error {
 	const name = "RecoverTask"
 	var h pb.TaskHandle
 	if err := proto.Unmarshal(handle, &h); err != nil {
 		return &driver.Error{Class: driver.Fatal, Call: name, Err: err}
 	}
-	if _, err := i.driver.RecoverTask(ctx, &pb.RecoverTaskRequest{TaskId: string(id), Handle: &h}); err != nil {
-		return i.fail(ctx, name, err)
+	if _, err := r.driver.RecoverTask(ctx, &pb.RecoverTaskRequest{TaskId: string(id), Handle: &h}); err != nil {
+		return r.fail(ctx, name, err)
 	}
 	return nil
 }
 
 // Wait implements driver.Driver.
-func (i *Instance) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+func (r *remote) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
 	const name = "WaitTask"
-	answer, err := i.driver.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: string(id)})
+	answer, err := r.driver.WaitTask(ctx, &pb.WaitTaskRequest{TaskId: string(id)})
 	switch {
 	case err != nil:
-		return driver.ExitResult{}, i.fail(ctx, name, err)
+		return driver.ExitResult{}, r.fail(ctx, name, err)
 	case answer.GetErr() != "":
 		return driver.ExitResult{}, failText(name, answer.GetErr())
 	case answer.GetResult() == nil:
@@ -72,27 +93,27 @@ func (i *Instance) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResul
 }
 
 // Stop implements driver.Driver.
-func (i *Instance) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
-	if _, err := i.driver.StopTask(ctx, &pb.StopTaskRequest{TaskId: string(id), Timeout: durationpb.New(grace), Signal: signal}); err != nil {
-		return i.fail(ctx, "StopTask", err)
+func (r *remote) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	if _, err := r.driver.StopTask(ctx, &pb.StopTaskRequest{TaskId: string(id), Timeout: durationpb.New(grace), Signal: signal}); err != nil {
+		return r.fail(ctx, "StopTask", err)
 	}
 	return nil
 }
 
 // Destroy implements driver.Driver.
-func (i *Instance) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
-	if _, err := i.driver.DestroyTask(ctx, &pb.DestroyTaskRequest{TaskId: string(id), Force: force}); err != nil {
-		return i.fail(ctx, "DestroyTask", err)
+func (r *remote) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
+	if _, err := r.driver.DestroyTask(ctx, &pb.DestroyTaskRequest{TaskId: string(id), Force: force}); err != nil {
+		return r.fail(ctx, "DestroyTask", err)
 	}
 	return nil
 }
 
 // Inspect implements driver.Driver.
-func (i *Instance) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
+func (r *remote) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
 	const name = "InspectTask"
-	answer, err := i.driver.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: string(id)})
+	answer, err := r.driver.InspectTask(ctx, &pb.InspectTaskRequest{TaskId: string(id)})
 	if err != nil {
-		return driver.Status{}, i.fail(ctx, name, err)
+		return driver.Status{}, r.fail(ctx, name, err)
 	}
 	if answer.GetTask() == nil {
 		return driver.Status{}, failText(name, "the driver returned no status")
@@ -101,20 +122,20 @@ func (i *Instance) Inspect(ctx context.Context, id driver.TaskID) (driver.Status
 }
 
 // Signal implements driver.Driver.
-func (i *Instance) Signal(ctx context.Context, id driver.TaskID, signal string) error {
-	if _, err := i.driver.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: string(id), Signal: signal}); err != nil {
-		return i.fail(ctx, "SignalTask", err)
+func (r *remote) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	if _, err := r.driver.SignalTask(ctx, &pb.SignalTaskRequest{TaskId: string(id), Signal: signal}); err != nil {
+		return r.fail(ctx, "SignalTask", err)
 	}
 	return nil
 }
 
 // Exec implements driver.Driver.
-func (i *Instance) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
+func (r *remote) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
 	const name = "ExecTask"
-	answer, err := i.driver.ExecTask(ctx, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
+	answer, err := r.driver.ExecTask(ctx, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
 	switch {
 	case err != nil:
-		return driver.Output{}, i.fail(ctx, name, err)
+		return driver.Output{}, r.fail(ctx, name, err)
 	case answer.GetResult() == nil:
 		return driver.Output{}, failText(name, "the driver returned no result")
 	}
@@ -122,18 +143,18 @@ func (i *Instance) Exec(ctx context.Context, id driver.TaskID, command []string,
 }
 
 // CreateNetwork implements driver.Driver.
-func (i *Instance) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	answer, err := i.driver.CreateNetwork(ctx, &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
+func (r *remote) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
+	answer, err := r.driver.CreateNetwork(ctx, &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
 	if err != nil {
-		return nil, false, i.fail(ctx, "CreateNetwork", err)
+		return nil, false, r.fail(ctx, "CreateNetwork", err)
 	}
 	return fromNetwork(answer.GetIsolationSpec()), answer.GetCreated(), nil
 }
 
 // DestroyNetwork implements driver.Driver.
-func (i *Instance) DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error {
-	if _, err := i.driver.DestroyNetwork(ctx, &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)}); err != nil {
-		return i.fail(ctx, "DestroyNetwork", err)
+func (r *remote) DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error {
+	if _, err := r.driver.DestroyNetwork(ctx, &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)}); err != nil {
+		return r.fail(ctx, "DestroyNetwork", err)
 	}
 	return nil
 }

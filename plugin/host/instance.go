@@ -35,7 +35,7 @@ type Info struct {
 // concurrent use. It owns the goroutines that watch the process; they end with the process, or with
 // the client.
 type Instance struct {
-	options    Options
+	remote
 	generation uint64
 	record     Record
 	takenOver  bool
@@ -46,11 +46,7 @@ type Instance struct {
 	socketDir    string           // or empty
 	connection   *grpc.ClientConn // nil before it is connected
 	stopWatching func()           // or nil
-
 	base         base.BasePluginClient
-	driver       pb.DriverClient
-	capabilities driver.Capabilities
-	tasks        *schema.Schema
 
 	detach sync.Once
 	// detached is closed when the client has let the process go.
@@ -64,7 +60,8 @@ var _ driver.Driver = (*Instance)(nil)
 // newInstance returns an instance whose process runs, and watches it.
 func newInstance(o Options, generation uint64, client *goplugin.Client, a *attached, socketDir string) *Instance {
 	i := &Instance{
-		options: o, generation: generation, client: client, process: a, socketDir: socketDir,
+		remote:     remote{options: o, gone: a.ended},
+		generation: generation, client: client, process: a, socketDir: socketDir,
 		done: make(chan struct{}), detached: make(chan struct{}),
 	}
 	i.options.Logger = o.Logger.With("generation", generation)
@@ -123,16 +120,6 @@ func (i *Instance) TakenOver() bool { return i.takenOver }
 
 // Done is closed after the process has ended.
 func (i *Instance) Done() <-chan struct{} { return i.done }
-
-// ended reports whether the process has ended.
-func (i *Instance) ended() bool {
-	select {
-	case <-i.process.ended:
-		return true
-	default:
-		return false
-	}
-}
 
 // Check asks the process whether it serves. An error means that the process does not answer: kill
 // it.

@@ -89,12 +89,12 @@ func TestFail_waitsForTheEnd(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan struct{})
-				i := &Instance{process: &attached{ended: ended}}
+				r := &remote{gone: ended}
 				if test.ends > 0 {
 					time.AfterFunc(test.ends, func() { close(ended) })
 				}
 				began := time.Now()
-				err := i.fail(t.Context(), "StopTask", test.err)
+				err := r.fail(t.Context(), "StopTask", test.err)
 				must.Eq(t, test.want, driver.ClassOf(err), must.Sprint(err))
 				must.Eq(t, test.took, time.Since(began))
 			})

@@ -20,19 +20,19 @@ const maxPerSecond = 100
 
 // Fingerprints implements driver.Driver. It reports the first health at once, and then the newest
 // one at most once in each interval of the options.
-func (i *Instance) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+func (r *remote) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	const name = "Fingerprint"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := i.driver.Fingerprint(ctx, &pb.FingerprintRequest{})
+	stream, err := r.driver.Fingerprint(ctx, &pb.FingerprintRequest{})
 	if err != nil {
-		return i.fail(ctx, name, err)
+		return r.fail(ctx, name, err)
 	}
 	receive := paced(ctx, stream)
-	err = newest(i.options.FingerprintInterval, func() (driver.Fingerprint, error) {
+	err = newest(r.options.FingerprintInterval, func() (driver.Fingerprint, error) {
 		answer, err := receive()
 		if err != nil {
-			return driver.Fingerprint{}, i.ending(ctx, name, err)
+			return driver.Fingerprint{}, r.ending(ctx, name, err)
 		}
 		if answer.GetErr() != "" {
 			return driver.Fingerprint{}, failText(name, answer.GetErr())
@@ -43,18 +43,18 @@ func (i *Instance) Fingerprints(ctx context.Context, report func(driver.Fingerpr
 }
 
 // Events implements driver.Driver.
-func (i *Instance) Events(ctx context.Context, report func(driver.Event)) error {
+func (r *remote) Events(ctx context.Context, report func(driver.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := i.driver.TaskEvents(ctx, &pb.TaskEventsRequest{})
+	stream, err := r.driver.TaskEvents(ctx, &pb.TaskEventsRequest{})
 	if err != nil {
-		return i.fail(ctx, "TaskEvents", err)
+		return r.fail(ctx, "TaskEvents", err)
 	}
 	receive := paced(ctx, stream)
 	for {
 		event, err := receive()
 		if err != nil {
-			return i.ending(ctx, "TaskEvents", err)
+			return r.ending(ctx, "TaskEvents", err)
 		}
 		report(fromEvent(event))
 	}
@@ -62,12 +62,12 @@ func (i *Instance) Events(ctx context.Context, report func(driver.Event)) error 
 
 // Stats implements driver.Driver. It returns nil when the driver ends the stream: the task has
 // ended.
-func (i *Instance) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
+func (r *remote) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := i.driver.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
+	stream, err := r.driver.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
 	if err != nil {
-		return i.fail(ctx, "TaskStats", err)
+		return r.fail(ctx, "TaskStats", err)
 	}
 	receive := paced(ctx, stream)
 	for {
@@ -76,18 +76,18 @@ func (i *Instance) Stats(ctx context.Context, id driver.TaskID, interval time.Du
 			return nil
 		}
 		if err != nil {
-			return i.fail(ctx, "TaskStats", err)
+			return r.fail(ctx, "TaskStats", err)
 		}
 		report(fromUsage(answer.GetStats()))
 	}
 }
 
 // ending returns the error of a stream that must not end.
-func (i *Instance) ending(ctx context.Context, call string, err error) error {
+func (r *remote) ending(ctx context.Context, call string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return failText(call, "the driver has ended the stream")
 	}
-	return i.fail(ctx, call, err)
+	return r.fail(ctx, call, err)
 }
 
 // paced returns a function that receives from a stream, at most maxPerSecond messages in a second.
@@ -154,13 +154,13 @@ func newest[T any](interval time.Duration, next func() (T, error), report func(T
 
 // ExecStreaming implements driver.Driver. A Stdin that blocks keeps one goroutine until it returns:
 // the caller closes it.
-func (i *Instance) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
+func (r *remote) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	const name = "ExecTaskStreaming"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := i.driver.ExecTaskStreaming(ctx)
+	stream, err := r.driver.ExecTaskStreaming(ctx)
 	if err != nil {
-		return driver.ExitResult{}, i.fail(ctx, name, err)
+		return driver.ExitResult{}, r.fail(ctx, name, err)
 	}
 	setup := &pb.ExecTaskStreamingRequest{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: string(id), Command: command, Tty: streams.TTY}}
 	// An error of Send is io.EOF: Recv has the reason.
@@ -172,7 +172,7 @@ func (i *Instance) ExecStreaming(ctx context.Context, id driver.TaskID, command 
 	for {
 		answer, err := stream.Recv()
 		if err != nil {
-			return driver.ExitResult{}, i.ending(ctx, name, err)
+			return driver.ExitResult{}, r.ending(ctx, name, err)
 		}
 		if err := writeOutput(streams.Stdout, answer.GetStdout()); err != nil {
 			return driver.ExitResult{}, &driver.Error{Class: driver.Fatal, Call: name, Err: err}
