@@ -68,7 +68,7 @@ func (c *check) start(b Behaviour) (*driver.TaskConfig, driver.Handle) {
 func (c *check) ok(err error, format string, args ...any) {
 	c.Helper()
 	if err != nil {
-		c.Fatalf(format+": %v", append(args, err)...)
+		c.Fatalf(format+": %v (class: %s)", append(args, err, driver.ClassOf(err))...)
 	}
 }
 

@@ -1,0 +1,199 @@
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
+)
+
+// mark is the variable by which the harness finds the processes of a task.
+const mark = "NODEDRAIN_TEST_TASK"
+
+// patience bounds a launch and a kill of a program.
+const patience = 30 * time.Second
+
+// node is a node with a driver's program.
+type node struct {
+	options Options
+	dir     string
+	program *host.Program
+	driver  *host.Instance
+	tasks   []driver.TaskID
+}
+
+var _ drivertest.Node = (*node)(nil)
+
+func newNode(t drivertest.T, o Options) *node {
+	// The path of a socket is short. Folders of tests are not.
+	dir, err := os.MkdirTemp("", "nd")
+	if err != nil {
+		t.Fatalf("making the node's folder: %v", err)
+	}
+	n := &node{options: o, dir: dir}
+	t.Cleanup(func() { n.close(t) })
+	n.program, err = host.New(host.Options{
+		Type: host.Driver, Path: o.Path, Args: o.Args, Config: o.Config,
+		Env:       []string{"PATH=" + os.Getenv("PATH")},
+		SocketDir: filepath.Join(dir, "s"), LogFile: filepath.Join(dir, "driver.log"),
+	})
+	if err != nil {
+		t.Fatalf("the driver's program: %v", err)
+	}
+	n.Launch(t)
+	return n
+}
+
+// close ends everything that the node has started, also what the driver has left.
+func (n *node) close(t drivertest.T) {
+	if n.driver != nil {
+		n.Kill(t)
+	}
+	for _, id := range n.tasks {
+		found, err := n.find(id)
+		if err != nil {
+			t.Errorf("looking for processes: %v", err)
+		}
+		for _, p := range found {
+			if err := kill(p); err != nil {
+				t.Errorf("killing %s: %v", p, err)
+			}
+		}
+	}
+	if err := os.RemoveAll(n.dir); err != nil {
+		t.Errorf("removing the node's folder: %v", err)
+	}
+}
+
+// kill kills a process of a task.
+func kill(id process.Identity) error {
+	p, err := process.Open(id)
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = p.Signal(syscall.SIGKILL)
+	if errors.Is(err, process.ErrGone) {
+		err = nil
+	}
+	return errors.Join(err, p.Close())
+}
+
+func (n *node) Driver() driver.Driver { return n.driver }
+
+func (n *node) Kill(t drivertest.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := n.driver.Kill(ctx); err != nil {
+		t.Errorf("killing the driver: %v", err)
+	}
+}
+
+func (n *node) Launch(t drivertest.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	instance, err := n.program.Launch(ctx, host.Record{}, func(host.Record) error { return nil })
+	if err != nil {
+		text, _ := os.ReadFile(filepath.Join(n.dir, "driver.log"))
+		t.Fatalf("launching the driver: %v\n%s", err, text)
+	}
+	n.driver = instance
+}
+
+func (n *node) Task(t drivertest.T) *driver.TaskConfig {
+	t.Helper()
+	alloc := uuid.NewString()
+	root := filepath.Join(n.dir, alloc)
+	task := &driver.TaskConfig{
+		ID: driver.TaskID(alloc + "/web/" + alloc[:8]), Name: "web", AllocDir: root,
+		AllocID: alloc, GroupName: "group", JobName: "job", JobID: "job", Namespace: "default", NodeName: "node", NodeID: uuid.NewString(),
+		StdoutPath: filepath.Join(root, "alloc", "logs", "web.stdout.0"),
+		StderrPath: filepath.Join(root, "alloc", "logs", "web.stderr.0"),
+		Resources:  driver.Resources{CPU: 100, MemoryMB: 64},
+		Env: map[string]string{
+			"PATH": os.Getenv("PATH"), "NOMAD_ALLOC_ID": alloc, "NOMAD_TASK_NAME": "web",
+			"NOMAD_ALLOC_DIR":   filepath.Join(root, "alloc"),
+			"NOMAD_TASK_DIR":    filepath.Join(root, "web", "local"),
+			"NOMAD_SECRETS_DIR": filepath.Join(root, "web", "secrets"),
+		},
+	}
+	task.Env[mark] = string(task.ID)
+	for _, dir := range []string{"alloc/logs", "alloc/tmp", "alloc/data", "web/local", "web/secrets", "web/private", "web/tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatalf("making the folders of the task: %v", err)
+		}
+	}
+	for _, path := range []string{task.StdoutPath, task.StderrPath} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatalf("making the log files of the task: %v", err)
+		}
+	}
+	n.tasks = append(n.tasks, task.ID)
+	return task
+}
+
+func (n *node) Processes(id driver.TaskID) ([]string, bool) {
+	if n.options.NoProcesses {
+		return nil, false
+	}
+	found, err := n.find(id)
+	if err != nil {
+		return []string{err.Error()}, true
+	}
+	var list []string
+	for _, p := range found {
+		if d, err := p.Describe(); err == nil {
+			list = append(list, d.String())
+		}
+	}
+	return list, true
+}
+
+// find returns the living processes that have the task's mark.
+func (*node) find(id driver.TaskID) ([]process.Identity, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes: %w", err)
+	}
+	var found []process.Identity
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		// A zombie has no environment.
+		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ESRCH) {
+			return nil, fmt.Errorf("looking for processes: %w", err)
+		}
+		if !bytes.Contains(environment, []byte(mark+"="+string(id)+"\x00")) {
+			continue
+		}
+		if identity, err := process.Identify(pid); err == nil {
+			found = append(found, identity)
+		}
+	}
+	return found, nil
+}
+
+func (*node) Stdout(task *driver.TaskConfig) (string, error) {
+	text, err := os.ReadFile(task.StdoutPath)
+	return string(text), err
+}

@@ -1,0 +1,127 @@
+package plugintest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+)
+
+// Options describe a driver's program and its tasks. In a file they are a JSON object.
+type Options struct {
+	// Path is the absolute path of the program. It is not part of a file.
+	Path string   `json:"-"`
+	Args []string `json:"args"`
+	// Config is the driver's own config, or empty.
+	Config json.RawMessage `json:"config"`
+	// Tasks are the configs of tasks by the name of a [drivertest.Kind], such as "run for ever". In
+	// their texts the harness replaces {after}, in seconds, {millis}, {code}, {signal}, such as HUP,
+	// {number} of the signal, and {output}, which is [drivertest.Output]. A text that begins with =
+	// becomes a number: "={code}".
+	Tasks map[string]json.RawMessage `json:"tasks"`
+	// Required is the name of a key that the config of "run for ever" must have, or empty.
+	Required string `json:"required"`
+	// Skips are the tests that the driver cannot pass, with the reason.
+	Skips map[string]string `json:"skips"`
+	// NoProcesses: the tasks have no processes that the harness could see.
+	NoProcesses bool `json:"no_processes"`
+	// UnitMillis is the unit of time of the suite in milliseconds; zero is a second.
+	UnitMillis int `json:"unit_millis"`
+}
+
+// Read reads the options of a program from a file.
+func Read(path, file string) (Options, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Options{}, fmt.Errorf("reading the tasks of the driver: %w", err)
+	}
+	o := Options{Path: path}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&o); err != nil {
+		return Options{}, fmt.Errorf("reading the tasks of the driver: %s: %w", file, err)
+	}
+	return o, o.check()
+}
+
+// check finds tasks of kinds that do not exist.
+func (o Options) check() error {
+	kinds := map[string]bool{}
+	for kind := drivertest.RunForever; kind <= drivertest.Lines; kind++ {
+		kinds[kind.String()] = true
+	}
+	var errs []error
+	for name := range o.Tasks {
+		if !kinds[name] {
+			errs = append(errs, fmt.Errorf("the suite has no tasks of kind %q", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Harness returns the harness of a driver's program.
+func Harness(o Options) drivertest.Harness {
+	return drivertest.Harness{
+		New:      func(t drivertest.T) drivertest.Node { return newNode(t, o) },
+		Config:   o.config,
+		Required: o.Required,
+		Skips:    o.Skips,
+		Unit:     time.Duration(o.UnitMillis) * time.Millisecond,
+	}
+}
+
+// config returns the config of a task.
+func (o Options) config(b drivertest.Behaviour) ([]byte, bool) {
+	template, ok := o.Tasks[b.Kind.String()]
+	if !ok {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(template))
+	decoder.UseNumber()
+	var config any
+	if err := decoder.Decode(&config); err != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(fill(config, strings.NewReplacer(
+		"{after}", strconv.FormatFloat(b.After.Seconds(), 'f', -1, 64),
+		"{millis}", strconv.FormatInt(b.After.Milliseconds(), 10),
+		"{code}", strconv.Itoa(b.Code),
+		"{signal}", strings.TrimPrefix(b.Signal, "SIG"),
+		"{number}", strconv.Itoa(int(unix.SignalNum(b.Signal))),
+		"{output}", drivertest.Output,
+	)))
+	return text, err == nil
+}
+
+// fill replaces the names in braces in the texts of a config.
+func fill(config any, values *strings.Replacer) any {
+	switch c := config.(type) {
+	case string:
+		text := values.Replace(c)
+		if number, is := strings.CutPrefix(text, "="); is {
+			return json.Number(number)
+		}
+		return text
+	case []any:
+		var filled []any
+		for _, element := range c {
+			filled = append(filled, fill(element, values))
+		}
+		return filled
+	case map[string]any:
+		filled := map[string]any{}
+		for key, value := range c { //lint:order each key is filled by itself
+			filled[values.Replace(key)] = fill(value, values)
+		}
+		return filled
+	}
+	return config
+}

@@ -1,0 +1,65 @@
+package plugintest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
+)
+
+// command builds the nodedrain command, which contains the drivers.
+func command(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nodedrain")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../../cmd/nodedrain")
+	out, err := build.CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	return path
+}
+
+// The drivers of the nodedrain command pass the suite, in processes of their own.
+func TestHarness_ourDrivers(t *testing.T) {
+	t.Parallel()
+	path := command(t)
+	for _, name := range []string{"mock"} {
+		t.Run(name, func(t *testing.T) {
+			o, err := plugintest.Read(path, filepath.Join("testdata", name+".json"))
+			must.NoError(t, err)
+			drivertest.Run(t, plugintest.Harness(o))
+		})
+	}
+}
+
+// Any driver: its program and the file that describes its tasks come from the environment.
+func TestHarness_anyDriver(t *testing.T) {
+	t.Parallel()
+	path, file := os.Getenv("NODEDRAIN_DRIVER_PLUGIN"), os.Getenv("NODEDRAIN_DRIVER_TASKS")
+	if path == "" {
+		t.Skip("NODEDRAIN_DRIVER_PLUGIN names no program of a driver")
+	}
+	o, err := plugintest.Read(path, file)
+	must.NoError(t, err)
+	drivertest.Run(t, plugintest.Harness(o))
+}
+
+// What a file of tasks may say.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"tasks": {"run": {}}}`: `the suite has no tasks of kind "run"`,
+		`{"task": {}}`:           `unknown field "task"`,
+		`{`:                      `unexpected EOF`,
+	} {
+		file := filepath.Join(t.TempDir(), "tasks.json")
+		must.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := plugintest.Read("/bin/true", file)
+		must.ErrorContains(t, err, want)
+	}
+	_, err := plugintest.Read("/bin/true", "testdata/none.json")
+	must.ErrorIs(t, err, os.ErrNotExist)
+}
