@@ -85,7 +85,7 @@ func (q *request) shrunk(s State, now found, first int) bool {
 // readAgain reads what the caller may see, and again when the state was replaced.
 func (q *request) readAgain(ctx context.Context, minIndex uint64, query func(State) (uint64, error)) error {
 	for {
-		err := q.backend.Reader.Read(ctx, minIndex, func(s State) (uint64, error) { return query(q.forCaller(s)) })
+		err := q.backend.Reader.Read(ctx, minIndex, func(s State) (uint64, error) { return query(asSeenBy(q.author, s)) })
 		if !errors.Is(err, ErrReplaced) || ctx.Err() != nil {
 			return err
 		}

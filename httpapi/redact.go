@@ -19,9 +19,9 @@ type redactedState struct {
 	jobs map[*cluster.Job]*cluster.Job
 }
 
-// forCaller returns the state as the caller may see it.
-func (q *request) forCaller(s State) State {
-	if q.author.Write {
+// asSeenBy returns the state as the caller may see it.
+func asSeenBy(caller Identity, s State) State {
+	if caller.Write {
 		return s
 	}
 	return &redactedState{State: s, jobs: map[*cluster.Job]*cluster.Job{}}
