@@ -58,8 +58,16 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Call, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of the [Error] in the chain of an error, and otherwise [Fatal].
+// ErrUnknownTask means that the driver does not know the task. Its class is [NotFound]. Clients know
+// it by its text: its type does not survive the wire.
+var ErrUnknownTask = errors.New("task not found for given id")
+
+// ClassOf returns the class of the [Error] in the chain of an error, [NotFound] for
+// [ErrUnknownTask], and otherwise [Fatal].
 func ClassOf(err error) Class {
+	if errors.Is(err, ErrUnknownTask) {
+		return NotFound
+	}
 	if e, is := errors.AsType[*Error](err); is {
 		return e.Class
 	}

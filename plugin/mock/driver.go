@@ -218,7 +218,7 @@ func (d *Driver) find(id driver.TaskID) (*task, error) {
 	if t := d.tasks[id]; t != nil {
 		return t, nil
 	}
-	return nil, sdk.ErrNotFound
+	return nil, driver.ErrUnknownTask
 }
 
 // begin returns the task of a call, which hangs if the task's config says so.

@@ -385,7 +385,7 @@ func TestDriver_destroyLeavesNothing(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(n.dir, "web"))
 	must.NoError(t, err)
 	must.SliceEmpty(t, left)
-	must.ErrorIs(t, n.life.Stop(t.Context(), task.ID, 0, ""), sdk.ErrNotFound)
+	must.ErrorIs(t, n.life.Stop(t.Context(), task.ID, 0, ""), driver.ErrUnknownTask)
 }
 
 // The plugin's config makes the driver unhealthy and makes it report often.

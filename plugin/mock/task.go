@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
 // task is a task that this life of the driver knows.
@@ -39,7 +38,7 @@ func (t *task) change(change func(record) record) error {
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	if t.removed {
-		return sdk.ErrNotFound
+		return driver.ErrUnknownTask
 	}
 	before, _ := t.now()
 	next := change(before)

@@ -7,7 +7,7 @@
 // [StatsSource], [EventSource], [Networker]. Calls of those that a driver does not implement answer
 // "unsupported".
 //
-// Errors: return [ErrNotFound] for a task that the driver does not know, and [Recoverable] for a
+// Errors: return [driver.ErrUnknownTask] for a task that the driver does not know, and [Recoverable] for a
 // start that may succeed later. All other errors are final.
 //
 // Each call has its own goroutine, which the server owns. Its context ends when the host gives up or

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -83,10 +82,6 @@ type Networker interface {
 	CreateNetwork(ctx context.Context, alloc, hostname string) (network *driver.Network, created bool, err error)
 	DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error
 }
-
-// ErrNotFound means that the driver does not know the task. Hosts know it by its text: its type does
-// not survive the wire.
-var ErrNotFound = errors.New("task not found for given id")
 
 // Recoverable marks an error of Start after which the host may try again.
 func Recoverable(err error) error {

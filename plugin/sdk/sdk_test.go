@@ -85,11 +85,11 @@ func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, erro
 		<-ctx.Done()
 		return driver.ExitResult{}, ctx.Err()
 	}
-	return driver.ExitResult{}, sdk.ErrNotFound
+	return driver.ExitResult{}, driver.ErrUnknownTask
 }
 
 func (*tea) Stop(context.Context, driver.TaskID, time.Duration, string) error { return nil }
-func (*tea) Destroy(context.Context, driver.TaskID, bool) error               { return sdk.ErrNotFound }
+func (*tea) Destroy(context.Context, driver.TaskID, bool) error               { return driver.ErrUnknownTask }
 
 func (*tea) Inspect(context.Context, driver.TaskID) (driver.Status, error) {
 	return driver.Status{ID: "a", State: driver.TaskExited, StartedAt: time.Unix(5, 0), Exit: &driver.ExitResult{Code: 3}}, nil

@@ -214,13 +214,9 @@ func answer[M any](response *M, err error) (*M, error) {
 
 // toStatus converts a driver's error to the form that hosts know.
 func toStatus(err error) error {
-	class := driver.ClassOf(err)
-	if errors.Is(err, ErrNotFound) {
-		class = driver.NotFound
-	}
-	switch class {
+	switch driver.ClassOf(err) {
 	case driver.NotFound:
-		return status.Error(codes.Unknown, ErrNotFound.Error())
+		return status.Error(codes.Unknown, driver.ErrUnknownTask.Error())
 	case driver.Recoverable:
 		var marked *driver.Error
 		if errors.As(err, &marked) {
