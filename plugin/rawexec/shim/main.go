@@ -1,0 +1,194 @@
+package shim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+)
+
+// Argument is the first argument of a process that is a shim.
+const Argument = "raw_exec-shim"
+
+// Files of a shim beside the standard streams.
+const (
+	fdLock   = 3
+	fdRecord = 4
+	fdReady  = 5 // closed when the task runs or has failed
+)
+
+// drain is how long the shim reads logs after the last process has ended.
+const drain = 2 * time.Second
+
+// Main is the life of a shim, in the folder of its task. It returns the exit code. The caller's
+// goroutine must be on the first thread of the process: the kernel kills the task when the thread
+// that started it ends.
+func Main() int {
+	runtime.LockOSThread()
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(10) // of the 4 MiB that are the runtime's least heap
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	record := os.NewFile(fdRecord, "record")
+	ready := os.NewFile(fdReady, "ready")
+	syscall.CloseOnExec(fdLock)
+	syscall.CloseOnExec(fdRecord)
+	syscall.CloseOnExec(fdReady)
+
+	// A shim ends with its task and not before. A handler, unlike an ignored signal, is not inherited.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
+
+	s, spec, err := prepare(log, record)
+	if err != nil {
+		log.Error("the shim cannot begin", "error", err)
+		return 1
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "socket"})
+	if err != nil {
+		return s.fail(fmt.Errorf("listen: %w", err))
+	}
+	defer listener.Close()
+	logs, err := openLogs(log, spec)
+	if err != nil {
+		return s.fail(err)
+	}
+	if err := s.start(spec, logs); err != nil {
+		return s.fail(err)
+	}
+	logs.begin()
+	spec = nil // the environment may be large
+	if err := ready.Close(); err != nil {
+		log.Warn("the driver does not wait for the task", "error", err)
+	}
+	debug.FreeOSMemory()
+	go s.serve(listener) // ends with the process
+	s.await()
+	logs.finish(drain)
+	s.finish()
+	return 0
+}
+
+// prepare reads the spec and writes the first record.
+func prepare(log *slog.Logger, file *os.File) (*shim, *Spec, error) {
+	b, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the spec: %w", err)
+	}
+	var spec Spec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		return nil, nil, fmt.Errorf("decode the spec: %w", err)
+	}
+	if spec.Protocol != Protocol {
+		return nil, nil, fmt.Errorf("the spec has protocol %d, and this shim speaks %d", spec.Protocol, Protocol)
+	}
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &shim{log: log, file: file, record: Record{
+		Protocol: Protocol, TaskID: spec.TaskID, Phase: Starting, Shim: self, Cgroup: spec.Cgroup, OwnCgroup: spec.OwnCgroup,
+	}}
+	if err := s.record.write(file); err != nil {
+		return nil, nil, err
+	}
+	if spec.Cgroup != "" {
+		hierarchies, err := cgroup.Find(cmp.Or(spec.Root, "/"))
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.group, err = hierarchies.OpenPath(spec.Cgroup); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, nil, fmt.Errorf("become a subreaper: %w", err)
+	}
+	return s, &spec, nil
+}
+
+// fail ends a shim whose task was not started.
+func (s *shim) fail(err error) int {
+	s.log.Error("the task was not started", "error", err)
+	if s.group != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if kill := s.group.Kill(ctx); kill != nil {
+			err = errors.Join(err, kill)
+		}
+	}
+	text := err.Error()
+	s.record.Phase, s.record.Error = Failed, text[:min(len(text), 1000)]
+	if err := s.record.write(s.file); err != nil {
+		s.log.Error("the record was not written", "error", err)
+	}
+	return 1
+}
+
+// start forks the task and writes its record.
+func (s *shim) start(spec *Spec, logs *logs) error {
+	pidfd := -1
+	attr := &syscall.ProcAttr{
+		Dir:   spec.Dir,
+		Env:   spec.Env,
+		Files: logs.files(),
+		Sys: &syscall.SysProcAttr{
+			Setsid:    true,
+			Pdeathsig: syscall.SIGKILL,
+			PidFD:     &pidfd,
+		},
+	}
+	if u := spec.User; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	fork := func() (err error) {
+		s.pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
+		return err
+	}
+	// The record must not say "starting" of a task that runs. The reaper begins after it is written.
+	var err error
+	if s.group != nil {
+		err = s.group.Start(attr.Sys, fork)
+	} else {
+		err = fork()
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	logs.started()
+	if pidfd >= 0 {
+		s.pidfd = os.NewFile(uintptr(pidfd), "pidfd of the task")
+	}
+	id, err := process.Identify(s.pid)
+	if err != nil {
+		return errors.Join(err, s.abort())
+	}
+	s.record.Phase, s.record.Task, s.record.StartedAt = Running, id, time.Now()
+	if err := s.record.write(s.file); err != nil {
+		return errors.Join(err, s.abort())
+	}
+	return nil
+}
+
+// abort kills a task that has just been started.
+func (s *shim) abort() error {
+	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil { // a child that is not reaped
+		return err
+	}
+	_, err := syscall.Wait4(s.pid, nil, 0, nil)
+	return err
+}

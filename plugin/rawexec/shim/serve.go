@@ -1,0 +1,108 @@
+package shim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a shim waits for a request, and a client for an answer.
+const patience = 2 * time.Second
+
+// maxLine bounds a request and a response, in bytes.
+const maxLine = 4096
+
+// serve answers requests, one for each connection, one after the other.
+func (s *shim) serve(listener *net.UnixListener) {
+	for {
+		conn, err := listener.AcceptUnix()
+		if err != nil {
+			s.log.Error("the shim cannot be asked any more", "error", err)
+			return
+		}
+		if err := s.answer(conn); err != nil {
+			s.log.Warn("a request failed", "error", err)
+		}
+		_ = conn.Close()
+	}
+}
+
+func (s *shim) answer(conn *net.UnixConn) error {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if err := checkPeer(conn); err != nil {
+		return err
+	}
+	out := response{Protocol: Protocol}
+	var in request
+	err := readLine(conn, &in)
+	if err == nil {
+		err = s.do(in)
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	b, encode := json.Marshal(out)
+	if encode != nil {
+		return encode
+	}
+	_, err = conn.Write(append(b, '\n'))
+	return err
+}
+
+func (s *shim) do(in request) error {
+	switch {
+	case in.Protocol != Protocol:
+		return fmt.Errorf("the request has protocol %d, and this shim speaks %d", in.Protocol, Protocol)
+	case in.Operation == opSignal && in.Signal > 0:
+		return s.signal(syscall.Signal(in.Signal))
+	case in.Operation == opStop && in.Signal > 0:
+		return s.stop(unix.Signal(in.Signal), in.Grace)
+	case in.Operation == opKill:
+		s.kill()
+		return nil
+	}
+	return fmt.Errorf("unknown operation %q with signal %d", in.Operation, in.Signal)
+}
+
+// readLine decodes a line of JSON of bounded size.
+func readLine(r io.Reader, into any) error {
+	line, err := bufio.NewReaderSize(io.LimitReader(r, maxLine), 512).ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read a line: %w", err)
+	}
+	if err := json.Unmarshal(line, into); err != nil {
+		return fmt.Errorf("decode %.100q: %w", line, err)
+	}
+	return nil
+}
+
+// checkPeer refuses the processes of other users.
+func checkPeer(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("ask for the user of a peer: %w", failed)
+	}
+	if own := uint32(os.Getuid()); peer.Uid != own && peer.Uid != 0 {
+		return fmt.Errorf("pid %d of user %d may not ask the shim of user %d", peer.Pid, peer.Uid, own)
+	}
+	return nil
+}
