@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/cli"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
@@ -29,6 +30,10 @@ func pluginCommands(errs io.Writer) map[string]cli.CommandFactory {
 		"plugin mock": is(&pluginCommand{
 			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
 			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },
+		}),
+		"plugin raw_exec": is(&pluginCommand{
+			name: rawexec.Name, synopsis: "Serve the driver of processes without isolation", help: pluginRawExecHelp, errs: errs,
+			open: func() (sdk.Driver, error) { return rawexec.New(rawexec.Options{}), nil },
 		}),
 	}
 }
@@ -83,3 +88,20 @@ const pluginMockHelp = `Usage: nodedrain plugin mock
 
     unhealthy                The driver reports that it is unhealthy, with this text.
     fingerprints             The number of its first reports, by default 1.`
+
+const pluginRawExecHelp = `Usage: nodedrain plugin raw_exec
+
+  Serves the driver "raw_exec" to the client that started this process. Its tasks are
+  processes with the rights of the client, without isolation.
+
+  Keys of a task's config:
+
+    command    The program: an absolute path, a path below the task's folder, or a name
+               that is looked for in the task's folder and in the PATH of its environment.
+    args       A list of its arguments.
+
+  Keys of the plugin's own config:
+
+    enabled    The driver starts tasks. The default is false.
+    shim_dir   The folder for what the driver knows of its tasks, by default
+               /run/nodedrain/shims.`

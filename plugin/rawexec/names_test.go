@@ -1,0 +1,53 @@
+package rawexec
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
+)
+
+func TestParseLog(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]shim.Log{
+		"":                     {},
+		"/dev/null":            {Path: "/dev/null"},
+		"/logs/a?b":            {Path: "/logs/a?b"},
+		"rotate:/a/web.stdout": {Path: "/a/web.stdout", Rotate: true},
+		"rotate:/a/w%20b.stdout?max_files=3&max_file_size=99": {Path: "/a/w b.stdout", Rotate: true, MaxFiles: 3, MaxFileSize: 99},
+	} {
+		got, err := parseLog(path)
+		must.NoError(t, err)
+		must.Eq(t, want, got)
+	}
+	for _, path := range []string{"a", "rotate:a", "rotate://host/a", "rotate:/a?max_files=0", "rotate:/a?max_files=x", "rotate:/a?size=1", "http:/a", "rotate:/a?%", "rotate:"} {
+		_, err := parseLog(path)
+		must.ErrorContains(t, err, "log path", must.Sprint(path))
+	}
+}
+
+func FuzzParseLog(f *testing.F) {
+	f.Add("rotate:/a?max_files=3")
+	f.Fuzz(func(t *testing.T, path string) {
+		l, err := parseLog(path)
+		if err == nil && l.Path != "" && !strings.HasPrefix(l.Path, "/") {
+			t.Fatalf("%q is relative", l.Path)
+		}
+	})
+}
+
+func TestParseSignal(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]syscall.Signal{"": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "term": syscall.SIGTERM, "Hup": syscall.SIGHUP} {
+		got, err := parseSignal(name)
+		must.NoError(t, err)
+		must.Eq(t, want, got)
+	}
+	for _, name := range []string{"SIGNONE", "9", "SIG", "SIGSIGTERM", " "} {
+		_, err := parseSignal(name)
+		must.Error(t, err, must.Sprint(name))
+	}
+}

@@ -1,0 +1,809 @@
+package rawexec_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+)
+
+// A task sees its own folder and environment, and its result can be asked for until it is destroyed.
+func TestTask_life(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; pwd; env | grep -v ^PWD= | sort; echo oops >&2; read x; exit 3")
+	c.Env["B"] = "b c"
+	c.DeviceEnv = map[string]string{"GPU": "0", "B": "of the device"}
+	handle := n.start(l, c)
+	must.Eq(t, int32(1), handle.GetVersion())
+	exit := n.wait(l, c)
+	must.Eq(t, int32(3), exit.GetResult().GetExitCode())
+	must.Eq(t, int32(0), exit.GetResult().GetSignal())
+	must.Eq(t, "ready\n"+filepath.Join(c.GetAllocDir(), c.GetName())+"\nB=b c\nGPU=0\nMARK="+n.mark()+"\n", n.stdout(c))
+	stderr, err := os.ReadFile(c.GetStderrPath())
+	must.NoError(t, err)
+	must.Eq(t, "oops\n", string(stderr))
+
+	must.Eq(t, int32(3), n.wait(l, c).GetResult().GetExitCode(), must.Sprint("each wait gets the result"))
+	must.NoError(t, n.stop(l, c, time.Second, "SIGTERM"), must.Sprint("to stop what has ended is no error"))
+	must.Eq(t, int32(3), n.wait(l, c).GetResult().GetExitCode())
+	st, err := n.inspect(l, c)
+	must.NoError(t, err)
+	must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
+	must.Eq(t, int32(3), st.GetTask().GetResult().GetExitCode())
+	must.True(t, st.GetTask().GetCompletedAt().AsTime().After(st.GetTask().GetStartedAt().AsTime()))
+	_, err = l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	must.ErrorContains(t, err, "a task with this id exists")
+
+	n.destroy(l, c)
+	n.empty()
+	_, err = n.inspect(l, c)
+	notFound(t, err)
+	_, err = l.WaitTask(t.Context(), &pb.WaitTaskRequest{TaskId: c.GetId()})
+	notFound(t, err)
+	notFound(t, n.stop(l, c, time.Second, ""))
+	_, err = l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
+	notFound(t, err)
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		script, signal string
+		grace          time.Duration
+		code, sig      int32
+		atLeast        time.Duration
+	}{
+		"the signal is obeyed":       {"trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", time.Minute, 7, 0, 0},
+		"the default is SIGINT":      {"trap 'exit 8' INT; echo ready; while :; do sleep 0.02; done", "", time.Minute, 8, 0, 0},
+		"a short name":               {"trap 'exit 9' HUP; echo ready; while :; do sleep 0.02; done", "hup", time.Minute, 9, 0, 0},
+		"the signal kills":           {"echo ready; exec sleep 600", "SIGTERM", time.Minute, 143, 15, 0},
+		"the signal is ignored":      {"trap '' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", time.Second, 137, 9, time.Second},
+		"stopped processes obey":     {"trap 'exit 5' TERM; echo ready; kill -STOP $$; sleep 600", "SIGTERM", time.Minute, 5, 0, 0},
+		"no grace":                   {"trap '' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", 0, 137, 9, 0},
+		"what forked away goes too":  {"trap 'exit 6' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", time.Minute, 6, 0, 0},
+		"what forked away, by force": {"trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			l := n.launch()
+			c := n.task(tt.script)
+			n.start(l, c)
+			waited := make(chan int32, 1)
+			go func() {
+				r, _ := l.WaitTask(context.Background(), &pb.WaitTaskRequest{TaskId: c.GetId()})
+				waited <- r.GetResult().GetExitCode()
+			}()
+			begin := time.Now()
+			must.NoError(t, n.stop(l, c, tt.grace, tt.signal))
+			took := time.Since(begin)
+			must.Eq(t, nil, n.processes(), must.Sprint("no process lives after a stop"))
+			must.GreaterEq(t, tt.atLeast, took)
+			must.Less(t, tt.atLeast+10*time.Second, took)
+			must.Eq(t, tt.code, <-waited)
+			r := n.wait(l, c)
+			must.Eq(t, tt.code, r.GetResult().GetExitCode())
+			must.Eq(t, tt.sig, r.GetResult().GetSignal())
+			must.NoError(t, n.stop(l, c, tt.grace, tt.signal))
+			n.destroy(l, c)
+			n.empty()
+		})
+	}
+}
+
+// Without cgroup v2 the freezer of v1 kills, and without both the tree of processes below the shim.
+func TestStop_olderMachines(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"v1", "none"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.only(kind)
+			l := n.launch()
+			const script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; (while :; do sleep 0.02; done) & sleep 600' & echo ready; while :; do sleep 0.02; done"
+			c := n.task(script)
+			n.start(l, c)
+			begin := time.Now()
+			must.NoError(t, n.stop(l, c, 500*time.Millisecond, "SIGTERM"))
+			must.GreaterEq(t, 500*time.Millisecond, time.Since(begin))
+			must.Less(t, 10*time.Second, time.Since(begin))
+			must.Eq(t, nil, n.processes())
+			must.Eq(t, int32(137), n.wait(l, c).GetResult().GetExitCode())
+			n.destroy(l, c)
+
+			// What began a session of its own survives the death of the shim only without a group.
+			if kind == "none" {
+				c = n.task("sh -c 'sleep 600 & sleep 600' & echo ready; sleep 600")
+			} else {
+				c = n.task(script)
+			}
+			n.start(l, c)
+			must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
+			must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+			must.Eq(t, nil, n.processes())
+			n.destroy(l, c)
+			n.empty()
+		})
+	}
+}
+
+// H12: the name of a signal that does not exist neither stops nor kills.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("trap 'echo user' USR1; echo ready; while :; do sleep 0.02; done")
+	n.start(l, c)
+	must.ErrorContains(t, n.stop(l, c, 0, "SIGNONE"), `unknown signal "SIGNONE"`)
+	_, err := l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGNONE"})
+	must.ErrorContains(t, err, "unknown signal")
+	_, err = l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId()})
+	must.Error(t, err)
+	_, err = l.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGUSR1"})
+	must.NoError(t, err)
+	n.until(func() bool { return n.stdout(c) == "ready\nuser\n" })
+	_, err = l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId()})
+	must.ErrorContains(t, err, "the task runs")
+	st, err := n.inspect(l, c)
+	must.NoError(t, err)
+	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// The shim dies: its task is killed, with what forked away, and the result is said to be lost.
+func TestShimDies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("trap '' TERM; setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done")
+	n.start(l, c)
+	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
+	r := n.wait(l, c)
+	must.StrContains(t, r.GetErr(), "lost")
+	must.Nil(t, r.GetResult())
+	must.Eq(t, nil, n.processes())
+	st, err := n.inspect(l, c)
+	must.NoError(t, err)
+	must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
+	must.Nil(t, st.GetTask().GetResult())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// A shim and the plugin die. The next life of the plugin kills what they left.
+func TestShimAndPluginDie(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("setsid sh -c 'sleep 600 & sleep 600' & echo ready; sleep 600")
+	handle := n.start(l, c)
+	shim := n.pid(l, c, "shim_pid")
+	l.kill(t)
+	must.NoError(t, syscall.Kill(shim, syscall.SIGKILL))
+	l = n.launch()
+	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err)
+	must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+	must.Eq(t, nil, n.processes())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// NP-P5: a shim that does not answer delays the stop of its own task only by the request.
+func TestShimHangs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
+	n.start(l, c)
+	n.start(l, other)
+	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGSTOP))
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.stop(l, c, 500*time.Millisecond, "SIGTERM") }()
+	must.NoError(t, n.stop(l, other, time.Minute, "SIGTERM"))
+	must.NoError(t, <-stopped)
+	must.StrContains(t, n.wait(l, c).GetErr(), "lost")
+	must.Eq(t, nil, n.processes())
+	n.destroy(l, c)
+	n.destroy(l, other)
+	n.empty()
+}
+
+// H8, D8: the plugin dies and its task lives on. The next life has the true result.
+func TestPluginDies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 42")
+	handle := n.start(l, c)
+	pid := n.pid(l, c, "pid")
+	l.kill(t)
+	l = n.launch()
+	for range 2 { // known after the first time
+		_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+		must.NoError(t, err)
+	}
+	must.Eq(t, pid, n.pid(l, c, "pid"))
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
+
+	// D9: it has ended while no plugin lived. It is known by its id and by its handle.
+	l.kill(t)
+	l = n.launch()
+	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
+	l.kill(t)
+	l = n.launch()
+	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err)
+	must.Eq(t, int32(42), n.wait(l, c).GetResult().GetExitCode())
+	n.destroy(l, c)
+	n.empty()
+
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.ErrorContains(t, err, "no shim has a record")
+	handle.Version++
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.ErrorContains(t, err, "version 2")
+	handle.Version, handle.DriverState = 1, []byte("{")
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.ErrorContains(t, err, "decode the handle")
+}
+
+// H11: the plugin dies in a stop. The shim keeps the grace and kills at its end.
+func TestPluginDiesInAStop(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done")
+	handle := n.start(l, c)
+	begin := time.Now()
+	go l.StopTask(context.Background(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(2 * time.Second), Signal: "SIGTERM"})
+	n.until(func() bool { return n.stdout(c) == "ready\nterm\n" })
+	l.kill(t)
+	n.until(func() bool { return len(n.processes()) == 0 })
+	must.GreaterEq(t, 2*time.Second, time.Since(begin))
+	must.Less(t, 4*time.Second, time.Since(begin))
+	l = n.launch()
+	_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err)
+	r := n.wait(l, c)
+	must.Eq(t, int32(137), r.GetResult().GetExitCode())
+	must.Eq(t, "ready\nterm\n", n.stdout(c), must.Sprint("the signal was sent once"))
+	n.destroy(l, c)
+	n.empty()
+}
+
+// H4: the plugin dies in a start, at many moments. The next life knows the task by its id or says
+// that there is none; a destroy leaves nothing.
+func TestPluginDiesInAStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	var known int
+	for i := range 12 {
+		l := n.launch()
+		c := n.task("sleep 600")
+		go l.StartTask(context.Background(), &pb.StartTaskRequest{Task: c})
+		time.Sleep(time.Duration(i) * 4 * time.Millisecond) // the moment is what varies
+		l.kill(t)
+		l = n.launch()
+		_, err := n.inspect(l, c)
+		if err == nil {
+			known++
+			n.destroy(l, c)
+		} else {
+			notFound(t, err)
+		}
+		must.Eq(t, nil, n.processes())
+		l.client.Kill()
+	}
+	t.Logf("%d of 12 starts had begun", known)
+	n.empty()
+}
+
+// The host gives up in a start, at many moments. A destroy leaves nothing.
+func TestStart_deadline(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	for i := range 15 {
+		c := n.task("sleep 600")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*3*time.Millisecond)
+		_, _ = l.StartTask(ctx, &pb.StartTaskRequest{Task: c})
+		cancel()
+		if _, err := l.DestroyTask(t.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true}); err != nil {
+			notFound(t, err)
+		}
+	}
+	n.until(func() bool { // the call of a host that gave up ends by itself
+		folders, err := os.ReadDir(n.shims())
+		return err == nil && len(folders) == 0
+	})
+	n.empty()
+}
+
+// The record is damaged or written by a newer shim. Its task runs on, and its own shim repairs it.
+func TestRecord_damagedOrNewer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 17")
+	handle := n.start(l, c)
+	pid := n.pid(l, c, "pid")
+	l.kill(t)
+	folders, err := os.ReadDir(n.shims())
+	must.NoError(t, err)
+	record := filepath.Join(n.shims(), folders[0].Name(), "record")
+	good, err := os.ReadFile(record)
+	must.NoError(t, err)
+
+	must.NoError(t, os.WriteFile(record, []byte(strings.Replace(string(good), `"protocol":1`, `"protocol":9`, 1)), 0o600))
+	l = n.launch()
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.ErrorContains(t, err, "protocol 9")
+
+	must.NoError(t, os.WriteFile(record, good[:100], 0o600))
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err)
+	st, err := n.inspect(l, c)
+	must.NoError(t, err)
+	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
+	must.StrContains(t, st.GetDriver().GetAttributes()["record"], "decode the record")
+	must.SliceContains(t, n.processes(), pid)
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	must.Eq(t, int32(17), n.wait(l, c).GetResult().GetExitCode())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// The file system of the records is full when the task ends: the result is kept.
+func TestRecord_fullDisk(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	must.NoError(t, os.Mkdir(n.shims(), 0o700))
+	must.NoError(t, syscall.Mount("none", n.shims(), "tmpfs", 0, "size=256k,mode=0700"))
+	t.Cleanup(func() { must.NoError(t, syscall.Unmount(n.shims(), syscall.MNT_DETACH)) })
+	l := n.launch()
+	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 18")
+	n.start(l, c)
+	must.ErrorIs(t, os.WriteFile(filepath.Join(n.shims(), "full"), make([]byte, 1<<20), 0o600), syscall.ENOSPC)
+	second := n.task("true")
+	_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
+	must.ErrorContains(t, err, "no space left")
+	_, err = n.inspect(l, second)
+	notFound(t, err)
+	l.kill(t)
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	n.until(func() bool { return len(n.processes()) == 0 })
+	l = n.launch()
+	must.Eq(t, int32(18), n.wait(l, c).GetResult().GetExitCode())
+	n.destroy(l, c)
+	must.NoError(t, os.Remove(filepath.Join(n.shims(), "full")))
+	n.empty()
+}
+
+// A process in state D keeps its task running, with its name. The freezer of v1 plays state D.
+func TestProcessThatCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	const freezer = "/sys/fs/cgroup/freezer"
+	n := newNode(t)
+	if _, err := os.Stat(freezer + "/cgroup.procs"); err != nil {
+		t.Skip("needs the freezer of cgroup v1")
+	}
+	ice := filepath.Join(freezer, "test-ice-"+strconv.Itoa(os.Getpid()))
+	must.NoError(t, os.Mkdir(ice, 0o755))
+	thaw := func() error { return os.WriteFile(ice+"/freezer.state", []byte("THAWED"), 0) }
+	t.Cleanup(func() {
+		must.NoError(t, thaw())
+		n.until(func() bool { return os.Remove(ice) == nil })
+	})
+	l := n.launch()
+	c := n.task("setsid sleep 600 & echo ready; wait")
+	n.start(l, c)
+	for _, pid := range n.processes() {
+		if pid != n.pid(l, c, "pid") {
+			must.NoError(t, os.WriteFile(ice+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0))
+		}
+	}
+	must.NoError(t, os.WriteFile(ice+"/freezer.state", []byte("FROZEN"), 0))
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.stop(l, c, time.Second, "SIGTERM") }()
+	var waits string
+	n.until(func() bool {
+		st, err := n.inspect(l, c)
+		must.NoError(t, err)
+		must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
+		waits = st.GetDriver().GetAttributes()["waits_for"]
+		return strings.Contains(waits, "state D")
+	})
+	must.StrContains(t, waits, "sleep 600")
+	brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := l.WaitTask(brief, &pb.WaitTaskRequest{TaskId: c.GetId()})
+	must.Eq(t, codes.DeadlineExceeded, status.Code(err))
+	must.NoError(t, thaw())
+	must.NoError(t, <-stopped)
+	must.Eq(t, int32(143), n.wait(l, c).GetResult().GetExitCode())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// R8: the plugin dies while the task prints. No line is lost, and the files are bounded.
+func TestLogs_acrossRestarts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("i=0; while test $i -lt 300; do echo line $i; i=$((i+1)); sleep 0.01; done")
+	logs := filepath.Join(n.dir, "logs")
+	must.NoError(t, os.Mkdir(logs, 0o755))
+	c.StdoutPath = "rotate:" + logs + "/web.stdout?max_files=20&max_file_size=400"
+	r, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	must.NoError(t, err)
+	for range 3 {
+		time.Sleep(300 * time.Millisecond) // the task prints meanwhile
+		l.kill(t)
+		l = n.launch()
+		_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: r.GetHandle()})
+		must.NoError(t, err)
+	}
+	must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+	var want, got strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&want, "line %d\n", i)
+	}
+	files, err := os.ReadDir(logs)
+	must.NoError(t, err)
+	must.Greater(t, 5, len(files))
+	for i := range files {
+		b, err := os.ReadFile(filepath.Join(logs, "web.stdout."+strconv.Itoa(i)))
+		must.NoError(t, err)
+		must.LessEq(t, 400, len(b))
+		got.Write(b)
+	}
+	must.Eq(t, want.String(), got.String())
+	n.destroy(l, c)
+	n.empty()
+}
+
+// A FIFO without a reader delays no start, and a reader that goes away kills no task.
+func TestLogs_fifo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo one; while ! test -e go; do sleep 0.02; done; echo two; exit 4")
+	c.StdoutPath = filepath.Join(n.dir, ".web.stdout.fifo")
+	must.NoError(t, syscall.Mkfifo(c.GetStdoutPath(), 0o600))
+	_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+	must.NoError(t, err)
+	reader, err := os.Open(c.GetStdoutPath())
+	must.NoError(t, err)
+	line := make([]byte, 4)
+	_, err = reader.Read(line)
+	must.NoError(t, err)
+	must.Eq(t, "one\n", string(line))
+	must.NoError(t, reader.Close())
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	must.Eq(t, int32(4), n.wait(l, c).GetResult().GetExitCode())
+	n.destroy(l, c)
+	n.empty()
+}
+
+func TestStart_refused(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	config := func(c map[string]any) func(*pb.TaskConfig) {
+		return func(task *pb.TaskConfig) { task.MsgpackDriverConfig = n.config(c) }
+	}
+	for want, change := range map[string]func(*pb.TaskConfig){
+		"the config has no command": config(map[string]any{"args": nil}),
+		"image":                     config(map[string]any{"command": "/bin/true", "image": "x"}),
+		"no program":                config(map[string]any{"command": "does-not-exist"}),
+		"no program \"../x\"":       config(map[string]any{"command": "../x"}),
+		"zero byte":                 config(map[string]any{"command": "/bin/true", "args": []string{"\x00"}}),
+		"user \"none-such\"":        func(c *pb.TaskConfig) { c.User = "none-such" },
+		"no mounts":                 func(c *pb.TaskConfig) { c.Mounts = []*pb.Mount{{TaskPath: "/a"}} },
+		"network of the host": func(c *pb.TaskConfig) {
+			c.NetworkIsolationSpec = &pb.NetworkIsolationSpec{Mode: pb.NetworkIsolationSpec_GROUP}
+		},
+		"folder of the task": func(c *pb.TaskConfig) { c.Name = "other" },
+		"is not the folder":  func(c *pb.TaskConfig) { c.Name = "../x" },
+		"log path":           func(c *pb.TaskConfig) { c.StdoutPath = "rotate:/x?max_file=1" },
+		"open stderr":        func(c *pb.TaskConfig) { c.StderrPath = "/does/not/exist" },
+		"exec format error": func(c *pb.TaskConfig) {
+			bad := filepath.Join(c.GetAllocDir(), c.GetName(), "bad")
+			must.NoError(t, os.WriteFile(bad, []byte("\x7fELF"), 0o755))
+			config(map[string]any{"command": "bad"})(c)
+		},
+	} {
+		c := n.task("true")
+		change(c)
+		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		must.ErrorContains(t, err, want)
+		_, err = n.inspect(l, c)
+		notFound(t, err)
+	}
+	n.emptyIfAny()
+}
+
+// The control group of the host is used if it is the task's own, and one with processes is refused.
+func TestCgroup(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	h, err := cgroup.Find("/")
+	must.NoError(t, err)
+	c := n.task("echo ready; exec sleep 600")
+	g, err := h.Create(c.GetAllocId()+".of-the-host", cgroup.Limits{})
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, g.Remove(context.Background())) })
+	c.Resources = &pb.Resources{LinuxResources: &pb.LinuxResources{CpusetCgroup: g.Path()}}
+	n.start(l, c)
+	pids, err := g.PIDs()
+	must.NoError(t, err)
+	must.Eq(t, n.processes(), pids)
+
+	second := n.task("true")
+	second.Resources = c.GetResources()
+	_, err = l.StartTask(t.Context(), &pb.StartTaskRequest{Task: second})
+	must.ErrorContains(t, err, "has processes of another start")
+	must.ErrorContains(t, err, "sleep 600")
+
+	n.destroy(l, c)
+	_, err = os.Stat(g.Path())
+	must.NoError(t, err, must.Sprint("the host's group is the host's"))
+
+	// A group of another allocation, or of many tasks, is not the task's own.
+	third := n.task("echo ready; exec sleep 600")
+	third.Resources = &pb.Resources{LinuxResources: &pb.LinuxResources{CpusetCgroup: filepath.Dir(g.Path())}}
+	n.start(l, third)
+	st, err := n.inspect(l, third)
+	must.NoError(t, err)
+	must.StrContains(t, st.GetDriver().GetAttributes()["cgroup"], third.GetAllocId()+"."+third.GetName())
+	n.destroy(l, third)
+}
+
+// A task exits at once, again and again: no process, file or thread is left. NODEDRAIN_EXITS is how
+// often.
+func TestExits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	pid, err := strconv.Atoi(l.client.ID())
+	must.NoError(t, err)
+	count := func(what string) int {
+		entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), what))
+		must.NoError(t, err)
+		return len(entries)
+	}
+	times := 200
+	if raceEnabled { // a shim with the race detector starts slowly
+		times = 30
+	}
+	if more, err := strconv.Atoi(os.Getenv("NODEDRAIN_EXITS")); err == nil {
+		times = more
+	}
+	c := n.task("")
+	c.MsgpackDriverConfig = n.config(map[string]any{"command": "/bin/false"})
+	id := c.GetId()
+	var files int
+	for i := range times {
+		c.Id = id + "-" + strconv.Itoa(i)
+		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		must.NoError(t, err)
+		must.Eq(t, int32(1), n.wait(l, c).GetResult().GetExitCode())
+		n.destroy(l, c)
+		if i == 20 {
+			files = count("fd")
+		}
+	}
+	must.Less(t, files+5, count("fd"))
+	must.Less(t, 40, count("task"))
+	n.empty()
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done")
+	handle := n.start(l, c)
+	run := func(timeout time.Duration, command ...string) (*pb.ExecTaskResponse, error) {
+		return l.ExecTask(t.Context(), &pb.ExecTaskRequest{TaskId: c.GetId(), Command: command, Timeout: durationpb.New(timeout)})
+	}
+	r, err := run(time.Minute, "sh", "-c", "pwd; echo $MARK $OF_THE_PLUGIN; echo no >&2; cat /proc/self/cgroup; exit 9")
+	must.NoError(t, err)
+	must.Eq(t, int32(9), r.GetResult().GetExitCode())
+	must.Eq(t, "no\n", string(r.GetStderr()))
+	must.StrHasPrefix(t, filepath.Join(c.GetAllocDir(), c.GetName())+"\n"+n.mark()+"\n", string(r.GetStdout()))
+	must.StrContains(t, string(r.GetStdout()), c.GetAllocId()+"."+c.GetName())
+	begin := time.Now()
+	r, err = run(100*time.Millisecond, "sh", "-c", "sleep 600 & sleep 600")
+	must.NoError(t, err)
+	must.Eq(t, int32(137), r.GetResult().GetExitCode())
+	must.Less(t, 10*time.Second, time.Since(begin))
+	_, err = run(time.Second)
+	must.ErrorContains(t, err, "no command")
+	_, err = run(time.Second, "does-not-exist")
+	must.ErrorContains(t, err, "no program")
+
+	// A life that has not recovered the task does not know its environment.
+	l.kill(t)
+	l = n.launch()
+	_, err = run(time.Second, "true")
+	must.ErrorContains(t, err, "was not recovered")
+	_, err = l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	must.NoError(t, err)
+	_, err = run(time.Second, "true")
+	must.NoError(t, err)
+
+	// An exec ends with its task.
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	_, err = run(0, "sleep", "600")
+	if err != nil {
+		must.ErrorContains(t, err, "has ended")
+	}
+	must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+	must.Eq(t, nil, n.processes())
+	n.destroy(l, c)
+	n.empty()
+}
+
+func TestExecStreaming(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; exec sleep 600")
+	n.start(l, c)
+	for name, tt := range map[string]struct {
+		tty    bool
+		script string
+		input  string
+		want   string
+	}{
+		"pipes":    {false, "cat; test -t 0 || echo no terminal; exit 5", "a\nb", "a\nbno terminal\n"},
+		"terminal": {true, "read x; stty size; test -t 0 && echo got $x; exit 5", "a\n", "a\r\n44 99\r\ngot a\r\n"},
+	} {
+		stream, err := l.ExecTaskStreaming(t.Context())
+		must.NoError(t, err)
+		for _, m := range []*pb.ExecTaskStreamingRequest{
+			{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: c.GetId(), Command: []string{"sh", "-c", "sleep 0.2; " + tt.script}, Tty: tt.tty}},
+			{TtySize: &pb.ExecTaskStreamingRequest_TerminalSize{Height: 44, Width: 99}},
+			{Stdin: &pb.ExecTaskStreamingIOOperation{Data: []byte(tt.input)}},
+			{Stdin: &pb.ExecTaskStreamingIOOperation{Close: true}},
+		} {
+			must.NoError(t, stream.Send(m))
+		}
+		var out string
+		for {
+			m, err := stream.Recv()
+			must.NoError(t, err, must.Sprint(name, out))
+			out += string(m.GetStdout().GetData())
+			if m.GetExited() {
+				must.Eq(t, int32(5), m.GetResult().GetExitCode(), must.Sprint(name, out))
+				break
+			}
+		}
+		must.Eq(t, tt.want, out, must.Sprint(name))
+	}
+	// A person hangs up: the command ends.
+	ctx, hangUp := context.WithCancel(t.Context())
+	stream, err := l.ExecTaskStreaming(ctx)
+	must.NoError(t, err)
+	must.NoError(t, stream.Send(&pb.ExecTaskStreamingRequest{Setup: &pb.ExecTaskStreamingRequest_Setup{TaskId: c.GetId(), Command: []string{"sh", "-c", "echo on; sleep 600"}, Tty: true}}))
+	_, err = stream.Recv()
+	must.NoError(t, err)
+	hangUp()
+	n.until(func() bool { return len(n.processes()) == 1 })
+	n.destroy(l, c)
+	n.empty()
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; while ! test -e go; do :; done")
+	n.start(l, c)
+	stream, err := l.TaskStats(t.Context(), &pb.TaskStatsRequest{TaskId: c.GetId(), CollectionInterval: durationpb.New(100 * time.Millisecond)})
+	must.NoError(t, err)
+	for {
+		r, err := stream.Recv()
+		must.NoError(t, err)
+		usage := r.GetStats().GetAggResourceUsage()
+		must.Greater(t, uint64(100<<10), usage.GetMemory().GetRss())
+		if usage.GetCpu().GetPercent() > 1 {
+			break
+		}
+	}
+	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	must.ErrorIs(t, err, io.EOF, must.Sprint("the stream ends with the task"))
+	n.destroy(l, c)
+	n.empty()
+}
+
+// The events of a task name what its operator cannot see otherwise.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	c := n.task("echo ready; exec sleep 600")
+	n.start(l, c)
+	stream, err := l.TaskEvents(t.Context(), &pb.TaskEventsRequest{})
+	must.NoError(t, err)
+	ready, err := l.Fingerprint(t.Context(), &pb.FingerprintRequest{})
+	must.NoError(t, err)
+	f, err := ready.Recv() // the stream of events was asked for before
+	must.NoError(t, err)
+	must.Eq(t, pb.FingerprintResponse_HEALTHY, f.GetHealth())
+	must.Eq(t, "1", f.GetAttributes()["driver.raw_exec.rotates_logs"].GetStringVal())
+	must.NoError(t, syscall.Kill(n.pid(l, c, "shim_pid"), syscall.SIGKILL))
+	e, err := stream.Recv()
+	must.NoError(t, err)
+	must.Eq(t, c.GetId(), e.GetTaskId())
+	must.StrContains(t, e.GetMessage(), "the shim of the task died")
+	n.destroy(l, c)
+	n.empty()
+}
+
+// A shim has at most 4 MiB of private memory, also while it rotates logs.
+func TestShim_memory(t *testing.T) {
+	n := newNode(t)
+	if raceEnabled {
+		t.Skip("the race detector needs more memory")
+	}
+	l := n.launch()
+	for range 3 {
+		c := n.task("echo ready; exec sleep 600")
+		logs := filepath.Join(n.dir, "logs"+c.GetName())
+		must.NoError(t, os.Mkdir(logs, 0o755))
+		c.StdoutPath, c.StderrPath = "rotate:"+logs+"/web.stdout", "rotate:"+logs+"/web.stderr"
+		for i := range 200 {
+			c.Env["VARIABLE_"+strconv.Itoa(i)] = strings.Repeat("x", 500)
+		}
+		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		must.NoError(t, err)
+		private := n.privateMemory(n.pid(l, c, "shim_pid"))
+		t.Logf("%d KiB", private)
+		must.LessEq(t, 4096, private)
+	}
+}
+
+func TestUser(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	l := n.launch()
+	must.NoError(t, os.Chmod(n.dir, 0o755))
+	for dir := n.dir; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
+		must.NoError(t, os.Chmod(dir, 0o755))
+	}
+	for _, user := range []string{"daemon", "1"} {
+		c := n.task("id -u; id -G; echo $HOME")
+		c.User = user
+		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
+		must.NoError(t, err)
+		must.Eq(t, int32(0), n.wait(l, c).GetResult().GetExitCode())
+		must.Eq(t, "1\n1\n\n", n.stdout(c))
+		n.destroy(l, c)
+	}
+	n.empty()
+}

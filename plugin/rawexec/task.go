@@ -1,0 +1,322 @@
+package rawexec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// settleFor is how long Stop and Destroy wait after the last SIGKILL before they say what remains.
+const settleFor = 10 * time.Second
+
+// task is a task that the driver knows.
+type task struct {
+	id     driver.TaskID
+	folder shim.Folder
+	config *driver.TaskConfig // nil: the driver did not start the task and has not recovered it
+	known  state              // guarded by the driver's mu: of the handle, or zero
+	killAt time.Time          // guarded by the driver's mu: the end of the grace of a stop, or zero
+
+	// done is closed when no process of the task lives. Then exit and record do not change.
+	done   chan struct{}
+	exit   driver.ExitResult
+	record shim.Record
+}
+
+// ended reports whether no process of the task lives.
+func (t *task) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Recover takes a task over from its handle.
+func (d *Driver) Recover(ctx context.Context, c *driver.TaskConfig, _ int32, encoded []byte) error {
+	var st state
+	if err := json.Unmarshal(encoded, &st); err != nil {
+		return fmt.Errorf("decode the handle: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.tasks[c.ID]; t != nil {
+		if t.config == nil {
+			t.config = c
+		}
+		return nil
+	}
+	r, err := st.Folder.Read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.killLost(ctx, st))
+	case err == nil && r.Protocol > shim.Protocol:
+		return fmt.Errorf("the shim of task %q speaks protocol %d, and this driver up to %d: run the newer driver", c.ID, r.Protocol, shim.Protocol)
+	}
+	// A record that cannot be read is settled by what the handle names.
+	d.adopt(&task{id: c.ID, folder: st.Folder, config: c, known: st, done: make(chan struct{})})
+	return nil
+}
+
+// killLost kills what a handle names and no record.
+func (d *Driver) killLost(ctx context.Context, st state) error {
+	if boot, err := process.BootID(); err != nil || boot != st.Shim.Boot {
+		return err
+	}
+	killShim(st.Shim)
+	g, err := d.group(st.Cgroup)
+	if g == nil || err != nil {
+		return err
+	}
+	return g.Kill(ctx)
+}
+
+// group opens the control group of a task. It is nil if the task has none.
+func (d *Driver) group(path string) (*cgroup.Group, error) {
+	if path == "" {
+		return nil, nil
+	}
+	h, err := cgroup.Find(d.root)
+	if err != nil {
+		return nil, err
+	}
+	return h.OpenPath(path)
+}
+
+// killShim kills a shim that does not answer. The kernel kills the task's first process with it.
+func killShim(id process.Identity) {
+	if p, err := process.Open(id); err == nil {
+		_ = p.Signal(syscall.SIGKILL)
+		_ = p.Close()
+	}
+}
+
+// read returns the record, or what the handle says if it cannot be read.
+func (d *Driver) read(t *task) (shim.Record, error) {
+	r, err := t.folder.Read()
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return shim.Record{TaskID: string(t.id), Phase: shim.Starting, Shim: t.known.Shim, Cgroup: t.known.Cgroup}, err
+	}
+	return r, nil
+}
+
+// Wait returns the result when no process of the task lives.
+func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	select {
+	case <-t.done:
+		return t.exit, nil
+	case <-ctx.Done():
+		return driver.ExitResult{}, context.Cause(ctx)
+	}
+}
+
+// Signal sends a signal to the task's first process. An ended task gets none.
+func (d *Driver) Signal(ctx context.Context, id driver.TaskID, name string) error {
+	if name == "" {
+		return errors.New("no signal is named")
+	}
+	sig, err := parseSignal(name)
+	if err != nil {
+		return err
+	}
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if t.ended() {
+		return errors.New("the task has ended")
+	}
+	return t.folder.Signal(ctx, sig)
+}
+
+// Stop stops a task. An unknown signal is an error and kills nothing.
+func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, name string) error {
+	sig, err := parseSignal(name)
+	if err != nil {
+		return err
+	}
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if t.ended() {
+		return nil
+	}
+	d.mu.Lock()
+	if at := time.Now().Add(grace); t.killAt.IsZero() || at.Before(t.killAt) {
+		t.killAt = at
+	}
+	d.mu.Unlock()
+	if err := t.folder.Stop(ctx, sig, grace); err != nil {
+		if locked, _ := t.folder.Locked(); locked {
+			d.log.Error("a shim does not answer, and its task is stopped without it", "task", string(id), "error", err)
+			d.stopAlone(context.WithoutCancel(ctx), t, sig, grace)
+		}
+	}
+	return d.awaitEnd(ctx, t, grace+settleFor)
+}
+
+// stopAlone stops the task of a shim that does not answer. Its result is lost.
+func (d *Driver) stopAlone(ctx context.Context, t *task, sig syscall.Signal, grace time.Duration) {
+	r, err := d.read(t)
+	if err == nil && !r.Task.IsZero() {
+		if p, err := process.Open(r.Task); err == nil {
+			_ = p.Signal(sig)
+			_ = p.Signal(syscall.SIGCONT)
+			brief, cancel := context.WithTimeout(ctx, grace)
+			_ = p.Wait(brief)
+			cancel()
+			_ = p.Close()
+		}
+	}
+	killShim(r.Shim) // the watch of the task kills the rest
+}
+
+// awaitEnd waits until no process of the task lives. The error names those that remain.
+func (d *Driver) awaitEnd(ctx context.Context, t *task, atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		r, _ := d.read(t)
+		return fmt.Errorf("task %q has not ended: %s", t.id, d.remaining(r))
+	}
+}
+
+// remaining describes the processes of a task.
+func (d *Driver) remaining(r shim.Record) string {
+	g, err := d.group(r.Cgroup)
+	if err != nil {
+		return err.Error()
+	}
+	if g != nil {
+		all, err := g.Remaining()
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(all)
+	}
+	one, err := r.Task.Describe()
+	if err != nil {
+		return err.Error()
+	}
+	return one.String()
+}
+
+// Destroy forgets a task and removes what the driver has of it.
+func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if !t.ended() {
+		if !force {
+			return errors.New("the task runs: destroy it with force, or stop it first")
+		}
+		d.kill(ctx, t)
+		if err := d.awaitEnd(ctx, t, settleFor); err != nil {
+			return err
+		}
+	}
+	if t.record.OwnCgroup {
+		g, err := d.group(t.record.Cgroup)
+		if err == nil && g != nil {
+			err = g.Remove(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.folder.Remove(); err != nil {
+		return fmt.Errorf("destroy task %q: %w", id, err)
+	}
+	d.forget(t)
+	return nil
+}
+
+// kill asks the shim to kill, or kills a shim that does not answer: the watch of the task kills the
+// rest. A shim that has only begun is asked again.
+func (d *Driver) kill(ctx context.Context, t *task) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for t.folder.Kill(ctx) != nil {
+		if r, _ := d.read(t); !r.Shim.IsZero() {
+			killShim(r.Shim)
+			return
+		}
+		select {
+		case <-t.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// Inspect returns what is known of a task. A task whose first process has ended runs until its other
+// processes have ended too.
+func (d *Driver) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.Status{}, err
+	}
+	st := driver.Status{ID: id, State: driver.TaskRunning, Attributes: map[string]string{}}
+	d.mu.Lock()
+	if t.config != nil {
+		st.Name = t.config.Name
+	}
+	killed := !t.killAt.IsZero() && time.Now().After(t.killAt)
+	d.mu.Unlock()
+	r, err := d.read(t)
+	if t.ended() {
+		r, err = t.record, nil
+		st.State, st.CompletedAt, st.Exit = driver.TaskExited, r.EndedAt, &t.exit
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		st.Attributes["record"] = err.Error()
+	}
+	st.StartedAt = r.StartedAt
+	if r.Task.PID != 0 {
+		st.Attributes["pid"] = strconv.Itoa(r.Task.PID)
+	}
+	if r.Shim.PID != 0 {
+		st.Attributes["shim_pid"] = strconv.Itoa(r.Shim.PID)
+	}
+	if r.Cgroup != "" {
+		st.Attributes["cgroup"] = r.Cgroup
+	}
+	if (killed || r.Phase == shim.Ending) && !t.ended() {
+		st.Attributes["waits_for"] = d.remaining(r)
+	}
+	return st, nil
+}
+
+var _ interface {
+	sdk.Driver
+	sdk.Signaler
+	sdk.Execer
+	sdk.StreamExecer
+	sdk.StatsSource
+	sdk.EventSource
+} = (*Driver)(nil)

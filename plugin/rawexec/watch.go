@@ -1,0 +1,89 @@
+package rawexec
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
+)
+
+// watch waits for the end of a task and its shim, and sets the result.
+func (d *Driver) watch(t *task) {
+	d.awaitShim(t)
+	r, err := d.read(t)
+	settled := err == nil && (r.Phase == shim.Exited || r.Phase == shim.Failed)
+	if !settled {
+		d.clear(t, r)
+	}
+	t.record = r
+	t.exit = driver.ExitResult{Unknown: true}
+	if err == nil && r.Exit != nil {
+		t.exit = driver.ExitResult{Code: r.Exit.Code, Signal: r.Exit.Signal, OOMKilled: r.Exit.OOMKilled}
+	}
+	if t.record.EndedAt.IsZero() {
+		t.record.EndedAt = time.Now()
+	}
+	if t.exit.Unknown && r.Phase != shim.Failed {
+		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "the shim of the task died: all processes were killed, and the exit result is lost"})
+	}
+	close(t.done)
+}
+
+// awaitShim returns after the shim has ended.
+func (d *Driver) awaitShim(t *task) {
+	ctx := context.Background() // the goroutine ends with the task or the driver
+	for {
+		r, _ := d.read(t)
+		if !r.Shim.IsZero() {
+			if p, opened := process.Open(r.Shim); opened == nil {
+				_ = p.Wait(ctx)
+				_ = p.Close()
+				return
+			}
+		}
+		// No record yet, or none that can be read: the lock says whether a shim lives.
+		if locked, err := t.folder.Locked(); err == nil && !locked {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// clear kills what a dead shim has left, and returns when no process lives.
+func (d *Driver) clear(t *task, r shim.Record) {
+	wait := time.Second
+	for {
+		err := d.clearOnce(r)
+		if err == nil {
+			return
+		}
+		what := d.remaining(r)
+		d.log.Error("processes remain after the kill", "task", string(t.id), "processes", what, "error", err)
+		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + what})
+		time.Sleep(wait)
+		wait = min(2*wait, time.Minute)
+	}
+}
+
+// clearOnce kills the processes of a task once and waits for their end for some seconds.
+func (d *Driver) clearOnce(r shim.Record) error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleFor/2)
+	defer cancel()
+	g, err := d.group(r.Cgroup)
+	if err != nil {
+		return err
+	}
+	if g != nil {
+		if err := g.Kill(ctx); err != nil {
+			return err
+		}
+		return g.Wait(ctx)
+	}
+	// Without a control group the task's session is all that is known.
+	if r.Task.IsZero() {
+		return nil
+	}
+	return process.KillSession(ctx, r.Task)
+}
