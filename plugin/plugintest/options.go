@@ -118,7 +118,7 @@ func fill(config any, values *strings.Replacer) any {
 		return filled
 	case map[string]any:
 		filled := map[string]any{}
-		for key, value := range c { //lint:order each key is filled by itself
+		for key, value := range c {
 			filled[values.Replace(key)] = fill(value, values)
 		}
 		return filled

@@ -1,6 +1,7 @@
 package plugintest_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,12 +9,13 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver/drivertest"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/plugintest"
 )
 
 // command builds the nodedrain command, which contains the drivers.
-func command(t *testing.T) string {
+func command(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nodedrain")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../../cmd/nodedrain")
@@ -62,4 +64,35 @@ func TestRead(t *testing.T) {
 	}
 	_, err := plugintest.Read("/bin/true", "testdata/none.json")
 	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A new driver's process takes over 500 mock tasks: each is recovered, waited for and inspected.
+func BenchmarkHarness_takeOver(b *testing.B) {
+	o, err := plugintest.Read(command(b), "testdata/mock.json")
+	must.NoError(b, err)
+	n := plugintest.Harness(o).New(b)
+	const tasks = 500
+	handles := map[driver.TaskID]driver.Handle{}
+	for range tasks {
+		task := n.Task(b)
+		task.Config, err = n.Driver().Encode([]byte("{}"), nil)
+		must.NoError(b, err)
+		handles[task.ID], err = n.Driver().Start(b.Context(), task)
+		must.NoError(b, err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		n.Kill(b)
+		n.Launch(b)
+		b.StartTimer()
+		waiting, cancel := context.WithCancel(b.Context())
+		for id, handle := range handles {
+			must.NoError(b, n.Driver().Recover(b.Context(), id, handle))
+			go n.Driver().Wait(waiting, id)
+			status, err := n.Driver().Inspect(b.Context(), id)
+			must.NoError(b, err)
+			must.EqOp(b, driver.TaskRunning, status.State)
+		}
+		cancel()
+	}
 }
