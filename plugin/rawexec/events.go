@@ -17,7 +17,7 @@ type events struct {
 func (e *events) send(event driver.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for stream := range e.streams { //lint:order each stream gets the event
+	for stream := range e.streams {
 		select {
 		case stream <- event:
 		default:

@@ -81,7 +81,7 @@ func parseLog(path string) (shim.Log, error) {
 	if err != nil {
 		return shim.Log{}, fmt.Errorf("log path %q: %w", path, err)
 	}
-	for key := range query { //lint:order each key is set by itself
+	for key := range query {
 		n, err := strconv.ParseInt(query.Get(key), 10, 63)
 		switch {
 		case err != nil || n < 1:
