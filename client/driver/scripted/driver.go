@@ -16,9 +16,8 @@ type Driver struct {
 	life    int
 	process *process
 	known   map[driver.TaskID]*knowledge
-	// flights are the calls without an answer, in the order in which they began.
-	flights []*flight
-	streams []*stream
+	flights flights
+	streams streams
 }
 
 // knowledge is what one life of a driver keeps of a task.
@@ -29,11 +28,41 @@ type knowledge struct {
 	stopBegan bool
 }
 
+// flights are the calls without an answer, in the order in which they began.
+type flights struct {
+	clock Clock
+	open  []*flight
+}
+
 // flight is a call without an answer.
 type flight struct {
 	call string
 	fail func(error)
 	over bool
+}
+
+// begin notes a call that has no answer yet.
+func (c *flights) begin(fail func(error), name string) *flight {
+	f := &flight{call: name, fail: fail}
+	c.open = append(c.open, f)
+	return f
+}
+
+// answer answers a call, unless it has an answer.
+func (c *flights) answer(f *flight, reply func()) {
+	if f.over {
+		return
+	}
+	f.over = true
+	c.open = slices.DeleteFunc(c.open, func(other *flight) bool { return other == f })
+	c.clock.After(0, reply)
+}
+
+// fail answers all calls with class Gone.
+func (c *flights) fail() {
+	for _, f := range slices.Clone(c.open) {
+		c.answer(f, func() { f.fail(callError(f.call, driver.Gone, errGone)) })
+	}
 }
 
 // Program returns the driver's program.
@@ -64,30 +93,11 @@ func (d *Driver) NotifyEnd(reply func()) {
 	d.process.ended = append(d.process.ended, func() { clock.After(0, reply) })
 }
 
-// begin notes a call that has no answer yet.
-func (d *Driver) begin(fail func(error), name string) *flight {
-	f := &flight{call: name, fail: fail}
-	d.flights = append(d.flights, f)
-	return f
-}
-
-// answer answers a call, unless it has an answer.
-func (d *Driver) answer(f *flight, reply func()) {
-	if f.over {
-		return
-	}
-	f.over = true
-	d.flights = slices.DeleteFunc(d.flights, func(other *flight) bool { return other == f })
-	d.program.machine.clock.After(0, reply)
-}
-
 // ended answers all calls when the driver's process has ended.
 func (d *Driver) ended() {
 	d.program.lives = slices.DeleteFunc(d.program.lives, func(other *Driver) bool { return other == d })
-	for _, f := range slices.Clone(d.flights) {
-		d.answer(f, func() { f.fail(callError(f.call, driver.Gone, errGone)) })
-	}
-	d.streams = nil
+	d.flights.fail()
+	d.streams.open = nil
 }
 
 var errGone = errors.New("the driver's process is gone")
@@ -95,7 +105,7 @@ var errGone = errors.New("the driver's process is gone")
 // call plays the fault of a call around its effect. The effect calls the function that it gets with
 // the answer, now or later. fail answers with an error.
 func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect func(answer func(reply func()))) {
-	f := d.begin(fail, name)
+	f := d.flights.begin(fail, name)
 	if !d.Alive() {
 		d.ended()
 		return
@@ -105,7 +115,7 @@ func (d *Driver) call(name string, id driver.TaskID, fail func(error), effect fu
 		if f.over {
 			return
 		}
-		answer := func(reply func()) { d.answer(f, reply) }
+		answer := func(reply func()) { d.flights.answer(f, reply) }
 		switch fault.Action {
 		case Fail:
 			err := fault.Err
@@ -189,13 +199,13 @@ func (d *Driver) start(cfg *driver.TaskConfig, script Script) error {
 		}
 		return callError(CallStart, class, errors.New(script.StartError))
 	}
-	t, err := d.startTask(cfg, script)
+	t, err := d.program.startTask(d, cfg, script)
 	if err != nil {
 		return callError(CallStart, driver.Fatal, err)
 	}
 	d.program.tasks[t.id] = t
 	d.know(t)
-	d.event(t, "Started")
+	d.streams.event(t, "Started")
 	return nil
 }
 
@@ -210,7 +220,7 @@ func (d *Driver) know(t *task) {
 		if !d.Alive() {
 			return
 		}
-		d.event(t, "Exited")
+		d.streams.event(t, "Exited")
 		for _, tell := range k.waiters {
 			tell()
 		}

@@ -53,22 +53,22 @@ func (p *Program) Launch(reply func(*Driver, error)) {
 		return
 	}
 	p.launched++
-	d := &Driver{program: p, life: p.launched, process: process, known: map[driver.TaskID]*knowledge{}}
+	d := &Driver{program: p, life: p.launched, process: process, known: map[driver.TaskID]*knowledge{}, flights: flights{clock: p.machine.clock}}
 	var launch Launch
 	if p.options.Launch != nil {
 		launch = p.options.Launch(d.life)
 	}
 	p.lives = append(p.lives, d)
-	f := d.begin(func(err error) { reply(nil, err) }, "Launch")
+	f := d.flights.begin(func(err error) { reply(nil, err) }, "Launch")
 	d.process.ended = append(d.process.ended, d.ended)
 	after(p.machine.clock, launch.Takes, func() {
 		switch {
 		case f.over:
 		case launch.Err != "":
-			d.answer(f, func() { reply(nil, callError("Launch", driver.Fatal, errors.New(launch.Err))) })
+			d.flights.answer(f, func() { reply(nil, callError("Launch", driver.Fatal, errors.New(launch.Err))) })
 			p.machine.exit(d.process, driver.ExitResult{Code: 1})
 		default:
-			d.answer(f, func() { reply(d, nil) })
+			d.flights.answer(f, func() { reply(d, nil) })
 		}
 	})
 }
@@ -81,7 +81,7 @@ func (p *Program) Living() []*Driver { return slices.Clone(p.lives) }
 func (p *Program) SetFingerprint(f driver.Fingerprint) {
 	p.fingerprint = f
 	for _, d := range p.lives {
-		d.report(f)
+		d.streams.report(f)
 	}
 }
 

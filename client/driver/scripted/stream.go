@@ -20,6 +20,33 @@ type stream struct {
 	events       func(driver.Event)
 }
 
+// streams are the open streams of a driver.
+type streams struct{ open []*stream }
+
+// report sends a fingerprint to the open streams.
+func (o *streams) report(f driver.Fingerprint) {
+	for _, s := range o.open {
+		if s.fingerprints != nil {
+			s.send(func() { s.fingerprints(f) })
+		}
+	}
+}
+
+// event sends an event of a task to the open streams.
+func (o *streams) event(t *task, message string) {
+	e := driver.Event{Task: t.id, Time: t.program.machine.clock.Now(), Message: message}
+	for _, s := range o.open {
+		if s.events != nil {
+			s.send(func() { s.events(e) })
+		}
+	}
+}
+
+// remove removes a stream that has ended.
+func (o *streams) remove(s *stream) {
+	o.open = slices.DeleteFunc(o.open, func(other *stream) bool { return other == s })
+}
+
 // send queues a report.
 func (s *stream) send(report func()) {
 	s.reports = append(s.reports, report)
@@ -61,13 +88,13 @@ func (d *Driver) Stats(id driver.TaskID, interval time.Duration, report func(dri
 		case k.task.script.StatsCrash:
 			d.crash()
 		default:
-			d.measure(k.task, s, max(interval, time.Second), report)
+			k.task.measure(s, max(interval, time.Second), report)
 		}
 	})
 }
 
 // measure reports the usage of a task, and again after the interval.
-func (d *Driver) measure(t *task, s *stream, interval time.Duration, report func(driver.Usage)) {
+func (t *task) measure(s *stream, interval time.Duration, report func(driver.Usage)) {
 	switch {
 	case s.closed:
 	case t.main.row.Ended:
@@ -75,7 +102,7 @@ func (d *Driver) measure(t *task, s *stream, interval time.Duration, report func
 	default:
 		usage := driver.Usage{Time: s.clock.Now(), CPUPercent: t.script.UsedCPU, RSS: t.script.UsedRSS}
 		s.send(func() { report(usage) })
-		after(s.clock, interval, func() { d.measure(t, s, interval, report) })
+		after(s.clock, interval, func() { t.measure(s, interval, report) })
 	}
 }
 
@@ -94,32 +121,13 @@ func (d *Driver) open(c Call, s *stream, ended func(error), opened func()) (canc
 			return
 		}
 		s.end = func(err error) { answer(func() { reply(err) }) }
-		d.streams = append(d.streams, s)
+		d.streams.open = append(d.streams.open, s)
 		opened()
 	})
 	return func() {
 		s.closed = true
 		s.end(nil)
-		d.streams = slices.DeleteFunc(d.streams, func(other *stream) bool { return other == s })
-	}
-}
-
-// report sends a fingerprint to the open streams.
-func (d *Driver) report(f driver.Fingerprint) {
-	for _, s := range d.streams {
-		if s.fingerprints != nil {
-			s.send(func() { s.fingerprints(f) })
-		}
-	}
-}
-
-// event sends an event of a task to the open streams.
-func (d *Driver) event(t *task, message string) {
-	e := driver.Event{Task: t.id, Time: d.program.machine.clock.Now(), Message: message}
-	for _, s := range d.streams {
-		if s.events != nil {
-			s.send(func() { s.events(e) })
-		}
+		d.streams.remove(s)
 	}
 }
 
@@ -128,15 +136,15 @@ func (d *Driver) Flood(count int, interval time.Duration) {
 	if count <= 0 || !d.Alive() {
 		return
 	}
-	d.report(driver.Fingerprint{Health: driver.Healthy, Description: fmt.Sprintf("%d reports follow", count-1)})
+	d.streams.report(driver.Fingerprint{Health: driver.Healthy, Description: fmt.Sprintf("%d reports follow", count-1)})
 	after(d.program.machine.clock, interval, func() { d.Flood(count-1, interval) })
 }
 
 // EndStreams ends the streams of fingerprints with an error. The driver works otherwise.
 func (d *Driver) EndStreams() {
-	for _, s := range slices.Clone(d.streams) {
+	for _, s := range slices.Clone(d.streams.open) {
 		if s.fingerprints != nil {
-			d.streams = slices.DeleteFunc(d.streams, func(other *stream) bool { return other == s })
+			d.streams.remove(s)
 			s.end(callError(CallFingerprint, driver.Fatal, errors.New("the driver has ended the stream")))
 		}
 	}

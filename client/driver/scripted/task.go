@@ -25,12 +25,12 @@ type task struct {
 	stopped    bool
 }
 
-// startTask starts a task's processes.
-func (d *Driver) startTask(cfg *driver.TaskConfig, script Script) (*task, error) {
-	m := d.program.machine
-	t := &task{program: d.program, id: cfg.ID, name: cfg.Name, script: script, starter: d}
-	row := Process{Kind: TaskProcess, Command: cfg.Name, Task: cfg.ID, Driver: d.program.name}
-	if d.program.options.Capabilities.HostCgroup {
+// startTask starts a task's processes for a life of the driver.
+func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*task, error) {
+	m := p.machine
+	t := &task{program: p, id: cfg.ID, name: cfg.Name, script: script, starter: d}
+	row := Process{Kind: TaskProcess, Command: cfg.Name, Task: cfg.ID, Driver: p.name}
+	if p.options.Capabilities.HostCgroup {
 		row.Cgroup = cfg.Resources.Cgroup
 	}
 	var err error
