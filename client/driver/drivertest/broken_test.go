@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,8 +157,9 @@ type brokenNode struct {
 	fault broken
 	// also are the other ids under which the driver runs a task.
 	also   map[driver.TaskID]driver.TaskID
-	seen   map[driver.TaskID]bool
 	stdout string
+	mu     sync.Mutex
+	seen   map[driver.TaskID]bool // guarded by mu
 }
 
 func (n *brokenNode) Driver() driver.Driver {
@@ -179,9 +181,18 @@ func (n *brokenNode) Stdout(*driver.TaskConfig) (string, error) { return n.stdou
 
 // first reports whether the id is asked for the first time.
 func (n *brokenNode) first(id driver.TaskID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	was := n.seen[id]
 	n.seen[id] = true
 	return !was
+}
+
+// saw reports whether the id has been asked for.
+func (n *brokenNode) saw(id driver.TaskID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen[id]
 }
 
 // copied starts a task again, under another id.
@@ -289,7 +300,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			return result, err
 		}}},
 		{name: "does not answer those that wait late", fails: "D6 D12 D18", fault: broken{wait: func(b *broken, ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited && b.node.seen[id] {
+			if s, err := b.Driver.Inspect(ctx, id); err != nil || s.State == driver.TaskExited && b.node.saw(id) {
 				<-ctx.Done()
 				return driver.ExitResult{}, ctx.Err()
 			}
