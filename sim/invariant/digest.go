@@ -101,7 +101,7 @@ func digestNode(n *cluster.Node) digest {
 	d := text(text(text(digestStart, n.ID), n.SecretID), n.Name)
 	d = text(text(text(d, n.Datacenter), n.NodeClass), n.NodePool)
 	d = text(d, n.HTTPAddr).bool(n.TLSEnabled).table(n.Attributes).table(n.Meta).table(n.Links)
-	d = d.resources(n.Resources).resources(n.Reserved).int(n.MaxAllocs)
+	d = d.resources(n.Resources).resources(n.Reserved).int(n.MaxAllocs).drivers(n)
 	d = d.number(uint64(digestDrain(n.Drain)))
 	if m := n.LastDrain; m != nil {
 		d = text(text(d.time(m.StartedAt).time(m.UpdatedAt), m.Status), m.AccessorID).table(m.Meta)
@@ -150,7 +150,7 @@ func digestJob(j *cluster.Job) digest {
 	for _, g := range j.TaskGroups {
 		d = d.group(g)
 	}
-	return d.number(j.CreateIndex).number(j.ModifyIndex).number(j.JobModifyIndex)
+	return d.runs(j).number(j.CreateIndex).number(j.ModifyIndex).number(j.JobModifyIndex)
 }
 
 func (d digest) group(g *cluster.TaskGroup) digest {
@@ -193,7 +193,7 @@ func digestAlloc(a *cluster.Allocation) digest {
 	t := a.DesiredTransition
 	d = d.bool(t.Migrate).bool(t.MigrateDisablePlacement).bool(t.Reschedule).bool(t.ForceReschedule).bool(t.NoShutdownDelay)
 	d = text(d, t.Drain).number(uint64(t.Class)).time(t.MarkedAt).time(a.StoppedAt)
-	d = text(text(d, a.ClientStatus), a.ClientDescription)
+	d = text(text(d, a.ClientStatus), a.ClientDescription).tasks(a.TaskStates)
 	d = text(text(text(d, a.PreviousAllocation), a.NextAllocation), a.DeploymentID)
 	if s := a.DeploymentStatus; s != nil {
 		d = d.time(s.Timestamp).bool(s.Canary).number(s.ModifyIndex)

@@ -23,7 +23,8 @@ func TestDigest_coversEveryField(t *testing.T) {
 	t.Run("evaluation", func(t *testing.T) { checkDigest(t, invariant.DigestEval) })
 	// An allocation's digest includes only the version of its job.
 	t.Run("allocation", func(t *testing.T) {
-		checkDigest(t, invariant.DigestAlloc, "Job.Type", "Job.Priority", "Job.Stop", "Job.NodePool", "Job.Datacenters", "Job.TaskGroups", "Job.ModifyIndex")
+		checkDigest(t, invariant.DigestAlloc, "Job.Type", "Job.Priority", "Job.Stop", "Job.NodePool", "Job.Datacenters", "Job.Constraints", "Job.Meta",
+			"Job.TaskGroups", "Job.ModifyIndex")
 	})
 }
 

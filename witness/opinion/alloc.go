@@ -105,26 +105,49 @@ func StageOf(a *cluster.Allocation) Stage {
 }
 
 // StoppedBy returns the time by which an allocation asked to leave at a given time must have
-// stopped. It adds the delays one by one, because the sum of two may wrap around. Together they
-// are at most the largest duration.
+// stopped. Its tasks stop in turns: the leader, the other tasks, sidecars. Then poststop tasks run.
+// It adds the delays one by one, because the sum of two may wrap around. Together they are at most
+// the largest duration.
 func StoppedBy(a *cluster.Allocation, asked time.Time) time.Time {
 	if g := groupOf(a.Job, a.TaskGroup); g != nil {
-		end := asked
-		for _, t := range g.Tasks {
-			if t == nil {
-				continue
-			}
-			if task := asked.Add(t.ShutdownDelay).Add(t.KillTimeout); task.After(end) {
-				end = task
+		end := asked.Add(g.ShutdownDelay)
+		for turn := range turns {
+			begun := end
+			for _, t := range g.Tasks {
+				if t == nil || turnOf(t) != turn {
+					continue
+				}
+				delay := t.ShutdownDelay
+				if turn == turns-1 {
+					delay = 5 * time.Minute // poststop tasks are not stopped before
+				}
+				if task := begun.Add(delay).Add(t.KillTimeout); task.After(end) {
+					end = task
+				}
 			}
 		}
-		end = end.Add(g.ShutdownDelay)
 		if latest := asked.Add(math.MaxInt64); end.After(latest) {
 			return latest
 		}
 		return end
 	}
 	return asked.Add(5 * time.Second) // the default kill timeout of a task
+}
+
+// turns counts the turns in which the tasks of a group stop.
+const turns = 4
+
+// turnOf returns the turn in which a task stops. Poststop tasks have the last one.
+func turnOf(t *cluster.Task) int {
+	switch l := t.Lifecycle; {
+	case l != nil && l.Hook == "poststop":
+		return turns - 1
+	case l != nil && l.Sidecar:
+		return 2
+	case t.Leader:
+		return 0
+	}
+	return 1
 }
 
 func groupOf(j *cluster.Job, name string) *cluster.TaskGroup {

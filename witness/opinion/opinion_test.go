@@ -116,8 +116,13 @@ func randomJob(rng *rand.Rand) *cluster.Job {
 	delay := func() time.Duration { return time.Duration(rng.IntN(4)) * time.Second }
 	g := &cluster.TaskGroup{Name: "g", Count: rng.IntN(5), ShutdownDelay: delay()}
 	g.Migrate = pick(rng, nil, &cluster.MigrateStrategy{MaxParallel: rng.IntN(3)}, &cluster.MigrateStrategy{HealthyDeadline: time.Second})
-	for range rng.IntN(3) {
-		g.Tasks = append(g.Tasks, &cluster.Task{KillTimeout: delay(), ShutdownDelay: delay(), StoragePlugin: rng.IntN(5) == 0})
+	for range rng.IntN(5) {
+		task := &cluster.Task{KillTimeout: delay(), ShutdownDelay: delay(), StoragePlugin: rng.IntN(5) == 0, Leader: rng.IntN(4) == 0}
+		if rng.IntN(2) == 0 {
+			hook := pick(rng, cluster.HookPrestart, cluster.HookPoststart, cluster.HookPoststop)
+			task.Lifecycle = &cluster.Lifecycle{Hook: hook, Sidecar: rng.IntN(2) == 0}
+		}
+		g.Tasks = append(g.Tasks, task)
 	}
 	j := &cluster.Job{Type: pick(rng, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)}
 	j.TaskGroups = pick(rng, []*cluster.TaskGroup{g}, []*cluster.TaskGroup{nil, g}, []*cluster.TaskGroup{{Name: "other"}, g})
