@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
 // A job waits for a driver, and says so. A client registers the driver, runs the task and reports its
@@ -73,6 +75,65 @@ func TestReferenceClient_Drivers(t *testing.T) {
 	refused := ask(t, "PUT", url+"/v1/client/"+string(nodeID(1))+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`","Drivers":{"raw_exec":null}}}`)
 	must.Eq(t, 400, refused.code)
 	must.Eq(t, `driver "raw_exec" is missing`, refused.body)
+}
+
+// A job with every field, a node with drivers and an allocation with task states, as clients read them.
+func TestDrivers_golden(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).atNoon()
+	node := &cluster.Node{
+		ID: nodeID(1), SecretID: secretOf(nodeID(1)), Name: "n1", Datacenter: "dc1", Status: cluster.NodeReady, MaxKillTimeout: time.Minute,
+		Attributes: map[string]string{"kernel.name": "linux"}, Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000},
+		Drivers: map[string]*cluster.DriverInfo{
+			"raw_exec": {Attributes: map[string]string{"driver.raw_exec": "1"}, Detected: true, Healthy: true, HealthDescription: "Healthy", UpdateTime: noon},
+			"docker":   {HealthDescription: "no daemon answers", UpdateTime: noon},
+		},
+	}
+	w.must(&shims.NodeRegister{At: noon, Node: node})
+	j := w.job("web", cluster.JobService, 1).Copy()
+	j.Meta = map[string]string{"owner": "ops"}
+	j.Constraints = []cluster.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "linux"}}
+	g := j.TaskGroups[0]
+	g.Disconnect.StopOnClientAfter = time.Minute
+	g.RestartPolicy = &cluster.RestartPolicy{Attempts: 1, Interval: time.Minute, Delay: time.Second, Mode: cluster.RestartDelay}
+	g.Tasks[0].Driver, g.Tasks[0].User, g.Tasks[0].Leader, g.Tasks[0].KillSignal = "raw_exec", "www", true, "SIGTERM"
+	g.Tasks[0].Config, g.Tasks[0].Env = json.RawMessage(`{"args":["60"],"command":"/bin/sleep"}`), map[string]string{"PORT": "80"}
+	g.Tasks[0].LogConfig = &cluster.LogConfig{MaxFiles: 2, MaxFileSizeMB: 5}
+	g.Tasks = append(g.Tasks, &cluster.Task{Name: "proxy", Driver: "raw_exec", Lifecycle: &cluster.Lifecycle{Hook: cluster.HookPrestart, Sidecar: true}})
+	w.place(1, w.Job(j), nodeID(1))
+	w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{
+		Alloc: allocID(1), Node: nodeID(1), ClientStatus: cluster.ClientRunning, At: noon,
+		TaskStates: &cluster.TaskStates{Tasks: []cluster.TaskState{
+			{Name: "main", State: cluster.TaskRunning, Restarts: 1, StartedAt: noon, LastRestart: noon,
+				Waiting: &cluster.TaskWait{For: cluster.WaitGrace, Until: noon.Add(time.Second), Detail: "pid 7"},
+				Events:  []cluster.TaskEvent{{Type: "Started", Time: noon, Message: "Task started by client", Details: map[string]string{"pid": "7"}}}},
+			{Name: "proxy", State: cluster.TaskDead, Failed: true, StartedAt: noon, FinishedAt: noon},
+		}},
+	}}})
+	url := w.serve(httpapi.Options{}).URL
+	golden(t, "driver-job.json", ask(t, "GET", url+"/v1/job/web?pretty", ""))
+	golden(t, "driver-node.json", ask(t, "GET", url+"/v1/node/"+string(nodeID(1))+"?pretty", ""))
+	golden(t, "driver-nodes.json", ask(t, "GET", url+"/v1/nodes?pretty", ""))
+	golden(t, "driver-alloc.json", ask(t, "GET", url+"/v1/allocation/"+string(allocID(1))+"?pretty", ""))
+}
+
+// The explanation of a drain names what the tasks of a stopping allocation wait for.
+func TestDrain_waitsOfTasks(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
+	w.mark(1, cluster.MarkForced)
+	w.stop(1)
+	url := w.serve(httpapi.Options{}).URL + "/v1/node/" + string(nodeID(1)) + "/drain"
+	must.MapEmpty(t, askFor[wire.NodeDrain](t, url).Allocs[0].Waiting)
+	w.must(&shims.AllocClientUpdate{Reports: []cluster.AllocReport{{
+		Alloc: allocID(1), Node: nodeID(1), ClientStatus: cluster.ClientRunning, At: w.Now(),
+		TaskStates: &cluster.TaskStates{Tasks: []cluster.TaskState{
+			{Name: "main", State: cluster.TaskRunning, Waiting: &cluster.TaskWait{For: cluster.WaitProcess, Detail: "pid 7 in state D"}},
+		}},
+	}}})
+	must.Eq(t, map[string]*wire.TaskWait{"main": {For: "process", Detail: "pid 7 in state D"}}, askFor[wire.NodeDrain](t, url).Allocs[0].Waiting)
 }
 
 // A registration may demand that the job has not changed since it was read.

@@ -87,7 +87,8 @@
 //
 //  1. Add one to [cluster.MaxVersion], and a line to its table.
 //  2. Tag a new field `codec:",omitempty"`, so that entries and rows which do not
-//     use it stay as they were. Give the message a method needs (version.go) that
+//     use it stay as they were. An empty list or map is left out, too, and read back
+//     as nil: make it nil in Canonicalize, and let nothing depend on the difference. Give the message a method needs (version.go) that
 //     returns the new version when the field is set, or always for a new type. Leave
 //     the field unset as long as [statestore.Snapshot.ClusterVersion] is lower: the
 //     proposer rejects the message otherwise.
