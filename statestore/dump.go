@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -45,14 +46,22 @@ type dumper struct {
 	names names                // never nil
 }
 
-// names caches the field names of each type.
-type names map[reflect.Type][]string
+// names caches the fields of each type.
+type names map[reflect.Type][]field
 
-func (n names) of(t reflect.Type) []string {
+// field is a field of a struct. optional fields are not written when they are empty: older builds do
+// not have them, and the dumps of two builds with the same state are equal.
+type field struct {
+	name     string
+	optional bool
+}
+
+func (n names) of(t reflect.Type) []field {
 	known, met := n[t]
 	if !met {
 		for i := range t.NumField() {
-			known = append(known, t.Field(i).Name)
+			f := t.Field(i)
+			known = append(known, field{name: f.Name, optional: strings.HasSuffix(f.Tag.Get("codec"), ",omitempty")})
 		}
 		n[t] = known
 	}
@@ -101,11 +110,14 @@ func scalar(b []byte, v reflect.Value) []byte {
 
 func (d dumper) fields(b []byte, v reflect.Value) []byte {
 	b = append(b, '{')
-	for i, name := range d.names.of(v.Type()) {
+	for i, f := range d.names.of(v.Type()) {
+		if f.optional && v.Field(i).IsZero() {
+			continue
+		}
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		b = append(append(b, name...), ':')
+		b = append(append(b, f.name...), ':')
 		b = d.value(b, v.Field(i))
 	}
 	return append(b, '}')
