@@ -101,8 +101,7 @@ func checkTarget(text string) error {
 	if !is {
 		return nil
 	}
-	switch kind, rest, _ := strings.Cut(name, "."); {
-	case rest != "" && (kind == "attr" || kind == "meta" || kind == "driver"):
+	if kind, rest, _ := strings.Cut(name, "."); rest != "" && (kind == "attr" || kind == "meta" || kind == "driver") {
 		return nil
 	}
 	switch name {
