@@ -28,7 +28,7 @@ func command(t testing.TB) string {
 func TestHarness_ourDrivers(t *testing.T) {
 	t.Parallel()
 	path := command(t)
-	for _, name := range []string{"mock"} {
+	for _, name := range []string{"mock", "raw_exec"} {
 		t.Run(name, func(t *testing.T) {
 			o, err := plugintest.Read(path, filepath.Join("testdata", name+".json"))
 			must.NoError(t, err)
