@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
@@ -38,8 +37,7 @@ type Options struct {
 // Driver is the raw_exec driver. Its methods may be called concurrently. Each task that has not been
 // destroyed has one goroutine, which waits for the end of its shim.
 type Driver struct {
-	program string
-	root    string
+	machine machine
 	log     *slog.Logger
 	events  events
 
@@ -56,12 +54,12 @@ type config struct {
 
 // New returns a driver. It has no task and is not enabled.
 func New(o Options) *Driver {
-	d := &Driver{program: o.Program, root: o.Root, log: o.Log, tasks: map[driver.TaskID]*task{}}
-	if d.program == "" {
-		d.program = "/proc/self/exe" // also when the file was replaced
+	d := &Driver{machine: machine{program: o.Program, root: o.Root}, log: o.Log, tasks: map[driver.TaskID]*task{}}
+	if d.machine.program == "" {
+		d.machine.program = "/proc/self/exe" // also when the file was replaced
 	}
-	if d.root == "" {
-		d.root = "/"
+	if d.machine.root == "" {
+		d.machine.root = "/"
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
@@ -128,7 +126,7 @@ func (d *Driver) fingerprint() driver.Fingerprint {
 	if !d.current().Enabled {
 		return driver.Fingerprint{Health: driver.Undetected, Description: "raw_exec is not enabled: its tasks have the rights of the client"}
 	}
-	h, err := cgroup.Find(d.root)
+	h, err := cgroup.Find(d.machine.root)
 	if err != nil {
 		return driver.Fingerprint{Health: driver.Unhealthy, Description: err.Error()}
 	}
@@ -143,25 +141,6 @@ func (d *Driver) current() config {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.config
-}
-
-// shimGroup is the control group of all shims: it is not the driver's own, which a host may kill.
-const shimGroup = "nodedrain-shims"
-
-// fork starts a shim in the group of shims, if the machine has control groups.
-func (d *Driver) fork(attr *syscall.SysProcAttr, start func() error) error {
-	h, err := cgroup.Find(d.root)
-	if err != nil {
-		return err
-	}
-	if !h.Usable() {
-		return start()
-	}
-	g, err := h.Create(shimGroup, cgroup.Limits{})
-	if err != nil {
-		return err
-	}
-	return g.Start(attr, start)
 }
 
 // find returns a task that the driver knows, or that has a folder.

@@ -102,7 +102,7 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // not reaped yet: the pid is its own
 	cmd.WaitDelay = time.Second
-	g, err := d.group(r.Cgroup)
+	g, err := d.machine.group(r.Cgroup)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}

@@ -93,6 +93,7 @@ func TestStop(t *testing.T) {
 			begin := time.Now()
 			must.NoError(t, n.stop(l, c, tt.grace, tt.signal))
 			took := time.Since(begin)
+			t.Logf("the stop took %v", took)
 			must.Eq(t, nil, n.processes(), must.Sprint("no process lives after a stop"))
 			must.GreaterEq(t, tt.atLeast, took)
 			must.Less(t, tt.atLeast+10*time.Second, took)
@@ -782,7 +783,11 @@ func TestShim_memory(t *testing.T) {
 		}
 		_, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 		must.NoError(t, err)
-		private := n.privateMemory(n.pid(l, c, "shim_pid"))
+		shim := n.pid(l, c, "shim_pid")
+		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(shim), "comm"))
+		must.NoError(t, err)
+		must.Eq(t, "raw_exec-shim\n", string(name))
+		private := n.privateMemory(shim)
 		t.Logf("%d KiB", private)
 		must.LessEq(t, 4096, private)
 	}

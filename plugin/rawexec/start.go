@@ -10,11 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
@@ -43,24 +40,27 @@ func (d *Driver) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	group, limits, err := d.chooseGroup(c)
+	group, limits, err := d.machine.choose(c)
 	if err != nil {
 		return nil, err
 	}
 	if group != nil {
-		spec.Cgroup, spec.OwnCgroup, spec.Root = group.Path(), limits != nil, d.root
+		spec.Cgroup, spec.OwnCgroup, spec.Root = group.Path(), limits != nil, d.machine.root
 	}
 	t := &task{id: c.ID, config: c, folder: shim.FolderOf(config.ShimDir, string(c.ID)), done: make(chan struct{})}
 	if err := d.claim(t, spec); err != nil {
 		return nil, err
 	}
-	r, err := d.launch(ctx, t, group, limits, spec)
+	r, err := d.machine.launch(ctx, t.folder, group, limits, spec)
 	d.mu.Lock()
 	t.known = state{Folder: t.folder, Shim: r.Shim, Cgroup: spec.Cgroup}
 	d.adopt(t)
 	d.mu.Unlock()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", spec.Path, err), d.undo(t))
+		// The task is destroyed also after the host has given up.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("start %s: %w", spec.Path, err), d.Destroy(ctx, t.id, true))
 	}
 	return json.Marshal(t.known)
 }
@@ -78,33 +78,6 @@ func (d *Driver) claim(t *task, spec *shim.Spec) error {
 	}
 	d.tasks[t.id] = t
 	return nil
-}
-
-// launch creates the control group and starts the shim.
-func (d *Driver) launch(ctx context.Context, t *task, group *cgroup.Group, limits *cgroup.Limits, spec *shim.Spec) (shim.Record, error) {
-	if group != nil {
-		if limits != nil {
-			if err := group.Create(*limits); err != nil {
-				return shim.Record{}, err
-			}
-		}
-		populated, err := group.Populated()
-		if err != nil {
-			return shim.Record{}, err
-		}
-		if populated {
-			remaining, _ := group.Remaining()
-			return shim.Record{}, fmt.Errorf("control group %s has processes of another start: %v", group.Path(), remaining)
-		}
-	}
-	return t.folder.Start(ctx, shim.Launch{Program: d.program, Fork: d.fork}, spec)
-}
-
-// undo destroys a task whose start has failed, also after the host has given up.
-func (d *Driver) undo(t *task) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return d.Destroy(ctx, t.id, true)
 }
 
 // specOf converts a task's config.
@@ -179,24 +152,3 @@ func lookUp(command, dir, path string) (string, error) {
 	}
 	return "", fmt.Errorf("no program %q in %s", command, strings.Join(candidates, ", "))
 }
-
-// chooseGroup returns the control group for a task: the one that the host passes, or one that the
-// driver will create, with its limits. It is nil where the machine has none for this user.
-func (d *Driver) chooseGroup(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, error) {
-	h, err := cgroup.Find(d.root)
-	if err != nil {
-		return nil, nil, err
-	}
-	if given, err := h.OpenPath(c.Resources.Cgroup); err == nil &&
-		(given.Name() == groupName(c) || strings.HasPrefix(given.Name(), pathname.Encode(c.AllocID)+".")) {
-		return given, nil, nil
-	}
-	if !h.Usable() {
-		return nil, nil, nil
-	}
-	g, err := h.Open(groupName(c))
-	return g, &cgroup.Limits{CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryMB << 20}, err
-}
-
-// groupName is the name of the group of a task whose host passes none.
-func groupName(c *driver.TaskConfig) string { return pathname.Encode(c.AllocID + "." + c.Name) }

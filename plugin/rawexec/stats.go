@@ -2,11 +2,9 @@ package rawexec
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
-	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
 
 // Stats reports the sum of all processes of a task.
@@ -18,7 +16,11 @@ func (d *Driver) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 	const least = 100 * time.Millisecond
 	tick := time.NewTicker(max(interval, least))
 	defer tick.Stop()
-	before, last, err := d.measure(t)
+	r, err := d.read(t)
+	if err != nil {
+		return err
+	}
+	before, last, err := d.machine.measure(r)
 	if err != nil {
 		return err
 	}
@@ -31,7 +33,7 @@ func (d *Driver) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		now, at, err := d.measure(t)
+		now, at, err := d.machine.measure(r)
 		if err != nil {
 			return err
 		}
@@ -42,45 +44,4 @@ func (d *Driver) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 		report(usage)
 		before, last = now, at
 	}
-}
-
-// measure adds up what the processes of a task have used.
-func (d *Driver) measure(t *task) (process.Usage, time.Time, error) {
-	pids, err := d.pids(t)
-	if err != nil {
-		return process.Usage{}, time.Time{}, err
-	}
-	var sum process.Usage
-	for _, pid := range pids {
-		switch u, err := process.UsageOf(pid); {
-		case errors.Is(err, process.ErrGone):
-		case err != nil:
-			return process.Usage{}, time.Time{}, err
-		default:
-			sum.CPU += u.CPU
-			sum.RSS += u.RSS
-		}
-	}
-	return sum, time.Now(), nil
-}
-
-// pids returns the processes of a task.
-func (d *Driver) pids(t *task) ([]int, error) {
-	r, err := d.read(t)
-	if err != nil {
-		return nil, err
-	}
-	g, err := d.group(r.Cgroup)
-	if err != nil {
-		return nil, err
-	}
-	if g != nil {
-		return g.PIDs()
-	}
-	below, err := process.Descendants(r.Shim.PID)
-	var pids []int
-	for _, id := range below {
-		pids = append(pids, id.PID)
-	}
-	return pids, err
 }

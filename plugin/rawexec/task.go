@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
@@ -61,38 +60,13 @@ func (d *Driver) Recover(ctx context.Context, c *driver.TaskConfig, _ int32, enc
 	r, err := st.Folder.Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.killLost(ctx, st))
+		return errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(ctx, st))
 	case err == nil && r.Protocol > shim.Protocol:
 		return fmt.Errorf("the shim of task %q speaks protocol %d, and this driver up to %d: run the newer driver", c.ID, r.Protocol, shim.Protocol)
 	}
 	// A record that cannot be read is settled by what the handle names.
 	d.adopt(&task{id: c.ID, folder: st.Folder, config: c, known: st, done: make(chan struct{})})
 	return nil
-}
-
-// killLost kills what a handle names and no record.
-func (d *Driver) killLost(ctx context.Context, st state) error {
-	if boot, err := process.BootID(); err != nil || boot != st.Shim.Boot {
-		return err
-	}
-	killShim(st.Shim)
-	g, err := d.group(st.Cgroup)
-	if g == nil || err != nil {
-		return err
-	}
-	return g.Kill(ctx)
-}
-
-// group opens the control group of a task. It is nil if the task has none.
-func (d *Driver) group(path string) (*cgroup.Group, error) {
-	if path == "" {
-		return nil, nil
-	}
-	h, err := cgroup.Find(d.root)
-	if err != nil {
-		return nil, err
-	}
-	return h.OpenPath(path)
 }
 
 // killShim kills a shim that does not answer. The kernel kills the task's first process with it.
@@ -199,28 +173,8 @@ func (d *Driver) awaitEnd(ctx context.Context, t *task, atMost time.Duration) er
 		return nil
 	case <-ctx.Done():
 		r, _ := d.read(t)
-		return fmt.Errorf("task %q has not ended: %s", t.id, d.remaining(r))
+		return fmt.Errorf("task %q has not ended: %s", t.id, d.machine.remaining(r))
 	}
-}
-
-// remaining describes the processes of a task.
-func (d *Driver) remaining(r shim.Record) string {
-	g, err := d.group(r.Cgroup)
-	if err != nil {
-		return err.Error()
-	}
-	if g != nil {
-		all, err := g.Remaining()
-		if err != nil {
-			return err.Error()
-		}
-		return fmt.Sprint(all)
-	}
-	one, err := r.Task.Describe()
-	if err != nil {
-		return err.Error()
-	}
-	return one.String()
 }
 
 // Destroy forgets a task and removes what the driver has of it.
@@ -239,7 +193,7 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID, force bool) erro
 		}
 	}
 	if t.record.OwnCgroup {
-		g, err := d.group(t.record.Cgroup)
+		g, err := d.machine.group(t.record.Cgroup)
 		if err == nil && g != nil {
 			err = g.Remove(ctx)
 		}
@@ -307,7 +261,7 @@ func (d *Driver) Inspect(_ context.Context, id driver.TaskID) (driver.Status, er
 		st.Attributes["cgroup"] = r.Cgroup
 	}
 	if (killed || r.Phase == shim.Ending) && !t.ended() {
-		st.Attributes["waits_for"] = d.remaining(r)
+		st.Attributes["waits_for"] = d.machine.remaining(r)
 	}
 	return st, nil
 }

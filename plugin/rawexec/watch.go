@@ -55,35 +55,14 @@ func (d *Driver) awaitShim(t *task) {
 func (d *Driver) clear(t *task, r shim.Record) {
 	wait := time.Second
 	for {
-		err := d.clearOnce(r)
+		err := d.machine.clear(r)
 		if err == nil {
 			return
 		}
-		what := d.remaining(r)
+		what := d.machine.remaining(r)
 		d.log.Error("processes remain after the kill", "task", string(t.id), "processes", what, "error", err)
 		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + what})
 		time.Sleep(wait)
 		wait = min(2*wait, time.Minute)
 	}
-}
-
-// clearOnce kills the processes of a task once and waits for their end for some seconds.
-func (d *Driver) clearOnce(r shim.Record) error {
-	ctx, cancel := context.WithTimeout(context.Background(), settleFor/2)
-	defer cancel()
-	g, err := d.group(r.Cgroup)
-	if err != nil {
-		return err
-	}
-	if g != nil {
-		if err := g.Kill(ctx); err != nil {
-			return err
-		}
-		return g.Wait(ctx)
-	}
-	// Without a control group the task's session is all that is known.
-	if r.Task.IsZero() {
-		return nil
-	}
-	return process.KillSession(ctx, r.Task)
 }

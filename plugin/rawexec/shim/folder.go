@@ -191,7 +191,7 @@ func (f Folder) launch(l Launch, spec []byte) (ready *os.File, err error) {
 	}
 	var p *os.Process
 	err = l.Fork(attr.Sys, func() (err error) {
-		p, err = os.StartProcess(l.Program, []string{l.Program, Argument}, attr)
+		p, err = os.StartProcess(l.Program, []string{"nodedrain", Argument}, attr)
 		return err
 	})
 	if err != nil {

@@ -53,6 +53,10 @@ func Main() int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
 
+	if err := os.WriteFile("/proc/self/comm", []byte(Argument), 0); err != nil { // what ps shows
+		log.Warn("the shim has no name", "error", err)
+	}
+
 	s, spec, err := prepare(log, record)
 	if err != nil {
 		log.Error("the shim cannot begin", "error", err)

@@ -1,0 +1,188 @@
+package rawexec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
+)
+
+// machine is what the driver sees of processes and control groups.
+type machine struct {
+	program string // which becomes a shim
+	root    string // below which control groups are mounted
+}
+
+// launch creates the control group of a task, if limits are given, and starts its shim.
+func (m machine) launch(ctx context.Context, folder shim.Folder, group *cgroup.Group, limits *cgroup.Limits, spec *shim.Spec) (shim.Record, error) {
+	if group != nil {
+		if limits != nil {
+			if err := group.Create(*limits); err != nil {
+				return shim.Record{}, err
+			}
+		}
+		populated, err := group.Populated()
+		if err != nil {
+			return shim.Record{}, err
+		}
+		if populated {
+			remaining, _ := group.Remaining()
+			return shim.Record{}, fmt.Errorf("control group %s has processes of another start: %v", group.Path(), remaining)
+		}
+	}
+	return folder.Start(ctx, shim.Launch{Program: m.program, Fork: m.fork}, spec)
+}
+
+// shimGroup is the control group of all shims: it is not the driver's own, which a host may kill.
+const shimGroup = "nodedrain-shims"
+
+// fork starts a shim in the group of shims, if the machine has control groups.
+func (m machine) fork(attr *syscall.SysProcAttr, start func() error) error {
+	h, err := cgroup.Find(m.root)
+	if err != nil {
+		return err
+	}
+	if !h.Usable() {
+		return start()
+	}
+	g, err := h.Create(shimGroup, cgroup.Limits{})
+	if err != nil {
+		return err
+	}
+	return g.Start(attr, start)
+}
+
+// choose returns the control group for a task: the one that the host passes, or one that the
+// driver will create, with its limits. It is nil where the machine has none for this user.
+func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, error) {
+	h, err := cgroup.Find(m.root)
+	if err != nil {
+		return nil, nil, err
+	}
+	if given, err := h.OpenPath(c.Resources.Cgroup); err == nil &&
+		(given.Name() == groupName(c) || strings.HasPrefix(given.Name(), pathname.Encode(c.AllocID)+".")) {
+		return given, nil, nil
+	}
+	if !h.Usable() {
+		return nil, nil, nil
+	}
+	g, err := h.Open(groupName(c))
+	return g, &cgroup.Limits{CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryMB << 20}, err
+}
+
+// groupName is the name of the group of a task whose host passes none.
+func groupName(c *driver.TaskConfig) string { return pathname.Encode(c.AllocID + "." + c.Name) }
+
+// killLost kills what a handle names and no record.
+func (m machine) killLost(ctx context.Context, st state) error {
+	if boot, err := process.BootID(); err != nil || boot != st.Shim.Boot {
+		return err
+	}
+	killShim(st.Shim)
+	g, err := m.group(st.Cgroup)
+	if g == nil || err != nil {
+		return err
+	}
+	return g.Kill(ctx)
+}
+
+// group opens the control group of a task. It is nil if the task has none.
+func (m machine) group(path string) (*cgroup.Group, error) {
+	if path == "" {
+		return nil, nil
+	}
+	h, err := cgroup.Find(m.root)
+	if err != nil {
+		return nil, err
+	}
+	return h.OpenPath(path)
+}
+
+// remaining describes the processes of a task.
+func (m machine) remaining(r shim.Record) string {
+	g, err := m.group(r.Cgroup)
+	if err != nil {
+		return err.Error()
+	}
+	if g != nil {
+		all, err := g.Remaining()
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(all)
+	}
+	one, err := r.Task.Describe()
+	if err != nil {
+		return err.Error()
+	}
+	return one.String()
+}
+
+// clear kills the processes of a task once and waits for their end for some seconds.
+func (m machine) clear(r shim.Record) error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleFor/2)
+	defer cancel()
+	g, err := m.group(r.Cgroup)
+	if err != nil {
+		return err
+	}
+	if g != nil {
+		if err := g.Kill(ctx); err != nil {
+			return err
+		}
+		return g.Wait(ctx)
+	}
+	// Without a control group the task's session is all that is known.
+	if r.Task.IsZero() {
+		return nil
+	}
+	return process.KillSession(ctx, r.Task)
+}
+
+// measure adds up what the processes of a task have used.
+func (m machine) measure(r shim.Record) (process.Usage, time.Time, error) {
+	pids, err := m.pids(r)
+	if err != nil {
+		return process.Usage{}, time.Time{}, err
+	}
+	var sum process.Usage
+	for _, pid := range pids {
+		switch u, err := process.UsageOf(pid); {
+		case errors.Is(err, process.ErrGone):
+		case err != nil:
+			return process.Usage{}, time.Time{}, err
+		default:
+			sum.CPU += u.CPU
+			sum.RSS += u.RSS
+		}
+	}
+	return sum, time.Now(), nil
+}
+
+// pids returns the processes of a task.
+func (m machine) pids(r shim.Record) ([]int, error) {
+	g, err := m.group(r.Cgroup)
+	if err != nil {
+		return nil, err
+	}
+	if g != nil {
+		return g.PIDs()
+	}
+	if r.Shim.IsZero() {
+		return nil, nil
+	}
+	below, err := process.Descendants(r.Shim.PID)
+	var pids []int
+	for _, id := range below {
+		pids = append(pids, id.PID)
+	}
+	return pids, err
+}
