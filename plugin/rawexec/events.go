@@ -2,14 +2,19 @@ package rawexec
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
-// events passes events to the streams of the host.
+// maxEvents is how many events wait for a stream. The oldest goes first.
+const maxEvents = 64
+
+// events passes events to the streams of the host. Events before the first stream wait for it.
 type events struct {
 	mu      sync.Mutex
+	waiting []driver.Event                 // guarded by mu
 	streams map[chan driver.Event]struct{} // guarded by mu
 }
 
@@ -17,6 +22,10 @@ type events struct {
 func (e *events) send(event driver.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(e.streams) == 0 {
+		e.waiting = append(e.waiting, event)
+		e.waiting = slices.Delete(e.waiting, 0, max(0, len(e.waiting)-maxEvents))
+	}
 	for stream := range e.streams {
 		select {
 		case stream <- event:
@@ -25,20 +34,35 @@ func (e *events) send(event driver.Event) {
 	}
 }
 
+// open returns a new stream with the events that have waited.
+func (e *events) open() chan driver.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	stream := make(chan driver.Event, maxEvents)
+	for _, event := range e.waiting {
+		select {
+		case stream <- event:
+		default:
+		}
+	}
+	e.waiting = nil
+	if e.streams == nil {
+		e.streams = map[chan driver.Event]struct{}{}
+	}
+	e.streams[stream] = struct{}{}
+	return stream
+}
+
+func (e *events) close(stream chan driver.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.streams, stream)
+}
+
 // Events reports what happens to tasks beside their end, until the context ends.
 func (d *Driver) Events(ctx context.Context, report func(driver.Event)) error {
-	stream := make(chan driver.Event, 64)
-	d.events.mu.Lock()
-	if d.events.streams == nil {
-		d.events.streams = map[chan driver.Event]struct{}{}
-	}
-	d.events.streams[stream] = struct{}{}
-	d.events.mu.Unlock()
-	defer func() {
-		d.events.mu.Lock()
-		defer d.events.mu.Unlock()
-		delete(d.events.streams, stream)
-	}()
+	stream := d.events.open()
+	defer d.events.close(stream)
 	for {
 		select {
 		case event := <-stream:

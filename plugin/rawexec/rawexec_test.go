@@ -753,7 +753,7 @@ func TestEvents(t *testing.T) {
 	must.NoError(t, err)
 	ready, err := l.Fingerprint(t.Context(), &pb.FingerprintRequest{})
 	must.NoError(t, err)
-	f, err := ready.Recv() // the stream of events was asked for before
+	f, err := ready.Recv()
 	must.NoError(t, err)
 	must.Eq(t, pb.FingerprintResponse_HEALTHY, f.GetHealth())
 	must.Eq(t, "1", f.GetAttributes()["driver.raw_exec.rotates_logs"].GetStringVal())
