@@ -20,8 +20,6 @@ type allocRunner struct {
 	buildAt         time.Duration
 	buildFailures   int
 
-	// unknown: the servers do not know the allocation any more.
-	unknown bool
 	// pending is the allocation that must run once what was left of it is gone, or nil.
 	pending *cluster.Allocation
 
@@ -72,6 +70,7 @@ func (a *allocRunner) received() {
 
 // restore continues an allocation from its record.
 func (a *allocRunner) restore() {
+	a.saves.version, a.saves.saved, a.saves.tried = 1, 1, 1
 	rebooted := a.rec.BootID != a.core.options.BootID
 	if rebooted {
 		a.rec.BootID = a.core.options.BootID
@@ -88,18 +87,15 @@ func (a *allocRunner) restore() {
 
 // update takes in a newer version of the allocation.
 func (a *allocRunner) update(alloc *cluster.Allocation) {
-	a.unknown = false
 	if a.orphan() {
 		a.pending = alloc
 		return
 	}
-	if alloc.AllocModifyIndex < a.rec.Alloc.AllocModifyIndex {
-		return
-	}
-	if alloc.ClientStatus != a.rec.ClientStatus {
+	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && (!alloc.HasVerdict() || alloc.JudgedHealthy() != *a.rec.Healthy) {
 		a.report.version++ // the servers have lost the report, or gave the node up
 	}
-	if alloc.AllocModifyIndex > a.rec.Alloc.AllocModifyIndex {
+	// After the restore of an older state of the servers, the index is lower than before.
+	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
 		// The client runs what the servers placed: a later version of the job has its own allocation.
 		newer := alloc.Copy()
 		newer.Job = a.rec.Alloc.Job
@@ -114,8 +110,8 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 // forgotten stops an allocation that the servers do not know. One that has ended stays: the servers
 // do not name those whose end they know.
 func (a *allocRunner) forgotten() {
+	a.pending = nil
 	if !a.rec.Ended {
-		a.unknown = true
 		a.stop("the servers do not know the allocation")
 	}
 }
@@ -135,7 +131,9 @@ func (a *allocRunner) stop(reason string) {
 
 func (a *allocRunner) step() {
 	if a.rec.Ended {
-		a.saves.step()
+		if !a.discarding {
+			a.saves.step()
+		}
 		return
 	}
 	if after := a.group.Disconnect.StopOnClientAfter; after > 0 && !a.rec.Stopping && a.core.reached(a.core.contactAt+after) {
@@ -152,7 +150,7 @@ func (a *allocRunner) step() {
 
 // build makes the folders of an allocation that is going to start a task.
 func (a *allocRunner) build() {
-	if a.built || a.building || a.ending() && !a.anyStarted() || !a.core.reached(a.buildAt) {
+	if a.built || a.building || a.saves.saved == 0 || a.ending() && !a.anyStarted() || !a.core.reached(a.buildAt) {
 		return
 	}
 	a.building = true
@@ -215,9 +213,10 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// discardable reports whether the allocation has ended and the servers know its end.
+// discardable reports whether the allocation has ended, the servers know its end, and no other
+// allocation waits for one before it.
 func (a *allocRunner) discardable() bool {
-	return a.rec.Ended && (a.orphan() || a.report.endTaken || a.unknown)
+	return a.rec.Ended && (a.orphan() || a.report.endTaken) && !a.waitsForPredecessor()
 }
 
 // discard removes the record and the folders.

@@ -17,6 +17,10 @@ func (s *start) clean() {
 		return
 	}
 	ref := s.t.ref()
+	if !s.t.rec.HostCgroup && ref.ID != "" && s.t.core().drivers.state(s.t.task.Driver) == nil {
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+", which alone can remove the task, is not installed")
+		return
+	}
 	if d := s.t.core().drivers.state(s.t.task.Driver); d != nil && d.life == 0 {
 		if s.deadline == 0 {
 			s.deadline = s.t.core().now.Boot + cleanWithoutDriver

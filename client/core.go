@@ -174,8 +174,7 @@ func (c *Core) want(alloc *cluster.Allocation) {
 	a.received()
 }
 
-// discard removes ended allocations: those that the servers have forgotten, and the oldest of the
-// others if there are too many.
+// discard removes ended allocations, the oldest first, if there are too many. Orphans go at once.
 func (c *Core) discard() {
 	var ended []*allocRunner
 	for _, a := range c.allocs {
@@ -186,7 +185,7 @@ func (c *Core) discard() {
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
 	extra := len(ended) - max(0, c.options.KeepEnded)
 	for i, a := range ended {
-		if i < extra || a.unknown || a.orphan() {
+		if i < extra || a.orphan() {
 			a.discard()
 		}
 	}

@@ -447,7 +447,7 @@ func TestCore_agreement(t *testing.T) {
 	n.answer()
 	n.run(time.Minute)
 	must.Len(t, 0, n.live(""))
-	must.MapLen(t, 0, n.disk)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
 func TestCore_fullDisk(t *testing.T) {

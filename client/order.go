@@ -106,13 +106,14 @@ func (t *taskRunner) mustStop() bool {
 	if !t.task.Poststop() {
 		return !a.delayed() && turnOf(t.task) <= a.stoppingTurn()
 	}
-	switch t.rec.Phase {
-	case PhaseWaiting:
-		return a.stoppingTurn() == turnPoststop && !a.anyStarted()
-	case PhaseRunning:
-		return a.core.reached(t.rec.RunningSince + cluster.PoststopLimit)
+	if a.stoppingTurn() != turnPoststop {
+		return false
 	}
-	return false
+	if t.rec.TurnAt == 0 {
+		t.rec.TurnAt = a.core.now.Boot
+		a.touch()
+	}
+	return !a.anyStarted() || a.core.reached(t.rec.TurnAt+cluster.PoststopLimit)
 }
 
 // anyStarted reports whether any task was ever started.
@@ -158,8 +159,18 @@ func (a *allocRunner) prestartDone() bool {
 	return true
 }
 
-// waitsForPredecessor reports whether the allocation that this one replaces still runs on this node.
+// waitsForPredecessor reports whether the allocation that this one replaces, or one before that, still
+// runs on this node.
 func (a *allocRunner) waitsForPredecessor() bool {
 	previous := a.core.alloc(a.rec.Alloc.PreviousAllocation)
-	return previous != nil && !previous.rec.Ended
+	for range a.core.allocs { // a chain has no cycle, but it comes from outside
+		if previous == nil || previous == a {
+			return false
+		}
+		if !previous.rec.Ended {
+			return true
+		}
+		previous = a.core.alloc(previous.rec.Alloc.PreviousAllocation)
+	}
+	return false
 }

@@ -44,6 +44,8 @@ type TaskRecord struct {
 	Handle driver.Handle
 	// HostCgroup: all processes of the start are in the cgroup that the shell made for it.
 	HostCgroup bool
+	// TurnAt is when the turn of a poststop task came, or zero.
+	TurnAt time.Duration
 	// Stopping: the task's turn to stop came at StopBegan.
 	Stopping  bool
 	StopBegan time.Duration

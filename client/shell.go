@@ -80,7 +80,7 @@ type Shell interface {
 	AwaitEmpty(task TaskRef, reply func(error))
 	// Clean removes all that is left of a start: it makes the driver destroy the task by force,
 	// kills the cgroup and removes it, and ends the log readers after they have read the rest. With
-	// Life zero it does not ask the driver. It answers with the processes that are left; then
+	// Life zero it does not ask the driver. Without an ID it cleans up all starts of the task. It answers with the processes that are left; then
 	// nothing of them was removed. An error means that the shell does not know what is left.
 	Clean(task TaskRef, reply func([]Process, error))
 

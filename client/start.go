@@ -15,13 +15,16 @@ type start struct {
 	// needs is the version of the record that must be saved before the next effect.
 	needs uint64
 
-	// asked: the driver was asked to start the task, and has until the deadline to do so. abandoned:
-	// it has not, and was killed.
-	asked, abandoned bool
-	deadline         time.Duration
+	// asked: the driver was asked to start the task, and has until the deadline to do so.
+	asked    bool
+	deadline time.Duration
+	// abandoned: the driver did not answer, and was killed.
+	abandoned bool
 
-	// knownTo is the life of the driver that knows the task.
+	// knownTo is the life of the driver that knows the task. seenRunning: that life has said that the
+	// task runs.
 	knownTo             Life
+	seenRunning         bool
 	recovering, waiting bool
 	// retryAt is when a failed call is repeated, and failures counts the failed calls.
 	retryAt  time.Duration
@@ -33,7 +36,7 @@ type start struct {
 	// killed: no process is left. The driver has until collectBy to tell the result; then it was
 	// inspected.
 	killing, killed, inspected bool
-	collectBy                  time.Duration
+	killAt, collectBy          time.Duration
 
 	cleaning bool
 }
@@ -74,7 +77,7 @@ func (s *start) ask() {
 		case s.t.mustStop():
 			s.t.over(EndStopped, nil)
 		case a.saves.failures > 0:
-			s.t.waitFor(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
+			s.t.waitForDisk()
 		case s.t.durable() && s.t.ref().Life != 0:
 			s.asked = true
 			s.deadline = a.core.now.Boot + a.core.options.StartTimeout
@@ -102,7 +105,7 @@ func (s *start) ask() {
 func (s *start) answered(handle driver.Handle, err error) {
 	now := s.t.core().now
 	if err == nil {
-		s.t.start = &start{t: s.t, knownTo: s.knownTo}
+		s.t.start = &start{t: s.t, knownTo: s.knownTo, seenRunning: true}
 		s.t.rec.Handle, s.t.rec.RunningSince = handle, now.Boot
 		s.t.rec.State.State, s.t.rec.State.StartedAt, s.t.rec.State.FinishedAt = cluster.TaskRunning, now.Wall, time.Time{}
 		s.t.event("Started", "Task started by client")
@@ -145,6 +148,7 @@ func (s *start) recovered(life Life, err error) {
 	switch class := driver.ClassOf(err); {
 	case err == nil:
 		s.knownTo, s.failures, s.stopAsked = life, 0, false
+		s.confirm()
 	case class.Uncertain():
 		s.retry()
 		s.abandonSilent(life, class)
@@ -178,11 +182,22 @@ func (s *start) waited(exit driver.ExitResult, err error) {
 		return
 	}
 	if driver.ClassOf(err) == driver.Gone {
-		s.waiting = false // the next life will be asked
-		s.knownTo = 0
+		s.gone()
 		return
 	}
 	s.inspect()
+}
+
+// gone notes that the driver has died. Its next life will be asked.
+func (s *start) gone() { s.waiting, s.knownTo, s.seenRunning = false, 0, false }
+
+// confirm asks a life of the driver that has taken the task over whether the task runs. The task may
+// have ended while no client looked, and the answer to the wait comes later than the next verdict.
+func (s *start) confirm() {
+	life := s.knownTo
+	s.t.core().options.Shell.Inspect(s.t.ref(), answer2(s, func(status driver.Status, err error) {
+		s.seenRunning = err == nil && status.State == driver.TaskRunning && s.knownTo == life
+	}))
 }
 
 // inspect asks the driver for the state of the task. The wait stays closed until then.
@@ -194,13 +209,21 @@ func (s *start) inspect() {
 		case err == nil && status.State == driver.TaskExited, err != nil && class == driver.NotFound:
 			s.t.exited(driver.ExitResult{Unknown: true})
 		case err != nil && class == driver.Gone:
-			s.waiting, s.knownTo = false, 0
-		case s.failures >= maxWaitFailures:
-			s.t.event("Driver Failure", "the driver does not say how the task ended")
-			s.t.over(EndLost, nil)
-		default:
+			s.gone()
+		case err == nil:
+			s.waiting, s.failures, s.seenRunning = false, 0, true
+			s.retry()
+			s.failures = 0
+		case s.failures < maxWaitFailures:
 			s.waiting = false
 			s.retry()
+		case !s.abandoned:
+			s.waiting, s.failures, s.abandoned = false, 0, true
+			s.t.event("Driver Failure", "the driver does not say whether the task runs, and the client restarts the driver")
+			s.t.core().options.Shell.Abandon(s.t.task.Driver, s.knownTo)
+		default:
+			s.t.event("Driver Failure", "the driver does not say how the task ended")
+			s.t.over(EndLost, nil)
 		}
 	}))
 }

@@ -63,6 +63,11 @@ func (t *taskRunner) waitFor(kind cluster.WaitKind, at time.Duration, detail str
 	t.core().changed = true
 }
 
+// waitForDisk notes that a start waits for the record of the allocation.
+func (t *taskRunner) waitForDisk() {
+	t.waitFor(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
+}
+
 func (t *taskRunner) endWait() {
 	if t.wait.kind != "" {
 		t.wait = wait{}
@@ -137,14 +142,16 @@ func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
 		return s.t.core().reached(s.t.rec.SignalAt + s.t.task.KillTimeout + killMargin)
 	}
-	s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
+	if !s.killing && !s.killed {
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
+	}
 	return s.t.core().reached(s.t.rec.StopBegan + s.t.shutdownDelay() + s.t.task.KillTimeout + StopSlack)
 }
 
 // kill sends SIGKILL to what is left of the task.
 func (s *start) kill() {
 	c := s.t.core()
-	if s.killing || s.killed || !c.reached(s.retryAt) {
+	if s.killing || s.killed || !c.reached(s.killAt) {
 		return
 	}
 	s.killing = true
@@ -155,15 +162,14 @@ func (s *start) killAnswered(left []Process, err error) {
 	c := s.t.core()
 	switch {
 	case err != nil:
-		s.killing = false
-		s.retry()
+		s.killAgain()
 		s.t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
 			s.killing = false
 			if err != nil {
-				s.retry()
+				s.killAgain()
 			}
 		}))
 	default:
@@ -171,6 +177,15 @@ func (s *start) killAnswered(left []Process, err error) {
 		s.collectBy = c.now.Boot + StopSlack
 	}
 }
+
+// killAgain waits before the next attempt to kill.
+func (s *start) killAgain() {
+	s.killing = false
+	s.killAt = s.t.core().now.Boot + killInterval
+}
+
+// killInterval is the wait after an attempt to kill whose outcome is unknown.
+const killInterval = time.Second
 
 // giveUpWaiting ends the start of a task that was killed and whose end the driver does not tell.
 func (s *start) giveUpWaiting() {

@@ -95,6 +95,10 @@ func (t *taskRunner) stepBackoff() {
 // begin begins a start, if it is possible now.
 func (t *taskRunner) begin() {
 	a := t.alloc
+	if a.saves.failures > 0 {
+		t.waitForDisk()
+		return
+	}
 	if !a.built || (!a.core.contacted && a.job != cluster.JobSystem) {
 		return
 	}
@@ -223,7 +227,7 @@ func (t *taskRunner) die(kind, message string) {
 // restore continues a task from its record.
 func (t *taskRunner) restore(rebooted bool) {
 	if rebooted {
-		t.rec.StopBegan, t.rec.SignalAt, t.rec.RestartAt, t.rec.WindowBegan, t.rec.RunningSince = 0, 0, 0, 0, 0
+		t.rec.StopBegan, t.rec.SignalAt, t.rec.RestartAt, t.rec.WindowBegan, t.rec.RunningSince, t.rec.TurnAt = 0, 0, 0, 0, 0, 0
 	}
 	switch {
 	case t.rec.Phase == PhaseStarting:

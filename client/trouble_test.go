@@ -1,0 +1,189 @@
+package client_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// A task that died while the client was away must not be judged healthy.
+func TestCore_healthOfADeadTask(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(2 * time.Second)
+	web := n.live("web")[0]
+	n.crash()
+	n.exit(web, 1, 0)
+	n.boot += time.Minute
+	n.answer()
+	n.run(5 * time.Second)
+	must.Nil(t, n.servers["a"].Healthy, must.Sprint("the verdict on a task that is dead"))
+}
+
+// An operator restores an older state of the servers: the end of the allocation is reported again.
+func TestCore_restoredServersLearnTheEnd(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	old := n.allocs[0].Copy()
+	n.run(20 * time.Second)
+	n.stop("a")
+	n.run(20 * time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	// The snapshot is from before the stop. Its index is above all that were used.
+	n.allocs[0] = old
+	clear(n.servers)
+	n.index = 1000
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// The same while it runs, with a mark that the snapshot lacks: the stop that follows has a greater index.
+func TestCore_restoredServersLearnThatItRuns(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	old := n.allocs[0].Copy()
+	n.run(20 * time.Second)
+	n.index++
+	marked := n.allocs[0].Copy()
+	marked.DesiredTransition.Migrate = true
+	marked.AllocModifyIndex = n.index
+	n.allocs[0] = marked
+	n.answer()
+	n.run(time.Second)
+	n.allocs[0] = old
+	clear(n.servers)
+	n.index = 1000
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.NotNil(t, n.servers["a"].Healthy)
+}
+
+// a stops for a long time, b waits for a and is stopped, c replaces b.
+func TestCore_chainOfReplacements(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: time.Minute}
+	long := func() *cluster.Task { return &cluster.Task{Name: "web", KillTimeout: 5 * time.Minute} }
+	n.place(allocation("a", long()))
+	n.run(20 * time.Second)
+	n.stop("a")
+	b := allocation("b", long())
+	b.PreviousAllocation = "a"
+	n.place(b)
+	n.run(time.Second)
+	n.stop("b")
+	c := allocation("c", long())
+	c.PreviousAllocation = "b"
+	n.place(c)
+	n.run(10 * time.Second)
+	must.Len(t, 1, n.live("web"), must.Sprint(n.storyOf()))
+}
+
+// A full disk must not keep an allocation with a poststop task from ending.
+func TestCore_poststopOnAFullDisk(t *testing.T) {
+	n := newNode(t)
+	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
+	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
+	n.run(20 * time.Second)
+	n.fullDisk = true
+	n.stop("a")
+	n.run(time.Hour)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// An orphan's allocation is purged while the orphan is removed.
+func TestCore_purgedWhileOrphan(t *testing.T) {
+	n := newNode(t)
+	n.disk["a"] = client.OrphanRecord("a", []string{"web"}, n.bootID)
+	n.startCore()
+	n.place(allocation("a", mainTask("web")))
+	n.allocs = nil
+	n.index++
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 0, n.live(""), must.Sprint(n.storyOf()))
+}
+
+// A driver that fails to wait now and then, over months, does not lose the task: it runs.
+func TestCore_rareWaitErrors(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	web := n.live("web")[0]
+	for range 8 {
+		waiters := web.waiters
+		web.waiters = nil
+		for _, w := range waiters {
+			w(driver.ExitResult{}, errors.New("a hiccup of the runtime"))
+		}
+		n.run(24 * time.Hour)
+	}
+	must.True(t, web.alive, must.Sprint(n.storyOf()))
+}
+
+// The grace ends while calls to take the task over fail: SIGKILL must come within a second.
+func TestCore_killIsNotDelayedByOtherRetries(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}
+	n.place(allocation("a", &cluster.Task{Name: "web", KillTimeout: 70 * time.Second}))
+	n.run(20 * time.Second)
+	web := n.live("web")[0]
+	n.stop("a")
+	n.run(time.Second)
+	n.killDriver()
+	n.run(5 * time.Minute)
+	must.LessEq(t, 71*time.Second, web.killed-web.signaled, must.Sprint(n.storyOf()))
+}
+
+// A task whose driver is away does not die: the report names the process, not only the driver.
+func TestCore_undyingWithoutItsDriver(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{undying: time.Hour, recoverErr: &driver.Error{Class: driver.Deadline, Call: "RecoverTask", Err: errors.New("no answer")}}
+	n.place(allocation("a", mainTask("web")))
+	n.run(20 * time.Second)
+	n.killDriver()
+	n.stop("a")
+	n.run(2 * time.Minute)
+	w := n.servers["a"].TaskStates.State("web").Waiting
+	must.NotNil(t, w)
+	must.StrContains(t, w.Detail, "4711")
+}
+
+// The client restarts during a stop, and no server answers. The poststop task does not start then, and
+// must not keep the allocation for ever.
+func TestCore_poststopWithoutServers(t *testing.T) {
+	n := newNode(t)
+	n.scripts["cleanup"] = script{runs: []ending{{after: time.Second}}}
+	n.scripts["web"] = script{stopTakes: 3 * time.Second}
+	n.place(allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false)))
+	n.run(20 * time.Second)
+	n.stop("a")
+	n.run(time.Second)
+	n.crash()
+	n.run(cluster.PoststopLimit + 10*time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// The servers know the allocation as lost when the client comes back. Its end is reported, although the
+// first report fails.
+func TestCore_endOfALostAllocation(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(20 * time.Second)
+	n.crash()
+	n.allocs = nil // a complete answer names live allocations only
+	n.index++
+	n.silent = true // the first report fails: an election
+	n.answer()
+	n.run(5 * time.Second)
+	n.silent = false
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
