@@ -1,0 +1,88 @@
+package config
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Config is the configuration of a client. [Load] has checked it and set the defaults.
+type Config struct {
+	// Name is the node's name; the default is the host's name.
+	Name       string
+	Datacenter string
+	Region     string
+	// Class may be empty.
+	Class string
+	Pool  string
+	// Meta is the operator's information about the node, or nil.
+	Meta map[string]string
+	// DataDir is the absolute path of the folder of everything that the client keeps.
+	DataDir string
+	// PluginDir is the absolute path of the folder of driver plugins, or empty.
+	PluginDir string
+	// RunDir is the absolute path of the folder of sockets. Empty is one below /run/nodedrain that
+	// follows from DataDir.
+	RunDir string
+	// Resources is the capacity of the node. Each amount that is zero is found out.
+	Resources cluster.Resources
+	// Reserved is the part of the capacity that no task gets.
+	Reserved cluster.Resources
+	Servers  Servers
+	Limits   Limits
+	Log      Log
+	// Plugins are the plugin blocks, by name.
+	Plugins map[string]Plugin
+}
+
+// Servers says how the client reaches the servers.
+type Servers struct {
+	// Addresses are URLs of servers' APIs; there is at least one. Each begins with https, or names
+	// the loopback interface.
+	Addresses []string
+	// Token registers the node, or is empty.
+	Token string
+	// CAFile holds the authorities of the servers' certificates. CertFile and KeyFile are the
+	// client's own certificate. All may be empty.
+	CAFile, CertFile, KeyFile string
+	// ServerName is the name in the servers' certificates. Empty is the host of the address.
+	ServerName string
+}
+
+// Limits are the bounds on the node.
+type Limits struct {
+	// MaxKillTimeout bounds the kill timeout of each task. The servers place no task with a longer
+	// one here.
+	MaxKillTimeout time.Duration
+	// MaxAllocs bounds the allocations on the node; zero is no bound.
+	MaxAllocs int
+	// DriverCalls bounds the short calls in flight of each driver.
+	DriverCalls int
+}
+
+// Log says what the client logs.
+type Log struct {
+	Level slog.Level
+	JSON  bool
+}
+
+// Plugin is the block of one plugin.
+type Plugin struct {
+	Name    string
+	Enabled bool
+	// Config is the plugin's own configuration, a JSON object, or nil. The plugin's schema decodes it.
+	Config json.RawMessage
+}
+
+// Defaults.
+const (
+	DefaultDatacenter     = "dc1"
+	DefaultRegion         = "global"
+	DefaultMaxKillTimeout = time.Hour
+	DefaultDriverCalls    = 64
+)
+
+// MaxRunDir bounds the path of [Config].RunDir, in bytes: the path of a socket has at most 107.
+const MaxRunDir = 40

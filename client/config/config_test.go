@@ -1,0 +1,204 @@
+package config_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+const everything = `
+name       = "n1"
+datacenter = "dc2"
+region     = "eu"
+class      = "web"
+pool       = "blue"
+data_dir   = "/var/lib/nodedrain"
+plugin_dir = "/opt/plugins"
+run_dir    = "/run/nd"
+meta       = { rack = "r1" }
+
+resources {
+  memory = 4096
+}
+reserved {
+  cpu  = 500
+  disk = 10
+}
+servers {
+  addresses   = ["https://10.0.0.1:4646", "http://[::1]:4646"]
+  ca_file     = "/etc/ca.pem"
+  cert_file   = "/etc/cert.pem"
+  key_file    = "/etc/key.pem"
+  server_name = "server.eu.nomad"
+}
+limits {
+  max_kill_timeout = "90s"
+  max_allocs       = 7
+  driver_calls     = 3
+}
+log {
+  level = "debug"
+  json  = true
+}
+plugin "raw_exec" {
+  config {
+    anything = [1, "a"]
+    inner "x" {
+      y = null
+    }
+  }
+}
+plugin "mock" {
+  enabled = false
+}
+`
+
+func TestParse_everyKey(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("client.hcl", []byte(everything))
+	must.NoError(t, err)
+	must.Eq(t, &config.Config{
+		Name: "n1", Datacenter: "dc2", Region: "eu", Class: "web", Pool: "blue", DataDir: "/var/lib/nodedrain", PluginDir: "/opt/plugins", RunDir: "/run/nd",
+		Meta:      map[string]string{"rack": "r1"},
+		Resources: cluster.Resources{MemoryMB: 4096}, Reserved: cluster.Resources{CPU: 500, DiskMB: 10},
+		Servers: config.Servers{
+			Addresses: []string{"https://10.0.0.1:4646", "http://[::1]:4646"},
+			CAFile:    "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "server.eu.nomad",
+		},
+		Limits: config.Limits{MaxKillTimeout: 90 * time.Second, MaxAllocs: 7, DriverCalls: 3},
+		Log:    config.Log{Level: slog.LevelDebug, JSON: true},
+		Plugins: map[string]config.Plugin{
+			"raw_exec": {Name: "raw_exec", Enabled: true, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
+			"mock":     {Name: "mock"},
+		},
+	}, c)
+}
+
+func TestParse_defaults(t *testing.T) {
+	t.Parallel()
+	hostname, err := os.Hostname()
+	must.NoError(t, err)
+	for path, src := range map[string]string{"a.hcl": `data_dir = "/d"`, "a.json": `{"data_dir": "/d"}`} {
+		c, err := config.Parse(path, []byte(src))
+		must.NoError(t, err)
+		must.Eq(t, &config.Config{
+			Name: hostname, Datacenter: "dc1", Region: "global", Pool: "default", DataDir: "/d",
+			Servers: config.Servers{Addresses: []string{"http://127.0.0.1:4646"}},
+			Limits:  config.Limits{MaxKillTimeout: time.Hour, DriverCalls: 64},
+			Plugins: map[string]config.Plugin{},
+		}, c)
+	}
+}
+
+func TestParse_json(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("a.json", []byte(`{"data_dir": "/d", "meta": {"a": "b"}, "plugin": {"raw_exec": {"enabled": true, "config": {"x": [1]}}}}`))
+	must.NoError(t, err)
+	must.Eq(t, map[string]string{"a": "b"}, c.Meta)
+	must.True(t, c.Plugins["raw_exec"].Enabled)
+	must.EqJSON(t, `{"x": [1]}`, string(c.Plugins["raw_exec"].Config))
+}
+
+// Each mistake is named with file, line and key.
+func TestParse_mistakes(t *testing.T) {
+	t.Parallel()
+	const dir = "data_dir = \"/d\"\n"
+	cases := []struct {
+		name, src string
+		want      []string
+	}{
+		{"an unknown key", dir + `datacentre = "dc1"`, []string{`c.hcl:2,1-11`, `datacentre`}},
+		{"an unknown block", dir + `server { }`, []string{`c.hcl:2,1-7`, `"server"`}},
+		{"an unknown key of a block", dir + "limits {\n max_kill = \"1h\"\n}", []string{`c.hcl:3,2-10`, `max_kill`}},
+		{"no data_dir", `name = "a"`, []string{`c.hcl:1`, `data_dir`}},
+		{"an empty data_dir", `data_dir = ""`, []string{`c.hcl:1,12-14`, `data_dir`}},
+		{"a relative data_dir", `data_dir = "d"`, []string{`c.hcl:1,12-15`, `data_dir`, `absolute`}},
+		{"a long run_dir", dir + `run_dir = "/a/folder/whose/path/has/more/than/40/bytes"`, []string{`c.hcl:2,11-56`, `"run_dir"`, `more than 40 bytes`}},
+		{"no text", dir + `name = {}`, []string{`c.hcl:2,8-9`, `string required`}},
+		{"a name with a control character", dir + `name = "a\nb"`, []string{`c.hcl:2,8-14`, `"name"`, `control character`}},
+		{"a negative number", dir + "reserved {\n cpu = -1\n}", []string{`c.hcl:3,8-10`, `"cpu"`, `at least 0`}},
+		{"no driver calls", dir + "limits {\n driver_calls = 0\n}", []string{`c.hcl:3,17-18`, `"driver_calls"`, `at least 1`}},
+		{"half a number", dir + "limits {\n max_allocs = 0.5\n}", []string{`c.hcl:3,15-18`, `whole number`}},
+		{"no duration", dir + "limits {\n max_kill_timeout = \"soon\"\n}", []string{`c.hcl:3,21-27`, `"max_kill_timeout"`, `soon`}},
+		{"a level", dir + "log {\n level = \"loud\"\n}", []string{`c.hcl:3,10-16`, `"level"`, `loud`}},
+		{"no addresses", dir + "servers {\n addresses = []\n}", []string{`c.hcl:3,14-16`, `"addresses"`, `at least one`}},
+		{"a far address without TLS", dir + "servers {\n addresses = [\"http://10.0.0.1:4646\"]\n}", []string{`c.hcl:3,14-38`, `http://10.0.0.1:4646`, `no TLS`}},
+		{"a name without TLS", dir + "servers {\n addresses = [\"http://localhost.example:4646\"]\n}", []string{`no TLS`}},
+		{"an address without a scheme", dir + "servers {\n addresses = [\"10.0.0.1:4646\"]\n}", []string{`c.hcl:3`, `"addresses"`}},
+		{"an address with a password", dir + "servers {\n addresses = [\"http://a:b@127.0.0.1:4646\"]\n}", []string{`may have a scheme`}},
+		{"TLS without authorities", dir + "servers {\n addresses = [\"https://10.0.0.1:4646\"]\n}", []string{`c.hcl:3`, `ca_file`}},
+		{"a certificate without a key", dir + "servers {\n addresses = [\"http://127.0.0.1\"]\n cert_file = \"/c\"\n}", []string{`key_file`}},
+		{"a missing token file", dir + "servers {\n addresses = [\"http://127.0.0.1\"]\n token_file = \"/no/such/file\"\n}", []string{`c.hcl:4,15-30`, `"token_file"`, `no such file`}},
+		{"a plugin twice", dir + "plugin \"a\" { }\nplugin \"a\" { }", []string{`c.hcl:3`, `two blocks`}},
+		{"a plugin in another folder", dir + `plugin "../a" { }`, []string{`c.hcl:2`, `"../a"`}},
+		{"a plugin's setting outside of config", dir + "plugin \"a\" {\n args = 1\n}", []string{`c.hcl:3,2-6`, `args`}},
+		{"a variable in a plugin's setting", dir + "plugin \"a\" {\n config {\n  x = y\n }\n}", []string{`c.hcl:4,7-8`}},
+		{"no HCL", dir + `name = `, []string{`c.hcl:2`}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("c.hcl", []byte(c.src))
+			must.Error(t, err)
+			for _, want := range c.want {
+				must.StrContains(t, err.Error(), want)
+			}
+		})
+	}
+}
+
+// All mistakes are shown, one on each line.
+func TestParse_severalMistakes(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse("c.hcl", []byte("data_dir = \"d\"\nlimits {\n max_allocs = -1\n}"))
+	must.Error(t, err)
+	must.SliceLen(t, 2, strings.Split(err.Error(), "\n"))
+}
+
+func TestLoad_token(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	token, path := filepath.Join(dir, "token"), filepath.Join(dir, "c.hcl")
+	must.NoError(t, os.WriteFile(path, []byte("data_dir = \"/d\"\nservers {\n addresses = [\"http://127.0.0.1:1\"]\n token_file = \""+token+"\"\n}"), 0o600))
+	must.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	c, err := config.Load(path)
+	must.NoError(t, err)
+	must.Eq(t, "secret", c.Servers.Token)
+
+	must.NoError(t, os.Chmod(token, 0o644))
+	_, err = config.Load(path)
+	must.ErrorContains(t, err, "every user can use "+token)
+	must.NoError(t, os.Chmod(token, 0o600))
+	must.NoError(t, os.WriteFile(token, []byte("\n"), 0o600))
+	_, err = config.Load(path)
+	must.ErrorContains(t, err, token+" is empty")
+	_, err = config.Load(filepath.Join(dir, "none.hcl"))
+	must.ErrorIs(t, err, os.ErrNotExist)
+	must.NoError(t, os.WriteFile(filepath.Join(dir, "c.yaml"), nil, 0o600))
+	_, err = config.Load(filepath.Join(dir, "c.yaml"))
+	must.ErrorContains(t, err, "c.yaml")
+}
+
+// Input from outside gives a configuration or an error, and no panic.
+func FuzzParse(f *testing.F) {
+	f.Add("a.hcl", everything)
+	f.Add("a.json", `{"data_dir": "/d", "plugin": [{"a": {"config": {}}}]}`)
+	f.Fuzz(func(t *testing.T, path, src string) {
+		c, err := config.Parse(path, []byte(src))
+		if (c == nil) == (err == nil) {
+			t.Fatal("neither a configuration nor an error, or both")
+		}
+		if c != nil && (c.DataDir == "" || len(c.Servers.Addresses) == 0 || c.Limits.DriverCalls < 1 || c.Limits.MaxKillTimeout <= 0) {
+			t.Fatalf("%+v", c)
+		}
+	})
+}
