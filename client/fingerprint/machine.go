@@ -1,0 +1,155 @@
+package fingerprint
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Options say where to look.
+type Options struct {
+	// Root is the folder above proc and etc; empty is "/". Tests have another one.
+	Root string
+	// DataDir is a folder on the disk whose capacity counts.
+	DataDir string
+	// Version is the version of the client.
+	Version string
+}
+
+// Machine is what was found.
+type Machine struct {
+	// Attributes do not change while the machine runs, except the free bytes of the disk.
+	Attributes map[string]string
+	// Resources is the capacity. CPU is in thousandths of a core.
+	Resources cluster.Resources
+}
+
+// Take finds out about this machine. It fails if processors, memory or disk are unknown: without them
+// no capacity can be reported. Other facts that cannot be read are left out.
+func Take(o Options) (*Machine, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	m := &Machine{Attributes: make(map[string]string)}
+	m.set("nodedrain.version", o.Version)
+	m.set("cpu.arch", runtime.GOARCH)
+	m.host()
+	m.system(filepath.Join(o.Root, "etc/os-release"))
+	m.processors(filepath.Join(o.Root, "proc/cpuinfo"))
+	if err := m.memory(filepath.Join(o.Root, "proc/meminfo")); err != nil {
+		return nil, err
+	}
+	return m, m.disk(o.DataDir)
+}
+
+// set sets an attribute that is not empty.
+func (m *Machine) set(name, value string) {
+	if value != "" {
+		m.Attributes[name] = value
+	}
+}
+
+// host sets what the kernel says of itself.
+func (m *Machine) host() {
+	m.set("kernel.name", runtime.GOOS)
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		m.set("kernel.version", text(u.Release[:]))
+		m.set("kernel.arch", text(u.Machine[:]))
+		m.set("unique.hostname", text(u.Nodename[:]))
+	}
+}
+
+func text(b []byte) string {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return string(b)
+}
+
+// system sets the name and the version of the distribution.
+func (m *Machine) system(path string) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(content)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if unquoted, err := strconv.Unquote(value); err == nil {
+			value = unquoted
+		}
+		switch key {
+		case "ID":
+			m.set("os.name", strings.Trim(value, "'"))
+		case "VERSION_ID":
+			m.set("os.version", strings.Trim(value, "'"))
+		}
+	}
+}
+
+// processors counts those that this process may use.
+func (m *Machine) processors(path string) {
+	cores := runtime.NumCPU()
+	m.Resources.CPU = int64(cores) * 1000
+	m.set("cpu.numcores", strconv.Itoa(cores))
+	m.set("cpu.totalcompute", strconv.FormatInt(m.Resources.CPU, 10))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	if model, found := field(content, "model name"); found {
+		m.set("cpu.modelname", model)
+	}
+	if mhz, found := field(content, "cpu MHz"); found {
+		if f, err := strconv.ParseFloat(mhz, 64); err == nil {
+			m.set("cpu.frequency", strconv.Itoa(int(f)))
+		}
+	}
+}
+
+func (m *Machine) memory(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the size of the memory: %w", err)
+	}
+	total, _ := field(content, "MemTotal")
+	kib, err := strconv.ParseUint(strings.TrimSuffix(total, " kB"), 10, 40)
+	if err != nil {
+		return fmt.Errorf("reading the size of the memory: %s: MemTotal is %q", path, total)
+	}
+	m.Resources.MemoryMB = int64(kib >> 10)
+	m.set("memory.totalbytes", strconv.FormatUint(kib<<10, 10))
+	return nil
+}
+
+// field returns the value of the first line "name : value".
+func field(content []byte, name string) (value string, found bool) {
+	for line := range bytes.Lines(content) {
+		key, value, is := bytes.Cut(line, []byte(":"))
+		if is && string(bytes.TrimSpace(key)) == name {
+			return string(bytes.TrimSpace(value)), true
+		}
+	}
+	return "", false
+}
+
+// disk sets the capacity of the file system of a folder. Allocations get what is free at the start of
+// the client.
+func (m *Machine) disk(dir string) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return fmt.Errorf("reading the size of the disk: %w", &os.PathError{Op: "statfs", Path: dir, Err: err})
+	}
+	total, free := s.Blocks*uint64(s.Bsize), s.Bavail*uint64(s.Bsize)
+	m.Resources.DiskMB = int64(free >> 20)
+	m.set("unique.storage.volume", dir)
+	m.set("unique.storage.bytestotal", strconv.FormatUint(total, 10))
+	m.set("unique.storage.bytesfree", strconv.FormatUint(free, 10))
+	return nil
+}

@@ -1,0 +1,65 @@
+package fingerprint_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+)
+
+// machine is a root folder with the files.
+func machine(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		must.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	return root
+}
+
+func TestTake(t *testing.T) {
+	t.Parallel()
+	root := machine(t, map[string]string{
+		"proc/meminfo":   "MemTotal:        2097160 kB\nMemFree:         1 kB\n",
+		"proc/cpuinfo":   "processor\t: 0\nmodel name\t: A CPU: fast\ncpu MHz\t\t: 2399.998\n\nprocessor\t: 1\nmodel name\t: another\n",
+		"etc/os-release": "NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nID=debian\n",
+	})
+	m, err := fingerprint.Take(fingerprint.Options{Root: root, DataDir: root, Version: "v1.2.3"})
+	must.NoError(t, err)
+	hostname, err := os.Hostname()
+	must.NoError(t, err)
+	for name, want := range map[string]string{
+		"cpu.arch": runtime.GOARCH, "cpu.modelname": "A CPU: fast", "cpu.frequency": "2399", "cpu.numcores": strconv.Itoa(runtime.NumCPU()),
+		"memory.totalbytes": "2147491840", "os.name": "debian", "os.version": "13", "kernel.name": "linux",
+		"unique.hostname": hostname, "nodedrain.version": "v1.2.3", "unique.storage.volume": root,
+	} {
+		must.Eq(t, want, m.Attributes[name], must.Sprint(name))
+	}
+	must.MapContainsKeys(t, m.Attributes, []string{"kernel.version", "kernel.arch", "unique.storage.bytestotal", "unique.storage.bytesfree", "cpu.totalcompute"})
+	must.Eq(t, int64(runtime.NumCPU())*1000, m.Resources.CPU)
+	must.Eq(t, 2048, m.Resources.MemoryMB)
+	must.Positive(t, m.Resources.DiskMB)
+}
+
+// A fact that cannot be read is left out, a capacity that cannot be read is an error.
+func TestTake_missing(t *testing.T) {
+	t.Parallel()
+	root := machine(t, map[string]string{"proc/meminfo": "MemTotal: 1024 kB\n"})
+	m, err := fingerprint.Take(fingerprint.Options{Root: root, DataDir: root})
+	must.NoError(t, err)
+	must.MapNotContainsKeys(t, m.Attributes, []string{"cpu.modelname", "os.name", "nodedrain.version"})
+
+	_, err = fingerprint.Take(fingerprint.Options{Root: machine(t, nil), DataDir: root})
+	must.ErrorContains(t, err, "size of the memory")
+	_, err = fingerprint.Take(fingerprint.Options{Root: machine(t, map[string]string{"proc/meminfo": "MemTotal: much kB\n"}), DataDir: root})
+	must.ErrorContains(t, err, `MemTotal is "much kB"`)
+	_, err = fingerprint.Take(fingerprint.Options{Root: root, DataDir: filepath.Join(root, "none")})
+	must.ErrorContains(t, err, "size of the disk")
+}
