@@ -18,7 +18,7 @@ const module = "github.com/seed-f9cf0b39/nodedrain"
 // loopRule names the code that decides, and the packages that it may use.
 func loopRule() lint.LoopRule {
 	const live = "goroutines around the steps, with a clock and random numbers"
-	return lint.LoopRule{
+	rule := lint.LoopRule{
 		Roots: []lint.Root{
 			// Every step machine.
 			{Receiver: "*", Name: "Step", Takes: []string{"Time", "Look"}},
@@ -50,6 +50,7 @@ func loopRule() lint.LoopRule {
 		Boundaries: map[string]string{
 			"github.com/hashicorp/go-hclog.Logger":                      "a log line decides nothing",
 			"log/slog.Logger":                                           "a log line decides nothing",
+			module + "/client.Options.NewTaskID":                        "ids are injected: only the shell's are random",
 			module + "/drainer.NodeDrainerConfig.NewEvalID":             "ids are injected: only the default is random",
 			module + "/scheduler.IDs.Alloc":                             "ids are injected: only RandomIDs is random",
 			module + "/scheduler.IDs.Eval":                              "ids are injected: only RandomIDs is random",
@@ -72,6 +73,12 @@ func loopRule() lint.LoopRule {
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
+	for _, effect := range []string{
+		"Launch", "Abandon", "Save", "Discard", "Build", "Start", "Recover", "Inspect", "Wait", "Stop", "Kill", "AwaitEmpty", "Clean", "Report", "Publish",
+	} {
+		rule.Boundaries["(*"+module+"/client/node.shell)."+effect] = "a goroutine acts: to begin an effect decides nothing"
+	}
+	return rule
 }
 
 // snapshotRule is for the code that writes a state to a snapshot and restores it. It uses streams,
@@ -245,6 +252,13 @@ func importRules() []lint.ImportRule {
 			module + "/statestore": "clients use only the servers' API",
 			module + "/shims":      "clients use only the servers' API",
 			module + "/scheduler":  "a client does not depend on the scheduler",
+		}},
+		{Package: module + "/client/node", Never: map[string]string{
+			module + "/server":     "clients use only the servers' API",
+			module + "/statestore": "clients use only the servers' API",
+			module + "/shims":      "clients use only the servers' API",
+			module + "/scheduler":  "a client does not depend on the scheduler",
+			module + "/simclient":  "a real client contains no simulated one",
 		}},
 		{Package: module + "/sim/internal/placement", Directly: map[string]string{module + "/scheduler": dumbTwin}},
 		{Package: module + "/sim/world", Never: map[string]string{

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Servers are the servers of the node's cluster. All methods are safe for concurrent use and return
+// when their context ends.
+type Servers interface {
+	// Register registers the node; Heartbeat says that it is alive. Both return the time within which
+	// the next heartbeat is due. The error of a Heartbeat wraps [ErrNotRegistered] if the servers do not
+	// know the node.
+	Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error)
+	Heartbeat(ctx context.Context) (ttl time.Duration, err error)
+	// Changes returns what the servers have changed of the node's allocations since an answer that had
+	// this cluster and index. It waits for a change, for a time that the implementation chooses. A zero
+	// index asks for all allocations.
+	Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error)
+	// Report reports the node's allocations.
+	Report(ctx context.Context, reports []cluster.AllocReport) error
+	// AcceptAnonymous reports whether the servers take jobs without a token.
+	AcceptAnonymous(ctx context.Context) (bool, error)
+}
+
+// ErrNotRegistered says that the servers do not know the node. The node registers again.
+var ErrNotRegistered = errors.New("the node is not registered")
+
+const (
+	// retryInterval is the wait before a failed request is repeated.
+	retryInterval = 500 * time.Millisecond
+	// firstTimeout bounds the first registration: servers without a leader wait for one.
+	firstTimeout = 10 * time.Second
+	// reportTimeout bounds one attempt to report.
+	reportTimeout = 10 * time.Second
+)
+
+// contact keeps the servers informed of the node, and the core of what the servers want.
+type contact struct {
+	servers Servers
+	logger  *slog.Logger
+	// heard is called after each answered heartbeat, with the time at which it was sent; wanted is called
+	// with each answer to a question for changes. Both are called by one goroutine each.
+	heard  func(sent time.Duration)
+	wanted func(client.Wanted)
+
+	// registered is closed after the first registration.
+	registered chan struct{}
+	// changed has capacity 1: the node has changed since it was registered.
+	changed chan struct{}
+
+	mu   sync.Mutex
+	node *cluster.Node // what to register; it is replaced and never written to; guarded by mu
+}
+
+func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
+	return &contact{
+		servers: s, logger: logger, node: n, heard: func(time.Duration) {}, wanted: func(client.Wanted) {},
+		registered: make(chan struct{}), changed: make(chan struct{}, 1),
+	}
+}
+
+// publish registers the node with these drivers, soon.
+func (c *contact) publish(drivers map[string]*cluster.DriverInfo) {
+	c.mu.Lock()
+	after := *c.node
+	after.Drivers = maps.Clone(drivers)
+	c.node = &after
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default: // it will be noticed
+	}
+}
+
+func (c *contact) newest() *cluster.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.node
+}
+
+// keepAlive registers the node, again when it has changed, and sends heartbeats, until the context
+// ends.
+func (c *contact) keepAlive(ctx context.Context) {
+	var known *cluster.Node // as the servers know it, or nil
+	timeout := firstTimeout
+	var failures failureLog
+	first := true
+	for ctx.Err() == nil {
+		node, sent := c.newest(), sinceBoot()
+		var ttl time.Duration
+		var err error
+		attempt, end := context.WithTimeout(ctx, timeout)
+		if known == node {
+			ttl, err = c.servers.Heartbeat(attempt)
+		} else if ttl, err = c.servers.Register(attempt, node); err == nil {
+			known = node
+		}
+		end()
+		wait := retryInterval
+		switch {
+		case err == nil:
+			// A third: a heartbeat may be lost, and the next one go to another server.
+			wait = ttl / 3
+			timeout = max(wait, retryInterval)
+			c.heard(sent)
+			if failures.over() || first {
+				c.logger.Info("the servers know the node", "node", node.ID, "ttl", ttl)
+			}
+			if first {
+				close(c.registered)
+				first = false
+			}
+		case errors.Is(err, ErrNotRegistered):
+			known, wait = nil, 0
+		default:
+			failures.note(ctx, c.logger, "heartbeat or registration", err)
+		}
+		c.pause(ctx, wait, err == nil)
+	}
+}
+
+// pause waits. If wake is set, a change of the node ends the wait.
+func (c *contact) pause(ctx context.Context, d time.Duration, wake bool) {
+	var changed chan struct{}
+	if wake {
+		changed = c.changed
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-changed:
+	}
+}
+
+// listen hands on what the servers want, once the node is registered, until the context ends.
+func (c *contact) listen(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-c.registered:
+	}
+	var clusterID string
+	var index uint64
+	var failures failureLog
+	for ctx.Err() == nil {
+		w, err := c.servers.Changes(ctx, clusterID, index)
+		if err == nil && w.ClusterID == "" {
+			err = errors.New("the server does not name its cluster")
+		}
+		if err != nil {
+			failures.note(ctx, c.logger, "changes of allocations", err)
+			c.pause(ctx, retryInterval, false)
+			continue
+		}
+		failures.over()
+		clusterID, index = w.ClusterID, w.Index
+		c.wanted(w)
+	}
+}
+
+// report sends reports once. It returns whether the servers have them.
+func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) bool {
+	attempt, end := context.WithTimeout(ctx, reportTimeout)
+	defer end()
+	err := c.servers.Report(attempt, reports)
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("a report of allocations failed; it is repeated", "allocs", len(reports), "error", err)
+	}
+	return err == nil
+}
+
+// failureLog logs each of a row of failures once.
+type failureLog struct{ last string }
+
+func (f *failureLog) note(ctx context.Context, logger *slog.Logger, what string, err error) {
+	if ctx.Err() == nil && f.isNew(err) {
+		logger.Warn("a request to the servers failed", "request", what, "error", err)
+	}
+}
+
+// isNew reports whether a failure differs from the last one.
+func (f *failureLog) isNew(err error) bool {
+	differs := err.Error() != f.last
+	f.last = err.Error()
+	return differs
+}
+
+// over ends the row, and reports whether there was one.
+func (f *failureLog) over() bool {
+	was := f.last != ""
+	f.last = ""
+	return was
+}

@@ -1,0 +1,213 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// scripted are servers that answer as a test says.
+type scripted struct {
+	mu         sync.Mutex
+	ttl        time.Duration
+	silent     bool  // leaves requests without an answer
+	refuse     error // the answer to all requests, or nil
+	known      bool  // whether the node is registered
+	registered []*cluster.Node
+	heartbeats []time.Time
+	questions  []question
+	wanted     []client.Wanted                         // the answers to the next questions
+	feed       chan client.Wanted                      // the answers after those, or nil
+	reported   map[cluster.AllocID]cluster.AllocReport // the newest
+	news       chan struct{}                           // capacity 1, or nil: the servers were told something
+	reports    int
+	anonymous  bool
+}
+
+type question struct {
+	cluster string
+	index   uint64
+}
+
+func (s *scripted) answer(ctx context.Context) error {
+	if s.silent {
+		s.mu.Unlock()
+		<-ctx.Done()
+		s.mu.Lock()
+		return ctx.Err()
+	}
+	return s.refuse
+}
+
+func (s *scripted) Register(ctx context.Context, n *cluster.Node) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.answer(ctx); err != nil {
+		return 0, err
+	}
+	s.known = true
+	s.registered = append(s.registered, n)
+	s.tell()
+	return s.ttl, nil
+}
+
+func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.answer(ctx); err != nil {
+		return 0, err
+	}
+	if !s.known {
+		return 0, ErrNotRegistered
+	}
+	s.heartbeats = append(s.heartbeats, time.Now())
+	return s.ttl, nil
+}
+
+func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) (client.Wanted, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.questions = append(s.questions, question{clusterID, index})
+	if err := s.answer(ctx); err != nil {
+		return client.Wanted{}, err
+	}
+	if len(s.wanted) == 0 {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		select {
+		case <-ctx.Done():
+			return client.Wanted{}, ctx.Err()
+		case w := <-s.feed:
+			return w, nil
+		}
+	}
+	w := s.wanted[0]
+	s.wanted = s.wanted[1:]
+	return w, nil
+}
+
+func (s *scripted) Report(ctx context.Context, reports []cluster.AllocReport) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.answer(ctx); err != nil {
+		return err
+	}
+	s.reports++
+	for _, r := range reports {
+		if s.reported != nil {
+			s.reported[r.Alloc] = r
+		}
+	}
+	s.tell()
+	return nil
+}
+
+func (s *scripted) AcceptAnonymous(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.anonymous, s.answer(ctx)
+}
+
+// tell wakes a test that waits. Called with mu.
+func (s *scripted) tell() {
+	select {
+	case s.news <- struct{}{}:
+	default: // it is awake, or there is none
+	}
+}
+
+func (s *scripted) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// The node registers, and sends a heartbeat in each third of the TTL. It registers again when the
+// servers have forgotten it, and when its drivers have changed.
+func TestContact_keepAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{ttl: 30 * time.Second}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		heard := 0
+		c.heard = func(time.Duration) { heard++ }
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.keepAlive(ctx) })
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		pass(31 * time.Second)
+		must.SliceLen(t, 1, s.registered)
+		must.SliceLen(t, 3, s.heartbeats)
+		must.Eq(t, 4, heard)
+
+		s.set(func() { s.known = false })
+		pass(10 * time.Second)
+		must.SliceLen(t, 2, s.registered)
+
+		c.publish(map[string]*cluster.DriverInfo{"raw_exec": {Healthy: true}})
+		synctest.Wait()
+		must.SliceLen(t, 3, s.registered)
+		must.True(t, s.registered[2].Drivers["raw_exec"].Healthy)
+		must.Nil(t, s.registered[0].Drivers)
+
+		s.set(func() { s.silent = true })
+		pass(time.Minute)
+		before := heard
+		c.publish(nil)
+		pass(time.Second)
+		s.set(func() { s.silent = false })
+		pass(11 * time.Second) // the attempt under way ends
+		must.SliceLen(t, 4, s.registered, must.Sprint("a registration that failed is repeated"))
+		must.Greater(t, before, heard)
+		cancel()
+		running.Wait()
+	})
+}
+
+// Each question names the cluster and the index of the last answer. An answer without a cluster is not
+// taken.
+func TestContact_listen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		var got []uint64
+		c.wanted = func(w client.Wanted) { got = append(got, w.Index) }
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.listen(ctx) })
+		synctest.Wait()
+		must.SliceEmpty(t, s.questions, must.Sprint("a node that is not registered has no allocations"))
+		running.Go(func() { c.keepAlive(ctx) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		must.Eq(t, []uint64{7, 8}, got)
+		must.Eq(t, []question{{"", 0}, {"c", 7}, {"c", 7}, {"c", 8}}, s.questions)
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestContact_report(t *testing.T) {
+	t.Parallel()
+	s := &scripted{}
+	c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+	must.True(t, c.report(t.Context(), nil))
+	s.refuse = errors.New("no leader")
+	must.False(t, c.report(t.Context(), nil))
+	must.Eq(t, 1, s.reports)
+}

@@ -1,0 +1,278 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+// double is a driver's process that answers as a test says. Calls that it does not have panic.
+type double struct {
+	driver.Driver
+	done       chan struct{}
+	streams    chan error // each ends the stream of fingerprints
+	inFlight   chan struct{}
+	hold       chan struct{} // Inspect and Wait return when it is closed
+	killed     bool
+	detached   bool
+	attributes map[string]string
+	destroyed  error
+	hostCgroup bool
+}
+
+func newDouble() *double {
+	return &double{done: make(chan struct{}), streams: make(chan error), inFlight: make(chan struct{}, 100), hold: make(chan struct{})}
+}
+
+func (d *double) Capabilities() driver.Capabilities {
+	return driver.Capabilities{SendSignals: true, HostCgroup: d.hostCgroup}
+}
+func (d *double) Done() <-chan struct{} { return d.done }
+func (d *double) TakenOver() bool       { return false }
+func (d *double) Detach()               { d.detached = true }
+func (d *double) Kill(context.Context) error {
+	d.killed = true
+	close(d.done)
+	return nil
+}
+
+func (d *double) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	report(driver.Fingerprint{Health: driver.Healthy, Attributes: d.attributes})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-d.streams:
+		return err
+	}
+}
+
+func (d *double) Events(ctx context.Context, _ func(driver.Event)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (d *double) wait(ctx context.Context) error {
+	d.inFlight <- struct{}{}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.hold:
+		return nil
+	}
+}
+
+func (d *double) Inspect(ctx context.Context, _ driver.TaskID) (driver.Status, error) {
+	return driver.Status{State: driver.TaskRunning}, d.wait(ctx)
+}
+
+func (d *double) Wait(ctx context.Context, _ driver.TaskID) (driver.ExitResult, error) {
+	return driver.ExitResult{Code: 7}, d.wait(ctx)
+}
+
+func (d *double) Destroy(context.Context, driver.TaskID, bool) error { return d.destroyed }
+
+// programOf launches the doubles one after the other.
+type programOf struct{ next []*double }
+
+func (p *programOf) launch(context.Context) (instance, error) {
+	if len(p.next) == 0 {
+		return nil, errors.New("no such program")
+	}
+	d := p.next[0]
+	p.next = p.next[1:]
+	return d, nil
+}
+
+// posted are what drivers do by themselves.
+type posted struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (p *posted) add(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, text)
+}
+
+func (p *posted) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.all
+	p.all = nil
+	return all
+}
+
+func (p *posted) DriverDown(name string, life client.Life) {
+	p.add(fmt.Sprintf("%s %d is down", name, life))
+}
+
+func (p *posted) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
+	p.add(fmt.Sprintf("%s %d is %s: %s", name, life, f.Health, f.Description))
+}
+
+func driversOf(p *posted, calls int, lives ...*double) *drivers {
+	t := newTrust(new(scripted), new(home), false, quiet())
+	return newDrivers(map[string]program{"d": &programOf{lives}}, calls, p, t, quiet())
+}
+
+// Each life has its own calls. A call for a life that has ended is answered at once.
+func TestDrivers_lives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		first, second := newDouble(), newDouble()
+		d := driversOf(&p, 8, first, second)
+		ctx, cancel := context.WithCancel(t.Context())
+		launched := d.launch(ctx, "d")
+		must.NoError(t, launched.Err)
+		must.Eq(t, 1, launched.Life)
+		must.True(t, launched.Capabilities.SendSignals)
+		synctest.Wait()
+		must.Eq(t, []string{"d 1 is healthy: "}, p.take())
+
+		close(first.done)
+		synctest.Wait()
+		must.Eq(t, []string{"d 1 is down"}, p.take())
+		_, err := d.instance("WaitTask", "d", 1)
+		must.Eq(t, driver.Gone, driver.ClassOf(err))
+
+		must.Eq(t, 2, d.launch(ctx, "d").Life)
+		i, err := d.instance("WaitTask", "d", 2)
+		must.NoError(t, err)
+		must.True(t, i == instance(second))
+		_, err = d.instance("WaitTask", "d", 1)
+		must.Eq(t, driver.Gone, driver.ClassOf(err))
+		synctest.Wait()
+		d.abandon(ctx, "d", 1)
+		must.False(t, second.killed, must.Sprint("an old order must not kill the new life"))
+		d.abandon(ctx, "d", 2)
+		must.True(t, second.killed)
+		synctest.Wait()
+		must.Eq(t, []string{"d 2 is healthy: ", "d 2 is down"}, p.take())
+
+		must.ErrorContains(t, d.launch(ctx, "d").Err, "no such program")
+		must.ErrorContains(t, d.launch(ctx, "x").Err, `no driver "x"`)
+		cancel()
+	})
+}
+
+// The client's end leaves the process.
+func TestDrivers_detach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one := newDouble()
+		d := driversOf(&p, 8, one)
+		must.NoError(t, d.launch(t.Context(), "d").Err)
+		synctest.Wait()
+		p.take()
+		d.detach()
+		must.True(t, one.detached)
+		must.False(t, one.killed)
+		must.SliceEmpty(t, p.take())
+	})
+}
+
+// A stream of fingerprints that ends makes the driver unhealthy until it is opened again.
+func TestDrivers_fingerprintsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one := newDouble()
+		one.attributes = map[string]string{"driver.d.rotates_logs": "1"}
+		d := driversOf(&p, 8, one)
+		must.NoError(t, d.launch(t.Context(), "d").Err)
+		synctest.Wait()
+		must.True(t, d.rotatesLogs("d"))
+		p.take()
+		began := time.Now()
+		one.streams <- errors.New("broken")
+		synctest.Wait()
+		must.Eq(t, []string{"d 1 is unhealthy: the driver does not report its health: broken"}, p.take())
+		time.Sleep(minReopen)
+		synctest.Wait()
+		must.Eq(t, []string{"d 1 is healthy: "}, p.take())
+		must.Eq(t, minReopen, time.Since(began))
+		d.detach()
+	})
+}
+
+// The short calls of a driver are bounded. A call that waits for a task needs no room.
+func TestShell_boundedCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one := newDouble()
+		d := driversOf(&p, 2, one)
+		s := &shell{life: t.Context(), drivers: d, logger: quiet()}
+		must.NoError(t, d.launch(t.Context(), "d").Err)
+		ref := client.TaskRef{Driver: "d", Life: 1}
+		var mu sync.Mutex
+		var answers []string
+		answer := func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, text)
+		}
+		for range 3 {
+			s.Inspect(ref, func(driver.Status, error) { answer("inspect") })
+			s.Wait(ref, func(r driver.ExitResult, err error) { answer(fmt.Sprint(r.Code, err)) })
+		}
+		synctest.Wait()
+		must.Eq(t, 5, len(one.inFlight), must.Sprint("two short calls and all long ones"))
+		close(one.hold)
+		s.running.Wait()
+		must.Eq(t, 6, len(one.inFlight))
+		slices.Sort(answers)
+		must.Eq(t, []string{"7 <nil>", "7 <nil>", "7 <nil>", "inspect", "inspect", "inspect"}, answers)
+
+		ref.Life = 9
+		s.Inspect(ref, func(_ driver.Status, err error) { answer(driver.ClassOf(err).String()) })
+		s.running.Wait()
+		must.Eq(t, "driver gone", answers[6])
+		d.detach()
+	})
+}
+
+// raw_exec on a client that runs as root waits for the servers' answer, and is refused while they take
+// jobs without a token.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{refuse: errors.New("no answer")}
+		h, err := openHome(t.TempDir())
+		must.NoError(t, err)
+		defer func() { must.NoError(t, h.close()) }()
+		root := newTrust(s, h, true, quiet())
+		var health []string
+		root.filter(rawExec, driver.Fingerprint{Health: driver.Healthy}, func(f driver.Fingerprint) { health = append(health, f.Health.String()) })
+		must.ErrorIs(t, root.check(t.Context(), rawExec), errUnknownServers)
+		must.NoError(t, root.check(t.Context(), "mock"))
+		must.NoError(t, newTrust(s, h, false, quiet()).check(t.Context(), rawExec), must.Sprint("not as root"))
+
+		s.set(func() { s.refuse, s.anonymous = nil, true })
+		must.ErrorIs(t, root.check(t.Context(), rawExec), errAnonymous)
+		s.set(func() { s.anonymous = false })
+		must.ErrorIs(t, root.check(t.Context(), rawExec), errAnonymous, must.Sprint("the answer holds for a time"))
+		must.False(t, h.guarded())
+		time.Sleep(trustFor)
+		must.NoError(t, root.check(t.Context(), rawExec))
+		must.Eq(t, []string{"unhealthy", "unhealthy", "healthy"}, health)
+		must.True(t, h.guarded())
+
+		// The next client knows the answer while the servers are away.
+		s.set(func() { s.refuse = errors.New("no answer") })
+		must.NoError(t, newTrust(s, h, true, quiet()).check(t.Context(), rawExec))
+	})
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// The content of the data directory, besides the folders of other packages.
+const (
+	identityFile = "node.json"
+	contactFile  = "contact.json"
+	allocsDir    = "allocs"
+	recordsDir   = "records"
+	pluginsDir   = "plugins"
+)
+
+// home is the data directory of a client, locked by this process.
+type home struct {
+	path     string
+	lock     *record.Lock
+	identity identity
+
+	mu   sync.Mutex // held while contactFile is written
+	last lastContact
+}
+
+// identity is what makes the node itself. It is made once.
+type identity struct {
+	ID cluster.NodeID
+	// Secret proves to the servers that a request is the node's own.
+	Secret string
+}
+
+// lastContact is what the client has last learned from the servers.
+type lastContact struct {
+	// BootID names the boot in which the last heartbeat was sent that was answered, and Sent its time.
+	BootID string
+	Sent   time.Duration
+	// Guarded: the servers accept no jobs without a token.
+	Guarded bool
+}
+
+// openHome opens and locks a data directory, and creates it if it does not exist.
+func openHome(path string) (*home, error) {
+	lock, err := record.TakeLock(path)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{path: path, lock: lock}
+	if err := h.open(); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, h.close()))
+	}
+	return h, nil
+}
+
+func (h *home) open() error {
+	// The users of tasks pass through it to the folders of allocations. They cannot list it.
+	if err := os.Chmod(h.path, 0o711); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(h.file(pluginsDir), 0o700); err != nil {
+		return err
+	}
+	if err := h.readIdentity(); err != nil {
+		return err
+	}
+	// A lost or damaged file means an unknown contact.
+	if content, err := os.ReadFile(h.file(contactFile)); err == nil && json.Unmarshal(content, &h.last) != nil {
+		h.last = lastContact{}
+	}
+	return nil
+}
+
+func (h *home) file(name string) string { return filepath.Join(h.path, name) }
+
+// close releases the lock.
+func (h *home) close() error {
+	if h.lock == nil {
+		return nil
+	}
+	return h.lock.Close()
+}
+
+// readIdentity reads the identity, or makes it if there is none yet.
+func (h *home) readIdentity() error {
+	content, err := os.ReadFile(h.file(identityFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		h.identity = identity{ID: cluster.NodeID(uuid.NewString()), Secret: rand.Text() + rand.Text()}
+		content, err := json.Marshal(h.identity)
+		if err != nil {
+			return err
+		}
+		return replaceFile(h.file(identityFile), content)
+	case err != nil:
+		return err
+	}
+	if err := json.Unmarshal(content, &h.identity); err != nil || cluster.CheckID(h.identity.ID) != nil || h.identity.Secret == "" {
+		return fmt.Errorf("%s is damaged: the servers know this node by its content; restore the file from a backup, "+
+			"or stop all tasks of this node and use an empty directory", h.file(identityFile))
+	}
+	return os.Chmod(h.file(identityFile), 0o600)
+}
+
+// contact returns the time of the last contact in this boot, or zero.
+func (h *home) contact(bootID string) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last.BootID != bootID {
+		return 0
+	}
+	return h.last.Sent
+}
+
+// noteContact keeps what was learned. The file need not survive the machine: after a boot it says
+// nothing.
+func (h *home) noteContact(change func(*lastContact)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(&h.last)
+	content, err := json.Marshal(h.last)
+	if err != nil {
+		return err
+	}
+	next := h.file(contactFile) + ".new"
+	if err := os.WriteFile(next, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, h.file(contactFile))
+}
+
+// guarded reports whether the servers were last seen to accept no jobs without a token.
+func (h *home) guarded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.Guarded
+}
+
+// replaceFile writes a file that is complete or absent, also after a power failure.
+func replaceFile(path string, content []byte) error {
+	next := path + ".new"
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,155 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// changesWait is how long the servers wait for a change before they answer that there is none.
+// changesTimeout bounds such an answer: servers add a sixteenth, to spread their readers.
+const (
+	changesWait    = 30 * time.Second
+	changesTimeout = changesWait + changesWait/16 + 10*time.Second
+)
+
+// httpServers are servers behind the HTTP API. A server that fails is left for the next one.
+type httpServers struct {
+	all []httpServer
+	// at is the index of the server to ask, modulo their number.
+	at atomic.Uint64
+}
+
+var _ Servers = (*httpServers)(nil)
+
+// httpServer is one server, as three callers see it.
+type httpServer struct {
+	// registrar has the token that may register; stranger has none.
+	registrar, stranger *api.Client
+	self                api.NodeSide
+	close               func()
+}
+
+// newHTTPServers sends nothing yet.
+func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
+	s := new(httpServers)
+	for _, address := range c.Addresses {
+		made := make([]*api.Client, 3)
+		for i, token := range []string{c.Token, self.Secret, ""} {
+			one, err := api.New(api.Config{Address: address, Token: token, TLS: api.TLS{
+				CACert: c.CAFile, ClientCert: c.CertFile, ClientKey: c.KeyFile, ServerName: c.ServerName,
+			}})
+			if err != nil {
+				return nil, fmt.Errorf("server %s: %w", address, err)
+			}
+			made[i] = one
+		}
+		s.all = append(s.all, httpServer{registrar: made[0], self: made[1].NodeSide(self.ID), stranger: made[2], close: func() {
+			for _, one := range made {
+				one.Close()
+			}
+		}})
+	}
+	return s, nil
+}
+
+// close closes idle connections.
+func (s *httpServers) close() error {
+	for _, one := range s.all {
+		one.close()
+	}
+	return nil
+}
+
+// ask asks a server. If it failed, the next request goes to the next server.
+func (s *httpServers) ask(question func(httpServer) error) error {
+	at := s.at.Load()
+	err := question(s.all[at%uint64(len(s.all))])
+	if err != nil && !api.Refused(err) {
+		s.at.CompareAndSwap(at, at+1)
+	}
+	return err
+}
+
+// Register implements [Servers].
+func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
+	err = s.ask(func(one httpServer) error {
+		ttl, err = one.registrar.Register(ctx, n)
+		return err
+	})
+	return ttl, err
+}
+
+// Heartbeat implements [Servers].
+func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
+	err = s.ask(func(one httpServer) error {
+		ttl, err = one.self.Heartbeat(ctx)
+		return err
+	})
+	if isUnknown(err) {
+		err = fmt.Errorf("%w: %w", ErrNotRegistered, err)
+	}
+	return ttl, err
+}
+
+// isUnknown reports whether a server does not know the node.
+func isUnknown(err error) bool {
+	answer, is := errors.AsType[*api.Error](err)
+	return api.NotFound(err) || is && strings.Contains(answer.Body, "node not found")
+}
+
+// Changes implements [Servers].
+func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint64) (w client.Wanted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, changesTimeout)
+	defer cancel()
+	err = s.ask(func(one httpServer) error {
+		c, err := one.self.Changes(ctx, api.Since{ClusterID: clusterID, Index: index}, changesWait)
+		w = wanted(c)
+		return err
+	})
+	return w, err
+}
+
+// wanted is an answer as the core takes it.
+func wanted(c api.Changes) client.Wanted {
+	return client.Wanted{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, Known: c.Live, Complete: c.Live != nil}
+}
+
+// Report implements [Servers].
+func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport) error {
+	return s.ask(func(one httpServer) error {
+		_, err := one.self.ReportAllocs(ctx, reports)
+		return err
+	})
+}
+
+// AcceptAnonymous implements [Servers]. It offers the servers a job that is none, without a token:
+// servers that demand one refuse before they look at the job.
+func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	err = s.ask(func(one httpServer) error {
+		_, _, err := one.stranger.RegisterJob(ctx, json.RawMessage("{}"))
+		answer, is := errors.AsType[*api.Error](err)
+		switch {
+		case err == nil:
+			accept = true
+			return nil
+		case !is || !api.Refused(err):
+			return err
+		}
+		accept = answer.Status != http.StatusForbidden && answer.Status != http.StatusUnauthorized
+		return nil
+	})
+	return accept, err
+}

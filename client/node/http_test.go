@@ -1,0 +1,113 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// asking returns servers that answer as a handler does.
+func asking(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
+	t.Helper()
+	var c config.Servers
+	for _, h := range handlers {
+		one := httptest.NewServer(h)
+		t.Cleanup(one.Close)
+		c.Addresses = append(c.Addresses, one.URL)
+	}
+	c.Token = "registrar"
+	s, err := newHTTPServers(c, identity{ID: "n1", Secret: "secret"})
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, s.close()) })
+	return s
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+func TestHTTPServers_acceptAnonymous(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		accept bool
+		failed bool
+	}{
+		{status: http.StatusForbidden},
+		{status: http.StatusUnauthorized},
+		{status: http.StatusBadRequest, accept: true},
+		{status: http.StatusOK, accept: true},
+		{status: http.StatusInternalServerError, failed: true},
+		{status: http.StatusTooManyRequests, failed: true},
+	} {
+		t.Run(http.StatusText(c.status), func(t *testing.T) {
+			t.Parallel()
+			s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-Nomad-Token") != "" || r.Header.Get("Authorization") != "" {
+					t.Error("the question has a token")
+				}
+				says(c.status, "{}")(w, r)
+			})
+			accept, err := s.AcceptAnonymous(t.Context())
+			must.Eq(t, c.failed, err != nil)
+			must.Eq(t, c.accept, accept)
+		})
+	}
+}
+
+// Registration uses the configured token, all else the secret of the node. A server that fails is left
+// for the next one.
+func TestHTTPServers_tokens(t *testing.T) {
+	t.Parallel()
+	s := asking(t, says(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
+		want := "secret"
+		if r.URL.Path == "/v1/client/n1/register" {
+			want = "registrar"
+		}
+		if got := r.Header.Get("X-Nomad-Token"); got != want {
+			t.Errorf("%s has the token %q", r.URL.Path, got)
+		}
+		if r.URL.Path == "/v1/client/n1/heartbeat" {
+			says(http.StatusNotFound, "node not found")(w, r)
+			return
+		}
+		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+	})
+	n := &cluster.Node{ID: "n1", SecretID: "secret"}
+	_, err := s.Register(t.Context(), n)
+	must.Error(t, err)
+	ttl, err := s.Register(t.Context(), n)
+	must.NoError(t, err)
+	must.Eq(t, "5s", ttl.String())
+	_, err = s.Heartbeat(t.Context())
+	must.ErrorIs(t, err, ErrNotRegistered)
+	must.NoError(t, s.Report(t.Context(), nil))
+}
+
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	since := api.Since{ClusterID: "c", Index: 7}
+	for name, c := range map[string]struct {
+		live []cluster.AllocID
+		want client.Wanted
+	}{
+		"changes":            {nil, client.Wanted{}},
+		"changes and a list": {[]cluster.AllocID{"b"}, client.Wanted{Complete: true, Known: []cluster.AllocID{"b"}}},
+		"nothing lives":      {[]cluster.AllocID{}, client.Wanted{Complete: true, Known: []cluster.AllocID{}}},
+	} {
+		allocs := []*cluster.Allocation{{ID: "a"}}
+		c.want.ClusterID, c.want.Index, c.want.Allocs = "c", 7, allocs
+		must.Eq(t, c.want, wanted(api.Changes{Since: since, Allocs: allocs, Live: c.live}), must.Sprint(name))
+	}
+}

@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+const (
+	// keeperTimeout bounds the start of a log keeper. keeperEnd bounds its end, which is longer than a
+	// keeper may take.
+	keeperTimeout = 10 * time.Second
+	keeperEnd     = 3 * keeper.DrainTime
+	// keeperRetry is the wait before a log keeper that died is started again.
+	keeperRetry = time.Second
+)
+
+// logs gives each task readers of its output, which outlive the client.
+type logs struct {
+	// life ends the goroutines that watch log keepers.
+	life    context.Context
+	command keeper.Command
+	logger  *slog.Logger
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	kept map[logPlace]*kept // guarded by mu
+}
+
+// logPlace is where the log of a task is: a folder, and the name of the task as a path element.
+type logPlace struct{ folder, task string }
+
+// kept is a log keeper that this client watches.
+type kept struct {
+	// end ends the watch, which then hands over the keeper that runs, or nil.
+	end  context.CancelFunc
+	last chan *keeper.Keeper
+}
+
+func newLogs(life context.Context, command keeper.Command, logger *slog.Logger) *logs {
+	return &logs{life: life, command: command, logger: logger, kept: make(map[logPlace]*kept)}
+}
+
+// logPaths are where a driver sends the output of a task.
+type logPaths struct{ stdout, stderr string }
+
+// config is what the log keeper of a task is started with.
+func (l *logs) config(p logPlace, limits cluster.LogConfig) keeper.Config {
+	return keeper.Config{Logs: p.folder, Task: p.task, Limits: tasklog.Limits{
+		MaxFiles: limits.MaxFiles, MaxFileSize: int64(limits.MaxFileSizeMB) << 20,
+	}}
+}
+
+// begin returns the paths for a new start.
+func (l *logs) begin(ctx context.Context, d driver.Driver, rotates bool, p logPlace, limits cluster.LogConfig) (logPaths, error) {
+	switch {
+	case d.Capabilities().NoLogCollection:
+		return logPaths{"/dev/null", "/dev/null"}, nil
+	case rotates:
+		return logPaths{rotated(p, "stdout", limits), rotated(p, "stderr", limits)}, nil
+	}
+	c := l.config(p, limits)
+	return logPaths{c.FIFO("stdout"), c.FIFO("stderr")}, l.keep(ctx, c)
+}
+
+// rotated makes a driver that can rotate logs write the files itself.
+func rotated(p logPlace, stream string, limits cluster.LogConfig) string {
+	values := url.Values{"max_files": {strconv.Itoa(limits.MaxFiles)}, "max_file_size": {strconv.FormatInt(int64(limits.MaxFileSizeMB)<<20, 10)}}
+	return (&url.URL{Scheme: "rotate", OmitHost: true, Path: filepath.Join(p.folder, p.task+"."+stream), RawQuery: values.Encode()}).String()
+}
+
+// resume continues with the log keeper of a task that runs, if the task has one.
+func (l *logs) resume(ctx context.Context, p logPlace, limits cluster.LogConfig) error {
+	c := l.config(p, limits)
+	if !exists(c.FIFO("stdout")) {
+		return nil
+	}
+	return l.keep(ctx, c)
+}
+
+// keep starts or finds a log keeper, and watches it. Calls for one task do not overlap.
+func (l *logs) keep(ctx context.Context, c keeper.Config) error {
+	place := logPlace{c.Logs, c.Task}
+	l.mu.Lock()
+	watched := l.kept[place] != nil
+	l.mu.Unlock()
+	if watched {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
+	defer cancel()
+	k, err := keeper.Start(ctx, l.command, c)
+	if err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(l.life)
+	one := &kept{end: end, last: make(chan *keeper.Keeper, 1)}
+	l.mu.Lock()
+	l.kept[place] = one
+	l.mu.Unlock()
+	l.running.Go(func() { one.last <- l.watch(watching, c, k) })
+	return nil
+}
+
+// watch starts the log keeper again when it dies, until the context ends. It returns the one that runs,
+// or nil.
+func (l *logs) watch(ctx context.Context, c keeper.Config, k *keeper.Keeper) *keeper.Keeper {
+	for {
+		if err := k.Wait(ctx); err != nil {
+			return k
+		}
+		k.Close()
+		l.logger.Warn("a log keeper has died and is started again", "task", c.Task, "folder", c.Logs)
+		for {
+			next, err := keeper.Start(ctx, l.command, c)
+			if err == nil {
+				k = next
+				break
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			l.logger.Error("a log keeper did not start", "task", c.Task, "folder", c.Logs, "error", err)
+			sleep(ctx, keeperRetry)
+		}
+	}
+}
+
+// take ends the watch of a log keeper, and returns the keeper that runs, or nil.
+func (l *logs) take(place logPlace) *keeper.Keeper {
+	l.mu.Lock()
+	one := l.kept[place]
+	delete(l.kept, place)
+	l.mu.Unlock()
+	if one == nil {
+		return nil
+	}
+	one.end()
+	return <-one.last
+}
+
+// end ends the log keeper of a task after it has read the rest. A keeper that does not end is killed.
+func (l *logs) end(ctx context.Context, p logPlace) error {
+	c := keeper.Config{Logs: p.folder, Task: p.task}
+	if !exists(p.folder) {
+		return nil
+	}
+	k := l.take(p)
+	if k == nil {
+		var err error
+		if k, err = keeper.Find(c); err != nil || k == nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, keeperEnd)
+	defer cancel()
+	if err := k.Stop(ctx); err != nil {
+		l.logger.Warn("the end of a log is lost", "task", c.Task, "folder", c.Logs, "error", err)
+	}
+	return nil
+}
+
+// close leaves all log keepers to the next client.
+func (l *logs) close() {
+	l.mu.Lock()
+	all := l.kept
+	l.kept = make(map[logPlace]*kept)
+	l.mu.Unlock()
+	for _, one := range all {
+		one.end()
+		if k := <-one.last; k != nil {
+			k.Close()
+		}
+	}
+	l.running.Wait()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

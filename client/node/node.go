@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// core decides for the node: a [client.Core].
+type core interface {
+	driverEvents
+	Step(client.Time) (wakeAt time.Duration)
+	Woken() <-chan struct{}
+	Servers(client.Wanted)
+	Contact(sent time.Duration)
+}
+
+var _ core = (*client.Core)(nil)
+
+// Node is the client of one node. It owns its data directory until Close.
+type Node struct {
+	home   *home
+	core   core
+	shell  *shell
+	trust  *trust
+	bootID string
+	logger *slog.Logger
+	// noting is for heard.
+	noting failureLog
+	// end ends the shell's effects.
+	end context.CancelFunc
+	// closers release what Open has opened, the last one first.
+	closers []func() error
+}
+
+// ID returns the id of the node. It never changes.
+func (n *Node) ID() cluster.NodeID { return n.home.identity.ID }
+
+// Run runs the client until the context ends, in the calling goroutine and in goroutines that have
+// ended when it returns. It then leaves tasks and drivers running, for the next client. It is called
+// once.
+func (n *Node) Run(ctx context.Context) error {
+	ring, err := newAlarm()
+	if err != nil {
+		return err
+	}
+	defer ring.close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() { n.shell.contact.keepAlive(ctx) })
+	running.Go(func() {
+		n.askTrust(ctx)
+		n.shell.contact.listen(ctx)
+	})
+	err = n.loop(ctx, ring)
+	stop()
+	n.end()
+	running.Wait()
+	n.shell.running.Wait()
+	n.shell.drivers.detach()
+	n.shell.tasks.logs.close()
+	return err
+}
+
+// loop waits and steps the core.
+func (n *Node) loop(ctx context.Context, ring *alarm) error {
+	for {
+		if err := ring.set(n.core.Step(now())); err != nil {
+			return fmt.Errorf("setting a timer: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.core.Woken():
+		case <-ring.rings:
+		}
+	}
+}
+
+// askTrust asks the servers whether raw_exec may be used, until they answer. Without an answer the core
+// must not get allocations: it would count starts that fail.
+func (n *Node) askTrust(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := n.trust.check(ctx, rawExec)
+		if !errors.Is(err, errUnknownServers) {
+			return
+		}
+		sleep(ctx, retryInterval)
+	}
+}
+
+// heard notes an answered heartbeat, for the core and for the next client.
+func (n *Node) heard(sent time.Duration) {
+	n.core.Contact(sent)
+	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
+		n.noting.over()
+	} else if n.noting.isNew(err) {
+		n.logger.Warn("the file of the last contact was not written", "error", err)
+	}
+}
+
+// Close releases the data directory. Run has ended, or was not called.
+func (n *Node) Close() error {
+	n.end()
+	var errs []error
+	for _, release := range slices.Backward(n.closers) {
+		errs = append(errs, release())
+	}
+	return errors.Join(errs...)
+}
+
+// events hands on what drivers do to a core that does not exist yet when the drivers are made.
+type events struct{ core core }
+
+func (e *events) DriverDown(name string, life client.Life) { e.core.DriverDown(name, life) }
+
+func (e *events) Fingerprint(name string, life client.Life, f driver.Fingerprint) {
+	e.core.Fingerprint(name, life, f)
+}

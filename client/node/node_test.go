@@ -1,0 +1,230 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
+)
+
+// The test binary is also the program that serves plugins and keeps logs.
+func TestMain(m *testing.M) {
+	switch args := strings.Join(os.Args[1:], " "); {
+	case args == "plugin mock":
+		d, err := mock.New(os.Exit)
+		if err != nil {
+			os.Exit(1)
+		}
+		sdk.Serve(d)
+		os.Exit(0)
+	case strings.HasPrefix(args, "logkeeper "):
+		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
+	m.Run()
+}
+
+// world is a node with servers that a test plays.
+type world struct {
+	*testing.T
+	servers *scripted
+	config  *config.Config
+	node    *Node
+	end     context.CancelFunc
+	ended   chan error
+}
+
+func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
+	t.Helper()
+	run, err := os.MkdirTemp("", "nd")
+	must.NoError(t, err)
+	w := &world{T: t, servers: &scripted{
+		ttl: time.Minute, feed: make(chan client.Wanted), reported: make(map[cluster.AllocID]cluster.AllocReport), news: make(chan struct{}, 1),
+	}}
+	w.config = &config.Config{
+		Name: "n1", DataDir: filepath.Join(t.TempDir(), "data"), RunDir: run, Plugins: plugins,
+		Limits: config.Limits{MaxKillTimeout: time.Minute, DriverCalls: 8},
+	}
+	t.Cleanup(func() {
+		w.killPlugins()
+		must.NoError(t, os.RemoveAll(run))
+	})
+	return w
+}
+
+func (w *world) begin() {
+	w.Helper()
+	var err error
+	w.node, err = Open(w.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}, Servers: w.servers})
+	must.NoError(w, err)
+	ctx, end := context.WithCancel(w.Context())
+	w.end, w.ended = end, make(chan error, 1)
+	go func() { w.ended <- w.node.Run(ctx) }()
+}
+
+func (w *world) stop() {
+	w.Helper()
+	w.end()
+	must.NoError(w, <-w.ended)
+	must.NoError(w, w.node.Close())
+}
+
+// kept are the plugins in the records.
+func (w *world) kept() map[string]pluginRecord {
+	store, err := record.OpenDisk(filepath.Join(w.config.DataDir, recordsDir))
+	must.NoError(w, err)
+	left, err := readRecords(store)
+	must.NoError(w, err)
+	return left.plugins
+}
+
+// killPlugins ends the processes that outlive the node.
+func (w *world) killPlugins() {
+	for _, r := range w.kept() {
+		if alive, _ := r.Process.Process.Alive(); alive {
+			_ = syscall.Kill(r.Process.Process.PID, syscall.SIGKILL)
+		}
+	}
+}
+
+// await waits until the servers know something.
+func (w *world) await(known func(s *scripted) bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for {
+		yes := false
+		w.servers.set(func() { yes = known(w.servers) })
+		if yes {
+			return
+		}
+		select {
+		case <-w.servers.news:
+		case <-ctx.Done():
+			w.servers.set(func() { w.Fatalf("waited; the servers know %+v", w.servers.reported) })
+		}
+	}
+}
+
+func (w *world) awaitStatus(alloc cluster.AllocID, status cluster.ClientStatus) {
+	w.Helper()
+	w.await(func(s *scripted) bool { return s.reported[alloc].ClientStatus == status })
+}
+
+// alloc is an allocation of one mock task.
+func (w *world) alloc(id cluster.AllocID, taskConfig string) *cluster.Allocation {
+	job := &cluster.Job{Namespace: "default", ID: "j", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{{
+		Name: "g", Count: 1, RestartPolicy: &cluster.RestartPolicy{Interval: time.Minute, Mode: cluster.RestartFail},
+		Tasks: []*cluster.Task{{Name: "t", Driver: "mock", KillTimeout: time.Second, Config: json.RawMessage(taskConfig)}},
+	}}}
+	return &cluster.Allocation{
+		ID: id, Namespace: "default", Name: "j.g[0]", NodeID: w.node.ID(), JobID: "j", Job: job, TaskGroup: "g",
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending, AllocModifyIndex: 1,
+	}
+}
+
+// A node runs tasks through a plugin's process. The next client takes the task over, with the same
+// process of the plugin. It destroys what no record knows.
+func TestNode_restart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.begin()
+	id := w.node.ID()
+	w.await(func(s *scripted) bool {
+		n := len(s.registered)
+		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+	})
+	must.True(t, w.servers.registered[0].ReportsDrivers)
+	must.Eq(t, time.Minute, w.servers.registered[0].MaxKillTimeout)
+
+	running, wrong := w.alloc("a.1", `{"stdout_string": "hello\n"}`), w.alloc("a2", `{"run_for": "1s", "color": "red"}`)
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{running, wrong}}
+	w.awaitStatus("a.1", cluster.ClientRunning)
+	w.awaitStatus("a2", cluster.ClientFailed)
+	said := ""
+	w.servers.set(func() {
+		for _, e := range w.servers.reported["a2"].TaskStates.Tasks[0].Events {
+			said += e.Message + "\n"
+		}
+		clear(w.servers.reported)
+	})
+	must.StrContains(t, said, "color", must.Sprint("the wrong key is named"))
+	w.stop()
+
+	before := w.kept()["mock"]
+	must.Eq(t, "mock", before.Driver)
+	alive, err := before.Process.Process.Alive()
+	must.NoError(t, err)
+	must.True(t, alive, must.Sprint("the plugin outlives the client"))
+	ghost := filepath.Join(w.config.DataDir, allocsDir, "ghost")
+	must.NoError(t, os.MkdirAll(filepath.Join(ghost, "t", "local"), 0o700))
+	must.NoError(t, os.MkdirAll(filepath.Join(ghost, "alloc", "logs"), 0o700))
+
+	w.begin()
+	must.Eq(t, id, w.node.ID())
+	w.awaitStatus("a.1", cluster.ClientRunning)
+	must.Eq(t, before, w.kept()["mock"], must.Sprint("the process was taken over"))
+	w.servers.set(func() {
+		must.Eq(t, 0, w.servers.reported["a.1"].TaskStates.Tasks[0].Restarts)
+	})
+	log, err := os.ReadFile(filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"))
+	must.NoError(t, err)
+	must.Eq(t, "hello\n", string(log), must.Sprint("one start"))
+
+	stopped := running.Copy()
+	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{stopped}}
+	w.awaitStatus("a.1", cluster.ClientComplete)
+	w.stop()
+	_, err = os.Stat(ghost)
+	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// An effect on a start that does not exist any more succeeds: the core repeats effects after a crash.
+func TestTasks_cleanTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	ref := client.TaskRef{Alloc: "none", Task: "t", ID: "none/t/1"}
+	for range 2 {
+		left, err := w.node.shell.tasks.clean(t.Context(), nil, ref)
+		must.NoError(t, err)
+		must.SliceEmpty(t, left)
+		left, err = w.node.shell.tasks.kill(t.Context(), nil, ref)
+		must.NoError(t, err)
+		must.SliceEmpty(t, left)
+	}
+	must.NoError(t, w.node.shell.tasks.awaitEmpty(t.Context(), ref))
+	w.stop()
+}
+
+// Different tasks have different control groups. Ids that released plugins understand keep their form.
+func TestGroupName(t *testing.T) {
+	t.Parallel()
+	must.Eq(t, "0f7e-11.web", groupName("0f7e-11", "web"))
+	seen := map[string]string{}
+	for _, alloc := range []cluster.AllocID{"a", "a.b", "a/b", "", ".", "A", cluster.AllocID(strings.Repeat("x", 256)), cluster.AllocID(strings.Repeat("x", 255))} {
+		for _, task := range []string{"b", "b.c", "c", "", ".", "b/c", strings.Repeat("y", 256)} {
+			name := groupName(alloc, task)
+			must.LessEq(t, 200, len(name))
+			must.NotEq(t, ".", name[:1])
+			must.StrNotContains(t, name, "/")
+			this := string(alloc) + "\x00" + task
+			must.Eq(t, "", seen[name], must.Sprintf("%q", this))
+			seen[name] = this
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/client/socket"
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Options are what a node is opened with.
+type Options struct {
+	// Config is required.
+	Config *config.Config
+	// Program is the absolute path of the program that serves "plugin NAME" and the log keeper. Empty is
+	// this program.
+	Program string
+	// LogKeeper are the arguments that make the program a log keeper; required.
+	LogKeeper []string
+	// Version is the version of the client, an attribute of the node.
+	Version string
+	// Servers are the servers to speak to; nil is those of Config over the HTTP API.
+	Servers Servers
+	// Logger receives what an operator wants to know; nil is none.
+	Logger *slog.Logger
+}
+
+// Versions of what the records hold.
+const (
+	allocRecords  = 1
+	pluginRecords = 1
+)
+
+// Open opens the data directory, and takes up what an earlier client has left in it. It may wait for
+// new plugins to say their names, at most until the context ends. An error says what an operator must
+// change.
+func Open(ctx context.Context, o Options) (*Node, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Program == "" {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("finding the path of this program: %w", err)
+		}
+		o.Program = program
+	}
+	h, err := openHome(o.Config.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancel(context.Background())
+	n := &Node{home: h, logger: o.Logger, end: end, closers: []func() error{h.close}}
+	if err := n.open(ctx, life, o); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) open(ctx, life context.Context, o Options) (err error) {
+	if n.bootID, err = process.BootID(); err != nil {
+		return err
+	}
+	machine, err := fingerprint.Take(fingerprint.Options{DataDir: n.home.path, Version: o.Version})
+	if err != nil {
+		return err
+	}
+	groups, err := findGroups(ctx, n.logger)
+	if err != nil {
+		return err
+	}
+	self := describe(o.Config, n.home.identity, machine)
+	if kind := groups.Kind(); kind != "none" {
+		self.Attributes["unique.cgroup.version"] = kind
+	}
+	servers := o.Servers
+	if servers == nil {
+		remote, err := newHTTPServers(o.Config.Servers, n.home.identity)
+		if err != nil {
+			return err
+		}
+		n.closers = append(n.closers, remote.close)
+		servers = remote
+	}
+	store, err := record.OpenDisk(n.home.file(recordsDir))
+	if err != nil {
+		return err
+	}
+	left, err := readRecords(store)
+	if err != nil {
+		return err
+	}
+	sockets, err := socketsOf(o.Config)
+	if err != nil {
+		return err
+	}
+	dirs, err := allocdir.Open(n.home.file(allocsDir))
+	if err != nil {
+		return err
+	}
+	n.closers = append(n.closers, dirs.Close)
+	programs, err := findPlugins(ctx, pluginOptions{
+		config: o.Config, program: o.Program, sockets: sockets, logs: n.home.file(pluginsDir),
+		groups: groups.Kind() != "none", records: left.pluginTable, kept: left.plugins, logger: n.logger,
+	})
+	if err != nil {
+		return err
+	}
+	_, usesRawExec := programs[rawExec]
+	n.trust = newTrust(servers, n.home, os.Geteuid() == 0 && usesRawExec, n.logger)
+	happen := new(events)
+	n.shell = &shell{
+		life:    life,
+		drivers: newDrivers(programs, o.Config.Limits.DriverCalls, happen, n.trust, n.logger),
+		records: left.allocTable,
+		contact: newContact(self, servers, n.logger),
+		logger:  n.logger,
+		disk:    make(chan struct{}, diskWrites),
+	}
+	n.shell.tasks = &tasks{
+		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups,
+		logs:   newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
+		logger: n.logger,
+	}
+	n.shell.tasks.rotates = n.shell.drivers.rotatesLogs
+	lost, err := findOrphans(n.shell.tasks.dirs, left, n.bootID, n.logger)
+	if err != nil {
+		return err
+	}
+	n.shell.store, n.shell.damaged = store, lost.damaged
+	made, err := client.New(client.Options{
+		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID, Drivers: n.shell.drivers.names(),
+		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger,
+	})
+	if err != nil {
+		return err
+	}
+	n.core, happen.core = made, made
+	n.shell.contact.heard, n.shell.contact.wanted = n.heard, made.Servers
+	return nil
+}
+
+// findGroups returns where the node can make control groups. Where it can make none, tasks are killed by
+// their drivers alone.
+func findGroups(ctx context.Context, logger *slog.Logger) (cgroup.Hierarchies, error) {
+	found, err := cgroup.Find("/")
+	if err != nil || found.Kind() == "none" {
+		return found, err
+	}
+	// Another client may try at the same time.
+	probe, err := found.Create("nodedrain-probe-"+strconv.Itoa(os.Getpid()), cgroup.Limits{})
+	if err == nil {
+		return found, probe.Remove(ctx)
+	}
+	if os.Geteuid() == 0 {
+		return found, err
+	}
+	logger.Warn("this user can make no control groups: only drivers can kill tasks", "error", err)
+	return cgroup.Hierarchies{}, nil
+}
+
+// describe returns the node as it is registered, without its drivers.
+func describe(c *config.Config, self identity, m *fingerprint.Machine) *cluster.Node {
+	n := &cluster.Node{
+		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,
+		Status: cluster.NodeReady, Attributes: m.Attributes, Meta: c.Meta, Resources: m.Resources, Reserved: c.Reserved,
+		MaxAllocs: c.Limits.MaxAllocs, ReportsDrivers: true, MaxKillTimeout: c.Limits.MaxKillTimeout,
+	}
+	for _, amount := range []struct {
+		to   *int64
+		from int64
+	}{
+		{&n.Resources.CPU, c.Resources.CPU}, {&n.Resources.MemoryMB, c.Resources.MemoryMB}, {&n.Resources.DiskMB, c.Resources.DiskMB},
+	} {
+		if amount.from > 0 {
+			*amount.to = amount.from
+		}
+	}
+	n.Canonicalize()
+	return n
+}
+
+// leftovers are what an earlier client has left in its records.
+type leftovers struct {
+	store       record.Store
+	allocTable  record.Table[*client.Record]
+	pluginTable record.Table[pluginRecord]
+	allocs      []*client.Record
+	plugins     map[string]pluginRecord
+	damaged     []record.Damaged
+}
+
+func readRecords(store record.Store) (*leftovers, error) {
+	l := &leftovers{
+		store:       store,
+		allocTable:  record.NewTable[*client.Record](store, "alloc", allocRecords),
+		pluginTable: record.NewTable[pluginRecord](store, "plugin", pluginRecords),
+		plugins:     make(map[string]pluginRecord),
+	}
+	all, damaged, err := store.All()
+	if err != nil {
+		return nil, err
+	}
+	l.damaged = damaged
+	allocs, err := l.allocTable.Select(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range allocs {
+		l.allocs = append(l.allocs, row.Value)
+	}
+	plugins, err := l.pluginTable.Select(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range plugins {
+		l.plugins[row.ID] = row.Value
+	}
+	return l, nil
+}
+
+// socketsOf makes the folder for the sockets of a client: a short path, because the path of a socket has
+// at most 107 bytes. Without a configured one it follows from the data directory, so that the next client
+// finds it again.
+func socketsOf(c *config.Config) (string, error) {
+	dir := c.RunDir
+	if dir == "" {
+		base := "/run/nodedrain"
+		if os.Geteuid() != 0 {
+			base = filepath.Join(os.TempDir(), "nodedrain-"+strconv.Itoa(os.Geteuid()))
+		}
+		real, err := filepath.EvalSymlinks(c.DataDir)
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(base, shortName(real))
+	}
+	return dir, socket.MakeFolder(dir, socket.MaxPath-1-config.MaxRunDir)
+}
+
+// shortName returns 16 characters that stand for a text.
+func shortName(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// withRawExec adds to the configuration of raw_exec what the client decides.
+func withRawExec(own json.RawMessage, shims string) (json.RawMessage, error) {
+	settings := make(map[string]json.RawMessage)
+	if len(own) > 0 {
+		if err := json.Unmarshal(own, &settings); err != nil {
+			return nil, fmt.Errorf("the configuration of raw_exec: %w", err)
+		}
+	}
+	if settings["enabled"] == nil {
+		settings["enabled"] = json.RawMessage("true")
+	}
+	if settings["shim_dir"] == nil {
+		dir, err := json.Marshal(shims)
+		if err != nil {
+			return nil, err
+		}
+		settings["shim_dir"] = dir
+	}
+	return json.Marshal(settings)
+}

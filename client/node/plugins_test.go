@@ -1,0 +1,125 @@
+package node
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+)
+
+// pluginsOf are the options for a plugin folder with these files, by mode.
+func pluginsOf(t *testing.T, files map[string]os.FileMode, blocks ...config.Plugin) pluginOptions {
+	t.Helper()
+	c := &config.Config{PluginDir: t.TempDir(), Plugins: make(map[string]config.Plugin)}
+	for name, mode := range files {
+		path := filepath.Join(c.PluginDir, name)
+		must.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o600))
+		must.NoError(t, os.Chmod(path, mode))
+	}
+	for _, b := range blocks {
+		c.Plugins[b.Name] = b
+	}
+	program, err := os.Executable()
+	must.NoError(t, err)
+	run, err := os.MkdirTemp("", "nd")
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, os.RemoveAll(run)) })
+	return pluginOptions{
+		config: c, program: program, sockets: run, logs: t.TempDir(), logger: quiet(),
+		records: record.NewTable[pluginRecord](record.NewMemory(), "plugin", pluginRecords),
+	}
+}
+
+func namesOf(t *testing.T, o pluginOptions) []string {
+	t.Helper()
+	found, err := findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestFindPlugins(t *testing.T) {
+	t.Parallel()
+	on := func(name string) config.Plugin { return config.Plugin{Name: name, Enabled: true} }
+	off := func(name string) config.Plugin { return config.Plugin{Name: name} }
+	for _, c := range []struct {
+		name   string
+		files  map[string]os.FileMode
+		blocks []config.Plugin
+		want   []string
+	}{
+		{"nothing", nil, nil, nil},
+		{"our drivers are off by default", nil, []config.Plugin{off("mock"), off(rawExec)}, nil},
+		{"our drivers", nil, []config.Plugin{on("mock"), on(rawExec)}, []string{"mock", rawExec}},
+		{"files that cannot be used keep their names", map[string]os.FileMode{"broken": 0o700, "open": 0o777, "text": 0o600}, nil, []string{"broken", "open", "text"}},
+		{"a file is off", map[string]os.FileMode{"broken": 0o700, "other": 0o700}, []config.Plugin{off("other")}, []string{"broken"}},
+		{"a hidden file", map[string]os.FileMode{".broken": 0o700}, nil, nil},
+		{"raw_exec as a file is off by default too", map[string]os.FileMode{rawExec: 0o700}, nil, nil},
+		{"raw_exec as a file", map[string]os.FileMode{rawExec: 0o700}, []config.Plugin{on(rawExec)}, []string{rawExec}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := pluginsOf(t, c.files, c.blocks...)
+			o.kept = map[string]pluginRecord{"mock": {Driver: "mock"}, rawExec: {Driver: rawExec}} // nothing is launched for its name
+			must.Eq(t, c.want, namesOf(t, o))
+		})
+	}
+}
+
+// A plugin that must not run is a driver that does not start, with the reason.
+func TestFindPlugins_refused(t *testing.T) {
+	t.Parallel()
+	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
+	must.NoError(t, err)
+	for name, want := range map[string]string{"open": "other users may write to", "text": "no executable file", "broken": "the plugin did not start"} {
+		_, err := found[name].launch(t.Context())
+		must.ErrorContains(t, err, want)
+	}
+
+	_, err = findPlugins(t.Context(), pluginsOf(t, nil, config.Plugin{Name: "docker", Enabled: true}))
+	must.ErrorContains(t, err, `enables the plugin "docker": there is no such file`)
+	o := pluginsOf(t, nil)
+	o.config.PluginDir = filepath.Join(o.config.PluginDir, "none")
+	_, err = findPlugins(t.Context(), o)
+	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// The driver has the name that the plugin gives itself. The name is kept.
+func TestFindPlugins_namesItself(t *testing.T) {
+	t.Parallel()
+	o := pluginsOf(t, nil)
+	script := filepath.Join(o.config.PluginDir, "nomad-driver-x")
+	must.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec "+o.program+" plugin mock\n"), 0o700))
+	found, err := findPlugins(t.Context(), o)
+	must.NoError(t, err)
+	must.MapContainsKey(t, found, "mock")
+	i, err := found["mock"].launch(t.Context())
+	must.NoError(t, err)
+	p, is := found["mock"].(*pluginProgram)
+	must.True(t, is)
+	must.Eq(t, "mock", p.record.Driver)
+	must.NoError(t, i.Kill(t.Context()))
+
+	o.kept = map[string]pluginRecord{"nomad-driver-x": {Driver: "mock"}}
+	must.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexit 3\n"), 0o700))
+	must.Eq(t, []string{"mock"}, namesOf(t, o))
+}
+
+func TestWithRawExec(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{
+		``:                               `{"enabled": true, "shim_dir": "/run/x"}`,
+		`{"enabled": false}`:             `{"enabled": false, "shim_dir": "/run/x"}`,
+		`{"shim_dir": "/y", "other": 1}`: `{"enabled": true, "shim_dir": "/y", "other": 1}`,
+	} {
+		got, err := withRawExec(json.RawMessage(own), "/run/x")
+		must.NoError(t, err)
+		must.EqJSON(t, want, string(got))
+	}
+}

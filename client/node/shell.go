@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// diskWrites bounds the effects in flight that write to the disk.
+const diskWrites = 16
+
+// shell acts for the core of one node. Each effect has a goroutine of its own.
+type shell struct {
+	// life ends the effects.
+	life    context.Context
+	running sync.WaitGroup
+	drivers *drivers
+	tasks   *tasks
+	records record.Table[*client.Record]
+	store   record.Store
+	// damaged are the damaged records by allocation. It is read only.
+	damaged map[cluster.AllocID]record.Damaged
+	contact *contact
+	logger  *slog.Logger
+	// disk holds a value for each effect in flight that writes to the disk.
+	disk chan struct{}
+}
+
+var _ client.Shell = (*shell)(nil)
+
+// write runs an effect on the disk.
+func (s *shell) write(effect func() error, reply func(error)) {
+	s.running.Go(func() {
+		select {
+		case s.disk <- struct{}{}:
+		case <-s.life.Done():
+			reply(context.Cause(s.life))
+			return
+		}
+		err := effect()
+		<-s.disk
+		reply(err)
+	})
+}
+
+// Launch implements [client.Shell].
+func (s *shell) Launch(name string, reply func(client.Launched)) {
+	s.running.Go(func() { reply(s.drivers.launch(s.life, name)) })
+}
+
+// Abandon implements [client.Shell].
+func (s *shell) Abandon(name string, life client.Life) {
+	s.running.Go(func() { s.drivers.abandon(s.life, name, life) })
+}
+
+// Save implements [client.Shell].
+func (s *shell) Save(r *client.Record, reply func(error)) {
+	s.write(func() error { return s.records.Put(string(r.Alloc.ID), r) }, reply)
+}
+
+// Discard implements [client.Shell]. The record goes last: it names what the folders belong to.
+func (s *shell) Discard(alloc cluster.AllocID, reply func(error)) {
+	s.write(func() error {
+		if err := s.tasks.remove(s.life, alloc); err != nil {
+			return err
+		}
+		if d, is := s.damaged[alloc]; is {
+			if err := s.store.Discard(d); err != nil {
+				return err
+			}
+		}
+		return s.records.Delete(string(alloc))
+	}, reply)
+}
+
+// Build implements [client.Shell].
+func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
+	s.write(func() error { return s.tasks.build(alloc) }, reply)
+}
+
+// short runs a call of a driver that does not wait for its task.
+func short[T any](s *shell, call string, task client.TaskRef, f func(driver.Driver) (T, error), reply func(T, error)) {
+	s.running.Go(func() {
+		d, leave, err := s.drivers.enter(s.life, call, task.Driver, task.Life)
+		if err != nil {
+			var none T
+			reply(none, err)
+			return
+		}
+		answer, err := f(d)
+		leave()
+		reply(answer, err)
+	})
+}
+
+// Start implements [client.Shell].
+func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error)) {
+	short(s, "StartTask", task, func(d driver.Driver) (driver.Handle, error) {
+		if err := s.drivers.trust.check(s.life, task.Driver); err != nil {
+			return nil, &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: err}
+		}
+		return s.tasks.start(s.life, d, task, alloc)
+	}, reply)
+}
+
+// Recover implements [client.Shell].
+func (s *shell) Recover(task client.TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error)) {
+	short(s, "RecoverTask", task, func(d driver.Driver) (struct{}, error) {
+		return struct{}{}, s.tasks.recover(s.life, d, task, alloc, handle)
+	}, func(_ struct{}, err error) { reply(err) })
+}
+
+// Inspect implements [client.Shell].
+func (s *shell) Inspect(task client.TaskRef, reply func(driver.Status, error)) {
+	short(s, "InspectTask", task, func(d driver.Driver) (driver.Status, error) { return d.Inspect(s.life, task.ID) }, reply)
+}
+
+// Wait implements [client.Shell].
+func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) {
+	s.running.Go(func() {
+		i, err := s.drivers.instance("WaitTask", task.Driver, task.Life)
+		if err != nil {
+			reply(driver.ExitResult{}, err)
+			return
+		}
+		reply(i.Wait(s.life, task.ID))
+	})
+}
+
+// Stop implements [client.Shell]. It needs no room among the short calls: it takes as long as the task.
+func (s *shell) Stop(task client.TaskRef, grace time.Duration, signal string, reply func(error)) {
+	s.running.Go(func() {
+		i, err := s.drivers.instance("StopTask", task.Driver, task.Life)
+		if err != nil {
+			reply(err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(s.life, grace+client.StopSlack)
+		defer cancel()
+		reply(i.Stop(ctx, task.ID, grace, signal))
+	})
+}
+
+// Kill implements [client.Shell].
+func (s *shell) Kill(task client.TaskRef, reply func([]client.Process, error)) {
+	s.running.Go(func() {
+		d, err := s.owner("DestroyTask", task)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		reply(s.tasks.kill(s.life, d, task))
+	})
+}
+
+// AwaitEmpty implements [client.Shell].
+func (s *shell) AwaitEmpty(task client.TaskRef, reply func(error)) {
+	s.running.Go(func() { reply(s.tasks.awaitEmpty(s.life, task)) })
+}
+
+// Clean implements [client.Shell].
+func (s *shell) Clean(task client.TaskRef, reply func([]client.Process, error)) {
+	s.running.Go(func() {
+		d, err := s.owner("DestroyTask", task)
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		reply(s.tasks.clean(s.life, d, task))
+	})
+}
+
+// owner returns the driver of a call that also works without one, or nil.
+func (s *shell) owner(call string, task client.TaskRef) (driver.Driver, error) {
+	if task.Life == 0 {
+		return nil, nil
+	}
+	i, err := s.drivers.instance(call, task.Driver, task.Life)
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Report implements [client.Shell].
+func (s *shell) Report(reports []cluster.AllocReport, reply func(taken bool)) {
+	s.running.Go(func() { reply(s.contact.report(s.life, reports)) })
+}
+
+// Publish implements [client.Shell].
+func (s *shell) Publish(infos map[string]*cluster.DriverInfo) { s.contact.publish(infos) }

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/taskenv"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// start starts a task. An error of the node itself may pass: it is recoverable. An error of the task's
+// config does not.
+func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation) (driver.Handle, error) {
+	fail := func(class driver.Class, err error) (driver.Handle, error) {
+		return nil, &driver.Error{Class: class, Call: "StartTask", Err: err}
+	}
+	group, task := taskOf(alloc, ref.Task)
+	if task == nil {
+		return fail(driver.Fatal, fmt.Errorf("the job has no task %q in group %q", ref.Task, alloc.TaskGroup))
+	}
+	if err := refuseUnsupported(task, d.Capabilities()); err != nil {
+		return fail(driver.Fatal, err)
+	}
+	env, err := t.environment(alloc, group, task, d.Capabilities().FSIsolation)
+	if err != nil {
+		return fail(driver.Fatal, err)
+	}
+	config, err := d.Encode(task.Config, env.Lookup)
+	if err != nil {
+		return fail(driver.Fatal, err)
+	}
+	user, err := env.Interpolate(task.User)
+	if err != nil {
+		return fail(driver.Fatal, fmt.Errorf("the user of the task: %w", err))
+	}
+	cgroupPath, err := t.createGroup(alloc.ID, task)
+	if err != nil {
+		return fail(driver.Recoverable, err)
+	}
+	paths, err := t.logs.begin(ctx, d, t.rotates(ref.Driver), t.logOf(alloc.ID, task.Name), task.Logs())
+	if err != nil {
+		return fail(driver.Recoverable, fmt.Errorf("the log of the task: %w", err))
+	}
+	node := t.node()
+	return d.Start(ctx, &driver.TaskConfig{
+		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, Env: env.Map(), User: user,
+		Resources: driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath},
+		AllocDir:  t.dirs.Alloc(string(alloc.ID)), StdoutPath: paths.stdout, StderrPath: paths.stderr,
+		AllocID: string(alloc.ID), GroupName: alloc.TaskGroup, JobName: string(alloc.JobID), JobID: string(alloc.JobID),
+		Namespace: string(alloc.Namespace), NodeName: node.Name, NodeID: string(node.ID),
+	})
+}
+
+// environment returns the environment of a task, and of texts in its job.
+func (t *tasks) environment(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, isolation driver.FSIsolation) (*taskenv.Env, error) {
+	id := string(alloc.ID)
+	return taskenv.New(taskenv.Source{
+		Node: t.node(), Region: t.region, Alloc: alloc, Group: group, Task: task,
+		Dirs: taskenv.DirsOf(isolation, t.dirs.Alloc(id), t.dirs.Task(id, task.Name)),
+	})
+}
+
+// recover gives a task to a new life of its driver.
+func (t *tasks) recover(ctx context.Context, d driver.Driver, ref client.TaskRef, alloc *cluster.Allocation, handle driver.Handle) error {
+	limits := cluster.DefaultLogConfig()
+	if _, task := taskOf(alloc, ref.Task); task != nil {
+		limits = task.Logs()
+	}
+	if err := t.logs.resume(ctx, t.logOf(ref.Alloc, ref.Task), limits); err != nil {
+		// Without a reader the task stands still at its next line, but it lives.
+		t.logger.Error("the log of a task has no reader", "task", string(ref.ID), "error", err)
+	}
+	return d.Recover(ctx, ref.ID, handle)
+}
+
+// groupOf returns the group of an allocation, or nil.
+func groupOf(alloc *cluster.Allocation) *cluster.TaskGroup {
+	if alloc == nil || alloc.Job == nil {
+		return nil
+	}
+	return alloc.Job.Group(alloc.TaskGroup)
+}
+
+// taskOf returns a task and its group, or nil.
+func taskOf(alloc *cluster.Allocation, name string) (*cluster.TaskGroup, *cluster.Task) {
+	group := groupOf(alloc)
+	if group == nil {
+		return nil, nil
+	}
+	for _, task := range group.Tasks {
+		if task != nil && task.Name == name {
+			return group, task
+		}
+	}
+	return group, nil
+}
+
+// refuseUnsupported returns why the node cannot give a task what it asks for, or nil.
+func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
+	switch {
+	case c.MustCreateNetwork:
+		return errors.New("the driver needs a network of its own for each allocation, which this client does not have")
+	case task.KillSignal != "" && !c.SendSignals:
+		return fmt.Errorf("the task has the kill signal %s, and the driver cannot send signals", task.KillSignal)
+	}
+	return nil
+}
+
+// createGroup makes the control group of a task. The path is empty if the machine has none.
+func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, error) {
+	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
+	group, err := t.groups.Create(groupName(alloc, task.Name), cgroup.Limits{
+		CPUShares: task.Resources.CPU, MemoryBytes: task.Resources.MemoryMB << 20,
+	})
+	switch {
+	case errors.Is(err, cgroup.ErrNone):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return group.Path(), nil
+}

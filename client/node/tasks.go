@@ -1,0 +1,204 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+const (
+	// killWait is how long a kill waits for the end of the processes.
+	killWait = time.Second
+	// destroyTimeout bounds the wait for a driver that destroys a task.
+	destroyTimeout = 30 * time.Second
+)
+
+// tasks makes and removes what a start of a task has on the node beside its driver: folders, a control
+// group, a log keeper.
+type tasks struct {
+	// node returns the node as it is registered.
+	node   func() *cluster.Node
+	region string
+	dirs   *allocdir.Folders
+	groups cgroup.Hierarchies
+	logs   *logs
+	// rotates reports whether a driver writes logs itself.
+	rotates func(driver string) bool
+	logger  *slog.Logger
+}
+
+// newTaskID returns an id that the node has never used, in the form of the reference.
+func newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // it never fails
+	return driver.TaskID(string(alloc) + "/" + task + "/" + hex.EncodeToString(random))
+}
+
+// groupName is the name of a task's control group. Released plugins expect ALLOC.TASK. Other names would
+// be ambiguous or too long for some ids, which get a hash.
+func groupName(alloc cluster.AllocID, task string) string {
+	name := pathname.Encode(string(alloc)) + "." + pathname.Encode(task)
+	if strings.Contains(string(alloc), ".") || len(name) > pathname.MaxLength {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", alloc, task))
+		return "=" + hex.EncodeToString(sum[:])
+	}
+	return name
+}
+
+// group returns the control group of a task, or nil if the machine has none.
+func (t *tasks) group(alloc cluster.AllocID, task string) (*cgroup.Group, error) {
+	g, err := t.groups.Open(groupName(alloc, task))
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil, nil
+	}
+	return g, err
+}
+
+// build makes the folders of an allocation.
+func (t *tasks) build(alloc *cluster.Allocation) error {
+	group := groupOf(alloc)
+	if group == nil {
+		return t.dirs.Build(string(alloc.ID), nil)
+	}
+	var all []allocdir.Task
+	for _, task := range group.Tasks {
+		if task == nil {
+			continue
+		}
+		all = append(all, allocdir.Task{Name: task.Name, User: t.ownerOf(alloc, group, task)})
+	}
+	return t.dirs.Build(string(alloc.ID), all)
+}
+
+// ownerOf returns the user who owns the folders of a task. A user that cannot be found is left out: the
+// start of the task then fails, and says why.
+func (t *tasks) ownerOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task) string {
+	env, err := t.environment(alloc, group, task, driver.FSNone)
+	if err != nil {
+		return ""
+	}
+	name, err := env.Interpolate(task.User)
+	if err != nil {
+		return ""
+	}
+	if _, err := user.Lookup(name); err != nil {
+		if _, err := user.LookupId(name); err != nil {
+			return ""
+		}
+	}
+	return name
+}
+
+// remove removes the folders of an allocation.
+func (t *tasks) remove(ctx context.Context, alloc cluster.AllocID) error {
+	return t.dirs.Remove(ctx, string(alloc))
+}
+
+// logOf returns where the logs of a task are.
+func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
+	return logPlace{folder: t.dirs.Logs(string(alloc)), task: allocdir.TaskFolder(task)}
+}
+
+// kill kills the processes of a task. A driver that keeps its tasks elsewhere destroys the task first.
+func (t *tasks) kill(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
+	if d != nil && !d.Capabilities().HostCgroup {
+		if err := t.destroy(ctx, d, task); err != nil {
+			return nil, err
+		}
+	}
+	group, err := t.group(task.Alloc, task.Task)
+	if err != nil || group == nil {
+		return nil, err
+	}
+	return killGroup(ctx, group)
+}
+
+// killGroup kills the processes of a group, and returns those that are left after about a second.
+func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, error) {
+	short, cancel := context.WithTimeout(ctx, killWait)
+	defer cancel()
+	if err := group.Kill(short); err != nil {
+		return nil, err
+	}
+	err := group.Wait(short)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	remaining, err := group.Remaining()
+	if err != nil {
+		return nil, err
+	}
+	var left []client.Process
+	for _, p := range remaining {
+		left = append(left, client.Process{PID: p.PID, Command: p.Command, State: string(rune(p.State))})
+	}
+	if len(left) == 0 { // the kernel hides them while they end
+		populated, err := group.Populated()
+		if err == nil && populated {
+			err = fmt.Errorf("control group %s still has processes, which the kernel does not list", group.Name())
+		}
+		return nil, err
+	}
+	return left, nil
+}
+
+// destroy makes a driver destroy a task. A driver that does not know the task has no part of it.
+func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRef) error {
+	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	defer cancel()
+	err := d.Destroy(ctx, task.ID, true)
+	switch class := driver.ClassOf(err); {
+	case err == nil, class == driver.NotFound:
+		return nil
+	case class.Uncertain(), !d.Capabilities().HostCgroup:
+		return err
+	}
+	// The control group has all of the task.
+	t.logger.Warn("a driver does not destroy a task; its control group is killed", "driver", task.Driver, "task", string(task.ID), "error", err)
+	return nil
+}
+
+// awaitEmpty waits until a task has no process.
+func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
+	group, err := t.group(task.Alloc, task.Task)
+	if err != nil || group == nil {
+		return err
+	}
+	return group.Wait(ctx)
+}
+
+// clean removes all that a start has left, except folders.
+func (t *tasks) clean(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
+	if d != nil {
+		if err := t.destroy(ctx, d, task); err != nil {
+			return nil, err
+		}
+	}
+	group, err := t.group(task.Alloc, task.Task)
+	if err != nil {
+		return nil, err
+	}
+	if group != nil {
+		if left, err := killGroup(ctx, group); err != nil || len(left) > 0 {
+			return left, err
+		}
+		if err := group.Remove(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, t.logs.end(ctx, t.logOf(task.Alloc, task.Task))
+}

@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+)
+
+// rawExec is the driver that runs commands without isolation.
+const rawExec = "raw_exec"
+
+// trustFor is how long an answer about the servers holds.
+const trustFor = 10 * time.Second
+
+var (
+	errAnonymous = errors.New("raw_exec is refused: this client runs as root, and the servers accept jobs without a token, " +
+		"so that every user who reaches a server could run commands as root here; start the servers with -tokens, or the client as another user")
+	errUnknownServers = errors.New("raw_exec waits: this client runs as root, and the servers have not said yet whether they accept jobs without a token")
+)
+
+// trust decides whether raw_exec may start tasks. A client that runs as root allows it only if the
+// servers demand a token for jobs. Running tasks are not concerned.
+type trust struct {
+	servers Servers
+	home    *home
+	logger  *slog.Logger
+	// checks is false for a client that need not check: it does not run as root, or has no raw_exec.
+	checks bool
+
+	// asking holds a value while a goroutine asks the servers.
+	asking chan struct{}
+
+	mu    sync.Mutex
+	askAt time.Time // when the last answer ends to hold; guarded by mu
+	why   error     // nil if raw_exec may start tasks; guarded by mu
+	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by mu
+	last *heldFingerprint
+}
+
+type heldFingerprint struct {
+	fingerprint driver.Fingerprint
+	post        func(driver.Fingerprint)
+}
+
+// newTrust begins with what an earlier client has learned.
+func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
+	t := &trust{servers: s, home: h, checks: root, logger: logger, asking: make(chan struct{}, 1)}
+	if root && !h.guarded() {
+		t.why = errUnknownServers
+	}
+	return t
+}
+
+// check returns why a driver may not start tasks, or nil. It asks the servers, unless it has just done
+// so. If none answers, the last answer holds.
+func (t *trust) check(ctx context.Context, name string) error {
+	if name != rawExec || !t.checks {
+		return nil
+	}
+	select {
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	t.mu.Lock()
+	holds, why := time.Now().Before(t.askAt), t.why
+	t.mu.Unlock()
+	if holds {
+		return why
+	}
+	anonymous, err := t.servers.AcceptAnonymous(ctx)
+	if err != nil {
+		t.logger.Warn("the servers do not say whether they accept jobs without a token", "error", err)
+		return why
+	}
+	why = nil
+	if anonymous {
+		why = errAnonymous
+	}
+	if err := t.home.noteContact(func(c *lastContact) { c.Guarded = !anonymous }); err != nil {
+		t.logger.Warn("the file of the last contact was not written", "error", err)
+	}
+	t.learn(why)
+	return why
+}
+
+// learn keeps an answer, and posts raw_exec's health again if it has changed.
+func (t *trust) learn(why error) {
+	t.mu.Lock()
+	changed := why != t.why
+	t.why, t.askAt = why, time.Now().Add(trustFor)
+	last := t.last
+	t.mu.Unlock()
+	if !changed {
+		return
+	}
+	if why != nil {
+		t.logger.Error("a driver is not used", "driver", rawExec, "why", why.Error())
+	}
+	if last != nil {
+		last.post(t.filtered(last.fingerprint))
+	}
+}
+
+// filter posts a fingerprint, changed if the driver may not start tasks.
+func (t *trust) filter(name string, f driver.Fingerprint, post func(driver.Fingerprint)) {
+	if name != rawExec || !t.checks {
+		post(f)
+		return
+	}
+	t.mu.Lock()
+	t.last = &heldFingerprint{f, post}
+	t.mu.Unlock()
+	post(t.filtered(f))
+}
+
+func (t *trust) filtered(f driver.Fingerprint) driver.Fingerprint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.why != nil {
+		f.Health, f.Description = driver.Unhealthy, t.why.Error()
+	}
+	return f
+}
+
+// forget drops the fingerprint of a life that has ended.
+func (t *trust) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name == rawExec {
+		t.last = nil
+	}
+}
