@@ -82,6 +82,7 @@ func commands(ctx context.Context, std stdio) map[string]cli.CommandFactory {
 		"alloc status":     is(&allocStatusCommand{operate}),
 		"eval":             is(&parentCommand{"Show evaluations", evalHelp}),
 		"eval status":      is(&evalStatusCommand{operate}),
+		"client":           is(&clientCommand{operate}),
 		"clients":          is(&clientsCommand{operate}),
 		"operator":         is(&parentCommand{"Save and restore the state of the servers", operatorHelp}),
 		"server":           is(&serverCommand{operate}),

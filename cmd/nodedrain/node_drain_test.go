@@ -165,6 +165,7 @@ func TestOperator_help(t *testing.T) {
 		"alloc status":     new(statusFlags).set("alloc status"),
 		"eval":             flag.NewFlagSet("", flag.ContinueOnError),
 		"eval status":      new(statusFlags).set("eval status"),
+		"client":           new(clientFlags).set(),
 		"clients":          new(clientsFlags).set(),
 		"server":           new(serverFlags).set(),
 		"server members":   new(serverMembersFlags).set(),

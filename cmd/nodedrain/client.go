@@ -1,0 +1,104 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/node"
+)
+
+// clientCommand is "nodedrain client".
+type clientCommand struct{ operatorCommand }
+
+// clientFlags are its flags.
+type clientFlags struct {
+	config string
+	check  bool
+}
+
+func (f *clientFlags) set() *flag.FlagSet {
+	set := flag.NewFlagSet("client", flag.ContinueOnError)
+	set.StringVar(&f.config, "config", "", "")
+	set.BoolVar(&f.check, "check", false, "")
+	return set
+}
+
+func (c *clientCommand) Synopsis() string { return "Run the client of a node" }
+
+func (c *clientCommand) Help() string {
+	return strings.TrimSpace(`
+Usage: nodedrain client -config FILE
+
+  Runs the client of this node: it registers the node with the servers, starts and stops
+  the tasks that they place here, and reports how they are. Tasks run through task
+  drivers: raw_exec and mock, which this program contains, and plugins in the folder
+  plugin_dir of the configuration.
+
+  SIGINT and SIGTERM end the client and no task: tasks, their logs and drivers run on, and
+  the next client takes them over. To end the tasks first, drain the node.
+
+  The configuration is a file in HCL or JSON, with a name that ends with .hcl or .json:
+
+    data_dir = "/var/lib/nodedrain"
+    servers {
+      addresses  = ["https://s1.example:4646", "https://s2.example:4646"]
+      ca_file    = "/etc/nodedrain/ca.pem"
+      token_file = "/etc/nodedrain/token"
+    }
+    plugin "raw_exec" {}
+
+  docs/client.md describes every key, the files of a client, and what to do in trouble.
+
+Options:
+
+  -config FILE  The configuration. Required.
+  -check        Check the configuration, print "The configuration is valid", and end.
+`)
+}
+
+func (c *clientCommand) Run(args []string) int { return c.exit(c.run(args)) }
+
+func (c *clientCommand) run(args []string) (err error) {
+	var f clientFlags
+	about, err := arguments(f.set(), "client", args)
+	switch {
+	case err != nil:
+		return err
+	case len(about) > 0:
+		return misused("client", "This command takes no arguments")
+	case f.config == "":
+		return misused("client", "-config is required: it names the configuration file")
+	}
+	settings, err := config.Load(f.config)
+	if err != nil {
+		return err
+	}
+	if f.check {
+		fmt.Fprintln(c.out, "The configuration is valid")
+		return nil
+	}
+	n, err := node.Open(c.ctx, node.Options{
+		Config: settings, LogKeeper: []string{logKeeper}, Version: strings.TrimPrefix(version(), "nodedrain "), Logger: c.logger(settings.Log),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Node %q runs as %s\n", settings.Name, n.ID())
+	err = n.Run(c.ctx)
+	if closed := n.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// logger returns a logger as the configuration says.
+func (c *clientCommand) logger(l config.Log) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.JSON {
+		return slog.New(slog.NewJSONHandler(c.errs, options))
+	}
+	return slog.New(slog.NewTextHandler(c.errs, options))
+}
