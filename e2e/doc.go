@@ -8,4 +8,6 @@
 //	go test ./e2e                                   short, as in continuous integration
 //	NODEDRAIN_E2E_ROUNDS=10 go test ./e2e -v        as long as ten rounds of trouble take
 //	go test ./e2e -run RollingRestart -count 20 -v  restarts under a watched drain, twenty times
+//	NODEDRAIN_E2E_KILLS=20 go test ./e2e -run TestNode_ -v -timeout 30m
+//	                                                nodes whose client is killed in a drain, twenty times
 package e2e
