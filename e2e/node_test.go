@@ -271,6 +271,35 @@ func (s *site) running(job string, count int) (all []*api.AllocationListStub) {
 	return all
 }
 
+// stopJob stops a job, and waits until nothing of it is left: no process, no running allocation, no control
+// group.
+func (s *site) stopJob(id string) {
+	s.t.Helper()
+	_, _, err := s.api.Jobs().Deregister(id, false, nil)
+	must.NoError(s.t, err)
+	s.await("the end of all processes of tasks", func() bool { return len(s.ofTasks()) == 0 })
+	var ended []*api.AllocationListStub
+	s.await("the end of all allocations", func() bool {
+		ended = s.allocs(id)
+		return len(ended) > 0 && !slices.ContainsFunc(ended, func(a *api.AllocationListStub) bool { return a.ClientStatus == "running" })
+	})
+	for _, a := range ended {
+		must.SliceEmpty(s.t, groups(s.t, a.ID))
+	}
+}
+
+// groups are the folders of the control groups of an allocation.
+func groups(t testing.TB, alloc string) []string {
+	t.Helper()
+	v1, err := filepath.Glob("/sys/fs/cgroup/*/nomad/" + alloc + ".*")
+	must.NoError(t, err)
+	v2, err := filepath.Glob("/sys/fs/cgroup/*/nomad.slice/*/" + alloc + ".*")
+	must.NoError(t, err)
+	alone, err := filepath.Glob("/sys/fs/cgroup/nomad.slice/*/" + alloc + ".*") // v2 without v1
+	must.NoError(t, err)
+	return slices.Concat(v1, v2, alone)
+}
+
 // noted are the times at which a task of an allocation has noted something.
 func (s *site) noted(alloc, task, what string) (times []time.Time) {
 	text, _ := os.ReadFile(filepath.Join(s.journal, alloc+"."+task)) // it does not exist before the start
@@ -325,12 +354,7 @@ func TestNode_drainedWithTheClientKilled(t *testing.T) {
 		must.NoError(t, err)
 	}
 	s.running("svc", 3)
-	_, _, err := s.api.Jobs().Deregister("svc", false, nil)
-	must.NoError(t, err)
-	s.await("the end of all processes of tasks", func() bool { return len(s.ofTasks()) == 0 })
-	s.await("the end of all allocations", func() bool {
-		return !slices.ContainsFunc(s.allocs("svc"), func(a *api.AllocationListStub) bool { return a.ClientStatus == "running" })
-	})
+	s.stopJob("svc")
 	for _, a := range s.allocs("svc") {
 		s.judge(a.ID)
 	}
@@ -367,9 +391,7 @@ func (s *site) judge(id string) {
 	lived := time.Unix(0, ns).Sub(s.noted(id, "deaf", "term")[0])
 	const slack = time.Second // of the loop in the task, on a busy machine
 	must.Between(s.t, grace-slack, lived, grace+time.Second+slack, must.Sprintf("the grace of %s", id))
-	left, err := filepath.Glob("/sys/fs/cgroup/*/nomad*/*/" + id + "*")
-	must.NoError(s.t, err)
-	must.SliceEmpty(s.t, left)
+	must.SliceEmpty(s.t, groups(s.t, id))
 }
 
 // The client is killed at a random moment while it starts tasks, each second time with its drivers. Each
@@ -392,9 +414,7 @@ func TestNode_startsWithTheClientKilled(t *testing.T) {
 		for _, a := range s.running(job, 4) {
 			s.await("one copy of each task of "+a.ID, func() bool { return s.copies(a.ID, "obeys") == 1 && s.copies(a.ID, "deaf") == 1 })
 		}
-		_, _, err := s.api.Jobs().Deregister(job, false, nil)
-		must.NoError(t, err)
-		s.await("the end of all processes of tasks", func() bool { return len(s.ofTasks()) == 0 })
+		s.stopJob(job)
 	}
 	s.end(s.nodes[0])
 }
@@ -559,8 +579,6 @@ func TestNode_mistakes(t *testing.T) {
 	})
 	must.SliceLen(t, starts, s.noted(alloc.ID, "obeys", "start"))
 
-	_, _, err = s.api.Jobs().Deregister("svc", false, nil)
-	must.NoError(t, err)
-	s.await("the end of all processes of tasks", func() bool { return len(s.ofTasks()) == 0 })
+	s.stopJob("svc")
 	s.end(node)
 }
