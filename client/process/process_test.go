@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
 )
@@ -21,7 +23,14 @@ import (
 // asZombieLeader makes the test binary a process whose first thread ends and whose others live.
 const asZombieLeader = "NODEDRAIN_TEST_ZOMBIE_LEADER"
 
+// asTracer makes the test binary a tracer of the process whose pid is the value. After SIGKILL that
+// process ends only when its tracer has ended.
+const asTracer = "NODEDRAIN_TEST_TRACER"
+
 func TestMain(m *testing.M) {
+	if pid, err := strconv.Atoi(os.Getenv(asTracer)); err == nil {
+		trace(pid)
+	}
 	if os.Getenv(asZombieLeader) != "" {
 		runtime.LockOSThread()
 		go func() {
@@ -32,6 +41,23 @@ func TestMain(m *testing.M) {
 		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
 	m.Run()
+}
+
+// trace attaches to a process, says so, and leaves the process stopped when it begins to end.
+func trace(pid int) {
+	runtime.LockOSThread() // the kernel takes the thread for the tracer
+	err := unix.PtraceAttach(pid)
+	if err == nil {
+		_, err = unix.Wait4(pid, nil, unix.WALL, nil)
+	}
+	if err == nil {
+		err = unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACEEXIT)
+	}
+	if err == nil {
+		err = unix.PtraceCont(pid, 0)
+	}
+	_, _ = fmt.Fprintln(os.Stdout, err)
+	time.Sleep(time.Hour)
 }
 
 // sleeper starts a process that lives until the end of the test.
@@ -236,4 +262,40 @@ func TestDescendants_andSessions(t *testing.T) {
 	for _, id := range below {
 		must.False(t, alive(t, id))
 	}
+}
+
+// A debugger in the session holds the leader at its end. The leader has the smaller pid, so it gets
+// the signal first: it protects the debugger if it is waited for before the debugger gets it.
+func TestKillSession_oneDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", asTracer+`=$$ "$0" & wait`, os.Args[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, write, err := os.Pipe()
+	must.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout = write
+	must.NoError(t, cmd.Start())
+	write.Close()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	leader, err := process.Identify(cmd.Process.Pid)
+	must.NoError(t, err)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must.NoError(t, err)
+	below, err := process.Descendants(cmd.Process.Pid)
+	must.NoError(t, err)
+	must.Len(t, 1, below)
+	if line != "<nil>\n" {
+		t.Skipf("!!! NOT RUN: the machine does not allow a child to trace its parent: %s", line)
+	}
+	if below[0].PID < leader.PID {
+		t.Skip("!!! NOT RUN: the pids have wrapped")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	must.NoError(t, process.KillSession(ctx, leader))
+	must.False(t, alive(t, leader))
+	must.False(t, alive(t, below[0]))
 }

@@ -55,32 +55,69 @@ func Descendants(pid int) ([]Identity, error) {
 }
 
 // KillSession kills the processes of the session that the process of the identity has begun, also
-// after its own end, and waits until none lives. It is a last resort: processes that began a session
+// after its own end, and waits until none lives. All get the signal before it waits for one, so a
+// process that does not end protects no other. It is a last resort: processes that began a session
 // of their own stay. It does nothing if the pid belongs to another process now.
 func KillSession(ctx context.Context, leader Identity) error {
+	killed := map[Identity]bool{}
 	for {
 		members, err := session(leader)
 		if err != nil || len(members) == 0 {
 			return err
 		}
+		known := len(killed)
+		var errs []error
 		for _, id := range members {
-			p, err := Open(id)
-			if errors.Is(err, ErrGone) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			err = p.Signal(syscall.SIGKILL)
-			if err == nil {
-				err = p.Wait(ctx)
-			}
-			_ = p.Close()
-			if err != nil && !errors.Is(err, ErrGone) {
-				return err
+			if !killed[id] {
+				killed[id] = true
+				errs = append(errs, kill(id))
 			}
 		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if len(killed) == known { // else they may have forked before the signal
+			err = awaitEnd(ctx, members)
+		} else {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
+}
+
+// kill sends SIGKILL to a process. It is no error if it has ended.
+func kill(id Identity) error {
+	p, err := Open(id)
+	if err == nil {
+		defer p.Close()
+		err = p.Signal(syscall.SIGKILL)
+	}
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// awaitEnd waits until all of the processes have ended. It opens one at a time: there may be more
+// of them than files that this process may open.
+func awaitEnd(ctx context.Context, processes []Identity) error {
+	for _, id := range processes {
+		p, err := Open(id)
+		if errors.Is(err, ErrGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = p.Wait(ctx)
+		_ = p.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // session returns the living members of a session. While it has members, no other process gets the
