@@ -19,6 +19,7 @@ import (
 	"github.com/shoenig/test/must"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/process"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
 )
@@ -253,7 +254,7 @@ func TestStart_Refused(t *testing.T) {
 			func(_ *node, command *keeper.Command) { command.Path = "/missing" }, "no such file",
 		},
 		"a program that ends": {
-			func(_ *node, command *keeper.Command) { command.Path = "/bin/true" }, "ended before it was ready",
+			func(_ *node, command *keeper.Command) { command.Path = "/bin/true" }, "did not say that it is ready",
 		},
 		"a program that says something else": {
 			func(_ *node, command *keeper.Command) { command.Path = "/bin/echo" }, "it answered",
@@ -282,6 +283,50 @@ func TestStart_NeverReady(t *testing.T) {
 	defer cancel()
 	_, err := keeper.Start(ctx, keeper.Command{Path: "/bin/sh", Args: []string{"-c", "exec sleep 3600"}}, n.config)
 	must.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A program that is no keeper is killed, also when it says nothing that ends.
+func TestStart_OtherProgram(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ says, want string }{
+		"it closes its output":     {"exec >&-", "did not say that it is ready"},
+		"a line without an end":    {"head -c 4096 /dev/zero", "did not say that it is ready"},
+		"an error":                 {"echo error no disk", "no disk"},
+		"a line of another kind":   {"echo hello", `it answered "hello\n"`},
+		"a protocol that is later": {"echo ready 2", `it answered "ready 2\n"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			pid := filepath.Join(t.TempDir(), "pid")
+			_, err := keeper.Start(t.Context(), keeper.Command{
+				Path: "/bin/sh", Args: []string{"-c", "echo $$ >'" + pid + "'; " + c.says + "; exec sleep 3600 >/dev/null"},
+				Env: []string{"PATH=/usr/bin:/bin"},
+			}, n.config)
+			must.ErrorContains(t, err, c.want)
+			text, err := os.ReadFile(pid)
+			must.NoError(t, err)
+			number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			must.NoError(t, err)
+			id, err := process.Identify(number)
+			if errors.Is(err, process.ErrGone) {
+				return
+			}
+			must.NoError(t, err)
+			p, err := process.Open(id)
+			if errors.Is(err, process.ErrGone) {
+				return
+			}
+			must.NoError(t, err)
+			defer p.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := p.Wait(ctx); err != nil {
+				_ = p.Signal(syscall.SIGKILL)
+				t.Error("the program lives:", err)
+			}
+		})
+	}
 }
 
 // A keeper refuses a later protocol, also when it has unknown flags.

@@ -40,9 +40,9 @@ type Keeper struct {
 }
 
 // Start returns the task's keeper: the one that runs, or a new one. When Start returns, both FIFOs
-// exist and have a reader: the task may start. If the context ends before that, the new keeper is
-// killed. The program of a keeper is the child of this process, and a goroutine of this package reaps
-// it.
+// exist and have a reader: the task may start. If the context ends before that, or the program does
+// not say that it is ready, it is killed. The program of a keeper is the child of this process, and
+// a goroutine of this package reaps it.
 func Start(ctx context.Context, command Command, c Config) (*Keeper, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("start a log keeper: %w", err)
@@ -83,13 +83,23 @@ func launch(ctx context.Context, command Command, c Config) error {
 	if !stop() {
 		return fmt.Errorf("it did not become ready: %w", context.Cause(ctx))
 	}
-	switch word, rest, _ := strings.Cut(strings.TrimSpace(line), " "); {
-	case err != nil:
-		return fmt.Errorf("it ended before it was ready: %w", err)
-	case word == "error":
-		return errors.New(rest)
-	case line != fmt.Sprintf("ready %d\n", Protocol):
-		_ = cmd.Process.Kill()
+	if err == nil {
+		err = ready(line)
+	} else {
+		err = fmt.Errorf("it did not say that it is ready: %w", err)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill() // A program that has closed its output may live.
+	}
+	return err
+}
+
+// ready returns an error unless the first line of a keeper says that it is ready.
+func ready(line string) error {
+	if reason, failed := strings.CutPrefix(line, "error "); failed {
+		return errors.New(strings.TrimSpace(reason))
+	}
+	if line != fmt.Sprintf("ready %d\n", Protocol) {
 		return fmt.Errorf("it answered %q", line)
 	}
 	return nil
