@@ -333,6 +333,33 @@ func TestCore_startHangs(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 }
 
+// A driver that fetches images may take longer than others to start a task.
+func TestCore_startTimeouts(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeouts map[string]time.Duration
+		runs     bool
+	}{
+		"its own":             {map[string]time.Duration{"mock": 15 * time.Minute}, true},
+		"that of all drivers": {map[string]time.Duration{"mock": 0, "other": 15 * time.Minute}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.startTimeouts = test.timeouts
+			n.crash()
+			n.scripts["web"] = script{startTakes: 10 * time.Minute}
+			n.place(allocation("a", mainTask("web")))
+			n.run(11 * time.Minute)
+			must.Eq(t, test.runs, n.status("a") == cluster.ClientRunning)
+			must.Eq(t, !test.runs, strings.Contains(n.storyOf(), "the driver dies"))
+		})
+	}
+	_, err := client.New(client.Options{
+		Node: "node-1", Shell: &shell{}, BootID: "boot-1", StartTimeouts: map[string]time.Duration{"mock": -1},
+		NewTaskID: func(cluster.AllocID, string) driver.TaskID { return "" },
+	})
+	must.ErrorContains(t, err, "negative")
+}
+
 // A process in state D keeps its allocation from being reported as ended.
 func TestCore_stateD(t *testing.T) {
 	n := newNode(t)

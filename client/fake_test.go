@@ -26,6 +26,8 @@ type node struct {
 	// events are what happens later, in order. They belong to the machine or to one core.
 	events []event
 	order  int
+	// startTimeouts are those of the next core.
+	startTimeouts map[string]time.Duration
 	// scripts say how tasks behave, by name.
 	scripts map[string]script
 	disk    map[cluster.AllocID]*client.Record
@@ -121,6 +123,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, Records: records,
+		StartTimeouts: n.startTimeouts,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -44,6 +45,9 @@ type Options struct {
 	// StartTimeout is how long a driver may take to start a task. Then the client kills the
 	// driver's process and starts it again. Zero is [DefaultStartTimeout].
 	StartTimeout time.Duration
+	// StartTimeouts are those of single drivers, by name, for example of one that fetches images.
+	// Zero or none is StartTimeout.
+	StartTimeouts map[string]time.Duration
 	// MinRelaunch and MaxRelaunch bound the wait before a driver that died is started again. The
 	// first restart of a driver that lived for MaxRelaunch is at once. Zero is
 	// [DefaultMinRelaunch] and [DefaultMaxRelaunch].
@@ -76,6 +80,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.KeepEnded == 0 {
 		o.KeepEnded = DefaultKeepEnded
 	}
+	for _, timeout := range o.StartTimeouts {
+		if timeout < 0 {
+			return o, errors.New("client: a duration of Options is negative")
+		}
+	}
 	for _, d := range []struct {
 		field    *time.Duration
 		standard time.Duration
@@ -93,6 +102,11 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// startTimeout is how long a driver may take to start a task.
+func (o Options) startTimeout(driver string) time.Duration {
+	return cmp.Or(o.StartTimeouts[driver], o.StartTimeout)
 }
 
 // backoff is the wait after a number of consecutive failures, from least to most.

@@ -80,7 +80,7 @@ func (s *start) ask() {
 			s.t.waitForDisk()
 		case s.t.durable() && s.t.ref().Life != 0:
 			s.asked = true
-			s.deadline = a.core.now.Boot + a.core.options.StartTimeout
+			s.deadline = a.core.now.Boot + a.core.options.startTimeout(s.t.task.Driver)
 			s.knownTo = s.t.ref().Life
 			shell.Start(s.t.ref(), a.rec.Alloc, answer2(s, s.answered))
 		}
