@@ -9,37 +9,52 @@ import (
 // knows no variable.
 type Lookup func(variable string) (string, bool)
 
+// MaxText bounds a text after its variables are replaced, in bytes.
+const MaxText = 1 << 20
+
 // Interpolate replaces each ${name} of a text by the variable's value. Spaces around a name do not
 // count, and ${meta["name"]} is ${meta.name}. $${ stands for ${. The error names the variable that
-// has no value. Values are not interpolated themselves.
+// has no value, or the text whose result has more than [MaxText] bytes. Values are not interpolated
+// themselves.
 func Interpolate(text string, lookup Lookup) (string, error) {
 	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "${")
+	for rest, found := text, true; found; {
+		var before, value string
+		var err error
+		before, rest, found = strings.Cut(rest, "${")
+		switch {
+		case found && strings.HasSuffix(before, "$"):
+			value = "{" // The first $ is in before.
+		case found:
+			value, rest, err = first(rest, lookup)
+		}
+		if err == nil && out.Len()+len(before)+len(value) > MaxText {
+			err = fmt.Errorf("the text %.40q has more than %d bytes with the values of its variables", text, MaxText)
+		}
+		if err != nil {
+			return "", err
+		}
 		out.WriteString(before)
-		if !found {
-			return out.String(), nil
-		}
-		if strings.HasSuffix(before, "$") {
-			// The first $ is in before.
-			out.WriteString("{")
-			text = rest
-			continue
-		}
-		inside, after, closed := strings.Cut(rest, "}")
-		if !closed {
-			return "", fmt.Errorf("%q has no closing brace", "${"+rest)
-		}
-		value, ok := "", false
-		if lookup != nil {
-			value, ok = lookup(variable(inside))
-		}
-		if !ok {
-			return "", fmt.Errorf("there is no variable ${%s}", inside)
-		}
 		out.WriteString(value)
-		text = after
 	}
+	return out.String(), nil
+}
+
+// first returns the value of the variable whose name the text begins with, and what follows the
+// closing brace.
+func first(text string, lookup Lookup) (value, after string, err error) {
+	inside, after, closed := strings.Cut(text, "}")
+	if !closed {
+		return "", "", fmt.Errorf("%q has no closing brace", "${"+text)
+	}
+	ok := false
+	if lookup != nil {
+		value, ok = lookup(variable(inside))
+	}
+	if !ok {
+		return "", "", fmt.Errorf("there is no variable ${%s}", inside)
+	}
+	return value, after, nil
 }
 
 // variable returns the name of a variable without spaces, brackets and quotation marks.

@@ -27,7 +27,8 @@
 //
 // The values of the job's env may name all but each other and the environment of devices. A
 // variable that does not exist is an error, and the task does not start: an empty text in its place
-// could make a command do something else.
+// could make a command do something else. So is a text with more than [MaxText] bytes after the
+// replacement, and an environment with more than [MaxSize].
 package taskenv
 
 import (
@@ -73,14 +74,20 @@ type Source struct {
 	Devices map[string]string
 }
 
+// MaxSize bounds the environment of a task, in bytes of names and values.
+const MaxSize = 1 << 20
+
 // Env is the environment of a task. It does not change.
 type Env struct {
 	vars  map[string]string // of the task
 	facts map[string]string // of the node, with the names that texts use
+	size  int               // of vars, in bytes
+	// tooMuch is the first variable with which size was above [MaxSize], or empty.
+	tooMuch string
 }
 
 // New returns the environment of a task. The error names the variable of the job that is not valid or
-// names an unknown one.
+// names an unknown one, or the variable with which the environment has more than [MaxSize] bytes.
 func New(s Source) (*Env, error) {
 	e := &Env{vars: map[string]string{}, facts: map[string]string{}}
 	e.addNode(s.Node, s.Region)
@@ -89,23 +96,53 @@ func New(s Source) (*Env, error) {
 	e.set("NOMAD_TASK_DIR", s.Dirs.Task)
 	e.set("NOMAD_SECRETS_DIR", s.Dirs.Secrets)
 	if s.Task == nil {
+		if err := e.bounded(); err != nil {
+			return nil, fmt.Errorf("environment: %w", err)
+		}
 		return e, nil
 	}
 	e.addTask(s.Task)
-	of := map[string]string{}
+	before := &Env{vars: maps.Clone(e.vars), facts: e.facts}
 	for _, name := range slices.Sorted(maps.Keys(s.Task.Env)) {
-		value, err := e.Interpolate(s.Task.Env[name])
+		value, err := before.Interpolate(s.Task.Env[name])
 		if err == nil {
 			err = check(name, value)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("environment of task %s: variable %q: %w", s.Task.Name, name, err)
 		}
-		of[name] = value
+		e.put(name, value)
+		if e.tooMuch != "" {
+			break
+		}
 	}
-	maps.Copy(e.vars, of)
-	maps.Copy(e.vars, s.Devices)
+	for _, name := range slices.Sorted(maps.Keys(s.Devices)) {
+		e.put(name, s.Devices[name])
+	}
+	if err := e.bounded(); err != nil {
+		return nil, fmt.Errorf("environment of task %s: %w", s.Task.Name, err)
+	}
 	return e, nil
+}
+
+// bounded returns an error if the environment has more than MaxSize bytes.
+func (e *Env) bounded() error {
+	if e.tooMuch == "" {
+		return nil
+	}
+	return fmt.Errorf("variable %q: with it the environment has more than %d bytes", e.tooMuch, MaxSize)
+}
+
+// put sets a variable.
+func (e *Env) put(name, value string) {
+	if old, is := e.vars[name]; is {
+		e.size -= len(name) + len(old)
+	}
+	e.size += len(name) + len(value)
+	if e.size > MaxSize && e.tooMuch == "" {
+		e.tooMuch = name
+	}
+	e.vars[name] = value
 }
 
 // check refuses what no process can have in its environment.
@@ -122,7 +159,7 @@ func check(name, value string) error {
 // set sets a variable of the task that has a value.
 func (e *Env) set(name, value string) {
 	if value != "" {
-		e.vars[name] = strings.ReplaceAll(value, "\x00", "_")
+		e.put(name, strings.ReplaceAll(value, "\x00", "_"))
 	}
 }
 
@@ -205,8 +242,8 @@ func (e *Env) addMeta(meta map[string]string) {
 			return '_'
 		}, key)
 		value := strings.ReplaceAll(meta[key], "\x00", "_")
-		e.vars["NOMAD_META_"+name] = value
-		e.vars["NOMAD_META_"+strings.ToUpper(name)] = value
+		e.put("NOMAD_META_"+name, value)
+		e.put("NOMAD_META_"+strings.ToUpper(name), value)
 	}
 }
 

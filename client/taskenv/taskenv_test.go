@@ -118,6 +118,46 @@ func TestNew_Refused(t *testing.T) {
 	}
 }
 
+// The environment is bounded. One that fits exactly is whole.
+func TestNew_TooMuch(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Task.Env = nil
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	base := 0
+	for name, value := range e.Map() {
+		base += len(name) + len(value)
+	}
+	half := strings.Repeat("x", taskenv.MaxSize/2)
+	s.Node.Meta["half"] = half
+	rest := half[:taskenv.MaxSize/2-base-len("AB")]
+	s.Task.Env = map[string]string{"A": "${meta.half}", "B": rest}
+	e, err = taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, half+rest, e.Map()["A"]+e.Map()["B"])
+
+	s.Task.Env["NOMAD_DC"] = "dc2" // replaces a value of the same length
+	_, err = taskenv.New(s)
+	must.NoError(t, err)
+	s.Task.Env["B"] += "x"
+	_, err = taskenv.New(s)
+	must.EqError(t, err, `environment of task web: variable "B": with it the environment has more than 1048576 bytes`)
+	s.Task.Env["B"], s.Devices = rest, map[string]string{"GPU": "0"}
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `variable "GPU": with it`)
+	s.Task.Env, s.Devices = map[string]string{"A": "${meta.half}${meta.half}x"}, nil
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `variable "A": the text "${meta.half}${meta.half}x" has more than 1048576 bytes`)
+	s.Task.Env, s.Task.Meta["large"] = nil, half // as it is and in capital letters
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, `variable "NOMAD_META_LARGE": with it`)
+	s.Task = nil
+	s.Group.Meta["large"] = half
+	_, err = taskenv.New(s)
+	must.ErrorContains(t, err, "with it the environment has more than")
+}
+
 func TestDirsOf(t *testing.T) {
 	t.Parallel()
 	inside := taskenv.Dirs{Alloc: "/alloc", Task: "/local", Secrets: "/secrets"}
@@ -178,6 +218,21 @@ func TestInterpolate(t *testing.T) {
 	must.EqError(t, err, "there is no variable ${x}")
 }
 
+// A short text with a long value has a bound.
+func TestInterpolate_TooMuch(t *testing.T) {
+	t.Parallel()
+	value := strings.Repeat("x", taskenv.MaxText/4)
+	long := func(string) (string, bool) { return value, true }
+	got, err := taskenv.Interpolate(strings.Repeat("${a}", 4), long)
+	must.NoError(t, err)
+	must.Eq(t, taskenv.MaxText, len(got))
+	for _, text := range []string{"${a}${a}${a}${a}x", "x${a}${a}${a}${a}", strings.Repeat("${a}", 1<<14), "$${" + value + "${a}${a}${a}"} {
+		_, err := taskenv.Interpolate(text, long)
+		must.ErrorContains(t, err, "has more than 1048576 bytes with the values of its variables")
+		must.Less(t, 200, len(err.Error()))
+	}
+}
+
 // No text makes Interpolate panic. A text without "${" stays as it is, and each variable is looked up
 // once for each of its places.
 func FuzzInterpolate(f *testing.F) {
@@ -188,12 +243,13 @@ func FuzzInterpolate(f *testing.F) {
 		looked := 0
 		got, err := taskenv.Interpolate(text, func(string) (string, bool) { looked++; return "${value}", true })
 		must.LessEq(t, strings.Count(text, "${"), looked)
-		if !strings.Contains(text, "${") {
+		if !strings.Contains(text, "${") && len(text) <= taskenv.MaxText {
 			must.NoError(t, err)
 			must.Eq(t, text, got)
 		}
+		must.LessEq(t, taskenv.MaxText, len(got))
 		if err != nil {
-			must.ErrorContains(t, err, "closing brace")
+			must.True(t, strings.Contains(err.Error(), "closing brace") || len(text) > taskenv.MaxText/len("${value}"), must.Sprint(err))
 			return
 		}
 		must.GreaterEq(t, looked, strings.Count(got, "${value}"))

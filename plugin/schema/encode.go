@@ -66,23 +66,39 @@ func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 	if len(object) == 0 {
 		return []byte("{}"), nil
 	}
-	replaced, err := replace("", object, lookup)
+	replaced, err := (&texts{lookup: lookup}).replace("", object)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(replaced)
 }
 
+// texts replaces the variables in the texts of one config. All texts together may have as many bytes
+// as one alone.
+type texts struct {
+	lookup taskenv.Lookup
+	size   int // of the texts so far, in bytes
+}
+
+// interpolate replaces the variables in a text.
+func (t *texts) interpolate(text string) (string, error) {
+	text, err := taskenv.Interpolate(text, t.lookup)
+	if t.size += len(text); err == nil && t.size > taskenv.MaxText {
+		err = fmt.Errorf("with this text the config has more than %d bytes of text", taskenv.MaxText)
+	}
+	return text, err
+}
+
 // replace replaces the variables in the texts of a JSON value, those of keys included. The error
 // begins with the path of the text.
-func replace(path string, value any, lookup taskenv.Lookup) (any, error) {
+func (t *texts) replace(path string, value any) (any, error) {
 	switch v := value.(type) {
 	case json.Number:
 		if _, err := v.Float64(); err != nil {
 			return nil, fmt.Errorf("%s: the number is too large", path)
 		}
 	case string:
-		text, err := taskenv.Interpolate(v, lookup)
+		text, err := t.interpolate(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -90,7 +106,7 @@ func replace(path string, value any, lookup taskenv.Lookup) (any, error) {
 	case []any:
 		for i := range v {
 			var err error
-			if v[i], err = replace(fmt.Sprintf("%s[%d]", path, i), v[i], lookup); err != nil {
+			if v[i], err = t.replace(fmt.Sprintf("%s[%d]", path, i), v[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -102,14 +118,14 @@ func replace(path string, value any, lookup taskenv.Lookup) (any, error) {
 			if path != "" {
 				below = path + "." + key
 			}
-			name, err := taskenv.Interpolate(key, lookup)
+			name, err := t.interpolate(key)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", below, err)
 			}
 			if _, twice := replaced[name]; twice {
-				return nil, fmt.Errorf("%s: the key %q is there twice", below, name)
+				return nil, fmt.Errorf("%s: the key %.40q is there twice", below, name)
 			}
-			if replaced[name], err = replace(below, v[key], lookup); err != nil {
+			if replaced[name], err = t.replace(below, v[key]); err != nil {
 				return nil, err
 			}
 		}

@@ -65,6 +65,7 @@ func command() *hclspec.Spec {
 func lookup(name string) (string, bool) {
 	value, ok := map[string]string{
 		"attr.kernel.name": "linux", "meta.my-key": "v", "meta.a b": "spaces", "NOMAD_TASK_DIR": "/t", "empty": "", "quoted": `"${x}\`,
+		"meta.large": strings.Repeat("x", 32<<10),
 	}[name]
 	return value, ok
 }
@@ -160,6 +161,9 @@ func TestEncode_fails(t *testing.T) {
 		"an open brace":           {command(), `{"command": "${x"}`, []string{`command: "${x" has no closing brace`}},
 		"a variable in a key":     {command(), `{"${x}": 1}`, []string{"${x}: there is no variable ${x}"}},
 		"one key twice":           {object(map[string]*hclspec.Spec{"l": attr("map(string)", false)}), `{"l": {"v": "1", "${meta.my-key}": "2"}}`, []string{`l.v: the key "v" is there twice`}},
+		"a text that grows":       {command(), `{"command": "` + strings.Repeat("${meta.large}", 5000) + `"}`, []string{`command: the text "${meta.large}`, "has more than 1048576 bytes"}},
+		"texts that grow":         {command(), `{"command": "sh", "args": ["` + strings.Repeat(`${meta.large}", "`, 5000) + `"]}`, []string{"args[31]: with this text the config has more than 1048576 bytes of text"}},
+		"keys that grow":          {command(), `{"${meta.large}": "` + strings.Repeat("${meta.large}", 31) + `", "a${meta.large}": 1}`, []string{"a${meta.large}: with this text the config has"}},
 		"no object":               {command(), `["x"]`, []string{"the config: json"}},
 		"no JSON":                 {command(), `{"command"`, []string{"the config: unexpected EOF"}},
 		"two objects":             {command(), `{"command": "sh"} {}`, []string{"more than one value"}},
