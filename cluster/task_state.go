@@ -82,9 +82,17 @@ const (
 	MaxTaskEvents = 10
 	// MaxTaskEventBytes bounds each text of an event or of a wait, in bytes.
 	MaxTaskEventBytes = 256
-	// MaxTaskEventDetails bounds the details of one event.
+	// MaxTaskEventDetails bounds the details of one event, and MaxTaskDetailBytes their keys and
+	// values together, in bytes. The first ones in the order of the keys are kept.
 	MaxTaskEventDetails = 8
+	MaxTaskDetailBytes  = 1 << 10
+	// MaxTaskStatesBytes bounds the waits and events of all tasks of an allocation, in bytes. Each task
+	// has an equal share.
+	MaxTaskStatesBytes = 64 << 10
 )
+
+// taskEventBytes is what an event counts beside its texts: a time and the names of the fields.
+const taskEventBytes = 64
 
 // State returns the state of the task, or nil. Nil states have none.
 func (s *TaskStates) State(task string) *TaskState {
@@ -140,8 +148,11 @@ func (s *TaskStates) Bounded(g *TaskGroup) *TaskStates {
 	for _, t := range s.Tasks {
 		if known[t.Name] && (t.State == TaskPending || t.State == TaskRunning || t.State == TaskDead) {
 			known[t.Name] = false
-			kept.Tasks = append(kept.Tasks, t.bounded())
+			kept.Tasks = append(kept.Tasks, t)
 		}
+	}
+	for i := range kept.Tasks {
+		kept.Tasks[i] = kept.Tasks[i].bounded(MaxTaskStatesBytes / len(kept.Tasks))
 	}
 	slices.SortFunc(kept.Tasks, func(a, b TaskState) int { return strings.Compare(a.Name, b.Name) })
 	return kept
@@ -154,37 +165,54 @@ func (g *TaskGroup) taskList() []*Task {
 	return g.Tasks
 }
 
-func (t TaskState) bounded() TaskState {
+// bounded returns the state with a wait and events of at most so many bytes. The wait has precedence,
+// then the newer event.
+func (t TaskState) bounded(room int) TaskState {
 	t.LastRestart, t.StartedAt, t.FinishedAt = t.LastRestart.UTC(), t.StartedAt.UTC(), t.FinishedAt.UTC()
 	if w := t.Waiting; w != nil {
-		t.Waiting = &TaskWait{For: WaitKind(cut(string(w.For))), Until: w.Until.UTC(), Detail: cut(w.Detail)}
+		t.Waiting = &TaskWait{For: WaitKind(CutText(string(w.For))), Until: w.Until.UTC(), Detail: CutText(w.Detail)}
+		if room -= taskEventBytes + len(t.Waiting.For) + len(t.Waiting.Detail); room < 0 {
+			t.Waiting = nil
+		}
 	}
 	last := t.Events[max(0, len(t.Events)-MaxTaskEvents):]
 	t.Events = nil
-	for _, e := range last {
-		t.Events = append(t.Events, e.bounded())
+	for _, e := range slices.Backward(last) {
+		e = e.bounded()
+		if room -= e.bytes(); room < 0 {
+			break
+		}
+		t.Events = append(t.Events, e)
 	}
+	slices.Reverse(t.Events)
 	return t
 }
 
 func (e TaskEvent) bounded() TaskEvent {
-	e.Type, e.Message, e.Time = cut(e.Type), cut(e.Message), e.Time.UTC()
+	e.Type, e.Message, e.Time = CutText(e.Type), CutText(e.Message), e.Time.UTC()
 	var details map[string]string
+	room := MaxTaskDetailBytes
 	for _, key := range slices.Sorted(maps.Keys(e.Details)) {
-		if len(details) == MaxTaskEventDetails {
+		short, value := CutText(key), CutText(e.Details[key])
+		if room -= len(short) + len(value); room < 0 || len(details) == MaxTaskEventDetails {
 			break
 		}
 		if details == nil {
 			details = make(map[string]string)
 		}
-		details[cut(key)] = cut(e.Details[key])
+		details[short] = value
 	}
 	e.Details = details
 	return e
 }
 
-// cut returns valid UTF-8 of at most [MaxTaskEventBytes].
-func cut(text string) string {
+func (e TaskEvent) bytes() int {
+	return taskEventBytes + len(e.Type) + len(e.Message) + mapBytes(e.Details)
+}
+
+// CutText returns valid UTF-8 of at most [MaxTaskEventBytes]: the beginning of a text that a client
+// reports.
+func CutText(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), MaxTaskEventBytes)], "")
 }
 

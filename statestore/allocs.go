@@ -8,6 +8,8 @@ import (
 // client owns the status, its description, the states of tasks, the health verdict and ModifyTime. All other
 // fields stay, and the transaction does not write to the nodes table.
 //
+// From cluster version 4 on the description is cut to [cluster.MaxTaskEventBytes].
+//
 // A report is ignored, without an effect on the other reports, if
 //   - its allocation does not exist or belongs to another node,
 //   - its status is lost or unknown, which only servers may set,
@@ -16,12 +18,16 @@ import (
 //     complete or failed.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := t.editAllocs()
+	cuts := t.ClusterVersion() >= cluster.VersionOfDrivers
 	for _, r := range reports {
 		a := edits.look(r.Alloc)
 		if a == nil || a.NodeID != r.Node || !mayReport(a, r.ClientStatus) {
 			continue
 		}
 		verdict := newVerdict(a, r)
+		if cuts {
+			r.ClientDescription = cluster.CutText(r.ClientDescription)
+		}
 		states := a.TaskStates
 		if r.TaskStates != nil {
 			states = r.TaskStates.Bounded(a.Job.Group(a.TaskGroup))

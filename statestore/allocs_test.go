@@ -1,6 +1,7 @@
 package statestore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,27 @@ func TestAClientsReport(t *testing.T) {
 		Healthy: pointer(true), HealthyAt: judged, At: judged,
 	})
 	must.Eq(t, &cluster.DeploymentStatus{Healthy: pointer(true), Timestamp: judged.UTC(), ModifyIndex: w.index}, w.snap().Alloc("a1").DeploymentStatus)
+}
+
+// A client may describe an allocation at any length. Older servers keep all of it, and a replay of their
+// entries must give the same state.
+func TestAClientsDescriptionIsCutFromVersionFourOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	w.plan(&cluster.Plan{Places: []*cluster.Allocation{place(w.job(serviceJob("web", 1)), "a1", "n1")}})
+	long := strings.Repeat("x", 10*cluster.MaxTaskEventBytes)
+	report := cluster.AllocReport{Alloc: "a1", ClientStatus: cluster.ClientRunning, ClientDescription: long}
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfDrivers - 1) })
+	w.reports(report)
+	must.Eq(t, long, w.snap().Alloc("a1").ClientDescription)
+
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfDrivers) })
+	w.reports(report)
+	cut := w.snap().Alloc("a1")
+	must.Eq(t, long[:cluster.MaxTaskEventBytes], cut.ClientDescription)
+	w.reports(report)
+	must.Eq(t, cut, w.snap().Alloc("a1"), must.Sprint("the same report again holds nothing new"))
 }
 
 func TestVerdicts(t *testing.T) {
