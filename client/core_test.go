@@ -74,6 +74,22 @@ func TestCore_runsReportsAndStops(t *testing.T) {
 	must.Len(t, 0, n.live(""))
 }
 
+// The servers first hear of a node's drivers when all have told their health. Later changes are told at
+// most once in five seconds.
+func TestCore_publish(t *testing.T) {
+	n := newNode(t)
+	n.run(time.Minute)
+	must.SliceLen(t, 1, n.published)
+	must.True(t, n.published[0]["mock"].Healthy)
+	for i := range 100 {
+		n.core.Fingerprint("mock", n.driver.life, driver.Fingerprint{Health: driver.Health(1 + i%2)})
+		n.run(100 * time.Millisecond)
+	}
+	n.run(time.Minute)
+	must.SliceLen(t, 4, n.published)
+	must.True(t, n.published[3]["mock"].Healthy)
+}
+
 // An idle node makes no step.
 func TestCore_idle(t *testing.T) {
 	n := newNode(t)

@@ -17,7 +17,14 @@ type drivers struct {
 	// unpublished: the servers do not know the newest health. publishAt is when it may be published.
 	unpublished bool
 	publishAt   time.Duration
+	// published: the servers were told once. The first time waits for all drivers until firstBy, so
+	// that a new node is complete at once.
+	published bool
+	firstBy   time.Duration
 }
+
+// firstPublish bounds the wait for the first fingerprints of all drivers.
+const firstPublish = 10 * time.Second
 
 // driverState is the core's knowledge of one driver.
 type driverState struct {
@@ -28,6 +35,7 @@ type driverState struct {
 	reattached   bool
 	upSince      time.Duration
 	launching    bool
+	known        bool // its health is known, for the first time
 	launchAt     time.Duration
 	failures     int
 	info         cluster.DriverInfo
@@ -67,8 +75,14 @@ func (d *drivers) step() {
 			d.core.options.Shell.Launch(s.name, reply(d.core, func(l Launched) { d.launched(s, l) }))
 		}
 	}
+	if d.firstBy == 0 {
+		d.firstBy = d.core.now.Boot + firstPublish
+	}
+	if !d.published && !d.allKnown() && !d.core.reached(d.firstBy) {
+		return
+	}
 	if d.unpublished && d.core.reached(d.publishAt) {
-		d.unpublished = false
+		d.unpublished, d.published = false, true
 		d.publishAt = d.core.now.Boot + d.core.options.PublishInterval
 		infos := make(map[string]*cluster.DriverInfo, len(d.all))
 		for _, s := range d.all {
@@ -78,10 +92,16 @@ func (d *drivers) step() {
 	}
 }
 
+// allKnown reports whether each driver has told its health or failed to start.
+func (d *drivers) allKnown() bool {
+	return !slices.ContainsFunc(d.all, func(s *driverState) bool { return !s.known })
+}
+
 // launched takes in the answer to a launch.
 func (d *drivers) launched(s *driverState, l Launched) {
 	s.launching = false
 	if l.Err != nil {
+		s.known = true
 		s.failures++
 		wait := backoff(s.failures, d.core.options.MinRelaunch, d.core.options.MaxRelaunch)
 		s.launchAt = d.core.now.Boot + wait
@@ -119,6 +139,7 @@ func (d *drivers) fingerprint(name string, life Life, f driver.Fingerprint) {
 	if s == nil || s.life != life {
 		return
 	}
+	s.known = true
 	d.setInfo(s, cluster.DriverInfo{
 		Attributes: f.Attributes, Detected: f.Health != driver.Undetected, Healthy: f.Health == driver.Healthy, HealthDescription: f.Description,
 	})

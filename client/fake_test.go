@@ -36,6 +36,8 @@ type node struct {
 	ids int
 	// launches counts the starts of the driver's process.
 	launches int
+	// published are the drivers' health as the servers were told.
+	published []map[string]*cluster.DriverInfo
 	// allocs are those that the servers have placed, in the order of placement, and index is that of
 	// their last write.
 	allocs []*cluster.Allocation
@@ -577,4 +579,8 @@ func (s *shell) Report(reports []cluster.AllocReport, reply func(bool)) {
 	})
 }
 
-func (s *shell) Publish(map[string]*cluster.DriverInfo) { s.effect() }
+func (s *shell) Publish(drivers map[string]*cluster.DriverInfo) {
+	if s.effect() {
+		s.node.published = append(s.node.published, drivers)
+	}
+}
