@@ -21,23 +21,40 @@ func (s *start) clean() {
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+", which alone can remove the task, is not installed")
 		return
 	}
-	if d := s.t.core().drivers.state(s.t.task.Driver); d != nil && d.life == 0 {
-		if s.deadline == 0 {
-			s.deadline = s.t.core().now.Boot + cleanWithoutDriver
-		}
-		if !s.t.core().reached(s.deadline) || !s.t.rec.HostCgroup {
+	for _, d := range s.drivers() {
+		if d.life == 0 && s.waitsFor(d) {
 			s.t.waitFor(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}
-	}
-	if d := s.t.core().drivers.state(s.t.task.Driver); d != nil && d.life != 0 && d.reattached && s.mayStartLate() {
-		s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
-		s.t.core().options.Shell.Abandon(d.name, d.life)
-		s.retry()
-		return
+		if d.life != 0 && d.reattached && s.mayStartLate() {
+			s.t.core().options.Logger.Warn("a driver may still start a task for a client that is gone: the driver is restarted", "driver", d.name, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+			s.t.core().options.Shell.Abandon(d.name, d.life)
+			s.retry()
+			return
+		}
 	}
 	s.cleaning = true
 	s.t.core().options.Shell.Clean(ref, answer2(s, func(left []Process, err error) { s.cleaned(ref.Life, left, err) }))
+}
+
+// drivers are the drivers that may know the start. Of an orphan the driver is unknown: it may be any.
+func (s *start) drivers() []*driverState {
+	all := s.t.core().drivers
+	if s.t.alloc.orphan() {
+		return all.all
+	}
+	if d := all.state(s.t.task.Driver); d != nil {
+		return []*driverState{d}
+	}
+	return nil
+}
+
+// waitsFor reports whether what is left of the start cannot be removed before a driver is back.
+func (s *start) waitsFor(d *driverState) bool {
+	if s.deadline == 0 {
+		s.deadline = s.t.core().now.Boot + cleanWithoutDriver
+	}
+	return !s.t.core().reached(s.deadline) || !s.t.rec.HostCgroup && s.t.task.Driver == d.name
 }
 
 // mayStartLate reports whether the driver may still work on the call to start the task: an earlier
