@@ -136,7 +136,7 @@ func (a *allocRunner) step() {
 		}
 		return
 	}
-	if after := a.group.Disconnect.StopOnClientAfter; after > 0 && !a.rec.Stopping && a.core.reached(a.core.contactAt+after) {
+	if after := a.group.Disconnect.StopOnClientAfter; after > 0 && !a.rec.Stopping && a.core.reached(later(a.core.contactAt, after)) {
 		a.stop("the client has not reached the servers for " + after.String())
 	}
 	a.build()

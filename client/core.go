@@ -97,6 +97,17 @@ func (c *Core) reached(at time.Duration) bool {
 	return false
 }
 
+// later is a time after some waits. A job may have waits of centuries: a sum that overflows is [Never].
+func later(at time.Duration, waits ...time.Duration) time.Duration {
+	for _, wait := range waits {
+		if wait > Never-at {
+			return Never
+		}
+		at += wait
+	}
+	return at
+}
+
 // wallAt is the time of day at a time of the boot clock.
 func (c *Core) wallAt(at time.Duration) time.Time { return c.now.Wall.Add(at - c.now.Boot) }
 

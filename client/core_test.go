@@ -140,6 +140,22 @@ a/cleanup/7 exits with 0
 a is reported as complete`, n.storyOf())
 }
 
+// A kill timeout of centuries does not overflow into none.
+func TestCore_graceOfCenturies(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: time.Hour}
+	web := mainTask("web")
+	web.KillTimeout = client.Never - time.Minute
+	n.place(allocation("a", web))
+	n.run(time.Second)
+	n.stop("a")
+	n.run(59 * time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.run(2 * time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
 // A task gets its whole grace, and dies within a second after it.
 func TestCore_grace(t *testing.T) {
 	web := mainTask("web")

@@ -504,7 +504,7 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 		if !sc.ignores {
 			n.after(sc.stopTakes, 0, func() { n.exit(t, 0, 0) })
 		}
-		n.after(grace, 0, func() {
+		n.after(min(grace, client.Never-n.boot), 0, func() {
 			if !n.driver.down && n.driver.life == ref.Life {
 				n.kill(t)
 			}

@@ -26,7 +26,7 @@ func (a *allocRunner) judgeHealth() {
 	}
 	if a.healthyFor(least) {
 		a.judge(true)
-	} else if a.core.reached(a.rec.Received + deadline) {
+	} else if a.core.reached(later(a.rec.Received, deadline)) {
 		a.judge(false)
 		for _, t := range a.tasks {
 			if t.rec.Phase != PhaseRunning && !t.task.Poststop() {
@@ -45,7 +45,7 @@ func (a *allocRunner) healthyFor(least time.Duration) bool {
 		case t.oneShot():
 			healthy = healthy && t.rec.Phase == PhaseDead
 		default:
-			healthy = healthy && t.rec.Phase == PhaseRunning && t.start.seenRunning && a.core.reached(t.rec.RunningSince+least)
+			healthy = healthy && t.rec.Phase == PhaseRunning && t.start.seenRunning && a.core.reached(later(t.rec.RunningSince, least))
 		}
 	}
 	return healthy

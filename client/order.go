@@ -80,7 +80,7 @@ func (a *allocRunner) ending() bool {
 
 // delayed reports whether the group's shutdown delay is running.
 func (a *allocRunner) delayed() bool {
-	return a.rec.Stopping && !a.failed() && !a.skipsDelays() && !a.core.reached(a.rec.StopBegan+a.group.ShutdownDelay)
+	return a.rec.Stopping && !a.failed() && !a.skipsDelays() && !a.core.reached(later(a.rec.StopBegan, a.group.ShutdownDelay))
 }
 
 // skipsDelays reports whether the servers asked to skip shutdown delays.

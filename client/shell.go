@@ -69,7 +69,7 @@ type Shell interface {
 	// Inspect answers with what the driver knows of the task.
 	Inspect(task TaskRef, reply func(driver.Status, error))
 	// Stop asks the driver to send the signal, and to kill the task after the grace. The shell
-	// limits the call to the grace and [StopSlack].
+	// limits the call to the grace and [StopSlack], whose sum may overflow.
 	Stop(task TaskRef, grace time.Duration, signal string, reply func(error))
 	// Kill sends SIGKILL to all processes of the task's cgroup, and answers within about a second
 	// with those that are left. With a life it asks a driver that keeps its tasks elsewhere to

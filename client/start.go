@@ -91,7 +91,7 @@ func (s *start) ask() {
 	deadline := s.deadline
 	if s.t.mustStop() {
 		s.t.beginStop()
-		deadline = min(deadline, s.t.rec.StopBegan+s.t.shutdownDelay()+s.t.task.KillTimeout)
+		deadline = min(deadline, later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout))
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not answered whether it has started the task")
 	}
 	if a.core.reached(deadline) && !s.abandoned {

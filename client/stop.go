@@ -79,7 +79,7 @@ func (t *taskRunner) endWait() {
 // task comes through the open wait.
 func (s *start) stop() {
 	c := s.t.core()
-	if signalDue := s.t.rec.StopBegan + s.t.shutdownDelay(); !c.reached(signalDue) {
+	if signalDue := later(s.t.rec.StopBegan, s.t.shutdownDelay()); !c.reached(signalDue) {
 		s.t.waitFor(cluster.WaitShutdownDelay, signalDue, "the shutdown delay of the task")
 		return
 	}
@@ -108,13 +108,13 @@ func (s *start) signal() {
 		s.t.rec.SignalAt = c.now.Boot
 		s.t.alloc.touch()
 	} else {
-		grace = max(0, s.t.rec.SignalAt+grace+killMargin-c.now.Boot)
+		grace = max(0, later(s.t.rec.SignalAt, grace, killMargin)-c.now.Boot)
 	}
 	name := s.t.task.KillSignal
 	if s.defaultSignal {
 		name = ""
 	}
-	s.t.waitFor(cluster.WaitGrace, s.t.rec.SignalAt+s.t.task.KillTimeout, "")
+	s.t.waitFor(cluster.WaitGrace, later(s.t.rec.SignalAt, s.t.task.KillTimeout), "")
 	c.options.Shell.Stop(ref, grace, name, answer(s, func(err error) { s.stopAnswered(name, err) }))
 }
 
@@ -140,12 +140,12 @@ const killMargin = 500 * time.Millisecond
 // killed when the driver has not come back for the length of the grace and [StopSlack].
 func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
-		return s.t.core().reached(s.t.rec.SignalAt + s.t.task.KillTimeout + killMargin)
+		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
 	}
 	if !s.killing && !s.killed {
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
 	}
-	return s.t.core().reached(s.t.rec.StopBegan + s.t.shutdownDelay() + s.t.task.KillTimeout + StopSlack)
+	return s.t.core().reached(later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout, StopSlack))
 }
 
 // kill sends SIGKILL to what is left of the task.

@@ -130,7 +130,7 @@ func (t *taskRunner) stepRunning() {
 		t.beginStop()
 		t.start.stop()
 	} else if t.alloc.rec.Stopping && t.alloc.delayed() && !t.task.Poststop() {
-		t.waitFor(cluster.WaitShutdownDelay, t.alloc.rec.StopBegan+t.alloc.group.ShutdownDelay, "the shutdown delay of the group")
+		t.waitFor(cluster.WaitShutdownDelay, later(t.alloc.rec.StopBegan, t.alloc.group.ShutdownDelay), "the shutdown delay of the group")
 	}
 }
 
@@ -195,15 +195,15 @@ func (t *taskRunner) finished() {
 func (t *taskRunner) restart() {
 	now := t.core().now
 	policy := t.alloc.group.RestartPolicyOf(t.task, t.alloc.job)
-	if t.rec.WindowBegan == 0 || now.Boot >= t.rec.WindowBegan+policy.Interval {
+	if t.rec.WindowBegan == 0 || now.Boot >= later(t.rec.WindowBegan, policy.Interval) {
 		t.rec.WindowBegan, t.rec.Restarts = now.Boot, 0
 	}
 	switch {
 	case t.rec.Restarts < policy.Attempts:
 		t.rec.Restarts++
-		t.rec.RestartAt = now.Boot + policy.Delay
+		t.rec.RestartAt = later(now.Boot, policy.Delay)
 	case policy.Mode == cluster.RestartDelay:
-		t.rec.RestartAt = t.rec.WindowBegan + policy.Interval
+		t.rec.RestartAt = later(t.rec.WindowBegan, policy.Interval)
 	default:
 		t.rec.State.Failed = true
 		t.die("Not Restarting", fmt.Sprintf("Exceeded allowed attempts %d in interval %s and mode is %q", policy.Attempts, policy.Interval, policy.Mode))
