@@ -551,3 +551,25 @@ func TestCore_diesAtEachEffect(t *testing.T) {
 		must.StrContains(t, n.storyOf(), "the client is killed", must.Sprint(at))
 	}
 }
+
+// The client was away for longer than the grace of a task that had to stop. The task gets its signal
+// and its whole grace then: its driver was never asked.
+func TestCore_clientAwayBeforeTheSignal(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: 3 * time.Second}
+	a := allocation("a", mainTask("web"))
+	a.Job.TaskGroups[0].ShutdownDelay = 5 * time.Second
+	n.place(a)
+	n.run(time.Second)
+	process := n.live("web")[0]
+	n.stop("a")
+	n.run(time.Second)
+	n.boot += 10 * time.Minute // no client runs
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.Positive(t, process.signaled)
+	must.EqOp(t, 0, process.killed)
+}

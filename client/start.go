@@ -33,6 +33,8 @@ type start struct {
 	// stopAsked: the driver was asked to stop the task, for the driver's default signal if
 	// defaultSignal is set.
 	stopAsked, defaultSignal bool
+	// driverMissed is when the signal was due and the driver could not be asked, or zero.
+	driverMissed time.Duration
 	// killed: no process is left. The driver has until collectBy to tell the result; then it was
 	// inspected.
 	killing, killed, inspected bool

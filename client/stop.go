@@ -137,7 +137,8 @@ func (s *start) stopAnswered(name string, err error) {
 const killMargin = 500 * time.Millisecond
 
 // killDue reports whether the grace is over. A task whose driver is away gets no signal: it is
-// killed when the driver has not come back for the length of the grace and [StopSlack].
+// killed when this client has waited for the driver for the length of the grace and [StopSlack]. The
+// time in which no client ran does not count, because the driver may be well.
 func (s *start) killDue() bool {
 	if s.t.rec.SignalAt != 0 {
 		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
@@ -145,7 +146,10 @@ func (s *start) killDue() bool {
 	if !s.killing && !s.killed {
 		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
 	}
-	return s.t.core().reached(later(s.t.rec.StopBegan, s.t.shutdownDelay(), s.t.task.KillTimeout, StopSlack))
+	if s.driverMissed == 0 {
+		s.driverMissed = s.t.core().now.Boot
+	}
+	return s.t.core().reached(later(s.driverMissed, s.t.task.KillTimeout, StopSlack))
 }
 
 // kill sends SIGKILL to what is left of the task.
