@@ -211,6 +211,27 @@ func (j *Job) NeededVersion() Version {
 	return MinVersion
 }
 
+// WithoutDrivers returns a copy of the job without the fields of [VersionOfDrivers]: what the servers
+// of an older cluster keep of it.
+func (j *Job) WithoutDrivers() *Job {
+	c := j.Copy()
+	c.Constraints, c.Meta = nil, nil
+	for _, g := range c.TaskGroups {
+		if g == nil {
+			continue
+		}
+		g.RestartPolicy, g.Constraints, g.Meta, g.Disconnect.StopOnClientAfter = nil, nil, nil, 0
+		for i, t := range g.Tasks {
+			if t != nil {
+				g.Tasks[i] = &Task{
+					Name: t.Name, Resources: t.Resources, KillTimeout: t.KillTimeout, ShutdownDelay: t.ShutdownDelay, StoragePlugin: t.StoragePlugin,
+				}
+			}
+		}
+	}
+	return c
+}
+
 func (g *TaskGroup) usesDrivers() bool {
 	return g.RestartPolicy != nil || len(g.Constraints) > 0 || len(g.Meta) > 0 || g.Disconnect.StopOnClientAfter != 0 ||
 		slices.ContainsFunc(g.Tasks, (*Task).usesDrivers)

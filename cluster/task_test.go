@@ -38,6 +38,13 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(report), report.NeededVersion)
 	must.MapLen(t, 39, tagged)
 
+	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
+	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
+		fill(one, 7)
+	}
+	must.Eq(t, cluster.VersionOfDrivers, whole.NeededVersion())
+	must.Eq(t, job, whole.WithoutDrivers())
+
 	job.Meta = map[string]string{"owner": "web"}
 	must.Eq(t, cluster.VersionOfDrivers, alloc.NeededVersion(), must.Sprint("the job of an allocation"))
 	must.Eq(t, cluster.MinVersion, (*cluster.Job)(nil).NeededVersion())

@@ -49,6 +49,14 @@ type fixture struct {
 }
 
 func newFixture(t testing.TB) *fixture {
+	w := newOldFixture(t)
+	w.Index--
+	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	return w
+}
+
+// newOldFixture returns a fixture of cluster version 1.
+func newOldFixture(t testing.TB) *fixture {
 	w := &fixture{
 		Replica: clustertest.NewReplica(t, shims.FSMConfig{}),
 		cluster: "c1",

@@ -156,3 +156,19 @@ func TestReferenceClient_EnforceIndex(t *testing.T) {
 	must.Eq(t, http.StatusConflict, refused.code)
 	must.Eq(t, 1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Version)
 }
+
+// A job file names drivers. While the servers of a cluster are upgraded, its registration keeps what
+// the older servers would keep, and says so.
+func TestReferenceClient_DriversBeforeTheirVersion(t *testing.T) {
+	t.Parallel()
+	w := newOldFixture(t)
+	w.serve(httpapi.Options{})
+	task := api.NewTask("main", "raw_exec").SetConfig("command", "/bin/sleep").Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
+	job := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", 1).AddTask(task))
+	answer, _, err := w.client().Jobs().Register(job, nil)
+	must.NoError(t, err)
+	must.StrContains(t, answer.Warnings, "the cluster has version 1 until all its servers are upgraded")
+	kept := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
+	must.Eq(t, cluster.MinVersion, kept.NeededVersion())
+	must.Eq(t, "main", kept.TaskGroups[0].Tasks[0].Name)
+}

@@ -97,6 +97,15 @@ func registerJob(q *request) error {
 	if err := poolExists(q, job); err != nil {
 		return err
 	}
+	state, err := q.state()
+	if err != nil {
+		return err
+	}
+	if v := state.ClusterVersion(); job.NeededVersion() > v {
+		job = job.WithoutDrivers()
+		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: drivers, lifecycle, constraints and "+
+			"environments of the job have no effect yet; register it again then", v))
+	}
 	var at *uint64
 	if body.EnforceIndex {
 		at = &body.JobModifyIndex
