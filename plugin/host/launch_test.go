@@ -459,6 +459,56 @@ func TestTakeOver_fails(t *testing.T) {
 	}
 }
 
+// A program that is replaced is started: its path is the same, and the file is not.
+func TestTakeOver_replacedProgram(t *testing.T) {
+	t.Parallel()
+	const text = "#!/bin/sh\n" + `exec "$0.real" "$@"` + "\n"
+	for name, test := range map[string]struct {
+		replace   func(path string) error
+		takenOver bool
+	}{
+		"the same file": {func(string) error { return nil }, true},
+		"another file of the same size and time": {func(path string) error {
+			info, err := os.Stat(path)
+			return errors.Join(err, os.WriteFile(path+".new", []byte(text), 0o700),
+				os.Chtimes(path+".new", info.ModTime(), info.ModTime()), os.Rename(path+".new", path))
+		}, false},
+		"the same file with another text": {func(path string) error { return os.WriteFile(path, []byte(text+"exit\n"), 0o700) }, false},
+		"the same file at another time":   {func(path string) error { return os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, script{})
+			path := filepath.Join(t.TempDir(), "plugin.sh")
+			must.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+			must.NoError(t, os.Symlink(b.options.Path, path+".real"))
+			b.options.Path = path
+			record := b.killedClient(filepath.Join(t.TempDir(), "record"))
+			must.NoError(t, test.replace(path))
+			instance, err := b.program().Launch(t.Context(), record, keep)
+			must.NoError(t, err)
+			must.Eq(t, test.takenOver, instance.TakenOver())
+			pids := b.pids()
+			must.Eq(t, test.takenOver, b.alive(pids[0]))
+			must.NoError(t, instance.Kill(t.Context()))
+		})
+	}
+}
+
+// A plugin whose program was deleted is killed: the client could not start it again.
+func TestTakeOver_deletedProgram(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, script{})
+	path := filepath.Join(t.TempDir(), "plugin")
+	must.NoError(t, os.Symlink(b.options.Path, path))
+	b.options.Path = path
+	record := b.killedClient(filepath.Join(t.TempDir(), "record"))
+	must.NoError(t, os.Remove(path))
+	_, err := b.program().Launch(t.Context(), record, keep)
+	must.ErrorContains(t, err, "the program of the plugin: stat "+path)
+	must.False(t, b.alive(b.pids()[0]))
+}
+
 // A record whose pid belongs to another process now harms no process.
 func TestTakeOver_aStranger(t *testing.T) {
 	t.Parallel()

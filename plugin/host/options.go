@@ -123,11 +123,21 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// digest names what the process of a plugin was started and configured with.
-func (o Options) digest() string {
+// digest names what the process of a plugin was started and configured with. The program is the
+// file, not its path: after an upgrade the path may name another file.
+func (o Options) digest() (string, error) {
+	info, err := os.Stat(o.Path)
+	if err != nil {
+		return "", fmt.Errorf("the program of the plugin: %w", err)
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("the program of the plugin: %s has no inode", o.Path)
+	}
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d\n%q\n%q\n%q\n%q\n%d %d\n", o.Type, o.Path, o.Args, o.Config, slices.Sorted(slices.Values(o.Env)), o.MinPort, o.MaxPort)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	_, _ = fmt.Fprintf(h, "%d %d %d %d\n", sys.Dev, sys.Ino, info.Size(), info.ModTime().UnixNano())
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
 // CheckFile reports why the client must not run a file: it or its folder belongs to a user other

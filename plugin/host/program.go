@@ -33,7 +33,7 @@ const maxMessage = 64 << 20
 type Record struct {
 	Process process.Identity `json:"process"`
 	Socket  string           `json:"socket"`
-	// Digest names the program and the configuration of the process.
+	// Digest names the program, the file that it was, and the configuration of the process.
 	Digest string `json:"digest"`
 }
 
@@ -131,8 +131,12 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 
 // attach connects to a process. After an error the process may be killed.
 func (p *Program) attach(ctx context.Context, generation uint64, last Record, running *process.Process) (*Instance, error) {
-	if last.Digest != p.options.digest() {
-		return nil, errors.New("its configuration has changed")
+	digest, err := p.options.digest()
+	if err != nil {
+		return nil, err
+	}
+	if last.Digest != digest {
+		return nil, errors.New("its program or its configuration has changed")
 	}
 	answering, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
@@ -181,6 +185,11 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 func (p *Program) start(ctx context.Context, generation uint64) (*Instance, error) {
 	starting, cancel := context.WithTimeout(ctx, p.options.HandshakeTimeout+p.options.CallTimeout)
 	defer cancel()
+	// Before the start: if the file changes meanwhile, the next client starts the plugin again.
+	digest, err := p.options.digest()
+	if err != nil {
+		return nil, err
+	}
 	r := &runner{options: p.options, starting: starting}
 	var dir string
 	client := goplugin.NewClient(p.config(func(c *goplugin.ClientConfig) {
@@ -189,7 +198,7 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 			return r, nil
 		}
 	}))
-	_, err := client.Start()
+	_, err = client.Start()
 	if r.process == nil {
 		return nil, errors.Join(fmt.Errorf("the plugin did not start: %w", err), os.RemoveAll(dir))
 	}
@@ -198,7 +207,7 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 		instance, err = p.connect(generation, client, &r.attached, dir)
 	}
 	if err == nil {
-		instance.record = Record{Process: r.process.Identity(), Socket: client.ReattachConfig().Addr.String(), Digest: p.options.digest()}
+		instance.record = Record{Process: r.process.Identity(), Socket: client.ReattachConfig().Addr.String(), Digest: digest}
 		err = checkListener(starting, instance.record.Socket, instance.record.Process.PID)
 	}
 	if !r.spare() && err == nil {
