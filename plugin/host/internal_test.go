@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -177,6 +178,40 @@ func TestRotateLog(t *testing.T) {
 	must.Eq(t, "three\n", string(now))
 	must.Eq(t, "", lastLine("/nonexistent"))
 	must.NoError(t, rotateLog("/nonexistent", 100))
+}
+
+// A plugin that hangs and has no room for one more connection still listens: the next one must not
+// be started beside it.
+func TestSweep_fullBacklog(t *testing.T) { // not parallel: a process of another test would have the socket
+	dir, err := os.MkdirTemp("", "nd")
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	address := &unix.SockaddrUnix{Name: filepath.Join(dir, "socket")}
+	socket := func() int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		must.NoError(t, err)
+		return fd
+	}
+	listening := socket()
+	must.NoError(t, unix.Bind(listening, address))
+	must.NoError(t, unix.Listen(listening, 1))
+	for err = nil; err == nil; {
+		fd := socket()
+		defer unix.Close(fd)
+		err = unix.Connect(fd, address)
+	}
+	must.ErrorIs(t, err, unix.EAGAIN)
+	err = sweep(t.Context(), dir)
+	must.ErrorIs(t, err, unix.EAGAIN)
+	must.ErrorContains(t, err, "a process may listen")
+	must.ErrorContains(t, err, address.Name)
+	_, err = os.Stat(address.Name)
+	must.NoError(t, err, must.Sprint("the next launch must find it"))
+
+	must.NoError(t, unix.Close(listening)) // as at its end
+	must.NoError(t, sweep(t.Context(), dir))
+	_, err = os.Stat(address.Name)
+	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // Times that a driver does not know are zero.

@@ -91,11 +91,15 @@ func sweep(ctx context.Context, dir string) error {
 	return err
 }
 
-// killListener kills the process that listens on a socket, if there is one.
+// killListener kills the process that listens on a socket, if there is one. An error means that a
+// process may still listen.
 func killListener(ctx context.Context, socket string) error {
 	pid, err := listener(ctx, socket)
+	if nobodyListens(err) {
+		return nil
+	}
 	if err != nil {
-		return ctx.Err() // no process listens
+		return fmt.Errorf("a process may listen, and cannot be found: %w", err)
 	}
 	identity, err := process.Identify(pid)
 	if errors.Is(err, process.ErrGone) {
@@ -114,10 +118,22 @@ func killListener(ctx context.Context, socket string) error {
 	defer p.Close()
 	// The pid was the listener's before the process was opened. If it still is, it is the same
 	// process.
-	if again, err := listener(ctx, socket); err != nil || again != pid {
-		return ctx.Err()
+	again, err := listener(ctx, socket)
+	switch {
+	case nobodyListens(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the process %d listens, and was not killed: %w", pid, err)
+	case again != pid:
+		return fmt.Errorf("the process %d listens on %s, and before it did the process %d", again, socket, pid)
 	}
 	return end(ctx, p)
+}
+
+// nobodyListens reports whether the error of a connection means that no process listens. Others do
+// not: a process that hangs has no room for one more connection (EAGAIN).
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
 // end kills a process and waits for its end.
