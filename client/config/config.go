@@ -72,6 +72,9 @@ type Log struct {
 type Plugin struct {
 	Name    string
 	Enabled bool
+	// StartTimeout is how long the driver may take to start a task, or zero for the default of the
+	// client's core.
+	StartTimeout time.Duration
 	// Config is the plugin's own configuration, a JSON object, or nil. The plugin's schema decodes it.
 	Config json.RawMessage
 }

@@ -50,6 +50,7 @@ log {
   json  = true
 }
 plugin "raw_exec" {
+  start_timeout = "10m"
   config {
     anything = [1, "a"]
     inner "x" {
@@ -77,7 +78,7 @@ func TestParse_everyKey(t *testing.T) {
 		Limits: config.Limits{MaxKillTimeout: 90 * time.Second, MaxAllocs: 7, DriverCalls: 3},
 		Log:    config.Log{Level: slog.LevelDebug, JSON: true},
 		Plugins: map[string]config.Plugin{
-			"raw_exec": {Name: "raw_exec", Enabled: true, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
+			"raw_exec": {Name: "raw_exec", Enabled: true, StartTimeout: 10 * time.Minute, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
 			"mock":     {Name: "mock"},
 		},
 	}, c)

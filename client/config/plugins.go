@@ -13,10 +13,11 @@ import (
 )
 
 type pluginBlock struct {
-	Name    string     `hcl:"name,label"`
-	Enabled *bool      `hcl:"enabled,optional"`
-	Config  *pluginOwn `hcl:"config,block"`
-	Range   hcl.Range  `hcl:",def_range"`
+	Name         string         `hcl:"name,label"`
+	Enabled      *bool          `hcl:"enabled,optional"`
+	StartTimeout hcl.Expression `hcl:"start_timeout,optional"`
+	Config       *pluginOwn     `hcl:"config,block"`
+	Range        hcl.Range      `hcl:",def_range"`
 }
 
 // pluginOwn is the configuration that only the plugin understands.
@@ -35,7 +36,7 @@ func readPlugins(r *reader, blocks []pluginBlock) map[string]Plugin {
 			r.add(b.Range, "plugin", fmt.Sprintf("%q is not the name of a file", b.Name))
 			continue
 		}
-		p := Plugin{Name: b.Name, Enabled: b.Enabled == nil || *b.Enabled}
+		p := Plugin{Name: b.Name, Enabled: b.Enabled == nil || *b.Enabled, StartTimeout: r.duration("start_timeout", b.StartTimeout, 0)}
 		if b.Config != nil {
 			var found hcl.Diagnostics
 			p.Config, found = toJSON(b.Config.Body)

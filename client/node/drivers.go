@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
 )
 
@@ -52,6 +53,17 @@ type drivers struct {
 	events driverEvents
 	trust  *trust
 	logger *slog.Logger
+}
+
+// startTimeouts returns how long drivers may take to start a task, for those whose plugin's block says it.
+func (d *drivers) startTimeouts(blocks map[string]config.Plugin) map[string]time.Duration {
+	limits := map[string]time.Duration{}
+	for name, process := range d.all {
+		if p, is := process.program.(*pluginProgram); is && blocks[p.file].StartTimeout > 0 {
+			limits[name] = blocks[p.file].StartTimeout
+		}
+	}
+	return limits
 }
 
 // driverProcess is one driver, with its present life.
