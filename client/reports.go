@@ -1,15 +1,25 @@
 package client
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// maxReports bounds the reports of one batch.
-const maxReports = 250
+// Bounds on one batch. The servers refuse a batch of more than 1 MiB as a whole.
+const (
+	maxReports = 250
+	// maxReportBytes bounds the bytes that the reports of a batch need as JSON.
+	maxReportBytes = 768 << 10
+)
+
+// What reports, tasks, events and details need as JSON beside their texts, at most.
+const (
+	jsonOfReport = 256
+	jsonOfTask   = 384
+	jsonOfEvent  = 128
+	jsonOfDetail = 8
+)
 
 // reports takes the state of the allocations to the servers, in one batch at a time, until the
 // servers have it.
@@ -34,11 +44,17 @@ func (r *reports) step() {
 	}
 	var batch []cluster.AllocReport
 	var sent []sentReport
+	size := 0
 	for _, a := range r.core.allocs {
-		if len(batch) < maxReports && a.reportable() {
-			batch = append(batch, a.newReport())
-			sent = append(sent, sentReport{alloc: a, version: a.report.version, ended: a.rec.Ended})
+		if !a.reportable() {
+			continue
 		}
+		report, bytes := a.newReport()
+		if size += bytes; len(batch) == maxReports || size > maxReportBytes {
+			break
+		}
+		batch = append(batch, report)
+		sent = append(sent, sentReport{alloc: a, version: a.report.version, ended: a.rec.Ended})
 	}
 	if len(batch) == 0 {
 		return
@@ -75,17 +91,54 @@ func (a *allocRunner) reportable() bool {
 	return a.report.version != a.report.taken && !a.orphan() && (!a.rec.Ended || a.saves.tried == a.saves.version)
 }
 
-func (a *allocRunner) newReport() cluster.AllocReport {
+// newReport returns the report of the allocation and the bytes that it needs as JSON. It has what the
+// servers keep of the texts. One report fits in a batch: with so many tasks that it does not, it
+// leaves the states of the tasks out.
+func (a *allocRunner) newReport() (cluster.AllocReport, int) {
 	states := &cluster.TaskStates{}
 	for _, t := range a.tasks {
 		state := t.rec.State
 		state.Waiting = t.wait.report()
-		state.Events = slices.Clone(state.Events)
 		states.Tasks = append(states.Tasks, state)
 	}
-	slices.SortFunc(states.Tasks, func(a, b cluster.TaskState) int { return strings.Compare(a.Name, b.Name) })
-	return cluster.AllocReport{
-		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: a.description(),
-		TaskStates: states, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
+	r := cluster.AllocReport{
+		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
+		TaskStates: states.Bounded(a.group), Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
+	size, tasks := jsonOfReport+jsonOf(string(r.Alloc))+jsonOf(r.ClientDescription), jsonOfTasks(r.TaskStates)
+	if size+tasks > maxReportBytes {
+		r.TaskStates, tasks = nil, 0
+	}
+	return r, size + tasks
+}
+
+func jsonOfTasks(states *cluster.TaskStates) (size int) {
+	for _, t := range states.Tasks {
+		size += jsonOfTask + jsonOf(t.Name)
+		if t.Waiting != nil {
+			size += jsonOf(string(t.Waiting.For)) + jsonOf(t.Waiting.Detail)
+		}
+		for _, e := range t.Events {
+			size += jsonOfEvent + jsonOf(e.Type) + jsonOf(e.Message)
+			for key, value := range e.Details {
+				size += jsonOfDetail + jsonOf(key) + jsonOf(value)
+			}
+		}
+	}
+	return size
+}
+
+// jsonOf is how many bytes the text needs inside a JSON string, at most.
+func jsonOf(text string) (size int) {
+	for _, b := range []byte(text) {
+		switch {
+		case b < ' ', b == '<', b == '>', b == '&':
+			size += 6 // such as \u003c
+		case b == '"', b == '\\', b >= 0x7f: // U+2028 has three bytes and needs six
+			size += 2
+		default:
+			size++
+		}
+	}
+	return size
 }

@@ -103,7 +103,7 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 	return cluster.AllocReport{}, fmt.Errorf("a client cannot report the status %q", r.ClientStatus)
 }
 
-// NewAllocReport returns the report as it travels.
+// NewAllocReport returns the report as it travels. Each text travels once.
 func NewAllocReport(r cluster.AllocReport) AllocReport {
 	w := AllocReport{
 		ID: string(r.Alloc), ClientStatus: string(r.ClientStatus), ClientDescription: r.ClientDescription,
@@ -111,6 +111,11 @@ func NewAllocReport(r cluster.AllocReport) AllocReport {
 	}
 	if r.TaskStates != nil {
 		w.TaskStates = newTaskStates(r.TaskStates)
+	}
+	for _, t := range w.TaskStates {
+		for _, e := range t.Events {
+			e.DisplayMessage = ""
+		}
 	}
 	return w
 }

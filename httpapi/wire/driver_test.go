@@ -198,6 +198,7 @@ func TestDrivers_TaskStatesComeBack(t *testing.T) {
 	reports, err := request.Reports("n", at)
 	must.NoError(t, err)
 	must.Eq(t, []cluster.AllocReport{report}, reports)
+	must.Eq(t, 1, strings.Count(string(encode(t, wire.NewAllocReport(report))), "Task started by client"), must.Sprint("a text travels once"))
 
 	var a api.Allocation
 	must.NoError(t, json.Unmarshal(encode(t, wire.NewAllocation(&cluster.Allocation{ID: "a", TaskStates: states})), &a))

@@ -28,7 +28,7 @@ type TaskEvent struct {
 	Type string
 	// Time is in Unix nanoseconds.
 	Time int64
-	// DisplayMessage and Message are the same text in an answer.
+	// DisplayMessage and Message are the same text in an answer. In a report only Message is set.
 	DisplayMessage string
 	Message        string
 	Details        map[string]string

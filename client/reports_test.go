@@ -1,0 +1,125 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// mostTaken is what the servers take of one request, in bytes.
+const mostTaken = 1 << 20
+
+// weigher is a shell that refuses a batch of reports as real servers do: as a whole, by its size.
+type weigher struct {
+	*shell
+	t       *testing.T
+	batches []int // their sizes in bytes
+	refused int
+}
+
+func (w *weigher) Report(reports []cluster.AllocReport, reply func(bool)) {
+	var body wire.AllocsRequest
+	for _, r := range reports {
+		body.Allocs = append(body.Allocs, wire.NewAllocReport(r))
+	}
+	text, err := json.Marshal(body)
+	must.NoError(w.t, err)
+	w.batches = append(w.batches, len(text))
+	if len(text) > mostTaken {
+		w.refused++
+		reply(false)
+		return
+	}
+	w.shell.Report(reports, reply)
+}
+
+// newWeigher returns a node with such servers.
+func newWeigher(t *testing.T) (*node, *weigher) {
+	n := newNode(t)
+	n.epoch++
+	w := &weigher{shell: &shell{node: n, epoch: n.epoch}, t: t}
+	core, err := client.New(client.Options{
+		Node: "node-1", Shell: w, BootID: n.bootID, Drivers: []string{"mock"},
+		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
+			n.ids++
+			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
+		},
+	})
+	must.NoError(t, err)
+	n.core = core
+	return n, w
+}
+
+// The servers take every batch of many allocations with long histories, with any text in the errors of
+// a driver.
+func TestReports_aBatchFits(t *testing.T) {
+	for name, message := range map[string]string{
+		"long":      strings.Repeat("long ", 10_000),
+		"escaped":   strings.Repeat("<\x01>&", 100),
+		"quoted":    strings.Repeat(`"\`, 200),
+		"separator": strings.Repeat("\u2028", 200),
+		"invalid":   strings.Repeat("\xff\xfe", 200),
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, w := newWeigher(t)
+			n.silent = true
+			var ids []cluster.AllocID
+			for i := range 90 {
+				var tasks []*cluster.Task
+				for k := range 3 {
+					task := mainTask(fmt.Sprintf("task-%d-%d", i, k))
+					n.scripts[task.Name] = script{startErrors: []error{fail(message), fail(message), fail(message)}}
+					tasks = append(tasks, task)
+				}
+				ids = append(ids, cluster.AllocID(fmt.Sprintf("8d5d7a4e-0000-0000-0000-%012d", i)))
+				n.place(allocation(ids[i], tasks...))
+			}
+			n.run(40 * time.Second) // two restarts
+			n.silent = false
+			n.run(2 * time.Minute)
+			must.EqOp(t, 0, w.refused)
+			for _, id := range ids {
+				must.EqOp(t, cluster.ClientFailed, n.status(id), must.Sprint(id))
+				must.Len(t, 3, n.servers[id].TaskStates.Tasks)
+			}
+			largest := slices.Max(w.batches)
+			must.LessEq(t, 768<<10, largest)
+			must.Greater(t, 256<<10, largest, must.Sprint("the bound is reached"))
+		})
+	}
+}
+
+func fail(message string) error {
+	return &driver.Error{Class: driver.Recoverable, Call: "StartTask", Err: errors.New(message)}
+}
+
+// One allocation of as many tasks as a job may have is reported: with names so long that their states do
+// not fit, without them.
+func TestReports_oneReportFits(t *testing.T) {
+	for name, long := range map[string]int{"short": 0, "long": 240} {
+		t.Run(name, func(t *testing.T) {
+			n, w := newWeigher(t)
+			var tasks []*cluster.Task
+			for i := range cluster.MaxJobTasks {
+				tasks = append(tasks, mainTask(fmt.Sprintf("%s%04d", strings.Repeat("<", long), i)))
+			}
+			n.place(allocation("a", tasks...))
+			n.run(5 * time.Millisecond)
+			must.EqOp(t, cluster.ClientPending, n.status("a"))
+			must.EqOp(t, 0, w.refused)
+			must.EqOp(t, long == 0, n.servers["a"].TaskStates != nil)
+			must.Positive(t, len(w.batches))
+		})
+	}
+}
