@@ -3,10 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/seed-f9cf0b39/nodedrain/cluster/semver"
 )
 
 // Constraint restricts the nodes that a group may run on. LTarget and RTarget are texts or name a
@@ -26,7 +24,7 @@ const (
 	OperandLessOrEqual    = "<="
 	OperandGreater        = ">"
 	OperandGreaterOrEqual = ">="
-	// OperandRegexp needs a regular expression as RTarget.
+	// OperandRegexp needs a regular expression of at most [MaxRegexpBytes] as RTarget.
 	OperandRegexp = "regexp"
 	// OperandVersion and OperandSemver need constraints on versions as RTarget, such as
 	// ">= 1.2, < 2".
@@ -47,6 +45,10 @@ const (
 	MaxConstraints = 100
 	// MaxConstraintBytes bounds each target, in bytes.
 	MaxConstraintBytes = 1024
+	// MaxRegexpBytes bounds a regular expression, in bytes. MaxJobRegexps bounds those of a job with
+	// its groups and tasks.
+	MaxRegexpBytes = 128
+	MaxJobRegexps  = 10
 )
 
 // String returns the constraint as operators write it.
@@ -60,7 +62,11 @@ func (c Constraint) String() string {
 	return c.LTarget + " " + c.Operand + " " + c.RTarget
 }
 
-// Validate returns why servers cannot honour the constraint, or nil.
+// Validate returns why servers cannot honour the constraint, or nil. It reads neither regular
+// expressions nor versions: an FSM calls it, and servers that were built with different versions of Go
+// must decide alike. The proposer calls [feasible.Check] too.
+//
+// [feasible.Check]: https://pkg.go.dev/github.com/seed-f9cf0b39/nodedrain/cluster/feasible#Check
 func (c Constraint) Validate() error {
 	if len(c.LTarget) > MaxConstraintBytes || len(c.RTarget) > MaxConstraintBytes {
 		return fmt.Errorf("Constraint: a target has at most %d bytes", MaxConstraintBytes)
@@ -76,16 +82,14 @@ func (c Constraint) Validate() error {
 	case "", OperandEqual, OperandNotEqual, OperandLess, OperandLessOrEqual, OperandGreater, OperandGreaterOrEqual,
 		OperandIsSet, OperandIsNotSet:
 		return nil
-	case OperandSetContains, OperandSetContainsAny:
+	case OperandSetContains, OperandSetContainsAny, OperandVersion, OperandSemver:
 		if c.RTarget == "" {
 			err = errors.New("the right side is missing")
 		}
 	case OperandRegexp:
-		_, err = regexp.Compile(c.RTarget)
-	case OperandVersion:
-		_, err = semver.ParseLoose(c.RTarget)
-	case OperandSemver:
-		_, err = semver.Parse(c.RTarget)
+		if len(c.RTarget) > MaxRegexpBytes {
+			err = fmt.Errorf("a regular expression has at most %d bytes", MaxRegexpBytes)
+		}
 	default:
 		err = fmt.Errorf("the operand %q is not supported", c.Operand)
 	}
@@ -134,6 +138,38 @@ func constraintBytes(constraints []Constraint) int {
 		size += len(c.LTarget) + len(c.RTarget) + len(c.Operand)
 	}
 	return size
+}
+
+// Constrained reports whether the job, the group or a task of the group has constraints.
+func (j *Job) Constrained(g *TaskGroup) bool {
+	return len(j.Constraints) > 0 || len(g.Constraints) > 0 ||
+		slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && len(t.Constraints) > 0 })
+}
+
+// regexps counts the regular expressions of the job, its groups and its tasks.
+func (j *Job) regexps() int {
+	count := regexpsOf(j.Constraints)
+	for _, g := range j.TaskGroups {
+		if g == nil {
+			continue
+		}
+		count += regexpsOf(g.Constraints)
+		for _, t := range g.Tasks {
+			if t != nil {
+				count += regexpsOf(t.Constraints)
+			}
+		}
+	}
+	return count
+}
+
+func regexpsOf(constraints []Constraint) (count int) {
+	for _, c := range constraints {
+		if c.Operand == OperandRegexp {
+			count++
+		}
+	}
+	return count
 }
 
 // Target returns the name inside ${}, and false for a text that is none.

@@ -184,7 +184,8 @@ const (
 const maxReasons = 10
 
 // Validate returns the reasons why the job cannot run, joined, or nil. It returns about ten at
-// most.
+// most. It does not read the regular expressions and versions of constraints: see
+// [Constraint.Validate].
 func (j *Job) Validate() error {
 	if j == nil {
 		return errors.New("job is missing")
@@ -258,6 +259,9 @@ func (j *Job) checkSize() error {
 	}
 	if size := j.textBytes(); size > MaxJobTextBytes {
 		return fmt.Errorf("Config, Env, Meta and Constraints of a job have at most %d bytes but found %d", MaxJobTextBytes, size)
+	}
+	if count := j.regexps(); count > MaxJobRegexps {
+		return fmt.Errorf("A job has at most %d constraints with a regular expression but found %d", MaxJobRegexps, count)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,17 +255,25 @@ func TestJob_Validate_drivers(t *testing.T) {
 			},
 			`Constraint "x = ${device.vendor}": the target "${device.vendor}" is not supported`,
 		},
-		"a constraint of an expression that is none": {
+		"a long regular expression": {
 			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) {
-				t.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: "regexp", RTarget: "("}}
+				t.Constraints = []cluster.Constraint{{LTarget: "x", Operand: "regexp", RTarget: strings.Repeat("a", cluster.MaxRegexpBytes+1)}}
 			},
-			task + "Constraint \"${attr.x} regexp (\": error parsing regexp: missing closing ): `(`",
+			task + `Constraint "x regexp ` + strings.Repeat("a", cluster.MaxRegexpBytes+1) + `": a regular expression has at most 128 bytes`,
 		},
-		"a constraint of a version that is none": {
-			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {
-				g.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: "version", RTarget: ">= x"}}
+		"many regular expressions": {
+			func(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task) {
+				one := cluster.Constraint{LTarget: "x", Operand: "regexp", RTarget: "x"}
+				j.Constraints, g.Constraints = slices.Repeat([]cluster.Constraint{one}, 4), slices.Repeat([]cluster.Constraint{one}, 4)
+				t.Constraints = slices.Repeat([]cluster.Constraint{one}, 3)
 			},
-			group + `Constraint "${attr.x} version >= x": "x" is not a version`,
+			"A job has at most 10 constraints with a regular expression but found 11",
+		},
+		"a constraint without a version": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {
+				g.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: "version"}}
+			},
+			group + `Constraint "${attr.x} version ": the right side is missing`,
 		},
 		"a constraint without a left side": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {

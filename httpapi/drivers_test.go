@@ -172,3 +172,19 @@ func TestReferenceClient_DriversBeforeTheirVersion(t *testing.T) {
 	must.Eq(t, cluster.MinVersion, kept.NeededVersion())
 	must.Eq(t, "main", kept.TaskGroups[0].Tasks[0].Name)
 }
+
+// A constraint that the servers cannot read is refused before it is proposed.
+func TestDrivers_unreadableConstraints(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	url := w.serve(httpapi.Options{}).URL
+	for right, want := range map[string]string{
+		"(":       "missing closing )",
+		".{1000}": "use smaller repetitions",
+	} {
+		job := `{"Job":{"ID":"web","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Constraints":[{"LTarget":"${attr.x}","Operand":"regexp","RTarget":"` + right + `"}]}]}]}}`
+		got := ask(t, "PUT", url+"/v1/jobs", job)
+		must.Eq(t, 400, got.code)
+		must.StrContains(t, got.body, want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -131,6 +132,9 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	job, warnings, err := w.Job()
 	if err == nil {
 		err = job.Validate()
+	}
+	if err == nil {
+		err = feasible.Check(job)
 	}
 	if err == nil {
 		err = errors.Join(checkCounts(job), checkDurations(job))

@@ -49,7 +49,7 @@ func placement(s State, a *cluster.Allocation) *wire.AllocationMetric {
 type shortage struct {
 	metric  *wire.AllocationMetric
 	need    cluster.Resources
-	demands feasible.Demands
+	demands *feasible.Demands
 	// occupied are the nodes on which a job of every node has its allocation; nil for other jobs.
 	occupied map[cluster.NodeID]bool
 	// nearest is the sum of the missing shares of metric.Nearest.
@@ -58,7 +58,7 @@ type shortage struct {
 
 func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *shortage {
 	pool := cmp.Or(j.NodePool, cluster.DefaultNodePool)
-	c := &shortage{need: g.Resources(), demands: feasible.Of(j, g), metric: wire.NewAllocationMetric(pool)}
+	c := &shortage{need: g.Resources(), demands: feasible.Of(j).Group(g), metric: wire.NewAllocationMetric(pool)}
 	c.metric.CoalescedFailures = queued - 1
 	if j.Type.EveryNode() {
 		c.occupied = map[cluster.NodeID]bool{}

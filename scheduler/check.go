@@ -30,10 +30,11 @@ type Refusal struct {
 //   - a stop of a lost or unknown allocation requires that its node is still away;
 //   - a stop of a surplus allocation requires that its group has a surplus, of which marked
 //     allocations go first;
-//   - a placement requires a ready and acceptable node with free resources and healthy drivers on
-//     which the constraints hold, a predecessor
-//     that has no other replacement, a free slot and a free name: a stale plan never gives a
-//     group more than its count, nor two of its slots one name.
+//   - a placement requires a ready and acceptable node with free resources and healthy drivers, a
+//     predecessor that has no other replacement, a free slot and a free name: a stale plan never
+//     gives a group more than its count, nor two of its slots one name;
+//   - a placement of a group with constraints requires a node that was not written after the plan's
+//     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
 // If a part is refused, the evaluation becomes or stays pending, and Check drops the blocked
 // evaluation: the scheduler plans again from a newer state.
@@ -51,7 +52,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		replaced: make(map[cluster.AllocID]bool),
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
-		demands:  make(map[*cluster.TaskGroup]feasible.Demands),
+		clients:  make(map[*cluster.TaskGroup]feasible.Client),
 	}
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
@@ -83,8 +84,8 @@ type checker struct {
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
 	rooms map[cluster.NodeID]*room
-	// demands are those of the groups that the plan places.
-	demands map[*cluster.TaskGroup]feasible.Demands
+	// clients are the demands on clients of the groups that the plan places.
+	clients map[*cluster.TaskGroup]feasible.Client
 }
 
 // stale returns why the whole plan is refused, or the empty string.
@@ -214,16 +215,23 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	return c.tally.full(g, a)
 }
 
-// refusal returns why the group may not run on the node because of its constraints, its drivers or
-// its kill timeouts, or the empty string. Jobs of cluster versions below 4 have no constraints and
-// no drivers, and nodes no longest kill timeout.
+// refusal returns why the group may not run on the node because of its drivers, its kill timeouts or
+// its constraints, or the empty string. Jobs of cluster versions below 4 have no constraints and
+// no drivers, and nodes no longest kill timeout. Constraints are not judged here: all servers must
+// decide alike, and regular expressions depend on the version of Go.
 func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
-	demands, known := c.demands[g]
+	client, known := c.clients[g]
 	if !known {
-		demands = feasible.Of(c.job, g)
-		c.demands[g] = demands
+		client = feasible.ClientOf(g)
+		c.clients[g] = client
 	}
-	return demands.Refusal(n)
+	if why := client.Refusal(n); why != "" {
+		return why
+	}
+	if n.ModifyIndex > c.plan.SnapshotIndex && c.job.Constrained(g) {
+		return fmt.Sprintf("it was written at index %d, after the plan's %d, and the group has constraints", n.ModifyIndex, c.plan.SnapshotIndex)
+	}
+	return ""
 }
 
 // predecessorReason returns why the allocation may not replace its predecessor, or the empty

@@ -200,7 +200,7 @@ func (p *planner) placeAll(g *cluster.TaskGroup, s *slots, same map[cluster.Node
 	if wanted == 0 {
 		return
 	}
-	placer := newPlacer(p.world, p.job, g, same)
+	placer := newPlacer(p.world, p.job, g, p.demands(g), same)
 	placed := 0
 	for _, previous := range s.canaries {
 		if node := choose(placer, g, previous); node != nil {

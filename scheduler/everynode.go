@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // berth is a group of a system or sysbatch job on one node.
@@ -33,7 +32,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 	for _, b := range order {
 		p.shedDoubles(b)
 	}
-	need, missing, demands := g.Resources(), 0, feasible.Of(p.job, g)
+	need, missing, demands := g.Resources(), 0, p.demands(g)
 	rooms := p.world.ready()
 	for i := range rooms {
 		r := &rooms[i]
@@ -94,8 +93,7 @@ func (p *planner) isExcluded(n *cluster.Node, g *cluster.TaskGroup, a *cluster.A
 	if a.Job == nil || a.Job.Version == p.job.Version {
 		return false
 	}
-	demands := feasible.Of(p.job, g)
-	return demands.Unsatisfied(n) != ""
+	return p.demands(g).Unsatisfied(n) != ""
 }
 
 // ranOnce reports whether a sysbatch allocation has had its only run on its node: it ended

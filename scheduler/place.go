@@ -31,8 +31,8 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 
 // newPlacer returns a placer for the group. same counts the group's allocations on each
 // node.
-func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, same map[cluster.NodeID]int) *placer {
-	rooms, demands := w.ready(), feasible.Of(j, g)
+func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int) *placer {
+	rooms := w.ready()
 	p := &placer{need: g.Resources(), heap: make(candidates, 0, len(rooms))}
 	for i := range rooms {
 		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) && demands.Refusal(r.node) == "" {

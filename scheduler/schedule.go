@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // Schedule compares the evaluation's job with its allocations and returns the plan that
@@ -58,6 +59,16 @@ type planner struct {
 	queued map[string]int
 	// again is when the first disconnected allocation becomes lost, or zero.
 	again time.Time
+	// feasible has read the constraints of the job, or is nil.
+	feasible *feasible.Job
+}
+
+// demands returns what the group demands of a node. It reads each constraint once for all nodes.
+func (p *planner) demands(g *cluster.TaskGroup) *feasible.Demands {
+	if p.feasible == nil {
+		p.feasible = feasible.Of(p.job)
+	}
+	return p.feasible.Group(g)
 }
 
 // sortAllocs stops the allocations that no group wants and returns the rest by group.

@@ -64,6 +64,13 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 			must.ErrorIs(t, err, cluster.ErrModifyIndex)
 			return nil
 		})
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			costly := job.Copy()
+			costly.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: cluster.OperandRegexp, RTarget: ".{1000}"}}
+			_, err := s.RegisterJob(ctx, costly, nil)
+			must.ErrorContains(t, err, "the regular expression needs 1002 instructions, and at most 250 are allowed")
+			return nil
+		})
 		placed := func() []*cluster.Allocation {
 			return slices.Collect(g.Leader().Store().Snapshot().AllocsByJob(job.Key()))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -86,7 +87,11 @@ func (s *Server) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (c
 	if j != nil {
 		j.Canonicalize()
 	}
-	if err := j.Validate(); err != nil {
+	err := j.Validate()
+	if err == nil {
+		err = feasible.Check(j)
+	}
+	if err != nil {
 		return cluster.Written{}, fmt.Errorf("registering a job: %w", err)
 	}
 	m := &shims.JobRegister{Job: j, Evals: jobEval(j, cluster.TriggerJobRegister)}

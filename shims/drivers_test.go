@@ -71,6 +71,28 @@ func TestDrivers_AnEnforcedIndexIsJudgedAtApply(t *testing.T) {
 	must.Eq(t, 1, h.state().Job(webJob(1).Key()).Version)
 }
 
+// Servers that were built with different versions of Go apply the same jobs: an FSM reads no regular
+// expression and no version. It only counts and measures them.
+func TestDrivers_AnFSMReadsNoRegularExpression(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t, shims.FSMConfig{})
+	register := func(right string, count int) error {
+		job := webJob(1)
+		for range count {
+			job.Constraints = append(job.Constraints, cluster.Constraint{LTarget: "${attr.x}", Operand: cluster.OperandRegexp, RTarget: right})
+		}
+		job.Constraints = append(job.Constraints, cluster.Constraint{LTarget: "${attr.x}", Operand: cluster.OperandVersion, RTarget: "newer than all"})
+		if refused, is := h.apply(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{jobEval("e1")}}).(shims.Refused); is {
+			return refused.Err
+		}
+		return nil
+	}
+	must.NoError(t, register("(?newer syntax", cluster.MaxJobRegexps))
+	must.Eq(t, "(?newer syntax", h.state().Job(webJob(1).Key()).Constraints[0].RTarget)
+	must.ErrorContains(t, register(strings.Repeat("x", cluster.MaxRegexpBytes+1), 1), "a regular expression has at most 128 bytes")
+	must.ErrorContains(t, register("x", cluster.MaxJobRegexps+1), "at most 10 constraints with a regular expression but found 11")
+}
+
 // The states of tasks come with the reports of clients. They are bounded, and a report without them
 // keeps those of the report before.
 func TestDrivers_ReportsCarryTheStatesOfTasks(t *testing.T) {

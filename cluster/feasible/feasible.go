@@ -3,66 +3,85 @@ package feasible
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/semver"
 )
 
 // MissingDrivers is the reason of a node without a driver that can start tasks of the group.
 const MissingDrivers = "missing drivers"
 
-// Demands are what a group demands of a node. The zero value demands nothing. Demands do not change,
-// and are safe for concurrent use.
-type Demands struct {
-	constraints []constraint
-	drivers     []string
-	killTimeout time.Duration
+// Job reads what the groups of a job demand of nodes, each constraint once. Only one goroutine uses
+// it and its [Demands].
+type Job struct {
+	job *cluster.Job
+	// shared are the constraints of the job itself.
+	shared []*constraint
+	groups map[*cluster.TaskGroup]*Demands
 }
 
-// constraint is a constraint that has been read once for many nodes.
-type constraint struct {
-	cluster.Constraint
-	expression *regexp.Regexp
-	versions   semver.Constraints
+// Of returns the demands of the job. It must not change meanwhile.
+func Of(j *cluster.Job) *Job {
+	return &Job{job: j, shared: read(j.Constraints), groups: make(map[*cluster.TaskGroup]*Demands)}
 }
 
-// Of returns the demands of the group of the job. A constraint that [cluster.Constraint.Validate]
-// refuses never holds.
-func Of(j *cluster.Job, g *cluster.TaskGroup) Demands {
-	d := Demands{}
-	d.add(j.Constraints)
-	d.add(g.Constraints)
-	for _, t := range g.Tasks {
-		if t == nil {
-			continue
+// Group returns the demands of a group of the job. A constraint that [Check] refuses never holds.
+func (j *Job) Group(g *cluster.TaskGroup) *Demands {
+	d := j.groups[g]
+	if d == nil {
+		d = &Demands{constraints: append(slices.Clip(j.shared), read(g.Constraints)...), client: ClientOf(g)}
+		for _, t := range g.Tasks {
+			if t != nil {
+				d.constraints = append(d.constraints, read(t.Constraints)...)
+			}
 		}
-		d.add(t.Constraints)
-		d.killTimeout = max(d.killTimeout, t.KillTimeout)
-		if t.Driver != "" && !slices.Contains(d.drivers, t.Driver) {
-			d.drivers = append(d.drivers, t.Driver)
-		}
+		j.groups[g] = d
 	}
 	return d
 }
 
-func (d *Demands) add(constraints []cluster.Constraint) {
-	for _, c := range constraints {
-		one := constraint{Constraint: c}
-		switch c.Operand {
-		case cluster.OperandRegexp:
-			one.expression, _ = regexp.Compile(c.RTarget)
-		case cluster.OperandVersion:
-			one.versions, _ = semver.ParseLoose(c.RTarget)
-		case cluster.OperandSemver:
-			one.versions, _ = semver.Parse(c.RTarget)
+// Demands are what a group demands of a node.
+type Demands struct {
+	constraints []*constraint
+	client      Client
+}
+
+// Client is what a group demands of the client of a node. Unlike constraints, the FSM judges it: it
+// reads no regular expression.
+type Client struct {
+	drivers     []string
+	killTimeout time.Duration
+}
+
+// ClientOf returns what the group demands of a client.
+func ClientOf(g *cluster.TaskGroup) Client {
+	c := Client{}
+	for _, t := range g.Tasks {
+		if t == nil {
+			continue
 		}
-		d.constraints = append(d.constraints, one)
+		c.killTimeout = max(c.killTimeout, t.KillTimeout)
+		if t.Driver != "" && !slices.Contains(c.drivers, t.Driver) {
+			c.drivers = append(c.drivers, t.Driver)
+		}
 	}
+	return c
+}
+
+// Refusal returns why the client of the node cannot run the group, or the empty string.
+func (c Client) Refusal(n *cluster.Node) string {
+	for _, driver := range c.drivers {
+		if !n.HasDriver(driver) {
+			return MissingDrivers
+		}
+	}
+	if n.MaxKillTimeout > 0 && c.killTimeout > n.MaxKillTimeout {
+		return fmt.Sprintf("kill timeout %s is above the node's %s", c.killTimeout, n.MaxKillTimeout)
+	}
+	return ""
 }
 
 // Refusal returns why the group may not run on the node, or the empty string.
@@ -70,22 +89,14 @@ func (d *Demands) Refusal(n *cluster.Node) string {
 	if why := d.Unsatisfied(n); why != "" {
 		return why
 	}
-	for _, driver := range d.drivers {
-		if !n.HasDriver(driver) {
-			return MissingDrivers
-		}
-	}
-	if n.MaxKillTimeout > 0 && d.killTimeout > n.MaxKillTimeout {
-		return fmt.Sprintf("kill timeout %s is above the node's %s", d.killTimeout, n.MaxKillTimeout)
-	}
-	return ""
+	return d.client.Refusal(n)
 }
 
 // Unsatisfied returns the first constraint that does not hold on the node, or the empty string. It
 // judges neither drivers nor kill timeouts: a running allocation stays when its driver is unhealthy.
 func (d *Demands) Unsatisfied(n *cluster.Node) string {
-	for i := range d.constraints {
-		if c := &d.constraints[i]; !c.holds(n) {
+	for _, c := range d.constraints {
+		if !c.holds(n) {
 			return c.String()
 		}
 	}
@@ -107,6 +118,13 @@ func (c *constraint) holds(n *cluster.Node) bool {
 	case !isLeft || !isRight:
 		return false
 	}
+	if c.last == nil || c.last.left != left || c.last.right != right {
+		c.last = &answer{left: left, right: right, holds: c.compare(left, right)}
+	}
+	return c.last.holds
+}
+
+func (c *constraint) compare(left, right string) bool {
 	switch c.Operand {
 	case "", cluster.OperandEqual:
 		return left == right
@@ -119,7 +137,7 @@ func (c *constraint) holds(n *cluster.Node) bool {
 	case cluster.OperandGreaterOrEqual:
 		return order(left, right) >= 0
 	case cluster.OperandRegexp:
-		return c.expression != nil && c.expression.MatchString(left)
+		return c.expression != nil && len(left) <= MaxMatchedBytes && c.expression.MatchString(left)
 	case cluster.OperandVersion, cluster.OperandSemver:
 		return c.versions.Match(left)
 	case cluster.OperandSetContains:

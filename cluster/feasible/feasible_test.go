@@ -76,10 +76,10 @@ func TestConstraints(t *testing.T) {
 		{"${job.name}", "is_set", "", false},
 	} {
 		c := cluster.Constraint{LTarget: test.left, Operand: test.operand, RTarget: test.right}
-		for where, demands := range map[string]feasible.Demands{
-			"job":   feasible.Of(&cluster.Job{Constraints: []cluster.Constraint{c}}, &cluster.TaskGroup{}),
-			"group": feasible.Of(&cluster.Job{}, &cluster.TaskGroup{Constraints: []cluster.Constraint{c}}),
-			"task":  feasible.Of(&cluster.Job{}, &cluster.TaskGroup{Tasks: []*cluster.Task{nil, {Constraints: []cluster.Constraint{c}}}}),
+		for where, demands := range map[string]*feasible.Demands{
+			"job":   feasible.Of(&cluster.Job{Constraints: []cluster.Constraint{c}}).Group(&cluster.TaskGroup{}),
+			"group": feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Constraints: []cluster.Constraint{c}}),
+			"task":  feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{nil, {Constraints: []cluster.Constraint{c}}}}),
 		} {
 			want := ""
 			if !test.want {
@@ -104,7 +104,7 @@ func TestDrivers(t *testing.T) {
 		"":                      group("raw_exec", "", "raw_exec"),
 		feasible.MissingDrivers: group("raw_exec", "docker"),
 	} {
-		demands := feasible.Of(&cluster.Job{}, group)
+		demands := feasible.Of(&cluster.Job{}).Group(group)
 		must.Eq(t, want, demands.Refusal(node()))
 		must.Eq(t, "", demands.Unsatisfied(node()))
 		must.Eq(t, "", demands.Refusal(&cluster.Node{}), must.Sprint("a node that does not report its drivers"))
@@ -113,7 +113,7 @@ func TestDrivers(t *testing.T) {
 
 func TestKillTimeout(t *testing.T) {
 	t.Parallel()
-	demands := feasible.Of(&cluster.Job{}, &cluster.TaskGroup{Tasks: []*cluster.Task{{KillTimeout: 40 * time.Second}, {KillTimeout: time.Second}}})
+	demands := feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{{KillTimeout: 40 * time.Second}, {KillTimeout: time.Second}}})
 	n := node()
 	must.Eq(t, "", demands.Refusal(n), must.Sprint("no bound"))
 	n.MaxKillTimeout = 40 * time.Second

@@ -69,7 +69,7 @@ func loopRule() lint.LoopRule {
 			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},
 		Outside: []string{
-			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "regexp", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
+			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math/rand/v2", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
