@@ -39,10 +39,10 @@ func (d *DriverInfo) Copy() *DriverInfo {
 	return &c
 }
 
-// HasDriver reports whether the node can start tasks of the driver now. Every node can start tasks
-// of the empty driver, and a node that does not report its drivers those of every driver.
+// HasDriver reports whether the node can start tasks of the driver now. A node that does not report
+// its drivers can start tasks of every driver. Other nodes do not have the empty driver.
 func (n *Node) HasDriver(name string) bool {
-	if name == "" || !n.ReportsDrivers {
+	if !n.ReportsDrivers {
 		return true
 	}
 	d := n.Drivers[name]

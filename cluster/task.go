@@ -21,8 +21,8 @@ type Task struct {
 	// StoragePlugin makes every allocation of the job a storage plugin.
 	StoragePlugin bool
 
-	// Driver is the name of the driver that runs the task. An empty driver fits every node: only
-	// simulated clients run such a task.
+	// Driver is the name of the driver that runs the task. Only simulated clients run a task without
+	// one: see [Node.HasDriver].
 	Driver string `codec:",omitempty"`
 	// Config is the driver's configuration, a JSON object, or nil. Servers do not read it.
 	Config json.RawMessage `codec:",omitempty"`

@@ -64,7 +64,7 @@ func ClientOf(g *cluster.TaskGroup) Client {
 			continue
 		}
 		c.killTimeout = max(c.killTimeout, t.KillTimeout)
-		if t.Driver != "" && !slices.Contains(c.drivers, t.Driver) {
+		if !slices.Contains(c.drivers, t.Driver) {
 			c.drivers = append(c.drivers, t.Driver)
 		}
 	}

@@ -423,6 +423,11 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 		}
 	}
 	must.NoError(t, os.WriteFile(ice+"/freezer.state", []byte("FROZEN"), 0))
+	n.until(func() bool { // the kernel freezes a process only when it next runs
+		state, err := os.ReadFile(ice + "/freezer.state")
+		must.NoError(t, err)
+		return strings.TrimSpace(string(state)) == "FROZEN"
+	})
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.stop(l, c, time.Second, "SIGTERM") }()
 	var waits string
