@@ -79,7 +79,7 @@ func TestConstraints(t *testing.T) {
 		for where, demands := range map[string]*feasible.Demands{
 			"job":   feasible.Of(&cluster.Job{Constraints: []cluster.Constraint{c}}).Group(&cluster.TaskGroup{}),
 			"group": feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Constraints: []cluster.Constraint{c}}),
-			"task":  feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{nil, {Constraints: []cluster.Constraint{c}}}}),
+			"task":  feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{nil, {Driver: "raw_exec", Constraints: []cluster.Constraint{c}}}}),
 		} {
 			want := ""
 			if !test.want {
@@ -100,12 +100,16 @@ func TestDrivers(t *testing.T) {
 		}
 		return g
 	}
-	for want, group := range map[string]*cluster.TaskGroup{
-		"":                      group("raw_exec", "", "raw_exec"),
-		feasible.MissingDrivers: group("raw_exec", "docker"),
+	for _, test := range []struct {
+		group *cluster.TaskGroup
+		want  string
+	}{
+		{group("raw_exec", "raw_exec"), ""},
+		{group("raw_exec", "docker"), feasible.MissingDrivers},
+		{group("raw_exec", ""), feasible.MissingDrivers},
 	} {
-		demands := feasible.Of(&cluster.Job{}).Group(group)
-		must.Eq(t, want, demands.Refusal(node()))
+		demands := feasible.Of(&cluster.Job{}).Group(test.group)
+		must.Eq(t, test.want, demands.Refusal(node()))
 		must.Eq(t, "", demands.Unsatisfied(node()))
 		must.Eq(t, "", demands.Refusal(&cluster.Node{}), must.Sprint("a node that does not report its drivers"))
 	}
@@ -113,7 +117,7 @@ func TestDrivers(t *testing.T) {
 
 func TestKillTimeout(t *testing.T) {
 	t.Parallel()
-	demands := feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{{KillTimeout: 40 * time.Second}, {KillTimeout: time.Second}}})
+	demands := feasible.Of(&cluster.Job{}).Group(&cluster.TaskGroup{Tasks: []*cluster.Task{{Driver: "raw_exec", KillTimeout: 40 * time.Second}, {Driver: "raw_exec", KillTimeout: time.Second}}})
 	n := node()
 	must.Eq(t, "", demands.Refusal(n), must.Sprint("no bound"))
 	n.MaxKillTimeout = 40 * time.Second
