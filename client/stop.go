@@ -89,7 +89,6 @@ func (s *start) stop() {
 	}
 	if s.killed && !s.inspected && c.reached(s.collectBy) {
 		s.inspected = true
-		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" does not say how the task ended")
 		s.giveUpWaiting()
 	}
 }
@@ -159,15 +158,18 @@ func (s *start) kill() {
 		return
 	}
 	s.killing = true
-	c.options.Shell.Kill(s.t.ref(), answer2(s, s.killAnswered))
+	ref := s.t.ref()
+	c.options.Shell.Kill(ref, answer2(s, func(left []Process, err error) { s.killAnswered(ref.Life, left, err) }))
 }
 
-func (s *start) killAnswered(left []Process, err error) {
+func (s *start) killAnswered(life Life, left []Process, err error) {
 	c := s.t.core()
 	switch {
 	case err != nil:
 		s.killAgain()
 		s.t.waitFor(cluster.WaitDriver, 0, "the task cannot be killed: "+err.Error())
+		s.failures++
+		s.abandonSilent(life, driver.ClassOf(err))
 	case len(left) > 0:
 		s.t.waitFor(cluster.WaitProcess, 0, describe(left))
 		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
@@ -179,6 +181,7 @@ func (s *start) killAnswered(left []Process, err error) {
 	default:
 		s.killing, s.killed = false, true
 		s.collectBy = c.now.Boot + StopSlack
+		s.t.waitFor(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
 	}
 }
 
