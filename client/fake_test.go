@@ -49,6 +49,12 @@ type node struct {
 	core   *client.Core
 	epoch  int // counts cores
 	driver driverProcess
+	// ownCgroup: the driver keeps its tasks in groups that the shell does not know.
+	ownCgroup bool
+	// launchError fails all starts of the driver's process.
+	launchError error
+	// hanging are the calls that the driver does not answer. They end with its process.
+	hanging []func()
 	// silent servers do not take reports. fullDisk fails all saves.
 	silent, fullDisk bool
 	// effects counts begun and answered effects; the core dies at number dieAt, or never if it is zero.
@@ -80,6 +86,11 @@ type script struct {
 	stopError   error
 	waitError   error // after the task has been stopped
 	recoverErr  error
+	stopLies    bool // the driver says that it has stopped the task, and does nothing
+	// diesAt is the call at which the driver dies once, after it took effect. hangsAt is the call that
+	// takes no effect and has no answer, in each life of the driver or in one.
+	diesAt, hangsAt string
+	hangsOnce       bool
 }
 
 type ending struct {
@@ -290,6 +301,17 @@ func (n *node) killDriver() {
 		}
 		t.waiters = nil
 	}
+	for name, sc := range n.scripts {
+		if sc.hangsOnce {
+			sc.hangsAt = ""
+			n.scripts[name] = sc
+		}
+	}
+	hanging := n.hanging
+	n.hanging = nil
+	for _, end := range hanging {
+		end()
+	}
 	n.core.DriverDown("mock", life)
 }
 
@@ -332,9 +354,52 @@ func (s *shell) later(d time.Duration, do func() (answer func())) {
 	})
 }
 
+// callLimit is the shell's limit of a call that does not wait for a task.
+const callLimit = 30 * time.Second
+
+// hangs reports whether the driver leaves a call without an answer. The call then ends at the shell's
+// limit, or never if the limit is zero, or with the driver.
+func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
+	n := s.node
+	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.life != ref.Life {
+		return false
+	}
+	if !s.effect() {
+		return true
+	}
+	answered := false
+	answer := func(err error) {
+		if !answered && s.effect() {
+			reply(err)
+		}
+		answered = true
+	}
+	n.hanging = append(n.hanging, func() { answer(gone(call)) })
+	if limit > 0 {
+		n.after(limit, 0, func() { answer(&driver.Error{Class: driver.Deadline, Call: call, Err: errors.New("no answer")}) })
+	}
+	return true
+}
+
+// dies lets the driver die at a call, if the script says so, and reports whether it has died.
+func (s *shell) dies(ref client.TaskRef, call string) bool {
+	sc := s.node.scripts[ref.Task]
+	if sc.diesAt != call || s.node.driver.down || s.node.driver.life != ref.Life {
+		return false
+	}
+	sc.diesAt = ""
+	s.node.scripts[ref.Task] = sc
+	s.node.killDriver()
+	return true
+}
+
 func (s *shell) Launch(name string, reply func(client.Launched)) {
 	s.later(100*time.Millisecond, func() func() {
 		n := s.node
+		if n.launchError != nil {
+			n.launches++
+			return func() { reply(client.Launched{Err: n.launchError}) }
+		}
 		reattached := !n.driver.down
 		if n.driver.down {
 			n.driver.down = false
@@ -343,7 +408,7 @@ func (s *shell) Launch(name string, reply func(client.Launched)) {
 		}
 		life := n.driver.life
 		return func() {
-			reply(client.Launched{Life: life, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: true}})
+			reply(client.Launched{Life: life, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !n.ownCgroup}})
 			n.core.Fingerprint(name, life, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
 		}
 	})
@@ -381,6 +446,9 @@ func (s *shell) Build(_ *cluster.Allocation, reply func(error)) {
 func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, reply func(driver.Handle, error)) {
 	n := s.node
 	sc := n.scripts[ref.Task]
+	if s.hangs(ref, "StartTask", 0, func(err error) { reply(nil, err) }) {
+		return
+	}
 	s.later(max(sc.startTakes, time.Millisecond), func() func() {
 		if n.driver.life != ref.Life || n.driver.down {
 			return func() { reply(nil, gone("StartTask")) }
@@ -411,6 +479,9 @@ func (s *shell) Start(ref client.TaskRef, _ *cluster.Allocation, reply func(driv
 				n.after(run.after, 0, func() { n.exit(t, run.code, 0) })
 			}
 		}
+		if s.dies(ref, "StartTask") {
+			return func() { reply(nil, gone("StartTask")) }
+		}
 		return func() { reply(driver.Handle("handle of "+ref.ID), nil) }
 	})
 }
@@ -438,6 +509,9 @@ func (s *shell) call(ref client.TaskRef, name string, needsKnown bool) (*task, e
 }
 
 func (s *shell) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.Handle, reply func(error)) {
+	if s.hangs(ref, "RecoverTask", callLimit, reply) {
+		return
+	}
 	s.later(time.Millisecond, func() func() {
 		t, err := s.call(ref, "RecoverTask", false)
 		if err == nil && s.node.scripts[ref.Task].recoverErr != nil {
@@ -447,15 +521,19 @@ func (s *shell) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver
 			must.EqOp(s.node.t, "handle of "+string(ref.ID), string(handle))
 			t.known = true
 		}
+		if s.dies(ref, "RecoverTask") {
+			err = gone("RecoverTask")
+		}
 		return func() { reply(err) }
 	})
 }
 
 func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
-	if !s.effect() {
+	if s.hangs(ref, "WaitTask", 0, func(err error) { reply(driver.ExitResult{}, err) }) || !s.effect() {
 		return
 	}
 	s.node.after(time.Millisecond, s.epoch, func() {
+		s.dies(ref, "WaitTask")
 		answer := func(r driver.ExitResult, err error) {
 			if s.effect() {
 				reply(r, err)
@@ -476,7 +554,11 @@ func (s *shell) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 }
 
 func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
+	if s.hangs(ref, "InspectTask", callLimit, func(err error) { reply(driver.Status{}, err) }) {
+		return
+	}
 	s.later(time.Millisecond, func() func() {
+		s.dies(ref, "InspectTask")
 		t, err := s.call(ref, "InspectTask", true)
 		status := driver.Status{ID: ref.ID, State: driver.TaskRunning}
 		if err == nil && !t.alive {
@@ -487,6 +569,9 @@ func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 }
 
 func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, reply func(error)) {
+	if s.hangs(ref, "StopTask", grace+client.StopSlack, reply) {
+		return
+	}
 	s.later(time.Millisecond, func() func() {
 		n := s.node
 		t, err := s.call(ref, "StopTask", true)
@@ -494,6 +579,8 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 		switch {
 		case err != nil:
 			return func() { reply(err) }
+		case sc.stopLies:
+			return func() { reply(nil) }
 		case sc.stopError != nil && signal != "":
 			return func() { reply(sc.stopError) }
 		}
@@ -509,11 +596,17 @@ func (s *shell) Stop(ref client.TaskRef, grace time.Duration, signal string, rep
 				n.kill(t)
 			}
 		})
+		if s.dies(ref, "StopTask") {
+			return func() { reply(gone("StopTask")) }
+		}
 		return func() { reply(nil) }
 	})
 }
 
 func (s *shell) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
+	if s.node.ownCgroup && ref.Life != 0 && s.hangs(ref, "DestroyTask", callLimit, func(err error) { reply(nil, err) }) {
+		return
+	}
 	s.later(time.Millisecond, func() func() {
 		left := s.killAll(ref)
 		return func() { reply(left, nil) }
@@ -545,9 +638,15 @@ func (s *shell) AwaitEmpty(ref client.TaskRef, reply func(error)) {
 }
 
 func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
+	if s.hangs(ref, "DestroyTask", callLimit, func(err error) { reply(nil, err) }) {
+		return
+	}
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
 		if ref.Life != 0 && (n.driver.down || n.driver.life != ref.Life) {
+			return func() { reply(nil, gone("DestroyTask")) }
+		}
+		if s.dies(ref, "DestroyTask") {
 			return func() { reply(nil, gone("DestroyTask")) }
 		}
 		left := s.killAll(ref)

@@ -1,0 +1,318 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// said returns the messages of a task's events.
+func (n *node) said(id cluster.AllocID, name string) string {
+	var texts []string
+	for _, e := range n.servers[id].TaskStates.State(name).Events {
+		texts = append(texts, e.Message)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// H2: a driver is unhealthy while its task stops. The task gets its signal and its whole grace.
+func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: 3 * time.Second}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	process := n.live("web")[0]
+	n.core.Fingerprint("mock", n.driver.life, driver.Fingerprint{Health: driver.Unhealthy, Description: "no coffee"})
+	n.run(time.Minute)
+	must.EqOp(t, "no coffee", health(n).HealthDescription)
+	must.True(t, process.alive)
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.EqOp(t, 3*time.Second, process.ended-process.signaled)
+}
+
+// health is what the servers know of the driver.
+func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1]["mock"] }
+
+// H4, H8, H13: the driver dies once at each call, after the call took effect. A task has one copy at
+// most, gets its signal once, keeps its exit code, and leaves nothing.
+func TestCore_driverDiesAtEachCall(t *testing.T) {
+	for _, call := range []string{"StartTask", "RecoverTask", "WaitTask", "InspectTask", "StopTask", "DestroyTask"} {
+		t.Run(call, func(t *testing.T) {
+			n := newNode(t)
+			n.scripts["web"] = script{diesAt: call, stopTakes: 2 * time.Second}
+			n.place(allocation("a", mainTask("web")))
+			n.run(time.Minute)
+			if call == "RecoverTask" || call == "InspectTask" {
+				n.killDriver()
+				n.run(time.Minute)
+			}
+			must.Len(t, 1, n.live("web"))
+			must.EqOp(t, cluster.ClientRunning, n.status("a"))
+			process := n.live("web")[0]
+			n.stop("a")
+			n.run(3 * time.Minute)
+			must.StrContains(t, n.storyOf(), "the driver dies")
+			must.EqOp(t, "", n.scripts["web"].diesAt)
+			must.EqOp(t, cluster.ClientComplete, n.status("a"))
+			must.EqOp(t, 2*time.Second, process.ended-process.signaled)
+			must.EqOp(t, 0, process.killed)
+			must.StrContains(t, n.said("a", "web"), "Exit Code: 0")
+			must.Len(t, 0, n.live(""))
+		})
+	}
+}
+
+// H9: a call of the driver has no answer, in one life of the driver or in all. What the task waits
+// for names the driver or the grace, and the stop ends.
+func TestCore_driverHangsAtEachCall(t *testing.T) {
+	for _, test := range []struct {
+		call  string
+		waits string        // what an operator sees while the task stops
+		at    time.Duration // after the stop
+		ended time.Duration // the stop has ended
+		kill  bool          // the task gets no signal from a driver that hangs in all of its lives
+	}{
+		{"RecoverTask", "the driver mock", 10 * time.Second, 2 * time.Minute, true},
+		{"WaitTask", "the driver mock has not said how the task ended", 10 * time.Second, time.Minute, false},
+		{"InspectTask", "", 0, time.Minute, false},
+		{"StopTask", "", time.Second, 10 * time.Second, true},
+		{"DestroyTask", "what is left of the task cannot be removed: DestroyTask: no answer", 40 * time.Second, 10 * time.Minute, false},
+	} {
+		for _, once := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s once=%t", test.call, once), func(t *testing.T) {
+				n := newNode(t)
+				n.scripts["web"] = script{hangsAt: test.call, hangsOnce: once}
+				n.place(allocation("a", mainTask("web")))
+				n.run(time.Minute)
+				if test.call == "RecoverTask" || test.call == "InspectTask" {
+					sc := n.scripts["web"]
+					n.killDriver()
+					n.scripts["web"] = sc // the next life hangs
+					n.run(10 * time.Second)
+				}
+				process := n.live("web")[0]
+				n.stop("a")
+				n.run(test.at)
+				if test.at > 0 {
+					wait := n.servers["a"].TaskStates.State("web").Waiting
+					must.NotNil(t, wait, must.Sprint(n.said("a", "web")))
+					must.StrContains(t, wait.Detail, test.waits)
+				}
+				n.run(test.ended - test.at)
+				must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.servers["a"].TaskStates.State("web").Waiting, n.storyOf()))
+				must.Len(t, 0, n.live(""))
+				must.EqOp(t, test.kill, process.killed != 0)
+				if test.call == "StopTask" {
+					must.StrContains(t, n.said("a", "web"), "Exit Code: 137")
+				}
+			})
+		}
+	}
+}
+
+// H5: no start of a task is ever answered. The driver is restarted each time, and the allocation fails
+// after its attempts with the reason.
+func TestCore_startNeverAnswers(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{hangsAt: "StartTask"}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Hour)
+	must.EqOp(t, cluster.ClientFailed, n.status("a"))
+	must.EqOp(t, 3, strings.Count(n.storyOf(), "the driver dies"))
+	must.StrContains(t, n.said("a", "web"), "The driver did not start the task in time, and the client restarts the driver")
+	must.Len(t, 0, n.live(""))
+}
+
+// H9: the driver keeps its tasks in groups of its own, and cannot destroy one. The client restarts the
+// driver, and the next life destroys the task.
+func TestCore_killHangs(t *testing.T) {
+	n := newNode(t)
+	n.ownCgroup = true
+	n.startCore()
+	n.scripts["web"] = script{ignores: true, stopLies: true, hangsAt: "DestroyTask", hangsOnce: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.stop("a")
+	n.run(time.Minute)
+	must.StrContains(t, n.servers["a"].TaskStates.State("web").Waiting.Detail, "the task cannot be killed: DestroyTask: no answer")
+	n.run(5 * time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.servers["a"].TaskStates.State("web").Waiting))
+	must.Len(t, 0, n.live(""))
+}
+
+// H10: the driver says that it has stopped the task, and the task lives. The client kills it at the end
+// of the grace.
+func TestCore_stopLies(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopLies: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	process, began := n.live("web")[0], n.boot
+	n.stop("a")
+	n.run(4900 * time.Millisecond)
+	must.True(t, process.alive)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	n.run(time.Minute)
+	must.Between(t, 5*time.Second, process.killed-began, 6*time.Second)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, n.said("a", "web"), "Exit Code: 137, Signal: 9")
+}
+
+// H6: the driver cannot take a task over while the task must stop. The task is destroyed.
+func TestCore_recoverFailsDuringAStop(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{ignores: true, recoverErr: errors.New("failed to decode driver config: EOF")}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.stop("a")
+	n.run(time.Second)
+	n.killDriver()
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.StrContains(t, n.said("a", "web"), "the driver could not take the task over: failed to decode driver config: EOF")
+	must.Len(t, 0, n.live(""))
+}
+
+// R3: the client and its driver are killed. The next driver takes the task over.
+func TestCore_restartWithoutTheDriver(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	process := n.live("web")[0]
+	n.killDriver()
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, 1, n.launches)
+	must.True(t, process.alive)
+	must.EqOp(t, 1, len(n.tasks))
+	n.stop("a")
+	n.run(time.Minute)
+	must.Positive(t, process.signaled)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// R4: the client is killed while its driver starts a task. The driver would start it for the client that
+// is gone, beside the next copy: the next client restarts the driver first.
+func TestCore_killedDuringAStart(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{startTakes: 10 * time.Second}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Second)
+	n.scripts["web"] = script{}
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.StrContains(t, n.storyOf(), "the driver dies")
+	must.EqOp(t, 1, len(n.tasks))
+	must.StrContains(t, n.said("a", "web"), "does not know whether the task was started")
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+}
+
+// R7: the servers drain the node while its client is away. The next client stops the task, with its
+// whole grace.
+func TestCore_drainedWhileAway(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{stopTakes: 4 * time.Second}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	process := n.live("web")[0]
+	n.stop("a")         // the core has no time to see it
+	n.boot += time.Hour // no client runs
+	n.crash()
+	n.answer()
+	n.run(time.Minute)
+	must.EqOp(t, 4*time.Second, process.ended-process.signaled)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+}
+
+// A plugin that prints garbage, or makes no handshake, or speaks another version does not start. The
+// servers learn why, the client does not start it in a loop, and tasks wait for it.
+func TestCore_driverDoesNotStart(t *testing.T) {
+	n := newNode(t)
+	n.driver.down = true
+	n.launchError = errors.New("the plugin did not start: Unrecognized remote plugin message: hello")
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Hour)
+	must.Between(t, 30, n.launches, 40)
+	must.EqOp(t, "the driver did not start: "+n.launchError.Error(), health(n).HealthDescription)
+	must.False(t, health(n).Healthy)
+	must.False(t, health(n).Detected)
+	must.SliceLen(t, 1, n.published)
+	must.EqOp(t, "the driver mock is not running", n.servers["a"].TaskStates.State("web").Waiting.Detail)
+	n.launchError = nil
+	n.run(3 * time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.True(t, health(n).Healthy)
+}
+
+// A driver says that it is healthy, and each start of a task fails, with and without the hope of a
+// repetition. The allocation fails with the driver's words.
+func TestCore_healthyAndUseless(t *testing.T) {
+	for class, starts := range map[driver.Class]int{driver.Recoverable: 3, driver.Fatal: 1} {
+		t.Run(class.String(), func(t *testing.T) {
+			n := newNode(t)
+			var errs []error
+			for range 10 {
+				errs = append(errs, &driver.Error{Class: class, Call: "StartTask", Err: errors.New("cannot create a cgroup")})
+			}
+			n.scripts["web"] = script{startErrors: errs}
+			n.place(allocation("a", mainTask("web")))
+			n.run(time.Hour)
+			must.EqOp(t, cluster.ClientFailed, n.status("a"))
+			must.EqOp(t, starts, n.ids)
+			must.StrContains(t, n.said("a", "web"), "failed to start task: StartTask: cannot create a cgroup")
+			must.True(t, health(n).Healthy)
+			must.Len(t, 0, n.live(""))
+		})
+	}
+}
+
+// A task exits at once a thousand times. Its history is bounded, and the last copy is stopped like any.
+func TestCore_exitsAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: time.Millisecond, code: 1}}}
+	a := allocation("a", mainTask("web"))
+	a.Job.TaskGroups[0].RestartPolicy = &cluster.RestartPolicy{Attempts: 1_000_000, Interval: 24 * time.Hour, Delay: time.Second, Mode: cluster.RestartFail}
+	n.place(a)
+	n.run(1100 * time.Second)
+	state := n.servers["a"].TaskStates.State("web")
+	must.Between(t, 1000, int(state.Restarts), 1100)
+	must.EqOp(t, len(n.tasks), strings.Count(n.storyOf(), "exits with 1"))
+	must.LessEq(t, cluster.MaxTaskEvents, len(state.Events))
+	must.LessEq(t, cluster.MaxTaskEvents, len(n.disk["a"].Tasks[0].State.Events))
+	n.scripts["web"] = script{}
+	n.run(time.Minute)
+	n.stop("a")
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"))
+	must.Len(t, 0, n.live(""))
+}
+
+// The servers are away for an hour. Tasks run, restart and end, and all of it is reported afterwards.
+func TestCore_anHourWithoutServers(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: 30 * time.Minute, code: 1}, {}}}
+	n.scripts["work"] = script{runs: []ending{{after: 40 * time.Minute}}}
+	work := allocation("b", mainTask("work"))
+	work.Job.Type = cluster.JobBatch
+	n.place(allocation("a", mainTask("web")))
+	n.place(work)
+	n.run(time.Minute)
+	n.silent = true
+	n.run(time.Hour)
+	n.silent = false
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.EqOp(t, uint64(1), n.servers["a"].TaskStates.State("web").Restarts)
+	must.EqOp(t, cluster.ClientComplete, n.status("b"))
+}
