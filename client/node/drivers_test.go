@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +16,10 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // double is a driver's process that answers as a test says. Calls that it does not have panic.
@@ -73,6 +79,10 @@ func (d *double) wait(ctx context.Context) error {
 
 func (d *double) Inspect(ctx context.Context, _ driver.TaskID) (driver.Status, error) {
 	return driver.Status{State: driver.TaskRunning}, d.wait(ctx)
+}
+
+func (d *double) Recover(ctx context.Context, _ driver.TaskID, _ driver.Handle) error {
+	return d.wait(ctx)
 }
 
 func (d *double) Wait(ctx context.Context, _ driver.TaskID) (driver.ExitResult, error) {
@@ -243,6 +253,60 @@ func TestShell_boundedCalls(t *testing.T) {
 		must.Eq(t, "driver gone", answers[6])
 		d.detach()
 	})
+}
+
+// H9: a driver that hangs at a short call does not hold the core, nor the calls for other tasks.
+func TestShell_hangingCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p posted
+		one := newDouble()
+		d := driversOf(&p, 1, one)
+		s := &shell{life: t.Context(), drivers: d, tasks: &tasks{dirs: new(allocdir.Folders), logs: newLogs(t.Context(), keeper.Command{}, quiet())}, logger: quiet()}
+		must.NoError(t, d.launch(t.Context(), "d").Err)
+		ref := client.TaskRef{Driver: "d", Life: 1}
+		began := time.Now()
+		answers := make(chan error, 2)
+		s.Recover(ref, &cluster.Allocation{}, nil, func(err error) { answers <- err })
+		s.Inspect(ref, func(_ driver.Status, err error) { answers <- err })
+		for range 2 {
+			must.ErrorIs(t, <-answers, context.DeadlineExceeded)
+		}
+		must.EqOp(t, 2*callTimeout, time.Since(began), must.Sprint("one after the other"))
+		d.detach()
+	})
+}
+
+// H6, H9: the driver does not answer whether it has destroyed a task. The processes are killed, and the
+// client asks again.
+func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	defer w.stop()
+	tasks := w.node.shell.tasks
+	ref := client.TaskRef{Alloc: cluster.AllocID(fmt.Sprint("unanswered-", os.Getpid())), Task: "t", ID: "none/t/1"}
+	path, err := tasks.createGroup(ref.Alloc, &cluster.Task{Name: ref.Task})
+	if err != nil || path == "" {
+		t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
+	}
+	group, err := tasks.group(ref.Alloc, ref.Task)
+	must.NoError(t, err)
+	process := exec.Command("sleep", "600")
+	process.SysProcAttr = &syscall.SysProcAttr{}
+	must.NoError(t, group.Start(process.SysProcAttr, process.Start))
+	one := newDouble()
+	one.hostCgroup, one.destroyed = true, &driver.Error{Class: driver.Deadline, Call: "DestroyTask", Err: errors.New("no answer")}
+	left, err := tasks.clean(t.Context(), one, ref)
+	must.SliceEmpty(t, left)
+	must.Eq(t, driver.Deadline, driver.ClassOf(err))
+	must.ErrorContains(t, process.Wait(), "killed")
+	one.destroyed = nil
+	left, err = tasks.clean(t.Context(), one, ref)
+	must.NoError(t, err)
+	must.SliceEmpty(t, left)
+	_, err = os.Stat(path)
+	must.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // raw_exec on a client that runs as root waits for the servers' answer, and is refused while they take

@@ -12,8 +12,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// diskWrites bounds the effects in flight that write to the disk.
-const diskWrites = 16
+const (
+	// diskWrites bounds the effects in flight that write to the disk.
+	diskWrites = 16
+	// callTimeout bounds a call of a driver that does not wait for its task.
+	callTimeout = 30 * time.Second
+)
 
 // shell acts for the core of one node. Each effect has a goroutine of its own.
 type shell struct {
@@ -112,13 +116,19 @@ func (s *shell) Start(task client.TaskRef, alloc *cluster.Allocation, reply func
 // Recover implements [client.Shell].
 func (s *shell) Recover(task client.TaskRef, alloc *cluster.Allocation, handle driver.Handle, reply func(error)) {
 	short(s, "RecoverTask", task, func(d driver.Driver) (struct{}, error) {
-		return struct{}{}, s.tasks.recover(s.life, d, task, alloc, handle)
+		ctx, cancel := context.WithTimeout(s.life, callTimeout)
+		defer cancel()
+		return struct{}{}, s.tasks.recover(ctx, d, task, alloc, handle)
 	}, func(_ struct{}, err error) { reply(err) })
 }
 
 // Inspect implements [client.Shell].
 func (s *shell) Inspect(task client.TaskRef, reply func(driver.Status, error)) {
-	short(s, "InspectTask", task, func(d driver.Driver) (driver.Status, error) { return d.Inspect(s.life, task.ID) }, reply)
+	short(s, "InspectTask", task, func(d driver.Driver) (driver.Status, error) {
+		ctx, cancel := context.WithTimeout(s.life, callTimeout)
+		defer cancel()
+		return d.Inspect(ctx, task.ID)
+	}, reply)
 }
 
 // Wait implements [client.Shell].

@@ -20,12 +20,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-const (
-	// killWait is how long a kill waits for the end of the processes.
-	killWait = time.Second
-	// destroyTimeout bounds the wait for a driver that destroys a task.
-	destroyTimeout = 30 * time.Second
-)
+// killWait is how long a kill waits for the end of the processes.
+const killWait = time.Second
 
 // tasks makes and removes what a start of a task has on the node beside its driver: folders, a control
 // group, a log keeper.
@@ -41,11 +37,12 @@ type tasks struct {
 	logger  *slog.Logger
 }
 
-// newTaskID returns an id that the node has never used, in the form of the reference.
+// newTaskID returns an id that the node has never used, in the form of the reference. The protocol of plugins
+// carries UTF-8 only.
 func newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // it never fails
-	return driver.TaskID(string(alloc) + "/" + task + "/" + hex.EncodeToString(random))
+	return driver.TaskID(strings.ToValidUTF8(string(alloc)+"/"+task, "\uFFFD") + "/" + hex.EncodeToString(random))
 }
 
 // groupName is the name of a task's control group. Released plugins expect ALLOC.TASK. Other names would
@@ -158,7 +155,7 @@ func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, erro
 
 // destroy makes a driver destroy a task. A driver that does not know the task has no part of it.
 func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRef) error {
-	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := d.Destroy(ctx, task.ID, true)
 	switch class := driver.ClassOf(err); {
@@ -181,21 +178,26 @@ func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
 	return group.Wait(ctx)
 }
 
-// clean removes all that a start has left, except folders.
+// clean removes all that a start has left, except folders. A driver that does not answer does not keep the
+// processes alive.
 func (t *tasks) clean(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
+	var unknown error // what the driver still has of the task
 	if d != nil {
-		if err := t.destroy(ctx, d, task); err != nil {
-			return nil, err
-		}
+		unknown = t.destroy(ctx, d, task)
 	}
 	group, err := t.group(task.Alloc, task.Task)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(unknown, err)
 	}
 	if group != nil {
 		if left, err := killGroup(ctx, group); err != nil || len(left) > 0 {
-			return left, err
+			return left, errors.Join(unknown, err)
 		}
+	}
+	if unknown != nil {
+		return nil, unknown
+	}
+	if group != nil {
 		if err := group.Remove(ctx); err != nil {
 			return nil, err
 		}
