@@ -3,8 +3,11 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -191,6 +194,153 @@ func TestNode_restart(t *testing.T) {
 	w.stop()
 	_, err = os.Stat(ghost)
 	must.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Ids and names with slashes, dots and 256 bytes stay below the data directory. Their tasks run, are taken
+// over, and end.
+func TestNode_strangeNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.begin()
+	long := strings.Repeat("x", 256)
+	var wanted []*cluster.Allocation
+	for id, task := range map[string]string{
+		"../../a": "..", "a/b": "c/d", "a": "b/c/d", "...": ".", "a.b": "alloc", long: long, long + "/": "../" + long, "Ünï\n": "\t",
+	} {
+		a := w.alloc(cluster.AllocID(id), `{"stdout_string": "hello\n"}`)
+		job := cluster.JobID("../" + long)
+		a.JobID, a.Job.ID, a.Name = job, job, string(job)+".g[0]"
+		a.Job.TaskGroups[0].Tasks[0].Name = task
+		wanted = append(wanted, a)
+	}
+	// What the protocol of plugins cannot carry fails.
+	wrong := w.alloc("wrong\xff", `{}`)
+	wrong.Job.TaskGroups[0].Tasks[0].Name = "\xff"
+	statuses := func(want cluster.ClientStatus) {
+		for _, a := range wanted {
+			w.awaitStatus(a.ID, want)
+		}
+	}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: append(slices.Clone(wanted), wrong)}
+	statuses(cluster.ClientRunning)
+	w.awaitStatus(wrong.ID, cluster.ClientFailed)
+	beside, err := os.ReadDir(filepath.Dir(w.config.DataDir))
+	must.NoError(t, err)
+	must.SliceLen(t, 1, beside, must.Sprint("all is in the data directory"))
+	folders, err := os.ReadDir(filepath.Join(w.config.DataDir, allocsDir))
+	must.NoError(t, err)
+	must.SliceLen(t, len(wanted)+1, folders)
+	w.stop()
+
+	w.servers.set(func() { clear(w.servers.reported) })
+	w.begin()
+	statuses(cluster.ClientRunning)
+	for i, a := range wanted {
+		w.servers.set(func() { must.Eq(t, 0, w.servers.reported[a.ID].TaskStates.Tasks[0].Restarts, must.Sprint(a.ID)) })
+		stopped := a.Copy()
+		stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3
+		wanted[i] = stopped
+	}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: wanted}
+	statuses(cluster.ClientComplete)
+	w.stop()
+}
+
+// The record of a running task is damaged. The next client destroys the task, and starts it again because
+// the servers want it. Nothing of the damaged record is left.
+func TestNode_damagedRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	w.begin()
+	wanted := w.alloc("a1", `{"stdout_string": "hello\n"}`)
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{wanted}}
+	w.awaitStatus("a1", cluster.ClientRunning)
+	w.stop()
+	mocks := func() []string {
+		files, err := filepath.Glob(filepath.Join(w.config.DataDir, allocsDir, "a1", "t", ".mock-*.json"))
+		must.NoError(t, err)
+		return files
+	}
+	before := mocks()
+	must.SliceLen(t, 1, before)
+	records := filepath.Join(w.config.DataDir, recordsDir)
+	count := 0
+	must.NoError(t, filepath.WalkDir(records, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.Contains(e.Name(), "a1") {
+			return err
+		}
+		count++
+		return os.Truncate(path, 10)
+	}))
+	must.Eq(t, 1, count)
+
+	w.servers.set(func() { clear(w.servers.reported) })
+	w.begin()
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 3, Allocs: []*cluster.Allocation{wanted}}
+	w.awaitStatus("a1", cluster.ClientRunning)
+	after := mocks()
+	must.SliceLen(t, 1, after)
+	must.NotEq(t, before, after, must.Sprint("another start"))
+	w.stop()
+	store, err := record.OpenDisk(records)
+	must.NoError(t, err)
+	_, damaged, err := store.All()
+	must.NoError(t, err)
+	must.SliceEmpty(t, damaged)
+}
+
+// A process of an allocation that no record knows is found by its folder and killed. A process in a group
+// of another name is left alone.
+func TestNode_processWithoutARecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	ghost := cluster.AllocID(fmt.Sprint("ghost-", os.Getpid()))
+	alone := []*exec.Cmd{}
+	for _, alloc := range []cluster.AllocID{ghost, ghost + "-of-another-client"} {
+		path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: "t"})
+		if err != nil || path == "" {
+			w.stop()
+			t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
+		}
+		group, err := w.node.shell.tasks.group(alloc, "t")
+		must.NoError(t, err)
+		process := exec.Command("sleep", "600")
+		process.SysProcAttr = &syscall.SysProcAttr{}
+		must.NoError(t, group.Start(process.SysProcAttr, process.Start))
+		t.Cleanup(func() {
+			_ = process.Process.Kill()
+			_ = process.Wait()
+			must.NoError(t, group.Remove(context.Background()))
+		})
+		alone = append(alone, process)
+	}
+	w.stop()
+	folder := filepath.Join(w.config.DataDir, allocsDir, string(ghost))
+	must.NoError(t, os.MkdirAll(filepath.Join(folder, "t", "local"), 0o700))
+	must.NoError(t, os.MkdirAll(filepath.Join(folder, "alloc", "logs"), 0o700))
+	w.begin()
+	must.ErrorContains(t, alone[0].Wait(), "killed")
+	must.NoError(t, alone[1].Process.Signal(syscall.Signal(0)))
+	w.stop()
+}
+
+// A client that is older than the records does not start. It changes nothing.
+func TestOpen_newerRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	w.stop()
+	store, err := record.OpenDisk(filepath.Join(w.config.DataDir, recordsDir))
+	must.NoError(t, err)
+	must.NoError(t, store.Put("alloc/a1", []byte(`{"version": 999, "value": "of another form"}`)))
+	_, err = Open(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}, Servers: w.servers})
+	must.ErrorIs(t, err, record.ErrNewer)
+	must.ErrorContains(t, err, "record alloc a1 has version 999")
+	all, _, err := store.All()
+	must.NoError(t, err)
+	must.SliceLen(t, 1, all)
+	must.NoError(t, store.Delete("alloc/a1"))
 }
 
 // An effect on a start that does not exist any more succeeds: the core repeats effects after a crash.
