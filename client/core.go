@@ -47,11 +47,17 @@ func New(o Options) (*Core, error) {
 func (c *Core) Woken() <-chan struct{} { return c.inbox.woken }
 
 // Servers posts an answer of the servers. The core owns it.
-func (c *Core) Servers(w Wanted) { c.inbox.post(func() { c.receive(w) }) }
+func (c *Core) Servers(w Wanted) {
+	if len(w.Allocs) == 0 && !w.Complete {
+		c.inbox.keep(noteAnswer, func() { c.receive(w) })
+		return
+	}
+	c.inbox.post(func() { c.receive(w) })
+}
 
 // Contact posts that the servers have answered a heartbeat, which was sent at this time.
 func (c *Core) Contact(sent time.Duration) {
-	c.inbox.post(func() { c.contactAt = max(c.contactAt, sent) })
+	c.inbox.keep(noteContact, func() { c.contactAt = max(c.contactAt, sent) })
 }
 
 // DriverDown posts that the process of a driver has ended.

@@ -99,6 +99,20 @@ func TestCore_idle(t *testing.T) {
 	n.run(time.Minute)
 	steps := n.core.Step(n.time())
 	must.EqOp(t, 1<<63-1, steps)
+	// Heartbeats and answers without news need no step. The next step learns them.
+	for range 100 {
+		n.core.Contact(n.boot)
+		n.index++
+		n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index})
+	}
+	select {
+	case <-n.core.Woken():
+		t.Fatal("the core wants a step and has nothing to do")
+	default:
+	}
+	n.core.Servers(client.Wanted{ClusterID: "cluster-1", Index: n.index - 1, Complete: true})
+	n.run(time.Minute)
+	must.Len(t, 20, n.live(""), must.Sprint("an answer of the past stops nothing"))
 }
 
 func TestCore_order(t *testing.T) {

@@ -9,7 +9,18 @@ type inbox struct {
 
 	mu    sync.Mutex
 	posts []func() // guarded by mu
+	// notes are what the next step learns first; guarded by mu
+	notes [notesEnd]func()
 }
+
+// note is a kind of news that needs no step of its own.
+type note int
+
+const (
+	noteContact note = iota // the servers have answered a heartbeat
+	noteAnswer              // the servers have changed nothing
+	notesEnd
+)
 
 func newInbox() *inbox { return &inbox{woken: make(chan struct{}, 1)} }
 
@@ -24,11 +35,29 @@ func (b *inbox) post(f func()) {
 	}
 }
 
+// keep queues a function for the next step and does not wake the owner of the core. It replaces the one
+// of the same kind that is queued. Functions that were posted before run before it.
+func (b *inbox) keep(kind note, f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.posts) > 0 {
+		b.posts = append(b.posts, f)
+		return
+	}
+	b.notes[kind] = f
+}
+
 // take empties the inbox.
 func (b *inbox) take() []func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	posts := b.posts
-	b.posts = nil
-	return posts
+	var all []func()
+	for _, f := range b.notes {
+		if f != nil {
+			all = append(all, f)
+		}
+	}
+	all = append(all, b.posts...)
+	b.notes, b.posts = [notesEnd]func(){}, nil
+	return all
 }

@@ -150,6 +150,7 @@ func (s *start) recovered(life Life, err error) {
 	switch class := driver.ClassOf(err); {
 	case err == nil:
 		s.knownTo, s.failures, s.stopAsked = life, 0, false
+		s.t.core().options.Logger.Debug("a driver has taken over a task", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
 		s.confirm()
 	case class.Uncertain():
 		s.retry()

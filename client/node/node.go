@@ -77,6 +77,7 @@ func (n *Node) loop(ctx context.Context, ring *alarm) error {
 		if err := ring.set(n.core.Step(now())); err != nil {
 			return fmt.Errorf("setting a timer: %w", err)
 		}
+		n.logger.Debug("the core has made a step")
 		select {
 		case <-ctx.Done():
 			return nil
