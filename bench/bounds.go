@@ -60,5 +60,14 @@ func bounds() []bound {
 		{"first-mark", "p99-ratio", 3, "from a drain to its first mark, to a no-op: all but 1 % are faster"},
 		{"first-mark/busy", "missed-ratio", 0.1, "updates that the servers did not take in time, of all updates"},
 		{"throughput", ratio, 2, "time in which three servers drain, to the time in which they apply the same entries"},
+		// The figures of nodes use tmpfs. Records and the log of the server are synced there.
+		{"node/idle", "steps", 0, "idle client on tmpfs: steps of its core"},
+		{"node/idle", "cpu-ratio", 0.005, "idle client on tmpfs: processor time, of one core"},
+		{"node/idle", "memory-ratio", 1, "idle client on tmpfs: memory for each allocation, of 64 KiB"},
+		{"node/stop", "signal-p99-ratio", 1, "raw_exec on tmpfs with fsync: from the write of a stop to the signal, of 50 ms: all but 1 % are faster"},
+		{"node/stop", "report-p99-ratio", 1, "raw_exec on tmpfs with fsync: from the exit of a task to the applied report, of 50 ms: all but 1 % are faster"},
+		{"node/drain", "time-ratio", 1, "forced drain of a node on tmpfs with fsync, to the last report, of 3 s"},
+		{"node/restart", "time-ratio", 1, "killed client on tmpfs with fsync: from its start until it has taken over all tasks, of 2 s"},
+		{"node/reattach", "time-ratio", 1, "raw_exec on tmpfs with fsync, after the client was killed: a stop, beside the task's own time, of 0.2 s"},
 	}
 }

@@ -50,7 +50,7 @@ func figureNodeDrain(b *testing.B) {
 			n.eligible()
 		}
 		reportTimes(b, "time", times, 3*time.Second)
-		reportLoad(b)
+		n.reportLoad()
 	})
 }
 

@@ -37,7 +37,7 @@ func figureNodeIdle(b *testing.B) {
 	measure.Count(b, memoryOf(b, pid)/(1<<20), "MiB")
 	measure.Count(b, (n.memoryOfDrivers()-emptyDrivers)/float64(allocs)/(1<<10), "driver-KiB/alloc")
 	measure.Count(b, allocs, "allocations")
-	reportLoad(b)
+	n.reportLoad()
 }
 
 // memoryOfDrivers is the resident memory of the drivers in bytes.

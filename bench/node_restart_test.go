@@ -30,7 +30,7 @@ func figureNodeRestart(b *testing.B) {
 			must.SliceLen(b, 2, state.Events, must.Sprint("more happened than Received and Started: ", state.Events))
 		}
 		reportTimes(b, "time", times, 2*time.Second)
-		reportLoad(b)
+		n.reportLoad()
 	})
 }
 
@@ -72,5 +72,5 @@ func figureNodeReattach(b *testing.B) {
 	}
 	must.Eq(b, drivers, n.processesOf("nodedrain", "plugin"))
 	reportTimes(b, "time", times, 200*time.Millisecond)
-	reportLoad(b)
+	n.reportLoad()
 }

@@ -36,7 +36,7 @@ func figureNodeStop(b *testing.B) {
 	measure.Count(b, percentile(medianSignals, 50).Seconds()*1000, "signal-p50-ms")
 	measure.Count(b, percentile(medianReports, 50).Seconds()*1000, "report-p50-ms")
 	measure.Count(b, tasks*len(signals), "samples")
-	reportLoad(b)
+	n.reportLoad()
 }
 
 // taskStop is the stop of one task.

@@ -47,6 +47,8 @@ type testNode struct {
 	writer httpapi.Writer
 	id     cluster.NodeID // empty before the node is registered
 	client *exec.Cmd
+	// load is that of the machine before the figure.
+	load float64
 
 	mu sync.Mutex
 	// stopped and ended are the times at which the server applied the stops and the ends of allocations;
@@ -67,7 +69,7 @@ func tmpfs(b *testing.B) string {
 }
 
 func newTestNode(b *testing.B) *testNode {
-	n := &testNode{b: b, dir: tmpfs(b), stopped: map[cluster.AllocID]time.Time{}, ended: map[cluster.AllocID]time.Time{}}
+	n := &testNode{b: b, dir: tmpfs(b), load: loadOf(b), stopped: map[cluster.AllocID]time.Time{}, ended: map[cluster.AllocID]time.Time{}}
 	b.Cleanup(n.clean)
 	n.build("nodedrain", "cmd/nodedrain")
 	n.build("task", "bench/task")
@@ -192,7 +194,7 @@ func (n *testNode) await(what string, is func(*statestore.Snapshot) bool) {
 	}
 }
 
-// A service job of one task for each allocation.
+// job returns a service job of one task for each allocation.
 func (n *testNode) job(id cluster.JobID, count int, driver string, config map[string]any) *cluster.Job {
 	encoded, err := json.Marshal(config)
 	must.NoError(n.b, err)
@@ -204,10 +206,10 @@ func (n *testNode) job(id cluster.JobID, count int, driver string, config map[st
 	return j
 }
 
-// mocks are tasks of the driver mock, which end at once when they are stopped.
+// mocks returns a job of tasks of the driver mock, which end at once when they are stopped.
 func (n *testNode) mocks(count int) *cluster.Job { return n.job("mocks", count, "mock", map[string]any{}) }
 
-// processes are tasks of raw_exec, which take some time to end.
+// processes returns a job of tasks of raw_exec, which take some time to end.
 func (n *testNode) processes(id cluster.JobID, count int, own time.Duration) *cluster.Job {
 	return n.job(id, count, "raw_exec", map[string]any{"command": n.file("task"), "args": []string{n.file("notes"), own.String()}})
 }
@@ -260,7 +262,8 @@ func (n *testNode) awaitEnds(all []*cluster.Allocation) {
 	})
 }
 
-// processes of the node's program or of its tasks, by pid with the time of the start.
+// processesOf returns the processes of a program of the node with these arguments: the times of their
+// starts by pid.
 func (n *testNode) processesOf(program string, args ...string) map[int]string {
 	entries, err := os.ReadDir("/proc")
 	must.NoError(n.b, err)
@@ -324,14 +327,19 @@ func reportTimes(b *testing.B, name string, times []time.Duration, bound time.Du
 	measure.Count(b, percentile(times, 50).Seconds()*1000, name+"-median-ms")
 }
 
-// reportLoad reports how busy the machine was in the last minute.
-func reportLoad(b *testing.B) {
+// loadOf returns the load of the machine in the last minute.
+func loadOf(b *testing.B) (load float64) {
 	text, err := os.ReadFile("/proc/loadavg")
 	must.NoError(b, err)
-	var load float64
 	_, err = fmt.Sscan(string(text), &load)
 	must.NoError(b, err)
-	measure.Count(b, load, "load")
+	return load
+}
+
+// reportLoad reports how busy the machine was before the figure, and is after it.
+func (n *testNode) reportLoad() {
+	measure.Count(n.b, n.load, "load-before")
+	measure.Count(n.b, loadOf(n.b), "load-after")
 }
 
 // clean ends the client, its drivers, its tasks and the server. The shims of tasks end with them, and the
