@@ -77,7 +77,7 @@ func launch(ctx context.Context, command Command, c Config) error {
 	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // It ends with the keeper. Who waits for that uses Keeper.Wait.
+	go reap(cmd)
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	line, err := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
 	if !stop() {
@@ -103,6 +103,18 @@ func ready(line string) error {
 		return fmt.Errorf("it answered %q", line)
 	}
 	return nil
+}
+
+// reap waits for the end of a keeper, and reaps it. It waits with a pidfd first: a goroutine that waits in
+// the kernel holds a thread, and a client has many keepers.
+func reap(cmd *exec.Cmd) {
+	if id, err := process.Identify(cmd.Process.Pid); err == nil {
+		if p, err := process.Open(id); err == nil {
+			_ = p.Wait(context.Background())
+			_ = p.Close()
+		}
+	}
+	_ = cmd.Wait()
 }
 
 // Find returns the task's keeper, or nil if none runs.
