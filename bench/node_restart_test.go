@@ -17,12 +17,12 @@ func figureNodeRestart(b *testing.B) {
 		count := j.TaskGroups[0].Count
 		n.register(j)
 		n.running(count)
-		drivers, tasks := n.processesOf("nodedrain", "plugin"), n.processesOf("task")
+		others, tasks := n.others(), n.processesOf("task")
 		var times []time.Duration
 		for range measure.PairsOf(b) {
 			times = append(times, n.restart(count))
 		}
-		must.Eq(b, drivers, n.processesOf("nodedrain", "plugin"))
+		must.Eq(b, others, n.others())
 		must.Eq(b, tasks, n.processesOf("task"))
 		for _, a := range n.running(count) {
 			state := a.TaskStates.State("task")
@@ -32,6 +32,13 @@ func figureNodeRestart(b *testing.B) {
 		reportTimes(b, "time", times, 2*time.Second)
 		n.reportLoad()
 	})
+}
+
+// others returns the processes of the program beside the client: drivers and shims.
+func (n *testNode) others() map[int]string {
+	all := n.processesOf("nodedrain")
+	delete(all, n.client.Process.Pid)
+	return all
 }
 
 // restart kills the client and starts it again. It returns the time from the start until the client has

@@ -62,7 +62,7 @@ func tmpfs(b *testing.B) string {
 	var fs unix.Statfs_t
 	must.NoError(b, unix.Statfs(memory, &fs))
 	must.EqOp(b, unix.TMPFS_MAGIC, fs.Type, must.Sprint(memory, " is no tmpfs"))
-	dir, err := os.MkdirTemp(memory, "nodedrain-bench-")
+	dir, err := os.MkdirTemp(memory, "nd-bench-")
 	must.NoError(b, err)
 	b.Cleanup(func() { must.NoError(b, os.RemoveAll(dir)) })
 	return dir
@@ -207,7 +207,9 @@ func (n *testNode) job(id cluster.JobID, count int, driver string, config map[st
 }
 
 // mocks returns a job of tasks of the driver mock, which end at once when they are stopped.
-func (n *testNode) mocks(count int) *cluster.Job { return n.job("mocks", count, "mock", map[string]any{}) }
+func (n *testNode) mocks(count int) *cluster.Job {
+	return n.job("mocks", count, "mock", map[string]any{})
+}
 
 // processes returns a job of tasks of raw_exec, which take some time to end.
 func (n *testNode) processes(id cluster.JobID, count int, own time.Duration) *cluster.Job {
