@@ -1,0 +1,79 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Adopt starts the tasks of allocations that run when the simulation begins, and writes the records
+// that an earlier client has left. Call it before the first client starts. The scripts of these starts
+// have no delay.
+func (n *Node) Adopt(clusterID string, allocs []*cluster.Allocation) error {
+	if len(allocs) == 0 {
+		return nil
+	}
+	drivers := map[string]*scripted.Driver{}
+	for _, name := range n.options.Drivers {
+		n.programs[name].Launch(func(d *scripted.Driver, err error) {
+			if err == nil {
+				drivers[name] = d
+			}
+		})
+	}
+	if _, err := n.Advance(n.clock.now); err != nil {
+		return err
+	}
+	for _, a := range allocs {
+		n.adopt(clusterID, a, drivers)
+	}
+	_, err := n.Advance(n.clock.now)
+	return err
+}
+
+func (n *Node) adopt(clusterID string, a *cluster.Allocation, drivers map[string]*scripted.Driver) {
+	rec := &client.Record{
+		Alloc: a.Copy(), ClusterID: clusterID, BootID: n.BootID(), Received: n.boot(), ClientStatus: cluster.ClientRunning,
+	}
+	if a.HasVerdict() {
+		healthy := a.JudgedHealthy()
+		rec.Healthy, rec.HealthyAt = &healthy, a.DeploymentStatus.Timestamp
+	}
+	n.disk[a.ID] = rec
+	group := a.Job.Group(a.TaskGroup)
+	if group == nil {
+		return
+	}
+	for _, task := range group.Tasks {
+		state := cluster.TaskState{Name: task.Name, State: cluster.TaskPending}
+		rec.Tasks = append(rec.Tasks, client.TaskRecord{State: state, HostCgroup: true})
+		t := &rec.Tasks[len(rec.Tasks)-1]
+		switch {
+		case task.Poststop():
+		case task.Lifecycle != nil && !task.Lifecycle.Sidecar:
+			t.Phase, t.State.State = client.PhaseDead, cluster.TaskDead
+			t.State.StartedAt, t.State.FinishedAt = a.CreateTime, a.CreateTime.Add(time.Second)
+		case drivers[task.Driver] != nil:
+			t.Phase, t.ID, t.RunningSince = client.PhaseStarting, n.newTaskID(a.ID, task.Name), n.boot()
+			n.machine.MakeCgroup(cgroup(a.ID, task.Name))
+			index := len(rec.Tasks) - 1
+			drivers[task.Driver].Start(n.taskConfig(t.ID, a, task.Name), func(h driver.Handle, err error) {
+				if t := &rec.Tasks[index]; err == nil {
+					t.Phase, t.Handle = client.PhaseRunning, h
+					t.State.State, t.State.StartedAt = cluster.TaskRunning, a.CreateTime
+				}
+			})
+		}
+	}
+}
+
+// taskConfig is what a driver gets to start a task.
+func (n *Node) taskConfig(id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
+	return &driver.TaskConfig{
+		ID: id, Name: task, AllocID: string(a.ID), GroupName: a.TaskGroup, JobID: string(a.JobID), NodeID: string(n.options.ID),
+		Resources: driver.Resources{Cgroup: cgroup(a.ID, task)},
+	}
+}

@@ -1,0 +1,88 @@
+package machine
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+)
+
+// clock is the time of one node, and what happens on it later. Events of one time run in an order
+// that is drawn, or in the order of their addition if rng is nil.
+type clock struct {
+	now    time.Time
+	rng    *rand.Rand
+	events events
+	added  uint64
+}
+
+var _ scripted.Clock = (*clock)(nil)
+
+type event struct {
+	at       time.Time
+	tie      uint64
+	sequence uint64
+	do       func()
+}
+
+// Now is the time of the node.
+func (c *clock) Now() time.Time { return c.now }
+
+// After runs do later.
+func (c *clock) After(d time.Duration, do func()) {
+	c.added++
+	e := event{at: c.now.Add(max(0, d)), sequence: c.added, do: do}
+	if c.rng != nil {
+		e.tie = c.rng.Uint64()
+	}
+	heap.Push(&c.events, e)
+}
+
+// next is the time of the next event, or zero.
+func (c *clock) next() time.Time {
+	if len(c.events) == 0 {
+		return time.Time{}
+	}
+	return c.events[0].at
+}
+
+// runOne runs the next event that is due, if there is one.
+func (c *clock) runOne() bool {
+	if len(c.events) == 0 || c.events[0].at.After(c.now) {
+		return false
+	}
+	heap.Pop(&c.events).(event).do()
+	return true
+}
+
+// coin draws one of two.
+func (c *clock) coin() bool { return c.rng != nil && c.rng.Uint64()&1 == 0 }
+
+type events []event
+
+var _ heap.Interface = (*events)(nil)
+
+func (h events) Len() int      { return len(h) }
+func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h events) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if c := a.at.Compare(b.at); c != 0 {
+		return c < 0
+	}
+	if a.tie != b.tie {
+		return a.tie < b.tie
+	}
+	return a.sequence < b.sequence
+}
+
+func (h *events) Push(x any) { *h = append(*h, x.(event)) }
+
+func (h *events) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,79 @@
+package machine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// KillClient kills the client. Its drivers and tasks live on.
+func (n *Node) KillClient() {
+	if n.run != nil {
+		n.run = nil
+		n.options.Observer.Killed(n)
+	}
+}
+
+// KillDriver kills the processes of a driver. It reports whether there was one.
+func (n *Node) KillDriver(name string) bool {
+	p := n.programs[name]
+	if p == nil || len(p.Living()) == 0 {
+		return false
+	}
+	n.options.Observer.Troubled(n, TroubleDriver, name)
+	for _, d := range p.Living() {
+		d.Kill(scripted.ByFault)
+	}
+	return true
+}
+
+// HangDriver makes the processes of a driver stand still: calls take effect after the duration.
+func (n *Node) HangDriver(name string, d time.Duration) {
+	n.hungUntil[name] = n.clock.now.Add(d)
+	n.options.Observer.Troubled(n, TroubleDriver, name)
+}
+
+// KillShims kills the shims of an allocation's tasks. It reports whether there were any.
+func (n *Node) KillShims(id cluster.AllocID) bool {
+	found := false
+	for _, p := range n.machine.Living() {
+		if p.Kind == scripted.ShimProcess && strings.HasPrefix(string(p.Task), string(id)+"/") {
+			found = true
+			n.options.Observer.Troubled(n, TroubleShim, string(p.Task))
+			n.machine.Signal(p.Identity, scripted.SIGKILL, scripted.ByFault)
+		}
+	}
+	return found
+}
+
+// Halt kills everything on the machine, as a loss of power does. Its disk stays.
+func (n *Node) Halt() {
+	n.KillClient()
+	n.options.Observer.Troubled(n, TroubleReboot, "")
+	n.contact = 0
+	n.machine.Halt()
+}
+
+// Boot starts a machine that was halted, without a client.
+func (n *Node) Boot() { n.machine.Boot() }
+
+// FillDisk makes all writes to the disk fail, or not any more.
+func (n *Node) FillDisk(full bool) {
+	n.diskFull = full
+	n.options.Observer.Troubled(n, TroubleDisk, "")
+}
+
+// LoseRecord removes the record of an allocation from the disk, as a damaged file is set aside. It has
+// an effect on the next client only.
+func (n *Node) LoseRecord(id cluster.AllocID) {
+	delete(n.disk, id)
+	n.options.Observer.Troubled(n, TroubleRecord, string(id))
+}
+
+// SplitCgroup returns the allocation and the task of a cgroup.
+func SplitCgroup(path string) (alloc cluster.AllocID, task string) {
+	a, task, _ := strings.Cut(path, ":")
+	return cluster.AllocID(a), task
+}

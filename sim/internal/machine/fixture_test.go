@@ -1,0 +1,177 @@
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
+)
+
+var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fixture is a node with its judge and its servers.
+type fixture struct {
+	t     *testing.T
+	node  *machine.Node
+	judge *onnode.Judge
+	now   time.Time
+	// scripts are the scripts of tasks by name.
+	scripts map[string]scripted.Script
+	fault   func(scripted.Call) scripted.Fault
+	away    bool
+	// allocs are the rows of the servers, in the order of their placement.
+	allocs []*cluster.Allocation
+	index  uint64
+	// effects counts effects that begin or are answered. The client is killed at number dieAt.
+	effects, dieAt int
+}
+
+func newFixture(t *testing.T, rng *rand.Rand) *fixture {
+	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, judge: onnode.New("n1")}
+	f.node = machine.New(machine.Options{
+		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Observer: f.judge,
+		Script:    func(c *driver.TaskConfig) scripted.Script { return f.scripts[c.Name] },
+		Reachable: func() bool { return !f.away },
+		Report:    f.report,
+		Fault: func(_ string, c scripted.Call) scripted.Fault {
+			if f.fault == nil {
+				return scripted.Fault{}
+			}
+			return f.fault(c)
+		},
+		Effect: func(string, bool) bool {
+			f.effects++
+			return f.effects != f.dieAt
+		},
+	})
+	must.NoError(t, f.node.StartClient())
+	f.run(time.Second)
+	return f
+}
+
+// report takes reports, unless the servers are away.
+func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
+	if !f.away {
+		for _, r := range reports {
+			for i, a := range f.allocs {
+				if a.ID == r.Alloc && !a.ClientTerminal() {
+					changed := a.Copy()
+					changed.ClientStatus = r.ClientStatus
+					f.index++
+					changed.ModifyIndex = f.index
+					f.allocs[i] = changed
+				}
+			}
+		}
+	}
+	reply(!f.away)
+}
+
+// run lets time pass. A client that dies is started again a second later.
+func (f *fixture) run(d time.Duration) {
+	f.t.Helper()
+	for end := f.now.Add(d); ; {
+		next, err := f.node.Advance(f.now)
+		must.NoError(f.t, err)
+		if !f.node.Running() {
+			f.now = f.now.Add(time.Second)
+			_, err := f.node.Advance(f.now)
+			must.NoError(f.t, err)
+			must.NoError(f.t, f.node.StartClient())
+			f.answer()
+			continue
+		}
+		if next.IsZero() || next.After(end) {
+			f.now = end
+			_, err := f.node.Advance(end)
+			must.NoError(f.t, err)
+			return
+		}
+		f.now = next
+	}
+}
+
+// place places an allocation.
+func (f *fixture) place(a *cluster.Allocation) {
+	f.index++
+	a.AllocModifyIndex, a.ModifyIndex = f.index, f.index
+	f.allocs = append(f.allocs, a)
+	f.answer()
+}
+
+// stop tells the client to stop an allocation.
+func (f *fixture) stop(id cluster.AllocID) {
+	for i, a := range f.allocs {
+		if a.ID == id && !a.ServerTerminal() {
+			f.index++
+			changed := a.Copy()
+			changed.DesiredStatus, changed.AllocModifyIndex, changed.ModifyIndex = cluster.DesiredStop, f.index, f.index
+			f.allocs[i] = changed
+		}
+	}
+	f.answer()
+}
+
+// answer sends the live allocations to the client.
+func (f *fixture) answer() {
+	if f.away {
+		return
+	}
+	w := client.Wanted{ClusterID: "c1", Index: f.index, Complete: true}
+	for _, a := range f.allocs {
+		if !a.ClientTerminal() {
+			w.Allocs, w.Known = append(w.Allocs, a), append(w.Known, a.ID)
+		}
+	}
+	f.node.Servers(w)
+}
+
+func (f *fixture) row(id cluster.AllocID) *cluster.Allocation {
+	for _, a := range f.allocs {
+		if a.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// settle lets the node come to rest, and judges it.
+func (f *fixture) settle() {
+	f.t.Helper()
+	f.run(10 * time.Minute)
+	f.judge.Settled(f.node, []string{"mock"}, f.row)
+	f.noViolations()
+}
+
+func (f *fixture) noViolations() {
+	f.t.Helper()
+	for _, v := range f.judge.Violations() {
+		f.t.Errorf("%s %s", v.At.Sub(begin), v)
+	}
+}
+
+// allocation is an allocation of a service, with its tasks in one group.
+func allocation(id cluster.AllocID, tasks ...*cluster.Task) *cluster.Allocation {
+	group := &cluster.TaskGroup{Name: "g", Count: 1, Tasks: tasks}
+	for _, t := range tasks {
+		t.Driver = "mock"
+	}
+	job := &cluster.Job{ID: "job-" + cluster.JobID(id), Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{group}}
+	job.Canonicalize()
+	return &cluster.Allocation{
+		ID: id, Namespace: job.Namespace, JobID: job.ID, Job: job, TaskGroup: "g", Name: fmt.Sprintf("%s.g[0]", job.ID), NodeID: "n1",
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
+	}
+}
+
+// wiped is an answer of servers that have begun again.
+func wiped() client.Wanted { return client.Wanted{ClusterID: "c2", Index: 1000, Complete: true} }

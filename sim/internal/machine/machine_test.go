@@ -1,0 +1,300 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// three is an allocation of a prestart task, a main task and a sidecar.
+func three(f *fixture) *cluster.Allocation {
+	f.scripts["init"] = scripted.Script{Ends: true, RunFor: 2 * time.Second}
+	f.scripts["web"] = scripted.Script{StartDelay: 500 * time.Millisecond, StopTakes: 3 * time.Second}
+	f.scripts["proxy"] = scripted.Script{StartDelay: 100 * time.Millisecond, IgnoreSignals: true}
+	return allocation("a1",
+		&cluster.Task{Name: "init", KillTimeout: 5 * time.Second, Lifecycle: &cluster.Lifecycle{Hook: cluster.HookPrestart}},
+		&cluster.Task{Name: "web", KillTimeout: 5 * time.Second, ShutdownDelay: time.Second},
+		&cluster.Task{Name: "proxy", KillTimeout: 5 * time.Second, Lifecycle: &cluster.Lifecycle{Hook: cluster.HookPrestart, Sidecar: true}},
+	)
+}
+
+// story plays the life of an allocation of three tasks.
+func story(f *fixture) {
+	f.place(three(f))
+	f.run(30 * time.Second)
+	f.stop("a1")
+	f.settle()
+	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.SliceEmpty(f.t, tasks(f))
+}
+
+// tasks are the task processes that live.
+func tasks(f *fixture) (living []scripted.Process) {
+	for _, p := range f.node.Machine().Living() {
+		if p.Kind == scripted.TaskProcess {
+			living = append(living, p)
+		}
+	}
+	return living
+}
+
+// The client dies at each effect of one allocation of three tasks, when the effect begins and when it
+// is answered. No guarantee breaks, and the allocation ends.
+func TestNode_crashAtEachEffect(t *testing.T) {
+	t.Parallel()
+	plain := newFixture(t, nil)
+	before := plain.effects
+	story(plain)
+	t.Logf("%d effects", plain.effects-before)
+	must.Greater(t, 40, plain.effects-before)
+	for at := before + 1; at <= plain.effects; at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.dieAt = at
+			story(f)
+		})
+	}
+}
+
+// The driver dies at each of its calls, before or after the call takes effect, or does not answer it.
+func TestNode_driverFailsAtEachCall(t *testing.T) {
+	t.Parallel()
+	plain, calls := newFixture(t, nil), 0
+	plain.fault = func(scripted.Call) scripted.Fault { calls++; return scripted.Fault{} }
+	story(plain)
+	for _, action := range []scripted.Action{scripted.Crash, scripted.CrashAfter, scripted.Hang, scripted.HangAfter, scripted.Fail} {
+		for at := 1; at <= calls; at++ {
+			t.Run(fmt.Sprint(action, "/", at), func(t *testing.T) {
+				f, n := newFixture(t, nil), 0
+				f.fault = func(c scripted.Call) scripted.Fault {
+					if n++; n == at && c.Name != scripted.CallFingerprint {
+						return scripted.Fault{Action: action}
+					}
+					return scripted.Fault{}
+				}
+				f.place(three(f))
+				f.run(6 * time.Minute)
+				f.stop("a1")
+				f.settle()
+				must.True(t, f.row("a1").ClientTerminal(), must.Sprint(f.row("a1").ClientStatus))
+				must.SliceEmpty(t, tasks(f))
+			})
+		}
+	}
+}
+
+// A record is lost: its tasks are destroyed, and the allocation runs again.
+func TestNode_lostRecord(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(three(f))
+	f.run(30 * time.Second)
+	f.node.LoseRecord("a1")
+	f.node.KillClient()
+	f.run(time.Minute)
+	must.Len(t, 2, tasks(f))
+	must.EqOp(t, "a1/web/6", tasks(f)[1].Task)
+	f.settle()
+}
+
+// A record is lost while the driver works on a start that it names. The driver belongs to no record of
+// the next client, and would start the task when another copy runs.
+func TestNode_lostRecordOfAStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(three(f))
+	f.run(30 * time.Second)
+	f.scripts["slow"] = scripted.Script{StartDelay: 90 * time.Second}
+	f.place(allocation("a2", &cluster.Task{Name: "slow"}))
+	f.run(time.Second)
+	f.node.LoseRecord("a2")
+	f.node.KillClient()
+	f.run(5 * time.Minute)
+	must.Len(t, 3, tasks(f))
+	f.settle()
+}
+
+// Servers of another cluster want nothing of what the node runs.
+func TestNode_otherCluster(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.place(three(f))
+	f.run(30 * time.Second)
+	f.node.Servers(wiped())
+	f.run(time.Minute)
+	must.Len(t, 2, tasks(f))
+	f.settle()
+}
+
+// Random nodes with every fault.
+func TestNode_random(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(600)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 18))) }) {
+			return
+		}
+	}
+}
+
+// world draws a random node.
+type draw struct{ *rand.Rand }
+
+func (d draw) chance(of int) bool                 { return d.IntN(of) == 0 }
+func (d draw) upTo(t time.Duration) time.Duration { return time.Duration(d.Int64N(int64(t) + 1)) }
+
+func playRandom(t *testing.T, rng *rand.Rand) {
+	d := draw{rng}
+	f := newFixture(t, rand.New(rand.NewPCG(rng.Uint64(), 1)))
+	if d.chance(2) {
+		odds := 5 + d.IntN(40)
+		f.fault = func(c scripted.Call) scripted.Fault { return d.fault(c, odds) }
+	}
+	count := 1 + d.IntN(4)
+	for i := range count {
+		f.place(d.allocation(f, i))
+	}
+	for range 3 + d.IntN(12) {
+		f.run(d.upTo(time.Minute))
+		d.trouble(f, count)
+	}
+	f.fault, f.away, f.dieAt = nil, false, 0
+	f.node.FillDisk(false)
+	f.answer()
+	f.settle()
+	for i := range count {
+		f.stop(cluster.AllocID(fmt.Sprint("a", i)))
+	}
+	f.run(2 * time.Hour)
+	f.settle()
+	for _, a := range f.allocs {
+		must.True(t, a.ClientTerminal(), must.Sprintf("%s is %s", a.ID, a.ClientStatus))
+	}
+	must.SliceEmpty(t, tasks(f))
+}
+
+// fault draws what happens to a call.
+func (d draw) fault(c scripted.Call, odds int) scripted.Fault {
+	if c.Name == scripted.CallFingerprint || !d.chance(odds) {
+		return scripted.Fault{}
+	}
+	switch d.IntN(6) {
+	case 0:
+		return scripted.Fault{Action: scripted.Crash}
+	case 1:
+		return scripted.Fault{Action: scripted.CrashAfter}
+	case 2:
+		return scripted.Fault{Action: scripted.Hang}
+	case 3:
+		return scripted.Fault{Action: scripted.HangAfter}
+	case 4:
+		return scripted.Fault{Action: scripted.Fail, Err: &driver.Error{Class: driver.Recoverable, Call: c.Name, Err: errors.New("not now")}}
+	}
+	return scripted.Fault{Delay: d.upTo(40 * time.Second)}
+}
+
+// allocation draws an allocation and the behaviour of its tasks.
+func (d draw) allocation(f *fixture, i int) *cluster.Allocation {
+	var tasks []*cluster.Task
+	for k := range 1 + d.IntN(4) {
+		name := fmt.Sprintf("t%d-%d", i, k)
+		s := scripted.Script{
+			StartDelay: d.upTo(time.Second), StopTakes: d.upTo(8 * time.Second), IgnoreSignals: d.chance(4),
+			StopLies: d.chance(8), WaitFailsAfterStop: d.chance(6),
+		}
+		if d.chance(10) {
+			s.StartDelay = 3 * time.Minute
+		}
+		if d.chance(8) {
+			s.KillTakes = d.upTo(10 * time.Minute)
+		}
+		if d.chance(10) {
+			s.RecoverError = "EOF"
+		}
+		if d.chance(15) {
+			s.StartError, s.StartRecoverable = "not now", d.chance(2)
+		}
+		if d.chance(6) {
+			s.Child = &scripted.Child{RunFor: d.upTo(10 * time.Minute)}
+		}
+		task := &cluster.Task{Name: name, KillTimeout: time.Second + d.upTo(10*time.Second), ShutdownDelay: d.upTo(3 * time.Second), KillSignal: "SIGTERM"}
+		if k > 0 {
+			task.Lifecycle = d.lifecycle()
+		}
+		if task.Main() && d.chance(6) && k == 0 {
+			task.Leader = true
+		}
+		if l := task.Lifecycle; d.chance(3) || l != nil && !l.Sidecar {
+			s.Ends, s.RunFor, s.Exit = true, d.upTo(time.Minute), driver.ExitResult{Code: d.IntN(2) * 3}
+		}
+		f.scripts[name] = s
+		tasks = append(tasks, task)
+	}
+	a := allocation(cluster.AllocID(fmt.Sprint("a", i)), tasks...)
+	a.Job.TaskGroups[0].ShutdownDelay = d.upTo(5 * time.Second)
+	if d.chance(4) {
+		a.Job.Type = cluster.JobBatch
+	}
+	return a
+}
+
+func (d draw) lifecycle() *cluster.Lifecycle {
+	switch d.IntN(6) {
+	case 0:
+		return &cluster.Lifecycle{Hook: cluster.HookPrestart}
+	case 1:
+		return &cluster.Lifecycle{Hook: cluster.HookPrestart, Sidecar: true}
+	case 2:
+		return &cluster.Lifecycle{Hook: cluster.HookPoststart}
+	case 3:
+		return &cluster.Lifecycle{Hook: cluster.HookPoststart, Sidecar: true}
+	case 4:
+		return &cluster.Lifecycle{Hook: cluster.HookPoststop}
+	}
+	return nil
+}
+
+// trouble draws one fault of the machine, or a request of the servers.
+func (d draw) trouble(f *fixture, count int) {
+	some := cluster.AllocID(fmt.Sprint("a", d.IntN(count)))
+	switch d.IntN(11) {
+	case 0:
+		f.node.KillClient()
+	case 1, 2:
+		f.dieAt = f.effects + 1 + d.IntN(20)
+	case 3:
+		f.node.KillDriver("mock")
+	case 4:
+		f.node.HangDriver("mock", d.upTo(time.Minute))
+	case 5:
+		f.node.KillShims(some)
+	case 6:
+		f.node.FillDisk(!f.node.DiskFull())
+	case 7:
+		f.away = !f.away
+		f.answer()
+	case 8:
+		f.stop(some)
+	case 9:
+		if d.chance(4) {
+			f.node.Halt()
+			f.node.Boot()
+		}
+	case 10:
+		if d.chance(4) && f.node.Record(some) != nil {
+			f.node.LoseRecord(some)
+			f.node.KillClient()
+		}
+	}
+}

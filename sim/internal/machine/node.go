@@ -1,0 +1,237 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Node is a machine with the real client. It is not safe for concurrent use.
+type Node struct {
+	options  Options
+	clock    *clock
+	machine  *scripted.Machine
+	programs map[string]*scripted.Program
+	disk     map[cluster.AllocID]*client.Record
+	diskFull bool
+	// hungUntil is when a driver that stands still runs again.
+	hungUntil map[string]time.Time
+	run       *run // of the present client, or nil while none runs
+	wakeAt    time.Time
+	starts    int // counts the starts of tasks
+	contact   time.Duration
+}
+
+// New returns a machine that runs, without a client.
+func New(o Options) *Node {
+	if o.Observer == nil {
+		o.Observer = nobody{}
+	}
+	c := &clock{now: o.Start, rng: o.Random}
+	n := &Node{
+		options: o, clock: c, machine: scripted.NewMachine(c), programs: map[string]*scripted.Program{},
+		disk: map[cluster.AllocID]*client.Record{}, hungUntil: map[string]time.Time{},
+	}
+	for _, name := range o.Drivers {
+		n.programs[name] = n.machine.Install(name, scripted.Options{
+			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: true}, Script: o.Script,
+			Fault: func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
+		})
+	}
+	return n
+}
+
+// fault is what happens to a call. A driver that stands still acts when it runs again.
+func (n *Node) fault(name string, c scripted.Call) scripted.Fault {
+	if until := n.hungUntil[name]; until.After(n.clock.now) {
+		return scripted.Fault{Delay: until.Sub(n.clock.now)}
+	}
+	if n.options.Fault == nil {
+		return scripted.Fault{}
+	}
+	f := n.options.Fault(name, c)
+	if f != (scripted.Fault{}) {
+		n.options.Observer.Troubled(n, TroubleDriver, name)
+	}
+	return f
+}
+
+// ID returns the id of the node.
+func (n *Node) ID() cluster.NodeID { return n.options.ID }
+
+// Now returns the time of the node.
+func (n *Node) Now() time.Time { return n.clock.now }
+
+// Machine returns the machine, for judges. They do not change it.
+func (n *Node) Machine() *scripted.Machine { return n.machine }
+
+// Record returns the record of an allocation on the disk, or nil. The caller does not change it.
+func (n *Node) Record(id cluster.AllocID) *client.Record { return n.disk[id] }
+
+// Records returns the records on the disk by allocation. The caller does not change them.
+func (n *Node) Records() []*client.Record {
+	records := make([]*client.Record, 0, len(n.disk))
+	for _, id := range slices.Sorted(maps.Keys(n.disk)) {
+		records = append(records, n.disk[id])
+	}
+	return records
+}
+
+// Running reports whether a client runs.
+func (n *Node) Running() bool { return n.run != nil }
+
+// Reachable reports whether the servers answer heartbeats.
+func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
+
+// DiskFull reports whether writes to the disk fail.
+func (n *Node) DiskFull() bool { return n.diskFull }
+
+// boot returns the time since the boot of the machine.
+func (n *Node) boot() time.Duration { return n.clock.now.Sub(n.machine.BootedAt()) }
+
+// BootID names the present boot.
+func (n *Node) BootID() string { return fmt.Sprint("boot-", n.machine.BootNumber()) }
+
+// StartClient starts a client over what is on the machine. It has no effect if one runs.
+func (n *Node) StartClient() error {
+	if n.run != nil {
+		return nil
+	}
+	r := &run{node: n, drivers: map[string]*scripted.Driver{}}
+	core, err := client.New(client.Options{
+		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers,
+		Records: append(n.readDisk(), n.orphans()...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
+		NewTaskID: n.newTaskID,
+	})
+	if err != nil {
+		return fmt.Errorf("starting the client of %s: %w", n.options.ID, err)
+	}
+	r.core, n.run, n.wakeAt = core, r, n.clock.now
+	n.options.Observer.Started(n)
+	return nil
+}
+
+func (n *Node) newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
+	n.starts++
+	return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.starts))
+}
+
+// readDisk returns copies of the records on the disk.
+func (n *Node) readDisk() []*client.Record {
+	var records []*client.Record
+	for _, r := range n.Records() {
+		read := *r
+		read.Tasks = slices.Clone(r.Tasks)
+		for i := range read.Tasks {
+			read.Tasks[i].State.Events = slices.Clone(read.Tasks[i].State.Events)
+		}
+		records = append(records, &read)
+	}
+	return records
+}
+
+// orphans returns records for the cgroups that no record on the disk knows.
+func (n *Node) orphans() (records []*client.Record) {
+	tasks := map[cluster.AllocID][]string{}
+	for _, path := range n.machine.Cgroups() {
+		alloc, task := SplitCgroup(path)
+		if n.disk[alloc] == nil {
+			tasks[alloc] = append(tasks[alloc], task)
+		}
+	}
+	for _, alloc := range slices.Sorted(maps.Keys(tasks)) {
+		records = append(records, client.OrphanRecord(alloc, tasks[alloc], n.BootID()))
+	}
+	return records
+}
+
+// Servers gives the client an answer of the servers.
+func (n *Node) Servers(w client.Wanted) {
+	if n.run == nil {
+		return
+	}
+	n.options.Observer.Received(n, w)
+	w.Allocs = slices.Clone(w.Allocs)
+	for i, a := range w.Allocs {
+		w.Allocs[i] = a.Copy()
+	}
+	n.run.core.Servers(w)
+}
+
+// livelock is the number of steps and events at one time after which a client does not come to rest.
+const livelock = 100_000
+
+// Advance lets time pass until a time, and returns when the node must be advanced again at the
+// latest, or the zero time. It returns an error if the client takes steps without end.
+func (n *Node) Advance(to time.Time) (next time.Time, err error) {
+	for count := 0; ; count++ {
+		if count > livelock {
+			return time.Time{}, fmt.Errorf("the client of %s does not come to rest at %s", n.options.ID, n.clock.now)
+		}
+		if n.due() && (n.clock.coin() || !n.clock.runOne()) {
+			n.step()
+		} else if !n.due() && !n.clock.runOne() {
+			at := n.next()
+			if at.IsZero() || at.After(to) {
+				n.clock.now = to
+				return at, nil
+			}
+			n.clock.now, count = at, 0
+			continue
+		}
+		n.options.Observer.Looked(n)
+	}
+}
+
+// due reports whether the client wants a step now.
+func (n *Node) due() bool {
+	return n.run != nil && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
+}
+
+// next is the time of the next event or step, or zero.
+func (n *Node) next() time.Time {
+	at := n.clock.next()
+	if n.run != nil && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
+		return n.wakeAt
+	}
+	return at
+}
+
+// step steps the client.
+func (n *Node) step() {
+	if n.Reachable() {
+		n.contact = n.boot()
+		n.run.core.Contact(n.contact)
+	}
+	select {
+	case <-n.run.core.Woken():
+	default:
+	}
+	at := n.run.core.Step(client.Time{Boot: n.boot(), Wall: n.clock.now})
+	n.wakeAt = time.Time{}
+	if n.run != nil && at != client.Never {
+		n.wakeAt = n.machine.BootedAt().Add(at)
+	}
+}
+
+// cgroup is the path of a task's cgroup.
+func cgroup(alloc cluster.AllocID, task string) string { return string(alloc) + ":" + task }
+
+type nobody struct{}
+
+var _ Observer = nobody{}
+
+func (nobody) Started(*Node)                         {}
+func (nobody) Killed(*Node)                          {}
+func (nobody) Received(*Node, client.Wanted)         {}
+func (nobody) Reported(*Node, []cluster.AllocReport) {}
+func (nobody) Saved(*Node, *client.Record)           {}
+func (nobody) Discarded(*Node, cluster.AllocID)      {}
+func (nobody) Looked(*Node)                          {}
+func (nobody) Troubled(*Node, Trouble, string)       {}

@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Options are what a [Node] is built from. ID, Start, Report and Script are required.
+type Options struct {
+	ID cluster.NodeID
+	// Start is the time at which the machine boots.
+	Start time.Time
+	// Random draws the order of events of one time; nil is the order of their addition.
+	Random *rand.Rand
+	// Drivers are the names of the node's drivers.
+	Drivers []string
+	// Script is the behaviour of one start of a task.
+	Script func(*driver.TaskConfig) scripted.Script
+	// Fault is what happens to one call of a driver; nil is nothing.
+	Fault func(driver string, call scripted.Call) scripted.Fault
+	// Report takes reports to the servers. It calls reply at most once, later.
+	Report func(reports []cluster.AllocReport, reply func(taken bool))
+	// Publish takes the health of drivers to the servers; nil drops it.
+	Publish func(map[string]*cluster.DriverInfo)
+	// Reachable reports whether the servers answer heartbeats; nil is always.
+	Reachable func() bool
+	// Effect is called when an effect of the client begins and when it is answered. If it returns
+	// false, the client is killed at that point. Nil is never.
+	Effect func(name string, begins bool) bool
+	// KeepEnded is that of the client's options.
+	KeepEnded int
+	// Observer sees what the node does; nil is nothing.
+	Observer Observer
+}
+
+// Observer sees what a node does.
+type Observer interface {
+	// Started and Killed: a client of the node starts, or dies.
+	Started(n *Node)
+	Killed(n *Node)
+	// Received: the client gets an answer of the servers.
+	Received(n *Node, w client.Wanted)
+	// Reported: the client sends reports.
+	Reported(n *Node, reports []cluster.AllocReport)
+	// Saved and Discarded: a record was written to the disk, or removed from it.
+	Saved(n *Node, record *client.Record)
+	Discarded(n *Node, alloc cluster.AllocID)
+	// Looked is called after each event and step of the node.
+	Looked(n *Node)
+	// Troubled: something has happened to the machine beside the client.
+	Troubled(n *Node, kind Trouble, subject string)
+}
+
+// Trouble is a fault of a machine.
+type Trouble uint8
+
+// The faults of a machine.
+const (
+	// TroubleReboot: the machine has restarted.
+	TroubleReboot Trouble = iota
+	// TroubleDriver: a driver, which is the subject, has died, stands still or has not answered a
+	// call as it should.
+	TroubleDriver
+	// TroubleShim: the shim of a task has died.
+	TroubleShim
+	// TroubleDisk: the disk is full, or has room again.
+	TroubleDisk
+	// TroubleRecord: the record of an allocation, which is the subject, was lost.
+	TroubleRecord
+)
+
+// Times of the machine itself.
+const (
+	saveTime   = 2 * time.Millisecond
+	folderTime = time.Millisecond
+	// killTime is the time in which a kill answers.
+	killTime = time.Second
+	// callTimeout limits the calls that have no time of their own.
+	callTimeout = 30 * time.Second
+)

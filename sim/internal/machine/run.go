@@ -1,0 +1,330 @@
+package machine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// run is one life of the client, and the shell of its core. What it has begun on the machine goes on
+// after its death, but is not answered.
+type run struct {
+	node    *Node
+	core    *client.Core
+	drivers map[string]*scripted.Driver
+}
+
+var _ client.Shell = (*run)(nil)
+
+// alive reports whether the client of the run still runs.
+func (r *run) alive() bool { return r.node.run == r }
+
+// begins notes the beginning of an effect. It returns false if the client is dead.
+func (r *run) begins(name string) bool {
+	if !r.alive() {
+		return false
+	}
+	if effect := r.node.options.Effect; effect != nil && !effect(name, true) {
+		r.node.KillClient()
+		return false
+	}
+	return true
+}
+
+// answers answers an effect, if the client still runs.
+func (r *run) answers(name string, reply func()) {
+	if !r.alive() {
+		return
+	}
+	if effect := r.node.options.Effect; effect != nil && !effect(name, false) {
+		r.node.KillClient()
+		return
+	}
+	reply()
+}
+
+// after does something on the machine after a time, if it has not restarted until then.
+func (r *run) after(d time.Duration, do func()) {
+	boot := r.node.machine.BootNumber()
+	r.node.clock.After(d, func() {
+		if r.node.machine.BootNumber() == boot {
+			do()
+		}
+	})
+}
+
+// Launch takes over the newest process of the driver and kills older ones, or starts one.
+func (r *run) Launch(name string, reply func(client.Launched)) {
+	if !r.begins("Launch") {
+		return
+	}
+	program := r.node.programs[name]
+	if living := program.Living(); len(living) > 0 {
+		d := living[len(living)-1]
+		for _, old := range living[:len(living)-1] {
+			old.Kill(scripted.ByClient)
+		}
+		r.after(folderTime, func() { r.launched(name, d, nil, true, reply) })
+		return
+	}
+	program.Launch(func(d *scripted.Driver, err error) { r.launched(name, d, err, false, reply) })
+}
+
+func (r *run) launched(name string, d *scripted.Driver, err error, reattached bool, reply func(client.Launched)) {
+	if err == nil && !d.Alive() {
+		err = errors.New("the driver has died")
+	}
+	if err != nil {
+		r.answers("Launch", func() { reply(client.Launched{Err: err}) })
+		return
+	}
+	life := client.Life(d.Life())
+	r.answers("Launch", func() {
+		r.drivers[name] = d
+		reply(client.Launched{Life: life, Capabilities: d.Capabilities(), Reattached: reattached})
+		d.Fingerprints(func(f driver.Fingerprint) {
+			if r.alive() {
+				r.core.Fingerprint(name, life, f)
+			}
+		}, func(error) {})
+		d.NotifyEnd(func() {
+			if r.alive() {
+				r.core.DriverDown(name, life)
+			}
+		})
+	})
+}
+
+// Abandon kills a life of a driver.
+func (r *run) Abandon(name string, life client.Life) {
+	if d := r.drivers[name]; r.begins("Abandon") && d != nil && client.Life(d.Life()) == life {
+		d.Kill(scripted.ByClient)
+	}
+}
+
+// Save writes a record.
+func (r *run) Save(record *client.Record, reply func(error)) {
+	if !r.begins("Save") {
+		return
+	}
+	r.after(saveTime, func() {
+		var err error
+		if r.node.diskFull {
+			err = errors.New("no space left on device")
+		} else if r.alive() {
+			r.node.disk[record.Alloc.ID] = record
+			r.node.options.Observer.Saved(r.node, record)
+		}
+		r.answers("Save", func() { reply(err) })
+	})
+}
+
+// Discard removes a record.
+func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
+	if !r.begins("Discard") {
+		return
+	}
+	r.after(folderTime, func() {
+		if r.alive() {
+			delete(r.node.disk, alloc)
+			r.node.options.Observer.Discarded(r.node, alloc)
+		}
+		r.answers("Discard", func() { reply(nil) })
+	})
+}
+
+// Build makes no folders: no double reads them.
+func (r *run) Build(_ *cluster.Allocation, reply func(error)) {
+	if r.begins("Build") {
+		r.after(folderTime, func() { r.answers("Build", func() { reply(nil) }) })
+	}
+}
+
+// driver returns the life that the call is for, or the error of a driver that is gone.
+func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) {
+	d := r.drivers[ref.Driver]
+	if d == nil || client.Life(d.Life()) != ref.Life || !d.Alive() {
+		return nil, &driver.Error{Class: driver.Gone, Call: call, Err: errors.New("the driver has died")}
+	}
+	return d, nil
+}
+
+// Start makes the cgroup and starts the task.
+func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, reply func(driver.Handle, error)) {
+	if !r.begins("Start") {
+		return
+	}
+	answer := func(h driver.Handle, err error) { r.answers("Start", func() { reply(h, err) }) }
+	d, err := r.driver(ref, scripted.CallStart)
+	if err != nil {
+		r.after(folderTime, func() { answer(nil, err) })
+		return
+	}
+	r.node.machine.MakeCgroup(cgroup(ref.Alloc, ref.Task))
+	d.Start(r.node.taskConfig(ref.ID, alloc, ref.Task), answer)
+}
+
+// Recover gives a task to a new life of its driver.
+func (r *run) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.Handle, reply func(error)) {
+	r.call(ref, "Recover", reply, func(d *scripted.Driver, answer func(error)) { d.Recover(ref.ID, handle, answer) })
+}
+
+// call calls a driver whose answer is only an error.
+func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d *scripted.Driver, answer func(error))) {
+	if !r.begins(name) {
+		return
+	}
+	answer := func(err error) { r.answers(name, func() { reply(err) }) }
+	d, err := r.driver(ref, name)
+	if err != nil {
+		r.after(folderTime, func() { answer(err) })
+		return
+	}
+	do(d, r.once(name, callTimeout, answer))
+}
+
+// once answers with the first of the answer and the end of the time limit.
+func (r *run) once(name string, limit time.Duration, answer func(error)) func(error) {
+	done := false
+	first := func(err error) {
+		if !done {
+			done = true
+			answer(err)
+		}
+	}
+	r.after(limit, func() {
+		first(&driver.Error{Class: driver.Deadline, Call: name, Err: errors.New("no answer in time")})
+	})
+	return first
+}
+
+// Wait answers when the task has ended.
+func (r *run) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
+	if !r.begins("Wait") {
+		return
+	}
+	answer := func(e driver.ExitResult, err error) { r.answers("Wait", func() { reply(e, err) }) }
+	d, err := r.driver(ref, scripted.CallWait)
+	if err != nil {
+		r.after(folderTime, func() { answer(driver.ExitResult{}, err) })
+		return
+	}
+	d.Wait(ref.ID, answer)
+}
+
+// Inspect answers with what the driver knows of the task.
+func (r *run) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
+	var status driver.Status
+	r.call(ref, "Inspect", func(err error) { reply(status, err) }, func(d *scripted.Driver, answer func(error)) {
+		d.Inspect(ref.ID, func(s driver.Status, err error) {
+			status = s
+			answer(err)
+		})
+	})
+}
+
+// Stop asks the driver to stop the task.
+func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply func(error)) {
+	if !r.begins("Stop") {
+		return
+	}
+	answer := func(err error) { r.answers("Stop", func() { reply(err) }) }
+	d, err := r.driver(ref, scripted.CallStop)
+	if err != nil {
+		r.after(folderTime, func() { answer(err) })
+		return
+	}
+	d.Stop(ref.ID, grace, signal, r.once("Stop", grace+client.StopSlack, answer))
+}
+
+// Kill kills the cgroup of the task.
+func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
+	if !r.begins("Kill") {
+		return
+	}
+	r.kill(ref, func(left []client.Process) { r.answers("Kill", func() { reply(left, nil) }) })
+}
+
+// kill kills the cgroup of the task, and answers when it is empty or after a second.
+func (r *run) kill(ref client.TaskRef, answer func([]client.Process)) {
+	m, path, done := r.node.machine, cgroup(ref.Alloc, ref.Task), false
+	m.KillCgroup(path, scripted.ByClient)
+	first := func() {
+		if done {
+			return
+		}
+		done = true
+		var left []client.Process
+		for _, p := range m.LivingIn(path) {
+			left = append(left, client.Process{PID: p.PID, Command: p.Command, State: "D"})
+		}
+		answer(left)
+	}
+	cancel := m.AwaitEmpty(path, first)
+	r.after(killTime, func() {
+		cancel()
+		first()
+	})
+}
+
+// AwaitEmpty answers when the cgroup of the task is empty.
+func (r *run) AwaitEmpty(ref client.TaskRef, reply func(error)) {
+	if r.begins("AwaitEmpty") {
+		r.node.machine.AwaitEmpty(cgroup(ref.Alloc, ref.Task), func() { r.answers("AwaitEmpty", func() { reply(nil) }) })
+	}
+}
+
+// Clean destroys the task, kills its cgroup and removes it.
+func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
+	if !r.begins("Clean") {
+		return
+	}
+	answer := func(left []client.Process, err error) { r.answers("Clean", func() { reply(left, err) }) }
+	destroyed := func(failed error) {
+		if failed != nil && driver.ClassOf(failed) == driver.Gone {
+			answer(nil, failed)
+			return
+		}
+		r.kill(ref, func(left []client.Process) {
+			if len(left) > 0 {
+				answer(left, nil)
+				return
+			}
+			if failed != nil && driver.ClassOf(failed) != driver.NotFound {
+				answer(nil, failed)
+				return
+			}
+			answer(nil, r.node.machine.RemoveCgroup(cgroup(ref.Alloc, ref.Task)))
+		})
+	}
+	if ref.Life == 0 || ref.ID == "" {
+		destroyed(nil)
+		return
+	}
+	d, err := r.driver(ref, scripted.CallDestroy)
+	if err != nil {
+		r.after(folderTime, func() { destroyed(err) })
+		return
+	}
+	d.Destroy(ref.ID, true, r.once("Clean", callTimeout, destroyed))
+}
+
+// Report sends reports to the servers.
+func (r *run) Report(reports []cluster.AllocReport, reply func(bool)) {
+	if !r.begins("Report") {
+		return
+	}
+	r.node.options.Observer.Reported(r.node, reports)
+	r.node.options.Report(reports, func(taken bool) { r.answers("Report", func() { reply(taken) }) })
+}
+
+// Publish sends the health of the drivers to the servers.
+func (r *run) Publish(drivers map[string]*cluster.DriverInfo) {
+	if r.begins("Publish") && r.node.options.Publish != nil {
+		r.node.options.Publish(drivers)
+	}
+}

@@ -1,0 +1,55 @@
+// Package onnode judges the client of a simulated node. A [Judge] reads the process table, the
+// records on the disk, the reports, and what the servers want. It shares no code with the client.
+//
+// Trouble is a fault of the machine: a client, driver or shim that dies, a driver that stands still,
+// a restart of the machine, a full disk, a lost record. A process is that of a task if it is in the
+// task's cgroup. A process that has left it is the business of its driver.
+//
+// # N1, one copy
+//
+//   - A task's process starts only while no process of another start of the task lives.
+//   - At that time a record on the disk names the start.
+//   - A record is removed, and a start leaves its record, only when no process of it lives. The
+//     exception is an allocation whose record was lost. The client must destroy its processes.
+//
+// # N2, grace
+//
+//   - A task gets its kill signal only if its allocation must stop. The servers want it, and the
+//     delays of the group and of the task are over. Or a task of the allocation has ended before, and
+//     the delay of the task is over since then. Or a task has failed, which a record or a report
+//     says; with a full disk neither may say it. Or it is a poststop task that has used its time.
+//   - At that time the tasks that stop earlier have no process: the leader, the others, sidecars.
+//   - SIGKILL follows the signal no sooner than the kill timeout, and no later than a second after it.
+//     The bound holds while one client runs.
+//   - SIGKILL without a signal is for a task that the client cannot keep: one that a record calls
+//     lost after trouble, one without a record, or one whose driver was away for the whole grace.
+//
+// SIGKILL from the kernel or from a fault is not judged.
+//
+// # N3, truth
+//
+//   - When an allocation is reported as terminal, no process of it lives.
+//   - Later none is started, unless the disk was full.
+//
+// # N4, nothing lost
+//
+//   - A reported exit code is that of a process of the task that has ended. It is unknown only after
+//     trouble.
+//   - When a node has had no trouble for some time, the servers know the state that its record has,
+//     no task that must stop lives longer than it may, and no process is without a record.
+//
+// # N5, plugins die
+//
+//   - At most one process of a driver lives.
+//   - Three starts of a driver take five seconds or more, unless the first has lived for two minutes.
+//   - When a node has had no trouble for some time, each of its drivers lives.
+//
+// # N9, health
+//
+//   - A client that has run, been connected and had room on its disk for twelve seconds has given
+//     a verdict a second after the healthy deadline of each service allocation. The deadline counts
+//     from the first sight in this boot, as far as records can say it. An allocation that must stop or
+//     has ended needs no verdict.
+//   - At a good verdict, each task that is meant to run has run for the minimum healthy time, and
+//     each other one has exited with 0.
+package onnode

@@ -1,0 +1,227 @@
+package onnode
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+)
+
+// maxViolations is the largest number of violations that a judge keeps.
+const maxViolations = 20
+
+// Judge judges the clients of one node. Make it with [New] and give it to the node as its observer.
+// It never changes what it reads.
+type Judge struct {
+	violations []invariant.Violation
+	now        time.Time
+	node       cluster.NodeID
+
+	// cluster and index name the newest answer of the servers that a client must obey.
+	cluster string
+	index   uint64
+	allocs  map[cluster.AllocID]*alloc
+	// order are the allocations in the order of their first sight.
+	order []cluster.AllocID
+	// starts are the task processes of each cgroup, in the order of their starts.
+	starts map[string][]scripted.Identity
+	// changes is the number of changes of the process table that were judged.
+	changes int
+	graces  []grace
+	trouble trouble
+	// since is when the present client has started, or zero; lives counts clients.
+	since time.Time
+	lives int
+	// away: the servers did not answer lately. blocked is when that, or a full disk, has ended.
+	away    bool
+	blocked time.Time
+	// launches are the last starts of each driver in the present life of the client.
+	launches map[string][]scripted.Identity
+	// checked is when the verdicts were last checked.
+	checked time.Time
+}
+
+var _ machine.Observer = (*Judge)(nil)
+
+// alloc is what a judge knows of an allocation.
+type alloc struct {
+	row *cluster.Allocation
+	// received is when a client first saw it in this boot, and stopAt when one was told to stop it.
+	received, stopAt time.Time
+	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
+	// failed: a task was reported as failed.
+	ended, lost, judged, failed bool
+	// terminated are the times of the events that were judged, by task.
+	terminated map[string]time.Time
+}
+
+// trouble are the times of the last faults.
+type trouble struct{ client, driver, shim, boot, disk time.Time }
+
+// New returns a judge of a node.
+func New(node cluster.NodeID) *Judge {
+	return &Judge{
+		node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}, launches: map[string][]scripted.Identity{},
+	}
+}
+
+// Violations returns the first violations, in order.
+func (j *Judge) Violations() []invariant.Violation { return j.violations }
+
+func (j *Judge) find(guarantee, check string, id cluster.AllocID, format string, args ...any) {
+	if len(j.violations) < maxViolations {
+		j.violations = append(j.violations, invariant.Violation{
+			Guarantee: guarantee, Check: check, At: j.now, Node: j.node, Alloc: id, Text: fmt.Sprintf(format, args...),
+		})
+	}
+}
+
+// alloc returns what the judge knows of an allocation.
+func (j *Judge) alloc(id cluster.AllocID) *alloc {
+	a := j.allocs[id]
+	if a == nil {
+		a = &alloc{terminated: map[string]time.Time{}}
+		j.allocs[id] = a
+		j.order = append(j.order, id)
+	}
+	return a
+}
+
+// group returns the task group of an allocation, or an empty one.
+func (a *alloc) group() *cluster.TaskGroup {
+	if a.row != nil {
+		if g := a.row.Job.Group(a.row.TaskGroup); g != nil {
+			return g
+		}
+	}
+	return &cluster.TaskGroup{}
+}
+
+// task returns a task of the allocation, or nil.
+func (a *alloc) task(name string) *cluster.Task {
+	for _, t := range a.group().Tasks {
+		if t != nil && t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Started is [machine.Observer.Started].
+func (j *Judge) Started(n *machine.Node) {
+	j.now = n.Now()
+	j.since = j.now
+	j.lives++
+	clear(j.launches)
+	for _, r := range n.Records() { // the records of allocations that ran at the beginning
+		if a := j.alloc(r.Alloc.ID); a.row == nil {
+			a.row, a.received, a.judged = r.Alloc, j.now, r.Healthy != nil
+		}
+	}
+	for _, id := range j.order { // a client cannot know what no record says
+		if r := n.Record(id); r == nil {
+			j.allocs[id].received = time.Time{}
+		} else if r.BootID != n.BootID() {
+			j.allocs[id].received = j.now
+		}
+	}
+}
+
+// Killed is [machine.Observer.Killed].
+func (j *Judge) Killed(n *machine.Node) {
+	j.now = n.Now()
+	j.since, j.trouble.client = time.Time{}, j.now
+}
+
+// Received is [machine.Observer.Received].
+func (j *Judge) Received(n *machine.Node, w client.Wanted) {
+	j.now = n.Now()
+	if j.cluster == "" {
+		j.cluster = w.ClusterID
+	}
+	if w.ClusterID != j.cluster || w.Index < j.index {
+		return // the client must not obey
+	}
+	j.index = w.Index
+	if j.away {
+		j.away, j.blocked = false, j.now
+	}
+	for _, row := range w.Allocs {
+		if a := j.alloc(row.ID); row.NodeID == j.node {
+			a.row = row
+			if a.received.IsZero() {
+				a.received = j.now
+			}
+			a.judged = a.judged || row.HasVerdict()
+			if row.ServerTerminal() {
+				a.stop(j.now)
+			}
+		}
+	}
+	if !w.Complete {
+		return
+	}
+	known := map[cluster.AllocID]bool{}
+	for _, id := range w.Known {
+		known[id] = true
+	}
+	for id, a := range j.allocs { //lint:order each allocation by itself
+		if !known[id] {
+			a.stop(j.now)
+		}
+	}
+}
+
+// stop notes that a client was told to stop the allocation.
+func (a *alloc) stop(now time.Time) {
+	if a.stopAt.IsZero() {
+		a.stopAt = now
+	}
+}
+
+// Troubled is [machine.Observer.Troubled].
+func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) {
+	j.now = n.Now()
+	switch kind {
+	case machine.TroubleReboot:
+		j.trouble.boot = j.now
+		for _, a := range j.allocs { //lint:order each allocation by itself
+			a.received = time.Time{}
+		}
+	case machine.TroubleDriver:
+		j.trouble.driver = j.now
+	case machine.TroubleShim:
+		j.trouble.shim = j.now
+	case machine.TroubleDisk:
+		j.trouble.disk, j.blocked = j.now, j.now
+	case machine.TroubleRecord:
+		a := j.alloc(cluster.AllocID(subject))
+		a.lost, a.ended = true, false
+	}
+}
+
+// startTakes is longer than a driver may take to start a task.
+const startTakes = 3 * time.Minute
+
+// excused reports whether trouble can be the reason for what happens now to a process.
+func (j *Judge) excused(p *scripted.Process) bool {
+	from := p.StartedAt.Add(-startTakes)
+	for _, at := range []time.Time{j.trouble.client, j.trouble.driver, j.trouble.shim, j.trouble.boot} {
+		if !at.IsZero() && !at.Before(from) {
+			return true
+		}
+	}
+	return false
+}
+
+// driverAway reports whether a driver had trouble in the last duration.
+func (j *Judge) driverAway(d time.Duration) bool {
+	return !j.trouble.driver.IsZero() && !j.trouble.driver.Before(j.now.Add(-d))
+}
+
+// diskFails reports whether records may be missing because of a full disk.
+func (j *Judge) diskFails(n *machine.Node) bool { return n.DiskFull() || !j.trouble.disk.IsZero() }

@@ -1,0 +1,227 @@
+package onnode
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// grace is a task process that got its kill signal.
+type grace struct {
+	process scripted.Identity
+	alloc   cluster.AllocID
+	// until is when it must have got SIGKILL. life is the client that must see to it.
+	until time.Time
+	life  int
+}
+
+// killLate is the time after the grace in which SIGKILL must come.
+const killLate = time.Second
+
+// Looked is [machine.Observer.Looked].
+func (j *Judge) Looked(n *machine.Node) {
+	j.now = n.Now()
+	m := n.Machine()
+	changes := m.Changes(j.changes)
+	j.changes += len(changes)
+	for _, c := range changes {
+		p, _ := m.Process(c.Process)
+		switch p.Kind {
+		case scripted.TaskProcess:
+			j.taskChanged(n, c, &p)
+		case scripted.DriverProcess:
+			j.driverChanged(n, c, &p)
+		}
+	}
+	j.checkGraces(n)
+	j.checkVerdicts(n)
+}
+
+func (j *Judge) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
+	id, task := machine.SplitCgroup(p.Cgroup)
+	switch {
+	case c.What == scripted.Started:
+		j.taskStarted(n, id, p)
+	case c.What == scripted.Signalled && c.Signal != scripted.SIGKILL && c.By == scripted.ByDriver:
+		if first, _ := p.Signalled(c.Signal); first.At.Equal(c.At) && p.Signals[0].Signal == c.Signal {
+			j.taskSignalled(n, id, task, p)
+		}
+	case c.What == scripted.Signalled && c.Signal == scripted.SIGKILL && (c.By == scripted.ByDriver || c.By == scripted.ByClient):
+		if first, _ := p.Signalled(scripted.SIGKILL); first.At.Equal(c.At) && first.By == c.By {
+			j.taskKilled(n, id, task, p)
+		}
+	}
+}
+
+// taskStarted judges N1 and N3 when a task's process starts.
+func (j *Judge) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
+	a := j.alloc(id)
+	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
+	for _, other := range n.Machine().LivingIn(p.Cgroup) {
+		if other.Task != p.Task {
+			j.find("N1", "second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
+		}
+	}
+	if !names(n.Record(id), p.Task) && !a.lost {
+		j.find("N1", "no record", id, "%s starts, and no record on the disk names it", p.Task)
+	}
+	if a.ended && !j.diskFails(n) {
+		j.find("N3", "starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
+	}
+	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
+		for _, other := range a.group().Tasks {
+			if other != nil && !other.Poststop() && j.taskLives(n, id, other.Name) {
+				j.find("N2", "order", id, "the poststop task %s starts while %s runs", t.Name, other.Name)
+			}
+		}
+	}
+}
+
+func taskOf(p *scripted.Process) string {
+	_, task := machine.SplitCgroup(p.Cgroup)
+	return task
+}
+
+// taskLives reports whether a process of a task lives.
+func (j *Judge) taskLives(n *machine.Node, id cluster.AllocID, task string) bool {
+	return len(n.Machine().LivingIn(string(id)+":"+task)) > 0
+}
+
+// names reports whether a record names a start.
+func names(r *client.Record, id driver.TaskID) bool {
+	return r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.ID == id })
+}
+
+// place is the position of a task in the order in which an allocation stops.
+func place(t *cluster.Task) int {
+	switch {
+	case t.Poststop():
+		return 3
+	case t.Sidecar():
+		return 2
+	case t.Leader:
+		return 0
+	}
+	return 1
+}
+
+// taskSignalled judges N2 when a task gets its kill signal.
+func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
+	a := j.alloc(id)
+	task := a.task(name)
+	if task == nil {
+		return
+	}
+	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(task.KillTimeout + killLate), life: j.lives})
+	for _, other := range a.group().Tasks {
+		if other != nil && place(other) < place(task) && j.taskLives(n, id, other.Name) {
+			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
+		}
+	}
+	if !j.mustStop(n, id, a, task, p) {
+		j.find("N2", "stops without cause", id, "%s gets its kill signal; the servers told the client to stop at %s", p.Task, a.stopAt)
+	}
+}
+
+// mustStop reports whether the delays before a task's kill signal are over.
+func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cluster.Task, p *scripted.Process) bool {
+	group, own := a.group().ShutdownDelay, task.ShutdownDelay
+	if a.row.DesiredTransition.NoShutdownDelay {
+		group, own = 0, 0
+	}
+	if !a.stopAt.IsZero() && !j.now.Before(a.stopAt.Add(group+own)) {
+		return true
+	}
+	if task.Poststop() {
+		return !j.now.Before(p.StartedAt.Add(cluster.PoststopLimit))
+	}
+	for _, other := range a.group().Tasks {
+		if other == nil {
+			continue
+		}
+		for _, start := range j.starts[string(id)+":"+other.Name] {
+			if q, _ := n.Machine().Process(start); q.Ended && !j.now.Before(q.EndedAt.Add(own)) {
+				return true
+			}
+		}
+	}
+	r := n.Record(id)
+	return n.DiskFull() || a.failed || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
+}
+
+// stopSlack is how long beyond the grace a client waits for a driver that is away.
+const stopSlack = time.Minute
+
+// taskKilled judges N2 when a client or driver kills a task.
+func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *scripted.Process) {
+	a := j.alloc(id)
+	task := a.task(name)
+	if task == nil || a.lost {
+		return
+	}
+	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(task.KillTimeout)) {
+		return
+	}
+	if j.calledLost(n, id, p) || j.driverAway(task.KillTimeout+stopSlack) {
+		return
+	}
+	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)
+}
+
+// calledLost reports whether the client could not keep a start, and says so in its record.
+func (j *Judge) calledLost(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
+	if !j.excused(p) {
+		return false
+	}
+	r := n.Record(id)
+	return j.diskFails(n) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool {
+		return t.ID == p.Task && t.Phase == client.PhaseCleaning && t.End == client.EndLost
+	})
+}
+
+// checkGraces judges N2 when the grace of tasks is over.
+func (j *Judge) checkGraces(n *machine.Node) {
+	j.graces = slices.DeleteFunc(j.graces, func(g grace) bool {
+		if !j.now.After(g.until) {
+			return false
+		}
+		p, _ := n.Machine().Process(g.process)
+		kill, killed := p.Signalled(scripted.SIGKILL)
+		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
+		if !onTime && n.Running() && j.lives == g.life {
+			j.find("N2", "not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
+		}
+		return true
+	})
+}
+
+// driverChanged judges N5.
+func (j *Judge) driverChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {
+	if c.What == scripted.Ended {
+		j.trouble.driver = j.now
+	}
+	if c.What != scripted.Started || !n.Running() {
+		return
+	}
+	for _, other := range n.Machine().Living() {
+		if other.Kind == scripted.DriverProcess && other.Driver == p.Driver && other.Identity != p.Identity {
+			j.find("N5", "two drivers", "", "%s starts while its process %d lives", p.Driver, other.PID)
+		}
+	}
+	last := append(j.launches[p.Driver], p.Identity)
+	last = last[max(0, len(last)-3):]
+	j.launches[p.Driver] = last
+	if len(last) < 3 {
+		return
+	}
+	const least, lived = 5 * time.Second, 2 * time.Minute
+	first, _ := n.Machine().Process(last[0])
+	if first.EndedAt.Sub(first.StartedAt) < lived && p.StartedAt.Sub(first.StartedAt) < least {
+		j.find("N5", "starts in a loop", "", "%s was started three times in %s", p.Driver, p.StartedAt.Sub(first.StartedAt))
+	}
+}

@@ -1,0 +1,195 @@
+package onnode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// Saved is [machine.Observer.Saved].
+func (j *Judge) Saved(n *machine.Node, r *client.Record) {
+	j.now = n.Now()
+	a := j.alloc(r.Alloc.ID)
+	for _, t := range r.Tasks {
+		for _, p := range n.Machine().LivingIn(string(r.Alloc.ID) + ":" + t.State.Name) {
+			if t.ID != p.Task && !a.lost {
+				j.find("N1", "a process without a record", r.Alloc.ID, "process %d of %s lives, and the record has %q", p.PID, p.Task, t.ID)
+			}
+		}
+	}
+	if r.Healthy != nil && !a.judged {
+		a.judged = true
+		if *r.Healthy {
+			j.judgeHealthy(n, a, r)
+		}
+	}
+}
+
+// Discarded is [machine.Observer.Discarded].
+func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
+	j.now = n.Now()
+	j.noneLives(n, "N1", "a process without a record", id, "the record was removed")
+	if a := j.alloc(id); a.lost { // the client may run it again
+		a.lost, a.judged, a.received = false, false, time.Time{}
+	}
+}
+
+// noneLives finds the processes of an allocation that live.
+func (j *Judge) noneLives(n *machine.Node, guarantee, check string, id cluster.AllocID, why string) {
+	a := j.alloc(id)
+	for _, t := range a.group().Tasks {
+		if t == nil {
+			continue
+		}
+		for _, p := range n.Machine().LivingIn(string(id) + ":" + t.Name) {
+			j.find(guarantee, check, id, "%s, and process %d of %s lives", why, p.PID, p.Task)
+		}
+	}
+}
+
+// Reported is [machine.Observer.Reported].
+func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
+	j.now = n.Now()
+	for _, r := range reports {
+		a := j.alloc(r.Alloc)
+		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
+			j.noneLives(n, "N3", "not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
+			a.ended = true
+		}
+		a.judged = a.judged || r.Healthy != nil
+		if r.TaskStates != nil {
+			for _, t := range r.TaskStates.Tasks {
+				a.failed = a.failed || t.Failed
+				j.judgeExits(n, a, r.Alloc, t)
+			}
+		}
+	}
+}
+
+// judgeExits judges N4: the exit codes that are reported.
+func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t cluster.TaskState) {
+	for _, e := range t.Events {
+		if e.Type != "Terminated" || !e.Time.After(a.terminated[t.Name]) {
+			continue
+		}
+		a.terminated[t.Name] = e.Time
+		starts := j.starts[string(id)+":"+t.Name]
+		if len(starts) == 0 {
+			continue // it ran before the simulation
+		}
+		last, _ := n.Machine().Process(starts[len(starts)-1])
+		var code int
+		if _, err := fmt.Sscanf(e.Message, "Exit Code: %d", &code); err != nil {
+			if !j.excused(&last) && !a.lost && strings.Contains(e.Message, "unknown") {
+				j.find("N4", "exit code lost", id, "%s: %q, and there was no trouble", t.Name, e.Message)
+			}
+			continue
+		}
+		known := slices.ContainsFunc(starts, func(s scripted.Identity) bool {
+			p, _ := n.Machine().Process(s)
+			return p.Ended && p.Exit.Code == code
+		})
+		if !known {
+			j.find("N4", "exit code wrong", id, "%s: %q, and no process of it has ended so", t.Name, e.Message)
+		}
+	}
+}
+
+// judgeHealthy judges N9 when a record has a good verdict.
+func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record) {
+	least := time.Duration(cluster.DefaultMinHealthyTime)
+	if m := a.group().Migrate; m != nil {
+		least = m.MinHealthyTime
+	}
+	for _, t := range a.group().Tasks {
+		if t == nil || t.Poststop() {
+			continue
+		}
+		var last scripted.Process
+		for _, s := range j.starts[string(r.Alloc.ID)+":"+t.Name] {
+			if p, _ := n.Machine().Process(s); p.StartedAt.Before(r.HealthyAt) {
+				last = p
+			}
+		}
+		oneShot := t.Lifecycle != nil && !t.Lifecycle.Sidecar
+		switch {
+		case last.StartedAt.IsZero():
+			if !oneShot {
+				j.find("N9", "healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
+			}
+		case oneShot && (!last.Ended || last.EndedAt.After(r.HealthyAt) || !last.Exit.Successful()):
+			j.find("N9", "healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
+		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
+			j.find("N9", "healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
+		}
+	}
+}
+
+// warmUp is how long a client may take until it works after its start, or after the end of a full disk
+// or of an absence of the servers. It is longer than the longest wait before a retry.
+const warmUp = 12 * time.Second
+
+// checkVerdicts judges N9: the verdicts that are due.
+func (j *Judge) checkVerdicts(n *machine.Node) {
+	j.away = j.away || !n.Reachable()
+	if j.now.Equal(j.checked) || !n.Running() || j.away || n.DiskFull() {
+		return
+	}
+	j.checked = j.now
+	for _, id := range j.order {
+		a := j.allocs[id]
+		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+			continue
+		}
+		deadline := time.Duration(cluster.DefaultHealthyDeadline)
+		if m := a.group().Migrate; m != nil {
+			deadline = m.HealthyDeadline
+		}
+		if j.now.After(a.received.Add(deadline+time.Second)) && j.now.After(j.since.Add(warmUp)) && j.now.After(j.blocked.Add(warmUp)) {
+			a.judged = true
+			j.find("N9", "no verdict", id, "the client knows it since %s, and its healthy deadline is %s", a.received, deadline)
+		}
+	}
+}
+
+// Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client runs
+// and is connected. row returns what the servers know of an allocation, or nil.
+func (j *Judge) Settled(n *machine.Node, drivers []string, row func(cluster.AllocID) *cluster.Allocation) {
+	j.now = n.Now()
+	living := n.Machine().Living()
+	for _, name := range drivers {
+		if !slices.ContainsFunc(living, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
+			j.find("N5", "a driver does not come back", "", "%s has no process", name)
+		}
+	}
+	for _, p := range living {
+		if p.Kind != scripted.TaskProcess {
+			continue
+		}
+		id, name := machine.SplitCgroup(p.Cgroup)
+		a := j.alloc(id)
+		if !names(n.Record(id), p.Task) {
+			j.find("N4", "a process without a record", id, "process %d of %s lives", p.PID, p.Task)
+		}
+		stuck := slices.ContainsFunc(living, func(q scripted.Process) bool {
+			of, _ := machine.SplitCgroup(q.Cgroup)
+			return q.Stuck && of == id // later tasks wait for it
+		})
+		if !stuck && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > a.row.StopTime()+5*time.Minute {
+			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
+		}
+	}
+	for _, r := range n.Records() {
+		known := row(r.Alloc.ID)
+		if known == nil || known.ClientTerminal() || known.ClientStatus == r.ClientStatus {
+			continue
+		}
+		j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
+	}
+}
