@@ -148,6 +148,9 @@ func (j *judging) still() {
 	}
 	j.judge.Still(w.Now(), q)
 	j.collected()
+	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
+		p.nodes.settled(w)
+	}
 }
 
 // collected judges what the collection has left. Before that, all faults have ended for so long
@@ -218,5 +221,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.player.nodes.violations()), nil
 }

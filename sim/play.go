@@ -82,7 +82,7 @@ func Play(s *scenario.Scenario, o Options) (*Result, error) {
 	if o.MaxSteps == 0 {
 		o.MaxSteps = DefaultMaxSteps
 	}
-	p := &player{scenario: s, options: o, clients: setting.NewClients(s.Clients), effects: newEffects(s)}
+	p := &player{scenario: s, options: o, clients: setting.NewClients(s.Clients), effects: newEffects(s), nodes: &nodes{}}
 	if err := p.build(); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", s.Name, err)
 	}
@@ -99,6 +99,7 @@ type player struct {
 	config   drainer.NodeDrainerConfig
 	clients  *setting.Clients // never nil
 	effects  effects
+	nodes    *nodes
 	// These are never nil once the world is built.
 	world    *world.World
 	operator *setting.Operator
@@ -134,6 +135,7 @@ func (p *player) build() error {
 		Seed: p.scenario.Seed, Servers: c.Servers, Views: !c.Replicas,
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
 		Gather: c.Gather, Collect: c.Collect,
+		RealClients: c.Clients == scenario.RealClients, NodeObserver: p.nodes.judge,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {

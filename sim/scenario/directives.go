@@ -19,6 +19,7 @@ func (c *Cluster) fields() []field {
 		drawn("schedule", &c.Schedule),
 		span("gather", &c.Gather),
 		span("collect", &c.Collect),
+		choice("clients", &c.Clients, RealClients),
 	}
 }
 
@@ -79,6 +80,10 @@ func (g *Group) fields() []field {
 		flag("plugin", &g.Plugin),
 		flag("sticky", &g.Sticky),
 		flag("migrate", &g.Migrate),
+		flag("prestart", &g.Prestart),
+		flag("poststart", &g.Poststart),
+		flag("sidecar", &g.Sidecar),
+		flag("poststop", &g.Poststop),
 		span("lost-after", &g.LostAfter),
 		names("classes", &g.Classes),
 	}

@@ -74,6 +74,8 @@
 //   - collect=TIME: the leader deletes ended allocations, evaluations and stopped jobs that nothing
 //     needs, TIME after their last write. It searches for them each TIME. By default it deletes
 //     nothing.
+//   - clients=real: each node runs the real client over scripted drivers. By default one simulated
+//     client runs for all nodes.
 //
 // The drainer is configured by
 //
@@ -128,6 +130,7 @@
 //   - classes=NAME,...: the classes of nodes on which it may run.
 //   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and its data
 //     moves with it.
+//   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
 //
 // Parameters that are left out have the defaults of the product. If a file names no allocation of a
@@ -170,6 +173,12 @@
 //     Without a range, or with 0s, it does not happen.
 //
 // Each of these ranges may be never.
+//
+// With real clients, these words describe the tasks of the allocation. Start is the time until a
+// prestart task ends, or until the driver has started the main task. Stop counts from the order, and the
+// client limits it. An allocation with stop=never is in state D. An unhealthy one exits with 1 again
+// and again. A real client judges each allocation once and copies no data. So verdict, copy, worsen and
+// recover have no effect.
 //
 // # Events
 //
@@ -296,6 +305,20 @@
 //   - clock/forward, clock/back, clock/skew, at each step of the drainer: its server's clock is set
 //     forward or back by delay, or to delay ahead or behind.
 //   - store/restore, at each entry of marks: the leader restores a snapshot after delay.
+//
+// Faults of real clients, on=NODE:
+//
+//   - client/crash, at each effect that a client begins, and at each answer to one: the client dies,
+//     and starts again after delay. Its tasks and drivers continue.
+//   - driver/crash, at each call of a client to a driver: the driver dies, before or after the call
+//     takes effect. driver/hang: it stands still for delay. shim/kill: after delay the shims of the
+//     allocation die, and with them its tasks.
+//   - driver/lie, at each allocation when its client first sees it, on=SELECTOR: its driver answers
+//     before the task has stopped, forgets how it ended, or cannot take it over.
+//   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. disk/full: its
+//     disk has no room for delay.
+//
+// With real clients, node/crash kills the client. Without them these faults do not strike.
 //
 // # The end of a run
 //

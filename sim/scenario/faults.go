@@ -66,6 +66,18 @@ const (
 	ClockSkew    FaultName = "clock/skew"
 	// At each entry of marks: the leader restores a snapshot.
 	StoreRestore FaultName = "store/restore"
+	// At each effect of a real client, when it begins and when it is answered: the client dies, and
+	// starts again after Delay.
+	ClientCrash FaultName = "client/crash"
+	// At each call of a real client to a driver.
+	DriverCrash FaultName = "driver/crash" // the driver dies before or after the call takes effect
+	DriverHang  FaultName = "driver/hang"  // the driver stands still for Delay
+	ShimKill    FaultName = "shim/kill"    // the shims of the call's allocation die after Delay
+	// At each allocation, when its real client first sees it: its driver does not do as it says.
+	DriverLie FaultName = "driver/lie"
+	// When armed, at the node On or a drawn node: its machine is off for Delay, or its disk is full.
+	NodeReboot FaultName = "node/reboot"
+	DiskFull   FaultName = "disk/full"
 )
 
 // Target is the kind of target of a fault.
@@ -106,48 +118,57 @@ type FaultKind struct {
 	// Lasts is true if the fault strikes once, when it is armed, and lasts for its delay. It has
 	// neither Count nor For.
 	Lasts bool
+	// Real is true if the fault needs real clients; see [Cluster].Clients.
+	Real bool
 }
 
 // Faults returns all faults.
 func Faults() []FaultKind {
 	return []FaultKind{
-		{ApplyReject, OnWrites, NoDelay, false},
-		{ApplyFull, OnWrites, NoDelay, false},
-		{ApplyAmbiguousApplied, OnWrites, NoDelay, false},
-		{ApplyAmbiguousLate, OnWrites, MayDelay, false},
-		{ApplyAmbiguousLost, OnWrites, NoDelay, false},
-		{ApplySlow, OnWrites, MayDelay, false},
-		{ApplyPartialRefuse, OnGroup, NoDelay, false},
-		{LeaderLoseMidBatch, NoTarget, MayDelay, false},
-		{LeaderFlap, NoTarget, MayDelay, false},
-		{LeaderTwo, NoTarget, MustDelay, false},
-		{LeaderPaused, NoTarget, MustDelay, false},
-		{WatchDelay, NoTarget, MustDelay, false},
-		{WatchCoalesce, NoTarget, MustDelay, false},
-		{WatchSpurious, NoTarget, MayDelay, false},
-		{ViewStale, NoTarget, MustDelay, false},
-		{ClientSlowStop, OnAllocs, NoDelay, false},
-		{ClientNeverStop, OnAllocs, NoDelay, false},
-		{ClientFailNew, OnAllocs, NoDelay, false},
-		{ClientMute, OnAllocs, NoDelay, false},
-		{SchedSlow, NoTarget, MustDelay, false},
-		{SchedFailEval, OnJob, NoDelay, false},
-		{SchedUnplaceable, NoTarget, MustDelay, true},
-		{NodeCrash, OnNode, MustDelay, true},
-		{NodeDisconnect, OnNode, MustDelay, true},
-		{NodeReturn, OnNode, MayDelay, false},
-		{APIDup, OnNode, NoDelay, false},
-		{APITimeout, OnNode, MustDelay, false},
-		{DrainUpdate, OnNode, MayDelay, false},
-		{DrainCancel, OnNode, MayDelay, false},
-		{DrainAgain, OnNode, MayDelay, false},
-		{JobEdit, OnJob, MayDelay, false},
-		{JobScale, OnJob, MayDelay, false},
-		{JobPurge, OnJob, MayDelay, false},
-		{ClockForward, NoTarget, MustDelay, false},
-		{ClockBack, NoTarget, MustDelay, false},
-		{ClockSkew, NoTarget, MustDelay, false},
-		{StoreRestore, NoTarget, MayDelay, false},
+		{ApplyReject, OnWrites, NoDelay, false, false},
+		{ApplyFull, OnWrites, NoDelay, false, false},
+		{ApplyAmbiguousApplied, OnWrites, NoDelay, false, false},
+		{ApplyAmbiguousLate, OnWrites, MayDelay, false, false},
+		{ApplyAmbiguousLost, OnWrites, NoDelay, false, false},
+		{ApplySlow, OnWrites, MayDelay, false, false},
+		{ApplyPartialRefuse, OnGroup, NoDelay, false, false},
+		{LeaderLoseMidBatch, NoTarget, MayDelay, false, false},
+		{LeaderFlap, NoTarget, MayDelay, false, false},
+		{LeaderTwo, NoTarget, MustDelay, false, false},
+		{LeaderPaused, NoTarget, MustDelay, false, false},
+		{WatchDelay, NoTarget, MustDelay, false, false},
+		{WatchCoalesce, NoTarget, MustDelay, false, false},
+		{WatchSpurious, NoTarget, MayDelay, false, false},
+		{ViewStale, NoTarget, MustDelay, false, false},
+		{ClientSlowStop, OnAllocs, NoDelay, false, false},
+		{ClientNeverStop, OnAllocs, NoDelay, false, false},
+		{ClientFailNew, OnAllocs, NoDelay, false, false},
+		{ClientMute, OnAllocs, NoDelay, false, false},
+		{SchedSlow, NoTarget, MustDelay, false, false},
+		{SchedFailEval, OnJob, NoDelay, false, false},
+		{SchedUnplaceable, NoTarget, MustDelay, true, false},
+		{NodeCrash, OnNode, MustDelay, true, false},
+		{NodeDisconnect, OnNode, MustDelay, true, false},
+		{NodeReturn, OnNode, MayDelay, false, false},
+		{APIDup, OnNode, NoDelay, false, false},
+		{APITimeout, OnNode, MustDelay, false, false},
+		{DrainUpdate, OnNode, MayDelay, false, false},
+		{DrainCancel, OnNode, MayDelay, false, false},
+		{DrainAgain, OnNode, MayDelay, false, false},
+		{JobEdit, OnJob, MayDelay, false, false},
+		{JobScale, OnJob, MayDelay, false, false},
+		{JobPurge, OnJob, MayDelay, false, false},
+		{ClockForward, NoTarget, MustDelay, false, false},
+		{ClockBack, NoTarget, MustDelay, false, false},
+		{ClockSkew, NoTarget, MustDelay, false, false},
+		{StoreRestore, NoTarget, MayDelay, false, false},
+		{ClientCrash, OnNode, MayDelay, false, true},
+		{DriverCrash, OnNode, NoDelay, false, true},
+		{DriverHang, OnNode, MustDelay, false, true},
+		{DriverLie, OnAllocs, NoDelay, false, true},
+		{ShimKill, OnNode, MayDelay, false, true},
+		{NodeReboot, OnNode, MustDelay, true, true},
+		{DiskFull, OnNode, MustDelay, true, true},
 	}
 }
 

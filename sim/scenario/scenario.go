@@ -65,7 +65,13 @@ type Cluster struct {
 	// Collect is the age at which the leader deletes ended allocations, evaluations and stopped
 	// jobs, and the time between two searches for them. Zero deletes nothing.
 	Collect time.Duration
+	// Clients says which clients the nodes have: [RealClients], or empty for simulated ones.
+	Clients string
 }
+
+// RealClients is the value of [Cluster].Clients for nodes that run the real client over scripted
+// drivers.
+const RealClients = "real"
 
 // DefaultLate is the default of [Cluster].Late.
 const DefaultLate = 3 * time.Second

@@ -48,8 +48,11 @@ type Group struct {
 	GPUMilli        int64
 	// Plugin makes it a storage plugin. Sticky and Migrate are properties of its disk.
 	Plugin, Sticky, Migrate bool
-	LostAfter               time.Duration
-	Classes                 []string // the node classes on which it may run; nil is any
+	// Each of these adds a task with that lifecycle to the group. Its kill timeout is that of the
+	// group.
+	Prestart, Poststart, Sidecar, Poststop bool
+	LostAfter                              time.Duration
+	Classes                                []string // the node classes on which it may run; nil is any
 }
 
 // Indexes are Count indexes of allocations in a group, from First on. Zero names none.

@@ -189,6 +189,9 @@ func (p review) oneEvent(e *Event) {
 		if o.Delay.Max > 0 && o.Delay.Max < shortDelay {
 			p.warn(e.Line, "%s: a delay of %s has no effect", o.Name, durationText(o.Delay.Max))
 		}
+		if o.Name.Kind().Real && p.scenario.Cluster.Clients != RealClients {
+			p.warn(e.Line, "%s does not strike: the file has no clients=%s", o.Name, RealClients)
+		}
 		if o.For > longFault {
 			p.warn(e.Line, "%s is armed for %s, which is more than a day", o.Name, durationText(o.For))
 		}

@@ -34,6 +34,7 @@ func (m *draft) drawServers(size Size) {
 		slow(&c.Wake, 10*time.Millisecond, time.Second)
 		slow(&c.Late, time.Second, 30*time.Second)
 	}
+	c.Clients = m.s.Cluster.Clients
 	m.s.Cluster = c
 	m.drawGather(size)
 	m.drawCollect()

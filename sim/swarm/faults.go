@@ -64,7 +64,8 @@ const oddsOfOperating = 0.4
 
 // decidesBehaviour reports whether a fault decides the behaviour of a new allocation.
 func decidesBehaviour(name scenario.FaultName) bool {
-	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute
+	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute ||
+		name == scenario.DriverLie
 }
 
 // delays returns the bounds of a fault's delay. Zero means no delay.
@@ -78,7 +79,7 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 50 * time.Millisecond, 20 * time.Second
 	case scenario.LeaderTwo, scenario.ViewStale:
 		return 100 * time.Millisecond, 20 * time.Second
-	case scenario.LeaderPaused, scenario.SchedSlow:
+	case scenario.LeaderPaused, scenario.SchedSlow, scenario.ClientCrash, scenario.NodeReboot, scenario.DiskFull:
 		return 100 * time.Millisecond, time.Minute
 	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious:
 		return 10 * time.Millisecond, 20 * time.Second
@@ -86,6 +87,8 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 5 * time.Second, 3 * time.Minute
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return time.Second, 3 * time.Minute
+	case scenario.DriverHang, scenario.ShimKill:
+		return 10 * time.Millisecond, time.Minute
 	case scenario.NodeReturn, scenario.DrainAgain:
 		return 10 * time.Millisecond, 2 * time.Minute
 	case scenario.APITimeout, scenario.DrainUpdate, scenario.DrainCancel, scenario.JobEdit, scenario.JobScale,

@@ -29,6 +29,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 			Seed: max(1, seed), // zero draws nothing
 		},
 	}
+	m.drawRealClients(size)
 	m.drawCharacter()
 	m.s.Prose = m.prose(size)
 	m.calm = m.dice("calm").at(m.shape.calm[0], m.shape.calm[1])
@@ -37,6 +38,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin := &population{draft: m}
 	begin.drawNodes()
 	begin.drawJobs()
+	begin.drawLifecycles()
 	begin.drawCapacity()
 	events := &story{population: begin}
 	events.drawDrains()

@@ -118,6 +118,7 @@ func steadyCounts(s *scenario.Scenario) {
 }
 
 func steadyServers(c *scenario.Cluster) {
+	c.Clients = "" // real clients take more time to stop allocations than a steady stop has
 	for _, way := range []struct {
 		is   *scenario.Range
 		most time.Duration

@@ -83,6 +83,9 @@ func in(share, large float64) [sizeCount]float64 {
 	return [sizeCount]float64{Small: share, Medium: share, Large: large}
 }
 
+// small returns a rate for small runs alone.
+func small(share float64) [sizeCount]float64 { return [sizeCount]float64{Small: share} }
+
 func classRates() []Rate {
 	least := [cluster.MarkClassCount][sizeCount]float64{
 		cluster.MarkPaced: in(0.50, 0.95), cluster.MarkFree: in(0.11, 0.38),
@@ -145,6 +148,8 @@ func faultRates() []Rate {
 		scenario.DrainCancel: in(0.043, 0.09), scenario.DrainAgain: in(0.052, 0.071), scenario.JobEdit: in(0.043, 0.087),
 		scenario.JobScale: in(0.043, 0.073), scenario.JobPurge: in(0.043, 0.1), scenario.ClockForward: in(0.13, 0.17),
 		scenario.ClockBack: in(0.13, 0.15), scenario.ClockSkew: in(0.13, 0.15), scenario.StoreRestore: in(0.04, 0.15),
+		scenario.ClientCrash: small(0.02), scenario.DriverCrash: small(0.02), scenario.DriverHang: small(0.02), scenario.DriverLie: small(0.02),
+		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.DiskFull: small(0.02),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {

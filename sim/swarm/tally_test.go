@@ -3,6 +3,7 @@ package swarm_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -110,6 +111,10 @@ func TestRates(t *testing.T) {
 		seen[r.Event] = true
 		must.NotEq(t, "", r.What)
 		for _, size := range swarm.Sizes() {
+			if name, is := strings.CutPrefix(string(r.Event), "fault/"); is && size != swarm.Small && scenario.FaultName(name).Kind().Real {
+				must.Zero(t, r.Least[size]) // only small worlds have real clients
+				continue
+			}
 			if size == swarm.Large && r.Least[size] == 0 {
 				rare = append(rare, r.Event)
 				continue

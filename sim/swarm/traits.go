@@ -112,6 +112,9 @@ type character map[trait]float64
 func (m *draft) drawCharacter() {
 	many := m.dice("character").share(15, 85)
 	for _, t := range traits() {
+		if scenario.FaultName(t).Kind().Real && !m.real() {
+			continue
+		}
 		d := m.dice("trait/" + string(t))
 		if d.odds(many) {
 			m.character[t] = one(d, 0.1, 0.2, 0.4, 0.7, 1)

@@ -13,7 +13,8 @@
 //   - [Servers]: the servers, their clocks and states, the leader's drainer and scheduler, and
 //     elections (servers.go, leadership.go, leader_actors.go, election.go, reader.go)
 //   - [RaftLog]: the committed entries, the writes in flight and their fates (log.go)
-//   - the clients of all nodes (fleet.go)
+//   - the clients of all nodes: simulated ones (fleet.go), or the real client of each node over
+//     scripted drivers (cores.go, core_node.go, core_faults.go)
 //   - [Operator]: requests (operator.go)
 //   - [Faults]: the armed faults. The other parts ask at each opportunity whether one strikes
 //     (faults.go)

@@ -64,6 +64,16 @@ func (fs *Faults) Add(armed *setting.Armed) error {
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		fs.world.clients.startOutage(armed)
 		return nil
+	case scenario.NodeReboot:
+		if fs.world.options.RealClients {
+			fs.world.clients.startOutage(armed)
+		}
+		return nil
+	case scenario.DiskFull:
+		if fs.world.options.RealClients {
+			fs.world.clients.fillDisk(armed)
+		}
+		return nil
 	case scenario.SchedUnplaceable:
 		fs.cordonAll(armed)
 		return nil

@@ -30,13 +30,27 @@ type fleet struct {
 	// ended are the allocations whose end was reported, and whose client knows that the
 	// report was applied.
 	ended map[cluster.AllocID]bool
+	// real are the nodes with real clients, or nil. Then clients do nothing.
+	real *cores
 }
 
 func newFleet(w *World) (*fleet, error) {
 	f := &fleet{world: w, silent: map[cluster.NodeID]*outage{}, ended: map[cluster.AllocID]bool{}}
 	var err error
 	f.clients, err = simclient.New(simclient.Options{Snapshot: f.state, Applier: f, Behave: f.behaviour, Overlap: true})
+	if w.options.RealClients {
+		f.real = newCores(f)
+	}
 	return f, err
+}
+
+// changed wakes the clients of nodes that have changed, or whose allocations have.
+func (f *fleet) changed(nodes ...cluster.NodeID) {
+	if f.real != nil {
+		f.real.changed(nodes...)
+		return
+	}
+	f.clients.Changed(nodes...)
 }
 
 // state returns the newest state as clients see it. In it, the nodes of silent clients are
@@ -64,20 +78,34 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 // nextStep returns now after a wake-up, and otherwise the next time at which clients send
 // reports.
 func (f *fleet) nextStep(now time.Time) time.Time {
+	if f.real != nil {
+		return f.real.nextStep(now)
+	}
 	if len(f.clients.Woken()) > 0 {
 		return now
 	}
-	gather := f.world.options.Gather
-	if gather == 0 || f.at.IsZero() {
+	if f.at.IsZero() {
 		return f.at
 	}
-	if since := f.at.Sub(Epoch) % gather; since > 0 {
-		return f.at.Add(gather - since)
+	return f.gathered(f.at)
+}
+
+// gathered returns the first time at or after a time at which clients send reports.
+func (f *fleet) gathered(at time.Time) time.Time {
+	gather := f.world.options.Gather
+	if gather == 0 {
+		return at
 	}
-	return f.at
+	if since := at.Sub(Epoch) % gather; since > 0 {
+		return at.Add(gather - since)
+	}
+	return at
 }
 
 func (f *fleet) step() error {
+	if f.real != nil {
+		return f.real.step()
+	}
 	select {
 	case <-f.clients.Woken():
 	default:
@@ -105,8 +133,8 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 // applied wakes the clients that an entry concerns. For the clients' own entries, the answer to
 // the report wakes them.
 func (f *fleet) applied(a shims.Applied) {
-	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
+	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients && f.real == nil {
 		return
 	}
-	setting.ChangedNodes(a, f.clients.Changed)
+	setting.ChangedNodes(a, f.changed)
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -33,7 +34,21 @@ type Observer struct {
 	Stepped func(DrainerStep)
 	// Struck is called for every strike of a fault.
 	Struck func(Strike)
+	// NodeChanged is called when a real client dies or starts, or its machine is switched off.
+	NodeChanged func(cluster.NodeID, NodeChange)
 }
+
+// NodeChange is a change of a node with a real client.
+type NodeChange string
+
+// The changes of nodes.
+const (
+	ClientStarts  NodeChange = "the client starts"
+	ClientDies    NodeChange = "the client dies"
+	DriverDies    NodeChange = "the driver dies"
+	MachineHalts  NodeChange = "the machine halts"
+	MachineStarts NodeChange = "the machine starts"
+)
 
 // Observe adds an observer.
 func (w *World) Observe(o Observer) {

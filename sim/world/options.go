@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -47,6 +48,10 @@ type Options struct {
 	Reader func(*statestore.Store) drainer.StateReader
 	// Client is the behaviour of an allocation on its node; nil is [setting.Default].
 	Client func(*cluster.Allocation) Behaviour
+	// RealClients makes each node run the real client over scripted drivers.
+	RealClients bool
+	// NodeObserver returns the observer of a machine with a real client; nil is none.
+	NodeObserver func(cluster.NodeID) machine.Observer
 	// Late is the delay of a late write, unless the fault has a delay. Zero is
 	// [scenario.DefaultLate].
 	Late scenario.Range

@@ -34,6 +34,9 @@ func (f *fleet) startOutage(by *fault) {
 	}
 	away := w.Faults.recordStrike(by, target{Words: []string{string(id)}})
 	o := f.silence(id, status)
+	if f.real != nil {
+		f.real.fails(id, by.Name)
+	}
 	if away > heartbeat {
 		w.At(w.now.Add(heartbeat), o.status.start)
 	}
@@ -71,7 +74,7 @@ func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
 		return w.Operator.Requests.NodeStatus(id, cluster.NodeReady, false)
 	}
 	f.silent[id] = o
-	f.clients.Changed(id) // the client drops the reports that it was about to send
+	f.changed(id) // the client drops the reports that it was about to send
 	return o
 }
 
@@ -91,6 +94,11 @@ func (f *fleet) endOutage(id cluster.NodeID, o *outage) error {
 		return nil
 	}
 	delete(f.silent, id)
-	f.clients.Changed(id)
+	if f.real != nil {
+		if err := f.real.returns(id); err != nil {
+			return err
+		}
+	}
+	f.changed(id)
 	return o.status.end()
 }

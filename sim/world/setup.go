@@ -66,7 +66,7 @@ func (s Setup) Place(placements ...Placement) error {
 	}
 	for _, p := range placements {
 		for _, a := range p.Allocs {
-			s.world.clients.clients.Changed(a.NodeID)
+			s.world.clients.changed(a.NodeID)
 		}
 	}
 	return err

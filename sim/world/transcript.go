@@ -41,7 +41,9 @@ const maxNames = 8
 // NewTranscript starts a transcript. Its times count from the world's current time.
 func NewTranscript(w *World) *Transcript {
 	t := &Transcript{world: w, start: w.now, waits: map[cluster.NodeID]string{}}
-	w.Observe(Observer{Applied: t.entry})
+	w.Observe(Observer{Applied: t.entry, NodeChanged: func(id cluster.NodeID, change NodeChange) {
+		t.nodeLine("node ", id, ": %s", string(change))
+	}})
 	return t
 }
 

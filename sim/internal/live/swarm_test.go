@@ -28,6 +28,7 @@ func TestPlay_swarm(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			s := swarm.Generate(seed, swarm.Small)
+			s.Cluster.Clients = "" // a play has simulated clients
 			s.Events = slices.DeleteFunc(s.Events, func(e scenario.Event) bool {
 				return live.Unplayable(&scenario.Scenario{Events: []scenario.Event{e}}) != nil
 			})

@@ -10,6 +10,9 @@ import (
 // returns nil if everything can be played.
 func Unplayable(s *scenario.Scenario) []string {
 	var lines []string
+	if s.Cluster.Clients == scenario.RealClients {
+		lines = append(lines, "clients: a play has simulated clients")
+	}
 	for _, e := range s.Events {
 		if why := unplayable(e); why != "" {
 			lines = append(lines, why)
@@ -48,6 +51,9 @@ const oneClock = "all goroutines of a process read one clock, and a play cannot 
 // played.
 func unplayableFault(name scenario.FaultName) string {
 	word := "fault " + string(name) + ": "
+	if name.Kind().Real {
+		return word + "a play has simulated clients"
+	}
 	switch name {
 	case scenario.ClockForward, scenario.ClockBack, scenario.ClockSkew:
 		return word + oneClock

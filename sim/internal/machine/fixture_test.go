@@ -148,7 +148,7 @@ func (f *fixture) row(id cluster.AllocID) *cluster.Allocation {
 func (f *fixture) settle() {
 	f.t.Helper()
 	f.run(10 * time.Minute)
-	f.judge.Settled(f.node, []string{"mock"}, f.row)
+	f.judge.Settled(f.now, f.node, f.row)
 	f.noViolations()
 }
 

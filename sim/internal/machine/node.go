@@ -65,6 +65,9 @@ func (n *Node) fault(name string, c scripted.Call) scripted.Fault {
 // ID returns the id of the node.
 func (n *Node) ID() cluster.NodeID { return n.options.ID }
 
+// Drivers returns the names of the node's drivers. The caller does not change them.
+func (n *Node) Drivers() []string { return n.options.Drivers }
+
 // Now returns the time of the node.
 func (n *Node) Now() time.Time { return n.clock.now }
 

@@ -238,7 +238,7 @@ func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
-	d.Stop(ref.ID, grace, signal, r.once("Stop", grace+client.StopSlack, answer))
+	d.Stop(ref.ID, grace, signal, r.once("Stop", min(grace, client.Never-client.StopSlack)+client.StopSlack, answer))
 }
 
 // Kill kills the cgroup of the task.

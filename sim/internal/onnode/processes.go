@@ -20,6 +20,9 @@ type grace struct {
 	life  int
 }
 
+// bounded is a wait of a job, or a century if it is longer, so that sums do not overflow.
+func bounded(d time.Duration) time.Duration { return min(d, 100*365*24*time.Hour) }
+
 // killLate is the time after the grace in which SIGKILL must come.
 const killLate = time.Second
 
@@ -117,7 +120,7 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	if task == nil {
 		return
 	}
-	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(task.KillTimeout + killLate), life: j.lives})
+	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives})
 	for _, other := range a.group().Tasks {
 		if other != nil && place(other) < place(task) && j.taskLives(n, id, other.Name) {
 			j.find("N2", "order", id, "%s must stop before %s, which runs", name, other.Name)
@@ -130,7 +133,7 @@ func (j *Judge) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 
 // mustStop reports whether the delays before a task's kill signal are over.
 func (j *Judge) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cluster.Task, p *scripted.Process) bool {
-	group, own := a.group().ShutdownDelay, task.ShutdownDelay
+	group, own := bounded(a.group().ShutdownDelay), bounded(task.ShutdownDelay)
 	if a.row.DesiredTransition.NoShutdownDelay {
 		group, own = 0, 0
 	}
@@ -164,10 +167,10 @@ func (j *Judge) taskKilled(n *machine.Node, id cluster.AllocID, name string, p *
 	if task == nil || a.lost {
 		return
 	}
-	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(task.KillTimeout)) {
+	if first := p.Signals[0]; first.Signal != scripted.SIGKILL && !j.now.Before(first.At.Add(bounded(task.KillTimeout))) {
 		return
 	}
-	if j.calledLost(n, id, p) || j.driverAway(task.KillTimeout+stopSlack) {
+	if j.calledLost(n, id, p) || j.driverAway(bounded(task.KillTimeout)+stopSlack) {
 		return
 	}
 	j.find("N2", "killed before the end of its grace", id, "%s got SIGKILL; its kill timeout is %s and its signals were %v", p.Task, task.KillTimeout, p.Signals)

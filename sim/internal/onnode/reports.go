@@ -160,10 +160,10 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client runs
 // and is connected. row returns what the servers know of an allocation, or nil.
-func (j *Judge) Settled(n *machine.Node, drivers []string, row func(cluster.AllocID) *cluster.Allocation) {
-	j.now = n.Now()
+func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID) *cluster.Allocation) {
+	j.now = now
 	living := n.Machine().Living()
-	for _, name := range drivers {
+	for _, name := range n.Drivers() {
 		if !slices.ContainsFunc(living, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
 			j.find("N5", "a driver does not come back", "", "%s has no process", name)
 		}
@@ -181,7 +181,7 @@ func (j *Judge) Settled(n *machine.Node, drivers []string, row func(cluster.Allo
 			of, _ := machine.SplitCgroup(q.Cgroup)
 			return q.Stuck && of == id // later tasks wait for it
 		})
-		if !stuck && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > a.row.StopTime()+5*time.Minute {
+		if !stuck && !a.stopAt.IsZero() && a.row != nil && j.now.Sub(a.stopAt) > bounded(a.row.StopTime())+5*time.Minute {
 			j.find("N4", "a task is not stopped", id, "%s runs, and the servers told the client to stop at %s", name, a.stopAt)
 		}
 	}

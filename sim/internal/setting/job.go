@@ -33,10 +33,30 @@ func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
 		}},
 	}
+	made.Tasks = append(made.Tasks, lifecycleTasks(g)...)
 	if t == cluster.JobService {
 		made.Migrate = migrate(g)
 	}
 	return made
+}
+
+// lifecycleTasks are the tasks of a group beside its main task.
+func lifecycleTasks(g scenario.Group) (tasks []*cluster.Task) {
+	for _, l := range []struct {
+		has       bool
+		name      string
+		lifecycle cluster.Lifecycle
+	}{
+		{g.Prestart, "prestart", cluster.Lifecycle{Hook: cluster.HookPrestart}},
+		{g.Poststart, "poststart", cluster.Lifecycle{Hook: cluster.HookPoststart}},
+		{g.Sidecar, "sidecar", cluster.Lifecycle{Hook: cluster.HookPrestart, Sidecar: true}},
+		{g.Poststop, "poststop", cluster.Lifecycle{Hook: cluster.HookPoststop}},
+	} {
+		if l.has {
+			tasks = append(tasks, &cluster.Task{Name: g.Name + "-" + l.name, KillTimeout: g.Kill, Lifecycle: &l.lifecycle})
+		}
+	}
+	return tasks
 }
 
 func migrate(g scenario.Group) *cluster.MigrateStrategy {

@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+)
+
+// nodes are the judges of the nodes with real clients.
+type nodes struct {
+	judges []*onnode.Judge
+	by     map[cluster.NodeID]*onnode.Judge
+}
+
+// judge returns a new judge of a node.
+func (n *nodes) judge(id cluster.NodeID) machine.Observer {
+	if n.by == nil {
+		n.by = map[cluster.NodeID]*onnode.Judge{}
+	}
+	j := onnode.New(id)
+	n.judges, n.by[id] = append(n.judges, j), j
+	return j
+}
+
+// untroubled is how long a node works without trouble before it must have nothing left to do.
+const untroubled = 10 * time.Minute
+
+// settled judges the nodes that have had no trouble for some time.
+func (n *nodes) settled(w *world.World) {
+	for _, m := range w.Machines() {
+		if m.Running() && m.Reachable() {
+			n.by[m.ID()].Settled(w.Now(), m, w.Truth().Alloc)
+		}
+	}
+}
+
+func (n *nodes) violations() (all []invariant.Violation) {
+	for _, j := range n.judges {
+		all = append(all, j.Violations()...)
+	}
+	return all
+}

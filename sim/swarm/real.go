@@ -1,0 +1,31 @@
+package swarm
+
+import "github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+
+// oddsOfRealClients is the probability that the nodes of a small world run the real client. It costs
+// more time than the simulated one.
+const oddsOfRealClients = 0.125
+
+// drawRealClients draws whether the nodes run the real client.
+func (m *draft) drawRealClients(size Size) {
+	if size == Small && m.dice("real").odds(oddsOfRealClients) {
+		m.s.Cluster.Clients = scenario.RealClients
+	}
+}
+
+// real reports whether the nodes run the real client.
+func (m *draft) real() bool { return m.s.Cluster.Clients == scenario.RealClients }
+
+// drawLifecycles adds tasks to groups of a world with real clients.
+func (m *population) drawLifecycles() {
+	if !m.real() {
+		return
+	}
+	d := m.dice("real/lifecycles")
+	for i := range m.s.Jobs {
+		for k := range m.s.Jobs[i].Groups {
+			g := &m.s.Jobs[i].Groups[k]
+			g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package world
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// tell tells the observers of a change of the node.
+func (n *coreNode) tell(change NodeChange) {
+	for _, o := range n.cores.fleet.world.observers {
+		if o.NodeChanged != nil {
+			o.NodeChanged(n.id, change)
+		}
+	}
+}
+
+func (n *coreNode) target() target { return target{Words: []string{string(n.id)}} }
+
+// leastRestart is the least time from the death of a client to the start of the next.
+const leastRestart = 100 * time.Millisecond
+
+// effect is an opportunity of client/crash. It returns false if the client dies.
+func (n *coreNode) effect(string, bool) bool {
+	faults := n.cores.fleet.world.Faults
+	if len(faults.armed) == 0 {
+		return true
+	}
+	delay, strikes := faults.strike(scenario.ClientCrash, n.target())
+	if !strikes {
+		return true
+	}
+	n.tell(ClientDies)
+	faults.undoAfter(max(delay, leastRestart), n.restart)
+	return false
+}
+
+// restart starts the client of a machine that runs and is not cut off by a crash.
+func (n *coreNode) restart() error {
+	if n.machine.Running() || n.cores.fleet.silent[n.id] != nil {
+		return nil
+	}
+	n.tell(ClientStarts)
+	return n.start()
+}
+
+// fault is an opportunity of the faults of drivers.
+func (n *coreNode) fault(name string, c scripted.Call) scripted.Fault {
+	w := n.cores.fleet.world
+	if len(w.Faults.armed) == 0 {
+		return scripted.Fault{}
+	}
+	if delay, strikes := w.Faults.strike(scenario.ShimKill, n.target()); strikes {
+		w.Faults.after(delay, func() error { return n.killShims(c) })
+	}
+	if delay, strikes := w.Faults.strike(scenario.DriverHang, n.target()); strikes {
+		n.machine.HangDriver(name, delay)
+		until := w.now.Add(delay)
+		w.Faults.undoAfter(delay, func() error { return n.endHang(name, until) })
+		return scripted.Fault{Delay: delay}
+	}
+	if _, strikes := w.Faults.strike(scenario.DriverCrash, n.target()); strikes {
+		n.tell(DriverDies)
+		if w.chance.stream("driver/"+string(n.id)).Uint64()&1 == 0 {
+			return scripted.Fault{Action: scripted.Crash}
+		}
+		return scripted.Fault{Action: scripted.CrashAfter}
+	}
+	return scripted.Fault{}
+}
+
+// endHang kills a driver that would stand still longer than faults last.
+func (n *coreNode) endHang(name string, until time.Time) error {
+	if !n.cores.fleet.world.now.Before(until) {
+		return nil
+	}
+	if err := n.advance(); err != nil {
+		return err
+	}
+	n.machine.HangDriver(name, 0)
+	n.machine.KillDriver(name)
+	n.cores.wake(n)
+	return nil
+}
+
+// killShims kills the shims of the allocation that a call was for.
+func (n *coreNode) killShims(c scripted.Call) error {
+	id, _, _ := strings.Cut(string(c.Task), "/")
+	if err := n.advance(); err != nil {
+		return err
+	}
+	n.machine.KillShims(cluster.AllocID(id))
+	n.cores.wake(n)
+	return nil
+}
+
+// fails begins the outage of a machine or of its client.
+func (c *cores) fails(id cluster.NodeID, by scenario.FaultName) {
+	n := c.node(id)
+	if n == nil || by == scenario.NodeDisconnect {
+		return
+	}
+	if by == scenario.NodeReboot {
+		n.tell(MachineHalts)
+		n.machine.Halt()
+		n.off = true
+	} else {
+		n.tell(ClientDies)
+		n.machine.KillClient()
+	}
+	c.wake(n)
+}
+
+// returns ends the outage of a node.
+func (c *cores) returns(id cluster.NodeID) error {
+	n := c.node(id)
+	if n == nil {
+		return nil
+	}
+	if err := n.advance(); err != nil {
+		return err
+	}
+	if n.off {
+		n.tell(MachineStarts)
+		n.off = false
+		n.machine.Boot()
+	}
+	if n.machine.Running() {
+		return nil
+	}
+	n.cores.fleet.world.Faults.undoAfter(leastRestart, n.restart)
+	return nil
+}
+
+// fillDisk makes the disk of a node full for the fault's delay.
+func (f *fleet) fillDisk(by *fault) {
+	w := f.world
+	id, found := f.pickNode(by)
+	n := f.real.node(id)
+	if !found || n == nil || !w.Faults.drawStrike(by, target{}) {
+		return
+	}
+	full := w.Faults.recordStrike(by, n.target())
+	n.machine.FillDisk(true)
+	w.Faults.undoAfter(full, func() error {
+		n.machine.FillDisk(false)
+		return nil
+	})
+}

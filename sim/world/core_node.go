@@ -1,0 +1,165 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// coreNode is one node with a real client.
+type coreNode struct {
+	cores   *cores
+	id      cluster.NodeID
+	machine *machine.Node
+	// next is when the node must be advanced; zero is never.
+	next time.Time
+	// told is the index of the last answer that the present client got.
+	told uint64
+	// allocs are the allocations that its clients have seen.
+	allocs map[cluster.AllocID]*seen
+	// adopting: the tasks that start now have run for long.
+	adopting bool
+	// off: the machine is switched off.
+	off bool
+}
+
+// seen is an allocation that a real client has seen, with its behaviour.
+type seen struct {
+	alloc     *cluster.Allocation
+	behaviour Behaviour
+	lies      bool
+}
+
+// newNode makes the machine of a node, with the tasks that run there.
+func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
+	w := c.fleet.world
+	n := &coreNode{cores: c, id: id, allocs: map[cluster.AllocID]*seen{}}
+	o := machine.Options{
+		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Script: n.script, Fault: n.fault, Effect: n.effect,
+		Reachable: func() bool { return c.reachable(id) },
+		Report: func(reports []cluster.AllocReport, reply func(bool)) {
+			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
+		},
+	}
+	if w.options.Seed != 0 {
+		o.Random = Stream(w.options.Seed, "machine/"+string(id))
+	}
+	if w.options.NodeObserver != nil {
+		o.Observer = w.options.NodeObserver(id)
+	}
+	n.machine = machine.New(o)
+	if _, err := n.machine.Advance(w.now); err != nil {
+		return nil, fmt.Errorf("starting a machine: %w", err)
+	}
+	var running []*cluster.Allocation
+	for a := range w.Truth().LiveAllocsByNode(id) {
+		if a.ClientStatus != cluster.ClientPending {
+			n.sees(a)
+			running = append(running, a)
+		}
+	}
+	n.adopting = true
+	if err := n.machine.Adopt(clusterID, running); err != nil {
+		return nil, fmt.Errorf("starting a machine: %w", err)
+	}
+	n.adopting = false
+	return n, n.start()
+}
+
+// start starts the client.
+func (n *coreNode) start() error {
+	if n.machine.Running() {
+		return nil
+	}
+	if err := n.advance(); err != nil {
+		return err
+	}
+	n.told = 0
+	n.cores.changed(n.id)
+	n.cores.wake(n)
+	return n.machine.StartClient()
+}
+
+// advance advances the machine to the present time.
+func (n *coreNode) advance() error {
+	if _, err := n.machine.Advance(n.cores.fleet.world.now); err != nil {
+		return fmt.Errorf("advancing a node: %w", err)
+	}
+	return nil
+}
+
+// sees draws the behaviour of an allocation at the first sight.
+func (n *coreNode) sees(a *cluster.Allocation) {
+	if s := n.allocs[a.ID]; s != nil {
+		s.alloc = a
+		return
+	}
+	s := &seen{alloc: a, behaviour: n.cores.fleet.behaviour(a, nil)}
+	n.allocs[a.ID] = s
+	_, s.lies = n.cores.fleet.world.Faults.strike(scenario.DriverLie, target{Alloc: a})
+}
+
+// Behaviours of tasks that no word of a scenario describes.
+const (
+	shortTask = time.Second // how long a poststart or poststop task runs
+	crashing  = time.Second // how long a task runs that exits with 1 again and again
+)
+
+// script is what one start of a task does.
+func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
+	s := n.allocs[cluster.AllocID(c.AllocID)]
+	if s == nil {
+		return scripted.Script{}
+	}
+	group := s.alloc.Job.Group(s.alloc.TaskGroup)
+	if group == nil {
+		return scripted.Script{}
+	}
+	b := s.behaviour
+	script := scripted.Script{}
+	if s.lies {
+		script.StopLies, script.WaitFailsAfterStop = true, true
+	}
+	prestart := false
+	var task *cluster.Task
+	for _, t := range group.Tasks {
+		prestart = prestart || t.Lifecycle != nil && t.Lifecycle.Hook == cluster.HookPrestart && !t.Lifecycle.Sidecar
+		if t.Name == c.Name {
+			task = t
+		}
+	}
+	switch {
+	case task == nil || task.Sidecar():
+		return script
+	case !task.Main():
+		script.Ends, script.RunFor = true, shortTask
+		if task.Lifecycle.Hook == cluster.HookPrestart {
+			script.RunFor = b.Start
+		}
+		return script
+	}
+	if s.lies && strings.HasSuffix(string(s.alloc.ID), "7") {
+		script.RecoverError = "EOF"
+	}
+	if !prestart && !n.adopting {
+		script.StartDelay = b.Start
+	}
+	switch {
+	case s.alloc.JobType().ToCompletion():
+		script.Ends, script.RunFor = true, b.Run
+	case b.Unhealthy && !s.alloc.HasVerdict():
+		script.Ends, script.RunFor, script.Exit = true, crashing, driver.ExitResult{Code: 1}
+	}
+	if b.Stop == Never {
+		script.IgnoreSignals, script.KillTakes = true, Never
+	} else {
+		script.StopTakes = max(0, b.Stop-group.ShutdownDelay-task.ShutdownDelay)
+	}
+	return script
+}

@@ -1,0 +1,206 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// cores are the nodes with real clients. Their clocks are right.
+type cores struct {
+	fleet *fleet
+	begun bool
+	// nodes are in the order of their ids.
+	nodes []*coreNode
+	// at is the earliest next time of a node; zero is never.
+	at time.Time
+	// answers are the nodes whose clients get an answer of the servers in the next step.
+	answers []cluster.NodeID
+	outbox  []outgoing
+}
+
+// clusterID is the id of the cluster in the answers of the servers.
+const clusterID = "world"
+
+// noDriver is the name of the driver of each node. Tasks of scenarios name no driver.
+const noDriver = ""
+
+// bootedBefore is the age of the machines at the beginning.
+const bootedBefore = 2 * time.Hour
+
+// outgoing are reports of a node that wait for the next entry.
+type outgoing struct {
+	node    *coreNode
+	reports []cluster.AllocReport
+	reply   func(taken bool)
+}
+
+func newCores(f *fleet) *cores { return &cores{fleet: f} }
+
+// changed queues answers of the servers.
+func (c *cores) changed(nodes ...cluster.NodeID) {
+	for _, id := range nodes {
+		if !slices.Contains(c.answers, id) {
+			c.answers = append(c.answers, id)
+		}
+	}
+}
+
+// node returns a node, or nil.
+func (c *cores) node(id cluster.NodeID) *coreNode {
+	if i, found := c.find(id); found {
+		return c.nodes[i]
+	}
+	return nil
+}
+
+func (c *cores) find(id cluster.NodeID) (int, bool) {
+	return slices.BinarySearchFunc(c.nodes, id, func(n *coreNode, id cluster.NodeID) int { return strings.Compare(string(n.id), string(id)) })
+}
+
+// reachable reports whether a node's client reaches the servers.
+func (c *cores) reachable(id cluster.NodeID) bool {
+	return c.fleet.silent[id] == nil && c.fleet.world.Truth().Node(id).Reachable()
+}
+
+// wake steps a node now.
+func (c *cores) wake(n *coreNode) {
+	n.next = c.fleet.world.now
+	c.at = n.next
+}
+
+func (c *cores) nextStep(now time.Time) time.Time {
+	if !c.begun || len(c.answers) > 0 {
+		return now
+	}
+	at := c.at
+	if len(c.outbox) > 0 {
+		if send := c.fleet.gathered(now); at.IsZero() || send.Before(at) {
+			at = send
+		}
+	}
+	return at
+}
+
+func (c *cores) step() error {
+	now := c.fleet.world.now
+	if !c.begun {
+		c.begun = true
+		for n := range c.fleet.world.Truth().Nodes() {
+			c.changed(n.ID)
+		}
+	}
+	answers := c.answers
+	c.answers = nil
+	for _, id := range answers {
+		if err := c.answer(id); err != nil {
+			return err
+		}
+	}
+	c.at = time.Time{}
+	for _, n := range c.nodes {
+		if !n.next.IsZero() && !n.next.After(now) {
+			next, err := n.machine.Advance(now)
+			if err != nil {
+				return fmt.Errorf("advancing a node: %w", err)
+			}
+			n.next = next
+		}
+		if !n.next.IsZero() && (c.at.IsZero() || n.next.Before(c.at)) {
+			c.at = n.next
+		}
+	}
+	c.send(now)
+	return nil
+}
+
+// answer gives the present state to the client of a node, if it is connected. A node that the servers
+// see for the first time gets its machine.
+func (c *cores) answer(id cluster.NodeID) error {
+	n := c.node(id)
+	if n == nil {
+		if c.fleet.world.Truth().Node(id) == nil {
+			return nil
+		}
+		var err error
+		if n, err = c.newNode(id); err != nil {
+			return err
+		}
+		i, _ := c.find(id)
+		c.nodes = slices.Insert(c.nodes, i, n)
+	}
+	if !c.reachable(id) || !n.machine.Running() {
+		return nil
+	}
+	if err := n.advance(); err != nil {
+		return err
+	}
+	state := c.fleet.world.Truth()
+	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true}
+	for a := range state.LiveAllocsByNode(id) {
+		w.Known = append(w.Known, a.ID)
+		if a.ModifyIndex > n.told {
+			w.Allocs = append(w.Allocs, a)
+			n.sees(a)
+		}
+	}
+	n.told = w.Index
+	n.machine.Servers(w)
+	c.wake(n)
+	return nil
+}
+
+// send proposes the reports that were gathered.
+func (c *cores) send(now time.Time) {
+	if len(c.outbox) == 0 || c.fleet.gathered(now).After(now) {
+		return
+	}
+	outbox := c.outbox
+	c.outbox = nil
+	var reports []cluster.AllocReport
+	var sent []outgoing
+	for _, o := range outbox {
+		if c.reachable(o.node.id) {
+			reports = append(reports, o.reports...)
+			sent = append(sent, o)
+		} else {
+			c.reply(o, false)
+		}
+	}
+	if len(sent) == 0 {
+		return
+	}
+	queued := c.fleet.Report(reports, func(applied bool) {
+		for _, o := range sent {
+			c.reply(o, applied)
+		}
+	})
+	if !queued {
+		for _, o := range sent {
+			c.reply(o, false)
+		}
+	}
+}
+
+// reply answers the reports of a node.
+func (c *cores) reply(o outgoing, taken bool) {
+	o.reply(taken)
+	c.wake(o.node)
+}
+
+// Machines returns the nodes with real clients, in the order of their ids.
+func (w *World) Machines() []*machine.Node {
+	if w.clients.real == nil {
+		return nil
+	}
+	var all []*machine.Node
+	for _, n := range w.clients.real.nodes {
+		all = append(all, n.machine)
+	}
+	return all
+}
