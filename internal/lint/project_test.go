@@ -65,6 +65,7 @@ func loopRule() lint.LoopRule {
 			"(*" + module + "/agent.Dev).Report":                        "a goroutine sends the reports: to hand them over decides nothing",
 			"(*" + module + "/simclient/remote.runner).Report":          "goroutines send the reports: to hand them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc": "the timer of a write answers it and decides nothing",
+			module + "/client.Shell":                                    "the shell acts for the core, which only begins effects",
 			module + "/shims.Options.OnAnswer":                          "a count of answers decides nothing",
 			module + "/witness.Options.OnFinding":                       "a count of findings decides nothing",
 		},

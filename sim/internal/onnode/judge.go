@@ -169,7 +169,7 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	for _, id := range w.Known {
 		known[id] = true
 	}
-	for id, a := range j.allocs { //lint:order each allocation by itself
+	for id, a := range j.allocs {
 		if !known[id] {
 			a.stop(j.now)
 		}
@@ -189,7 +189,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	switch kind {
 	case machine.TroubleReboot:
 		j.trouble.boot = j.now
-		for _, a := range j.allocs { //lint:order each allocation by itself
+		for _, a := range j.allocs {
 			a.received = time.Time{}
 		}
 	case machine.TroubleDriver:
