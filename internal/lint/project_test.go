@@ -74,11 +74,6 @@ func loopRule() lint.LoopRule {
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
-	for _, effect := range []string{
-		"Launch", "Abandon", "Save", "Discard", "Build", "Start", "Recover", "Inspect", "Wait", "Stop", "Kill", "AwaitEmpty", "Clean", "Report", "Publish",
-	} {
-		rule.Boundaries["(*"+module+"/client/node.shell)."+effect] = "a goroutine acts: to begin an effect decides nothing"
-	}
 	return rule
 }
 

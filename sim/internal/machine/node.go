@@ -109,7 +109,7 @@ func (n *Node) StartClient() error {
 	r := &run{node: n, drivers: map[string]*scripted.Driver{}}
 	core, err := client.New(client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers,
-		Records: append(n.readDisk(), n.orphans()...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
+		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact,
 		NewTaskID: n.newTaskID,
 	})
 	if err != nil {
@@ -126,7 +126,7 @@ func (n *Node) newTaskID(alloc cluster.AllocID, task string) driver.TaskID {
 }
 
 // readDisk returns copies of the records on the disk.
-func (n *Node) readDisk() []*client.Record {
+func readDisk(n *Node) []*client.Record {
 	var records []*client.Record
 	for _, r := range n.Records() {
 		read := *r
@@ -140,7 +140,7 @@ func (n *Node) readDisk() []*client.Record {
 }
 
 // orphans returns records for the cgroups that no record on the disk knows.
-func (n *Node) orphans() (records []*client.Record) {
+func orphans(n *Node) (records []*client.Record) {
 	tasks := map[cluster.AllocID][]string{}
 	for _, path := range n.machine.Cgroups() {
 		alloc, task := SplitCgroup(path)
