@@ -146,8 +146,7 @@ func (n *Node) open(ctx, life context.Context, o Options) (err error) {
 	n.shell.store, n.shell.damaged = store, lost.damaged
 	made, err := client.New(client.Options{
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID, Drivers: n.shell.drivers.names(),
-		StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
-		Records:       append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger,
+		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Logger: n.logger, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
 	})
 	if err != nil {
 		return err
