@@ -57,7 +57,7 @@ func trace(pid int) {
 		err = unix.PtraceCont(pid, 0)
 	}
 	_, _ = fmt.Fprintln(os.Stdout, err)
-	time.Sleep(time.Hour)
+	_ = unix.Pause()
 }
 
 // sleeper starts a process that lives until the end of the test.

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/shoenig/test/must"
+	"github.com/shoenig/test/wait"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -204,13 +205,7 @@ func (n *node) stdout(c *pb.TaskConfig) string {
 // until waits for a fact about other processes.
 func (n *node) until(fact func() bool) {
 	n.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !fact() {
-		if time.Now().After(deadline) {
-			n.Fatal("it did not become true in 20 s")
-		}
-		time.Sleep(2 * time.Millisecond) // other processes have no other clock
-	}
+	must.Wait(n, wait.InitialSuccess(wait.BoolFunc(fact), wait.Timeout(20*time.Second), wait.Gap(2*time.Millisecond)))
 }
 
 func (n *node) wait(l *life, c *pb.TaskConfig) *pb.WaitTaskResponse {

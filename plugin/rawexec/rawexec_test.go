@@ -301,7 +301,7 @@ func TestPluginDiesInAStart(t *testing.T) {
 		l := n.launch()
 		c := n.task("sleep 600")
 		go l.StartTask(context.Background(), &pb.StartTaskRequest{Task: c})
-		time.Sleep(time.Duration(i) * 4 * time.Millisecond) // the moment is what varies
+		<-time.After(time.Duration(i) * 4 * time.Millisecond) // the moment is what varies
 		l.kill(t)
 		l = n.launch()
 		_, err := n.inspect(l, c)
@@ -461,8 +461,12 @@ func TestLogs_acrossRestarts(t *testing.T) {
 	c.StdoutPath = "rotate:" + logs + "/web.stdout?max_files=20&max_file_size=400"
 	r, err := l.StartTask(t.Context(), &pb.StartTaskRequest{Task: c})
 	must.NoError(t, err)
-	for range 3 {
-		time.Sleep(300 * time.Millisecond) // the task prints meanwhile
+	for i := range 3 {
+		n.until(func() bool { // the task prints meanwhile
+			files, err := os.ReadDir(logs)
+			must.NoError(t, err)
+			return len(files) > i
+		})
 		l.kill(t)
 		l = n.launch()
 		_, err := l.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: r.GetHandle()})
