@@ -10,7 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// Every test that TESTING.md names exists.
+// Every test that the documents about tests name exists: in any package, or in the one that is named.
 func TestProject_testsThatTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}
@@ -20,15 +20,21 @@ func TestProject_testsThatTheDocumentNames(t *testing.T) {
 		}
 		source, err := os.ReadFile(path)
 		for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(source, -1) {
-			declared[string(found[1])] = true
+			name := string(found[1])
+			declared[name], declared[filepath.Base(filepath.Dir(path))+"."+name] = true, true
 		}
 		return err
 	}))
-	document, err := os.ReadFile(filepath.Join(root(), "TESTING.md"))
-	must.NoError(t, err)
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)[`/]").FindAllSubmatch(document, -1)
-	must.Positive(t, len(named))
-	for _, name := range named {
-		must.True(t, declared[string(name[1])], must.Sprintf("TESTING.md names %s, which does not exist", name[1]))
+	for document, form := range map[string]string{
+		"TESTING.md":           "`((?:Test|Fuzz)[A-Z]\\w+)[`/]",
+		"docs/driver-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
+	} {
+		text, err := os.ReadFile(filepath.Join(root(), document))
+		must.NoError(t, err)
+		named := regexp.MustCompile(form).FindAllSubmatch(text, -1)
+		must.Positive(t, len(named))
+		for _, name := range named {
+			must.True(t, declared[string(name[1])], must.Sprintf("%s names %s, which does not exist", document, name[1]))
+		}
 	}
 }
