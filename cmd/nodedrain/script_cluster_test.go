@@ -65,13 +65,15 @@ func scriptJobs() []*cluster.Job {
 	}
 	plugin := job(cluster.JobSystem, "csi-node", 1, 0, scriptUnit, "general")
 	plugin.TaskGroups[0].Tasks[0].StoragePlugin = true
+	stubborn := job(cluster.JobService, "stubborn", 2, 2, 10_000*time.Hour, "slow")
+	stubborn.TaskGroups[0].Tasks[0].Driver = "raw_exec" // its node reports drivers
 	return []*cluster.Job{
 		plugin,
 		job(cluster.JobSystem, "log-shipper", 1, 0, scriptUnit, "general", "pinned"),
 		job(cluster.JobService, "web", 4, 1, scriptUnit, "general"),
 		job(cluster.JobService, "db", 2, 0, scriptUnit, "pinned"),
 		job(cluster.JobBatch, "report", 1, 0, scriptUnit, "pinned"),
-		job(cluster.JobService, "stubborn", 2, 2, 10_000*time.Hour, "slow"),
+		stubborn,
 	}
 }
 
