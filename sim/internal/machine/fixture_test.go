@@ -66,6 +66,9 @@ func (f *fixture) report(reports []cluster.AllocReport, reply func(bool)) {
 				if a.ID == r.Alloc && !a.ClientTerminal() {
 					changed := a.Copy()
 					changed.ClientStatus = r.ClientStatus
+					if r.Healthy != nil {
+						changed.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy, Timestamp: r.HealthyAt}
+					}
 					f.index++
 					changed.ModifyIndex = f.index
 					f.allocs[i] = changed

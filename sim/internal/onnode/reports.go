@@ -187,9 +187,12 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, row func(cluster.AllocID
 	}
 	for _, r := range n.Records() {
 		known := row(r.Alloc.ID)
-		if known == nil || known.ClientTerminal() || known.ClientStatus == r.ClientStatus {
-			continue
+		switch {
+		case known == nil || known.ClientTerminal():
+		case known.ClientStatus != r.ClientStatus:
+			j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
+		case r.Healthy != nil && !known.HasVerdict():
+			j.find("N4", "a report is lost", r.Alloc.ID, "the record has a verdict, and the servers know none")
 		}
-		j.find("N4", "a report is lost", r.Alloc.ID, "the record says %s, and the servers know %s", r.ClientStatus, known.ClientStatus)
 	}
 }

@@ -1,0 +1,145 @@
+package onnode_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver"
+	"github.com/seed-f9cf0b39/nodedrain/client/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
+)
+
+var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fixture is a node that runs one task of one allocation for a minute.
+type fixture struct {
+	node  *machine.Node
+	judge *onnode.Judge
+	alloc *cluster.Allocation
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{judge: onnode.New("n1")}
+	f.node = machine.New(machine.Options{
+		ID: "n1", Start: begin, Drivers: []string{"mock"}, Observer: f.judge,
+		Script: func(*driver.TaskConfig) scripted.Script { return scripted.Script{IgnoreSignals: true} },
+		Report: func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+	})
+	must.NoError(t, f.node.StartClient())
+	f.alloc = allocation("a1")
+	f.advance(t, time.Second)
+	f.node.Servers(wanted(f.alloc))
+	f.advance(t, time.Minute)
+	must.SliceEmpty(t, f.judge.Violations())
+	return f
+}
+
+func allocation(id cluster.AllocID) *cluster.Allocation {
+	group := &cluster.TaskGroup{Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "web", Driver: "mock", KillTimeout: 5 * time.Second}}}
+	job := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{group}}
+	job.Canonicalize()
+	return &cluster.Allocation{
+		ID: id, Namespace: job.Namespace, JobID: job.ID, Job: job, TaskGroup: "g", NodeID: "n1", AllocModifyIndex: 1,
+		DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientPending,
+	}
+}
+
+func wanted(allocs ...*cluster.Allocation) client.Wanted {
+	w := client.Wanted{ClusterID: "c1", Index: 1, Allocs: allocs}
+	for _, a := range allocs {
+		w.Known = append(w.Known, a.ID)
+	}
+	return w
+}
+
+func (f *fixture) advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	_, err := f.node.Advance(f.node.Now().Add(d))
+	must.NoError(t, err)
+}
+
+// task returns the process of the task.
+func (f *fixture) task() scripted.Identity {
+	return f.node.Machine().LivingIn("a1:web")[0].Identity
+}
+
+// Each mistake of a client is found, and named after its guarantee. The client of the fixture makes
+// none: the test does to the machine, or tells the judge, what a wrong client would do.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, guarantee, check string
+		do                     func(t *testing.T, f *fixture)
+	}{
+		{"a record forgets a start", "N1", "a process without a record", func(_ *testing.T, f *fixture) {
+			f.judge.Saved(f.node, &client.Record{Alloc: f.alloc, Tasks: []client.TaskRecord{{State: cluster.TaskState{Name: "web"}}}})
+		}},
+		{"a record is removed too early", "N1", "a process without a record", func(_ *testing.T, f *fixture) { f.judge.Discarded(f.node, "a1") }},
+		{"a task is killed without a signal", "N2", "killed before the end of its grace", func(_ *testing.T, f *fixture) {
+			f.node.Machine().Signal(f.task(), scripted.SIGKILL, scripted.ByClient)
+			f.judge.Looked(f.node)
+		}},
+		{"a task gets a signal that no one asked for", "N2", "stops without cause", func(_ *testing.T, f *fixture) {
+			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
+			f.judge.Looked(f.node)
+		}},
+		{"a task outlives its grace", "N2", "not killed after its grace", func(t *testing.T, f *fixture) {
+			stopped := f.alloc.Copy()
+			stopped.DesiredStatus = cluster.DesiredStop
+			f.judge.Received(f.node, wanted(stopped)) // the client is not told
+			f.node.Machine().Signal(f.task(), scripted.SIGTERM, scripted.ByDriver)
+			f.judge.Looked(f.node)
+			f.advance(t, 10*time.Second)
+			f.judge.Looked(f.node)
+		}},
+		{"a task lives that was reported as ended", "N3", "not the truth", func(_ *testing.T, f *fixture) {
+			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientComplete}})
+		}},
+		{"an exit code that no process had", "N4", "exit code wrong", func(_ *testing.T, f *fixture) {
+			f.judge.Reported(f.node, exited("Exit Code: 3"))
+		}},
+		{"an exit code is lost", "N4", "exit code lost", func(_ *testing.T, f *fixture) {
+			f.judge.Reported(f.node, exited("The exit code is unknown"))
+		}},
+		{"a report is lost", "N4", "a report is lost", func(_ *testing.T, f *fixture) {
+			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return f.alloc })
+		}},
+		{"a driver does not come back", "N5", "a driver does not come back", func(_ *testing.T, f *fixture) {
+			f.node.KillClient()
+			f.node.KillDriver("mock")
+			f.judge.Settled(f.node.Now(), f.node, func(cluster.AllocID) *cluster.Allocation { return nil })
+		}},
+		{"a verdict does not come", "N9", "no verdict", func(t *testing.T, f *fixture) {
+			f.judge.Received(f.node, wanted(f.alloc, allocation("a2"))) // the client is not told
+			f.advance(t, 6*time.Minute)
+			f.judge.Looked(f.node)
+		}},
+		{"a verdict for nothing", "N9", "healthy without a process", func(_ *testing.T, f *fixture) {
+			healthy, a := true, allocation("a2")
+			f.judge.Received(f.node, wanted(f.alloc, a))
+			f.judge.Saved(f.node, &client.Record{Alloc: a, Healthy: &healthy, HealthyAt: f.node.Now()})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			c.do(t, f)
+			violations := f.judge.Violations()
+			must.SliceNotEmpty(t, violations)
+			must.EqOp(t, c.guarantee, violations[0].Guarantee)
+			must.EqOp(t, c.check, violations[0].Check)
+		})
+	}
+}
+
+func exited(message string) []cluster.AllocReport {
+	event := cluster.TaskEvent{Type: "Terminated", Time: begin.Add(time.Hour), Message: message}
+	states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}
+	return []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientRunning, TaskStates: states}}
+}
