@@ -74,6 +74,7 @@ func (g *Group) fields() []field {
 		span("healthy-deadline", &g.HealthyDeadline),
 		spanBy(parseAnyDuration, "kill", &g.Kill),
 		spanBy(parseAnyDuration, "shutdown", &g.Shutdown),
+		span("group-shutdown", &g.GroupShutdown),
 		number("cpu", &g.CPU),
 		number("memory", &g.MemoryMB),
 		number("gpu", &g.GPUMilli),

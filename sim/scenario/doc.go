@@ -125,7 +125,8 @@
 //   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
 //   - min-healthy=TIME: how long an allocation runs before it is healthy. healthy-deadline=TIME: when
 //     its verdict is due.
-//   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time.
+//   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the
+//     group has no other task and no delay of its own: group-shutdown=TIME.
 //   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: the resources that it asks for; none by default.
 //   - classes=NAME,...: the classes of nodes on which it may run.
 //   - plugin: it is a storage plugin. sticky, migrate: its disk stays on the node, and its data
@@ -311,7 +312,7 @@
 //   - client/crash, at each effect that a client begins, and at each answer to one: the client dies,
 //     and starts again after delay. Its tasks and drivers continue.
 //   - driver/crash, at each call of a client to a driver: the driver dies, before or after the call
-//     takes effect. driver/hang: it stands still for delay. shim/kill: after delay the shims of the
+//     takes effect, or after delay. driver/hang: it stands still for delay. shim/kill: after delay the shims of the
 //     allocation die, and with them its tasks.
 //   - driver/lie, at each allocation when its client first sees it, on=SELECTOR: its driver answers
 //     before the task has stopped, forgets how it ended, or cannot take it over.

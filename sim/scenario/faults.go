@@ -70,7 +70,7 @@ const (
 	// starts again after Delay.
 	ClientCrash FaultName = "client/crash"
 	// At each call of a real client to a driver.
-	DriverCrash FaultName = "driver/crash" // the driver dies before or after the call takes effect
+	DriverCrash FaultName = "driver/crash" // the driver dies before or after the call takes effect, or after Delay
 	DriverHang  FaultName = "driver/hang"  // the driver stands still for Delay
 	ShimKill    FaultName = "shim/kill"    // the shims of the call's allocation die after Delay
 	// At each allocation, when its real client first sees it: its driver does not do as it says.
@@ -163,7 +163,7 @@ func Faults() []FaultKind {
 		{ClockSkew, NoTarget, MustDelay, false, false},
 		{StoreRestore, NoTarget, MayDelay, false, false},
 		{ClientCrash, OnNode, MayDelay, false, true},
-		{DriverCrash, OnNode, NoDelay, false, true},
+		{DriverCrash, OnNode, MayDelay, false, true},
 		{DriverHang, OnNode, MustDelay, false, true},
 		{DriverLie, OnAllocs, NoDelay, false, true},
 		{ShimKill, OnNode, MayDelay, false, true},

@@ -151,7 +151,7 @@ func (m maker) jobs(s *scenario.Scenario) {
 func (m maker) group(name string) scenario.Group {
 	g := scenario.Group{
 		Name: name, Count: m.upTo("count", 2), MaxParallel: m.maybe("max-parallel"),
-		MinHealthy: m.span("healthy"), HealthyDeadline: m.span("deadline"), Kill: m.span("kill"), Shutdown: m.span("shutdown"),
+		MinHealthy: m.span("healthy"), HealthyDeadline: m.span("deadline"), Kill: m.span("kill"), Shutdown: m.span("shutdown"), GroupShutdown: m.span("group-shutdown"),
 		CPU: int64(m.upTo("cpu", 2)), MemoryMB: int64(m.upTo("memory", 2)), GPUMilli: int64(m.upTo("gpu", 2)),
 		Plugin: m.some("plugin"), Prestart: m.some("prestart"), Poststart: m.some("poststart"), Sidecar: m.some("sidecar"), Poststop: m.some("poststop"),
 		Sticky: m.some("sticky"), Migrate: m.some("migrate"), LostAfter: m.span("lost"),

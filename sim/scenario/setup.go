@@ -44,6 +44,7 @@ type Group struct {
 	MinHealthy      time.Duration
 	HealthyDeadline time.Duration
 	Kill, Shutdown  time.Duration // kill timeout and shutdown delay
+	GroupShutdown   time.Duration // the shutdown delay of the group, before that of the task
 	CPU, MemoryMB   int64
 	GPUMilli        int64
 	// Plugin makes it a storage plugin. Sticky and Migrate are properties of its disk.

@@ -61,6 +61,9 @@ func (m *draft) drawGather(size Size) {
 	case size == Medium || !d.odds(0.1):
 		m.s.Cluster.Gather = one(d, 200*time.Millisecond, time.Second, 2*time.Second, 2*time.Second)
 	}
+	if m.real() { // a real client reports each event of each task
+		m.s.Cluster.Gather = max(m.s.Cluster.Gather, time.Second)
+	}
 }
 
 // drawDrainer draws the drainer's configuration.

@@ -87,6 +87,8 @@ func delays(name scenario.FaultName) (least, most time.Duration) {
 		return 5 * time.Second, 3 * time.Minute
 	case scenario.NodeCrash, scenario.NodeDisconnect:
 		return time.Second, 3 * time.Minute
+	case scenario.DriverCrash:
+		return 50 * time.Millisecond, 10 * time.Second
 	case scenario.DriverHang, scenario.ShimKill:
 		return 10 * time.Millisecond, time.Minute
 	case scenario.NodeReturn, scenario.DrainAgain:

@@ -1,10 +1,17 @@
 package swarm
 
-import "github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
 
 // oddsOfRealClients is the probability that the nodes of a small world run the real client. It costs
 // more time than the simulated one.
 const oddsOfRealClients = 0.125
+
+// oddsOfRealFaults is the least probability that a world with real clients has one of their faults.
+const oddsOfRealFaults = 0.5
 
 // drawRealClients draws whether the nodes run the real client.
 func (m *draft) drawRealClients(size Size) {
@@ -25,6 +32,9 @@ func (m *population) drawLifecycles() {
 	for i := range m.s.Jobs {
 		for k := range m.s.Jobs[i].Groups {
 			g := &m.s.Jobs[i].Groups[k]
+			if d.odds(0.3) {
+				g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
+			}
 			g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
 		}
 	}

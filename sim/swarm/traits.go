@@ -115,8 +115,11 @@ func (m *draft) drawCharacter() {
 		if scenario.FaultName(t).Kind().Real && !m.real() {
 			continue
 		}
-		d := m.dice("trait/" + string(t))
-		if d.odds(many) {
+		d, share := m.dice("trait/"+string(t)), many
+		if scenario.FaultName(t).Kind().Real {
+			share = max(many, oddsOfRealFaults)
+		}
+		if d.odds(share) {
 			m.character[t] = one(d, 0.1, 0.2, 0.4, 0.7, 1)
 		}
 	}

@@ -62,14 +62,30 @@ func (n *coreNode) fault(name string, c scripted.Call) scripted.Fault {
 		w.Faults.undoAfter(delay, func() error { return n.endHang(name, until) })
 		return scripted.Fault{Delay: delay}
 	}
-	if _, strikes := w.Faults.strike(scenario.DriverCrash, n.target()); strikes {
-		n.tell(DriverDies)
-		if w.chance.stream("driver/"+string(n.id)).Uint64()&1 == 0 {
-			return scripted.Fault{Action: scripted.Crash}
-		}
-		return scripted.Fault{Action: scripted.CrashAfter}
+	delay, strikes := w.Faults.strike(scenario.DriverCrash, n.target())
+	if !strikes {
+		return scripted.Fault{}
 	}
+	ways := []scripted.Action{scripted.Crash, scripted.CrashAfter}
+	if way := w.chance.stream("driver/" + string(n.id)).IntN(3); delay == 0 || way < len(ways) {
+		n.tell(DriverDies)
+		return scripted.Fault{Action: ways[way%len(ways)]}
+	}
+	w.Faults.after(delay, func() error {
+		n.tell(DriverDies)
+		return n.disturb(func() { n.machine.KillDriver(name) })
+	})
 	return scripted.Fault{}
+}
+
+// disturb does something to the machine at the present time.
+func (n *coreNode) disturb(do func()) error {
+	if err := n.advance(); err != nil {
+		return err
+	}
+	do()
+	n.cores.wake(n)
+	return nil
 }
 
 // endHang kills a driver that would stand still longer than faults last.
@@ -77,24 +93,16 @@ func (n *coreNode) endHang(name string, until time.Time) error {
 	if !n.cores.fleet.world.now.Before(until) {
 		return nil
 	}
-	if err := n.advance(); err != nil {
-		return err
-	}
-	n.machine.HangDriver(name, 0)
-	n.machine.KillDriver(name)
-	n.cores.wake(n)
-	return nil
+	return n.disturb(func() {
+		n.machine.HangDriver(name, 0)
+		n.machine.KillDriver(name)
+	})
 }
 
 // killShims kills the shims of the allocation that a call was for.
 func (n *coreNode) killShims(c scripted.Call) error {
 	id, _, _ := strings.Cut(string(c.Task), "/")
-	if err := n.advance(); err != nil {
-		return err
-	}
-	n.machine.KillShims(cluster.AllocID(id))
-	n.cores.wake(n)
-	return nil
+	return n.disturb(func() { n.machine.KillShims(cluster.AllocID(id)) })
 }
 
 // fails begins the outage of a machine or of its client.

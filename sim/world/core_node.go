@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/driver"
@@ -33,8 +32,20 @@ type coreNode struct {
 type seen struct {
 	alloc     *cluster.Allocation
 	behaviour Behaviour
-	lies      bool
+	// lie is what its driver does not do as it says.
+	lie lie
 }
+
+// lie is a kind of driver/lie.
+type lie uint8
+
+const (
+	truthful      lie = iota
+	liesAtStop        // StopTask answers before the task has stopped
+	liesAtWait        // WaitTask does not know how a stopped task ended
+	cannotRecover     // RecoverTask fails
+	lieCount
+)
 
 // newNode makes the machine of a node, with the tasks that run there.
 func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
@@ -102,7 +113,10 @@ func (n *coreNode) sees(a *cluster.Allocation) {
 	}
 	s := &seen{alloc: a, behaviour: n.cores.fleet.behaviour(a, nil)}
 	n.allocs[a.ID] = s
-	_, s.lies = n.cores.fleet.world.Faults.strike(scenario.DriverLie, target{Alloc: a})
+	if _, strikes := n.cores.fleet.world.Faults.strike(scenario.DriverLie, target{Alloc: a}); strikes {
+		draws := Stream(n.cores.fleet.world.options.Seed, "lie/"+a.Name+"@"+string(a.NodeID))
+		s.lie = liesAtStop + lie(draws.IntN(int(lieCount-liesAtStop)))
+	}
 }
 
 // Behaviours of tasks that no word of a scenario describes.
@@ -122,9 +136,9 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 		return scripted.Script{}
 	}
 	b := s.behaviour
-	script := scripted.Script{}
-	if s.lies {
-		script.StopLies, script.WaitFailsAfterStop = true, true
+	script := scripted.Script{StopLies: s.lie == liesAtStop, WaitFailsAfterStop: s.lie == liesAtWait}
+	if s.lie == cannotRecover {
+		script.RecoverError = "the task is lost"
 	}
 	prestart := false
 	var task *cluster.Task
@@ -143,9 +157,6 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 			script.RunFor = b.Start
 		}
 		return script
-	}
-	if s.lies && strings.HasSuffix(string(s.alloc.ID), "7") {
-		script.RecoverError = "EOF"
 	}
 	if !prestart && !n.adopting {
 		script.StartDelay = b.Start

@@ -144,7 +144,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 	w := client.Wanted{ClusterID: clusterID, Index: state.Index(), Complete: true}
 	for a := range state.LiveAllocsByNode(id) {
 		w.Known = append(w.Known, a.ID)
-		if a.ModifyIndex > n.told {
+		if a.AllocModifyIndex > n.told {
 			w.Allocs = append(w.Allocs, a)
 			n.sees(a)
 		}

@@ -25,7 +25,7 @@ func Job(j scenario.Job) *cluster.Job {
 
 func group(g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 	made := &cluster.TaskGroup{
-		Name: g.Name, Count: g.Count, NodeClasses: slices.Clone(g.Classes),
+		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
 		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
 		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter},
 		Tasks: []*cluster.Task{{
