@@ -28,13 +28,13 @@ func (n *Node) Adopt(clusterID string, allocs []*cluster.Allocation) error {
 		return err
 	}
 	for _, a := range allocs {
-		n.adopt(clusterID, a, drivers)
+		adopt(n, clusterID, a, drivers)
 	}
 	_, err := n.Advance(n.clock.now)
 	return err
 }
 
-func (n *Node) adopt(clusterID string, a *cluster.Allocation, drivers map[string]*scripted.Driver) {
+func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]*scripted.Driver) {
 	rec := &client.Record{
 		Alloc: a.Copy(), ClusterID: clusterID, BootID: n.BootID(), Received: n.boot(), ClientStatus: cluster.ClientRunning,
 	}
@@ -60,7 +60,7 @@ func (n *Node) adopt(clusterID string, a *cluster.Allocation, drivers map[string
 			t.Phase, t.ID, t.RunningSince = client.PhaseStarting, n.newTaskID(a.ID, task.Name), n.boot()
 			n.machine.MakeCgroup(cgroup(a.ID, task.Name))
 			index := len(rec.Tasks) - 1
-			drivers[task.Driver].Start(n.taskConfig(t.ID, a, task.Name), func(h driver.Handle, err error) {
+			drivers[task.Driver].Start(taskConfig(n, t.ID, a, task.Name), func(h driver.Handle, err error) {
 				if t := &rec.Tasks[index]; err == nil {
 					t.Phase, t.Handle = client.PhaseRunning, h
 					t.State.State, t.State.StartedAt = cluster.TaskRunning, a.CreateTime
@@ -71,7 +71,7 @@ func (n *Node) adopt(clusterID string, a *cluster.Allocation, drivers map[string
 }
 
 // taskConfig is what a driver gets to start a task.
-func (n *Node) taskConfig(id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
+func taskConfig(n *Node, id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
 	return &driver.TaskConfig{
 		ID: id, Name: task, AllocID: string(a.ID), GroupName: a.TaskGroup, JobID: string(a.JobID), NodeID: string(n.options.ID),
 		Resources: driver.Resources{Cgroup: cgroup(a.ID, task)},

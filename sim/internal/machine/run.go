@@ -165,7 +165,7 @@ func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, reply func(dr
 		return
 	}
 	r.node.machine.MakeCgroup(cgroup(ref.Alloc, ref.Task))
-	d.Start(r.node.taskConfig(ref.ID, alloc, ref.Task), answer)
+	d.Start(taskConfig(r.node, ref.ID, alloc, ref.Task), answer)
 }
 
 // Recover gives a task to a new life of its driver.

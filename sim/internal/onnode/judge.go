@@ -169,9 +169,9 @@ func (j *Judge) Received(n *machine.Node, w client.Wanted) {
 	for _, id := range w.Known {
 		known[id] = true
 	}
-	for id, a := range j.allocs {
+	for _, id := range j.order {
 		if !known[id] {
-			a.stop(j.now)
+			j.allocs[id].stop(j.now)
 		}
 	}
 }
@@ -189,8 +189,8 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	switch kind {
 	case machine.TroubleReboot:
 		j.trouble.boot = j.now
-		for _, a := range j.allocs {
-			a.received = time.Time{}
+		for _, id := range j.order {
+			j.allocs[id].received = time.Time{}
 		}
 	case machine.TroubleDriver:
 		j.trouble.driver = j.now
