@@ -50,7 +50,8 @@ Usage: nodedrain server -dev [options]
 Options:
 
   -dev              Run a development cluster of one server in memory.
-  -clients N        Number of simulated clients, with -dev. Default: %d.
+  -clients N        Number of simulated clients, with -dev. Default: %d. With 0 there are
+                    no example jobs either.
 
   -name NAME        The server's name in the cluster. It must never change. Default:
                     random, kept in the data directory.
@@ -220,7 +221,7 @@ func (s *serving) startAgent(ctx context.Context, f *serverFlags, config agent.C
 	if clients == 0 {
 		clients = -1 // no clients: DevConfig reads zero as the default
 	}
-	dev, err := agent.NewDev(ctx, agent.DevConfig{Agent: config, Clients: clients})
+	dev, err := agent.NewDev(ctx, agent.DevConfig{Agent: config, Clients: clients, NoJobs: f.clients == 0})
 	if err != nil {
 		return err
 	}
