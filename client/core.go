@@ -152,8 +152,10 @@ func (c *Core) receive(w Wanted) {
 	case c.cluster != w.ClusterID:
 		c.options.Logger.Error("the servers belong to another cluster: this client keeps running what the old cluster placed and ignores the new one; "+
 			"drain or stop the tasks and start the client with an empty data directory", "cluster", c.cluster, "servers", w.ClusterID)
+		c.drivers.setForeign(true)
 		return
 	}
+	c.drivers.setForeign(false)
 	if w.Index < c.index {
 		return
 	}

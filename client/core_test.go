@@ -523,6 +523,22 @@ func TestCore_agreement(t *testing.T) {
 	must.EqOp(t, cluster.ClientComplete, n.status("a"))
 }
 
+// A client that ignores the servers does not offer them its drivers.
+func TestCore_foreignServers(t *testing.T) {
+	n := newNode(t)
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.core.Servers(client.Wanted{ClusterID: "cluster-2", Index: 1, Complete: true})
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	last := n.published[len(n.published)-1]["mock"]
+	must.False(t, last.Healthy)
+	must.StrContains(t, last.HealthDescription, "another cluster")
+	n.answer()
+	n.run(time.Minute)
+	must.True(t, n.published[len(n.published)-1]["mock"].Healthy)
+}
+
 func TestCore_fullDisk(t *testing.T) {
 	n := newNode(t)
 	n.place(allocation("a", mainTask("web")))

@@ -21,6 +21,8 @@ type drivers struct {
 	// that a new node is complete at once.
 	published bool
 	firstBy   time.Duration
+	// foreign: the servers belong to another cluster than the allocations.
+	foreign bool
 }
 
 // firstPublish bounds the wait for the first fingerprints of all drivers.
@@ -87,9 +89,21 @@ func (d *drivers) step() {
 		infos := make(map[string]*cluster.DriverInfo, len(d.all))
 		for _, s := range d.all {
 			infos[s.name] = s.info.Copy()
+			if d.foreign {
+				infos[s.name].Healthy, infos[s.name].HealthDescription = false, foreignServers
+			}
 		}
 		d.core.options.Shell.Publish(infos)
 	}
+}
+
+// foreignServers is why the drivers of a node are unhealthy that would ignore what is placed on it.
+const foreignServers = "the servers belong to another cluster than the data directory of the client, which ignores them"
+
+// setForeign notes whether the servers belong to another cluster.
+func (d *drivers) setForeign(foreign bool) {
+	d.unpublished = d.unpublished || foreign != d.foreign
+	d.foreign = foreign
 }
 
 // allKnown reports whether each driver has told its health or failed to start.
