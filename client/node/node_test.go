@@ -16,6 +16,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/client/tasklog/keeper"
@@ -296,7 +297,8 @@ func TestNode_processWithoutARecord(t *testing.T) {
 	w := newWorld(t, nil)
 	w.begin()
 	ghost := cluster.AllocID(fmt.Sprint("ghost-", os.Getpid()))
-	alone := []*exec.Cmd{}
+	var processes []*exec.Cmd
+	var groups []*cgroup.Group
 	for _, alloc := range []cluster.AllocID{ghost, ghost + "-of-another-client"} {
 		path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: "t"})
 		if err != nil || path == "" {
@@ -313,15 +315,20 @@ func TestNode_processWithoutARecord(t *testing.T) {
 			_ = process.Wait()
 			must.NoError(t, group.Remove(context.Background()))
 		})
-		alone = append(alone, process)
+		processes, groups = append(processes, process), append(groups, group)
 	}
 	w.stop()
 	folder := filepath.Join(w.config.DataDir, allocsDir, string(ghost))
 	must.NoError(t, os.MkdirAll(filepath.Join(folder, "t", "local"), 0o700))
 	must.NoError(t, os.MkdirAll(filepath.Join(folder, "alloc", "logs"), 0o700))
 	w.begin()
-	must.ErrorContains(t, alone[0].Wait(), "killed")
-	must.NoError(t, alone[1].Process.Signal(syscall.Signal(0)))
+	brief, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	must.NoError(t, groups[0].Wait(brief))
+	must.ErrorContains(t, processes[0].Wait(), "killed")
+	populated, err := groups[1].Populated()
+	must.NoError(t, err)
+	must.True(t, populated)
 	w.stop()
 }
 
