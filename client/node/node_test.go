@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,9 +65,26 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	}
 	t.Cleanup(func() {
 		w.killPlugins()
+		w.killKeepers()
 		must.NoError(t, os.RemoveAll(run))
 	})
 	return w
+}
+
+// killKeepers kills the log keepers of tasks that still run: they outlive their client.
+func (w *world) killKeepers() {
+	w.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must.NoError(w, err)
+	for _, line := range lines {
+		words, err := os.ReadFile(line) // a process may be gone
+		if err != nil || !strings.Contains(string(words), "logkeeper") || !strings.Contains(string(words), w.config.DataDir) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		must.NoError(w, err)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 func (w *world) begin() {
