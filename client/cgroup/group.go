@@ -157,8 +157,24 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
+// recheck is how often a wait looks again without an event. The kernel delays an event by up to 10 ms
+// after the last one, and drops it if the group is removed in that time.
+const recheck = 2 * time.Second
+
 // waitUnified waits for "populated 0" in v2.
 func (g *Group) waitUnified(ctx context.Context) error {
+	for {
+		brief, end := context.WithTimeout(ctx, recheck)
+		err := g.waitEvent(brief)
+		end()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// waitEvent waits for the event of "populated 0".
+func (g *Group) waitEvent(ctx context.Context) error {
 	f, err := os.Open(filepath.Join(g.v2, "cgroup.events"))
 	if isGone(err) {
 		return nil
