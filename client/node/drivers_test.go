@@ -286,7 +286,6 @@ func TestShell_hangingCalls(t *testing.T) {
 // H6, H9: the driver does not answer whether it has destroyed a task. The processes are killed, and the
 // client asks again.
 func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
 	defer w.stop()
