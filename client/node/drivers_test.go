@@ -138,7 +138,6 @@ func driversOf(p *posted, calls int, lives ...*double) *drivers {
 
 // Each life has its own calls. A call for a life that has ended is answered at once.
 func TestDrivers_lives(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		first, second := newDouble(), newDouble()
@@ -179,7 +178,6 @@ func TestDrivers_lives(t *testing.T) {
 
 // The client's end leaves the process.
 func TestDrivers_detach(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -196,7 +194,6 @@ func TestDrivers_detach(t *testing.T) {
 
 // A stream of fingerprints that ends makes the driver unhealthy until it is opened again.
 func TestDrivers_fingerprintsEnd(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -220,7 +217,6 @@ func TestDrivers_fingerprintsEnd(t *testing.T) {
 
 // The short calls of a driver are bounded. A call that waits for a task needs no room.
 func TestShell_boundedCalls(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -257,7 +253,6 @@ func TestShell_boundedCalls(t *testing.T) {
 
 // H9: a driver that hangs at a short call does not hold the core, nor the calls for other tasks.
 func TestShell_hangingCalls(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -324,7 +319,6 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 // raw_exec on a client that runs as root waits for the servers' answer, and is refused while they take
 // jobs without a token.
 func TestTrust(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{refuse: errors.New("no answer")}
 		h, err := openHome(t.TempDir())

@@ -384,7 +384,6 @@ func TestTasks_cleanTwice(t *testing.T) {
 
 // Different tasks have different control groups. Ids that released plugins understand keep their form.
 func TestGroupName(t *testing.T) {
-	t.Parallel()
 	must.Eq(t, "0f7e-11.web", groupName("0f7e-11", "web"))
 	seen := map[string]string{}
 	for _, alloc := range []cluster.AllocID{"a", "a.b", "a/b", "", ".", "A", cluster.AllocID(strings.Repeat("x", 256)), cluster.AllocID(strings.Repeat("x", 255))} {
