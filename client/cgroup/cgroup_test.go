@@ -142,6 +142,29 @@ func TestGroup_killReachesWhatForkedAway(t *testing.T) {
 	})
 }
 
+// The thread that forks a process into a group of v1 is a guest there. A kill of the group once killed
+// the whole program of that thread, and a wait for the group waited for the program's end.
+func TestGroup_theForkingThreadIsAGuest(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, h cgroup.Hierarchies) {
+		g := create(t, h)
+		called := false
+		must.NoError(t, g.Start(&syscall.SysProcAttr{}, func() error {
+			called = true
+			pids, err := g.PIDs()
+			must.NoError(t, err)
+			must.Eq(t, nil, pids)
+			populated, err := g.Populated()
+			must.NoError(t, err)
+			must.False(t, populated)
+			must.NoError(t, g.Kill(t.Context()))
+			must.NoError(t, g.Wait(t.Context()))
+			return nil
+		}))
+		must.True(t, called)
+	})
+}
+
 // The wait of v2 is woken while other waits are cancelled and the group lives on.
 func TestGroup_waitIsWoken(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,11 @@ func (g *Group) threadsV1() ([]int, error) {
 	for _, f := range g.v1 {
 		err := walk(f.path, func(dir string) error {
 			listed, err := readPIDs(filepath.Join(dir, "tasks"))
-			all = append(all, listed...)
+			if err != nil {
+				return err
+			}
+			members, err := f.members(listed)
+			all = append(all, members...)
 			return err
 		})
 		if err != nil {
@@ -111,6 +115,30 @@ func (g *Group) threadsV1() ([]int, error) {
 	}
 	return all, nil
 }
+
+// members leaves out a thread that only forks a process into the group, see [Group.Start]: its process
+// is elsewhere. Without this a kill of the group would kill the driver that forks, and a wait would
+// wait for the driver's end.
+func (f folder) members(threads []int) (members []int, err error) {
+	for _, thread := range threads {
+		leader, err := process.Leader(thread)
+		if err == nil && leader != thread {
+			var at map[string]string
+			at, err = positions(leader, leader)
+			if place := filepath.Join(f.mounted(), at[f.controller]); err == nil && place != f.path && !strings.HasPrefix(place, f.path+"/") {
+				continue
+			}
+		}
+		if err != nil && !isGone(err) && !errors.Is(err, process.ErrGone) {
+			return nil, err
+		}
+		members = append(members, thread)
+	}
+	return members, nil
+}
+
+// mounted is the mount point: MOUNT/nomad/NAME.
+func (f folder) mounted() string { return filepath.Dir(filepath.Dir(f.path)) }
 
 // Remaining describes the processes that the group still has.
 func (g *Group) Remaining() ([]process.Description, error) {

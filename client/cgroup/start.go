@@ -29,6 +29,21 @@ func (g *Group) Start(attr *syscall.SysProcAttr, start func() error) error {
 	if len(g.v1) == 0 {
 		return start()
 	}
+	// The first thread of this process must stay where it is: the kernel takes its group for that of
+	// the whole process. Another goroutine cannot run on it while it is locked.
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		runtime.UnlockOSThread()
+		return g.startV1(start)
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan error)
+	go func() { done <- g.startV1(start) }()
+	return <-done
+}
+
+// startV1 calls start on a thread that is in the group meanwhile.
+func (g *Group) startV1(start func() error) error {
 	runtime.LockOSThread()
 	home := true
 	defer func() {
@@ -36,8 +51,9 @@ func (g *Group) Start(attr *syscall.SysProcAttr, start func() error) error {
 			runtime.UnlockOSThread()
 		}
 	}()
-	thread := strconv.Itoa(unix.Gettid())
-	before, err := positions(thread)
+	self := unix.Gettid()
+	thread := strconv.Itoa(self)
+	before, err := positions(unix.Getpid(), self)
 	if err != nil {
 		return fmt.Errorf("enter control group %s: %w", g.name, err)
 	}
@@ -53,9 +69,7 @@ func (g *Group) Start(attr *syscall.SysProcAttr, start func() error) error {
 		err = start()
 	}
 	for _, f := range entered {
-		// The mount point is three elements above: MOUNT/nomad/NAME/tasks.
-		mounted := filepath.Dir(filepath.Dir(f.path))
-		if back := write(filepath.Join(mounted, before[f.controller], "tasks"), thread); back != nil {
+		if back := write(filepath.Join(f.mounted(), before[f.controller], "tasks"), thread); back != nil {
 			home = false
 			err = errors.Join(err, fmt.Errorf("leave control group %s: %w", g.name, back))
 		}
@@ -63,9 +77,9 @@ func (g *Group) Start(attr *syscall.SysProcAttr, start func() error) error {
 	return err
 }
 
-// positions returns the path of a thread of this process in each hierarchy of v1.
-func positions(thread string) (map[string]string, error) {
-	b, err := os.ReadFile(filepath.Join("/proc/self/task", thread, "cgroup"))
+// positions returns the path of a thread of a process in each hierarchy of v1.
+func positions(process, thread int) (map[string]string, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/cgroup", process, thread))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAlarm(t *testing.T) {
+	t.Parallel()
 	a, err := newAlarm()
 	must.NoError(t, err)
 	defer a.close()

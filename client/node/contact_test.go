@@ -136,6 +136,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // The node registers, and sends a heartbeat in each third of the TTL. It registers again when the
 // servers have forgotten it, and when its drivers have changed.
 func TestContact_keepAlive(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{ttl: 30 * time.Second}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
@@ -180,6 +181,7 @@ func TestContact_keepAlive(t *testing.T) {
 // Each question names the cluster and the index of the last answer. An answer without a cluster is not
 // taken.
 func TestContact_listen(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{ttl: 30 * time.Second, wanted: []client.Wanted{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
@@ -201,6 +203,7 @@ func TestContact_listen(t *testing.T) {
 }
 
 func TestContact_report(t *testing.T) {
+	t.Parallel()
 	s := &scripted{}
 	c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 	must.True(t, c.report(t.Context(), nil))

@@ -138,6 +138,7 @@ func driversOf(p *posted, calls int, lives ...*double) *drivers {
 
 // Each life has its own calls. A call for a life that has ended is answered at once.
 func TestDrivers_lives(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		first, second := newDouble(), newDouble()
@@ -178,6 +179,7 @@ func TestDrivers_lives(t *testing.T) {
 
 // The client's end leaves the process.
 func TestDrivers_detach(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -194,6 +196,7 @@ func TestDrivers_detach(t *testing.T) {
 
 // A stream of fingerprints that ends makes the driver unhealthy until it is opened again.
 func TestDrivers_fingerprintsEnd(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -217,6 +220,7 @@ func TestDrivers_fingerprintsEnd(t *testing.T) {
 
 // The short calls of a driver are bounded. A call that waits for a task needs no room.
 func TestShell_boundedCalls(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -253,6 +257,7 @@ func TestShell_boundedCalls(t *testing.T) {
 
 // H9: a driver that hangs at a short call does not hold the core, nor the calls for other tasks.
 func TestShell_hangingCalls(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p posted
 		one := newDouble()
@@ -281,6 +286,7 @@ func TestShell_hangingCalls(t *testing.T) {
 // H6, H9: the driver does not answer whether it has destroyed a task. The processes are killed, and the
 // client asks again.
 func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
 	defer w.stop()
@@ -319,6 +325,7 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 // raw_exec on a client that runs as root waits for the servers' answer, and is refused while they take
 // jobs without a token.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{refuse: errors.New("no answer")}
 		h, err := openHome(t.TempDir())

@@ -10,6 +10,7 @@ import (
 )
 
 func TestHome_identity(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	h, err := openHome(path)
 	must.NoError(t, err)
@@ -38,8 +39,10 @@ func TestHome_identity(t *testing.T) {
 
 // A client never becomes another node because of a damaged file.
 func TestHome_damagedIdentity(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{"empty": "", "cut": `{"ID":"a","Sec`, "without a secret": `{"ID":"a"}`, "without an id": `{"Secret":"a"}`} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := t.TempDir()
 			must.NoError(t, os.WriteFile(filepath.Join(path, identityFile), []byte(content), 0o600))
 			_, err := openHome(path)
@@ -50,6 +53,7 @@ func TestHome_damagedIdentity(t *testing.T) {
 
 // The time of the last contact holds in the boot in which it was noted.
 func TestHome_contact(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	h, err := openHome(path)
 	must.NoError(t, err)

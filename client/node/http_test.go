@@ -38,6 +38,7 @@ func says(status int, body string) http.HandlerFunc {
 }
 
 func TestHTTPServers_acceptAnonymous(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		status int
 		accept bool
@@ -51,6 +52,7 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 		{status: http.StatusTooManyRequests, failed: true},
 	} {
 		t.Run(http.StatusText(c.status), func(t *testing.T) {
+			t.Parallel()
 			s := asking(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Nomad-Token") != "" || r.Header.Get("Authorization") != "" {
 					t.Error("the question has a token")
@@ -67,6 +69,7 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 // Registration uses the configured token, all else the secret of the node. A server that fails is left
 // for the next one.
 func TestHTTPServers_tokens(t *testing.T) {
+	t.Parallel()
 	s := asking(t, says(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
 		want := "secret"
 		if r.URL.Path == "/v1/client/n1/register" {
@@ -93,6 +96,7 @@ func TestHTTPServers_tokens(t *testing.T) {
 }
 
 func TestWanted(t *testing.T) {
+	t.Parallel()
 	since := api.Since{ClusterID: "c", Index: 7}
 	for name, c := range map[string]struct {
 		live []cluster.AllocID

@@ -52,8 +52,6 @@ type world struct {
 	ended   chan error
 }
 
-// newWorld returns a world. Its test runs alone: a process that another node starts at the same moment
-// holds this node's locks until its exec.
 func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	t.Helper()
 	run, err := os.MkdirTemp("", "nd")
@@ -163,6 +161,7 @@ func (w *world) alloc(id cluster.AllocID, taskConfig string) *cluster.Allocation
 // A node runs tasks through a plugin's process. The next client takes the task over, with the same
 // process of the plugin. It destroys what no record knows.
 func TestNode_restart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	id := w.node.ID()
@@ -219,6 +218,7 @@ func TestNode_restart(t *testing.T) {
 // Ids and names with slashes, dots and 256 bytes stay below the data directory. Their tasks run, are taken
 // over, and end.
 func TestNode_strangeNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	long := strings.Repeat("x", 256)
@@ -268,6 +268,7 @@ func TestNode_strangeNames(t *testing.T) {
 // The record of a running task is damaged. The next client destroys the task, and starts it again because
 // the servers want it. Nothing of the damaged record is left.
 func TestNode_damagedRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	wanted := w.alloc("a1", `{"stdout_string": "hello\n"}`)
@@ -310,6 +311,7 @@ func TestNode_damagedRecord(t *testing.T) {
 // A process of an allocation that no record knows is found by its folder and killed. A process in a group
 // of another name is left alone.
 func TestNode_processWithoutARecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
 	ghost := cluster.AllocID(fmt.Sprint("ghost-", os.Getpid()))
@@ -350,6 +352,7 @@ func TestNode_processWithoutARecord(t *testing.T) {
 
 // A client that is older than the records does not start. It changes nothing.
 func TestOpen_newerRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
 	w.stop()
@@ -367,6 +370,7 @@ func TestOpen_newerRecord(t *testing.T) {
 
 // An effect on a start that does not exist any more succeeds: the core repeats effects after a crash.
 func TestTasks_cleanTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
 	ref := client.TaskRef{Alloc: "none", Task: "t", ID: "none/t/1"}
@@ -384,6 +388,7 @@ func TestTasks_cleanTwice(t *testing.T) {
 
 // Different tasks have different control groups. Ids that released plugins understand keep their form.
 func TestGroupName(t *testing.T) {
+	t.Parallel()
 	must.Eq(t, "0f7e-11.web", groupName("0f7e-11", "web"))
 	seen := map[string]string{}
 	for _, alloc := range []cluster.AllocID{"a", "a.b", "a/b", "", ".", "A", cluster.AllocID(strings.Repeat("x", 256)), cluster.AllocID(strings.Repeat("x", 255))} {

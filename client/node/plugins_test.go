@@ -45,6 +45,7 @@ func namesOf(t *testing.T, o pluginOptions) []string {
 }
 
 func TestFindPlugins(t *testing.T) {
+	t.Parallel()
 	on := func(name string) config.Plugin { return config.Plugin{Name: name, Enabled: true} }
 	off := func(name string) config.Plugin { return config.Plugin{Name: name} }
 	for _, c := range []struct {
@@ -63,6 +64,7 @@ func TestFindPlugins(t *testing.T) {
 		{"raw_exec as a file", map[string]os.FileMode{rawExec: 0o700}, []config.Plugin{on(rawExec)}, []string{rawExec}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			o := pluginsOf(t, c.files, c.blocks...)
 			o.kept = map[string]pluginRecord{"mock": {Driver: "mock"}, rawExec: {Driver: rawExec}} // nothing is launched for its name
 			must.Eq(t, c.want, namesOf(t, o))
@@ -72,6 +74,7 @@ func TestFindPlugins(t *testing.T) {
 
 // A plugin that must not run is a driver that does not start, with the reason.
 func TestFindPlugins_refused(t *testing.T) {
+	t.Parallel()
 	found, err := findPlugins(t.Context(), pluginsOf(t, map[string]os.FileMode{"open": 0o777, "text": 0o600, "broken": 0o700}))
 	must.NoError(t, err)
 	for name, want := range map[string]string{"open": "other users may write to", "text": "no executable file", "broken": "the plugin did not start"} {
@@ -89,6 +92,7 @@ func TestFindPlugins_refused(t *testing.T) {
 
 // The driver has the name that the plugin gives itself. The name is kept.
 func TestFindPlugins_namesItself(t *testing.T) {
+	t.Parallel()
 	o := pluginsOf(t, nil)
 	script := filepath.Join(o.config.PluginDir, "nomad-driver-x")
 	must.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec "+o.program+" plugin mock\n"), 0o700))
@@ -108,6 +112,7 @@ func TestFindPlugins_namesItself(t *testing.T) {
 }
 
 func TestWithRawExec(t *testing.T) {
+	t.Parallel()
 	for own, want := range map[string]string{
 		``:                               `{"enabled": true, "shim_dir": "/run/x"}`,
 		`{"enabled": false}`:             `{"enabled": false, "shim_dir": "/run/x"}`,

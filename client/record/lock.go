@@ -55,5 +55,8 @@ func holder(file *os.File) string {
 	return pid
 }
 
-// Close releases the lock.
-func (l *Lock) Close() error { return l.file.Close() }
+// Close releases the lock, also for a process that is being started and holds a copy of the file until
+// its exec.
+func (l *Lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}

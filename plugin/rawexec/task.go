@@ -19,6 +19,9 @@ import (
 // settleFor is how long Stop and Destroy wait after the last SIGKILL before they say what remains.
 const settleFor = 10 * time.Second
 
+// killMargin is how long after the grace a shim has to kill its task, before the driver does.
+const killMargin = time.Second
+
 // task is a task that the driver knows.
 type task struct {
 	id     driver.TaskID
@@ -145,7 +148,13 @@ func (d *Driver) Stop(ctx context.Context, id driver.TaskID, grace time.Duration
 			d.stopAlone(context.WithoutCancel(ctx), t, sig, grace)
 		}
 	}
-	return d.awaitEnd(ctx, t, grace+settleFor)
+	if d.awaitEnd(ctx, t, grace+killMargin) == nil {
+		return nil
+	}
+	if ctx.Err() == nil { // the shim has answered, and does not kill
+		d.kill(ctx, t)
+	}
+	return d.awaitEnd(ctx, t, settleFor)
 }
 
 // stopAlone stops the task of a shim that does not answer. Its result is lost.

@@ -136,10 +136,12 @@ func Find(c Config) (_ *Keeper, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // This releases the lock, if it was free.
+	defer file.Close()
 	err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if err == nil {
-		return nil, nil
+		// A process that is being started holds a copy of the file until its exec: Close alone would leave
+		// the lock with it, and the next keeper could not start.
+		return nil, unix.Flock(int(file.Fd()), unix.LOCK_UN)
 	}
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, err

@@ -235,7 +235,12 @@ func (f Folder) Locked() (bool, error) {
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
 	}
-	return false, err
+	if err != nil {
+		return false, err
+	}
+	// A process that is being started holds a copy of the file until its exec: Close alone would leave
+	// the lock with it.
+	return false, unix.Flock(int(lock.Fd()), unix.LOCK_UN)
 }
 
 // Signal sends a signal to the task's first process.
