@@ -1,0 +1,76 @@
+package nodeapi
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+)
+
+// Options configure a [Handler].
+type Options struct {
+	// Logger gets a line for each request that changes a task. Nil: no logs.
+	Logger *slog.Logger
+}
+
+// Handler answers requests. It starts no goroutine that outlives a request.
+type Handler struct {
+	options Options
+	mux     *http.ServeMux
+}
+
+var _ http.Handler = (*Handler)(nil)
+
+// New returns a handler.
+func New(o Options) *Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{options: o, mux: http.NewServeMux()}
+	return h
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// handle registers a handler that returns why it refuses.
+func (h *Handler) handle(pattern string, answer func(w http.ResponseWriter, r *http.Request) error) {
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if err := answer(w, r); err != nil {
+			writeError(w, err)
+		}
+	})
+}
+
+// refusal is an error with the status of the answer.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// refuse returns an error whose text the caller sees.
+func refuse(status int, text string) error { return &refusal{status, text} }
+
+// writeError answers with the text of an error. An error that is no refusal has status 500.
+func writeError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if why, is := errors.AsType[*refusal](err); is {
+		status = why.status
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(err.Error()))
+}
+
+// answerJSON answers with a value.
+func answerJSON(w http.ResponseWriter, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(body)
+	return err
+}
