@@ -48,10 +48,11 @@ func TestIdentify(t *testing.T) {
 	reader, readLine := generate(t, "dashboard", access.Read)
 	writer, writeLine := generate(t, "ops", access.Write)
 	stranger, _ := generate(t, "ops", access.Write)
-	file := newFile(t, "# who may what", "", readLine.Line()+" # until spring", "\t"+writeLine.Line())
+	registrar, nodeLine := generate(t, "machines", access.Node)
+	file := newFile(t, "# who may what", "", readLine.Line()+" # until spring", "\t"+writeLine.Line(), nodeLine.Line())
 	tokens, err := access.Open(file.path, nil)
 	must.NoError(t, err)
-	must.Eq(t, []string{"dashboard", "ops"}, tokens.Names())
+	must.Eq(t, []string{"dashboard", "machines", "ops"}, tokens.Names())
 
 	cases := []struct {
 		name, secret string
@@ -59,7 +60,8 @@ func TestIdentify(t *testing.T) {
 		ok           bool
 	}{
 		{"a reader", reader.Reveal(), httpapi.Identity{Name: "dashboard", Read: true}, true},
-		{"a writer", writer.Reveal(), httpapi.Identity{Name: "ops", Read: true, Write: true}, true},
+		{"a writer", writer.Reveal(), httpapi.Identity{Name: "ops", Read: true, Write: true, Node: true}, true},
+		{"a registrar", registrar.Reveal(), httpapi.Identity{Name: "machines", Node: true}, true},
 		{"no token", "", httpapi.Identity{}, false},
 		{"a stranger", stranger.Reveal(), httpapi.Identity{}, false},
 		{"half a secret", writer.Reveal()[:20], httpapi.Identity{}, false},
@@ -168,8 +170,8 @@ func TestParse_errors(t *testing.T) {
 		{"only comments", "# no token\n\n", "holds no token"},
 		{"two words", "ops write", "line 1: it has 2 words and must have 3"},
 		{"four words", "\n" + ops.Line() + " more", "line 2: it has 4 words"},
-		{"no right", "ops admin " + words[2], "line 1: the right must be read or write"},
-		{"a right in capitals", "ops WRITE " + words[2], "line 1: the right must be read or write"},
+		{"no right", "ops admin " + words[2], "line 1: the right must be read, write or node"},
+		{"a right in capitals", "ops WRITE " + words[2], "line 1: the right must be read, write or node"},
 		{"a short hash", "ops write " + words[2][:62], "line 1: the third word must be a SHA-256, which is 64 hexadecimal digits"},
 		{"a long hash", ops.Line() + "00", "line 1: the third word"},
 		{"no hash", "ops write " + strings.Repeat("z", 64), "line 1: the third word"},
@@ -204,7 +206,7 @@ func TestGenerate(t *testing.T) {
 	_, _, err = access.Generate("o ps", access.Read)
 	must.ErrorContains(t, err, "letters, digits")
 	_, _, err = access.Generate("ops", 0)
-	must.ErrorContains(t, err, "read or write")
+	must.ErrorContains(t, err, "read, write or node")
 	must.Eq(t, "", access.Secret{}.Reveal())
 }
 

@@ -2,9 +2,10 @@
 //
 // # Tokens and rights
 //
-// A token is a secret that a request carries. It has a name and one of two rights: [Read] allows
-// to see everything, [Write] allows to change things too. The name is not secret. It is in the
-// log and in what the token changed.
+// A token is a secret that a request carries. It has a name and one of three rights: [Read] allows
+// to see everything but the environments and driver configurations of tasks, [Write] allows to see
+// and to change everything, [Node] allows to register nodes and nothing else. The name is not
+// secret. It is in the log and in what the token changed.
 //
 // # The file
 //
@@ -14,6 +15,7 @@
 //	# name     right  SHA-256 of the secret
 //	ops        write  4f6d9c8b1e6f0c9c5a1f8f1b7a2d3e4c5b6a79881726354453627180918273a6
 //	dashboard  read   9d3bb7f3b1c44a2b0a3c9d1f2e4b5a6c7d8e9f00112233445566778899aabbcc
+//	machines   node   0c1d2e3f405162738495a6b7c8d9eafb0c1d2e3f405162738495a6b7c8d9eafb
 //
 // The secret is not in the file, so a stolen file opens nothing. One round of SHA-256 is enough
 // because [Generate] draws secrets of 256 bits. It is not enough for a word that a person

@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 	hash := strings.Repeat("0a", 32)
 	for _, seed := range []string{
 		"", "# nothing", "ops write " + hash, "ops write " + hash + " # why\r\nme read " + strings.Repeat("ff", 32), "ops  read\t" + strings.ToUpper(hash),
-		"ops write " + hash + "\nops read " + hash, "ops write", "a b c d", "\xff write " + hash, "ops write " + hash + "\x00",
+		"ops write " + hash + "\nops read " + hash, "ops write", "m node " + hash, "a b c d", "\xff write " + hash, "ops write " + hash + "\x00",
 	} {
 		f.Add([]byte(seed))
 	}

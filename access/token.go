@@ -17,8 +17,10 @@ type Right uint8
 const (
 	// Read allows to see everything.
 	Read Right = iota + 1
-	// Write allows to change things, and to see them.
+	// Write allows to change things, to see them and to register nodes.
 	Write
+	// Node allows to register nodes, and nothing else.
+	Node
 )
 
 // String returns the right as a tokens file writes it.
@@ -28,6 +30,8 @@ func (r Right) String() string {
 		return "read"
 	case Write:
 		return "write"
+	case Node:
+		return "node"
 	}
 	return "none"
 }
@@ -40,9 +44,13 @@ func ParseRight(name string) (Right, error) {
 		return Read, nil
 	case "write":
 		return Write, nil
+	case "node":
+		return Node, nil
 	}
-	return 0, errors.New("the right must be read or write")
+	return 0, errRight()
 }
+
+func errRight() error { return errors.New("the right must be read, write or node") }
 
 // MaxNameLength is the largest length of a token's name in bytes.
 const MaxNameLength = 64
@@ -99,8 +107,8 @@ func Generate(name string, right Right) (Secret, Token, error) {
 	if err := checkName(name); err != nil {
 		return Secret{}, Token{}, err
 	}
-	if right != Read && right != Write {
-		return Secret{}, Token{}, errors.New("the right must be read or write")
+	if right.String() == Right(0).String() {
+		return Secret{}, Token{}, errRight()
 	}
 	chance := make([]byte, secretBytes)
 	rand.Read(chance) // it never returns an error

@@ -113,7 +113,9 @@ func (t *Tokens) Identify(secret string) (who httpapi.Identity, ok bool) {
 		return httpapi.Identity{}, false
 	}
 	right := known[found].Right
-	return httpapi.Identity{Name: known[found].Name, Read: right == Read || right == Write, Write: right == Write}, true
+	return httpapi.Identity{
+		Name: known[found].Name, Read: right == Read || right == Write, Write: right == Write, Node: right == Node || right == Write,
+	}, true
 }
 
 // Names returns the names of the valid tokens, in order.

@@ -15,13 +15,15 @@ const (
 	needsNothing right = iota
 	needsRead
 	needsWrite
+	// needsNode is the right to register nodes.
+	needsNode
 )
 
 // AnonymousName is the author of every change without access control. The name is the reference's.
 const AnonymousName = "token:acls-disabled"
 
 // unrestricted is the identity of every caller without access control.
-func unrestricted() Identity { return Identity{Name: AnonymousName, Read: true, Write: true} }
+func unrestricted() Identity { return Identity{Name: AnonymousName, Read: true, Write: true, Node: true} }
 
 // admit refuses a caller without rights before the server spends anything on the request: reading
 // its body, waiting or asking other servers. A token that may be the secret of a node is left to
@@ -37,7 +39,7 @@ func (q *request) admit() error {
 // of the node in the path is a valid token for that node.
 func (q *request) authorize() error {
 	if q.route.own && q.secretFits() {
-		q.author, q.byNode = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}, true
+		q.author = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
 		return nil
 	}
 	return q.identify()
@@ -57,11 +59,24 @@ func (q *request) identify() error {
 	switch {
 	case !known && token != "":
 		return fail(http.StatusForbidden, "ACL token not found")
-	case !known, q.route.needs == needsWrite && !who.Write, !who.Read && !who.Write:
+	case !known, !q.route.needs.metBy(who):
 		return errForbidden()
 	}
 	q.author = who
 	return nil
+}
+
+// metBy reports whether an identity has the right.
+func (r right) metBy(who Identity) bool {
+	switch r {
+	case needsRead:
+		return who.Read || who.Write
+	case needsWrite:
+		return who.Write
+	case needsNode:
+		return who.Node || who.Write
+	}
+	return r == needsNothing
 }
 
 // token is the request's token, or empty.

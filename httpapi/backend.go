@@ -23,7 +23,7 @@ type Backend struct {
 	Peers Peers
 	// Drains explains running drains; never nil.
 	Drains Explainer
-	// Access identifies callers; nil gives every caller both rights.
+	// Access identifies callers; nil gives every caller all rights.
 	Access Access
 	// Snapshots saves and restores the whole state. Nil: these routes answer 501.
 	Snapshots Snapshots
@@ -281,6 +281,6 @@ type Access interface {
 type Identity struct {
 	// Name is stored with the identity's changes, and is not secret.
 	Name string
-	// Read and Write are the two rights. Write includes Read.
-	Read, Write bool
+	// Read, Write and Node are the rights. Write includes the others. Node allows to register nodes.
+	Read, Write, Node bool
 }

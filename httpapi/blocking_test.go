@@ -277,7 +277,7 @@ func TestBlocking_limits(t *testing.T) {
 		must.Eq(t, 429, third.answer.code)
 		must.Eq(t, "too many readers are waiting", third.answer.body)
 
-		fourth := w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(1)))
+		fourth := w.reads(h, path, "X-Nomad-Token", "odd-token")
 		must.True(t, fourth.waits(), must.Sprint("another client"))
 		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "writer-token").answer.code, must.Sprint("too many in all"))
 		must.Eq(t, 200, w.reads(h, "/v1/nodes", "X-Nomad-Token", "writer-token").answer.code, must.Sprint("who does not wait is served"))
@@ -304,12 +304,13 @@ func TestBlocking_limitsAreNotLifted(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{MaxBlockingPerClient: 1}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(2)
-		path := at("/v1/node/"+string(nodeID(1)), w.State().Node(nodeID(1)).ModifyIndex)
+		w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
+		path := at("/v1/node/"+string(nodeID(1))+"/allocations", w.State().Alloc(allocID(1)).ModifyIndex)
 		must.True(t, w.reads(h, path, "X-Nomad-Token", "made-up").waits())
 		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", "made-up-too").answer.code)
 		must.Eq(t, 429, w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(2))).answer.code)
 		must.Eq(t, 429, w.reads(h, path, "X-Nodedrain-Forwarded", "s2 1").answer.code)
 		must.True(t, w.reads(h, path, "X-Nomad-Token", secretOf(nodeID(1))).waits(), must.Sprint("nodes behind one address"))
-		w.drain(nodeID(1), cluster.DrainSpec{})
+		w.report(1, cluster.ClientComplete)
 	})
 }

@@ -57,7 +57,6 @@ func TestClient(t *testing.T) {
 	must.Eq(t, noon, a.DeploymentStatus.Timestamp)
 	must.Eq(t, "unwell", a.ClientDescription)
 	must.Between(t, 0, a.ModifyTime.Sub(before), time.Minute, must.Sprint("the server's clock, not the client's"))
-	must.Eq(t, 200, ask(t, "PUT", url+"/v1/node/"+id+"/drain", `{"DrainSpec":{}}`, "X-Nomad-Token", secret).code, must.Sprint("a node may drain itself"))
 }
 
 // A client's report of another node's allocations has no effect.

@@ -60,10 +60,12 @@
 //
 // # Rights
 //
-// With an [Access], a token needs the right to read or to write. The status of the cluster
-// needs no right. The secret of a node is a valid token for the routes of that node: to read
-// the node, its allocations and its drain, to drain it, and for all calls of its client.
-// Answers and logs hold no tokens and no secrets, and a filter cannot guess them.
+// With an [Access], a token needs the right to read, to write or to register nodes. The status
+// of the cluster needs no right. The secret of a node is a valid token for what the client of
+// that node does: it reads the node's allocations, registers, sends heartbeats and reports.
+// testdata/rights.txt says for every route who may use it. Answers and logs hold no tokens and
+// no secrets, and a filter cannot guess them. A caller that may not write sees no environment
+// and no driver configuration of a task.
 //
 // # Errors
 //

@@ -35,9 +35,9 @@ type route struct {
 func routes() []route {
 	return []route{
 		get("/v1/nodes", listNodes),
-		get("/v1/node/{id}", readNode).byOwner(),
+		get("/v1/node/{id}", readNode),
 		get("/v1/node/{id}/allocations", listNodeAllocs).byOwner(),
-		put("/v1/node/{id}/drain", updateDrain).byOwner().within(maxDrainBody),
+		put("/v1/node/{id}/drain", updateDrain).within(maxDrainBody),
 		put("/v1/node/{id}/eligibility", updateEligibility),
 		put("/v1/node/{id}/evaluate", evaluateNode).within(0),
 		put("/v1/node/{id}/purge", purgeNode).within(0),
@@ -85,9 +85,9 @@ func routes() []route {
 		put(SnapshotPath, restoreSnapshot).asFile(),
 		put("/v1/system/gc", collectEnded).within(0),
 
-		get("/v1/node/{id}/drain", readDrain).byOwner(),
+		get("/v1/node/{id}/drain", readDrain),
 		get("/v1/drains", listDrains),
-		put("/v1/client/{id}/register", registerNode).byOwner().within(maxRegistration),
+		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
 		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
 		put("/v1/operator/raft/join", joinPeer),
@@ -112,9 +112,16 @@ func (r route) within(bytes int64) route {
 	return r
 }
 
-// byOwner lets the node that the path names ask with its secret.
+// byOwner lets the node that the path names ask with its secret. Only what a node's client needs is
+// such a route: it registers, sends heartbeats, reads its allocations and reports them.
 func (r route) byOwner() route {
 	r.own = true
+	return r
+}
+
+// byRegistrar makes the right to register nodes enough.
+func (r route) byRegistrar() route {
+	r.needs = needsNode
 	return r
 }
 

@@ -10,6 +10,16 @@ import (
 	"github.com/shoenig/test/must"
 )
 
+// RouteNames returns "METHOD path" of every route, for the tests outside of the package.
+func RouteNames() (names []string) {
+	for _, r := range routes() {
+		for _, method := range r.methods() {
+			names = append(names, method+" "+r.path)
+		}
+	}
+	return names
+}
+
 // docs/api.md lists the routes there are, with the rights they need, and no others.
 func TestRoutes_AreDocumented(t *testing.T) {
 	t.Parallel()
@@ -21,7 +31,7 @@ func TestRoutes_AreDocumented(t *testing.T) {
 	}
 	var there []string
 	for _, r := range routes() {
-		right := map[right]string{needsNothing: "none", needsRead: "read", needsWrite: "write"}[r.needs]
+		right := map[right]string{needsNothing: "none", needsRead: "read", needsWrite: "write", needsNode: "node or write"}[r.needs]
 		if r.own {
 			right += ", own"
 		}

@@ -34,7 +34,9 @@ Options:
 
   -name NAME    The user's name: letters, digits and . _ - @. It is not secret. It
                 appears in the log and with the user's changes.
-  -right RIGHT  "read" to see everything, "write" to change it too.
+  -right RIGHT  "write" to see and change everything. "read" to see everything but the
+                environments and driver configurations of tasks. "node" to register
+                nodes and nothing else: for the token file of a node's client.
 `)
 }
 

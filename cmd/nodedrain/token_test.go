@@ -47,7 +47,7 @@ func TestTokenCreate_mistakes(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"", "-name and -right are required"},
 		{"-name ops", "-name and -right are required"},
-		{"-name ops -right admin", `-right is "admin": the right must be read or write`},
+		{"-name ops -right admin", `-right is "admin": the right must be read, write or node`},
 		{"-name o/ps -right read", `-name is "o/ps": a token's name must be of letters`},
 		{"-name ops -right read now", `unexpected argument "now"`},
 		{"-nome ops", "flag provided but not defined: -nome"},
