@@ -23,7 +23,9 @@ const (
 const AnonymousName = "token:acls-disabled"
 
 // unrestricted is the identity of every caller without access control.
-func unrestricted() Identity { return Identity{Name: AnonymousName, Read: true, Write: true, Node: true} }
+func unrestricted() Identity {
+	return Identity{Name: AnonymousName, Read: true, Write: true, Node: true}
+}
 
 // admit refuses a caller without rights before the server spends anything on the request: reading
 // its body, waiting or asking other servers. A token that may be the secret of a node is left to

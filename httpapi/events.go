@@ -96,10 +96,17 @@ func (s *stream) run(state State) {
 			return
 		}
 		var err error
-		if state, err = s.next(ctx); err != nil {
+		if state, err = s.next(ctx); err != nil || !s.stillAllowed() {
 			return
 		}
 	}
+}
+
+// stillAllowed reports whether the caller has the rights with which the stream began. A stream does not
+// end by itself: it must not outlive its token.
+func (s *stream) stillAllowed() bool {
+	began := s.q.author
+	return s.q.identify() == nil && s.q.author == began
 }
 
 // next waits for a state with a change, or returns nil after a while without one.

@@ -10,9 +10,9 @@ import (
 // redacted stands for a value that only callers with the right to write see.
 const redacted = "[redacted]"
 
-// redactedState is a state without the secrets of jobs: the environments of tasks and the
-// configurations of their drivers. Filters and events see no more than the answer. It is for one
-// request, and not safe for concurrent use.
+// redactedState is a state without the secrets of jobs: the environments of tasks, the
+// configurations of their drivers, and texts of clients that may repeat them. Filters and events see
+// no more than the answer. It is for one request, and not safe for concurrent use.
 type redactedState struct {
 	State
 	// jobs are the versions of jobs without their secrets, by the version.
@@ -57,12 +57,30 @@ func withoutSecrets(j *cluster.Job) *cluster.Job {
 			for name := range t.Env {
 				t.Env[name] = redacted
 			}
-			if len(t.Config) > 0 {
-				t.Config = json.RawMessage(`{"redacted":true}`)
-			}
+			t.Config = withoutValues(t.Config)
 		}
 	}
 	return c
+}
+
+// withoutValues returns the configuration of a driver with its keys alone.
+func withoutValues(config json.RawMessage) json.RawMessage {
+	if len(config) == 0 {
+		return config
+	}
+	var values map[string]json.RawMessage
+	if json.Unmarshal(config, &values) != nil {
+		return json.RawMessage(`{}`) // an older server has taken something that is no object
+	}
+	hidden := make(map[string]string, len(values))
+	for key := range values {
+		hidden[key] = redacted
+	}
+	text, err := json.Marshal(hidden)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return text
 }
 
 func hasSecrets(j *cluster.Job) bool {
@@ -83,12 +101,12 @@ func (s *redactedState) alloc(a *cluster.Allocation) *cluster.Allocation {
 	if a == nil {
 		return nil
 	}
-	job := s.job(a.Job)
-	if job == a.Job {
+	job, states := s.job(a.Job), withoutTexts(a.TaskStates)
+	if job == a.Job && states == a.TaskStates {
 		return a
 	}
 	c := *a
-	c.Job = job
+	c.Job, c.TaskStates = job, states
 	return &c
 }
 

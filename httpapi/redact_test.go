@@ -41,7 +41,7 @@ func TestRedaction(t *testing.T) {
 		must.Eq(t, 2, strings.Count(seen, secret), must.Sprint(path))
 		must.StrNotContains(t, hidden, secret, must.Sprint(path))
 		must.StrContains(t, hidden, `"PASSWORD":"[redacted]"`, must.Sprint(path))
-		must.StrContains(t, hidden, `"Config":{"redacted":true}`, must.Sprint(path))
+		must.StrContains(t, hidden, `"Config":{"args":"[redacted]"}`, must.Sprint(path))
 	}
 	must.Eq(t, 2, strings.Count(get("/v1/node/"+string(nodeID(1))+"/allocations", secretOf(nodeID(1))), secret), must.Sprint("the node runs the task"))
 
