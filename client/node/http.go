@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,9 +33,9 @@ var _ Servers = (*httpServers)(nil)
 
 // httpServer is one server, as three callers see it.
 type httpServer struct {
-	// registrar has the token that may register; stranger has none.
-	registrar, stranger *api.Client
-	self                api.NodeSide
+	// registrar has the token that may register, member the secret of the node; stranger has none.
+	registrar, member, stranger *api.Client
+	self                        api.NodeSide
 	close               func()
 }
 
@@ -54,7 +53,7 @@ func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
 			}
 			made[i] = one
 		}
-		s.all = append(s.all, httpServer{registrar: made[0], self: made[1].NodeSide(self.ID), stranger: made[2], close: func() {
+		s.all = append(s.all, httpServer{registrar: made[0], member: made[1], self: made[1].NodeSide(self.ID), stranger: made[2], close: func() {
 			for _, one := range made {
 				one.Close()
 			}
@@ -81,10 +80,13 @@ func (s *httpServers) ask(question func(httpServer) error) error {
 	return err
 }
 
-// Register implements [Servers].
+// Register implements [Servers]. The secret registers a known node. The token is for a node that the
+// servers do not know: it may be removed after the first registration.
 func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error) {
 	err = s.ask(func(one httpServer) error {
-		ttl, err = one.registrar.Register(ctx, n)
+		if ttl, err = one.member.Register(ctx, n); forbidden(err) {
+			ttl, err = one.registrar.Register(ctx, n)
+		}
 		return err
 	})
 	return ttl, err
@@ -133,23 +135,7 @@ func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport)
 	})
 }
 
-// AcceptAnonymous implements [Servers]. It offers the servers a job that is none, without a token:
-// servers that demand one refuse before they look at the job.
-func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	err = s.ask(func(one httpServer) error {
-		_, _, err := one.stranger.RegisterJob(ctx, json.RawMessage("{}"))
-		answer, is := errors.AsType[*api.Error](err)
-		switch {
-		case err == nil:
-			accept = true
-			return nil
-		case !is || !api.Refused(err):
-			return err
-		}
-		accept = answer.Status != http.StatusForbidden && answer.Status != http.StatusUnauthorized
-		return nil
-	})
-	return accept, err
+func forbidden(err error) bool {
+	answer, is := errors.AsType[*api.Error](err)
+	return is && answer.Status == http.StatusForbidden
 }

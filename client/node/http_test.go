@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -41,23 +42,25 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status int
+		body   string
 		accept bool
 		failed bool
 	}{
-		{status: http.StatusForbidden},
-		{status: http.StatusUnauthorized},
-		{status: http.StatusBadRequest, accept: true},
+		{status: http.StatusForbidden, body: "Permission denied"},
+		{status: http.StatusForbidden, body: "the Host header names another server: use an IP address", failed: true},
+		{status: http.StatusUnauthorized, body: "Permission denied", failed: true},
+		{status: http.StatusBadRequest, body: "Permission denied", accept: true},
 		{status: http.StatusOK, accept: true},
 		{status: http.StatusInternalServerError, failed: true},
 		{status: http.StatusTooManyRequests, failed: true},
 	} {
-		t.Run(http.StatusText(c.status), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.status, " ", c.body), func(t *testing.T) {
 			t.Parallel()
 			s := asking(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Nomad-Token") != "" || r.Header.Get("Authorization") != "" {
 					t.Error("the question has a token")
 				}
-				says(c.status, "{}")(w, r)
+				says(c.status, cmp.Or(c.body, "{}"))(w, r)
 			})
 			accept, err := s.AcceptAnonymous(t.Context())
 			must.Eq(t, c.failed, err != nil)
@@ -66,16 +69,53 @@ func TestHTTPServers_acceptAnonymous(t *testing.T) {
 	}
 }
 
-// Registration uses the configured token, all else the secret of the node. A server that fails is left
-// for the next one.
+// One server without tokens is enough for a stranger, whichever the client speaks to.
+func TestSecurity_OneOpenServer(t *testing.T) {
+	t.Parallel()
+	guarded, open, broken := says(http.StatusForbidden, "Permission denied"), says(http.StatusBadRequest, "Job must be specified"), says(http.StatusInternalServerError, "No cluster leader")
+	for name, c := range map[string]struct {
+		servers []http.HandlerFunc
+		accept  bool
+		failed  bool
+	}{
+		"the second is open":   {[]http.HandlerFunc{guarded, open, guarded}, true, false},
+		"one does not answer":  {[]http.HandlerFunc{broken, guarded}, false, false},
+		"the one that answers": {[]http.HandlerFunc{broken, open}, true, false},
+		"none answers":         {[]http.HandlerFunc{broken, broken}, false, true},
+		"all demand a token":   {[]http.HandlerFunc{guarded, guarded}, false, false},
+	} {
+		accept, err := asking(t, c.servers...).AcceptAnonymous(t.Context())
+		must.Eq(t, c.accept, accept, must.Sprint(name))
+		must.Eq(t, c.failed, err != nil, must.Sprint(name))
+	}
+}
+
+// The secret of a node registers it. The token is used only if the servers do not take the secret.
+func TestHTTPServers_registersWithTheSecret(t *testing.T) {
+	t.Parallel()
+	known := false
+	var tokens []string
+	s := asking(t, func(w http.ResponseWriter, r *http.Request) {
+		tokens = append(tokens, r.Header.Get("X-Nomad-Token"))
+		if !known && r.Header.Get("X-Nomad-Token") != "registrar" {
+			says(http.StatusForbidden, "ACL token not found")(w, r)
+			return
+		}
+		known = true
+		says(http.StatusOK, `{"HeartbeatTTL": 5000000000}`)(w, r)
+	})
+	for range 2 {
+		_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
+		must.NoError(t, err)
+	}
+	must.Eq(t, []string{"secret", "registrar", "secret"}, tokens)
+}
+
+// Requests carry the secret of the node. A server that fails is left for the next one.
 func TestHTTPServers_tokens(t *testing.T) {
 	t.Parallel()
 	s := asking(t, says(http.StatusInternalServerError, ""), func(w http.ResponseWriter, r *http.Request) {
-		want := "secret"
-		if r.URL.Path == "/v1/client/n1/register" {
-			want = "registrar"
-		}
-		if got := r.Header.Get("X-Nomad-Token"); got != want {
+		if got := r.Header.Get("X-Nomad-Token"); got != "secret" {
 			t.Errorf("%s has the token %q", r.URL.Path, got)
 		}
 		if r.URL.Path == "/v1/client/n1/heartbeat" {

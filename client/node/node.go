@@ -61,6 +61,7 @@ func (n *Node) Run(ctx context.Context) error {
 		n.askTrust(ctx)
 		n.shell.contact.listen(ctx)
 	})
+	running.Go(func() { n.keepAskingTrust(ctx) })
 	err = n.loop(ctx, ring)
 	stop()
 	n.end()
@@ -96,6 +97,15 @@ func (n *Node) askTrust(ctx context.Context) {
 			return
 		}
 		sleep(ctx, retryInterval)
+	}
+}
+
+// keepAskingTrust asks again and again, until the context ends. A driver that is not used starts nothing,
+// and no start asks.
+func (n *Node) keepAskingTrust(ctx context.Context) {
+	for ctx.Err() == nil {
+		sleep(ctx, trustInterval)
+		_ = n.trust.check(ctx, rawExec) // it has logged the answer
 	}
 }
 

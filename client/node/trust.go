@@ -13,8 +13,9 @@ import (
 // rawExec is the driver that runs commands without isolation.
 const rawExec = "raw_exec"
 
-// trustFor is how long an answer about the servers holds.
-const trustFor = 10 * time.Second
+// trustInterval is the time between two questions of a client that starts nothing: its drivers become
+// healthy again after the servers have got tokens.
+const trustInterval = 30 * time.Second
 
 var (
 	errAnonymous = errors.New("raw_exec is refused: this client runs as root, and the servers accept jobs without a token, " +
@@ -35,7 +36,7 @@ type trust struct {
 	asking chan struct{}
 
 	mu    sync.Mutex
-	askAt time.Time // when the last answer ends to hold; guarded by mu
+	asked time.Time // when the last question was sent; guarded by mu
 	why   error     // nil if raw_exec may start tasks; guarded by mu
 	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by mu
 	last *heldFingerprint
@@ -55,12 +56,14 @@ func newTrust(s Servers, h *home, root bool, logger *slog.Logger) *trust {
 	return t
 }
 
-// check returns why a driver may not start tasks, or nil. It asks the servers, unless it has just done
-// so. If none answers, the last answer holds.
+// check returns why a driver may not start tasks, or nil. It asks the servers: an answer to a question
+// that was sent before the call may be from before a restart of the servers, and the task from after it.
+// Callers that wait share the next answer. If no server answers, the last answer holds.
 func (t *trust) check(ctx context.Context, name string) error {
 	if name != rawExec || !t.checks {
 		return nil
 	}
+	came := time.Now()
 	select {
 	case t.asking <- struct{}{}:
 		defer func() { <-t.asking }()
@@ -68,7 +71,10 @@ func (t *trust) check(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	t.mu.Lock()
-	holds, why := time.Now().Before(t.askAt), t.why
+	holds, why := t.asked.After(came), t.why
+	if !holds {
+		t.asked = time.Now()
+	}
 	t.mu.Unlock()
 	if holds {
 		return why
@@ -93,7 +99,7 @@ func (t *trust) check(ctx context.Context, name string) error {
 func (t *trust) learn(why error) {
 	t.mu.Lock()
 	changed := why != t.why
-	t.why, t.askAt = why, time.Now().Add(trustFor)
+	t.why = why
 	last := t.last
 	t.mu.Unlock()
 	if !changed {

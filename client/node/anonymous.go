@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+)
+
+// othersTimeout is how long the client waits for the other servers after the first has answered.
+const othersTimeout = 2 * time.Second
+
+// anonymity is the answer of one server.
+type anonymity struct {
+	accept bool
+	err    error
+}
+
+// AcceptAnonymous implements [Servers]. It asks all servers: one without tokens is enough for a
+// stranger. A server that does not answer does not count, unless none does.
+func (s *httpServers) AcceptAnonymous(ctx context.Context) (accept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	answers := make(chan anonymity, len(s.all))
+	for _, one := range s.all {
+		asking.Go(func() {
+			accept, err := one.acceptsAnonymous(ctx)
+			answers <- anonymity{accept, err}
+		})
+	}
+	var late <-chan time.Time
+	var errs []error
+	for range s.all {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				errs = append(errs, a.err)
+			case a.accept:
+				return true, nil
+			case late == nil:
+				late = time.After(othersTimeout)
+			}
+		case <-late:
+			return false, nil
+		}
+	}
+	if late != nil {
+		return false, nil
+	}
+	return false, errors.Join(errs...)
+}
+
+// acceptsAnonymous offers a server a job that is none, without a token. A server that demands one
+// refuses before it looks at the job.
+func (s httpServer) acceptsAnonymous(ctx context.Context) (accept bool, err error) {
+	_, _, err = s.stranger.RegisterJob(ctx, json.RawMessage("{}"))
+	answer, is := errors.AsType[*api.Error](err)
+	switch {
+	case err == nil:
+		return true, nil
+	case !is || !api.Refused(err):
+		return false, err
+	case answer.Status == http.StatusForbidden && answer.Body == tokenMissing:
+		return false, nil
+	case answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized:
+		return false, fmt.Errorf("the server refuses this client, and does not say that a token is missing: %w", err)
+	}
+	return true, nil
+}
+
+// tokenMissing is the answer of a server that demands a token. A server without tokens refuses, too:
+// requests for another host name, for example, which a stranger does not send.
+const tokenMissing = "Permission denied"

@@ -1,0 +1,52 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+)
+
+// slowToSay are servers that answer the question for tokens when the test says so.
+type slowToSay struct {
+	*scripted
+	// asked gets a value for each question, answers the answer.
+	asked   chan struct{}
+	answers chan bool
+}
+
+func (s slowToSay) AcceptAnonymous(context.Context) (bool, error) {
+	s.asked <- struct{}{}
+	return <-s.answers, nil
+}
+
+// A task starts only after an answer to a question that was sent after the task came. The servers may
+// have been restarted without tokens since an earlier one. Tasks that come together share a question.
+func TestSecurity_AsksBeforeEachStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, err := openHome(t.TempDir())
+		must.NoError(t, err)
+		defer func() { must.NoError(t, h.close()) }()
+		s := slowToSay{new(scripted), make(chan struct{}), make(chan bool)}
+		trust := newTrust(s, h, true, quiet())
+		starts := make(chan error, 100)
+		begin := func() { starts <- trust.check(t.Context(), rawExec) }
+
+		go begin()
+		<-s.asked
+		for range 50 {
+			go begin()
+		}
+		time.Sleep(time.Second) // they have come after the first question, and before the second
+		s.answers <- false
+		must.NoError(t, <-starts)
+		<-s.asked
+		s.answers <- true
+		for range 50 {
+			must.ErrorIs(t, <-starts, errAnonymous)
+		}
+	})
+}
