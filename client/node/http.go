@@ -36,7 +36,7 @@ type httpServer struct {
 	// registrar has the token that may register, member the secret of the node; stranger has none.
 	registrar, member, stranger *api.Client
 	self                        api.NodeSide
-	close               func()
+	close                       func()
 }
 
 // newHTTPServers sends nothing yet.

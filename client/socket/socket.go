@@ -1,15 +1,13 @@
-// Package socket listens on and connects to unix sockets that only the same user, or root, may use.
+// Package socket keeps unix sockets to one user and root.
 //
 // Sockets lie in a folder of mode 0700 with a short path: the address of a socket has at most 107
-// bytes. Both sides check the user of their peer, because the folder's mode does not protect a socket
+// bytes. A server also checks the user of its peer, because the folder's mode does not protect a socket
 // whose file descriptor was passed on.
 package socket
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -54,84 +52,16 @@ func check(path string) error {
 	return nil
 }
 
-// Listener accepts connections of the same user and of root.
-type Listener struct {
-	*net.UnixListener
-	refused func(error)
-}
-
-// Listen listens on a socket in a folder of [MakeFolder]. It replaces a socket that a killed process
-// left behind: the caller knows that no other process serves it. Refused is called with the reason
-// when a connection is refused; nil ignores it.
-func Listen(path string, refused func(error)) (*Listener, error) {
-	if err := check(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	if len(path) > MaxPath {
-		return nil, fmt.Errorf("listen: the path %s has more than %d bytes", path, MaxPath)
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("listen: %w", err)
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	if refused == nil {
-		refused = func(error) {}
-	}
-	return &Listener{l, refused}, nil
-}
-
-// Accept returns the next connection of a user who may connect.
-func (l *Listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.AcceptUnix()
-		if err != nil {
-			return nil, err
-		}
-		if err := checkPeer(c); err != nil {
-			l.refused(err)
-			_ = c.Close()
-			continue
-		}
-		return c, nil
-	}
-}
-
-// Dial connects to a socket that this user or root serves.
-func Dial(ctx context.Context, path string) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("dial %s: not a unix socket", path), c.Close())
-	}
-	if err := checkPeer(u); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
-}
-
 // ErrPeer means that the peer of a connection is another user.
 var ErrPeer = errors.New("the peer is another user")
 
-// checkPeer returns an error if the peer is neither this user nor root.
-func checkPeer(c *net.UnixConn) error {
+// CheckPeer returns an error that wraps [ErrPeer] if the peer is neither this user nor root.
+func CheckPeer(c *net.UnixConn) error {
 	peer, err := Peer(c)
 	if err != nil {
 		return err
 	}
-	return allowed(*peer, os.Geteuid())
-}
-
-func allowed(peer unix.Ucred, self int) error {
-	if peer.Uid != 0 && int(peer.Uid) != self {
+	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
 		return fmt.Errorf("%w: pid %d of user %d", ErrPeer, peer.Pid, peer.Uid)
 	}
 	return nil

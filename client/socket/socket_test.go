@@ -1,7 +1,6 @@
 package socket_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -28,49 +27,45 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// The same user connects, also after a killed server left its socket behind.
-func TestListen(t *testing.T) {
+// listen listens on a socket in a folder, and returns the first connection.
+func listen(t *testing.T, path string) (first func() *net.UnixConn) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return func() *net.UnixConn {
+		c, err := l.AcceptUnix()
+		must.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
+
+// Both sides know who the other one is.
+func TestPeer(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(folder(t), "a.sock")
-	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	first := listen(t, path)
+	c, err := net.Dial("unix", path)
 	must.NoError(t, err)
-	left.SetUnlinkOnClose(false)
-	must.NoError(t, left.Close())
-
-	l, err := socket.Listen(path, nil)
-	must.NoError(t, err)
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			_, _ = io.WriteString(c, "hello")
-			_ = c.Close()
-		}
-	}()
-	c, err := socket.Dial(t.Context(), path)
-	must.NoError(t, err)
-	said, err := io.ReadAll(c)
-	must.NoError(t, err)
-	must.Eq(t, "hello", string(said))
-	peer, err := socket.Peer(c.(*net.UnixConn))
-	must.NoError(t, err)
-	must.Eq(t, os.Getpid(), int(peer.Pid))
-	must.NoError(t, c.Close())
-	must.NoError(t, l.Close())
-	_, err = socket.Dial(t.Context(), path)
-	must.Error(t, err)
+	defer c.Close()
+	for _, one := range []*net.UnixConn{first(), c.(*net.UnixConn)} {
+		peer, err := socket.Peer(one)
+		must.NoError(t, err)
+		must.Eq(t, os.Getpid(), int(peer.Pid))
+		must.NoError(t, socket.CheckPeer(one))
+	}
 }
 
 // stranger makes this test binary a process of another user that connects.
 const stranger = "NODEDRAIN_TEST_CONNECTS_TO"
 
 // A connection of another user is refused although it reached the socket.
-func TestListen_RefusesOtherUsers(t *testing.T) {
+func TestCheckPeer_RefusesOtherUsers(t *testing.T) {
 	t.Parallel()
 	if path := os.Getenv(stranger); path != "" {
 		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.NoError(t, err)
 		_, err = io.ReadAll(c) // ends when the server closes it
 		must.NoError(t, err)
 		return
@@ -80,14 +75,7 @@ func TestListen_RefusesOtherUsers(t *testing.T) {
 	}
 	dir := folder(t)
 	path := filepath.Join(dir, "a.sock")
-	refused := make(chan error, 1)
-	l, err := socket.Listen(path, func(err error) { refused <- err })
-	must.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := l.Accept()
-		ended <- err
-	}()
+	first := listen(t, path)
 	// The folder is opened afterwards: the check of the peer is all that is left.
 	must.NoError(t, os.Chmod(dir, 0o711))
 	must.NoError(t, os.Chmod(path, 0o777))
@@ -98,13 +86,13 @@ func TestListen_RefusesOtherUsers(t *testing.T) {
 	cmd := exec.Command(program, "-test.run", "^"+t.Name()+"$")
 	cmd.Env, cmd.Dir = []string{stranger + "=" + path}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	must.NoError(t, err, must.Sprint(string(out)))
-	err = <-refused
+	must.NoError(t, cmd.Start())
+	c := first()
+	err = socket.CheckPeer(c)
 	must.ErrorIs(t, err, socket.ErrPeer)
 	must.ErrorContains(t, err, "of user 65534")
-	must.NoError(t, l.Close())
-	must.True(t, errors.Is(<-ended, net.ErrClosed))
+	must.NoError(t, c.Close())
+	must.NoError(t, cmd.Wait())
 }
 
 func TestMakeFolder_Refused(t *testing.T) {
@@ -115,8 +103,6 @@ func TestMakeFolder_Refused(t *testing.T) {
 	open := filepath.Join(base, "open")
 	must.NoError(t, os.Mkdir(open, 0o755))
 	must.ErrorContains(t, socket.MakeFolder(open, 1), "has mode 0755, and must have 0700")
-	_, err := socket.Listen(filepath.Join(open, "a"), nil)
-	must.ErrorContains(t, err, "must have 0700")
 	must.NoError(t, os.Symlink(base, filepath.Join(base, "link")))
 	must.ErrorContains(t, socket.MakeFolder(filepath.Join(base, "link"), 1), "is not a folder")
 	if os.Geteuid() == 0 {

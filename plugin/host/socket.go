@@ -10,9 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seed-f9cf0b39/nodedrain/client/process"
+	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 )
 
 // prepareSockets makes the folder for the sockets of a plugin.
@@ -34,33 +33,27 @@ func prepareSockets(dir string) error {
 }
 
 // listener returns the pid of the process that listens on a socket. The process lives.
-func listener(ctx context.Context, socket string) (int, error) {
+func listener(ctx context.Context, path string) (int, error) {
 	var d net.Dialer
-	connection, err := d.DialContext(ctx, "unix", socket)
+	connection, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
 		return 0, err
 	}
 	defer connection.Close()
-	raw, err := connection.(*net.UnixConn).SyscallConn()
+	unix, is := connection.(*net.UnixConn)
+	if !is {
+		return 0, fmt.Errorf("%s is no unix socket", path)
+	}
+	peer, err := socket.Peer(unix)
 	if err != nil {
 		return 0, err
-	}
-	var peer *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, err
-	}
-	if failed != nil {
-		return 0, failed
 	}
 	return int(peer.Pid), nil
 }
 
 // checkListener reports whether a process is the one that listens on a socket.
-func checkListener(ctx context.Context, socket string, pid int) error {
-	got, err := listener(ctx, socket)
+func checkListener(ctx context.Context, path string, pid int) error {
+	got, err := listener(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the socket of the plugin: %w", err)
 	}
@@ -93,8 +86,8 @@ func sweep(ctx context.Context, dir string) error {
 
 // killListener kills the process that listens on a socket, if there is one. An error means that a
 // process may still listen.
-func killListener(ctx context.Context, socket string) error {
-	pid, err := listener(ctx, socket)
+func killListener(ctx context.Context, path string) error {
+	pid, err := listener(ctx, path)
 	if nobodyListens(err) {
 		return nil
 	}
@@ -118,14 +111,14 @@ func killListener(ctx context.Context, socket string) error {
 	defer p.Close()
 	// The pid was the listener's before the process was opened. If it still is, it is the same
 	// process.
-	again, err := listener(ctx, socket)
+	again, err := listener(ctx, path)
 	switch {
 	case nobodyListens(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("the process %d listens, and was not killed: %w", pid, err)
 	case again != pid:
-		return fmt.Errorf("the process %d listens on %s, and before it did the process %d", again, socket, pid)
+		return fmt.Errorf("the process %d listens on %s, and before it did the process %d", again, path, pid)
 	}
 	return end(ctx, p)
 }

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/socket"
 )
 
 // patience is how long a shim waits for a request, and a client for an answer.
@@ -38,7 +39,7 @@ func (s *shim) answer(conn *net.UnixConn) error {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	if err := checkPeer(conn); err != nil {
+	if err := socket.CheckPeer(conn); err != nil {
 		return err
 	}
 	out := response{Protocol: Protocol}
@@ -81,28 +82,6 @@ func readLine(r io.Reader, into any) error {
 	}
 	if err := json.Unmarshal(line, into); err != nil {
 		return fmt.Errorf("decode %.100q: %w", line, err)
-	}
-	return nil
-}
-
-// checkPeer refuses the processes of other users.
-func checkPeer(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var peer *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if failed != nil {
-		return fmt.Errorf("ask for the user of a peer: %w", failed)
-	}
-	if own := uint32(os.Getuid()); peer.Uid != own && peer.Uid != 0 {
-		return fmt.Errorf("pid %d of user %d may not ask the shim of user %d", peer.Pid, peer.Uid, own)
 	}
 	return nil
 }
