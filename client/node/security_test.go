@@ -1,0 +1,86 @@
+package node
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// nobody is a user of the machine who owns nothing of the client.
+const nobody = 65534
+
+// usable returns those of the paths that another user of the machine can read or write.
+func usable(t *testing.T, paths []string) string {
+	t.Helper()
+	sh := exec.Command("/bin/sh", "-c", `while read -r p; do if [ -r "$p" ] || [ -w "$p" ]; then echo "$p"; fi; done`)
+	sh.Dir, sh.Stdin = "/", strings.NewReader(strings.Join(paths, "\n")+"\n")
+	sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := sh.CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	return string(out)
+}
+
+// Another user of a node's machine reads and writes nothing that the client keeps: the secret of the
+// node, the records with the jobs and their environments, the logs and folders of tasks, the sockets of
+// plugins. He sees no environment of a process of the client, and no command line has a secret.
+func TestSecurity_LocalUserOfANode(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may start a process of another user")
+	}
+	const canary = "hunter2"
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	for _, open := range []string{filepath.Dir(filepath.Dir(w.config.DataDir)), filepath.Dir(w.config.DataDir)} {
+		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not be what keeps others out
+	}
+	must.Eq(t, filepath.Dir(w.config.DataDir)+"\n", usable(t, []string{filepath.Dir(w.config.DataDir), "/etc/shadow"}), must.Sprint("the check finds what is open"))
+	w.begin()
+	defer w.stop()
+	w.await(func(s *scripted) bool {
+		n := len(s.registered)
+		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+	})
+	alloc := w.alloc("a1", `{"stdout_string": "`+canary+`\n"}`)
+	alloc.Job.TaskGroups[0].Tasks[0].Env = map[string]string{"PASSWORD": canary}
+	w.servers.feed <- client.Wanted{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
+	w.awaitStatus("a1", cluster.ClientRunning)
+
+	var paths []string
+	holding := map[string]bool{}
+	for _, top := range []string{w.config.DataDir, w.config.RunDir} {
+		must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			must.NoError(t, err)
+			paths = append(paths, path)
+			if d.Type().IsRegular() {
+				content, err := os.ReadFile(path)
+				must.NoError(t, err)
+				holding[filepath.Base(filepath.Dir(path))] = holding[filepath.Base(filepath.Dir(path))] || strings.Contains(string(content), canary)
+			}
+			return nil
+		}))
+	}
+	must.True(t, holding[recordsDir], must.Sprint("the records have the environment"))
+	must.Eq(t, "", usable(t, paths))
+
+	secret := w.node.home.identity.Secret
+	ours := []int{os.Getpid(), w.kept()["mock"].Process.Process.PID}
+	for _, pid := range ours {
+		proc := filepath.Join("/proc", strconv.Itoa(pid))
+		must.Eq(t, "", usable(t, []string{proc + "/environ", proc + "/mem", proc + "/fd"}))
+		line, err := os.ReadFile(proc + "/cmdline")
+		must.NoError(t, err)
+		must.StrNotContains(t, string(line), secret)
+		must.StrNotContains(t, string(line), canary)
+	}
+}
