@@ -64,8 +64,10 @@ func TestAgent_accessControl(t *testing.T) {
 	must.NoError(t, err)
 	writer, writeLine, err := access.Generate("ops", access.Write)
 	must.NoError(t, err)
+	registrar, nodeLine, err := access.Generate("machines", access.Node)
+	must.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "tokens")
-	must.NoError(t, os.WriteFile(path, []byte(readLine.Line()+"\n"+writeLine.Line()+"\n"), 0o600))
+	must.NoError(t, os.WriteFile(path, []byte(readLine.Line()+"\n"+writeLine.Line()+"\n"+nodeLine.Line()+"\n"), 0o600))
 	tokens, err := access.Open(path, nil)
 	must.NoError(t, err)
 
@@ -100,6 +102,10 @@ func TestAgent_accessControl(t *testing.T) {
 		{"metrics without a token", "GET", "/v1/metrics?format=prometheus", "", 403},
 		{"metrics without a token, at Prometheus' path", "GET", "/metrics", "", 403},
 		{"a reader writes", "PUT", "/v1/node/n1/drain", reader.Reveal(), 403},
+		{"a registrar reads", "GET", "/v1/nodes", registrar.Reveal(), 403},
+		{"a registrar writes", "PUT", "/v1/node/n1/drain", registrar.Reveal(), 403},
+		{"a registrar may register", "PUT", "/v1/client/n2/register", registrar.Reveal(), 400}, // the body has no node
+		{"a reader may not", "PUT", "/v1/client/n2/register", reader.Reveal(), 403},
 		{"a writer writes", "PUT", "/v1/node/n1/drain", writer.Reveal(), 200},
 	}
 	_, err = first.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", Status: cluster.NodeReady})
