@@ -176,17 +176,23 @@ func TestSecurity_NodeSecret(t *testing.T) {
 	must.Eq(t, 403, ask("GET", "/v1/job/web", "").code)
 	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 2)+"/register", `{"Node":{"SecretID":"`+secretOf(nodeID(1))+`"}}`).code)
 
-	again := `{"Node":{"SecretID":"` + secretOf(nodeID(1)) + `","Status":"ready","SchedulingEligibility":"eligible"}}`
+	again := `{"Node":{"SecretID":"` + secretOf(nodeID(1)) + `","Status":"ready","SchedulingEligibility":"eligible","NodeClass":"vault"}}`
 	must.Eq(t, 200, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code)
 	n := w.State().Node(nodeID(1))
 	must.True(t, n.Draining())
 	must.Eq(t, cluster.NodeIneligible, n.SchedulingEligibility)
+	must.Eq(t, "vault", n.NodeClass, must.Sprint("he lies about the node, and jobs come to it that it should not have"))
 	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", `{"Node":{"SecretID":"stolen"}}`).code, must.Sprint("he does not lock the node out"))
 
 	w.place(2, w.job("plain", cluster.JobService, 1), nodeID(2))
 	report := `{"Allocs":[{"ID":"` + uuid('b', 2) + `","ClientStatus":"failed"}]}`
 	must.Eq(t, 200, ask("PUT", "/v1/client/"+uuid('a', 1)+"/allocations", report).code)
 	must.Eq(t, cluster.ClientRunning, w.State().Alloc(allocID(2)).ClientStatus, must.Sprint("the allocation of another node"))
+
+	_, err := writer{w}.PurgeNode(t.Context(), nodeID(1))
+	must.NoError(t, err)
+	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code, must.Sprint("a purge ends it"))
+	must.Eq(t, 403, ask("PUT", "/v1/client/"+uuid('a', 1)+"/heartbeat", "").code)
 }
 
 // A thief of a token that may write sees and changes everything. No answer but the file with the whole

@@ -17,15 +17,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// nobody is a user of the machine who owns nothing of the client.
-const nobody = 65534
+// outsider is a user of the machine who owns nothing of the client.
+const outsider = 65534
 
 // usable returns those of the paths that another user of the machine can read or write.
 func usable(t *testing.T, paths []string) string {
 	t.Helper()
 	sh := exec.Command("/bin/sh", "-c", `while read -r p; do if [ -r "$p" ] || [ -w "$p" ]; then echo "$p"; fi; done`)
 	sh.Dir, sh.Stdin = "/", strings.NewReader(strings.Join(paths, "\n")+"\n")
-	sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	sh.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: outsider, Gid: outsider}}
 	out, err := sh.CombinedOutput()
 	must.NoError(t, err, must.Sprint(string(out)))
 	return string(out)
