@@ -86,8 +86,10 @@ func startSite(t *testing.T, clients int, tokens bool) *site {
 	if tokens {
 		secret, token, err := access.Generate("ops", access.Write)
 		must.NoError(t, err)
-		must.NoError(t, os.WriteFile(filepath.Join(s.dir, "tokens"), []byte(token.Line()+"\n"), 0o600))
-		must.NoError(t, os.WriteFile(filepath.Join(s.dir, "token"), []byte(secret.Reveal()+"\n"), 0o600))
+		machine, right, err := access.Generate("machines", access.Node)
+		must.NoError(t, err)
+		must.NoError(t, os.WriteFile(filepath.Join(s.dir, "tokens"), []byte(token.Line()+"\n"+right.Line()+"\n"), 0o600))
+		must.NoError(t, os.WriteFile(filepath.Join(s.dir, "token"), []byte(machine.Reveal()+"\n"), 0o600))
 		args = append(args, "-tokens", filepath.Join(s.dir, "tokens"))
 		s.config.SecretID = secret.Reveal()
 	}
@@ -493,7 +495,9 @@ func TestNode_stopAfterReattach(t *testing.T) {
 	s.end(node)
 }
 
-// A client as root does not use raw_exec if the servers accept jobs without a token.
+// A client as root does not use raw_exec if the servers accept jobs without a token. When they demand
+// one, the driver becomes healthy, and the client registers with the node's secret: it has no token. A
+// job of the time without tokens starts nothing if the servers are without tokens again.
 func TestNode_serversWithoutTokens(t *testing.T) {
 	s := startSite(t, 1, false)
 	s.await("the refusal", func() bool {
@@ -505,6 +509,38 @@ func TestNode_serversWithoutTokens(t *testing.T) {
 		return err == nil && n.Drivers["raw_exec"] != nil && !n.Drivers["raw_exec"].Healthy &&
 			strings.HasPrefix(n.Drivers["raw_exec"].HealthDescription, "raw_exec is refused: this client runs as root")
 	})
+	secret, token, err := access.Generate("ops", access.Write)
+	must.NoError(t, err)
+	tokens := filepath.Join(s.dir, "tokens")
+	must.NoError(t, os.WriteFile(tokens, []byte(token.Line()+"\n"), 0o600))
+	open := s.server.Args
+	restart := func(args []string, token string) {
+		must.NoError(t, s.server.Process.Kill())
+		_ = s.server.Wait()
+		s.server.Args = args
+		s.beginServer()
+		s.api.SetSecretID(token)
+		s.await("a leader", func() bool {
+			leader, err := s.api.Status().Leader()
+			return err == nil && leader != ""
+		})
+	}
+	healthy := func() bool {
+		nodes, _, err := s.api.Nodes().List(nil)
+		return err == nil && nodes[0].Drivers["raw_exec"].Healthy && nodes[0].Status == "ready"
+	}
+	restart(append(slices.Clone(open), "-tokens", tokens), secret.Reveal())
+	s.await("the driver", healthy)
+	s.register("svc", 1)
+	s.running("svc", 1)
+
+	restart(open, "")
+	s.register("late", 1)
+	s.await("the refusal of the new job", func() bool { return !healthy() })
+	for _, a := range s.allocs("late") {
+		must.Eq(t, 0, len(s.noted(a.ID, "obeys", "start")))
+	}
+	must.Len(t, 1, s.running("svc", 1), must.Sprint("what runs is not concerned"))
 	s.end(s.nodes[0])
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,10 @@ func TestSecurity_Rights(t *testing.T) {
 	for _, name := range httpapi.RouteNames() {
 		fmt.Fprintf(&table, "\n%-60s", name)
 		for _, caller := range callers {
-			fmt.Fprintf(&table, " %5s", iff(admitted(t, name, caller.token), "yes", "-"))
+			may := admitted(t, name, caller.token)
+			fmt.Fprintf(&table, " %5s", iff(may, "yes", "-"))
+			must.False(t, may && caller.name == "read" && needsMore(name), must.Sprint("a reader may not: ", name))
+			must.False(t, may && caller.name == "other" && caller.token != "" && !admitted(t, name, ""), must.Sprint("another node may not: ", name))
 		}
 	}
 	table.WriteString("\n")
@@ -45,6 +49,15 @@ func TestSecurity_Rights(t *testing.T) {
 	golden, err := os.ReadFile(rightsFile)
 	must.NoError(t, err)
 	must.Eq(t, string(golden), table.String())
+}
+
+// needsMore reports whether a route speaks for a node, or reaches into a task: whatever its method, the
+// right to read is not enough.
+func needsMore(name string) bool {
+	_, path, _ := strings.Cut(name, " ")
+	last := path[strings.LastIndex(path, "/")+1:]
+	return strings.HasPrefix(path, "/v1/client/{id}/") || strings.HasPrefix(path, "/v1/client/fs/") ||
+		strings.HasPrefix(path, "/v1/client/allocation/") && slices.Contains([]string{"exec", "signal", "restart"}, last) || last == "stop"
 }
 
 // admitted reports whether a route of a new cluster answers something else than 403. The body is no
