@@ -41,7 +41,7 @@ func (q *request) admit() error {
 // of the node in the path is a valid token for that node.
 func (q *request) authorize() error {
 	if q.route.own && q.secretFits() {
-		q.author = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}
+		q.author, q.byNode = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}, true
 		return nil
 	}
 	return q.identify()
@@ -66,6 +66,13 @@ func (q *request) identify() error {
 	}
 	q.author = who
 	return nil
+}
+
+// stillAllowed reports whether the caller has the rights with which the request began. An answer that
+// does not end by itself asks now and then: it must not outlive the token.
+func (q *request) stillAllowed() bool {
+	began := q.author
+	return q.identify() == nil && q.author == began
 }
 
 // metBy reports whether an identity has the right.

@@ -96,17 +96,10 @@ func (s *stream) run(state State) {
 			return
 		}
 		var err error
-		if state, err = s.next(ctx); err != nil || !s.stillAllowed() {
+		if state, err = s.next(ctx); err != nil || !s.q.stillAllowed() {
 			return
 		}
 	}
-}
-
-// stillAllowed reports whether the caller has the rights with which the stream began. A stream does not
-// end by itself: it must not outlive its token.
-func (s *stream) stillAllowed() bool {
-	began := s.q.author
-	return s.q.identify() == nil && s.q.author == began
 }
 
 // next waits for a state with a change, or returns nil after a while without one.

@@ -29,6 +29,8 @@ type request struct {
 	body []byte
 	// author made the request; set by authorize.
 	author Identity
+	// byNode: the token is the secret of the node in the path; set by authorize.
+	byNode bool
 	// next is where the next page begins, or empty.
 	next string
 }

@@ -51,8 +51,8 @@ func TestSecurity_Rights(t *testing.T) {
 	must.Eq(t, string(golden), table.String())
 }
 
-// needsMore reports whether a route speaks for a node, or reaches into a task: whatever its method, the
-// right to read is not enough.
+// needsMore reports whether a route speaks for a node, or reaches into a task. For such a route the
+// right to read is not enough, also if it is a GET.
 func needsMore(name string) bool {
 	_, path, _ := strings.Cut(name, " ")
 	last := path[strings.LastIndex(path, "/")+1:]
